@@ -79,16 +79,7 @@ def grad(
             ),
         )
     targets = _as_list(wrt)
-    if known_grads is not None and not isinstance(known_grads, Mapping):
-        raise GraphTypeError(f"known_grads is a dict of gradients by their nodes, not {known_grads!r}")
-    seeds = {node: _as_cotangent(node, value) for node, value in (known_grads or {}).items()}
-    if cost is None and not seeds:
-        raise GradientError("grad needs a cost or known_grads")
-    if cost is not None:
-        if not isinstance(cost, Node) or cost.ndim:
-            label = f"{describe(cost)} of type {cost.type}" if isinstance(cost, Node) else repr(cost)
-            raise GradientError(f"the cost must be a floating scalar, not {label}")
-        seeds.setdefault(cost, literal(1, cost.dtype if is_float(cost.dtype) else options.floatX))
+    seeds = _seeds(cost, known_grads)
     if null_gradients not in ("raise", "return") or return_disconnected not in ("zero", "None", "Disconnected"):
         words = f"null_gradients={null_gradients!r} or return_disconnected={return_disconnected!r}"
         raise GradientError(f"{words}: one is 'raise' or 'return', the other 'zero', 'None' or 'Disconnected'")
@@ -340,6 +331,24 @@ def _basis_vector(vector: Node, place: Node) -> Node:
 def _stack(rows: Sequence[Node], of: Node) -> Node:
     """Rows of the type of `of` along a new first axis."""
     return concatenate([expand(row, (0,)) for row in rows], 0) if rows else zeros(of.dtype, (0, *of.type.shape))
+
+
+def _seeds(cost: Any, known_grads: Any) -> dict[Node, Node]:
+    """The cotangents that a gradient starts from: one of the cost, and those that are given."""
+    if known_grads is not None and not isinstance(known_grads, Mapping):
+        raise GraphTypeError(f"known_grads is a dict of gradients by their nodes, not {known_grads!r}")
+    given = dict(known_grads or {})
+    if cost is None and not given:
+        raise GradientError("grad needs a cost or known_grads")
+    if cost is not None and (not isinstance(cost, Node) or cost.ndim):
+        label = f"{describe(cost)} of type {cost.type}" if isinstance(cost, Node) else repr(cost)
+        raise GradientError(f"the cost must be a floating scalar, not {label}")
+    if cost is not None and cost not in given:
+        given[cost] = literal(1, cost.dtype if is_float(cost.dtype) else options.floatX)
+    for node, value in given.items():
+        if isinstance(value, Absent) and value.is_null:
+            raise NullTypeGradError(f"the gradient by {describe(node)} that is given is undefined: {_why(value)}")
+    return {node: _as_cotangent(node, value) for node, value in given.items() if not isinstance(value, Absent)}
 
 
 def pulled_back(seeds: Mapping[Node, Node], targets: Sequence[Node]) -> list[Node]:

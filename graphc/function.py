@@ -369,6 +369,8 @@ def _default_updates(
     replaced: Mapping[Node, Node],
 ) -> list[tuple[Node, Node]]:
     """The updates with those that shared variables in the graph bring along, in which `replaced` is replaced too."""
+    if not isinstance(excluded, bool | list | tuple | set | frozenset):
+        raise ArgumentError(f"no_default_updates={excluded!r}: must be True, False or a list of shared variables")
     if excluded is True:
         return pairs
     skip = set(() if isinstance(excluded, bool) else excluded)

@@ -21,7 +21,7 @@ from graphc.functions.callables import Function
 from graphc.functions.checked import Checked
 from graphc.functions.convention import In, Out
 from graphc.ir.apply import Apply
-from graphc.ir.expression import Writer, expression, implied
+from graphc.ir.expression import BINDS_ATTRIBUTE, NESTED, Writer, expression, implied
 from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Node, Op, constant_value
 from graphc.ir.walk import nodes_of
 from graphc.ops.custom import custom_op
@@ -217,9 +217,10 @@ def visible(roots: Sequence[Node]) -> list[Node]:
 
 
 def pp(obj: Any) -> str:
-    """A variable as an expression: `(x ** 2).sum() + 1`; its own name is not used, those of its parts are. Of several
-    outputs, or of a function, a line for each."""
-    return "\n".join(expression(root) for root in roots_of(obj))
+    """A variable as an expression, in brackets where it is an operator's, as Theano's: `((x ** 2).sum() + 1)`; its own
+    name is not used, those of its parts are. Of several outputs, or of a function, a line for each."""
+    written = (Writer().write(root, NESTED, own=True) for root in roots_of(obj))
+    return "\n".join(text if binding >= BINDS_ATTRIBUTE else f"({text})" for text, binding in written)
 
 
 pprint = pp

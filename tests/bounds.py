@@ -26,6 +26,8 @@ ROUNDED = 4.0
 """Units in the last place that an elementary operation may be wrong by, in any form that a rule gives it."""
 ABSOLUTE = {"gammaln": 1e-14}
 """What the interpreter's functions may be wrong by besides, beside their zeros (docs/design.md)."""
+SOLVED = {"solve", "inverse", "cofactors", "det", "detsign", "logabsdet"}
+"""Ops that are made of factorisations."""
 SHAKEN = 8
 """How many times the operands of a factorisation are moved."""
 BLOCK = 256
@@ -53,7 +55,7 @@ def evaluate(nodes: Sequence[Node], values: Mapping[Node, Array]) -> list[tuple[
     with np.errstate(all="ignore"):
         for node in order:
             args = [(known[arg], errors[arg]) for arg in node.args]
-            if node.op.name in ROUTINES:
+            if node.op.name in ROUTINES or node.op.name in SOLVED:
                 errors[node] = _of_routine(node, known[node], args)
                 continue
             error = np.asarray(_error(node, known[node], args), "float64")

@@ -17,6 +17,8 @@ ENDINGS = {
     "char_rnn": r"^after 3 epochs, [34]\.\d\d bits a letter:\n",
     "convolutional_digits": r"\d\d\.\d\d% of 450 test images; .* in convolutional_digits.png\n$",
     "digits": r"accuracy +\d\d\.\d\d% of 450 test images\n(cold compile|warm start).*\na step .* times as fast\n$",
+    "gaussian_process": r"the truth lies within three deviations; plotted in gaussian_process.png\n$",
+    "hamiltonian": r"the truth lies within three deviations; plotted in hamiltonian.png\n$",
     "logistic_regression": r"patients told rightly; every step as NumPy takes it\n$",
     "lotka_volterra": r"every parameter within 10% of the truth; plotted in lotka_volterra.png\n$",
     "mlp_regression": r"every loss and every parameter as NumPy has it\n$",
@@ -30,7 +32,10 @@ ENDINGS = {
 QUICK = {"char_rnn": ["3"], "convolutional_digits": ["2"], "variational_autoencoder": ["2"]}
 """Arguments for a short run."""
 
-PLOTS = ("lotka_volterra", "sigmoid_surface", "convolutional_digits", "variational_autoencoder")
+PLOTS = (
+    "convolutional_digits", "gaussian_process", "hamiltonian", "lotka_volterra", "sigmoid_surface",
+    "variational_autoencoder",
+)  # fmt: skip
 
 
 def run(name: str, folder: Path, *arguments: str) -> str:

@@ -233,3 +233,81 @@ def test_extending_by_a_function() -> None:
     inp1 = np.random.RandomState(0).rand(5, 4).astype("float32")
     inp2 = np.random.RandomState(1).rand(4, 7).astype("float32")
     np.testing.assert_allclose(f(inp1, inp2), np.dot(inp1, inp2), rtol=1e-6)
+
+
+def test_adding() -> None:
+    a, b = T.vectors("ab")
+    close(theano.function([a, b], a**2 + b**2 + 2 * a * b)([1, 2], [4, 5]), [25.0, 49.0])
+    x, y = T.dscalar("x"), T.dscalar("y")
+    assert x.type == T.dscalar and theano.printing.pp(x + y) == "(x + y)"
+    assert isinstance((x + y).owner.op, T.Elemwise) and theano.pp(x + y) == "(x + y)"
+
+
+def test_conditions() -> None:
+    a, b = T.scalars("ab")
+    x, y = T.matrices("xy")
+    z_switch = T.switch(T.lt(a, b), T.mean(x), T.mean(y))
+    z_lazy = theano.ifelse(T.lt(a, b), T.mean(x), T.mean(y))
+    f = theano.function([a, b, x, y], [z_switch, z_lazy])
+    close(f(0.0, 1.0, np.ones((100, 50)), 2 * np.ones((100, 50))), [1.0, 1.0])
+    close(f(1.0, 0.0, np.ones((100, 50)), 2 * np.ones((100, 50))), [2.0, 2.0])
+
+
+def test_loops() -> None:
+    k, base = T.iscalar("k"), T.vector("A")
+    result, updates = theano.scan(
+        lambda prior, base: prior * base, outputs_info=T.ones_like(base), non_sequences=base, n_steps=k
+    )
+    power = theano.function(inputs=[base, k], outputs=result[-1], updates=updates)
+    close(power(range(10), 2), np.arange(10.0) ** 2)
+    close(power(range(10), 4), np.arange(10.0) ** 4)
+    coefficients, x = T.vector("coefficients"), T.scalar("x")
+    components, _ = theano.scan(
+        lambda coefficient, power, x: coefficient * x**power,
+        outputs_info=None,
+        sequences=[coefficients, T.arange(10000)],
+        non_sequences=x,
+    )
+    polynomial = theano.function([coefficients, x], components.sum())
+    close(polynomial(np.array([1, 0, 2], np.float32), 3), 19.0)
+
+
+def test_shape() -> None:
+    x, y = T.matrix("x"), T.matrix("y")
+    f = theano.function([x], (x**2).shape)
+    close(f(np.ones((2, 3))), [2, 3])
+    assert "pow" not in f.source and "sqr" not in f.source, "a shape computes no values"
+    z = T.join(0, x, y)
+    close(theano.function([x, y], z.shape)(np.ones((5, 4)), np.ones((3, 4))), [8, 4])
+    with pytest.raises(ValueError, match="axis 1 has sizes 4 and 3"):
+        theano.function([x, y], z)(np.ones((5, 4)), np.ones((3, 3)))
+    held = T.specify_shape(x, (2, 2))
+    close(theano.function([x], (held**2).shape)(np.ones((2, 2))), [2, 2])
+
+
+class OnlyForward(theano.Op):
+    """x ** 3, of which only the R_op is said."""
+
+    __props__ = ()
+
+    def make_node(self, x: Any) -> Any:
+        return theano.Apply(self, [x], [x.type()])
+
+    def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
+        output_storage[0][0] = inputs[0] ** 3
+
+    def infer_shape(self, node: Any, shapes: Any) -> Any:
+        return shapes
+
+    def R_op(self, inputs: Any, eval_points: Any) -> Any:  # noqa: N802 - Theano's name
+        return [eval_points[0] * 3 * inputs[0] ** 2]
+
+
+def test_an_op_that_says_its_r_op_alone() -> None:
+    x, v = T.dvector("x"), T.dvector("v")
+    y = OnlyForward()(x)
+    f = theano.function([x, v], [theano.Rop(y, x, v), theano.grad((y * v).sum(), x)])
+    for value in f([1.0, 2.0], [0.5, 3.0]):
+        close(value, [1.5, 36.0])
+    f.trust_input = True
+    assert f.trust_input

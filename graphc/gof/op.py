@@ -45,7 +45,8 @@ class Op:
     infer_shape(node, input_shapes), optional: the sizes of each result. Without it, where the types leave sizes open,
     they are those of what `perform` makes, which is then carried out ahead.
     grad(inputs, output_grads), or L_op(inputs, outputs, output_grads), optional: the cotangent of each input.
-    R_op(inputs, eval_points), optional: the tangent of each output; without it that follows from `grad`.
+    R_op(inputs, eval_points), optional: the tangent of each output. Where there is only one of it and `grad`, the other
+    follows.
     connection_pattern(node), optional: for each input, for each output, whether this depends on that.
 
     Two ops are equal where their class and the attributes that `__props__` names are; without it, where they are one.
@@ -95,8 +96,10 @@ class Op:
         raise NotImplementedError(f"op {self} has no perform")
 
     def L_op(self, inputs: Sequence[Any], outputs: Sequence[Any], output_grads: Sequence[Any]) -> Sequence[Any]:  # noqa: N802 - Theano's name
-        """The cotangents of the inputs: what `grad` says."""
+        """The cotangents of the inputs: what `grad` says, or the transpose of `R_op`."""
         grad = getattr(self, "grad", None)
+        if grad is None and type(self).R_op is not Op.R_op:
+            return _transposed(self, inputs, output_grads)
         if grad is None:
             raise GradientError(f"op {self} has no derivative: it has neither grad nor L_op")
         parts: Sequence[Any] = grad(inputs, output_grads)
@@ -125,6 +128,16 @@ class Op:
 
 
 PureOp = Op
+
+
+def _transposed(op: Op, inputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    """The cotangents of an op's inputs from what its R_op says, which is linear in the tangents."""
+    u = [variable(node.dtype, node.type.shape) if is_float(node.dtype) else None for node in inputs]
+    along = zip(op.R_op(inputs, u), cotangents, strict=True)
+    seeds = {tangent: part for tangent, part in along if isinstance(tangent, Node) and isinstance(part, Node)}
+    own = [tangent for tangent in u if tangent is not None]
+    found = dict(zip(own, pulled_back(seeds, own), strict=True))
+    return [None if tangent is None else found[tangent] for tangent in u]
 
 
 class Application(Apply):

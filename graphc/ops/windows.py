@@ -1,16 +1,15 @@
 """Windows that slide over the last axes of an array, and the sum of what windows hold: each other's derivative.
 
 In: a node, and a `Sliding` for each of its last axes. Out: op records, and functions that make their nodes. Element
-(…, o, …, w, …) of the windows is element (…, o * stride + w * step - before, …): the axes of places come first, in the
+(…, o, …, w, …) of the windows is element (…, o * stride + w * step, …): the axes of places come first, in the
 order of the axes that they slide over, then those within a window. Nothing is copied: whoever reads a window reads the
-array where it stands. Where windows reach beyond an axis (`beyond`), its first or last element stands in for what is
-not there; who does not want it says so of the result.
+array where it stands. Windows that reach beyond an array are those of a larger one, which is copied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -40,14 +39,13 @@ from graphc.ir.node import (
     told,
 )
 from graphc.ir.walk import as_size_node
-from graphc.ops.elementwise import elementwise, repeated
-from graphc.ops.index import inc_subtensor, subtensor
+from graphc.ops.elementwise import repeated
+from graphc.ops.index import inc_subtensor, set_subtensor, subtensor
 from graphc.ops.shape import (
     as_sizes,
     check_naturals,
     equality_guard,
-    expand,
-    iota,
+    filled,
     label,
     label_op,
     naturals_guard,
@@ -56,22 +54,16 @@ from graphc.ops.shape import (
 )
 from graphc.startup.record import record
 
-if TYPE_CHECKING:
-    from graphc.loops.ir import Expr
-
 
 @record()
 class Sliding:
     """How windows slide along an axis: `count` of them, of `width` elements each, `step` apart, each `stride` after the
-    one before; the first begins `before` elements before the axis. `beyond`: whether one may reach beyond either end.
-    """
+    one before, the first from the first element on."""
 
     count: Size
     width: Size
     stride: Size = 1
     step: Size = 1
-    before: Size = 0
-    beyond: tuple[bool, bool] = (False, False)
 
     @property
     def reach(self) -> Size:
@@ -84,9 +76,8 @@ class Sliding:
 
     @property
     def is_apart(self) -> bool:
-        """Whether windows are known to follow one another without overlap or gap, from the first element on."""
-        follows = sizes.equal(self.stride, self.width) and sizes.equal(self.step, 1) and sizes.equal(self.before, 0)
-        return follows and not any(self.beyond)
+        """Whether windows are known to follow one another without overlap or gap."""
+        return sizes.equal(self.stride, self.width) and sizes.equal(self.step, 1)
 
 
 def _slidings(node: Node) -> list[Sliding]:
@@ -95,14 +86,14 @@ def _slidings(node: Node) -> list[Sliding]:
 
 
 def _parts(name: str, args: Sequence[Node], attrs: Attributes) -> list[Sliding]:
-    beyond, rank = attrs["beyond"], len(attrs["beyond"])
+    rank: int = attrs["axes"]
     if name == "windows":
         numbers = as_sizes(args[1:], name)
     else:
         counted = args[1].type.shape[args[1].ndim - 2 * rank :]
         numbers = (*counted, *as_sizes(args[2:], name))
-    columns = [numbers[place * rank : (place + 1) * rank] for place in range(5)]
-    return [Sliding(*each) for each in zip(*columns, beyond, strict=True)]
+    columns = [numbers[place * rank : (place + 1) * rank] for place in range(4)]
+    return [Sliding(*each) for each in zip(*columns, strict=True)]
 
 
 def _check(name: str, x: Node, slidings: Sequence[Sliding]) -> None:
@@ -127,24 +118,19 @@ def _guards_of(what: str, x: Node, slidings: Sequence[Sliding]) -> list[Guard]:
                 guards.append(
                     Guard(some, "<=", size, f"{what}: the {word} along axis {axis} is {{right}}, not positive")
                 )
-        if any(sliding.beyond) and not (isinstance(length, int) and length):
-            text = f"{what} of {label(x)}: windows over axis {axis}, which has no elements"
-            guards.append(Guard(some, "<=", length, text))
-        reach = sizes.multiply(some, sizes.subtract(sliding.reach, sliding.before))
-        if not sliding.beyond[1] and not (isinstance(reach, int) and isinstance(length, int) and reach <= length):
+        reach = sizes.multiply(some, sliding.reach)
+        if not (isinstance(reach, int) and isinstance(length, int) and reach <= length):
             text = f"{what} of {label(x)}: windows reach to {{left}} along axis {axis}, whose size is {{right}}"
             guards.append(Guard(reach, "<=", length, text))
     return guards
 
 
-def _positions(x: Array, slidings: Sequence[Sliding], numbers: Sequence[Sequence[int]]) -> tuple[Any, ...]:
-    """NumPy's indices of the last axes, for windows of these counts, widths, strides, steps and starts."""
-    rank = len(slidings)
+def _positions(numbers: Sequence[Sequence[int]]) -> tuple[Any, ...]:
+    """NumPy's indices of the last axes, for windows of these counts, widths, strides and steps."""
+    rank = len(numbers[0])
     found: list[Any] = [...]
-    for axis, (count, width, stride, step, before) in enumerate(zip(*numbers, strict=True)):
-        place = np.arange(count)[:, None] * stride + np.arange(width) * step - before
-        if any(slidings[axis].beyond):
-            place = np.clip(place, 0, x.shape[axis - rank] - 1)
+    for axis, (count, width, stride, step) in enumerate(zip(*numbers, strict=True)):
+        place = np.arange(count)[:, None] * stride + np.arange(width) * step
         shape = [1] * (2 * rank)
         shape[axis], shape[rank + axis] = place.shape
         found.append(place.reshape(shape))
@@ -155,24 +141,17 @@ def _columns(values: Sequence[Array], rank: int) -> list[list[int]]:
     return [[int(value) for value in values[k : k + rank]] for k in range(0, len(values), rank)]
 
 
-def _source(slidings: Sequence[Sliding], lengths: Sequence[Size], index: Index, element: Element) -> Index:
+def _source(slidings: Sequence[Sliding], index: Index, element: Element) -> Index:
     """Where element `index` of the windows is in the array."""
     rank = len(slidings)
     outer, places, within = index[: -2 * rank], index[-2 * rank : -rank], index[-rank:]
-    found: list[Expr] = []
-    for sliding, length, place, inner in zip(slidings, lengths, places, within, strict=True):
-        position = loops.add(
+    found = (
+        loops.add(
             loops.multiply(place, size_expr(sliding.stride, element)),
             loops.multiply(inner, size_expr(sliding.step, element)),
         )
-        if not sizes.equal(sliding.before, 0):
-            position = loops.subtract(position, size_expr(sliding.before, element))
-        if sliding.beyond[1]:
-            last = loops.subtract(size_expr(length, element), loops.ONE)
-            position = loops.apply(loops.operators.MINIMUM, position, last)
-        if sliding.beyond[0]:
-            position = loops.apply(loops.operators.MAXIMUM, position, loops.ZERO)
-        found.append(position)
+        for sliding, place, inner in zip(slidings, places, within, strict=True)
+    )
     return (*outer, *found)
 
 
@@ -187,8 +166,7 @@ def _windows_infer(args: Sequence[Node], attrs: Attributes) -> Type:
 
 
 def _windows_eval(node: Node, x: Array, *rest: Array) -> Array:
-    slidings = _slidings(node)
-    return np.asarray(x[_positions(x, slidings, _columns(rest, len(slidings)))])
+    return np.asarray(x[_positions(_columns(rest, node.attrs["axes"]))])
 
 
 def _windows_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
@@ -206,8 +184,7 @@ def _windows_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 
 
 def _windows_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
-    slidings = _slidings(node)
-    return 0, _source(slidings, node.args[0].type.shape[-len(slidings) :], index, element)
+    return 0, _source(_slidings(node), index, element)
 
 
 def _windows_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node | None:
@@ -216,38 +193,23 @@ def _windows_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], si
 
 def windows(x: Node, slidings: Sequence[Sliding]) -> Node:
     """The windows that slide over the last axes of `x`: the axes of places, then those within a window."""
-    fields = zip(*((s.count, s.width, s.stride, s.step, s.before) for s in slidings), strict=True)
+    fields = zip(*((s.count, s.width, s.stride, s.step) for s in slidings), strict=True)
     numbers = [as_size_node(size) for column in fields for size in column]
-    return make(WINDOWS, (x, *numbers), {"beyond": tuple(sliding.beyond for sliding in slidings)})
+    return make(WINDOWS, (x, *numbers), {"axes": len(slidings)})
 
 
-def starts(sliding: Sliding) -> Node:
-    """Where the windows begin, counted from the first element of the axis."""
-    start = elementwise("mul", iota(sliding.count), as_size_node(sliding.stride))
-    return elementwise("sub", start, as_size_node(sliding.before))
-
-
-def _presence(x: Node, slidings: Sequence[Sliding]) -> Node | None:
-    """Whether what is within windows of an array lies on the axes; None where all of it does."""
-    rank, count, found = x.ndim, len(slidings), None
-    lengths = x.type.shape[rank - count :]
-    for axis, (sliding, length) in enumerate(zip(slidings, lengths, strict=True)):
-        if any(sliding.beyond):
-            start, inner = expand(starts(sliding), (1,)), expand(iota(sliding.width), (0,))
-            place = elementwise("add", start, inner)
-            there = elementwise("less", place, as_size_node(length))
-            if sliding.beyond[0]:
-                there = elementwise("logical_and", there, elementwise("greater_equal", place, 0))
-            kept = (rank - count + axis, rank + axis)
-            there = expand(there, [k for k in range(rank + count) if k not in kept])
-            found = there if found is None else elementwise("logical_and", found, there)
-    return found
-
-
-def filled_windows(x: Node, slidings: Sequence[Sliding], fill: Any) -> Node:
-    """The windows of `x`, with a number for what is beyond its axes."""
-    found, there = windows(x, slidings), _presence(x, slidings)
-    return found if there is None else elementwise("where", there, found, literal(np.array(fill).astype(x.dtype)))
+def filled_windows(x: Node, slidings: Sequence[Sliding], before: Sequence[Size | None], fill: Any) -> Node:
+    """The windows of `x` where the first begins so many elements before each of the last axes, and the last may end
+    beyond it, with a number for what is not there; None where no window leaves the axis."""
+    if all(number is None for number in before):
+        return windows(x, slidings)
+    first = x.ndim - len(slidings)
+    shape, begins = list(x.type.shape), [0] * first + [0 if number is None else number for number in before]
+    for axis, (sliding, number) in enumerate(zip(slidings, before, strict=True), first):
+        if number is not None:
+            shape[axis] = sizes.maximum(sizes.add(shape[axis], number), sliding.reach)
+    around = filled(literal(np.array(fill).astype(x.dtype)), shape)
+    return windows(set_subtensor(around, x, begins, (1,) * x.ndim), slidings)
 
 
 # --- join_windows ---------------------------------------------------------------------------------------------------
@@ -299,7 +261,7 @@ def join_windows(y: Node, axes: int) -> Node:
 
 def _inc_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, y = args[:2]
-    rank = len(attrs["beyond"])
+    rank: int = attrs["axes"]
     if x.dtype != y.dtype or y.ndim != x.ndim + rank or rank > x.ndim:
         held = f"{describe(y)} of type {y.type}"
         raise GraphTypeError(f"inc_windows: {held} are no windows over {rank} axes of {describe(x)} of type {x.type}")
@@ -308,26 +270,29 @@ def _inc_infer(args: Sequence[Node], attrs: Attributes) -> Type:
 
 
 def _inc_eval(node: Node, x: Array, y: Array, *rest: Array) -> Array:
-    slidings = _slidings(node)
-    rank = len(slidings)
+    rank: int = node.attrs["axes"]
     result = x.copy(order="C")
     numbers = [list(y.shape[y.ndim - 2 * rank : y.ndim - rank]), list(y.shape[y.ndim - rank :]), *_columns(rest, rank)]
     with np.errstate(all="ignore"):
-        np.add.at(result, _positions(x, slidings, numbers), y)
+        np.add.at(result, _positions(numbers), y)
     return result
 
 
 def _inc_writes(node: Node) -> Sequence[Write]:
+    """The last axis of places is the innermost loop, whose iterations write to different elements."""
     x, y = node.args[:2]
-    slidings = _slidings(node)
-    lengths = x.type.shape[-len(slidings) :]
+    slidings, last = _slidings(node), y.ndim - node.attrs["axes"] - 1
+    order = (*(axis for axis in range(y.ndim) if axis != last), last)
+
+    def turned(index: Index) -> Index:
+        return tuple(index[order.index(axis)] for axis in range(y.ndim))
 
     def target(index: Index, element: Element) -> Index:
-        return _source(slidings, lengths, index, element)
+        return _source(slidings, turned(index), element)
 
     return [
         Write(x.type.shape, lambda index, element: index, lambda index: (0, index), copies=True),
-        Write(y.type.shape, target, lambda index: (1, index), accumulate=True),
+        Write(tuple(y.type.shape[axis] for axis in order), target, lambda index: (1, turned(index)), accumulate=True),
     ]
 
 
@@ -356,9 +321,9 @@ def _inc_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: 
 def inc_windows(x: Node, y: Node, slidings: Sequence[Sliding]) -> Node:
     """`x` with `y`, which has the axes that `windows` would give, added to those elements: where windows overlap, all
     are. The counts and widths are those of `y`."""
-    fields = zip(*((s.stride, s.step, s.before) for s in slidings), strict=True)
+    fields = zip(*((s.stride, s.step) for s in slidings), strict=True)
     numbers = [as_size_node(size) for column in fields for size in column]
-    return make(INC_WINDOWS, (x, y, *numbers), {"beyond": tuple(sliding.beyond for sliding in slidings)})
+    return make(INC_WINDOWS, (x, y, *numbers), {"axes": len(slidings)})
 
 
 # --- the records ----------------------------------------------------------------------------------------------------
@@ -370,8 +335,6 @@ _CASES: tuple[tuple[str, tuple[int, ...], tuple[Sliding, ...]], ...] = (
     ("two axes, overlapping", (5, 6), (Sliding(2, 3, 2), Sliding(4, 3))),
     ("dilated", (2, 7), (Sliding(2, 3, 2, 2),)),
     ("with gaps", (7,), (Sliding(3, 1, 3),)),
-    ("beyond both ends", (3, 4), (Sliding(2, 3, 2, 1, 1, (True, True)), Sliding(3, 2, 2, 1, 1, (True, True)))),
-    ("beyond the end", (2, 5), (Sliding(3, 2, 2, beyond=(False, True)),)),
     ("no places", (2, 2), (Sliding(0, 3, 1),)),
     ("of no rows", (0, 4), (Sliding(2, 2, 2),)),
 )

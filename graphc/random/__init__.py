@@ -7,7 +7,7 @@ numbers in every mode, on every machine and for every number of threads.
     noise = graphc.random.normal(key, (3, n))
 
 bits.py has the generator, distributions.py what is a function of uniform numbers, rejection.py what takes trials,
-orders.py orders and choices, streams.py Theano's RandomStreams.
+orders.py orders and choices, multivariate.py vectors and matrices of a covariance, streams.py Theano's RandomStreams.
 """
 
 from graphc.random.bits import fold_in, key, split

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from graphc.ir import sizes
-from graphc.ir.node import OPS, Array, Node, constant_value, literal, make
+from graphc.ir.node import OPS, Array, Node, Size, constant_value, literal, make
 from graphc.ops import factor
 from graphc.ops.elementwise import elementwise
 from graphc.ops.factor_derivatives import places
@@ -405,9 +405,18 @@ MATRICES: tuple[AnyRule, ...] = (
 # --- factorisations ---------------------------------------------------------------------------------------------------
 
 
+def _sized(x: Node, size: Size, axes: tuple[int, ...]) -> Node:
+    """`x` with a size that is known as a number along axes that have it, as the solution has."""
+    shape = list(x.type.shape)
+    for axis in axes:
+        shape[axis] = size if isinstance(size, int) else shape[axis]
+    return broadcast_to(x, shape) if tuple(shape) != x.type.shape else x
+
+
 def _solve_by_factors(node: Node, uses: Uses) -> Node | None:
     """A general system by LU, a positive definite one by Cholesky's factor."""
-    a, b = node.args
+    rows = node.type.shape[-2]
+    a, b = (_sized(x, rows, axes) for x, axes in zip(node.args, ((-2, -1), (-2,)), strict=True))
     on_error = node.attrs["on_error"]
     if node.attrs["structure"] == "positive":
         lower = factor.cholesky(a, on_error=on_error)

@@ -110,6 +110,11 @@ def _from_dense(format: str) -> Callable[[Any], SparseVariable]:
 csr_from_dense, csc_from_dense = map(_from_dense, FORMATS)
 
 
+def cast_entries(variable: Any, dtype: str) -> SparseVariable:
+    """The same matrix with entries of another dtype."""
+    return as_sparse_variable(variable).astype(dtype)
+
+
 def sp_ones_like(x: Any) -> SparseVariable:
     """A matrix of ones where `x` has entries."""
     matrix = as_sparse_variable(x)

@@ -35,6 +35,16 @@ METHODS: dict[str, Callable[..., Any]] = {}
 FORMATS = ("csr", "csc")
 
 
+sparse_formats = list(FORMATS)
+float_dtypes, int_dtypes, uint_dtypes, complex_dtypes = (
+    [name for name in DTYPES if name.startswith(kind)] for kind in ("float", "int", "uint", "complex")
+)
+integer_dtypes = discrete_dtypes = int_dtypes + uint_dtypes
+continuous_dtypes = float_dtypes
+all_dtypes = {*float_dtypes, *integer_dtypes}
+"""Dtypes of entries, under Theano's names."""
+
+
 def is_matrix(value: object) -> bool:
     """Whether a value is a sparse matrix or array of SciPy."""
     return hasattr(value, "tocsr") and hasattr(value, "nnz")
@@ -383,6 +393,13 @@ def _of_parts(format: str) -> Callable[..., SparseVariable]:
 
 
 CSR, CSC = _of_parts("csr"), _of_parts("csc")
+
+
+def CSM(format: str) -> Callable[..., SparseVariable]:  # noqa: N802 - Theano's name
+    """`CSR` or `CSC`, by the format. Raises ValueError for another."""
+    if format not in FORMATS:
+        raise ValueError(f"format must be one of csr and csc, not {format!r}")
+    return CSR if format == "csr" else CSC
 
 
 def csm_properties(csm: Any) -> tuple[Node, Node, Node, Node]:

@@ -146,7 +146,7 @@ def _index(part: Any, what: str) -> Node | int:
         return int(part)
     if isinstance(part, (float, str)) or part is None:
         raise GraphTypeError(f"{what}: {part!r} is no index")
-    empty = not isinstance(part, Node) and np.size(part) == 0 and not isinstance(part, np.ndarray)
+    empty = not isinstance(part, np.ndarray) and not holds_node(part) and np.size(part) == 0
     node = as_node(np.zeros(np.shape(part), "int64") if empty else part)
     if node.dtype not in INTEGERS:
         raise GraphTypeError(f"{what}: {describe(node)} is of dtype {node.dtype}, not an integer")

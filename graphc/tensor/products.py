@@ -54,8 +54,12 @@ def _pair(a: Node, b: Node) -> str:
 def dot(a: Any, b: Any) -> Node:
     """NumPy's dot: a product with a scalar, or the sum of products over the last axis of `a`, the last but one of `b`.
 
-    Raises ShapeError where these sizes are known to differ.
+    Raises ShapeError where these sizes are known to differ. A sparse matrix has a product of its own.
     """
+    for own, other, method in ((a, b, "__dot__"), (b, a, "__rdot__")):
+        if hasattr(type(own), method):
+            product: Node = getattr(own, method)(other)
+            return product
     left, right = _operands(a, b)
     if not left.ndim or not right.ndim:
         return elementwise("mul", left, right)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special, stats
 
 import graphc
 import graphc.random as R
@@ -121,3 +122,57 @@ def test_bits_look_random(stride: int) -> None:
         for lag in (1, 2, 3, 8):
             same = np.count_nonzero(bits[lag * 64 :] == bits[: -lag * 64])
             assert abs(same - (n - lag * 64) / 2) < 5 * np.sqrt(n / 4)
+
+
+def test_more_of_nists_tests() -> None:
+    """Of SP 800-22, of 2**20 bits of the words in order: frequency within blocks, the longest run of ones in blocks,
+    the rank of matrices, the spectrum, serial and approximate entropy, cumulative sums. No p-value is below 1e-4."""
+    numbers = numerics.philox(np.arange(2**14, dtype=np.uint64), *(np.array(each, np.uint64) for each in (0, 99)))
+    bits = np.unpackbits(numbers.view(np.uint8), bitorder="little").astype(np.int64)
+    n, chances = bits.size, {}
+    shares = bits.reshape(-1, 128).mean(axis=1)
+    chances["block frequency"] = special.gammaincc(shares.size / 2, 4 * 128 * ((shares - 0.5) ** 2).sum() / 2)
+    blocks, longest = bits[: n // 10_000 * 10_000].reshape(-1, 10_000), []
+    for block in blocks:
+        ends = np.flatnonzero(np.diff(np.concatenate([[0], block, [0]])))
+        longest.append((ends[1::2] - ends[::2]).max())
+    classes = np.bincount(np.clip(longest, 10, 16) - 10, minlength=7)
+    expected = len(blocks) * np.array([0.0882, 0.2092, 0.2483, 0.1933, 0.1208, 0.0675, 0.0727])
+    chances["longest run"] = stats.chi2.sf(((classes - expected) ** 2 / expected).sum(), 6)
+    ranks = [binary_rank(rows) for rows in numbers.view(np.uint32)[: 32 * 300].reshape(-1, 32)]
+    classes = np.array([ranks.count(32), ranks.count(31), sum(rank < 31 for rank in ranks)])
+    expected = len(ranks) * np.array([0.2888, 0.5776, 0.1336])
+    chances["rank"] = stats.chi2.sf(((classes - expected) ** 2 / expected).sum(), 2)
+    low = np.count_nonzero(abs(np.fft.rfft(2 * bits - 1)[: n // 2]) < np.sqrt(n * np.log(20)))
+    chances["spectrum"] = 2 * stats.norm.sf(abs(low - 0.475 * n) / np.sqrt(n * 0.95 * 0.05 / 4))
+    squares = {}
+    entropy = {}
+    for size in (9, 10, 11):
+        words_of = sum(np.roll(bits, -shift) << (size - 1 - shift) for shift in range(size))
+        counts = np.bincount(words_of, minlength=2**size)
+        squares[size] = 2**size / n * (counts.astype(float) ** 2).sum() - n
+        entropy[size] = (counts / n * np.log(counts / n)).sum()
+    chances["serial"] = special.gammaincc(2**9, (squares[11] - squares[10]) / 2)
+    second = squares[11] - 2 * squares[10] + squares[9]
+    chances["serial again"] = special.gammaincc(2**8, second / 2)
+    gain = entropy[10] - entropy[11]
+    chances["entropy"] = special.gammaincc(2**9, n * (np.log(2) - gain))
+    most = abs(np.cumsum(2 * bits - 1)).max() / np.sqrt(n)
+    chances["sums"] = (
+        1
+        - sum(stats.norm.cdf((4 * k + 1) * most) - stats.norm.cdf((4 * k - 1) * most) for k in range(-20, 21))
+        + sum(stats.norm.cdf((4 * k + 3) * most) - stats.norm.cdf((4 * k + 1) * most) for k in range(-20, 21))
+    )
+    assert all(chance > 1e-4 for chance in chances.values()), chances
+
+
+def binary_rank(rows: Any) -> int:
+    """The rank of a matrix over two elements, its rows as numbers."""
+    left, rank = [int(row) for row in rows], 0
+    while left:
+        pivot = left.pop()
+        if pivot:
+            rank += 1
+            lowest = pivot & -pivot
+            left = [row ^ pivot if row & lowest else row for row in left]
+    return rank

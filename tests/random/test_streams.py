@@ -121,6 +121,20 @@ def test_what_methods_promise() -> None:
         assert all(len(set(row)) == 2 for row in found["categories"])
 
 
+def test_steps_make_the_places_of_their_numbers() -> None:
+    """A step's draws go in order, two to a block: no array of places is kept for them."""
+    key, n = T.scalar("key", dtype="uint64"), T.lscalar("n")
+    walk, _ = graphc.scan(
+        lambda step, x: x + graphc.random.normal(graphc.random.fold_in(key, step), (n,)),
+        sequences=[T.arange(4)],
+        outputs_info=[T.zeros((n,))],
+    )
+    made, want = (graphc.function([key, n], walk[-1], mode) for mode in ("compiled", "interpreted"))
+    assert "gc_philoxnormal_f64_c" in made.assembly
+    for size in (1, 7, 40):
+        np.testing.assert_allclose(made(np.uint64(5), size), want(np.uint64(5), size), rtol=1e-12, atol=1e-14)
+
+
 COV = np.array([[2.0, 0.5], [0.5, 1.0]])
 MEANS: dict[str, tuple[Any, Any]] = {
     # a method, and its mean or, of what has none, its median of no sign

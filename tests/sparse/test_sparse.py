@@ -30,6 +30,9 @@ CASES = [
     x @ v                                   | x @ v
     y @ v                                   | y @ v
     u @ x                                   | u @ x
+    T.dot(x, e)                             | x @ e
+    T.dot(u, y)                             | u @ y
+    sparse.cast(x, "float64")               | x
     u @ y                                   | u @ y
     sparse.dot(d.T, x)                      | d.T @ x
     sparse.dot(d.T, y)                      | d.T @ y
@@ -97,7 +100,7 @@ def as_dense(value: Any) -> Any:
 
 def compare(expressions: list[tuple[str, ...]], filled: float, dtype: str, mode: str | None) -> None:
     symbols, values = variables(dtype), matrices(filled, dtype)
-    outputs = [eval(text, {"sparse": sparse, **symbols}) for text, _ in expressions]
+    outputs = [eval(text, {"sparse": sparse, "T": T, **symbols}) for text, _ in expressions]
     results = graphc.function(list(symbols.values()), outputs, mode=mode, on_unused_input="ignore")(*values.values())
     dense = {name: as_dense(value) for name, value in values.items()}
     for (text, wanted), output, result in zip(expressions, outputs, results, strict=True):
@@ -207,6 +210,13 @@ def test_of_parts() -> None:
     ):
         with pytest.raises(error, match=message):
             f(*given)
+
+
+def test_theanos_names() -> None:
+    assert sparse.enable_sparse and sparse.CSM("csc") is sparse.CSC and sparse.basic.add is sparse.add
+    assert sparse.all_dtypes == {*sparse.float_dtypes, *sparse.int_dtypes, *sparse.uint_dtypes}
+    with pytest.raises(ValueError, match="csr and csc"):
+        sparse.CSM("bsr")
 
 
 def test_what_they_refuse() -> None:

@@ -169,7 +169,7 @@ def test_larger_images() -> None:
 
     rows = [
         *((nnet.bilinear_upsampling(x, number), both((number, 1), (number, 1))) for number in (1, 2, 3, 4)),
-        (nnet.bilinear_upsampling(x, ratio), both((3, 1), (3, 1))),
+        (nnet.abstract_conv.bilinear_upsampling(x, ratio), both((3, 1), (3, 1))),
         (nnet.bilinear_upsampling(x, frac_ratio=(6, 4), use_1D_kernel=False), both((3, 2), (3, 2))),
         (nnet.frac_bilinear_upsampling(x, ((5, 2), (4, 3))), both((5, 2), (4, 3))),
         (nnet.bilinear_kernel_1D(3), [1 / 3, 2 / 3, 1, 2 / 3, 1 / 3]),
@@ -262,12 +262,11 @@ def attended(arrays: Any, mask: Any = None, causal: bool = False) -> Any:
 def test_attention() -> None:
     q, k, v, added = (T.dtensor4(name) for name in ("q", "k", "v", "added"))
     seen = variable("bool", [None, None], "seen")
-    assert nnet.scaled_dot_product_attention is attention  # type: ignore[attr-defined]
     arrays: Any = [RNG.normal(size=size) for size in ((2, 3, 70, 5), (2, 3, 33, 5), (2, 3, 33, 4))]
     mask, bias = RNG.random((70, 33)) < 0.5, RNG.normal(size=(2, 3, 70, 33))
     mask[3] = False
     rows = [
-        (attention(q, k, v), attended(arrays)),
+        (nnet.scaled_dot_product_attention(q, k, v), attended(arrays)),  # type: ignore[attr-defined]
         (attention(q, k, v, causal=True), attended(arrays, causal=True)),
         (attention(q, k, v, seen), attended(arrays, mask)),
         (attention(q, k, v, added, True), attended(arrays, bias, True)),

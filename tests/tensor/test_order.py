@@ -156,20 +156,17 @@ def test_wrong_arguments() -> None:
 
 def test_quantiles_without_nan_and_several_keys() -> None:
     keys = [T.round(X), X]
-    cases = {
-        "nanmedian": (lambda m, a, axis: m.nanmedian(a, axis=axis), (0, -1, None)),
-        "kept": (lambda m, a, axis: m.nanmedian(a, axis=axis, keepdims=True), (0, None)),
-        "percentile": (lambda m, a, axis: m.nanpercentile(a, 30.0, axis=axis), (0, None)),
-        **{
-            method: (lambda m, a, axis, how=method: m.nanquantile(a, PARTS, axis=axis, method=how, keepdims=True), (1,))
-            for method in METHODS
-        },
-    }
-    outputs = [function(T, X, axis) for function, axes in cases.values() for axis in axes]
+    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+        *(("nanmedian", (), {"axis": axis}) for axis in (0, -1, None)),
+        *(("nanmedian", (), {"axis": axis, "keepdims": True}) for axis in (0, None)),
+        *(("nanpercentile", (30.0,), {"axis": axis}) for axis in (0, None)),
+        *(("nanquantile", (PARTS,), {"axis": 1, "method": method, "keepdims": True}) for method in METHODS),
+    ]
+    outputs = [getattr(T, name)(X, *args, **named) for name, args, named in calls]
     outputs += [T.lexsort(keys), T.lexsort(keys, 0)]
     value = np.array([[3.0, np.nan, 1.0, 2.0], [np.nan] * 4, [1.4, 1.2, np.nan, 0.9]])
     with np.errstate(all="ignore"), pytest.warns(RuntimeWarning, match="All-NaN"):
-        wanted = [function(np, value, axis) for function, axes in cases.values() for axis in axes]
+        wanted = [getattr(np, name)(value, *args, **named) for name, args, named in calls]
     finite = np.nan_to_num(value)
     for mode in ("compiled", "interpreted"):
         f = graphc.function([X], outputs, mode)

@@ -153,6 +153,18 @@ def triangular_solve(suffix: str) -> Function[..., I64]:
         b_column: I64,
         x: Ptr,
     ) -> I64:
+        # An upper triangle is a lower one whose rows and columns are counted from the end.
+        turned = transposed != 0
+        down, along = turned.choose(column, row), turned.choose(row, column)
+        forwards = lower != transposed
+        first = forwards.choose(a, a.at((n - 1) * (down + along), kind))
+        top = forwards.choose(x, x.at((n - 1) * k, kind))
+        down, along, step, b_step = (forwards.choose(s, 0 - s) for s in (down, along, k, b_row))
+        for count in range(1, WRITTEN_OUT + 1):
+            with code.when(n == count):
+                given = forwards.choose(b, b.at(b_row * (count - 1), kind))
+                parts = given, b_step, b_column, top, step
+                code.ret(small_solve(suffix, count)(code, k, unit, first, down, along, *parts))
         fails = code.label("fails")
         with code.when(unit == 0), code.count(0, n) as i:
             fails.when(a.at(i * (row + column), kind).load(kind) == 0)
@@ -162,21 +174,9 @@ def triangular_solve(suffix: str) -> Function[..., I64]:
         by_loops.when((n <= SMALL) & (k <= SMALL))
         matrix = Operand(Matrix(a, row, column), n, n)
         by_loops.unless(matrix.fits)
-        _solve_by_blas(code, suffix, matrix, n, k, lower != 0, transposed != 0, unit != 0, x)
+        _solve_by_blas(code, suffix, matrix, n, k, lower != 0, turned, unit != 0, x)
         code.ret(I64.of(0))
         code.place(by_loops)
-        # An upper triangle is a lower one whose rows and columns are counted from the end.
-        turned = transposed != 0
-        down, along = turned.choose(column, row), turned.choose(row, column)
-        forwards = lower != transposed
-        last = n - 1
-        first = forwards.choose(a, a.at(last * (down + along), kind))
-        top = forwards.choose(x, x.at(last * k, kind))
-        down, along, step = (forwards.choose(s, 0 - s) for s in (down, along, k))
-        for count in range(2, WRITTEN_OUT + 1):
-            with code.when(n == count):
-                small_solve(suffix, count)(code, k, unit, first, down, along, top, step)
-                code.ret(I64.of(0))
         solve_loops(suffix)(code, n, k, unit, first, down, along, top, step)
         code.ret(I64.of(0))
         code.place(fails)
@@ -202,29 +202,47 @@ def _solve_by_blas(
         call_routine(code, "trsm", suffix, *letters, k, n, one, matrix.at, matrix.leading, x, k)
 
 
-def small_solve(suffix: str, count: int) -> Function[..., None]:
-    """A lower system of `count` rows where its right sides stand: row by row `step` apart, in contiguous columns."""
+def small_solve(suffix: str, count: int) -> Function[..., I64]:
+    """A lower system of `count` rows: its status, 1 where there is a 0 on the diagonal. x: where it goes, row by row
+    `step` apart, in contiguous columns; b may stand there."""
     kind = ARITHMETIC[suffix].kind
 
     @matrix_function(f"solve_{count}", suffix)
-    def write(code: Code, k: I64, unit: I64, a: Ptr, row: I64, column: I64, x: Ptr, step: I64) -> None:
+    def write(
+        code: Code,
+        k: I64,
+        unit: I64,
+        a: Ptr,
+        row: I64,
+        column: I64,
+        b: Ptr,
+        b_row: I64,
+        b_column: I64,
+        x: Ptr,
+        step: I64,
+    ) -> I64:
         is_unit = unit != 0
+        fails = code.label("fails")
         own: dict[tuple[int, int], Any] = {}
         for i in range(count):
             for j in range(i):
                 own[i, j] = _at(kind, a, (i, row), (j, column)).load(kind)
             place = _at(kind, a, (i, row), (i, column))
             own[i, i] = is_unit.choose(kind.of(1), place.load(kind))
+        for i in range(count):
+            fails.when(own[i, i] == 0)
         with code.count(0, k) as c:
-            places = [_at(kind, x, (i, step)).at(c, kind) for i in range(count)]
             values: list[Any] = []
-            for i, place in enumerate(places):
-                value = place.load(kind)
+            for i in range(count):
+                value = _at(kind, b, (i, b_row)).at(c * b_column, kind).load(kind)
                 for p in range(i):
                     value = _less(value, own[i, p], values[p])
                 values.append(value / own[i, i])
-            for place, value in zip(places, values, strict=True):
-                place.store(value)
+            for i, value in enumerate(values):
+                _at(kind, x, (i, step)).at(c, kind).store(value)
+        code.ret(I64.of(0))
+        code.place(fails)
+        return I64.of(1)
 
     return write
 

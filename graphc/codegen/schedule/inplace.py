@@ -141,6 +141,8 @@ def overwriting(nests: Nests, draft: Draft) -> tuple[Node, Node] | None:
     if call is None or call.overwritten is None:
         return None
     operand, result = node.args[call.overwritten[0]], outputs_of(node)[call.overwritten[1]]
+    if nests.purpose.of == "step" and result in nests.targets:
+        return None  # it goes to a row of an output, or to a state: the operand is no part of either
     return (operand, result) if strided(operand, nests.sizing).base is operand else None
 
 

@@ -20,6 +20,7 @@ from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import expand, iota
 from graphc.tensor.einsum import einsum
 from graphc.tensor.indexing import take
+from graphc.tensor.nnet import upsampling
 from graphc.tensor.nnet.sliding import Sliding, by_images, by_kernels, joined, operands, paddings, slid, sliding, split
 from graphc.tensor.padding import pad
 from graphc.tensor.shaping import as_size, specify_shape
@@ -30,6 +31,9 @@ __all__ = [
     "get_conv_gradinputs_shape_1axis", "get_conv_gradweights_shape", "get_conv_gradweights_shape_1axis",
     "get_conv_output_shape", "get_conv_shape_1axis", "separable_conv2d", "separable_conv3d",
 ]  # fmt: skip
+
+bilinear_kernel_1D, bilinear_kernel_2D = upsampling.bilinear_kernel_1D, upsampling.bilinear_kernel_2D  # noqa: N816
+bilinear_upsampling, frac_bilinear_upsampling = upsampling.bilinear_upsampling, upsampling.frac_bilinear_upsampling
 
 ORDINALS = {1: "conv1d", 2: "conv2d", 3: "conv3d"}
 

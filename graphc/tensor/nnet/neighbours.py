@@ -15,7 +15,7 @@ from graphc.ops import shape as layout
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import inc_subtensor
-from graphc.ops.windows import Sliding, filled_windows, join_windows
+from graphc.ops.windows import Sliding, filled_windows, join_windows, windows
 from graphc.tensor.padding import pad
 from graphc.tensor.shaping import as_shape
 
@@ -56,6 +56,7 @@ def images2neibs(ten4: Any, neib_shape: Any, neib_step: Any = None, mode: str = 
     if mode == "wrap_centered":
         return _centred(x, widths, strides, what)
     slidings: list[Sliding] = []
+    borders: list[Size | None] = []
     for axis, (width, stride) in enumerate(zip(widths, strides, strict=True), 2):
         border: Size = 0
         if mode == "half":
@@ -68,9 +69,9 @@ def images2neibs(ten4: Any, neib_shape: Any, neib_step: Any = None, mode: str = 
         if mode != "ignore_borders":
             message = f"{what}: neighbourhoods of {mode} mode do not fill axis {axis}"
             x = _holds(x, sizes.multiply(steps, stride), left, message)
-        outside = not sizes.equal(border, 0)
-        slidings.append(Sliding(sizes.add(steps, 1), width, stride, 1, border, (outside, outside)))
-    return _rows(filled_windows(x, slidings, 0))
+        slidings.append(Sliding(sizes.add(steps, 1), width, stride))
+        borders.append(None if sizes.equal(border, 0) else border)
+    return _rows(filled_windows(x, slidings, borders, 0))
 
 
 def _rows(neighbourhoods: Node) -> Node:
@@ -93,7 +94,7 @@ def _centred(x: Node, widths: tuple[Size, ...], strides: tuple[Size, ...], what:
         count = sizes.floor_divide(sizes.add(length, sizes.subtract(stride, 1)), stride)
         x = pad(x, [(half, half) if k == axis else (0, 0) for k in range(4)], "wrap")
         slidings.append(Sliding(count, width, stride))
-    return _rows(filled_windows(x, slidings, 0))
+    return _rows(windows(x, slidings))
 
 
 def neibs2images(neibs: Any, neib_shape: Any, original_shape: Any, mode: str = "valid") -> Node:

@@ -187,8 +187,7 @@ def local_response_normalization(
     (place,) = normalise_axes(axis, node.ndim, what)
     last = [a for a in range(node.ndim) if a != place]
     channels = node.type.shape[place]
-    around = Sliding(channels, n, 1, 1, n // 2, (True, True))
-    near = filled_windows(layout.dimshuffle(sqr(node), (*last, place)), (around,), 0)
+    near = filled_windows(layout.dimshuffle(sqr(node), (*last, place)), (Sliding(channels, n),), (n // 2,), 0)
     back = [(*last, place).index(a) for a in range(node.ndim)]
     total = layout.dimshuffle(sum(near, -1), back)
     return true_div(node, pow(add(mul(total, alpha), k), beta))

@@ -19,7 +19,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.reduce import lowest, reduce_each_max
-from graphc.ops.windows import Sliding, filled_windows, inc_windows, starts, windows
+from graphc.ops.windows import Sliding, filled_windows, inc_windows, windows
 from graphc.startup.record import record
 from graphc.tensor.reductions import sum
 from graphc.tensor.shaping import as_shape
@@ -47,25 +47,36 @@ def _count(length: Size, width: Size, stride: Size, ignore_border: bool) -> Size
     return sizes.as_size(elementwise("where", apart, as_size_node(begun), as_size_node(needed)))
 
 
-def _sliding(length: Size, width: Size, stride: Size, padding: Size, ignore_border: bool) -> Sliding:
+@record()
+class _Pooled:
+    """The windows of an axis of this length, within a border of so many elements; and that number, or None where no
+    window leaves the axis."""
+
+    length: Size
+    sliding: Sliding
+    padding: Size
+    before: Size | None
+
+
+def _along(length: Size, width: Size, stride: Size, padding: Size, ignore_border: bool) -> _Pooled:
     padded = sizes.add(length, sizes.multiply(padding, 2))
-    sliding = Sliding(_count(padded, width, stride, ignore_border), width, stride, 1, padding)
-    last = sizes.subtract(sliding.reach, padding)
-    stays = (ignore_border and sizes.equal(padding, 0)) or sizes.known_at_least(length, last)
-    return Sliding(sliding.count, width, stride, 1, padding, (not sizes.equal(padding, 0), not stays))
+    sliding = Sliding(_count(padded, width, stride, ignore_border), width, stride)
+    stays = ignore_border or sizes.known_at_least(length, sliding.reach)
+    return _Pooled(length, sliding, padding, None if stays and sizes.equal(padding, 0) else padding)
 
 
-def _numbers(slidings: Sequence[Sliding], lengths: Sequence[Size], with_padding: bool, dtype: str) -> Node:
+def _numbers(axes: Sequence[_Pooled], with_padding: bool, dtype: str) -> Node:
     """How many elements each window has, with or without those of the padding."""
     found = literal(1, dtype)
-    for axis, (sliding, length) in enumerate(zip(slidings, lengths, strict=True)):
-        width: Node = as_size_node(sliding.width)
-        if sliding.beyond[1] or (any(sliding.beyond) and not with_padding):
-            start = starts(sliding)
-            end = sizes.add(length, sliding.before) if with_padding else length
-            stop = elementwise("minimum", elementwise("add", start, width), as_size_node(end))
-            width = elementwise("sub", stop, start if with_padding else elementwise("maximum", start, 0))
-            width = layout.expand(width, [k for k in range(len(slidings)) if k != axis])
+    for place, axis in enumerate(axes):
+        width: Node = as_size_node(axis.sliding.width)
+        if axis.before is not None:
+            begin = elementwise("mul", layout.iota(axis.sliding.count), as_size_node(axis.sliding.stride))
+            begin = elementwise("sub", begin, as_size_node(axis.padding))
+            end = sizes.add(axis.length, axis.padding) if with_padding else axis.length
+            stop = elementwise("minimum", elementwise("add", begin, width), as_size_node(end))
+            width = elementwise("sub", stop, begin if with_padding else elementwise("maximum", begin, 0))
+            width = layout.expand(width, [k for k in range(len(axes)) if k != place])
         found = elementwise("mul", found, cast(width, dtype))
     return found
 
@@ -75,7 +86,7 @@ def _numbers(slidings: Sequence[Sliding], lengths: Sequence[Size], with_padding:
 
 def _slide(
     x: Node, ws: Any, ignore_border: bool, stride: Any, pad: Any, rank: int | None, what: str
-) -> tuple[Sliding, ...]:
+) -> tuple[_Pooled, ...]:
     widths = as_shape(ws, f"{what}: ws", rank, "give a tuple")
     rank = len(widths) if rank is None else rank
     strides = widths if stride is None else as_shape(stride, f"{what}: stride", rank, "give a tuple")
@@ -94,15 +105,16 @@ def _slide(
         if isinstance(number, int) and (number < 0 or (isinstance(width, int) and number >= width)):
             raise GraphTypeError(f"{what}: padding {number} is not from 0 to the size of a window less one, {width}")
     lengths = x.type.shape[x.ndim - rank :]
-    return tuple(_sliding(*each, ignore_border) for each in zip(lengths, widths, strides, padding, strict=True))
+    return tuple(_along(*each, ignore_border) for each in zip(lengths, widths, strides, padding, strict=True))
 
 
-def _pool(x: Node, slidings: tuple[Sliding, ...], mode: str, what: str) -> Node:
-    axes, lengths = tuple(range(x.ndim, x.ndim + len(slidings))), x.type.shape[x.ndim - len(slidings) :]
+def _pool(x: Node, pooled: tuple[_Pooled, ...], mode: str, what: str) -> Node:
+    axes = tuple(range(x.ndim, x.ndim + len(pooled)))
+    slidings, before = [axis.sliding for axis in pooled], [axis.before for axis in pooled]
     if _checked_mode(mode, what) == "max":
-        return reduce_each_max(filled_windows(x, slidings, 0 if x.dtype == "bool" else lowest(x.dtype)), axes)
-    numbers = partial(_numbers, slidings, lengths, mode == "average_inc_pad")
-    return _added(filled_windows(x, slidings, 0), axes, mode, numbers)
+        return reduce_each_max(filled_windows(x, slidings, before, 0 if x.dtype == "bool" else lowest(x.dtype)), axes)
+    numbers = partial(_numbers, pooled, mode == "average_inc_pad")
+    return _added(filled_windows(x, slidings, before, 0), axes, mode, numbers)
 
 
 def _checked_mode(mode: str, what: str) -> str:
@@ -216,7 +228,7 @@ def max_pool_2d_same_size(input: Any, patch_size: Any) -> Node:
     what is left of the axes is zero (Theano's)."""
     x = as_node(input)
     what = told(lambda: f"max_pool_2d_same_size of {describe(x)} of type {x.type}")
-    slidings = _slide(x, patch_size, True, None, None, 2, what)
+    slidings = [axis.sliding for axis in _slide(x, patch_size, True, None, None, 2, what)]
     found, axes = windows(x, slidings), (x.ndim, x.ndim + 1)
     highest = layout.expand(reduce_each_max(found, axes), axes)
     kept = elementwise("where", elementwise("equal", found, highest), found, literal(0, x.dtype))

@@ -218,13 +218,13 @@ def test_in_a_loop_and_a_branch() -> None:
     """Steps factorise; what fails in one leaves variables as they were."""
     a, steps = T.dmatrix("a"), T.lscalar("steps")
     kept = graphc.shared(np.eye(3), name="kept")
-    (_, solved), _ = graphc.scan(
-        lambda t, m, x: [m - 0.5 * T.eye(3), triangular_solve(cholesky(m), x)],
+    (_, solved, rows), _ = graphc.scan(
+        lambda t, m, x: [m - 0.5 * T.eye(3), triangular_solve(cholesky(m), x), triangular_solve(m, 2 * x + t)],
         sequences=T.arange(steps),
-        outputs_info=[a, T.eye(3)],
+        outputs_info=[a, T.eye(3), None],
     )
     chosen = graphc.ifelse(steps > 2, cholesky(a), lu(a)[0])
-    outputs = [solved[-1], graphc.grad(solved[-1].sum(), a), chosen]
+    outputs = [rows, solved[-1], graphc.grad(solved[-1].sum(), a), chosen]
     functions = [graphc.function([a, steps], outputs, updates=[(kept, kept + solved[-1])], mode=m) for m in MODES]
     matrix = np.array([[4.0, 1.0, 0.5], [1.0, 5.0, 0.2], [0.5, 0.2, 3.5]])
     results = [function(matrix, 4) for function in functions]
