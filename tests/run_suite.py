@@ -1,8 +1,9 @@
 """The suite for several processors, Pythons or versions of numba, and a line for each at the end.
 
-In: `targets`, `pythons`, `numbas` or `bridge` (with PyTensor and PyMC), which of them (`--only`; else all that are known), and arguments of pytest. Out: what pytest
-says; the exit code is not 0 where a suite failed. What this machine does not run, and a Python that is not there or for
-which there are no wheels, is a line and no failure; the Python that runs this must pass.
+In: `targets`, `pythons`, `numbas` or `bridge` (with PyTensor and PyMC), which of them (`--only`; else all that are
+known), and arguments of pytest. Out: what pytest says; the exit code is not 0 where a suite failed. What this machine
+does not run, and a Python that is not there or for which there are no wheels, is a line and no failure; the Python that
+runs this must pass.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def find_python(version: str) -> str | None:
 
 
 def prepare(python: str, folder: Path, *more: str, extra: str = "test") -> str:
-    """Install graphc and what its tests need into an environment, with some requirements more; what went wrong, or ""."""
+    """Install graphc and what its tests need into an environment, and requirements more; what went wrong, or ""."""
     commands = []
     if not (folder / "bin" / "python").exists():
         commands.append([python, "-m", "venv", str(folder)])
