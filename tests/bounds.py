@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from graphc.functions.callables import Function
 from graphc.ir.interpret import interpret
-from graphc.ir.node import LEAVES, Array, Call, Node, Scalar
+from graphc.ir.lowering import Call, Scalar
+from graphc.ir.node import LEAVES, Array, Node
 from graphc.ir.walk import Graph, toposort
 from graphc.ops.assemble import parts_of
 from graphc.ops.routine import ROUTINES

@@ -17,15 +17,14 @@ from graphc.errors import GradientError
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, item, make_body
 from graphc.ir.closure import close
+from graphc.ir.lowering import Scalar, View
 from graphc.ir.node import (
     FUNCTIONS,
     LEAVES,
     OPS,
     Node,
-    Scalar,
     Size,
     Type,
-    View,
     constant_value,
     describe,
     make,

@@ -23,7 +23,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.ir import sizes
-from graphc.ir.node import INPUT, LEAVES, Array, Node, Scalar, Size, variable
+from graphc.ir.lowering import Scalar
+from graphc.ir.node import INPUT, LEAVES, Array, Node, Size, variable
 from graphc.ir.walk import nodes_of, substitute
 from graphc.ops.index import subtensor
 from graphc.ops.shape import dimshuffle

@@ -10,7 +10,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from weakref import WeakValueDictionary
 
 from graphc.errors import GraphTypeError
-from graphc.ir.node import PARAM, Attributes, Body, Guard, Node, Part, TupleType, Type, define_op, describe, make
+from graphc.ir.lowering import Part
+from graphc.ir.node import PARAM, Attributes, Body, Guard, Node, TupleType, Type, define_op, describe, make
 from graphc.ir.walk import nodes_of
 
 

@@ -6,7 +6,8 @@ Whoever plans and writes calls knows of these records only; what there are for f
 
 from __future__ import annotations
 
-from graphc.ir.node import Node, Passed, Size
+from graphc.ir.lowering import Passed
+from graphc.ir.node import Node, Size
 from graphc.startup.record import record
 
 SUFFIXES = {"float64": "f64", "float32": "f32", "int64": "i64", "int32": "i32"}

@@ -13,11 +13,11 @@ import numpy as np
 
 from graphc import loops
 from graphc.errors import GraphTypeError
+from graphc.ir.lowering import Element, Write, Writes
 from graphc.ir.node import (
     Argument,
     Array,
     Attributes,
-    Element,
     Guard,
     Index,
     Lowering,
@@ -25,8 +25,6 @@ from graphc.ir.node import (
     Sample,
     Size,
     Type,
-    Write,
-    Writes,
     define_op,
     describe,
     make,

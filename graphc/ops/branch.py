@@ -26,13 +26,13 @@ from graphc.ir import sizes
 from graphc.ir.body import ITEM, item, make_body
 from graphc.ir.closure import close_over, needed_of, opened, outside
 from graphc.ir.interpret import Steps, plan_steps, run_steps
+from graphc.ir.lowering import Branch
 from graphc.ir.node import (
     FUNCTIONS,
     OPS,
     Array,
     Attributes,
     Body,
-    Branch,
     Guard,
     Node,
     Size,

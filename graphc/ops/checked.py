@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphc.errors import GraphTypeError
+from graphc.ir.lowering import Element, View
 from graphc.ir.node import (
     OPS,
     Argument,
     Array,
     Attributes,
-    Element,
     Guard,
     Index,
     Node,
@@ -23,7 +23,6 @@ from graphc.ir.node import (
     Samples,
     Size,
     Type,
-    View,
     define_op,
     describe,
     literal,

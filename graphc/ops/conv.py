@@ -23,15 +23,14 @@ import numpy as np
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call import SUFFIXES, Extent, Result, Strided
+from graphc.ir.lowering import Call, Passed
 from graphc.ir.node import (
     OPS,
     Argument,
     Array,
     Attributes,
-    Call,
     Guard,
     Node,
-    Passed,
     Sample,
     Samples,
     Size,

@@ -13,6 +13,7 @@ from typing import Any
 
 from graphc.errors import GradientError
 from graphc.ir.body import ITEM, bodies_of, item, items_of, make_body
+from graphc.ir.lowering import Scalar
 from graphc.ir.node import (
     Argument,
     Attributes,
@@ -21,7 +22,6 @@ from graphc.ir.node import (
     Op,
     Sample,
     Samples,
-    Scalar,
     Type,
     define_op,
     describe,

@@ -30,6 +30,7 @@ from graphc.dtypes import (
 from graphc.dtypes import Scalar as Number_
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
+from graphc.ir.lowering import Scalar
 from graphc.ir.node import (
     FUNCTIONS,
     OPS,
@@ -44,7 +45,6 @@ from graphc.ir.node import (
     Node,
     Sample,
     Samples,
-    Scalar,
     Size,
     Type,
     constant_value,

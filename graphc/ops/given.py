@@ -11,7 +11,8 @@ from functools import lru_cache
 
 from graphc.dtypes import is_float
 from graphc.ir.body import ITEM, bodies_of, items_of
-from graphc.ir.node import Body, Node, Scalar
+from graphc.ir.lowering import Scalar
+from graphc.ir.node import Body, Node
 from graphc.ir.walk import dependents, nodes_of, reachable, type_sizes
 from graphc.ops.scan import SCAN, loop_of
 

@@ -16,12 +16,12 @@ from graphc import loops
 from graphc.dtypes import INTEGERS
 from graphc.errors import GraphTypeError, IndexOutOfBounds
 from graphc.ir import sizes
+from graphc.ir.lowering import Element, View, Write, Writes
 from graphc.ir.node import (
     OPS,
     Argument,
     Array,
     Attributes,
-    Element,
     Guard,
     Index,
     Infer,
@@ -30,9 +30,6 @@ from graphc.ir.node import (
     Samples,
     Size,
     Type,
-    View,
-    Write,
-    Writes,
     constant_value,
     define_op,
     describe,

@@ -15,27 +15,21 @@ from graphc.dtypes import accumulated_in, accumulator, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.call import SUFFIXES, Extent, Factor, Given, Number, Result, Strided
+from graphc.ir.lowering import Call, Fold, Part, Passed, Recur, Segments, Writes
 from graphc.ir.node import (
     LEAVES,
     OPS,
     Argument,
     Array,
     Attributes,
-    Call,
-    Fold,
     Guard,
     Index,
     Lowering,
     Node,
-    Part,
-    Passed,
-    Recur,
     Sample,
     Samples,
-    Segments,
     Size,
     Type,
-    Writes,
     constant_value,
     define_op,
     describe,

@@ -25,6 +25,7 @@ import numpy as np
 
 from graphc.dtypes import INTEGERS, accumulated_in, accumulator, is_float
 from graphc.errors import GraphTypeError
+from graphc.ir.lowering import Recur
 from graphc.ir.node import (
     OPS,
     Argument,
@@ -33,7 +34,6 @@ from graphc.ir.node import (
     Guard,
     Lowering,
     Node,
-    Recur,
     Sample,
     Samples,
     Type,

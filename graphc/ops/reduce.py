@@ -15,12 +15,12 @@ import numpy as np
 from graphc.dtypes import FLOATS, accumulated_in, accumulator, is_float
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
+from graphc.ir.lowering import Fold
 from graphc.ir.node import (
     OPS,
     Argument,
     Array,
     Attributes,
-    Fold,
     Guard,
     Index,
     Lowering,

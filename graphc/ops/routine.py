@@ -24,14 +24,13 @@ from graphc.errors import GraphcError, GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.body import item, nodes_within, outputs_of
 from graphc.ir.call import SUFFIXES, Extent, Number, Result, Strided, Workspace
+from graphc.ir.lowering import Call, Passed
 from graphc.ir.node import (
     Array,
     Attributes,
-    Call,
     Guard,
     Node,
     Op,
-    Passed,
     Samples,
     Size,
     Type,

@@ -22,6 +22,7 @@ import numpy as np
 from graphc import numerics
 from graphc.dtypes import FLOATS, UNSIGNED, check_dtype, is_float
 from graphc.errors import GraphTypeError
+from graphc.ir.lowering import Scalar
 from graphc.ir.node import (
     Argument,
     Array,
@@ -30,7 +31,6 @@ from graphc.ir.node import (
     Node,
     Sample,
     Samples,
-    Scalar,
     Type,
     constant_value,
     define_op,

@@ -29,6 +29,7 @@ from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.closure import outside, split_guards
 from graphc.ir.interpret import Steps, evaluate_sizes, plan_steps, run_steps
+from graphc.ir.lowering import Repeat
 from graphc.ir.node import (
     FUNCTIONS,
     Array,
@@ -36,7 +37,6 @@ from graphc.ir.node import (
     Body,
     Guard,
     Node,
-    Repeat,
     Size,
     Type,
     define_op,

@@ -16,6 +16,7 @@ import numpy as np
 from graphc.dtypes import INTEGERS, accumulated_in, accumulator
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
+from graphc.ir.lowering import Segments
 from graphc.ir.node import (
     OPS,
     Argument,
@@ -25,7 +26,6 @@ from graphc.ir.node import (
     Node,
     Sample,
     Samples,
-    Segments,
     Size,
     Type,
     define_op,

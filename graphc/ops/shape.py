@@ -16,6 +16,7 @@ import numpy as np
 from graphc import loops
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
+from graphc.ir.lowering import Element, Iota, View, Write, Writes
 from graphc.ir.node import (
     CONSTANT,
     OPS,
@@ -23,20 +24,15 @@ from graphc.ir.node import (
     Argument,
     Array,
     Attributes,
-    Element,
     Guard,
     Index,
-    Iota,
     Lowering,
     Node,
     Sample,
     Samples,
     Size,
     Type,
-    View,
     Words,
-    Write,
-    Writes,
     define_op,
     describe,
     literal,

@@ -16,11 +16,11 @@ import numpy as np
 from graphc import loops
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
+from graphc.ir.lowering import Element, View, Write, Writes
 from graphc.ir.node import (
     Argument,
     Array,
     Attributes,
-    Element,
     Guard,
     Index,
     Lowering,
@@ -29,9 +29,6 @@ from graphc.ir.node import (
     Samples,
     Size,
     Type,
-    View,
-    Write,
-    Writes,
     define_op,
     describe,
     literal,

@@ -14,7 +14,8 @@ import numpy as np
 
 from graphc.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, is_float
 from graphc.ir import sizes
-from graphc.ir.node import CONSTANT, OPS, Array, Laws, Node, Scalar, literal, make
+from graphc.ir.lowering import Scalar
+from graphc.ir.node import CONSTANT, OPS, Array, Laws, Node, literal, make
 from graphc.ops.custom import PYTHON
 from graphc.ops.derivative import IDENTITIES
 from graphc.ops.scalar import cast, elementwise

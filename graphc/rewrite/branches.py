@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from graphc.ir.body import ITEM, item
 from graphc.ir.closure import opened
-from graphc.ir.node import LEAVES, Body, Node, Scalar
+from graphc.ir.lowering import Scalar
+from graphc.ir.node import LEAVES, Body, Node
 from graphc.ir.walk import Graph, nodes_of, rebuilt, renamed
 from graphc.ops.branch import COND
 from graphc.rewrite.engine import Fired

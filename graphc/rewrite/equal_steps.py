@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
-from graphc.ir.node import CONSTANT, LEAVES, Iota, Node, Scalar, View, literal, made
+from graphc.ir.lowering import Iota, Scalar, View
+from graphc.ir.node import CONSTANT, LEAVES, Node, literal, made
 from graphc.rewrite.engine import scalar_constant
 from graphc.startup.record import record
 

@@ -36,7 +36,8 @@ import numpy as np
 
 from graphc.dtypes import is_float
 from graphc.ir import sizes
-from graphc.ir.node import Node, Scalar, Size, literal
+from graphc.ir.lowering import Scalar
+from graphc.ir.node import Node, Size, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import cast
 from graphc.ops.index import subtensor

@@ -8,7 +8,8 @@ there are many, and which vectorises; the plan then keeps a transposed copy of `
 
 from __future__ import annotations
 
-from graphc.ir.node import Node, Scalar, make
+from graphc.ir.lowering import Scalar
+from graphc.ir.node import Node, make
 from graphc.ops.reduce import reduction
 from graphc.ops.shape import broadcast_to, dimshuffle
 from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses

@@ -12,7 +12,8 @@ import numpy as np
 
 from graphc.dtypes import is_float
 from graphc.ir import sizes
-from graphc.ir.node import OPS, Node, Scalar, Size, literal, make
+from graphc.ir.lowering import Scalar
+from graphc.ir.node import OPS, Node, Size, literal, make
 from graphc.ir.walk import as_size_node
 from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduce_max, reduce_min, reduce_sum, restore

@@ -17,7 +17,8 @@ from graphc.compile.debugmode import DebugMode
 from graphc.compile.nanguardmode import NanGuardMode
 from graphc.errors import ArgumentError, DebugModeError, NanGuardError
 from graphc.functions import checked
-from graphc.ir.node import OPS, Scalar
+from graphc.ir.lowering import Scalar
+from graphc.ir.node import OPS
 from graphc.ir.walk import Graph
 from graphc.startup.record import replace
 

@@ -15,7 +15,8 @@ import graphc.ops  # noqa: F401 - fills the table
 from graphc.dtypes import DTYPES
 from graphc.errors import GraphTypeError, MissingInputError, ParseError
 from graphc.ir.interpret import interpret
-from graphc.ir.node import OPS, SHARED, Node, Op, Scalar, Type, literal, make, size_leaf, variable
+from graphc.ir.lowering import Scalar
+from graphc.ir.node import OPS, SHARED, Node, Op, Type, literal, make, size_leaf, variable
 from graphc.ir.parse import parse_graph
 from graphc.ir.text import graph_key_text, print_graph
 from graphc.ir.verify import verify

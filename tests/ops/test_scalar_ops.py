@@ -19,7 +19,8 @@ from graphc.codegen.frontend.language import PRELUDE
 from graphc.dtypes import DTYPES, FLOATS, INTEGERS
 from graphc.errors import GraphcError, GraphTypeError, ShapeError
 from graphc.ir.interpret import interpret
-from graphc.ir.node import FUNCTIONS, OPS, Node, Sample, Scalar, make, variable
+from graphc.ir.lowering import Scalar
+from graphc.ir.node import FUNCTIONS, OPS, Node, Sample, make, variable
 from graphc.ir.walk import Graph
 from graphc.loops.syntax import Part, Tree, parse
 from graphc.ops.elementwise import ROWS, as_node, cast, elementwise

@@ -20,22 +20,8 @@ from graphc.autodiff import grad
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.ir.interpret import interpret
-from graphc.ir.node import (
-    OPS,
-    Argument,
-    Array,
-    Call,
-    Fold,
-    Iota,
-    Node,
-    Sample,
-    Size,
-    View,
-    Write,
-    Writes,
-    literal,
-    variable,
-)
+from graphc.ir.lowering import Call, Fold, Iota, View, Write, Writes
+from graphc.ir.node import OPS, Argument, Array, Node, Sample, Size, literal, variable
 from graphc.ir.walk import Graph, as_size_node
 from graphc.loops import ir as loops
 from graphc.loops.syntax import node_of

@@ -19,7 +19,8 @@ from graphc.dtypes import is_float
 from graphc.errors import GraphcError, ShapeError
 from graphc.function import function as compiled
 from graphc.ir.interpret import interpret
-from graphc.ir.node import CONSTANT, INPUT, OPS, SIZE, Array, Node, Sample, Scalar, constant_value, literal, variable
+from graphc.ir.lowering import Scalar
+from graphc.ir.node import CONSTANT, INPUT, OPS, SIZE, Array, Node, Sample, constant_value, literal, variable
 from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.linalg import matmul
 from graphc.ops.reduce import reduce_max, reduce_sum

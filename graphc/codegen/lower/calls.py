@@ -19,7 +19,8 @@ from graphc.codegen.schedule.plan import Nest, call_of, called, is_product, loop
 from graphc.codegen.schedule.strided import strided
 from graphc.ir.body import outputs_of
 from graphc.ir.call import Extent, Given, Number, Result, Strided, Whole, Workspace
-from graphc.ir.node import Call, Index, Node, Passed, constant_value
+from graphc.ir.lowering import Call, Passed
+from graphc.ir.node import Index, Node, constant_value
 from graphc.loops.build import literal_const
 from graphc.loops.ir import ONE, ZERO, Expr, Invoke, Load, Pointer, Store, add, apply, integer, multiply
 from graphc.loops.operators import MUL

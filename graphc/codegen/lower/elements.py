@@ -18,7 +18,8 @@ from graphc.codegen.schedule.labels import UNLABELLED, Labels
 from graphc.codegen.schedule.plan import gathered, loop_vars
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import GraphTypeError
-from graphc.ir.node import LEAVES, SIZE, Fold, Index, Iota, Node, Scalar, Size, View, constant_value, describe
+from graphc.ir.lowering import Fold, Iota, Scalar, View
+from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, constant_value, describe
 from graphc.loops.build import cast, convert, literal_const, within
 from graphc.loops.ir import INDEX, ONE, Buffer, Check, Const, Expr, Let, Load, Store, Var, add, integer, multiply, ravel
 from graphc.loops.names import Names

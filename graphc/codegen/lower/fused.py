@@ -14,7 +14,8 @@ from graphc.codegen.lower.nests import loops
 from graphc.codegen.lower.reductions import add_row, begin_rows, finish_rows, fold_of, lower_column_reduction
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest, Rows, first_reduced, nests_of
-from graphc.ir.node import Fold, Index, Node, Size
+from graphc.ir.lowering import Fold
+from graphc.ir.node import Index, Node, Size
 from graphc.loops.build import add_compensated, cast, compensated_sum, start_const
 from graphc.loops.ir import ZERO, Expr, Note, Set, Store, Var
 from graphc.loops.operators import ACCUMULATE

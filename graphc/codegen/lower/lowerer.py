@@ -14,7 +14,8 @@ from graphc.codegen.lower.access import Survey
 from graphc.codegen.lower.elements import Elements
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import fold_vars, unrolls
-from graphc.ir.node import Fold, Index, Node
+from graphc.ir.lowering import Fold
+from graphc.ir.node import Index, Node
 from graphc.loops import ir
 from graphc.loops.build import add_compensated, cast, compensated_sum, same_value, start_const
 from graphc.loops.operators import ACCUMULATE, ACCUMULATE_MINIMUM, CASTS, SELECT

@@ -13,7 +13,8 @@ from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.lower.tiling import loop_across
 from graphc.codegen.schedule.plan import Nest, Plan, loop_vars, unrolls
-from graphc.ir.node import Index, Writes
+from graphc.ir.lowering import Writes
+from graphc.ir.node import Index
 from graphc.loops import ir
 from graphc.loops.build import cast, start_const, within
 from graphc.loops.operators import ACCUMULATE_MINIMUM, ADD, GE, INFIX, MINIMUM, NEG, OR, SUB

@@ -11,7 +11,8 @@ from __future__ import annotations
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest
-from graphc.ir.node import Index, Node, Recur
+from graphc.ir.lowering import Recur
+from graphc.ir.node import Index, Node
 from graphc.loops.build import cast, start_const
 from graphc.loops.ir import INDEX, ONE, Expr, Load, Set, Store, Var, subtract
 from graphc.loops.syntax import filled

@@ -13,7 +13,8 @@ from functools import partial
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest, loop_vars, split_axes
-from graphc.ir.node import Fold, Index, Node
+from graphc.ir.lowering import Fold
+from graphc.ir.node import Index, Node
 from graphc.loops.build import cast, start_const
 from graphc.loops.ir import ZERO, Buffer, Expr, Load, Store, Var, add, integer, multiply, quotient, remainder
 from graphc.loops.syntax import filled

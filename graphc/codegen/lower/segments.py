@@ -13,7 +13,8 @@ from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.reductions import ROW_BLOCK
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest
-from graphc.ir.node import Node, Segments
+from graphc.ir.lowering import Segments
+from graphc.ir.node import Node
 from graphc.loops.build import cast, start_const
 from graphc.loops.ir import (
     INDEX,

@@ -50,7 +50,8 @@ from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, sett
 from graphc.dtypes import FLOATS
 from graphc.errors import GraphcError
 from graphc.ir.body import ITEM, nodes_within
-from graphc.ir.node import LEAVES, SHARED, SIZE, Call, Node, size_owner
+from graphc.ir.lowering import Call
+from graphc.ir.node import LEAVES, SHARED, SIZE, Node, size_owner
 from graphc.ir.walk import Graph, nodes_of, reachable
 from graphc.ops.given import given_sizes, is_counted
 from graphc.options import NATIVE, options

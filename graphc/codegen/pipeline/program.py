@@ -46,7 +46,8 @@ from graphc.codegen.transform.turns import take_turns
 from graphc.codegen.transform.unroll import unroll_steps
 from graphc.ir import sizes
 from graphc.ir.body import nodes_within, outputs_of
-from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Call, Node, Size
+from graphc.ir.lowering import Call
+from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Node, Size
 from graphc.ir.walk import as_size_node
 from graphc.loops import ir
 from graphc.loops.names import Names

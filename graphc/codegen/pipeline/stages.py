@@ -14,7 +14,8 @@ from graphc.codegen.pipeline.build import shared_of
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.schedule.sizes import all_nodes
 from graphc.dtypes import is_float
-from graphc.ir.node import LEAVES, Fold, Iota, Node, Scalar, View, variable
+from graphc.ir.lowering import Fold, Iota, Scalar, View
+from graphc.ir.node import LEAVES, Node, variable
 from graphc.ir.walk import nodes_of, reachable, substitute, type_sizes
 from graphc.ops.given import given_sizes
 from graphc.ops.sinking import without_unused

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from graphc.codegen.schedule.memory import Added
 from graphc.codegen.schedule.plan import Nest, first_reduced
 from graphc.codegen.schedule.sizes import Sizing
-from graphc.ir.node import Node, Size, Writes
+from graphc.ir.lowering import Writes
+from graphc.ir.node import Node, Size
 from graphc.loops.ir import INDEX, ONE, Expr, Target, Var, apply, integer, multiply
 from graphc.loops.operators import MAXIMUM
 

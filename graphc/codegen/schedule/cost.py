@@ -22,7 +22,8 @@ from collections.abc import Callable
 import numpy as np
 
 from graphc.codegen.schedule.plan import lowering_of, unrolls
-from graphc.ir.node import LEAVES, Call, Fold, Node, Recur, Segments, Writes
+from graphc.ir.lowering import Call, Fold, Recur, Segments, Writes
+from graphc.ir.node import LEAVES, Node
 from graphc.startup.record import record
 
 

@@ -12,7 +12,8 @@ from graphc.codegen.schedule.plan import BranchGraph, Range, Ranges, StepGraph, 
 from graphc.dtypes import INTEGERS
 from graphc.ir import sizes
 from graphc.ir.body import ITEM
-from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Node, Scalar, Size, constant_value
+from graphc.ir.lowering import Scalar
+from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Node, Size, constant_value
 from graphc.ir.walk import nodes_of, toposort
 from graphc.ops.given import SAME, bounding_operands, bounds_of, is_taken, results_of
 

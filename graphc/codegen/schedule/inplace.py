@@ -16,7 +16,8 @@ from graphc.codegen.schedule.plan import COPY, Draft, call_fails, call_of, calle
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.strided import strided
 from graphc.ir.body import nodes_within, outputs_of
-from graphc.ir.node import INPUT, LEAVES, Node, Repeat, Scalar, Size, Writes
+from graphc.ir.lowering import Repeat, Scalar, Writes
+from graphc.ir.node import INPUT, LEAVES, Node, Size
 from graphc.ir.walk import nodes_of, reachable
 from graphc.ops.given import given_sizes
 

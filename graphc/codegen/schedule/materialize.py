@@ -27,7 +27,8 @@ from graphc.codegen.schedule.fusion import ALONE
 from graphc.codegen.schedule.nests import NEST_OPS, Nests
 from graphc.codegen.schedule.plan import Use, is_bufferless, lowering_of, variables_of
 from graphc.ir.body import ITEM
-from graphc.ir.node import LEAVES, Call, Fold, Index, Node, Recur, Scalar, Segments, Writes
+from graphc.ir.lowering import Call, Fold, Recur, Scalar, Segments, Writes
+from graphc.ir.node import LEAVES, Index, Node
 from graphc.loops.ir import Apply, Opaque, Var, subexpressions
 
 MOST_OPS = 200

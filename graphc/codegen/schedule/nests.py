@@ -43,27 +43,8 @@ from graphc.codegen.schedule.strided import strided
 from graphc.ir.body import items_of
 from graphc.ir.call import Extent, Given, Strided, Whole, Workspace
 from graphc.ir.closure import guard_sides
-from graphc.ir.node import (
-    LEAVES,
-    SIZE,
-    Branch,
-    Call,
-    Fold,
-    Guard,
-    Index,
-    Iota,
-    Node,
-    Part,
-    Recur,
-    Repeat,
-    Scalar,
-    Segments,
-    Size,
-    TupleType,
-    View,
-    Writes,
-    constant_value,
-)
+from graphc.ir.lowering import Branch, Call, Fold, Iota, Part, Recur, Repeat, Scalar, Segments, View, Writes
+from graphc.ir.node import LEAVES, SIZE, Guard, Index, Node, Size, TupleType, constant_value
 from graphc.ir.walk import as_size_node, reachable, toposort
 from graphc.loops.build import cast
 from graphc.loops.ir import INDEX, ONE, Apply, Expr, Opaque, Var, add, integer

@@ -16,20 +16,17 @@ from graphc.codegen.schedule.sizes import Sizing
 from graphc.dtypes import can_cast_safely, is_float
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, items_of, outputs_of
+from graphc.ir.lowering import Call, Fold, Scalar, View
 from graphc.ir.node import (
     LEAVES,
     PARAM,
     SIZE,
-    Call,
-    Fold,
     Guard,
     Index,
     Laws,
     Node,
     Op,
-    Scalar,
     Size,
-    View,
     constant_value,
     describe,
     describe_size,

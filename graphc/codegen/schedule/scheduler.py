@@ -39,7 +39,8 @@ from graphc.errors import CycleError
 from graphc.ir.body import ITEM, items_of
 from graphc.ir.call import Workspace
 from graphc.ir.closure import guard_sides
-from graphc.ir.node import LEAVES, Call, Fold, Guard, Node, Recur, Scalar, Size, View
+from graphc.ir.lowering import Call, Fold, Recur, Scalar, View
+from graphc.ir.node import LEAVES, Guard, Node, Size
 from graphc.loops.ir import INDEX, Buffer, Var
 from graphc.startup.record import replace
 

@@ -13,22 +13,8 @@ from graphc.codegen.schedule.plan import lowering_of
 from graphc.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.closure import outside
-from graphc.ir.node import (
-    CONSTANT,
-    INPUT,
-    SHARED,
-    SIZE,
-    Branch,
-    Call,
-    Fold,
-    Node,
-    Part,
-    Repeat,
-    Scalar,
-    Segments,
-    Size,
-    View,
-)
+from graphc.ir.lowering import Branch, Call, Fold, Part, Repeat, Scalar, Segments, View
+from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Node, Size
 from graphc.ir.walk import as_size_node, nodes_of
 from graphc.ops.given import given_sizes
 from graphc.ops.scan import loop_of
