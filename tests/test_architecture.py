@@ -389,10 +389,11 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 
 TABLES = {
-    "configdefaults.ADDED", "gof.op._performers",
-    "codegen.llvm.typed.ELEMENTS", "ir.symbol.FUNCTIONS", "ir.node.OPS", "ops.routine.ROUTINES", "ir.body._bodies",
-    "ir.node._interned", "ir.node._owners", "ir.passes._watchers", "ir.traced.TRACED", "ops.elementwise.ROWS",
-    "sparse.variable.METHODS", "session._default", "session._gradients", "tensor.indexing._selections",
+    "codegen.llvm.typed.ELEMENTS", "configdefaults.ADDED", "gof.op._performers", "ir.body._bodies", "ir.node.OPS",
+    "ir.node._interned", "ir.node._owners", "ir.passes._watchers", "ir.symbol.FUNCTIONS", "ir.traced.TRACED",
+    "ops.elementwise.ROWS", "ops.routine.ROUTINES", "pytensor.linker.WARNED", "pytensor.tensors.NESTED",
+    "pytensor.tensors.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",
+    "tensor.indexing._selections",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""
 
