@@ -31,6 +31,8 @@ from graphc.codegen.call.interrupt import KINDS as QUESTIONS
 from graphc.codegen.call.interrupt import answer_no
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.gemm.api import PYTHON_SHIMS
+from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS
+from graphc.codegen.lapack.api import arguments as arguments_of
 from graphc.dtypes import DTYPES, is_float
 from graphc.ir.node import Node
 from graphc.loops.build import written_out
@@ -57,6 +59,7 @@ from graphc.loops.ir import (
 )
 from graphc.loops.operators import DIV
 from graphc.loops.unparse import const_text
+from graphc.ops.routine import ROUTINES, Routine
 
 PRIME = 2**61 - 1
 CHUNK = 2
@@ -382,6 +385,47 @@ PRODUCTS = {"gemm": gemm, "gemv": gemv, "batched_gemm": batched_gemm, "conv": co
 SHIMS = {name: PRODUCTS[name.removeprefix("gc_").rpartition("_")[0]] for name in PYTHON_SHIMS}
 
 
+def factorisation(routine: Routine, suffix: str, exact: bool) -> Callable[..., int]:
+    """A routine of LAPACK on memory; where numbers are exact, any function of all elements of a matrix."""
+
+    def call(*values: Any) -> int:
+        given = {argument.name: value for argument, value in zip(arguments_of(routine, suffix), values, strict=True)}
+        letters = {letter: int(given[letter]) for letter in routine.letters}
+        letters |= routine.derived(letters)  # type: ignore[arg-type]
+        flags = {name: bool(given[name]) for name in routine.flags}
+        status = 0
+        for number in range(int(given["count"])):
+            read = []
+            for place, axes in enumerate(routine.operands):
+                shape = tuple(letters[letter] for letter in axes)
+                steps = [int(given[f"a{place}_{axis}"]) for axis in range(len(axes))]
+                start = number * int(given[f"a{place}_batch"])
+                at = [start + sum(map(int.__mul__, index, steps)) for index in cartesian(*map(range, shape))]
+                read.append((shape, [given[f"a{place}"][each] for each in at]))
+            if exact:
+                elements = [element for _, each in read for element in each]
+                made: Any = np.nan
+            else:
+                try:
+                    made = routine.compute(*(np.array(each).reshape(shape) for shape, each in read), **flags)
+                except np.linalg.LinAlgError:
+                    status, made = status or (0 if given["nan"] else 1), np.nan
+            parts = made if isinstance(made, tuple) else (made,) * len(routine.parts)
+            for place, ((axes, _), part) in enumerate(zip(routine.parts, parts, strict=True)):
+                memory, size = given[f"r{place}"], int(np.prod([letters[letter] for letter in axes]))
+                for where in range(size):
+                    if not is_float(memory.dtype):  # where numbers are exact, any positions will do
+                        value: Any = np.dtype(memory.dtype).type(where if np.ndim(part) == 0 else part.flat[where])
+                    elif exact:
+                        value = mixed(routine.name, where, *elements)
+                    else:
+                        value = np.dtype(memory.dtype).type(part if np.ndim(part) == 0 else part.flat[where])
+                    memory[number * size + where] = value
+        return status
+
+    return call
+
+
 def callback(node: Node, exact: bool) -> Callable[..., int]:
     """The user's function of a node, on memory; where numbers are exact, any function of all elements."""
     operands = (*node.args, node)
@@ -490,6 +534,9 @@ def run(
     launches = Launches(exact)
     scope: dict[str, Any] = BARE_WORDS | (EXACT_WORDS if exact else {})
     scope |= SHIMS | dict.fromkeys(QUESTIONS, answer_no)
+    scope |= {
+        name: factorisation(ROUTINES[routine], suffix, exact) for name, (routine, suffix) in FACTORISATIONS.items()
+    }
     scope |= {f"{CALLBACK}{number}": callback(node, exact) for number, node in enumerate(calls)}
     scope |= {
         "advance": Memory.at,

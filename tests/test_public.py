@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
 import pydoc
 import types
 from typing import Any
@@ -87,3 +88,11 @@ def test_help_lists_the_functions_of_tensors() -> None:
     shown = "".join(pydoc.plain(pydoc.render_doc(T)).split())  # from Python 3.13 on lines are wrapped
     assert "mean(x:'Any',axis:'Any'=None" in shown and "Themean" in shown
     assert "import_module" not in pydoc.plain(pydoc.render_doc(graphc))
+
+
+@pytest.mark.parametrize("package", [graphc, T, nnet])
+def test_no_name_that_is_found_later_is_also_a_modules(package: types.ModuleType) -> None:
+    """Whoever imported the module would put it in the place of what the name stands for."""
+    modules = {info.name for info in pkgutil.iter_modules(package.__path__)}
+    tables = vars(package).get("LAZY", {}), vars(package).get("_NAMES", {})
+    assert not modules & {name for table in tables for names in table.values() for name in names.split()}

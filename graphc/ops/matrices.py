@@ -153,6 +153,10 @@ def _regular(a: Node, shift: float = 3.0) -> Node:
     return elementwise("add", a, literal(shift * np.eye(3), a.dtype))
 
 
+def _positive(a: Node) -> Node:
+    return _regular(matmul(a, transpose(a)))
+
+
 _SQUARE, _BATCH = Argument((3, 3)), Argument((2, 3, 3))
 
 define_op(
@@ -168,7 +172,7 @@ define_op(
             Sample("one column", lambda a, b: solve(_regular(a), b), (_SQUARE, Argument((3, 1)))),
             Sample("transposed", lambda a, b: solve(_regular(a), b, transposed=True), (_SQUARE, Argument((3, 2)))),
             Sample("a batch", lambda a, b: solve(_regular(a), b), (_BATCH, Argument((2, 3, 2)))),
-            Sample("positive", lambda a, b: solve(_regular(a), b, "positive"), (_SQUARE, Argument((3, 2)))),
+            Sample("positive", lambda a, b: solve(_positive(a), b, "positive"), (_SQUARE, Argument((3, 2)))),
             Sample("no columns", lambda a, b: solve(_regular(a), b), (_SQUARE, Argument((3, 0)))),
             Sample("nothing", solve, (Argument((0, 0)), Argument((0, 2)))),
         )

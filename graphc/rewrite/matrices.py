@@ -389,15 +389,13 @@ def _log_of_determinant(node: Node, uses: Uses) -> Node | None:
     return None
 
 
-_OVERFLOWS = "the determinant overflows, or vanishes by underflow"
-
 MATRICES: tuple[AnyRule, ...] = (
     Transformation("product_with_inverse", ("matmul",), _without_inverse, CLOSE, ("inverse", "dimshuffle")),
     Transformation("structured_solve", ("solve",), _structured_solve, CLOSE),
     Transformation("structured_inverse", ("inverse",), _structured_inverse, CLOSE),
     Transformation("structured_determinant", tuple(_OF_DIAGONAL), _structured_determinant, CLOSE),
     Transformation(
-        "log_of_determinant", ("log",), _log_of_determinant, CLOSE, ("det", "abs"), mends=_OVERFLOWS
+        "log_of_determinant", ("log",), _log_of_determinant, CLOSE, ("det", "abs")
     ),
 )  # fmt: skip
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from graphc.tensor.arranging import *
     from graphc.tensor.calculus import *
     from graphc.tensor.constants import *
-    from graphc.tensor.einsum import *
+    from graphc.tensor.contraction import *
     from graphc.tensor.elemwise import *
     from graphc.tensor.grids import *
     from graphc.tensor.inspection import *
@@ -102,7 +102,7 @@ LAZY = {
         all_dtypes complex_dtypes continuous_dtypes discrete_dtypes e euler_gamma float_dtypes index_exp inf
         int_dtypes integer_dtypes nan newaxis pi python_all python_any s_ uint_dtypes
     """,
-    "einsum": "einsum einsum_path",
+    "contraction": "einsum einsum_path",
     "elemwise": "All Any CAReduce CAReduceDtype DimShuffle Elemwise Prod ScalarOp Sum",
     "grids": "bartlett blackman c_ r_ fromfunction geomspace hamming hanning indices ix_ kaiser mgrid ogrid vander",
     "inspection": """

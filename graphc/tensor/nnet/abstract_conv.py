@@ -18,7 +18,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import conv
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import expand, iota
-from graphc.tensor.einsum import einsum
+from graphc.tensor.contraction import einsum
 from graphc.tensor.indexing import take
 from graphc.tensor.nnet import upsampling
 from graphc.tensor.nnet.sliding import Sliding, by_images, by_kernels, joined, operands, paddings, slid, sliding, split

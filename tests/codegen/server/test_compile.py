@@ -846,7 +846,18 @@ INTERNALS = {
     "numba.core.cgutils": ["alloca_once"],
     "numba.core.errors": ["NumbaError", "TypingError", "UnsupportedError", "NumbaTypeError"],
     "numba.core.types": [],
-    "numba.core.ir": ["Assign", "Branch", "Del", "Expr", "Jump", "PopBlock", "Return", "SetItem", "StaticSetItem"],
+    "numba.core.ir": [
+        "Assign",
+        "Branch",
+        "Del",
+        "Expr",
+        "Jump",
+        "PopBlock",
+        "Return",
+        "SetItem",
+        "StaticSetItem",
+        "Var",
+    ],
 }
 
 

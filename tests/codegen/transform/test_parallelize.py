@@ -200,7 +200,7 @@ def test_columns_of_scattered_rows_are_shared(rows: int) -> None:
     table, y, where = T.matrix("table"), T.matrix("y"), T.vector("where", dtype="int64")
     added = graphc.function([table, where, y], T.inc_subtensor(table[where], y))
     stored = graphc.function([table, where, y], T.set_subtensor(table[where], y))
-    assert added.source.count("parallel(") == 3 and stored.source.count("parallel(") == 2
+    assert added.source.count("parallel(") == 4 and stored.source.count("parallel(") == 3
     rng = np.random.default_rng(8)
     start, values, places = rng.random((7, 700)), rng.random((rows, 700)), rng.integers(-7, 7, rows)
     wanted = start.copy()
