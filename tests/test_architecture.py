@@ -70,7 +70,8 @@ tensor              shared_randomstreams
 sandbox.cuda        rng_curand __init__
 sandbox             rng_mrg __init__
 sparse              variable structure arithmetic __init__ basic type sharedvar
-functions           convention check_arguments layouts variants callables staged counted states nested checked __init__
+functions           convention check_arguments layouts variants usage callables staged counted states nested checked
+                    __init__
 .                   function gradient updates inspection
 tensor              gradients
 tracing             arguments traced derivatives batches __init__

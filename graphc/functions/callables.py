@@ -47,6 +47,7 @@ from graphc.functions.check_arguments import (
     write_results,
 )
 from graphc.functions.convention import REQUIRED, Convention
+from graphc.functions.usage import Memory, Profile
 from graphc.functions.variants import Declined, Failed, Variants, arguments, decline, fail
 from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_steps
 from graphc.ir.node import Array, Node, user_line
@@ -56,7 +57,7 @@ from graphc.ops.routine import LinAlgError, near_failures
 from graphc.ops.scan import SCAN
 from graphc.options import options
 from graphc.shared import SharedVariable, deep_copy
-from graphc.startup.record import record, replace
+from graphc.startup.record import replace
 
 T = TypeVar("T")
 Mode = Literal["compiled", "interpreted", "python"]
@@ -422,35 +423,6 @@ class Interpreted(Function):
     def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
         super().__init__(kernel, call, profile)
         self.foreign = any(node.op.version for node in nodes_of(kernel.results))
-
-
-@record()
-class Memory:
-    """The bytes of a call: the arena of its temporaries, which is kept for the next, its results, and both."""
-
-    arena: int
-    outputs: int
-    total: int
-
-
-class Profile:
-    """Calls of a function made with profile=True, the seconds they took, and the steps of its loops."""
-
-    __slots__ = ("calls", "seconds", "steps")
-
-    def __init__(self) -> None:
-        self.calls = 0
-        self.seconds = 0.0
-        self.steps = 0
-
-    def add(self, seconds: float) -> None:
-        self.calls += 1
-        self.seconds += seconds
-
-    def __str__(self) -> str:
-        each = self.seconds / self.calls * 1e6 if self.calls else 0.0
-        loops = f", {self.steps} steps of loops" if self.steps else ""
-        return f"{self.calls} calls, {self.seconds:.6f} s, {each:.2f} microseconds a call{loops}"
 
 
 class Lowered(Function):

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from graphc.errors import ArgumentError, GraphTypeError
-from graphc.functions.callables import Function, Memory
+from graphc.functions.callables import Function
 from graphc.functions.convention import REQUIRED, In
+from graphc.functions.usage import Memory
 from graphc.ir.node import Array, Node
 from graphc.startup.record import replace
 from graphc.trees import leaves, like, outline, paths, up_to

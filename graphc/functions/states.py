@@ -13,9 +13,10 @@ import numpy as np
 
 from graphc.codegen.pipeline.build import look_up, shared_of
 from graphc.errors import ArgumentError, GraphTypeError
-from graphc.functions.callables import Compiled, Function, Memory, make_function
+from graphc.functions.callables import Compiled, Function, make_function
 from graphc.functions.check_arguments import label
 from graphc.functions.convention import REQUIRED, Convention, In, name_positions
+from graphc.functions.usage import Memory
 from graphc.ir.node import Array, Node, describe
 from graphc.ir.walk import substitute
 from graphc.shared import Container, SharedVariable, own_variable, variable_of
