@@ -19,6 +19,7 @@ from graphc.errors import AssertionFailed
 from graphc.function import function
 from graphc.pytensor.tensors import CHECKED, OUTSIDE, UNCHECKED, Table
 from graphc.pytensor.walk import Stage, Walk
+from graphc.startup.record import record
 
 NAME = "GRAPHC"
 BOUNDS = "graphc_table"
@@ -69,11 +70,13 @@ def compiled(
     return raising(run, walk.checks) if walk.checks else run
 
 
+@record(eq=False)
 class Step:
     """A function of some variables' values that gives those of others."""
 
-    def __init__(self, takes: Sequence[Any], gives: Sequence[Any], run: Callable[..., Sequence[Any]]) -> None:
-        self.takes, self.gives, self.run = takes, gives, run
+    takes: Sequence[Any]
+    gives: Sequence[Any]
+    run: Callable[..., Sequence[Any]]
 
 
 def steps_of(stage: Stage) -> list[Step]:

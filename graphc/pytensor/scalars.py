@@ -6,6 +6,7 @@ In: the class of a scalar op, by name, and operands. Out: a node of the dtype th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import graphc.tensor as T
@@ -71,7 +72,7 @@ def scalar(op: Any, dtype: str, args: Sequence[Node]) -> Node:
     if kind in FORMS:
         return FORMS[kind](dtype, *args)
     if kind in ON_OPERANDS:
-        return _folded(getattr(T, ON_OPERANDS[kind]), args)
+        return _of_all(getattr(T, ON_OPERANDS[kind]), args)
     if kind == "Composite":
         return _composite(op, args)
     if kind not in NAMES or not hasattr(T, NAMES[kind]):
@@ -80,17 +81,12 @@ def scalar(op: Any, dtype: str, args: Sequence[Node]) -> Node:
         kind = "OR" if kind in ("Add", "Maximum") else "AND"
     if dtype == "bool" and kind == "Abs":
         return args[0]
-    return _folded(getattr(T, NAMES[kind]), [T.cast(arg, dtype) for arg in args])
+    return _of_all(getattr(T, NAMES[kind]), [T.cast(arg, dtype) for arg in args])
 
 
-def _folded(function: Callable[..., Node], args: Sequence[Node]) -> Node:
+def _of_all(function: Callable[..., Node], args: Sequence[Node]) -> Node:
     """A function of two operands of as many as there are: PyTensor adds and multiplies any number."""
-    if len(args) < 3 or function is T.clip:
-        return function(*args)
-    value = args[0]
-    for arg in args[1:]:
-        value = function(value, arg)
-    return value
+    return function(*args) if len(args) < 3 or function is T.clip else reduce(function, args)
 
 
 def _composite(op: Any, args: Sequence[Node]) -> Node:

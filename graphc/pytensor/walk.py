@@ -44,7 +44,8 @@ class Walk:
         self.strict, self.table = strict, table
         for apply in applys(inputs, outputs):
             self._add(apply)
-        self.outputs = [self._asked(out) for out in outputs]
+        for out in outputs:
+            self._ask(out)
 
     def _add(self, apply: Any) -> None:
         number = max((self.stage_of[arg] for arg in apply.inputs if arg in self.stage_of), default=0)
@@ -63,7 +64,7 @@ class Walk:
                 self.stage_of[out] = number
             return
         for arg in apply.inputs:
-            self._asked(arg)
+            self._ask(arg)
         stage.left.append(apply)
         if len(self.stages) == number + 1:
             self.stages.append(Stage())
@@ -76,22 +77,18 @@ class Walk:
         stage = self.stages[number]
         if variable not in stage.values:
             if self.stage_of[variable] < number:
-                self._asked(variable)
+                self._ask(variable)
             stage.values[variable] = stage.leaves[variable] = leaf(variable)
         return stage.values[variable]
 
-    def _asked(self, variable: Any) -> Any:
+    def _ask(self, variable: Any) -> None:
         """Have the stage that computes a variable give it, if one does."""
-        number = self.stage_of.get(variable)
-        if number is None:
-            return variable
-        stage = self.stages[number]
+        stage = self.stages[self.stage_of.get(variable, 0)]
         value = stage.values.get(variable)
         if value is not None and variable not in stage.leaves:
             if not isinstance(value, Node):
                 raise Unknown(f"{variable} is no tensor")
             stage.asked[variable] = value
-        return variable
 
 
 def leaf(variable: Any) -> Node:
