@@ -18,7 +18,7 @@ from graphc.codegen.call.signature import Signature, Temp
 from graphc.codegen.frontend.constructs import TREES
 from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.codegen.gemm.api import PROTOTYPES as PRODUCTS
+from graphc.codegen.gemm.prototypes import PROTOTYPES as PRODUCTS
 from graphc.codegen.lapack.api import PROTOTYPES as FACTORISATIONS
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.lower.lowerer import Lowerer

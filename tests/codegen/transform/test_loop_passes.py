@@ -22,7 +22,7 @@ from watched import differs
 
 from graphc.codegen.call.interrupt import KINDS
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.codegen.gemm.api import PROTOTYPES
+from graphc.codegen.gemm.prototypes import PROTOTYPES
 from graphc.codegen.transform.copies import write_where_copied
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
