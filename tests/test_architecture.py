@@ -61,8 +61,8 @@ codegen.schedule    memory sizes labels plan accumulators cost strided work step
                     inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences segments fused bodies steps
                     branches parts __init__
-codegen.transform   passes simplify privatize independence parallelize fuse forwarding copies registers unroll turns
-                    partial_sums polls nontemporal outline_regions outline_merge outline __init__
+codegen.transform   passes simplify privatize independence parallelize fuse forwarding copies registers unroll
+                    double_buffers partial_sums polls nontemporal outline_regions outline_merge outline __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__
