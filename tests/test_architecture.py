@@ -24,7 +24,8 @@ loops               operators ir build names syntax unparse text visit verify __
 ir                  frozen samples where called traced symbol kind node lowering call walk body interpret passes sizes
                     closure text parse verify apply expression pickling __init__
 ops                 elementwise custom scalar shape checked index recur segment reduce linalg conv assemble scan branch
-                    given sinking derivative factor_derivatives routine factor spectral matrices windows __init__
+                    given sinking derivative shifts factor_derivatives routine factor spectral matrices windows
+                    __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations normalization bn losses rows regularization blocksparse scores upsampling
