@@ -362,6 +362,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         GraphTypeError,
         r"output 0 has the taps \[-1\], and no initial value",
     ),
+    "a derivative of fewer than no steps": (
+        lambda: graphc.scan(lambda a: a, None, S, n_steps=3, truncate_gradient=-2),
+        GraphTypeError,
+        "truncate_gradient is a number of steps, or -1 for all, not -2",
+    ),
     "a wrong key": (lambda: graphc.scan(lambda a: a, {"inputs": V}), GraphTypeError, "a sequence has the key 'inputs'"),
     "a size that changes": (
         lambda: graphc.scan(lambda k: V[:k] * 2, T.arange(4)),
