@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.ir.node import Node, remade
 from graphc.ir.walk import nodes_of, rebuilt, renamed, substitute
 from graphc.ops.derivative import HELD, held
