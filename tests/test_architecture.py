@@ -28,7 +28,7 @@ ir                  frozen samples where called traced symbol kind node lowering
                     closure text parse verify apply expression pickling __init__
 ops                 elementwise custom scalar shape checked index recur segment reduce
 ops.linalg          __init__ products derivatives routine factor spectral matrices
-ops                 conv assemble scan branch given sinking derivative windows __init__
+ops                 conv assemble scan branch given sinking derivative shifts windows __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations normalization bn losses rows regularization blocksparse scores upsampling
