@@ -6,6 +6,7 @@ from graphc.ops import (
     checked,
     conv,
     derivative,
+    equations,
     factor,
     given,
     index,
@@ -23,6 +24,6 @@ from graphc.ops import (
 )
 
 __all__ = [
-    "assemble", "branch", "checked", "conv", "derivative", "factor", "given", "index", "linalg", "matrices", "recur",
-    "reduce", "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
+    "assemble", "branch", "checked", "conv", "derivative", "equations", "factor", "given", "index", "linalg",
+    "matrices", "recur", "reduce", "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
 ]  # fmt: skip

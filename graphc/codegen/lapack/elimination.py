@@ -40,12 +40,12 @@ def _at(kind: Any, base: Ptr, *parts: tuple[int, I64]) -> Ptr:
     return place
 
 
-def _less(total: Any, left: Any, right: Any) -> Any:
+def less(total: Any, left: Any, right: Any) -> Any:
     """total - left * right, rounded once where the processor can."""
     return total.apply("fsub contract", left.apply("fmul contract", right))
 
 
-def _sqrt(code: Code, value: Any) -> Any:
+def sqrt(code: Code, value: Any) -> Any:
     kind = type(value)
     return external(f"llvm.sqrt.{kind.vectors}", kind, kind)(code, value)
 
@@ -83,10 +83,10 @@ def small_cholesky(suffix: str, count: int) -> Function[..., I64]:
             for j in range(i + 1):
                 value = _at(kind, a, (i, row), (j, column)).load(kind)
                 for p in range(j):
-                    value = _less(value, found[i, p], found[j, p])
+                    value = less(value, found[i, p], found[j, p])
                 if i == j:
                     fails.when(value <= 0)
-                    found[i, i] = _sqrt(code, value)
+                    found[i, i] = sqrt(code, value)
                 else:
                     found[i, j] = value / found[j, j]
         for i in range(count):
@@ -112,14 +112,14 @@ def cholesky_loops(suffix: str) -> Function[..., I64]:
                 other = l.at(j * n, kind)
                 value = code.variable(source.at(j * column, kind).load(kind))
                 with code.count(0, j) as p:
-                    value.value = _less(value.value, own.at(p, kind).load(kind), other.at(p, kind).load(kind))
+                    value.value = less(value.value, own.at(p, kind).load(kind), other.at(p, kind).load(kind))
                 own.at(j, kind).store(value.value / other.at(j, kind).load(kind))
             value = code.variable(source.at(i * column, kind).load(kind))
             with code.count(0, i) as p:
                 each = own.at(p, kind).load(kind)
-                value.value = _less(value.value, each, each)
+                value.value = less(value.value, each, each)
             fails.when(value.value <= 0)
-            own.at(i, kind).store(_sqrt(code, value.value))
+            own.at(i, kind).store(sqrt(code, value.value))
             with code.count(i + 1, n) as j:
                 own.at(j, kind).store(kind.of(0))
         code.ret(I64.of(0))
@@ -236,7 +236,7 @@ def small_solve(suffix: str, count: int) -> Function[..., I64]:
             for i in range(count):
                 value = _at(kind, b, (i, b_row)).at(c * b_column, kind).load(kind)
                 for p in range(i):
-                    value = _less(value, own[i, p], values[p])
+                    value = less(value, own[i, p], values[p])
                 values.append(value / own[i, i])
             for i, value in enumerate(values):
                 _at(kind, x, (i, step)).at(c, kind).store(value)
@@ -263,7 +263,7 @@ def solve_loops(suffix: str) -> Function[..., None]:
                 value = code.variable(target.at(c, kind).load(kind))
                 with code.count(0, i) as p:
                     known = x.at(p * step, kind).at(c, kind).load(kind)
-                    value.value = _less(value.value, own.at(p * column, kind).load(kind), known)
+                    value.value = less(value.value, own.at(p * column, kind).load(kind), known)
                 target.at(c, kind).store(value.value / diagonal.value)
 
     return write
@@ -337,7 +337,7 @@ def lu_loops(suffix: str) -> Function[..., None]:
                 row.at(k, kind).store(factor)
                 with code.count(k + 1, n) as j:
                     place = row.at(j, kind)
-                    place.store(_less(place.load(kind), factor, own.at(j, kind).load(kind)))
+                    place.store(less(place.load(kind), factor, own.at(j, kind).load(kind)))
 
     return write
 
