@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import Node, constant_value
-from graphc.ops import factor
 from graphc.ops.elementwise import elementwise
-from graphc.ops.matrices import solve
-from graphc.ops.routine import ON_ERROR
+from graphc.ops.linalg import factor
+from graphc.ops.linalg.matrices import solve
+from graphc.ops.linalg.routine import ON_ERROR
 from graphc.ops.shape import expand
 from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
 from graphc.rewrite.matrices import OF_DIAGONAL, diagonal_of, identity, shape_of, turned_of

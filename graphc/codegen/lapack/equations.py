@@ -16,7 +16,7 @@ from graphc.codegen.lapack.fortran import call_lapack, copy, letter, matrix_func
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external
 from graphc.codegen.llvm.typed import I64, NULL, Ptr
-from graphc.ops.spectral import LONG
+from graphc.ops.linalg.spectral import LONG
 
 ONE = I64.of(1)
 NARROW = 16

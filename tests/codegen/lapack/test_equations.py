@@ -11,8 +11,8 @@ import pytest
 
 import graphc
 from graphc import tensor as T
-from graphc.ops.equations import banded_solve, positive_banded_solve, schur, toeplitz_solve, triangular_sylvester
-from graphc.ops.routine import LinAlgError
+from graphc.ops.linalg.equations import banded_solve, positive_banded_solve, schur, toeplitz_solve, triangular_sylvester
+from graphc.ops.linalg.routine import LinAlgError
 
 la: Any = T.linalg
 BANDS = ((1, 0), (4, 3), (5, 0), (40, 30))
