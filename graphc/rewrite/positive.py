@@ -18,7 +18,7 @@ from graphc.ops.linalg.matrices import solve
 from graphc.ops.linalg.routine import ON_ERROR
 from graphc.ops.shape import expand
 from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
-from graphc.rewrite.matrices import OF_DIAGONAL, diagonal_of, identity, shape_of, turned_of
+from graphc.rewrite.matrices import OF_DIAGONAL, diagonal_of, shape_of, turned_of
 from graphc.startup.record import record
 
 # --- what is symmetric ------------------------------------------------------------------------------------------------
@@ -172,14 +172,14 @@ def _shared_factor(known: dict[Node, Said], node: Node, uses: Uses) -> Node | No
         case "solve":
             return solve(said.operand, node.args[1], "positive", on_error=said.on_error)
         case "inverse":
-            return solve(said.operand, identity(node.args[0]), "positive", on_error=said.on_error)
+            return factor.inverse_of_factor(factor.cholesky(said.operand, said.on_error))
     name = "det" if node.op.name == "cofactors" else node.op.name
-    diagonal = OF_DIAGONAL[name](diagonal_of(factor.cholesky(said.operand, said.on_error)))
+    lower = factor.cholesky(said.operand, said.on_error)
+    diagonal = OF_DIAGONAL[name](diagonal_of(lower))
     found = elementwise("add" if name == "logabsdet" else "mul", diagonal, diagonal)
     if node.op.name != "cofactors":
         return found
-    inverse = solve(said.operand, identity(node.args[0]), "positive", on_error=said.on_error)
-    return elementwise("mul", inverse, expand(found, (found.ndim, found.ndim + 1)))
+    return elementwise("mul", factor.inverse_of_factor(lower), expand(found, (found.ndim, found.ndim + 1)))
 
 
 SHARED: tuple[AnyRule, ...] = (

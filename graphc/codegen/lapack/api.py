@@ -20,7 +20,21 @@ from graphc.errors import GraphcError
 from graphc.ops.linalg.routine import ROUTINES, Routine
 from graphc.startup.record import record
 
-NAMES = ("potrf", "getrf", "geqrf", "orgqr", "syevd", "gesdd", "geev", "gbtrf", "gbtrs", "pbsv", "gees", "trsyl")
+NAMES = (
+    "potrf",
+    "potri",
+    "getrf",
+    "geqrf",
+    "orgqr",
+    "syevd",
+    "gesdd",
+    "geev",
+    "gbtrf",
+    "gbtrs",
+    "pbsv",
+    "gees",
+    "trsyl",
+)
 """The routines of LAPACK, and in front of each letter's those of BLAS."""
 SOLVERS = ("trsm", "trsv")
 LETTERS = {"f64": "d", "f32": "s"}

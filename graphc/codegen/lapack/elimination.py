@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from graphc.codegen.gemm.dispatch import Operand
 from graphc.codegen.gemm.microkernel import ARITHMETIC, Matrix
 from graphc.codegen.lapack.fortran import (
+    BLOCK,
     call_lapack,
     call_routine,
     copy,
@@ -125,6 +126,57 @@ def cholesky_loops(suffix: str) -> Function[..., I64]:
         code.ret(I64.of(0))
         code.place(fails)
         return I64.of(1)
+
+    return write
+
+
+def inverse_of_factor(suffix: str) -> Function[..., I64]:
+    """inverse_of_factor(n, l, row, column, x): status 0."""
+    kind = ARITHMETIC[suffix].kind
+
+    @matrix_function("inverse_of_factor_one", suffix)
+    def write(code: Code, n: I64, l: Ptr, row: I64, column: I64, x: Ptr) -> I64:  # noqa: E741
+        copy_triangle(suffix)(code, n, l, row, column, x)
+        with code.when(n <= SMALL):
+            inverse_loops(suffix)(code, n, x)
+        with code.otherwise():
+            call_lapack(code, "potri", suffix, letter("U"), n, x, n)
+        with code.count(0, n, BLOCK) as top, code.count(0, top + BLOCK, BLOCK) as left:
+            below, beside = top + BLOCK, left + BLOCK
+            end = (below < n).choose(below, n)
+            with code.count(top, end) as i, code.count(left, (beside < i).choose(beside, i)) as j:
+                x.at(j * n + i, kind).store(x.at(i * n + j, kind).load(kind))
+        return I64.of(0)
+
+    return write
+
+
+def inverse_loops(suffix: str) -> Function[..., None]:
+    """inverse_loops(n, x): the lower triangle of the inverse, where that of the factor stands."""
+    kind = ARITHMETIC[suffix].kind
+
+    @matrix_function("inverse_loops", suffix)
+    def write(code: Code, n: I64, x: Ptr) -> None:
+        with code.count(0, n) as j:
+            corner = x.at(j * n + j, kind)
+            corner.store(kind.of(1) / corner.load(kind))
+        with code.count(0, n) as i:
+            own = x.at(i * n, kind)
+            scale = own.at(i, kind).load(kind)
+            with code.count(0, i) as j:
+                value = code.variable(kind.of(0))
+                with code.count(j, i) as p:
+                    # of row i what lies left of p is not needed any more: it holds the inverse
+                    value.value = less(value.value, own.at(p, kind).load(kind), x.at(p * n + j, kind).load(kind))
+                own.at(j, kind).store(value.value * scale)
+        with code.count(0, n) as i:
+            own = x.at(i * n, kind)
+            with code.count(0, i + 1) as j:
+                value = code.variable(kind.of(0))
+                with code.count(i, n) as p:
+                    each = x.at(p * n, kind)
+                    value.value = less(value.value, each.at(i, kind).load(kind), each.at(j, kind).load(kind))
+                own.at(j, kind).store(kind.of(0) - value.value)
 
     return write
 
@@ -344,6 +396,7 @@ def lu_loops(suffix: str) -> Function[..., None]:
 
 ELIMINATIONS: Mapping[str, Callable[[str], Function[..., I64]]] = {
     "cholesky": cholesky,
+    "inverse_of_factor": inverse_of_factor,
     "triangular_solve": triangular_solve,
     "lu": lu,
 }

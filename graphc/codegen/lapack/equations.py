@@ -1,8 +1,8 @@
 """Systems of bands and of constant diagonals, Schur's form and equations in it, of one matrix.
 
 In: the suffix of a dtype. Out: functions of LLVM IR that compute one matrix (batch.py), with the letters, flags and
-workspaces of `ops/equations.py`. Few diagonals are eliminated by loops; LAPACK, which calls a routine of BLAS for each
-row of them, has what is wider.
+workspaces of `ops/linalg/equations.py`. Few diagonals are eliminated by loops; LAPACK, which calls a routine of BLAS
+for each row of them, has what is wider.
 """
 
 from __future__ import annotations

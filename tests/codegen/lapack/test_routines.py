@@ -23,7 +23,7 @@ from graphc.codegen.lapack import api
 from graphc.errors import GraphcError, ShapeError
 from graphc.ir.node import Node
 from graphc.ops.linalg.equations import schur
-from graphc.ops.linalg.factor import cholesky, lu, triangular_solve
+from graphc.ops.linalg.factor import cholesky, inverse_of_factor, lu, triangular_solve
 from graphc.ops.linalg.routine import ROUTINES, LinAlgError
 from graphc.ops.linalg.spectral import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 
@@ -40,6 +40,7 @@ def everything(x: Node, positive: Node, right: Node) -> list[Node]:
     return [
         cholesky(positive),
         *(triangular_solve(positive, right, *each) for each in flags),
+        inverse_of_factor(positive),
         *lu(x),
         *qr(x),
         *qr(right, complete=True),
