@@ -53,7 +53,7 @@ codegen.vecmath     coefficients floats abi double exponential payne_hanek refle
                     log_gamma table outofline __init__
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched
-                    conv_tables conv_tiles conv_copies conv_lines convolution dispatch __init__
+                    conv_tables conv_tiles conv_copies conv_lines conv_dots convolution dispatch __init__
 codegen.lapack      api fortran elimination orthogonal batch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
                     adopt guard_pages native_op vectorcall interrupt signals entry __init__
