@@ -182,6 +182,7 @@ def _is_nested(inputs: Any, outputs: Any) -> bool:
     """Whether an input or an output is a tree of nodes."""
 
     def is_tree(item: Any) -> bool:
+        item = item.variable if isinstance(item, In | Out) else item
         return is_nested(item) and any(isinstance(leaf, Node | In | Out) for leaf in leaves(item))
 
     several = isinstance(inputs, list | tuple) and any(map(is_tree, inputs))

@@ -35,7 +35,7 @@ tensor.nnet         activations normalization bn losses rows regularization bloc
 tensor.signal       pool downsample
 tensor              absent constants special arithmetic selecting ranking order arranging padding grids statistics
                     calculus polynomials contraction inspection elemwise assertion
-tensor.nnet         neighbours sliding abstract_conv images conv __init__
+tensor.nnet         neighbours sliding abstract_conv images conv conv3d2d __init__
 tensor              __init__ dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
@@ -53,7 +53,7 @@ codegen.vecmath     coefficients floats abi double exponential payne_hanek refle
                     log_gamma table outofline __init__
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api prototypes context lazy microkernel packing gemv_kernels gemv small blocked batched
-                    conv_tables conv_tiles conv_copies conv_lines convolution dispatch __init__
+                    conv_tables conv_tiles conv_copies conv_lines conv_dots convolution dispatch __init__
 codegen.lapack      api fortran elimination orthogonal equations batch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
                     adopt guard_pages native_op vectorcall interrupt signals entry __init__
