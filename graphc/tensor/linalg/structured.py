@@ -20,7 +20,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import gather
-from graphc.ops.linalg.products import equations
+from graphc.ops.linalg import equations
 from graphc.tensor.elementary import mod, where
 from graphc.tensor.indexing import flip
 from graphc.tensor.joining import concatenate
