@@ -20,7 +20,7 @@ FACTORISE, INVERT = (
 )
 
 
-@njit(error_model="numpy", fastmath=RELAXED)  # type: ignore[untyped-decorator]
+@njit(error_model="numpy", fastmath=RELAXED)
 def likelihood(x: Any, y: Any, logs: Any) -> Any:
     n, dimensions = x.shape
     amplitude, length, noise = np.exp(2 * logs[0]), np.exp(2 * logs[1]), np.exp(2 * logs[2])
