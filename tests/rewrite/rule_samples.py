@@ -11,6 +11,7 @@ from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.node import OPS, Argument, Node, Sample, Size, literal, make
 from graphc.ir.walk import as_size_node
+from graphc.ops.conv import convolve
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import inc_gather, inc_subtensor, set_subtensor, subtensor
 from graphc.ops.linalg.derivatives import diagonal_matrix, lower_triangle
@@ -44,6 +45,11 @@ _TWO = literal([1.5, -2.0])
 def _beside(x: Node, y: Node) -> Node:
     """An element of a vector beside each row of a matrix."""
     return broadcast_to(dimshuffle(x, (0, "x")), y.type.shape)
+
+
+def _line(x: Node, w: Node) -> Node:
+    """Signals (image, group, channel, element) convolved with kernels."""
+    return convolve(x, w, (1,), (1,), (0,), (0,))
 
 
 ALGEBRA: Samples = {
@@ -398,6 +404,10 @@ VIEWS: Samples = {
     "transpose_last": [
         sample(lambda x: elementwise("exp", transpose(x)) * 2, _FLOATS),
         sample(lambda x: dimshuffle(x, (2, 0, 1)) - dimshuffle(x * x, (2, 0, 1)), Argument((2, 3, 2))),
+    ],
+    "conv_of_transpose": [
+        sample(lambda x, w: transpose(_line(x, w)), Argument((2, 1, 2, 5)), Argument((1, 3, 2, 2))),
+        sample(lambda x, w: dimshuffle(_line(x, w), (0, 2, "x", 3)), Argument((2, 1, 2, 5)), Argument((1, 3, 2, 2))),
     ],
     "reduction_of_transpose": [
         sample(lambda x: reduce_sum(transpose(x), (1,)), _FLOATS),

@@ -12,7 +12,7 @@ from typing import Any
 
 from graphc.codegen.gemm.microkernel import ARITHMETIC
 from graphc.codegen.lapack.elimination import less, sqrt
-from graphc.codegen.lapack.fortran import call_lapack, copy, letter, matrix_function, turn
+from graphc.codegen.lapack.fortran import call_lapack, copy, letter, matrix_function, transpose_square
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external
 from graphc.codegen.llvm.typed import I64, NULL, Ptr
@@ -349,8 +349,8 @@ def schur(suffix: str) -> Function[..., I64]:
         size = n * LONG
         operands = NULL, n, triangle, n, ordered, values, imaginary, vectors, n, work, size, NULL
         status = call_lapack(code, "gees", suffix, letter("V"), letter("N"), *operands)
-        turn(suffix)(code, n, triangle)
-        turn(suffix)(code, n, vectors)
+        transpose_square(suffix)(code, n, triangle)
+        transpose_square(suffix)(code, n, vectors)
         return _failed(status)
 
     return write
