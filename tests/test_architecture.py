@@ -39,7 +39,7 @@ tensor.nnet         neighbours sliding abstract_conv images conv conv3d2d __init
 tensor              __init__ dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
-tensor.linalg       factors functions structured __init__ nlinalg slinalg
+tensor.linalg       factors functions equations structured polynomials __init__ nlinalg slinalg
 tensor.nnet         ctc attention
 .                   ifelse
 rewrite             engine algebra matrices positive views stable linear moments pairs scatter open_loops steps
