@@ -24,12 +24,13 @@ loops               operators ir build names syntax unparse text visit verify __
 ir                  frozen samples where called traced symbol kind node lowering call walk body interpret passes sizes
                     closure text parse verify apply expression pickling __init__
 ops                 elementwise custom scalar shape checked index recur segment reduce linalg conv assemble scan branch
-                    given sinking derivative factor_derivatives routine factor spectral matrices windows __init__
+                    given sinking derivative factor_derivatives routine factor spectral matrices windows order
+                    __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations normalization bn losses rows regularization blocksparse scores upsampling
 tensor.signal       pool downsample
-tensor              absent constants special arithmetic selecting ranking order arranging padding grids statistics
+tensor              absent constants special arithmetic selecting order arranging padding grids statistics
                     calculus polynomials contraction inspection elemwise opclasses opt
 tensor.nnet         neighbours sliding abstract_conv images conv __init__ nnet sigm
 tensor              __init__ extra_ops subtensor dispatch
@@ -51,6 +52,7 @@ codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched
                     conv_tables conv_tiles conv_copies conv_lines convolution dispatch __init__
 codegen.lapack      api fortran elimination orthogonal batch __init__
+codegen.order       api lines batch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
                     adopt guard_pages native_op vectorcall interrupt signals entry __init__
 codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion nests

@@ -11,6 +11,7 @@ from graphc.ops import (
     index,
     linalg,
     matrices,
+    order,
     recur,
     reduce,
     scalar,
@@ -23,6 +24,6 @@ from graphc.ops import (
 )
 
 __all__ = [
-    "assemble", "branch", "checked", "conv", "derivative", "factor", "given", "index", "linalg", "matrices", "recur",
-    "reduce", "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
+    "assemble", "branch", "checked", "conv", "derivative", "factor", "given", "index", "linalg", "matrices", "order",
+    "recur", "reduce", "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
 ]  # fmt: skip

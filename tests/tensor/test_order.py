@@ -188,3 +188,39 @@ def test_an_axis_that_the_call_tells() -> None:
                 np.testing.assert_array_equal(found, want(value, place))
         with pytest.raises(ShapeError, match="axis"):
             f(value, 2)
+
+
+def test_orders_within_loops_and_branches_call_no_python() -> None:
+    c = T.lscalar("c")
+
+    def step(row: Any, total: Any) -> Any:
+        return total + T.sort(row) * T.topk(row, 2).sum() + T.argsort(row)
+
+    total = graphc.scan(step, sequences=[X], outputs_info=[T.zeros((5,))])[0][-1]
+    chosen = graphc.ifelse(c, T.sort(V), -T.sort(-V))
+    f = graphc.function([X, V, c], [total, T.grad(total.sum(), X), chosen])
+    assert "callback" not in f.source and "gc_sort_float64" in f.source
+
+    def reference(x: Any) -> Any:
+        return sum(np.sort(row) * np.sort(row)[-2:].sum() + np.argsort(row) for row in x)
+
+    x = np.random.default_rng(0).normal(size=(4, 5))
+    found, gradient, rising = f(x, x[0], 1)
+    np.testing.assert_allclose(found, reference(x))
+    np.testing.assert_array_equal(rising, np.sort(x[0]))
+    np.testing.assert_array_equal(f(x, x[0], 0)[2], np.sort(x[0])[::-1])
+    moves = 1e-6 * np.eye(20).reshape(20, 4, 5)
+    slopes = [(reference(x + move) - reference(x - move)).sum() / 2e-6 for move in moves]
+    np.testing.assert_allclose(gradient.reshape(-1), slopes, rtol=1e-6, atol=1e-6)
+
+
+def test_orders_under_transformations() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 5))
+    found = graphc.vmap(lambda a: (T.sort(a), T.argsort(a), T.topk(a, 2)))(x)
+    for got, want in zip(found, (np.sort(x), np.argsort(x), -np.sort(-x)[:, :2]), strict=True):
+        np.testing.assert_array_equal(got, want)
+    order, weights = np.argsort(x[0]), np.arange(5.0)
+    places = np.eye(5)[order]
+    np.testing.assert_array_equal(graphc.jacfwd(T.sort)(x[0]), places)
+    hessian = graphc.hessian(lambda a: (T.sort(a) ** 3 * weights).sum())(x[0])
+    np.testing.assert_allclose(hessian, np.diag(6 * x[0] * np.argsort(order)), atol=1e-12)
