@@ -6,11 +6,8 @@ from graphc.ops import (
     checked,
     conv,
     derivative,
-    factor,
     given,
     index,
-    linalg,
-    matrices,
     order,
     recur,
     reduce,
@@ -19,11 +16,11 @@ from graphc.ops import (
     segment,
     shape,
     sinking,
-    spectral,
     windows,
 )
+from graphc.ops.linalg import factor, matrices, products, spectral
 
 __all__ = [
-    "assemble", "branch", "checked", "conv", "derivative", "factor", "given", "index", "linalg", "matrices", "order",
-    "recur", "reduce", "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
+    "assemble", "branch", "checked", "conv", "derivative", "factor", "given", "index", "matrices", "order",
+    "products", "recur", "reduce", "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
 ]  # fmt: skip

@@ -7,9 +7,11 @@ stay in order. Code for one line of elements is native (codegen/order), and line
     gc_argsort_<dtype>(the same)
     gc_top_<dtype>(count, n, k, x and its two strides, wanted, result, workspace)
     gc_argtop_<dtype>(the same)
+    gc_lexorder_<dtype>(n, m, x and its two strides, result)
 
 The first two are of three axes, along the second, so that whatever axis an array is sorted along is that one after a
-reshape; the others are of rows. Each returns 0.
+reshape; the next two are of rows, the last is of a matrix of n rows. Each
+returns 0.
 """
 
 from __future__ import annotations
@@ -70,6 +72,11 @@ def argtop(rows: Node, wanted: Node) -> Node:
     return make(OPS["argtop"], (rows, wanted))
 
 
+def lexorder(rows: Node) -> Node:
+    """The order of the rows of a matrix, by their first elements, of equal ones by the second, and so on: int64."""
+    return make(OPS["lexorder"], (rows,))
+
+
 # --- types and values -------------------------------------------------------------------------------------------------
 
 
@@ -94,6 +101,18 @@ def _first_type(args: Sequence[Node], attrs: Attributes) -> Type:
 
 def _first_places_type(args: Sequence[Node], attrs: Attributes) -> Type:
     return Type("int64", _first_type(args, attrs).shape)
+
+
+def _row_places_type(args: Sequence[Node], attrs: Attributes) -> Type:
+    (rows,) = args
+    if rows.ndim != 2:
+        raise GraphTypeError(f"the order is that of the rows of a matrix, not of {describe(rows)} of type {rows.type}")
+    return Type("int64", rows.type.shape[:1])
+
+
+def order_of_rows(rows: Array) -> Array:
+    """The value of `lexorder`."""
+    return np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
 
 
 def sorted_along(x: Array) -> Array:
@@ -196,12 +215,17 @@ def _of_rows(node: Node) -> list[Passed]:
     ]
 
 
+def _of_matrix(node: Node) -> list[Passed]:
+    (rows,) = node.args
+    return [*map(Extent, rows.type.shape), Strided(rows, (0, 1)), Result()]
+
+
 def _work(node: Node) -> list[Size]:
     return [*node.args[0].type.shape, SORTED_WORK]
 
 
 def _length_guards(node: Node) -> Sequence[Guard]:
-    size = node.args[0].type.shape[1]
+    size = node.args[0].type.shape[0 if node.op.name == "lexorder" else 1]
     if isinstance(size, int) and size < LONGEST:
         return ()
     return [Guard(size, "<=", LONGEST - 1, f"{label_op(node)}: a line of {{left}} elements is too long")]
@@ -222,6 +246,7 @@ def _place_guards(node: Node) -> Sequence[Guard]:
 ALONG = Call(_symbol, _along, _work, overwritten=(0, 0))
 PLACES = Call(_symbol, _along, _work)
 FIRST = Call(_symbol, _of_rows, _work)
+ROWS = Call(_symbol, _of_matrix, _work)
 
 
 def _wants(count: int) -> Node:
@@ -252,16 +277,25 @@ def _first_samples(function: Callable[[Node, Node], Node], differentiable: bool)
     )
 
 
+def _row_samples() -> Samples:
+    given = Argument((4, 3)), Argument((7, 2), "int", -1, 1), Argument((6, 3), "bool"), Argument((3, 0))
+    return Samples(lambda: [Sample(f"{each.kind} {each.shape}", lexorder, (each,), False) for each in given])
+
+
 def _define(name: str, compute: Callable[..., Array], call: Call, doc: str, **own: Any) -> Op:
-    return define_op(name, eval=_evaluate(compute), lower=lambda node: call, cost=100.0, batch=_batch, doc=doc, **own)
+    return define_op(name, eval=_evaluate(compute), lower=lambda node: call, cost=100.0, doc=doc, **own)
 
 
 _define("sort", sorted_along, ALONG, "Elements along the second of three axes in rising order.",
-        infer=_same_type, vjp=_sort_vjp, samples=_samples(sort, True))  # fmt: skip
+        infer=_same_type, vjp=_sort_vjp, batch=_batch, samples=_samples(sort, True))  # fmt: skip
 _define("argsort", order_along, PLACES, "Places of elements along the second of three axes in rising order.",
-        infer=_places_type, vjp=_no_vjp, guards=_length_guards, samples=_samples(argsort, False))  # fmt: skip
+        infer=_places_type, vjp=_no_vjp, guards=_length_guards, batch=_batch,
+        samples=_samples(argsort, False))  # fmt: skip
 _define("top", first_elements, FIRST, "The largest elements of rows, or the smallest, in order.",
-        infer=_first_type, vjp=_top_vjp, guards=_enough_guards, samples=_first_samples(top, True))  # fmt: skip
+        infer=_first_type, vjp=_top_vjp, guards=_enough_guards, batch=_batch,
+        samples=_first_samples(top, True))  # fmt: skip
 _define("argtop", first_places, FIRST, "Places of the largest elements of rows, or of the smallest, in order.",
-        infer=_first_places_type, vjp=_no_vjp, guards=_place_guards,
+        infer=_first_places_type, vjp=_no_vjp, guards=_place_guards, batch=_batch,
         samples=_first_samples(argtop, False))  # fmt: skip
+_define("lexorder", order_of_rows, ROWS, "The order of the rows of a matrix, by their first elements, then the second.",
+        infer=_row_places_type, vjp=_no_vjp, guards=_length_guards, samples=_row_samples())  # fmt: skip

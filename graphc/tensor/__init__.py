@@ -35,28 +35,32 @@ from graphc.tensor.variables import *
 from graphc.tensor.variables import as_tensor, constructors, plural_constructors
 
 if TYPE_CHECKING:
+    from graphc.gof.opclasses import *
     from graphc.tensor.arithmetic import *
     from graphc.tensor.arranging import *
+    from graphc.tensor.assertion import *
     from graphc.tensor.calculus import *
     from graphc.tensor.constants import *
     from graphc.tensor.contraction import *
+    from graphc.tensor.counts import *
     from graphc.tensor.elemwise import *
     from graphc.tensor.grids import *
     from graphc.tensor.inspection import *
     from graphc.tensor.nnet.losses import log_softmax as log_softmax
     from graphc.tensor.nnet.losses import softmax as softmax
-    from graphc.tensor.opclasses import *
-    from graphc.tensor.opt import *
     from graphc.tensor.order import *
     from graphc.tensor.padding import *
     from graphc.tensor.polynomials import *
+    from graphc.tensor.quantiles import *
     from graphc.tensor.selecting import *
+    from graphc.tensor.sets import *
     from graphc.tensor.special import *
     from graphc.tensor.statistics import *
 
-    linalg: Anything  # modules that stand above this one
+    linalg: Anything  # rooms that stand above this one
     nlinalg: Anything
     slinalg: Anything
+    opt: Anything
 
 scalar, vector, row, col, matrix, tensor3, tensor4, tensor5, tensor6, tensor7 = constructors("")
 bscalar, bvector, brow, bcol, bmatrix, btensor3, btensor4, btensor5, btensor6, btensor7 = constructors("b")
@@ -93,6 +97,7 @@ LAZY = {
         angle bitwise_count ceil_intdiv default frexp iscomplex iscomplexobj isneginf isposinf isreal isrealobj
         largest ldexp mod_check modf real_if_close sinc smallest spacing
     """,
+    "assertion": "Assert assert_op",
     "arranging": """
         append block concat delete dsplit horizontal_stack hsplit insert matrix_transpose permute_dims resize
         rollaxis rot90 row_stack stacklists trim_zeros unstack vertical_stack vsplit
@@ -112,7 +117,7 @@ LAZY = {
         get_vector_length is_flat isscalar makeKeepDims ndim require scalar_from_tensor tensor_from_scalar
         transfer
     """,
-    "opclasses": """
+    "graphc.gof.opclasses": """
         ARange AdvancedBooleanIncSubtensor AdvancedBooleanSubtensor AdvancedIncSubtensor
         AdvancedIncSubtensor1 AdvancedSubtensor AdvancedSubtensor1 Alloc AllocDiag AllocEmpty ArgSortOp
         Argmax Bartlett BaseAdvancedIncSubtensor BaseAdvancedSubtensor BatchedDot Choose CpuContiguous CumOp
@@ -127,11 +132,13 @@ LAZY = {
         fill_diagonal_offset_ gemm_inplace gemm_no_inplace gemv gemv_inplace gemv_no_inplace ger
         ger_destructive join_ make_vector softmax_grad
     """,
-    "opt": "Assert assert_op",
     "order": """
-        argpartition argsort argtopk bincount digitize histogram histogram_bin_edges intersect1d isin lexsort median
-        nanmedian nanpercentile nanquantile partition percentile quantile searchsorted setdiff1d setxor1d sort topk
-        topk_and_argtopk union1d unique
+        argpartition argsort argtopk digitize lexsort partition searchsorted sort topk topk_and_argtopk
+    """,
+    "quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
+    "counts": "bincount histogram histogram2d histogram_bin_edges histogramdd",
+    "sets": """
+        intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values
     """,
     "padding": "pad",
     "polynomials": "poly polyadd polyder polyint polymul polysub polyval",
@@ -146,16 +153,9 @@ LAZY = {
         nanmin nanprod nanstd nansum nanvar
     """,
     "nnet.losses": "log_softmax softmax",
-    "gradients": "grad_undefined numeric_grad verify_grad",
-    "basic": "",
-    "extra_ops": "",
-    "subtensor": "",
-    "shared_randomstreams": "",
+    "graphc.gradient": "grad_undefined numeric_grad verify_grad",
     "signal": "",
-    "sharedvar": "",
     "linalg": "",
-    "nlinalg": "",
-    "slinalg": "",
 }
 """Modules that hardly any program needs, and the names of each: imported when one is asked for."""
 
@@ -194,7 +194,7 @@ PRIVATE = "_allclose _dot _get_atol_rtol _nonzero _permute_row_elements _shared"
 
 def _private(name: str) -> Anything:
     """What Theano's programs use of its own (`T._shared`)."""
-    return getattr(import_module("graphc.tensor.basic"), name)
+    return getattr(import_module("graphc.gof.tensor_basic"), name)
 
 
 def _missing(name: str) -> str:

@@ -1,8 +1,7 @@
-"""Order: sorting, ranks, the largest elements, quantiles, counts of values, sets.
+"""Order: sorted elements and their places, the largest elements, places among sorted ones.
 
-In: tensors. Out: nodes, composed of the ops of `ops/order.py`, gathers and running sums; NumPy searches, an array at a
-time. NaN is the largest of all numbers. Sorting is stable, and its derivative goes through the permutation;
-what counts or ranks has none.
+In: tensors. Out: nodes, composed of the ops of `ops/order.py`; NumPy searches, an array at a time. NaN is the largest
+of all numbers. Sorting is stable, and its derivative goes through the permutation; what counts or ranks has none.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import DISCRETE, is_float
+from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Array, Node, Type, constant_value, describe
@@ -21,19 +20,15 @@ from graphc.ops import shape as layout
 from graphc.ops.checked import checked
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.options import options
-from graphc.tensor.creation import arange, linspace, ones, zeros
-from graphc.tensor.elementary import floor, isnan, logical_and, logical_not, logical_or, maximum, minimum, where
-from graphc.tensor.indexing import flip, inc_subtensor, set_subtensor
-from graphc.tensor.joining import concatenate
-from graphc.tensor.reductions import cumsum
+from graphc.tensor.creation import zeros
+from graphc.tensor.elementary import logical_and, minimum, where
+from graphc.tensor.indexing import flip
 from graphc.tensor.selecting import take_along_axis
 from graphc.tensor.shaping import flatten, moveaxis, normalise_axis
 
 __all__ = [
-    "argpartition", "argsort", "argtopk", "bincount", "digitize", "histogram", "histogram_bin_edges", "intersect1d",
-    "isin", "lexsort", "median", "nanmedian", "nanpercentile", "nanquantile", "partition", "percentile", "quantile",
-    "searchsorted", "setdiff1d", "setxor1d", "sort", "topk", "topk_and_argtopk", "union1d", "unique",
+    "argpartition", "argsort", "argtopk", "digitize", "lexsort", "partition", "searchsorted", "sort", "topk",
+    "topk_and_argtopk",
 ]  # fmt: skip
 
 
@@ -162,93 +157,6 @@ def argtopk(x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dt
     return cast(moveaxis(_first(ops.argtop, rows, kth), -1, place), idx_dtype)
 
 
-# --- quantiles ------------------------------------------------------------------------------------------------------
-
-METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
-
-
-def quantile(x: Any, q: Any, axis: int | None = None, method: str = "linear", keepdims: bool = False) -> Node:
-    """The element below which the part `q` of the elements along `axis` lies: between two elements by NumPy's `method`,
-    one of linear, lower, higher, nearest and midpoint. The axes of `q` come first. NaN where an element is NaN."""
-    if method not in METHODS:
-        raise GraphTypeError(f"quantile: method {method!r} must be one of {', '.join(METHODS)}")
-    node = as_node(x)
-    rows, place = _by_rows("quantile", node, axis)
-    kind = rows.dtype if is_float(rows.dtype) else "float64"
-    ranked, part = cast(sort(rows), kind), as_node(q)
-    where_to = cast(part, kind) * cast(rows.shape[-1] - 1, kind)
-    low, rest = _between(where_to, method)
-    high = minimum(low + 1, rows.shape[-1] - 1)
-    first, second = ranked[..., low], ranked[..., high]
-    found = where(elementwise("greater", rest, 0), first + (second - first) * cast(rest, kind), first)
-    last = ranked[..., -1]
-    last = last.dimshuffle(*range(last.ndim), *["x"] * part.ndim)
-    found = where(isnan(last), last, found)
-    if keepdims:
-        kept = [*range(found.ndim - part.ndim)]
-        at = place if axis is not None else 0
-        wanted: list[Any] = [*kept[:at], "x", *kept[at:]] if axis is not None else ["x"] * node.ndim
-        found = found.dimshuffle(*range(len(kept), found.ndim), *wanted)
-    elif part.ndim:
-        found = found.dimshuffle(*range(found.ndim - part.ndim, found.ndim), *range(found.ndim - part.ndim))
-    return found
-
-
-def _between(where_to: Node, method: str) -> tuple[Node, Node]:
-    """The place below a number of a place, and what of the way to the next one is taken."""
-    below = floor(where_to)
-    rest = where_to - below
-    if method == "lower":
-        rest = rest * 0
-    elif method == "higher":
-        rest = elementwise("ceil", rest)
-    elif method == "nearest":
-        rest = elementwise("rint", where_to) - below
-    elif method == "midpoint":
-        rest = where(elementwise("greater", rest, 0), 0.5, 0.0)
-    return cast(below, "int64"), rest
-
-
-def nanquantile(x: Any, q: Any, axis: int | None = None, method: str = "linear", keepdims: bool = False) -> Node:
-    """`quantile` of the elements that are not NaN; NaN where there are none."""
-    if method not in METHODS:
-        raise GraphTypeError(f"nanquantile: method {method!r} must be one of {', '.join(METHODS)}")
-    node, part = as_node(x), as_node(q)
-    if not is_float(node.dtype):
-        return quantile(node, part, axis, method, keepdims)
-    rows, place = _by_rows("nanquantile", node, axis)
-    ranked, last = sort(rows), cast(logical_not(isnan(rows)), "int64").sum(axis=-1, keepdims=True) - 1
-    where_to = cast(maximum(last, 0), rows.dtype) * cast(flatten(part), rows.dtype)
-    low, rest = _between(where_to, method)
-    first, second = (take_along_axis(ranked, at, -1) for at in (low, minimum(low + 1, maximum(last, 0))))
-    found = where(elementwise("greater", rest, 0), first + (second - first) * cast(rest, rows.dtype), first)
-    found = moveaxis(where(elementwise("less", last, 0), np.nan, found), -1, 0)
-    kept = found.type.shape[1:]
-    if keepdims:
-        kept = (1,) * node.ndim if axis is None else (*kept[:place], 1, *kept[place:])
-    return cast(layout.reshape(found, (*part.type.shape, *kept)), rows.dtype)
-
-
-def nanpercentile(x: Any, q: Any, axis: int | None = None, method: str = "linear", keepdims: bool = False) -> Node:
-    """`nanquantile` of q / 100."""
-    return nanquantile(x, as_node(q) / 100.0, axis, method, keepdims)
-
-
-def nanmedian(x: Any, axis: int | None = None, keepdims: bool = False) -> Node:
-    """`median` of the elements that are not NaN; NaN where there are none."""
-    return nanquantile(x, 0.5, axis, "midpoint", keepdims)
-
-
-def percentile(x: Any, q: Any, axis: int | None = None, method: str = "linear", keepdims: bool = False) -> Node:
-    """`quantile` of q / 100."""
-    return quantile(x, as_node(q) / 100.0, axis, method, keepdims)
-
-
-def median(x: Any, axis: int | None = None, keepdims: bool = False) -> Node:
-    """The middle element along `axis`, of an even number the mean of the two in the middle; NaN where one is NaN."""
-    return quantile(x, 0.5, axis, "midpoint", keepdims)
-
-
 # --- places among sorted elements -----------------------------------------------------------------------------------
 
 
@@ -284,135 +192,3 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Node:
     rising = searchsorted(edges, values, side)
     falling = edges.shape[0] - searchsorted(flip(edges, 0), values, side)
     return where(elementwise("greater_equal", edges[-1], edges[0]), rising, falling)
-
-
-# --- counts ---------------------------------------------------------------------------------------------------------
-
-
-def bincount(x: Any, weights: Any = None, minlength: Any = 0, assert_nonneg: bool = False) -> Node:
-    """How often each whole number from 0 on is in the vector `x`, or the sums of its `weights`; at least `minlength`
-    counts. A negative number is an error of the call."""
-    node = as_node(x)
-    if node.ndim != 1 or node.dtype not in DISCRETE:
-        raise GraphTypeError(f"bincount: {describe(node)} of type {node.type} is no vector of whole numbers")
-    values = cast(node, "int64")
-    with_none = concatenate([values, as_node(np.array([-1]))], 0)
-    size = maximum(with_none.max() + 1, minlength)
-    is_below = elementwise("less", concatenate([values, as_node(np.array([0]))], 0).min(), 0)
-    message = f"bincount: {describe(node)} has a negative number"
-    values = checked(values, [cast(logical_not(is_below), "int64")], message, "shape")
-    kind = "int64" if weights is None else as_node(weights).dtype
-    kind = kind if is_float(kind) or weights is None else "float64"
-    amounts = ones(values.shape, "int64") if weights is None else cast(as_node(weights), kind)
-    return inc_subtensor(zeros((size,), kind)[values], amounts)
-
-
-def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Node:
-    """The edges of `histogram`."""
-    if not isinstance(bins, int | np.integer):
-        edges = as_node(bins)
-        if edges.ndim == 1:
-            return edges
-        raise GraphTypeError(f"histogram: bins are a number or a vector of edges, not {describe(edges)}")
-    values = flatten(as_node(x))
-    kind = values.dtype if is_float(values.dtype) else "float64"
-    first, last = (
-        cast(each, kind) for each in ((values.min(), values.max()) if range is None else map(as_node, range))
-    )
-    is_point = elementwise("equal", first, last)
-    first, last = where(is_point, first - 0.5, first), where(is_point, last + 0.5, last)
-    return linspace(first, last, int(bins) + 1)
-
-
-def histogram(
-    x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
-) -> tuple[Node, Node]:
-    """How many elements lie in each bin, the last of which has both its edges, and the edges. bins: their number, or
-    their rising edges. density: the counts over their sum and the bins' widths. weights: what elements count as."""
-    edges = histogram_bin_edges(x, bins, range)
-    values = flatten(as_node(x))
-    inner, outer = edges[:-1], edges[-1:]
-    if weights is None:
-        ranked = sort(values)
-        below = concatenate([searchsorted(ranked, inner), searchsorted(ranked, outer, "right")], 0)
-    else:
-        order = argsort(values)
-        amounts = flatten(as_node(weights))[order]
-        sums = concatenate([zeros((1,), amounts.dtype), cumsum(amounts)], 0)
-        ranked = values[order]
-        below = sums[concatenate([searchsorted(ranked, inner), searchsorted(ranked, outer, "right")], 0)]
-    counts = below[1:] - below[:-1]
-    if density:
-        widths = edges[1:] - edges[:-1]
-        return counts / (widths * cast(counts.sum(), options.floatX)), edges
-    return counts, edges
-
-
-# --- sets -----------------------------------------------------------------------------------------------------------
-
-
-def _is_first(ranked: Node) -> Node:
-    """Which sorted elements differ from those before; NaN differs from numbers only."""
-    differ = elementwise("not_equal", ranked[1:], ranked[:-1])
-    if is_float(ranked.dtype):
-        differ = logical_and(differ, logical_not(logical_and(isnan(ranked[1:]), isnan(ranked[:-1]))))
-    first = elementwise("greater_equal", ranked[:1], ranked[:1])
-    return concatenate([logical_or(first, True), differ], 0)
-
-
-def unique(
-    x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: None = None
-) -> Any:
-    """The different elements of `x` in rising order; with them, where asked for, the place of the first of each, for
-    each element the place of its like among them, and how often each comes. Their number follows from the values."""
-    if axis is not None:
-        raise GraphTypeError("unique: axis is not there; the elements of all axes are compared")
-    values = flatten(as_node(x))
-    order = argsort(values)
-    ranked = values[order]
-    first = _is_first(ranked)
-    results = [ranked[first]]
-    if return_index:
-        results.append(order[first])
-    if return_inverse:
-        places = cumsum(cast(first, "int64")) - 1
-        results.append(set_subtensor(zeros(values.shape, "int64")[order], places))
-    if return_counts:
-        begins = arange(values.shape[0])[first]
-        ends = concatenate([begins[1:], values.shape], 0)
-        results.append(ends - begins)
-    return results[0] if len(results) == 1 else tuple(results)
-
-
-def isin(x: Any, test_elements: Any, invert: bool = False) -> Node:
-    """Which elements of `x` are among `test_elements`."""
-    node, others = as_node(x), sort(flatten(as_node(test_elements)))
-    found = elementwise("less", searchsorted(others, node), searchsorted(others, node, "right"))
-    if is_float(node.dtype):
-        found = logical_and(found, logical_not(isnan(node)))
-    return logical_not(found) if invert else found
-
-
-def union1d(x: Any, y: Any) -> Node:
-    """The elements of either, each once, in rising order."""
-    found: Node = unique(concatenate([flatten(as_node(x)), flatten(as_node(y))], 0))
-    return found
-
-
-def intersect1d(x: Any, y: Any) -> Node:
-    """The elements of both, each once, in rising order."""
-    own = unique(x)
-    found: Node = own[isin(own, y)]
-    return found
-
-
-def setdiff1d(x: Any, y: Any) -> Node:
-    """The elements of `x` that are not in `y`, each once, in rising order."""
-    own = unique(x)
-    found: Node = own[isin(own, y, invert=True)]
-    return found
-
-
-def setxor1d(x: Any, y: Any) -> Node:
-    """The elements of one of the two alone, each once, in rising order."""
-    return sort(concatenate([setdiff1d(x, y), setdiff1d(y, x)], 0))

@@ -20,29 +20,33 @@ import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 from numpy.lib.stride_tricks import as_strided
 
+from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.gemm.api import Flat
-from graphc.dtypes import DTYPES
-from graphc.ops.order import first_elements, first_places, order_along, sorted_along
+from graphc.ops.order import first_elements, first_places, order_along, order_of_rows, sorted_along
 
 ALONG = {"sort": sorted_along, "argsort": order_along}
 """Of three axes along the second, by the names of the ops: their values."""
 FIRST = {"top": first_elements, "argtop": first_places}
 """Of rows."""
+ROWS = {"lexorder": order_of_rows}
+"""Of matrices."""
 FUNCTIONS: dict[str, tuple[str, str]] = {
-    f"gc_{name}_{dtype}": (name, dtype) for name in (*ALONG, *FIRST) for dtype in DTYPES
+    f"gc_{name}_{dtype}": (name, dtype) for name in (*ALONG, *FIRST, *ROWS) for dtype in DTYPES
 }
 """The op and the dtype of each function."""
 
 
 def result_dtype(name: str, dtype: str) -> str:
     """The dtype of the result of an op, and of its workspace."""
-    return "int64" if name.startswith("arg") else dtype
+    return dtype if name in ("sort", "top") else "int64"
 
 
 def _kinds(name: str, dtype: str) -> tuple[str, ...]:
     sizes, made = ("int64",) * 3, f"{result_dtype(name, dtype)}*"
     if name in ALONG:
         return (*sizes, f"{dtype}*", *sizes, made, made)
+    if name in ROWS:
+        return (*sizes[1:], f"{dtype}*", *sizes[1:], made)
     return (*sizes, f"{dtype}*", "int64", "int64", "int64*", made, made)
 
 
@@ -135,12 +139,23 @@ def _run_first(compute: Callable[..., Any], *values: Any) -> int:
     return 0
 
 
+def _run_rows(compute: Callable[..., Any], *values: Any) -> int:
+    shape = int(values[0]), int(values[1])
+    if shape[0]:
+        rows = _view(values[2], shape, values[3:5]) if shape[1] else np.empty(shape)
+        values[5][: shape[0]] = compute(rows)
+    return 0
+
+
 def _view(flat: Flat, shape: Any, steps: Any) -> Flat:
     return as_strided(flat, shape, [int(step) * flat.itemsize for step in steps], writeable=False)
 
 
+RUNS = (ALONG, _run_along), (FIRST, _run_first), (ROWS, _run_rows)
 PYTHON_SHIMS: dict[str, Callable[..., int]] = {
-    function: partial(_run_along, ALONG[name]) if name in ALONG else partial(_run_first, FIRST[name])
+    function: partial(run, values[name])
     for function, (name, _) in FUNCTIONS.items()
+    for values, run in RUNS
+    if name in values
 }
 """The functions for generated source under CPython."""

@@ -14,8 +14,9 @@ from graphc.codegen.gemm.context import SETTING, Words, share
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.typed import F64, I64, Ptr
-from graphc.codegen.order.api import ALONG, FUNCTIONS, PROTOTYPES, result_dtype
+from graphc.codegen.order.api import ALONG, FUNCTIONS, PROTOTYPES, ROWS, result_dtype
 from graphc.codegen.order.lines import KINDS, argsort_line, copy_line, first_of_line, line_function, sort_line
+from graphc.codegen.order.rows import lexorder_rows
 from graphc.codegen.threads.chunking import LEAST_WORK
 
 COLUMNS = 16
@@ -28,7 +29,21 @@ FIRST_ARGUMENTS = ("count", "n", "k", "x", "outer", "step", "wanted", "result", 
 
 def functions(names: Sequence[str]) -> list[Function[..., Any]]:
     """These functions of api.PROTOTYPES."""
-    return [lines(name, *FUNCTIONS[name]) for name in sorted(names)]
+    return [
+        rows(name, FUNCTIONS[name][1]) if FUNCTIONS[name][0] in ROWS else lines(name, *FUNCTIONS[name])
+        for name in sorted(names)
+    ]
+
+
+def rows(symbol: str, dtype: str) -> Function[..., I64]:
+    """The function for the rows of a matrix."""
+
+    def write(code: Code, n: I64, m: I64, x: Ptr, row: I64, column: I64, result: Ptr) -> I64:
+        lexorder_rows(dtype)(code, x, row, column, n, m, result)
+        return I64.of(0)
+
+    kinds = {"n": I64, "m": I64, "x": Ptr, "row": I64, "column": I64, "result": Ptr}
+    return Function(symbol, I64, kinds, write, "noinline optsize")
 
 
 def lines(symbol: str, name: str, dtype: str) -> Function[..., I64]:

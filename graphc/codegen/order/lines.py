@@ -13,11 +13,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from graphc.arrays.dtypes import UNSIGNED, itemsize
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, function
 from graphc.codegen.llvm.typed import F32, F64, I8, I16, I32, I64, NULL, Bool, Ptr, Real, Value, vector
 from graphc.codegen.order.api import ENTRIES
-from graphc.dtypes import UNSIGNED, itemsize
 
 KINDS: dict[str, type[Any]] = {
     "bool": I8, "int8": I8, "int16": I16, "int32": I32, "int64": I64, "uint8": I8, "uint16": I16, "uint32": I32,

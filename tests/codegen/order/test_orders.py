@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
+from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.order import api
-from graphc.dtypes import DTYPES
 from graphc.errors import ShapeError
 from graphc.options import options
 
@@ -60,9 +60,11 @@ def function(dtype: str, poison: str = "off") -> Any:
 def places(x: NDArray[Any], count: int, axis: int) -> NDArray[Any]:
     """Those of the first `count`, by NumPy's stable sort."""
     if count < 0:
-        return np.argsort(x, axis, kind="stable").take(range(-count), axis)
-    found: Any = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
-    return found.take(range(count), axis)
+        rising: NDArray[Any] = np.argsort(x, axis, kind="stable").take(range(-count), axis)
+        return rising
+    falling: NDArray[Any] = np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis).take(range(count), axis)
+    found: NDArray[Any] = x.shape[axis] - 1 - falling
+    return found
 
 
 def check(f: Any, x: NDArray[Any]) -> None:
