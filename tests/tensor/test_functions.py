@@ -87,7 +87,10 @@ ARITHMETIC: tuple[Row, ...] = (
     both("angle", SINGLE),
     both("bitwise_count", INTS),
     both("bitwise_count", BITS),
-    *(both("bitwise_count", np.array([np.iinfo(kind).min, -1, 0, 7], kind)) for kind in ("int8", "int16", "int32", "int64")),
+    *(
+        both("bitwise_count", np.array([np.iinfo(kind).min, -1, 0, 7], kind))
+        for kind in ("int8", "int16", "int32", "int64")
+    ),
     both("isclose", EXTREMES, EXTREMES[::-1].copy()),
     both("isclose", EXTREMES.astype("int32") * 2**16, EXTREMES.astype("uint8")),
     both("isclose", BOOLS, ~BOOLS),
@@ -102,7 +105,11 @@ ARITHMETIC: tuple[Row, ...] = (
     both("modf", M),
     both("ldexp", M, INTS),
     both("ldexp", SINGLE, SMALL),
-    both("ldexp", np.array([0.0, -0.0, np.inf, 1.0, -1e-30], "float32"), np.array([999, 32767, -32768, -140, 200], "int16")),
+    both(
+        "ldexp",
+        np.array([0.0, -0.0, np.inf, 1.0, -1e-30], "float32"),
+        np.array([999, 32767, -32768, -140, 200], "int16"),
+    ),
     both("frexp", ODD),
     both("frexp", np.ldexp(1.0, np.arange(-1074, 1020, 60))),
     both("frexp", SINGLE),
