@@ -81,9 +81,7 @@ if TYPE_CHECKING:
     from graphc import optim as optim
     from graphc import printing as printing
     from graphc import random as random
-    from graphc import sandbox as sandbox
     from graphc import scalar as scalar
-    from graphc import scan_module as scan_module
     from graphc import session as session
     from graphc import updates as updates
     from graphc.compile import FunctionMaker as FunctionMaker
@@ -100,6 +98,7 @@ if TYPE_CHECKING:
     from graphc.gof.graph import clone_replace as clone_replace
     from graphc.gof.graph import graph_replace as graph_replace
     from graphc.gof.graph import is_same_graph as is_same_graph
+    from graphc.gradient import sparse_grad as sparse_grad
     from graphc.inspection import inspect as inspect
     from graphc.printing import pp as pp
     from graphc.tracing import Jitted as Jitted
@@ -111,6 +110,8 @@ if TYPE_CHECKING:
     from graphc.updates import OrderedUpdates as OrderedUpdates
 
     clone = clone_replace
+    sandbox: Any
+    scan_module: Any
 
 __version__ = "0.1.0"
 config: Any = options
@@ -163,6 +164,7 @@ _NAMES = {
     "configdefaults": "change_flags",
     "gof": "Apply Container FunctionGraph InconsistencyError Op",
     "gof.graph": "clone clone_replace graph_replace is_same_graph",
+    "gradient": "sparse_grad",
     "functions.checked": "DebugMode NanGuardMode",
     "inspection": "inspect",
     "tracing": "Jitted jacfwd jacrev jit vectorize vmap",
@@ -181,7 +183,7 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         place = _LATE.get(name)
         if name == "_asarray":  # Theano's programs use it, and nobody is shown it
-            return import_module("graphc.tensor.basic")._asarray
+            return import_module("graphc.gof.tensor_basic")._asarray
         if place is None:
             meant = nearest(name, __dir__())
             raise AttributeError(f"{name!r} is not in graphc{meant and '; '}{meant}")

@@ -6,6 +6,7 @@ guard left out, a rule that does not hold. Those that only cost time are none: t
 
 from __future__ import annotations
 
+from mutation.linalg import LINALG
 from mutation.mutant import Area
 from mutation.mutant import Mutant as M
 
@@ -239,7 +240,7 @@ LOWER = Area(
         M("a tile begins where the one before does", "codegen/lower/nests.py",
           "ir.add(ir.multiply(tile, ir.integer(ir.TILE)), iteration)", "iteration"),
         M("writes of a result overwrite instead of adding", "codegen/lower/nests.py",
-          "        if region.accumulate:\n", "        if False:\n"),
+          "    if region.accumulate:\n", "    if False:\n"),
         M("bools are added as numbers", "codegen/lower/nests.py",
           'OR if node.dtype == "bool" else ADD', "ADD"),
         M("a check of indices reports another check", "codegen/lower/nests.py",
@@ -554,13 +555,13 @@ OPS = Area(
           'return "False" if dtype == "bool" else str(np.iinfo(dtype).min)', 'return "False" if dtype == "bool" else "0"'),
         M("all() of nothing is false", "ops/reduce.py",
           '_fold(node, "True", "logical_and(_0, _1)", "bool")', '_fold(node, "False", "logical_and(_0, _1)", "bool")'),
-        M("the derivative of a product of matrices is not transposed", "ops/linalg.py",
+        M("the derivative of a product of matrices is not transposed", "ops/linalg/products.py",
           "return matmul(cotangent, transpose(b)), matmul(transpose(a), cotangent)",
           "return matmul(cotangent, b), matmul(transpose(a), cotangent)"),
-        M("a product sums axes of different sizes", "ops/linalg.py",
+        M("a product sums axes of different sizes", "ops/linalg/products.py",
           "guards = equality_guard(a.type.shape[-1], summed, message)",
           "guards: list[Guard] = []"),
-        M("batches of different sizes are multiplied", "ops/linalg.py",
+        M("batches of different sizes are multiplied", "ops/linalg/products.py",
           'message = phrase("{}: axis {} has sizes {{left}} and {{right}}", what, axis)\n            guards += equality_guard(',
           'message = phrase("{}: axis {} has sizes {{left}} and {{right}}", what, axis)\n            (guards := []) and equality_guard('),
         M("the derivative of a quotient has the wrong sign", "ops/scalar.py",
@@ -578,11 +579,11 @@ OPS = Area(
           '"minimum(maximum(_0, _1), _2)"', '"maximum(minimum(_0, _2), _1)"'),
         M("x * log(y) is NaN where x is 0", "ops/scalar.py",
           '_typed("select(logical_and(_0 == {dtype}(0.0), _1 == _1), {dtype}(0.0), _0 * log(_1))")', '"_0 * log(_1)"'),
-        M("sums of small integers wrap", "dtypes.py",
+        M("sums of small integers wrap", "arrays/dtypes.py",
           'return "uint64" if dtype in UNSIGNED else "int64"', "return dtype"),
-        M("float32 is summed in float32", "dtypes.py",
+        M("float32 is summed in float32", "arrays/dtypes.py",
           'return "float64" if dtype == "float32" else dtype', "return dtype"),
-        M("integers that do not fit wrap", "dtypes.py",
+        M("integers that do not fit wrap", "arrays/dtypes.py",
           "return int(info.min) <= value <= int(info.max)", "return True"),
     ),
 )  # fmt: skip
@@ -655,9 +656,9 @@ GRAPHS = Area(
           "        if isinstance(size, int) and shape[axis] != size:\n", "        if False:\n"),
         M("results given by the user overwrite what is still to be copied", "functions/check_arguments.py",
           "result.copy() if any(np.may_share_memory(result, target) for target in targets) else result", "result"),
-        M("NaN becomes an integer", "values.py",
+        M("NaN becomes an integer", "arrays/values.py",
           '    if array.dtype.kind != "f" or dtype not in INTEGERS:\n', "    if True:\n"),
-        M("numbers that do not fit are cast", "values.py",
+        M("numbers that do not fit are cast", "arrays/values.py",
           "return bool(np.array_equal(array.astype(dtype), array, equal_nan=array.dtype.kind == \"f\"))", "return True"),
         M("a variable that is set keeps the caller's array", "shared.py",
           "cell, new = self.cell, [array if borrow else array.copy()]", "cell, new = self.cell, [array]"),
@@ -753,4 +754,5 @@ AREAS: tuple[Area, ...] = (
     GRAPHS,
     SCANS,
     CODE,
+    LINALG,
 )

@@ -18,28 +18,32 @@ import graphc
 PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
-startup             digest finder garbage idle_blas lazy process record __init__
-.                   errors dtypes paths numerics options configdefaults configparser values trees
+startup             digest finder garbage idle_blas lazy paths process record __init__
+.                   errors
+arrays              dtypes __init__
+.                   options configdefaults configparser
+arrays              numerics values trees
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  frozen samples where called traced symbol kind node lowering call walk body interpret passes sizes
                     closure text parse verify apply expression pickling __init__
-ops                 elementwise custom scalar shape checked index recur segment reduce linalg conv assemble scan branch
-                    given sinking derivative factor_derivatives routine factor spectral matrices windows __init__
+ops                 elementwise custom scalar shape checked index recur segment reduce
+ops.linalg          __init__ products derivatives routine factor spectral equations matrices
+ops                 conv assemble scan branch given sinking derivative shifts windows __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations normalization bn losses rows regularization blocksparse scores upsampling
 tensor.signal       pool downsample
 tensor              absent constants special arithmetic selecting ranking order arranging padding grids statistics
-                    calculus polynomials contraction inspection elemwise opclasses opt
-tensor.nnet         neighbours sliding abstract_conv images conv __init__ nnet sigm
-tensor              __init__ extra_ops subtensor dispatch
+                    calculus polynomials contraction inspection elemwise assertion
+tensor.nnet         neighbours sliding abstract_conv images conv conv3d2d __init__
+tensor              __init__ dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
-tensor              factors matrix_functions structured linalg nlinalg slinalg
+tensor.linalg       factors functions equations structured polynomials __init__ nlinalg slinalg
 tensor.nnet         ctc attention
-.                   ifelse scan_module
-rewrite             engine algebra matrices views stable linear moments pairs scatter open_loops steps dear_steps loops
-                    branches equal_steps rolling regions pipeline __init__
+.                   ifelse
+rewrite             engine algebra matrices positive views stable linear moments pairs scatter open_loops steps
+                    dear_steps loops branches equal_steps rolling regions pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
                     integers __init__
@@ -48,38 +52,33 @@ codegen.threads     chunking nontemporal pool settings __init__
 codegen.vecmath     coefficients floats abi double exponential payne_hanek reflection trigonometric philox gamma
                     log_gamma table outofline __init__
 codegen.vectorize   loopinfo legality widen vectorizer __init__
-codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched
-                    conv_tables conv_tiles conv_copies conv_lines convolution dispatch __init__
-codegen.lapack      api fortran elimination orthogonal batch __init__
+codegen.gemm        api prototypes context lazy microkernel packing gemv_kernels gemv small blocked batched
+                    conv_tables conv_tiles conv_copies conv_lines conv_dots convolution dispatch __init__
+codegen.lapack      api fortran elimination orthogonal equations batch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
                     adopt guard_pages native_op vectorcall interrupt signals entry __init__
 codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion nests
                     inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences segments fused bodies steps
                     branches parts __init__
-codegen.transform   passes simplify privatize independence parallelize fuse forwarding copies registers unroll turns
-                    partial_sums polls nontemporal outline_regions outline_merge outline __init__
+codegen.transform   passes simplify privatize independence parallelize fuse forwarding copies registers unroll
+                    double_buffers partial_sums polls nontemporal outline_regions outline_merge outline __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
-tensor              sharedvar basic
 random              bits distributions implicit rejection multivariate orders __init__ streams
-tensor              shared_randomstreams
-sandbox.cuda        rng_curand __init__
-sandbox             rng_mrg __init__
-sparse              variable structure arithmetic __init__ basic type sharedvar
-functions           convention check_arguments layouts variants usage callables staged counted states nested checked
-                    __init__
+sparse              variable structure arithmetic __init__
+functions           convention check_arguments layouts variants usage callables staged wrapped counted states nested
+                    checked __init__
 .                   function gradient updates inspection
-tensor              gradients
 tracing             arguments traced derivatives batches __init__
 numpy               named linalg __init__
-gof                 graph test_values op fg null_type type __init__
+gof                 graph test_values op fg null_type type opclasses tensor_basic synonyms __init__
 compile             builders ops mode io sharedvalue pfunc function_module debugmode nanguardmode __init__
 scalar              ops __init__ basic
-.                   drawing printing
+printing            drawing __init__
 .                   optim session preprocess
 layers              initial layer dense norm recurrent spatial sequential __init__
 train               checkpoint trainer plots estimator __init__
@@ -114,6 +113,8 @@ LATE = {
     ("train.trainer", "tqdm"),
     ("train.plots", "matplotlib.figure"),
     ("shared", "graphc.sparse"),
+    ("ops.linalg.equations", "scipy.linalg"),
+    ("ops.linalg.equations", "scipy.linalg.lapack"),
     ("sparse.variable", "scipy.sparse"),
     ("codegen.pipeline.beside", "graphc.ir.parse"),
     ("functions.variants", "graphc.codegen.pipeline.beside"),
@@ -125,10 +126,10 @@ LATE = {
     ("", "graphc.scalar"),
     ("", "graphc.scan_module"),
     ("scalar", "graphc.scalar.basic"),
-    ("", "graphc.tensor.basic"),
+    ("", "graphc.gof.tensor_basic"),
     ("ir.called", "inspect"),
-    ("tensor", "graphc.tensor.basic"),
-    ("tensor.nnet", "graphc.tensor.opclasses"),
+    ("tensor", "graphc.gof.tensor_basic"),
+    ("tensor.nnet", "graphc.gof.opclasses"),
     ("", "graphc.updates"),
     ("configdefaults", "graphc.gof.test_values"),
     ("configdefaults", "graphc.rewrite.pipeline"),
@@ -154,6 +155,8 @@ LATE = {
     ("tensor.special", "scipy.special"),
     ("options", "warnings"),
     ("codegen.server.prestart", "graphc.codegen.server.process"),
+    ("codegen.pipeline.build", "graphc.codegen.lapack.api"),
+    ("functions.callables", "graphc.ops.linalg.routine"),
     ("codegen.pipeline.runtime", "graphc.codegen.call.entry"),
     ("codegen.pipeline.runtime", "graphc.codegen.server.client"),
     ("codegen.server.numba_subset", "graphc.codegen.llvm.binding"),
@@ -215,6 +218,7 @@ def in_order(floors: str) -> Iterator[str]:
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 STUBS = {module_name(path) for path in PACKAGE.rglob("*.pyi")}
 """What type checkers know of tables (test_stubs.py): on no floor, since nothing imports them."""
+PACKAGES = {module for module, path in MODULES.items() if path.name == "__init__.py"}
 ORDER = list(in_order(FLOORS))
 ROOTS = {"", "__main__"}
 """The package itself and its command: above all floors."""
@@ -238,8 +242,11 @@ def imports(tree: ast.AST) -> Iterator[str]:
 
 
 def known(module: str) -> set[str]:
-    """The modules of graphc that `module` imports."""
-    return {name.removeprefix("graphc.") for name in imports(parse(module)) if name.startswith("graphc.")} - STUBS
+    """The modules of graphc that `module` imports; not what a package shows to type checkers alone."""
+    shown = [part for part in parse(module).body if ast.unparse(getattr(part, "test", part)) == "TYPE_CHECKING"]
+    rest = [part for part in parse(module).body if module not in PACKAGES or part not in shown]
+    names = imports(ast.Module(rest, []))
+    return {name.removeprefix("graphc.") for name in names if name.startswith("graphc.")} - STUBS
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -256,6 +263,23 @@ def test_every_module_has_its_floor() -> None:
 def test_a_module_knows_only_what_stands_below_it(module: str) -> None:
     below = ORDER[: ORDER.index(module)] if module in ORDER else []
     assert known(module) <= set(below)
+
+
+def room(module: str) -> str:
+    """The package of a module; "" for the modules of graphc itself, each of which stands alone."""
+    return module if module in PACKAGES else module.rpartition(".")[0]
+
+
+@pytest.mark.slow
+def test_no_two_rooms_are_tied_both_ways() -> None:
+    """But for what a package gives of those within it: its `__init__` alone may know them."""
+    ties = {
+        (room(module), room(other))
+        for module in MODULES
+        for other in known(module)
+        if room(module) != room(other) and not (module in PACKAGES and other.startswith(f"{module}."))
+    }
+    assert {(one, other) for one, other in ties if one and (other, one) in ties and other} == set()
 
 
 @pytest.mark.slow
@@ -334,11 +358,13 @@ __future__ _blake2 atexit errno gc marshal mmap
 NOT_WARM = """
 tensor.absent tensor.arithmetic tensor.contraction tensor.nnet.losses tensor.padding tensor.selecting tensor.special
 compile configdefaults functions.states gof gradient scalar updates
-codegen.cache.bundle codegen.call.launch_python codegen.server.client codegen.frontend.emit
+codegen.cache.bundle codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.server.client
+codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
 codegen.server.worker control.batch functions.nested gof inspection ir.apply ir.expression ir.parse ir.pickling
-loops.ir loops.operators numpy optim rewrite session tensor.dispatch testing tracing
+loops.ir loops.operators numpy ops.conv ops.linalg.factor ops.linalg.routine ops.segment ops.windows optim rewrite
+session tensor.dispatch testing tracing
 """
 
 
@@ -390,9 +416,9 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 
 TABLES = {
-    "codegen.llvm.typed.ELEMENTS", "configdefaults.ADDED", "gof.op._performers", "ir.body._bodies", "ir.node.OPS",
+    "codegen.llvm.typed.ELEMENTS", "configdefaults.ADDED", "gof.op._performers", "ir.body._bodies",
     "ir.node._interned", "ir.node._owners", "ir.passes._watchers", "ir.symbol.FUNCTIONS", "ir.traced.TRACED",
-    "ops.elementwise.ROWS", "ops.routine.ROUTINES", "pytensor.linker.WARNED", "pytensor.tensors.NESTED",
+    "ops.elementwise.ROWS", "ops.linalg.routine.ROUTINES", "pytensor.linker.WARNED", "pytensor.tensors.NESTED",
     "pytensor.tensors.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",
     "tensor.indexing._selections",
 }  # fmt: skip

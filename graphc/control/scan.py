@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.dtypes import INTEGERS, can_cast_safely
 from graphc.control.loop import Checkpoint, carry_out, rows_from, until_end
 from graphc.control.states import Returned, State, Updates, as_step, at, flat, settle, title
-from graphc.dtypes import INTEGERS, can_cast_safely
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, next_serial, variable
@@ -92,8 +92,9 @@ def scan(
     count = _steps(rows, n_steps)
     if not callable(fn):
         raise GraphTypeError(f"scan: the step is a function, not {fn!r}")
-    if isinstance(truncate_gradient, bool) or not isinstance(truncate_gradient, int | np.integer):
-        raise GraphTypeError(f"scan: truncate_gradient is a whole number, not {truncate_gradient!r}")
+    whole = isinstance(truncate_gradient, int | np.integer) and not isinstance(truncate_gradient, bool)
+    if not whole or truncate_gradient < -1:
+        raise GraphTypeError(f"scan: truncate_gradient is a number of steps, or -1 for all, not {truncate_gradient!r}")
 
     def call(past: list[list[Node]]) -> Returned:
         priors = flat(_priors(*each) for each in zip(states, past, strict=True))

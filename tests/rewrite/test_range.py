@@ -14,22 +14,23 @@ from rule_samples import RULE_SAMPLES
 from test_rewrite import PAIRS, TRANSFORMATIONS, exact_value, instances, names, run
 
 import graphc
-from graphc.dtypes import FLOATS, is_float
+from graphc.arrays.dtypes import FLOATS, is_float
 from graphc.ir.interpret import interpret
 from graphc.ir.node import Array, Node, Sample, literal, make, variable
 from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import inc_gather
-from graphc.ops.linalg import matmul
+from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_prod, reduce_sum
 from graphc.ops.shape import filled, transpose, zeros
 from graphc.rewrite import RULES
 from graphc.rewrite.engine import Rule, Transformation, apply_in_turn, hole, rule
 from graphc.rewrite.matrices import FACTORS, MATRICES
+from graphc.rewrite.positive import SHARED
 from graphc.testing import draw, leaf_like
 
 REAL_LINE = [item for item in PAIRS if item.truth != "real" and set(FLOATS) & set(item.dtypes)]
-OF_MATRICES = (*MATRICES, *FACTORS)
+OF_MATRICES = (*MATRICES, *SHARED, *FACTORS)
 """Solutions are as near as their matrix is well conditioned, which hardly one of numbers of all magnitudes is."""
 KINDS = [item for item in TRANSFORMATIONS if item.truth != "real" and item not in OF_MATRICES]
 CLOSE_ULPS = 4

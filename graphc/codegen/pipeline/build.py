@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
+from graphc.arrays.dtypes import FLOATS
 from graphc.codegen.cache import store
 from graphc.codegen.cache.key import Key, make_key
 from graphc.codegen.call.bind import EXPORTS, Library, load
@@ -31,7 +32,6 @@ from graphc.codegen.gemm.api import (
     with_callees,
 )
 from graphc.codegen.gemm.lazy import FINDER, SUFFIXES, defer, defer_word, load_blocks
-from graphc.codegen.lapack.api import FUNCTIONS, lapack_symbols
 from graphc.codegen.link.image import load as load_code
 from graphc.codegen.llvm.cpu import keep_target
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report, told_when_slow
@@ -47,7 +47,6 @@ from graphc.codegen.pipeline.runtime import (
 from graphc.codegen.server.prestart import note_hit
 from graphc.codegen.threads.chunking import CHUNK, PARALLEL, SETTINGS, STREAM
 from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, settings_of
-from graphc.dtypes import FLOATS
 from graphc.errors import GraphcError
 from graphc.ir.body import ITEM, nodes_within
 from graphc.ir.lowering import Call
@@ -312,7 +311,8 @@ def load_product(products: Products, name: str) -> int:
     if name not in products.loaded:
         others = {other: address for other, (address, _) in products.loaded.items()}
         needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
-        needed |= lapack_symbols() if name in FUNCTIONS else {}
+        if name.startswith("gc_lapack_"):
+            needed |= import_module("graphc.codegen.lapack.api").lapack_symbols()
         _, *free = exports = product_exports(name)
         loaded = load_code(part_code(name), needed, exports)
         mine = loaded.addresses[name], loaded.owner

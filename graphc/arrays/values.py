@@ -1,0 +1,118 @@
+"""Values as users give them, to arrays as kernels take them.
+
+In: a number, a list or an array, and the dtype it must have. Out: a C-contiguous, aligned, writeable array of that
+dtype in native byte order, the given one itself where it is so already; or an error that says what is wrong with it.
+Its dtype is the object `np.dtype(name)`, which machine code compares by address: what was unpickled has an equal one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, check_dtype
+from graphc.errors import GraphTypeError
+from graphc.options import options
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def natural_dtype(value: Any, what: str) -> str:
+    """The dtype of a value that may have any: NumPy's, but Python floats, alone or in lists, get `options.floatX`."""
+    array = _numbers(value, what)
+    return options.floatX if array.dtype == np.float64 and _is_weak(value) else check_dtype(array.dtype)
+
+
+def as_array(value: Any, dtype: str, what: str, *, strict: bool = False, allow_downcast: bool | None = None) -> Array:
+    """`value` as an array of `dtype`, not copied where it is one already.
+
+    An array may change its dtype where no value of its own dtype can change (NumPy's safe casting). Python numbers,
+    alone or in lists, may besides where they fit exactly, and Python floats may be rounded to float32 unless
+    `allow_downcast` is False. allow_downcast=True: any conversion, but NaN, infinite and too large floats become no
+    integers. strict: none at all. Raises GraphTypeError, which begins with `what`, for anything else.
+    """
+    if strict and not (isinstance(value, np.ndarray) and value.dtype == dtype):
+        raise GraphTypeError(f"{what}: strictly an array of {dtype} is needed, not {_describe(value)}")
+    array = _numbers(value, what)
+    if allow_downcast or array.dtype == dtype:
+        _check_defined(array, dtype, what)
+        with np.errstate(all="ignore"):
+            return _ready(array, np.dtype(dtype))
+    source = check_dtype(array.dtype)
+    if can_cast_safely(source, dtype) or (_is_weak(value) and _fits(array, dtype, allow_downcast is not False)):
+        with np.errstate(over="ignore"):
+            return _ready(array, np.dtype(dtype))
+    raise GraphTypeError(
+        f"{what}: {_describe(value)} cannot become {dtype} without loss; convert it yourself, or allow it with "
+        "allow_downcast=True (of a function: allow_input_downcast=True)"
+    )
+
+
+def _ready(array: Array, dtype: np.dtype[Any]) -> Array:
+    """The array, or a copy, of this layout and of this very dtype, without what users have attached to theirs."""
+    found = np.require(array, dtype, ("C", "A", "W"))
+    return found if found.dtype is dtype else found.view(dtype)
+
+
+def refuse_masked(value: Any, what: str) -> None:
+    """GraphTypeError for a masked array or element, alone or in lists: NumPy would drop its mask without a word."""
+    if hasattr(value, "filled"):
+        raise GraphTypeError(f"{what}: a masked array has elements without a value; use its filled() or compressed()")
+    if isinstance(value, list | tuple):
+        for item in value:
+            if type(item) not in (float, int, bool):
+                refuse_masked(item, what)
+
+
+def _numbers(value: Any, what: str) -> Array:
+    """The array of a number, list or array; its dtype is one of graphc's."""
+    refuse_masked(value, what)
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise GraphTypeError(f"{what}: {_describe(value)} is not an array of numbers ({error})") from error
+    if array.dtype.name in DTYPES:
+        return array
+    if array.dtype.kind in "fc":
+        raise GraphTypeError(f"{what}: dtype {array.dtype} is not supported; graphc has {', '.join(DTYPES)}")
+    if (
+        array.size
+        and all(isinstance(item, int) for item in array.flat)
+        and any(abs(item) >= 2**63 for item in array.flat)
+    ):
+        raise GraphTypeError(f"{what}: {_describe(value)} has integers that 64 bits cannot hold")
+    raise GraphTypeError(f"{what}: {_describe(value)} is not an array of numbers")
+
+
+def _check_defined(array: Array, dtype: str, what: str) -> None:
+    """An error where a float would become an integer that depends on the machine: NaN, infinite, out of range."""
+    if array.dtype.kind != "f" or dtype not in INTEGERS:
+        return
+    limits = np.iinfo(dtype)
+    undefined = array[~((array >= limits.min) & (array < float(limits.max + 1)))]
+    if undefined.size:
+        raise GraphTypeError(f"{what}: {undefined.flat[0]} is no {dtype}, whatever loss is allowed")
+
+
+def _is_weak(value: Any) -> bool:
+    """Whether `value` is a Python number, or a list of such, and has no dtype of its own."""
+    if isinstance(value, Sequence):
+        return all(map(_is_weak, value))
+    return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
+
+
+def _fits(array: Array, dtype: str, may_round: bool) -> bool:
+    """Whether the elements keep their values in `dtype`, rounded at most."""
+    if may_round and dtype in FLOATS:
+        return True
+    with np.errstate(all="ignore"):
+        return bool(np.array_equal(array.astype(dtype), array, equal_nan=array.dtype.kind == "f"))
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return f"an array of {value.dtype}" if value.ndim else f"a number of {value.dtype}"
+    text = repr(value)
+    return f"{text if len(text) <= 40 else text[:40] + '…'} of type {type(value).__name__}"

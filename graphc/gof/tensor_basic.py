@@ -1,0 +1,41 @@
+"""Theano's path of the functions in graphc.tensor, and what stands beside them in its `tensor.basic`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphc import tensor
+from graphc.gof import opclasses
+from graphc.shared import shared
+
+_shared = shared
+_TOLERANCES = {"float32": (1e-5, 1e-5), "float64": (1.0000000000000001e-06, 1e-10)}
+"""Of each dtype the relative and the absolute one, of which the larger of two operands' are taken."""
+
+
+def _get_atol_rtol(a: Any, b: Any) -> tuple[float, float]:
+    """The absolute and the relative tolerance with which values of the less precise of two dtypes are close."""
+    found = [_TOLERANCES.get(np.asarray(array).dtype.name, _TOLERANCES["float64"]) for array in (a, b)]
+    relative, absolute = (max(pair) for pair in zip(*found, strict=True))
+    return absolute, relative
+
+
+def _asarray(a: Any, dtype: Any, order: Any = None) -> np.ndarray[Any, np.dtype[Any]]:
+    """An array of a dtype; "floatX" is `options.floatX`."""
+    return np.asarray(a, tensor.as_tensor(0, dtype=dtype).dtype, order)
+
+
+def _allclose(a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> bool:
+    """Whether arrays are close, by default as close as the less precise of their dtypes lets them be."""
+    absolute, relative = _get_atol_rtol(a, b)
+    return np.allclose(a, b, relative if rtol is None else rtol, absolute if atol is None else atol)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(opclasses if name in opclasses.APPLIED else tensor, name)
+
+
+def __dir__() -> list[str]:
+    return dir(tensor)

@@ -1,0 +1,346 @@
+"""Functions of square matrices that users name: solve, inverse, determinants.
+
+In: float nodes whose last two axes are matrices, and which agree in the axes before. Out: op records, and functions
+that make their nodes. `eval` is NumPy's; for a kernel, rewriting (`rewrite/matrices.py`) replaces these by
+factorisations (`ops/linalg/factor.py`), which several of them share, or by less where the graph shows what the matrix
+is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.arrays.dtypes import is_float
+from graphc.errors import GraphTypeError
+from graphc.ir import sizes
+from graphc.ir.body import item
+from graphc.ir.node import (
+    OPS,
+    Argument,
+    Array,
+    Attributes,
+    Guard,
+    Node,
+    Sample,
+    Samples,
+    Size,
+    Type,
+    define_op,
+    describe,
+    literal,
+    make,
+    phrase,
+)
+from graphc.ir.walk import as_size_node
+from graphc.ops.custom import PYTHON
+from graphc.ops.elementwise import elementwise, repeated
+from graphc.ops.linalg.derivatives import diagonal_matrix, mirrored, places
+from graphc.ops.linalg.products import matmul
+from graphc.ops.linalg.routine import NOT_SQUARE, LinAlgError, failed
+from graphc.ops.reduce import reduce_sum, reduction
+from graphc.ops.shape import equality_guard, expand, label_op, label_origin, transpose
+
+ON_ERROR = ("raise", "nan")
+"""What becomes of a matrix that a function has no result for: numpy.linalg.LinAlgError, or NaN in its place."""
+
+
+def check_matrices(name: str, a: Node, *, square: bool = True) -> None:
+    """GraphTypeError unless the last two axes of a float node are matrices, square ones where so asked; ShapeError
+    where their sizes are known to differ."""
+    what = f"{name} of {describe(a)} of type {a.type}"
+    if a.ndim < 2 or not is_float(a.dtype):
+        raise GraphTypeError(f"{what}: it takes matrices of floats, the last two axes")
+    if square:
+        sizes.common(a.type.shape[-2], a.type.shape[-1], what, ", a matrix that is not square")
+
+
+def square_guards(node: Node) -> list[Guard]:
+    """That the matrices of the first argument are square."""
+    a = node.args[0]
+    message = phrase(NOT_SQUARE, phrase("{} of {}", label_op(node), label_origin(a)))
+    return equality_guard(a.type.shape[-2], a.type.shape[-1], message)
+
+
+def each(node: Node, compute: Callable[..., Any], *arrays: Array) -> Array:
+    """`compute` of all matrices at once; where NumPy finds one that has no result, the error, or NaN for that one."""
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(compute(*arrays), node.dtype)
+    except np.linalg.LinAlgError as error:
+        if node.attrs.get("on_error", "raise") == "raise":
+            raise LinAlgError(failed(node, str(error))) from None
+    outer = arrays[0].shape[:-2]
+    rows = []
+    for place in np.ndindex(outer):
+        try:
+            rows.append(compute(*(array[place] for array in arrays)))
+        except np.linalg.LinAlgError:
+            rows.append(np.full(arrays[-1].shape[len(outer) :], np.nan))
+    return np.asarray(rows, node.dtype).reshape(*outer, *np.shape(rows[0]))
+
+
+def _of_one(name: str, rank: int) -> Callable[[Sequence[Node], Attributes], Type]:
+    def infer(args: Sequence[Node], attrs: Attributes) -> Type:
+        (a,) = args
+        check_matrices(name, a)
+        return Type(a.dtype, a.type.shape if rank else a.type.shape[:-2])
+
+    return infer
+
+
+def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    """These functions take any number of axes before the matrices."""
+    return make(node.op, repeated(args, batched, size), node.attrs)
+
+
+# --- solve ------------------------------------------------------------------------------------------------------------
+
+STRUCTURES = ("general", "positive")
+
+
+def _solve_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    a, b = args
+    check_matrices("solve", a)
+    what = f"solve of {describe(a)} of type {a.type} and {describe(b)} of type {b.type}"
+    if a.ndim != b.ndim or a.dtype != b.dtype:
+        raise GraphTypeError(f"{what}: the operands should have one rank and one dtype")
+    outer = zip(a.type.shape[:-1], b.type.shape[:-1], strict=True)
+    found = [sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in enumerate(outer)]
+    return Type(b.dtype, (*found, b.type.shape[-1]))
+
+
+def _solve_eval(node: Node, a: Array, b: Array) -> Array:
+    def general(a: Array, b: Array) -> Any:
+        return np.linalg.solve(np.swapaxes(a, -1, -2) if node.attrs["transposed"] else a, b)
+
+    def positive(a: Array, b: Array) -> Any:
+        lower = np.linalg.cholesky(a)
+        return np.linalg.solve(np.swapaxes(lower, -1, -2), np.linalg.solve(lower, b))
+
+    return each(node, positive if node.attrs["structure"] == "positive" else general, a, b)
+
+
+def _solve_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    a, attrs = node.args[0], dict(node.attrs)
+    if attrs["structure"] == "positive":
+        of_b = make(node.op, (a, cotangent), attrs)
+        return mirrored(elementwise("neg", matmul(of_b, transpose(node)))), of_b
+    turned = attrs["transposed"]
+    of_b = make(node.op, (a, cotangent), {**attrs, "transposed": not turned})
+    left, right = (node, of_b) if turned else (of_b, node)
+    return elementwise("neg", matmul(left, transpose(right))), of_b
+
+
+def _solve_guards(node: Node) -> Sequence[Guard]:
+    a, b = node.args
+    guards = square_guards(node)
+    what = phrase("{} of {} and {}", label_op(node), label_origin(a), label_origin(b))
+    for axis, (left, right) in enumerate(zip(a.type.shape[:-1], b.type.shape[:-1], strict=True)):
+        guards += equality_guard(left, right, phrase("{}: axis {} has sizes {{left}} and {{right}}", what, axis))
+    return guards
+
+
+def solve(a: Node, b: Node, structure: str = "general", transposed: bool = False, on_error: str = "raise") -> Node:
+    """x with a x = b, or a' x = b, for matrices `b`. structure "positive": only the lower triangle of `a` is read, and
+    it must be positive definite."""
+    return make(OPS["solve"], (a, b), {"structure": structure, "transposed": transposed, "on_error": on_error})
+
+
+def _regular(a: Node, shift: float = 3.0) -> Node:
+    """A sample's matrix moved away from singular ones."""
+    return elementwise("add", a, literal(shift * np.eye(3), a.dtype))
+
+
+def _positive(a: Node) -> Node:
+    return _regular(matmul(a, transpose(a)))
+
+
+_SQUARE, _BATCH = Argument((3, 3)), Argument((2, 3, 3))
+
+define_op(
+    "solve",
+    _solve_infer,
+    _solve_eval,
+    lambda node: PYTHON,
+    _solve_vjp,
+    _solve_guards,
+    cost=30.0,
+    samples=Samples(
+        lambda: (
+            Sample("one column", lambda a, b: solve(_regular(a), b), (_SQUARE, Argument((3, 1)))),
+            Sample("transposed", lambda a, b: solve(_regular(a), b, transposed=True), (_SQUARE, Argument((3, 2)))),
+            Sample("a batch", lambda a, b: solve(_regular(a), b), (_BATCH, Argument((2, 3, 2)))),
+            Sample("positive", lambda a, b: solve(_positive(a), b, "positive"), (_SQUARE, Argument((3, 2)))),
+            Sample("no columns", lambda a, b: solve(_regular(a), b), (_SQUARE, Argument((3, 0)))),
+            Sample("nothing", solve, (Argument((0, 0)), Argument((0, 2)))),
+        )
+    ),
+    doc="x with a x = b, or a' x = b; singular: LinAlgError or NaN.",
+    batch=_batch,
+)
+
+
+# --- inverse ----------------------------------------------------------------------------------------------------------
+
+
+def _inverse_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    turned = transpose(node)
+    return (elementwise("neg", matmul(matmul(turned, cotangent), turned)),)
+
+
+def inverse(a: Node, on_error: str = "raise") -> Node:
+    """The inverse of each matrix."""
+    return make(OPS["inverse"], (a,), {"on_error": on_error})
+
+
+define_op(
+    "inverse",
+    _of_one("inverse", 2),
+    lambda node, a: each(node, np.linalg.inv, a),
+    lambda node: PYTHON,
+    _inverse_vjp,
+    square_guards,
+    cost=30.0,
+    samples=Samples(
+        lambda: (
+            Sample("a matrix", lambda a: inverse(_regular(a)), (_SQUARE,)),
+            Sample("a batch", lambda a: inverse(_regular(a)), (_BATCH,)),
+            Sample("nothing", inverse, (Argument((0, 0)),)),
+        )
+    ),
+    doc="The inverse of a square matrix; singular: LinAlgError or NaN.",
+    batch=_batch,
+)
+
+
+# --- determinants -----------------------------------------------------------------------------------------------------
+
+
+def cofactors(a: Node) -> Node:
+    """The transposed adjugate: the derivative of the determinant, at singular matrices too."""
+    return make(OPS["cofactors"], (a,))
+
+
+def _without_two(s: Node) -> Node:
+    """For places i and j the product of the elements of `s` but number i and j, along two new last axes."""
+    row, column, place = (expand(axis, [k for k in range(3) if k != n]) for n, axis in enumerate([_count(s)] * 3))
+    taken = elementwise("logical_or", elementwise("equal", place, row), elementwise("equal", place, column))
+    factors = elementwise("where", taken, literal(1, s.dtype), expand(s, (s.ndim - 1, s.ndim)))
+    return reduction("prod", factors, (factors.ndim - 1,))
+
+
+def _count(s: Node) -> Node:
+    return make(OPS["iota"], (as_size_node(s.type.shape[-1]),), {})
+
+
+def _cofactors_eval(node: Node, a: Array) -> Array:
+    if not np.isfinite(a).all() or not a.size:
+        finite = np.isfinite(a).all(axis=(-1, -2), keepdims=True)
+        safe = _cofactors_eval(node, np.where(finite, a, 0)) if a.size else a
+        return np.asarray(np.where(finite, safe, np.nan), a.dtype)
+    u, s, vh = np.linalg.svd(a)
+    n = a.shape[-1]
+    others = np.where(np.eye(n, dtype=bool), 1, s[..., None, :]).prod(-1)
+    sign = np.linalg.det(u) * np.linalg.det(vh)
+    return np.asarray(sign[..., None, None] * ((u * others[..., None, :]) @ vh), a.dtype)
+
+
+def _cofactors_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    """By the singular values, whose products remain where quotients of them do not: with A = U S V and the cotangent
+    W = U' G V', every pair i, j moves det by W_ii W_jj - W_ij W_ji times the other singular values."""
+    (a,) = node.args
+    factors = make(OPS["svd"], (a,), {"on_error": "raise"})
+    u, s, vh = (item(factors, k) for k in range(3))
+    turned = matmul(matmul(transpose(u), cotangent), transpose(vh))
+    row, column = places(turned)
+    on_diagonal = elementwise("equal", row, column)
+    others = elementwise("where", on_diagonal, literal(0, s.dtype), _without_two(s))
+    axes = (turned.ndim - 1,)
+    diagonal = reduce_sum(elementwise("where", on_diagonal, turned, literal(0, a.dtype)), axes)
+    along = reduce_sum(elementwise("mul", others, expand(diagonal, (diagonal.ndim - 1,))), axes)
+    inner = elementwise("sub", diagonal_matrix(along), elementwise("mul", others, transpose(turned)))
+    sign = make(OPS["stop_gradient"], (elementwise("mul", det(u), det(vh)),))
+    whole = matmul(matmul(u, inner), vh)
+    return (elementwise("mul", whole, expand(sign, (sign.ndim, sign.ndim + 1))),)
+
+
+define_op(
+    "cofactors",
+    _of_one("cofactors", 2),
+    _cofactors_eval,
+    lambda node: PYTHON,
+    _cofactors_vjp,
+    square_guards,
+    cost=30.0,
+    samples=Samples(
+        lambda: (
+            Sample("a matrix", cofactors, (_SQUARE,)),
+            Sample("a batch", cofactors, (_BATCH,)),
+            Sample("nothing", cofactors, (Argument((0, 0)),), differentiable=False),
+        )
+    ),
+    doc="The cofactors of a square matrix, its transposed adjugate; of singular ones too.",
+    batch=_batch,
+)
+
+
+def _spread(cotangent: Node) -> Node:
+    return expand(cotangent, (cotangent.ndim, cotangent.ndim + 1))
+
+
+def det(a: Node) -> Node:
+    """The determinant of each matrix."""
+    return make(OPS["det"], (a,))
+
+
+def logabsdet(a: Node) -> Node:
+    """The logarithm of the determinant's magnitude; -inf of a singular matrix."""
+    return make(OPS["logabsdet"], (a,))
+
+
+def detsign(a: Node) -> Node:
+    """The determinant's sign: -1, 0 or 1; its derivative is zero."""
+    return make(OPS["detsign"], (a,))
+
+
+def _determinant(
+    name: str, compute: Callable[[Array], Any], vjp: Callable[[Node, Node], Sequence[Node | None]], doc: str
+) -> None:
+    def build(a: Node) -> Node:
+        return make(OPS[name], (a,))
+
+    define_op(
+        name,
+        _of_one(name, 0),
+        lambda node, a: each(node, compute, a),
+        lambda node: PYTHON,
+        vjp,
+        square_guards,
+        cost=30.0,
+        samples=Samples(
+            lambda: (
+                Sample("a matrix", build, (_SQUARE,)),
+                Sample("a batch", build, (_BATCH,)),
+                Sample("nothing", build, (Argument((0, 0)),), differentiable=False),
+            )
+        ),
+        doc=doc,
+        batch=_batch,
+    )
+
+
+_determinant(
+    "det",
+    np.linalg.det,
+    lambda node, cotangent: (elementwise("mul", _spread(cotangent), cofactors(node.args[0])),),
+    "The determinant.",
+)
+_determinant(
+    "logabsdet",
+    lambda a: np.linalg.slogdet(a)[1],
+    lambda node, cotangent: (elementwise("mul", _spread(cotangent), transpose(inverse(node.args[0], "nan"))),),
+    "The logarithm of the determinant's magnitude.",
+)
+_determinant("detsign", lambda a: np.linalg.slogdet(a)[0], lambda node, cotangent: (None,), "The determinant's sign.")

@@ -1,0 +1,390 @@
+"""Products of matrices: matmul and gemm.
+
+In: nodes of one dtype, int or float. Out: op records, and functions that make their nodes. Products of matrices are
+calls of `gc_gemm`, products with a vector are folds of the loops around them, unless a rewrite makes a gemm of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from graphc.arrays.dtypes import accumulated_in, accumulator, is_float
+from graphc.errors import GraphTypeError
+from graphc.ir import sizes
+from graphc.ir.call import SUFFIXES, Extent, Factor, Given, Number, Result, Strided
+from graphc.ir.lowering import Call, Fold, Part, Passed, Recur, Segments, Writes
+from graphc.ir.node import (
+    LEAVES,
+    OPS,
+    Argument,
+    Array,
+    Attributes,
+    Guard,
+    Index,
+    Lowering,
+    Node,
+    Sample,
+    Samples,
+    Size,
+    Type,
+    constant_value,
+    define_op,
+    describe,
+    make,
+    phrase,
+    told,
+)
+from graphc.ops.elementwise import elementwise, repeated
+from graphc.ops.reduce import reduce_sum
+from graphc.ops.shape import (
+    broadcast_to,
+    dimshuffle,
+    drop,
+    equality_guard,
+    expand,
+    filled,
+    label,
+    label_op,
+    label_origin,
+    reshape,
+    transpose,
+)
+from graphc.startup.record import record
+
+# --- matmul ---------------------------------------------------------------------------------------------------------
+
+
+def _check_alike(name: str, *operands: Node) -> None:
+    first = operands[0]
+    for operand in operands:
+        if operand.dtype != first.dtype or operand.dtype == "bool":
+            what = " and ".join(f"{describe(o)} of type {o.type}" for o in (first, operand))
+            raise GraphTypeError(f"{name}: {what}: the operands should be numbers of one dtype")
+
+
+def _matmul_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    a, b = args
+    what = told(lambda: f"matmul of {describe(a)} of type {a.type} and {describe(b)} of type {b.type}")
+    _check_alike("matmul", a, b)
+    if not a.ndim or not b.ndim or (a.ndim != b.ndim and max(a.ndim, b.ndim) > 2):
+        raise GraphTypeError(f"{what}: the ranks should be 1 or 2, or equal")
+    sizes.common(a.type.shape[-1], b.type.shape[-2 if b.ndim > 1 else 0], what, ", the summed axis")
+    batch = zip(a.type.shape[:-2], b.type.shape[:-2], strict=True) if a.ndim > 2 else ()
+    outer = [sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in enumerate(batch)]
+    rows = a.type.shape[-2:-1] if a.ndim > 1 else ()
+    columns = b.type.shape[-1:] if b.ndim > 1 else ()
+    return Type(a.dtype, (*outer, *rows, *columns))
+
+
+def _matmul_eval(node: Node, a: Array, b: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return np.asarray(np.matmul(a, b))
+
+
+def _matmul_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    a, b = node.args
+    match a.ndim, b.ndim:
+        case 1, 1:
+            wide = filled(cotangent, a.type.shape)
+            return elementwise("mul", wide, b), elementwise("mul", wide, a)
+        case 1, _:
+            return matmul(b, cotangent), outer(a, cotangent)
+        case _, 1:
+            return outer(cotangent, b), matmul(cotangent, a)
+        case _:
+            return matmul(cotangent, transpose(b)), matmul(transpose(a), cotangent)
+
+
+def _operands(node: Node, index: Index, reduced: Index) -> Sequence[tuple[int, Index]]:
+    """The two elements of a term; the matrix first where a vector is multiplied by it from the left."""
+    a, b = node.args
+    match a.ndim, b.ndim:
+        case 1, 1:
+            return [(0, reduced), (1, reduced)]
+        case 1, _:
+            return [(1, (*reduced, *index)), (0, reduced)]
+        case _, 1:
+            return [(0, (*index, *reduced)), (1, reduced)]
+        case _:
+            return [(0, (*index[:-1], *reduced)), (1, (*index[:-2], *reduced, index[-1]))]
+
+
+def _summed_sizes(node: Node) -> tuple[Size, ...]:
+    return node.args[0].type.shape[-1:]
+
+
+def is_in_memory(node: Node) -> bool:
+    """Whether a value stands in memory whatever becomes of it: a strided part of a variable, of an array constant, or
+    of what a call or several writes make."""
+    while node.op.name in ("dimshuffle", "subtensor"):
+        node = node.args[0]
+    while node.op.name == "reshape":
+        node = node.args[0]
+    if node.op in LEAVES:
+        value = constant_value(node)
+        return node.ndim > 0 and (value is None or value.size > 1)
+    return isinstance(node.op.lower(node), Call | Recur | Segments | Writes | Part)
+
+
+def _matmul_lower(node: Node) -> Lowering:
+    """A call for matrices; a fold where there is a vector, whose loop others may share, or where it takes no longer
+    than a call. As in BLAS a product with a matrix is summed in its own dtype."""
+    a, b = node.args
+    if a.ndim > 1 and b.ndim > 1 and a.dtype in SUFFIXES and not _is_tiny(a, b):
+        return PRODUCT
+    wide = accumulated_in(node.dtype) if a.ndim == b.ndim == 1 else node.dtype
+    term = "_0 * _1" if wide == node.dtype else f"{wide}(_0) * {wide}(_1)"
+    start = "0.0" if is_float(wide) else "0"
+    axes = (0 if a.ndim == 1 else a.ndim - 1,)
+    return Fold(_summed_sizes, _operands, term, (start,), ("accumulate(_0, _1)",), (wide,), axes=axes)
+
+
+TINY = 64
+"""Multiplications that take no longer than a call of a function."""
+
+
+def _is_tiny(a: Node, b: Node) -> bool:
+    """Whether matrices are known to be of very few elements."""
+    sides = (*a.type.shape[-2:], b.type.shape[-1])
+    return (
+        all(isinstance(side, int) for side in sides) and prod(side for side in sides if isinstance(side, int)) <= TINY
+    )
+
+
+def _matmul_guards(node: Node) -> Sequence[Guard]:
+    a, b = node.args
+    what = phrase("{} of {} and {}", label_op(node), label_origin(a), label_origin(b))
+    summed = b.type.shape[-2 if b.ndim > 1 else 0]
+    message = phrase("{}: the summed axis has sizes {{left}} and {{right}}", what)
+    guards = equality_guard(a.type.shape[-1], summed, message)
+    if a.ndim > 2:
+        for axis, (left, right) in enumerate(zip(a.type.shape[:-2], b.type.shape[:-2], strict=True)):
+            message = phrase("{}: axis {} has sizes {{left}} and {{right}}", what, axis)
+            guards += equality_guard(left, right, message)
+    return guards
+
+
+def matmul(a: Node, b: Node) -> Node:
+    """The matrix product of ranks 1 and 2, or a batch of them of equal ranks and batch sizes."""
+    return make(OPS["matmul"], (a, b))
+
+
+def outer(a: Node, b: Node) -> Node:
+    """The products of every element of vector `a` with every element of vector `b`."""
+    shape = (a.type.shape[0], b.type.shape[0])
+    rows, columns = broadcast_to(dimshuffle(a, (0, "x")), shape), broadcast_to(dimshuffle(b, ("x", 0)), shape)
+    return elementwise("mul", rows, columns)
+
+
+def _matmul_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    """One product of matrices where only one operand differs, else a batch of them, vectors as matrices of one row."""
+    (a, b), (left, right) = args, node.args
+    if left.ndim == right.ndim == 1 and accumulator(node.dtype) == node.dtype:
+        return reduce_sum(elementwise("mul", *repeated(args, batched, size)), (1,))
+    match left.ndim, right.ndim, *batched:
+        case 1, _, True, False:
+            return matmul(a, b)
+        case 2, 1, False, True:
+            return matmul(b, transpose(a))
+        case 2, 1 | 2, True, False:
+            rows = (sizes.multiply(size, left.type.shape[0]), left.type.shape[1])
+            return reshape(matmul(reshape(a, rows), b), (size, *node.type.shape))
+    a, b = repeated(args, batched, size)
+    a = expand(a, (1,)) if left.ndim == 1 else a
+    b = expand(b, (2,)) if right.ndim == 1 else b
+    return drop(matmul(a, b), [axis for axis, operand in ((1, left), (2, right)) if operand.ndim == 1])
+
+
+define_op(
+    "matmul",
+    _matmul_infer,
+    _matmul_eval,
+    _matmul_lower,
+    _matmul_vjp,
+    _matmul_guards,
+    cost=8.0,
+    samples=Samples(
+        lambda: (
+            Sample("vectors", matmul, (Argument((4,)), Argument((4,)))),
+            Sample("vector and matrix", matmul, (Argument((4,)), Argument((4, 3)))),
+            Sample("matrix and vector", matmul, (Argument((3, 4)), Argument((4,)))),
+            Sample("matrices", matmul, (Argument((3, 4)), Argument((4, 2)))),
+            Sample("a transpose", lambda a, b: matmul(transpose(a), b), (Argument((4, 3)), Argument((4, 2)))),
+            Sample("a square", lambda a: matmul(a, a), (Argument((3, 3)),)),
+            Sample("a batch", matmul, (Argument((2, 3, 4)), Argument((2, 4, 5)))),
+            Sample("two batches", matmul, (Argument((2, 2, 1, 3)), Argument((2, 2, 3, 2)))),
+            Sample("nothing summed", matmul, (Argument((3, 0)), Argument((0, 2)))),
+            Sample("no rows", matmul, (Argument((0, 3)), Argument((3, 2)))),
+            Sample("ints", matmul, (Argument((3, 4), "int"), Argument((4, 2), "int")), differentiable=False),
+        )
+    ),
+    doc="The matrix product, of ranks 1 and 2 in any mix, or of batches of equal rank.",
+    batch=_matmul_batch,
+)
+
+
+# --- gemm -----------------------------------------------------------------------------------------------------------
+
+
+@record()
+class Product:
+    """alpha * a @ b + beta * c. A matmul has neither alpha nor c, a scaled product no c."""
+
+    a: Node
+    b: Node
+    alpha: Node | None = None
+    c: Node | None = None
+    beta: Node | None = None
+
+
+def as_product(args: Sequence[Node]) -> Product:
+    """The arguments of a matmul or gemm."""
+    match args:
+        case [a, b]:
+            return Product(a, b)
+        case [alpha, a, b]:
+            return Product(a, b, alpha)
+        case [c, alpha, a, b, beta]:
+            return Product(a, b, alpha, c, beta)
+        case _:
+            raise AssertionError(f"{len(args)} arguments")
+
+
+def _product_symbol(node: Node) -> str:
+    """gc_gemm, gc_gemv or gc_batched_gemm of the dtype (codegen/gemm/api.py)."""
+    parts = as_product(node.args)
+    routine = "gemv" if min(parts.a.ndim, parts.b.ndim) == 1 else "gemm" if node.ndim == 2 else "batched_gemm"
+    return f"gc_{routine}_{SUFFIXES[node.dtype]}"
+
+
+def _product_passed(node: Node) -> list[Passed]:
+    """What these functions take, in order: a vector is the second factor to them."""
+    parts = as_product(node.args)
+    a, b = parts.a, parts.b
+    axes = tuple(range(_product_loops(node), node.ndim))
+    summed = Extent(a.type.shape[-1])
+    alpha = Number(1, node.dtype) if parts.alpha is None else Given(parts.alpha)
+    factors = [Strided(a, axes if a.ndim > 1 else (0,)), Strided(b, axes if b.ndim > 1 else (0,))]
+    if a.ndim == 1:
+        factors = [Strided(b, (1, 0)), factors[0]]
+    elif b.ndim == 1:
+        factors = [Strided(a, (0, 1)), factors[1]]
+    return [*(Extent(node.type.shape[axis]) for axis in axes), summed, alpha, *factors, Factor(), Result(0, axes)]
+
+
+def _product_loops(node: Node) -> int:
+    return max(node.ndim - 3, 0)
+
+
+def _product_work(node: Node) -> list[Size]:
+    return [*node.type.shape, as_product(node.args).a.type.shape[-1]]
+
+
+def _product_added(node: Node) -> tuple[Node, Node] | None:
+    parts = as_product(node.args)
+    return None if parts.c is None or parts.beta is None else (parts.c, parts.beta)
+
+
+PRODUCT = Call(
+    _product_symbol, _product_passed, _product_work, loops=_product_loops, is_product=True, added=_product_added
+)
+"""The lowering of products of matrices, and of those with a vector that a rewrite has made."""
+
+
+def _gemm_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    parts = as_product(args)
+    c, what = parts.c, f"gemm of {describe(parts.a)} and {describe(parts.b)}"
+    _check_alike("gemm", *args)
+    scalars = [scalar for scalar in (parts.alpha, parts.beta) if scalar is not None]
+    if any(scalar.ndim for scalar in scalars) or not is_float(parts.a.dtype) or parts.a.ndim + parts.b.ndim < 3:
+        types = ", ".join(str(arg.type) for arg in args)
+        raise GraphTypeError(f"gemm of {types}: not float matrices, or a matrix and a vector, and scalars")
+    product = _matmul_infer((parts.a, parts.b), {})
+    if c is None:
+        return product
+    if c.ndim != len(product.shape):
+        raise GraphTypeError(f"{what}: {describe(c)} of type {c.type} has not the rank of the product")
+    axes = enumerate(zip(c.type.shape, product.shape, strict=True))
+    return Type(c.dtype, tuple(sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in axes))
+
+
+def _gemm_eval(node: Node, *args: Array) -> Array:
+    with np.errstate(all="ignore"):
+        if len(args) == 3:
+            return np.asarray(args[0] * np.matmul(args[1], args[2]))
+        c, alpha, a, b, beta = args
+        return np.asarray(alpha * np.matmul(a, b) + beta * c)
+
+
+def _gemm_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    parts, axes, shape = as_product(node.args), tuple(range(node.ndim)), cotangent.type.shape
+    assert parts.alpha is not None
+    product = matmul(parts.a, parts.b)
+    scaled = elementwise("mul", filled(parts.alpha, shape), cotangent)
+    own = (reduce_sum(elementwise("mul", cotangent, product), axes), *_matmul_vjp(product, scaled))
+    if parts.c is None or parts.beta is None:
+        return own
+    of_c = elementwise("mul", filled(parts.beta, shape), cotangent)
+    return (of_c, *own, reduce_sum(elementwise("mul", cotangent, parts.c), axes))
+
+
+def _gemm_guards(node: Node) -> Sequence[Guard]:
+    parts = as_product(node.args)
+    product = matmul(parts.a, parts.b)
+    guards = list(_matmul_guards(product))
+    if parts.c is not None:
+        what = phrase("gemm of {} and {}: {}", label(parts.a), label(parts.b), label(parts.c))
+        for axis, (left, right) in enumerate(zip(parts.c.type.shape, product.type.shape, strict=True)):
+            message = phrase("{} has size {{left}} along axis {}, not {{right}}", what, axis)
+            guards += equality_guard(left, right, message)
+    return guards
+
+
+def gemm(c: Node, alpha: Node, a: Node, b: Node, beta: Node) -> Node:
+    """alpha * a @ b + beta * c for floats a, b that have a product of the rank of c, and scalars alpha, beta."""
+    return make(OPS["gemm"], (c, alpha, a, b, beta))
+
+
+def scaled_matmul(alpha: Node, a: Node, b: Node) -> Node:
+    """alpha * a @ b, as `gemm` without a third operand."""
+    return make(OPS["gemm"], (alpha, a, b))
+
+
+_GEMM = (Argument((3, 2)), Argument(()), Argument((3, 4)), Argument((4, 2)), Argument(()))
+
+define_op(
+    "gemm",
+    _gemm_infer,
+    _gemm_eval,
+    lambda node: PRODUCT,
+    _gemm_vjp,
+    _gemm_guards,
+    cost=8.0,
+    samples=Samples(
+        lambda: (
+            Sample("matrices", gemm, _GEMM),
+            Sample("scaled", scaled_matmul, _GEMM[1:4]),
+            Sample("a vector", gemm, (Argument((3,)), Argument(()), Argument((3, 4)), Argument((4,)), Argument(()))),
+            Sample(
+                "a vector from the left",
+                gemm,
+                (Argument((4,)), Argument(()), Argument((3,)), Argument((3, 4)), Argument(())),
+            ),
+            Sample(
+                "a batch",
+                gemm,
+                (Argument((2, 3, 2)), Argument(()), Argument((2, 3, 4)), Argument((2, 4, 2)), Argument(())),
+            ),
+            Sample("transposes", lambda c, s, a, b, t: gemm(transpose(c), s, transpose(b), transpose(a), t), _GEMM),
+            Sample(
+                "nothing summed",
+                gemm,
+                (Argument((3, 2)), Argument(()), Argument((3, 0)), Argument((0, 2)), Argument(())),
+            ),
+        )
+    ),
+    doc="alpha * a @ b + beta * c, or alpha * a @ b; made by a rewrite.",
+)

@@ -1,0 +1,346 @@
+"""Ops that factorise matrices, each from one row: what a routine is given and makes, and that as NumPy computes it.
+
+In: a `Routine`. Out: the op's record: type, guards, value, the call that computes it, its batch. Before their own axes
+all operands have the same axes of a batch, and so have the results.
+
+    gc_lapack_<name>_<t>(count, sizes…, flags…, slots, operands…, results…, workspaces…) -> status
+
+is the function behind it (codegen/lapack). count: matrices; sizes: of the letters, in the order in which operands name
+them; flags: numbers, the attributes of the node, then, where the routine may fail, whether NaN is the result of a
+matrix on which it does; slots, of a routine with workspaces: how many matrices may be computed at a time. An operand is
+an address, the stride of the batch, and one for each letter; a result an address, behind which it is contiguous; a
+workspace an address, and the elements of each slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from graphc.arrays.dtypes import is_float
+from graphc.errors import GraphcError, GraphTypeError
+from graphc.ir import sizes
+from graphc.ir.body import item, nodes_within, outputs_of
+from graphc.ir.call import SUFFIXES, Extent, Number, Result, Strided, Workspace
+from graphc.ir.lowering import Call, Passed
+from graphc.ir.node import (
+    Array,
+    Attributes,
+    Guard,
+    Node,
+    Op,
+    Samples,
+    Size,
+    Type,
+    Vjp,
+    Vjps,
+    define_op,
+    make,
+    phrase,
+    told,
+    tuple_of,
+)
+from graphc.ops.elementwise import describe_origin, repeated
+from graphc.ops.shape import equality_guard, label_op, label_origin
+from graphc.startup.record import record
+
+
+class LinAlgError(GraphcError, np.linalg.LinAlgError):
+    """A matrix that has no factors of the wanted kind, or an equation without a solution. Here, because a process that
+    compiles has the errors and no NumPy."""
+
+
+Letters: TypeAlias = Mapping[str, Size]
+"""Sizes by the letters of a routine."""
+
+SLOTS = 16
+"""Matrices of a batch that have workspaces of their own, so that as many threads may compute them."""
+LARGEST = 64**3
+"""Additions of a matrix from which on LAPACK shares it out itself: such come one after the other."""
+ON_ERROR = "on_error"
+"""The attribute that says what is done about a matrix on which a routine fails: "raise" or "nan"."""
+
+
+def _no_letters(letters: Letters) -> Letters:
+    return {}
+
+
+def _no_lengths(letters: Letters) -> Sequence[Size]:
+    return ()
+
+
+@record()
+class Routine:
+    """A routine of linear algebra.
+
+    operands, results: for each a letter for every axis, sizes of equal letters being equal; the dtype of a result that
+    has not that of the operands stands behind a colon. derived: sizes of letters that only results have. flags: the
+    attributes of the node, true or false or whole numbers. failures: what it means to the user that the routine fails,
+    with status 1, 2, …, in NumPy's words; none where it never does. compute(*stacks, **flags): the result, or results,
+    of stacks of matrices in NumPy; raises LinAlgError. work: the letters whose product is the number of additions.
+    spaces: the dtypes of workspaces, "" that of the operands; lengths: those of each. overwritten: the positions of
+    an operand and of a result that may lie in the same place.
+    """
+
+    name: str
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+    compute: Callable[..., Any]
+    work: str
+    flags: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    derived: Callable[[Letters], Letters] = _no_letters
+    spaces: tuple[str, ...] = ()
+    lengths: Callable[[Letters], Sequence[Size]] = _no_lengths
+    overwritten: tuple[int, int] | None = None
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """Those whose sizes are passed."""
+        return tuple(dict.fromkeys("".join(self.operands)))
+
+    @property
+    def parts(self) -> list[tuple[str, str]]:
+        """The letters and the dtype of each result."""
+        return [(axes, dtype) for axes, _, dtype in (result.partition(":") for result in self.results)]
+
+    def slots(self, letters: Letters, count: Size) -> Size:
+        """How many matrices of `count` may be computed at a time, as there is memory for each."""
+        work = sizes.product(letters[letter] for letter in self.work)
+        small = sizes.floor_divide(LARGEST, sizes.maximum(work, 1))
+        return sizes.maximum(sizes.minimum(sizes.minimum(count, SLOTS), sizes.multiply(small, SLOTS)), 1)
+
+    def options(self, node: Node) -> dict[str, int]:
+        """The attributes that `compute` is given."""
+        return {name: node.attrs[name] for name in self.flags}
+
+
+ROUTINES: dict[str, Routine] = {}
+"""Every routine by name."""
+
+
+def define_routine(
+    routine: Routine,
+    doc: str,
+    samples: Samples,
+    vjp: Vjp | None = None,
+    vjps: Vjps | None = None,
+) -> Op:
+    """The op of a routine. vjp: of one with one result, vjps of others (`Op`)."""
+    ROUTINES[routine.name] = routine
+    call, quiet = (_call(routine, failures) for failures in (routine.failures, ()))
+
+    def lower(node: Node) -> Call:
+        return quiet if node.attrs.get(ON_ERROR) == "nan" else call
+
+    def infer(args: Sequence[Node], attrs: Attributes) -> Type:
+        return _infer(routine, args)
+
+    def evaluate(node: Node, *arrays: Array) -> Any:
+        return _evaluate(routine, node, arrays)
+
+    def guards(node: Node) -> Sequence[Guard]:
+        return _guards(routine, node)
+
+    return define_op(
+        routine.name,
+        infer,
+        evaluate,
+        lower,
+        vjp,
+        guards,
+        cost=100.0,
+        samples=samples,
+        doc=doc,
+        vjps=vjps,
+        batch=_batch,
+    )
+
+
+def apply_routine(op: Op, args: Sequence[Node], on_error: str | None = None, **flags: int) -> Node:
+    """The node of a routine. on_error: of one that may fail, "raise" or "nan"."""
+    if on_error is not None and on_error not in ("raise", "nan"):
+        raise GraphTypeError(f"{op.name}: on_error={on_error!r}: it is 'raise' or 'nan'")
+    attrs: dict[str, Any] = dict(flags)
+    return make(op, args, attrs if on_error is None else {**attrs, ON_ERROR: on_error})
+
+
+def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Any:
+    made = make(node.op, repeated(args, batched, size), node.attrs)
+    return [(item(made, place), True) for place in range(len(outputs_of(made)))] if made.is_tuple else made
+
+
+# --- types ------------------------------------------------------------------------------------------------------------
+
+
+def _infer(routine: Routine, args: Sequence[Node]) -> Type:
+    first = args[0]
+    what = told(lambda: f"{routine.name} of {' and '.join(f'{describe_origin(a)} of type {a.type}' for a in args)}")
+    if any(arg.dtype != first.dtype or not is_float(arg.dtype) for arg in args):
+        raise GraphTypeError(f"{what}: the operands should be floats of one dtype")
+    rank = first.ndim - len(routine.operands[0])
+    if rank < 0 or any(arg.ndim - len(axes) != rank for arg, axes in zip(args, routine.operands, strict=True)):
+        wanted = " and ".join(str(len(axes)) for axes in routine.operands)
+        raise GraphTypeError(f"{what}: the ranks should be {wanted}, and as many more as there are axes of a batch")
+    outer = list(first.type.shape[:rank])
+    for arg in args[1:]:
+        for axis, size in enumerate(arg.type.shape[:rank]):
+            outer[axis] = sizes.common(outer[axis], size, what, f", axis {axis}")
+    letters: dict[str, Size] = {}
+    for arg, axes in zip(args, routine.operands, strict=True):
+        for axis, letter in enumerate(axes, rank):
+            size = arg.type.shape[axis]
+            letters[letter] = sizes.common(letters.get(letter, size), size, what, f", axis {axis}")
+    letters |= routine.derived(letters)
+    kinds = [Type(dtype or first.dtype, (*outer, *map(letters.__getitem__, axes))) for axes, dtype in routine.parts]
+    return kinds[0] if len(kinds) == 1 else tuple_of(kinds)
+
+
+def letters_of(routine: Routine, node: Node) -> Letters:
+    """The sizes of a node's routine."""
+    found: dict[str, Size] = {}
+    for arg, axes in zip(node.args, routine.operands, strict=True):
+        for letter, size in zip(axes, arg.type.shape[arg.ndim - len(axes) :], strict=True):
+            found[letter] = size if isinstance(size, int) else found.get(letter, size)
+    return {**found, **routine.derived(found)}
+
+
+def _guards(routine: Routine, node: Node) -> list[Guard]:
+    first = node.args[0]
+    template = "{} of " + " and ".join("{}" for _ in node.args)
+    what = phrase(template, label_op(node), *map(label_origin, node.args))
+    rank = first.ndim - len(routine.operands[0])
+    guards: list[Guard] = []
+    for arg in node.args[1:]:
+        for axis, (left, right) in enumerate(zip(first.type.shape[:rank], arg.type.shape[:rank], strict=True)):
+            guards += equality_guard(left, right, phrase("{}: axis {} has sizes {{left}} and {{right}}", what, axis))
+    known: dict[str, tuple[Node, Size]] = {}
+    for arg, axes in zip(node.args, routine.operands, strict=True):
+        for letter, size in zip(axes, arg.type.shape[rank:], strict=True):
+            other, before = known.setdefault(letter, (arg, size))
+            guards += equality_guard(before, size, phrase(NOT_SQUARE if other is arg else OF_OTHER_ROWS, what))
+    return guards
+
+
+NOT_SQUARE = "{}: a matrix should be square, and has {{left}} rows and {{right}} columns"
+OF_OTHER_ROWS = "{}: the matrices have {{left}} and {{right}} rows"
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def _evaluate(routine: Routine, node: Node, arrays: Sequence[Array]) -> Any:
+    """The results of all matrices at once; where the routine fails on one, of one after the other."""
+    options = routine.options(node)
+    try:
+        made = _computed(routine, arrays, options)
+    except np.linalg.LinAlgError:
+        made = tuple(_one_by_one(routine, node, arrays, options))
+    kinds = [each.dtype for each in outputs_of(node)]
+    results = tuple(np.ascontiguousarray(each, dtype) for each, dtype in zip(made, kinds, strict=True))
+    return results if node.is_tuple else results[0]
+
+
+def _computed(routine: Routine, arrays: Sequence[Array], options: Mapping[str, int]) -> tuple[Array, ...]:
+    with np.errstate(all="ignore"):
+        made = routine.compute(*arrays, **options)
+    return made if isinstance(made, tuple) else (made,)
+
+
+def _one_by_one(routine: Routine, node: Node, arrays: Sequence[Array], options: Mapping[str, int]) -> list[Array]:
+    outer = arrays[0].shape[: arrays[0].ndim - len(routine.operands[0])]
+    flat = [array.reshape(prod(outer), *array.shape[len(outer) :]) for array in arrays]
+    count, found = len(flat[0]), list[tuple[Array, ...] | None]()
+    for number in range(count):
+        try:
+            found.append(_computed(routine, [array[number] for array in flat], options))
+        except np.linalg.LinAlgError as error:
+            if node.attrs[ON_ERROR] == "raise":
+                raise LinAlgError(failed(node, str(error), (number, count) if outer else None)) from None
+            found.append(None)
+    letters: dict[str, Any] = {}
+    for array, axes in zip(arrays, routine.operands, strict=True):
+        letters |= dict(zip(axes, array.shape[len(outer) :], strict=True))
+    letters |= routine.derived(letters)
+    results: list[Array] = []
+    for place, (axes, dtype) in enumerate(routine.parts):
+        shape = (count, *(letters[letter] for letter in axes))
+        result = np.zeros(shape, dtype or arrays[0].dtype)
+        for number, parts in enumerate(found):
+            result[number] = (np.nan if not dtype else 0) if parts is None else parts[place]
+        results.append(result.reshape(*outer, *shape[1:]))
+    return results
+
+
+def failed(node: Node, words: str, place: tuple[int, int] | None = None) -> str:
+    """What a user is told of a matrix on which a routine fails. place: its number, and how many there are."""
+    which = "" if place is None else f" (number {place[0]} of a batch of {place[1]})"
+    line = f" ({node.where})" if node.where else ""
+    return f"{words}{which}: {node.name or node.op.name} of {origin_of(node.args[0])}{line}"
+
+
+def near_failures(nodes: Sequence[Node]) -> str:
+    """What a user is told where compiled code says that one of the nodes' routines failed, and the interpreter does
+    not: both round. Nothing where none may fail."""
+    found: dict[str, None] = {}
+    for node in (*nodes, *nodes_within(nodes)):
+        routine = ROUTINES.get(node.op.name)
+        if routine is not None and routine.failures and node.attrs[ON_ERROR] == "raise":
+            found[failed(node, routine.failures[0])] = None
+    return " or ".join(found)
+
+
+def origin_of(node: Node) -> str:
+    """A matrix as the user knows it: of a factor what it is a factor of."""
+    while node.name is None and node.op.name == "item" and node.args[0].op.name in ROUTINES:
+        node = node.args[0].args[0]
+    return describe_origin(node)
+
+
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+
+def symbol(routine: str, suffix: str) -> str:
+    """That of the function of a routine, for a dtype by its suffix."""
+    return f"gc_lapack_{routine}_{suffix}"
+
+
+def _call(routine: Routine, failures: tuple[str, ...]) -> Call:
+    """The call of a routine's function."""
+
+    def name_of(node: Node) -> str:
+        return symbol(routine.name, SUFFIXES[node.args[0].dtype])
+
+    def loops(node: Node) -> int:
+        return max(node.args[0].ndim - len(routine.operands[0]) - 1, 0)
+
+    def passed(node: Node) -> list[Passed]:
+        first, letters = node.args[0], letters_of(routine, node)
+        rank = first.ndim - len(routine.operands[0])
+        flags = [node.attrs[name] for name in routine.flags]
+        flags += [node.attrs[ON_ERROR] == "nan"] if routine.failures else []
+        outer = (rank - 1 if rank else None,)
+        count = first.type.shape[rank - 1] if rank else 1
+        slots = routine.slots(letters, count) if routine.spaces else 1
+        return [
+            Extent(count),
+            *(Extent(letters[letter]) for letter in routine.letters),
+            *(Number(int(flag), "int64") for flag in flags),
+            *([Extent(slots)] if routine.spaces else []),
+            *(Strided(arg, (*outer, *range(rank, arg.ndim))) for arg in node.args),
+            *(Result(place) for place in range(len(routine.results))),
+            *(
+                part
+                for dtype, length in zip(routine.spaces, routine.lengths(letters), strict=True)
+                for part in (Workspace(dtype or first.dtype, (slots, length)), Extent(length))
+            ),
+        ]
+
+    def work(node: Node) -> list[Size]:
+        first, letters = node.args[0], letters_of(routine, node)
+        return [*first.type.shape[: first.ndim - len(routine.operands[0])], *map(letters.__getitem__, routine.work)]
+
+    return Call(name_of, passed, work, failures, loops, routine.overwritten)

@@ -1,0 +1,328 @@
+"""Factorisations by orthogonal matrices: QR, eigenvalues, singular values.
+
+In: nodes of floats, matrices in their last two axes. Out: op records (routine.py), and functions that make their nodes.
+"""
+
+from __future__ import annotations
+
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from graphc.ir import sizes
+from graphc.ir.body import items_of
+from graphc.ir.node import OPS, Argument, Array, Node, Sample, Samples, Size
+from graphc.ops.elementwise import elementwise
+from graphc.ops.linalg.derivatives import (
+    eig_vjps,
+    eigh_vjps,
+    eigvals_vjps,
+    eigvalsh_vjp,
+    qr_vjps,
+    svd_vjps,
+    svdvals_vjp,
+)
+from graphc.ops.linalg.routine import Letters, Routine, apply_routine, define_routine
+from graphc.ops.shape import transpose
+
+WIDE, LONG = 32, 72
+"""Columns that LAPACK takes at a time, and rows of what it needs besides, generously."""
+NOT_CONVERGED = "Eigenvalues did not converge"
+
+
+def _shorter(letters: Letters) -> Letters:
+    return {"k": sizes.minimum(letters["m"], letters["n"])}
+
+
+def _plus(*terms: Size) -> Size:
+    return reduce(sizes.add, terms)
+
+
+def _times(*factors: Size) -> Size:
+    return sizes.product(factors)
+
+
+def _of_qr(letters: Letters, complete: bool) -> list[Size]:
+    m, n = letters["m"], letters["n"]
+    longer, shorter = sizes.maximum(m, n), sizes.minimum(m, n)
+    return [_times(m, longer if complete else n), shorter, _plus(_times(WIDE, longer), 1)]
+
+
+def _of_eigh(letters: Letters, vectors: bool) -> list[Size]:
+    n = letters["n"]
+    if not vectors:
+        return [_times(n, n), _plus(_times(36, n), 1), _plus(n, 1)]
+    return [_plus(_times(2, n, n), _times(40, n), 1), _plus(_times(5, n), 3)]
+
+
+def _of_svd(letters: Letters, full: bool) -> list[Size]:
+    m, n, k = letters["m"], letters["n"], sizes.minimum(letters["m"], letters["n"])
+    work = _plus(_times(4, k, k), _times(LONG, _plus(m, n)))
+    return [_times(m, n), _times(m, m if full else k), _times(n, n if full else k), work, _times(8, k)]
+
+
+def _of_svdvals(letters: Letters) -> list[Size]:
+    m, n = letters["m"], letters["n"]
+    return [_times(m, n), _times(LONG, _plus(m, n)), _times(8, sizes.minimum(m, n))]
+
+
+def _of_eig(letters: Letters, vectors: bool) -> list[Size]:
+    n = letters["n"]
+    return [*[_times(n, n)] * (1 + vectors), _times(LONG, n)]
+
+
+def _samples(build: Any, *, square: bool = False, result: int | None = 0) -> Samples:
+    """Samples of a routine. result: the one that is looked at."""
+
+    def one(x: Node) -> Node:
+        made = build(x)
+        return made if result is None else made[result]  # type: ignore[no-any-return]
+
+    shapes = {"a matrix": (3, 3)} if square else {"a high one": (4, 2), "broad ones": (2, 2, 4)}
+    return Samples(
+        lambda: [Sample(name, one, (Argument(shape),), differentiable=False) for name, shape in shapes.items()]
+    )
+
+
+# --- qr ---------------------------------------------------------------------------------------------------------------
+
+
+def qr(a: Node, complete: bool = False) -> tuple[Node, Node]:
+    """Q with orthonormal columns and an upper triangular R, a = Q R: as many columns as a has of the shorter side, or
+    all that there are, with as many rows in R."""
+    q, r = items_of(apply_routine(OPS["qr_complete" if complete else "qr"], (a,)))
+    return q, r
+
+
+def _qr(a: Array, mode: Any) -> tuple[Array, Array]:
+    q, r = np.linalg.qr(a, mode)
+    return q, r
+
+
+define_routine(
+    Routine(
+        "qr",
+        ("mn",),
+        ("mk", "kn"),
+        partial(_qr, mode="reduced"),
+        "mnk",
+        derived=_shorter,
+        spaces=("", "", ""),
+        lengths=partial(_of_qr, complete=False),
+    ),
+    "Orthonormal columns and an upper triangle, whose product is a.",
+    _samples(qr),
+    vjps=qr_vjps,
+)
+define_routine(
+    Routine(
+        "qr_complete",
+        ("mn",),
+        ("mm", "mn"),
+        partial(_qr, mode="complete"),
+        "mnm",
+        spaces=("", "", ""),
+        lengths=partial(_of_qr, complete=True),
+    ),
+    "An orthogonal matrix and an upper triangle, whose product is a.",
+    _samples(partial(qr, complete=True)),
+    vjps=qr_vjps,
+)
+
+
+# --- symmetric matrices -----------------------------------------------------------------------------------------------
+
+
+def eigh(a: Node, lower: bool = True, on_error: str = "raise") -> tuple[Node, Node]:
+    """The eigenvalues of symmetric matrices, ascending, and their eigenvectors, the columns; one triangle is read."""
+    values, vectors = items_of(apply_routine(OPS["eigh"], (a,), on_error, lower=lower))
+    return values, vectors
+
+
+def eigvalsh(a: Node, lower: bool = True, on_error: str = "raise") -> Node:
+    """The eigenvalues of symmetric matrices, ascending; one triangle is read."""
+    return apply_routine(OPS["eigvalsh"], (a,), on_error, lower=lower)
+
+
+def _eigh(a: Array, lower: bool) -> tuple[Array, Array]:
+    values, vectors = np.linalg.eigh(a, "L" if lower else "U")
+    return values, vectors
+
+
+def _eigvalsh(a: Array, lower: bool) -> Array:
+    return np.linalg.eigvalsh(a, "L" if lower else "U")
+
+
+def _symmetric(x: Node) -> Node:
+    return elementwise("add", x, transpose(x))
+
+
+define_routine(
+    Routine(
+        "eigh",
+        ("nn",),
+        ("n", "nn"),
+        _eigh,
+        "nnn",
+        ("lower",),
+        (NOT_CONVERGED,),
+        spaces=("", "int64"),
+        lengths=partial(_of_eigh, vectors=True),
+    ),
+    "The eigenvalues and eigenvectors of symmetric matrices.",
+    _samples(lambda x: eigh(_symmetric(x)), square=True),
+    vjps=eigh_vjps,
+)
+define_routine(
+    Routine(
+        "eigvalsh",
+        ("nn",),
+        ("n",),
+        _eigvalsh,
+        "nnn",
+        ("lower",),
+        (NOT_CONVERGED,),
+        spaces=("", "", "int64"),
+        lengths=partial(_of_eigh, vectors=False),
+    ),
+    "The eigenvalues of symmetric matrices.",
+    _samples(lambda x: eigvalsh(_symmetric(x)), square=True, result=None),
+    eigvalsh_vjp,
+)
+
+
+# --- svd --------------------------------------------------------------------------------------------------------------
+
+
+def svd(a: Node, full: bool = False, on_error: str = "raise") -> tuple[Node, Node, Node]:
+    """u, s and v' with a = u s v': singular values, descending, with orthonormal columns of u and rows of v', as many
+    as a has of the shorter side, or all that there are."""
+    u, s, vh = items_of(apply_routine(OPS["svd_full" if full else "svd"], (a,), on_error))
+    return u, s, vh
+
+
+def svdvals(a: Node, on_error: str = "raise") -> Node:
+    """The singular values, descending."""
+    return apply_routine(OPS["svdvals"], (a,), on_error)
+
+
+def _svd(a: Array, full: bool) -> tuple[Array, Array, Array]:
+    u, s, vh = np.linalg.svd(a, full)
+    return u, s, vh
+
+
+SVD_FAILED = ("SVD did not converge",)
+
+define_routine(
+    Routine(
+        "svd",
+        ("mn",),
+        ("mk", "k", "kn"),
+        partial(_svd, full=False),
+        "mnk",
+        (),
+        SVD_FAILED,
+        _shorter,
+        ("", "", "", "", "int64"),
+        partial(_of_svd, full=False),
+    ),
+    "Orthonormal columns, singular values, orthonormal rows.",
+    _samples(svd, result=1),
+    vjps=svd_vjps,
+)
+define_routine(
+    Routine(
+        "svd_full",
+        ("mn",),
+        ("mm", "k", "nn"),
+        partial(_svd, full=True),
+        "mnk",
+        (),
+        SVD_FAILED,
+        _shorter,
+        ("", "", "", "", "int64"),
+        partial(_of_svd, full=True),
+    ),
+    "An orthogonal matrix, singular values, an orthogonal matrix.",
+    _samples(partial(svd, full=True), result=1),
+    vjps=svd_vjps,
+)
+define_routine(
+    Routine(
+        "svdvals",
+        ("mn",),
+        ("k",),
+        partial(np.linalg.svd, compute_uv=False),
+        "mnk",
+        (),
+        SVD_FAILED,
+        _shorter,
+        ("", "", "int64"),
+        _of_svdvals,
+    ),
+    "Singular values.",
+    _samples(svdvals, result=None),
+    svdvals_vjp,
+)
+
+
+# --- matrices of any kind ---------------------------------------------------------------------------------------------
+
+
+def eig(a: Node, on_error: str = "raise") -> tuple[Node, Node, Node, Node]:
+    """The real and imaginary parts of the eigenvalues, and those of the eigenvectors, the columns."""
+    wr, wi, vr, vi = items_of(apply_routine(OPS["eig"], (a,), on_error))
+    return wr, wi, vr, vi
+
+
+def eigvals(a: Node, on_error: str = "raise") -> tuple[Node, Node]:
+    """The real and imaginary parts of the eigenvalues."""
+    wr, wi = items_of(apply_routine(OPS["eigvals"], (a,), on_error))
+    return wr, wi
+
+
+def _eig(a: Array) -> tuple[Array, ...]:
+    values, vectors = np.linalg.eig(a)
+    return values.real, values.imag, vectors.real, vectors.imag
+
+
+def _eigvals(a: Array) -> tuple[Array, Array]:
+    values = np.linalg.eigvals(a)
+    return values.real, values.imag
+
+
+EIG_FAILED = (NOT_CONVERGED, "Array must not contain infs or NaNs")
+
+define_routine(
+    Routine(
+        "eig",
+        ("nn",),
+        ("n", "n", "nn", "nn"),
+        _eig,
+        "nnn",
+        (),
+        EIG_FAILED,
+        spaces=("", "", ""),
+        lengths=partial(_of_eig, vectors=True),
+    ),
+    "The eigenvalues and eigenvectors of square matrices, real and imaginary parts.",
+    _samples(eig, square=True),
+    vjps=eig_vjps,
+)
+define_routine(
+    Routine(
+        "eigvals",
+        ("nn",),
+        ("n", "n"),
+        _eigvals,
+        "nnn",
+        (),
+        EIG_FAILED,
+        spaces=("", ""),
+        lengths=partial(_of_eig, vectors=False),
+    ),
+    "The eigenvalues of square matrices, real and imaginary parts.",
+    _samples(eigvals, square=True),
+    vjps=eigvals_vjps,
+)

@@ -1,0 +1,84 @@
+"""Theano's paths that are no files here: the modules whose names they have, or why there is no such module.
+
+In: a path below `theano`. Out: modules of graphc, or the sentence that an import is answered with; the documentation is
+written from the same tables.
+"""
+
+from __future__ import annotations
+
+PATHS = {
+    "compile.function": "function compile",
+    "gof.utils": "gof",
+    "misc": "",
+    "misc.safe_asarray": "gof.tensor_basic",
+    "sandbox": "",
+    "sandbox.cuda": "",
+    "sandbox.cuda.rng_curand": "random.streams gof.synonyms",
+    "sandbox.rng_mrg": "random.streams gof.synonyms",
+    "sandbox.softsign": "tensor.nnet",
+    "scalar.basic_scipy": "scalar",
+    "scalar.sharedvar": "shared gof.synonyms",
+    "scan_module": "control.scan",
+    "scan_module.scan": "control.scan",
+    "scan_module.scan_op": "gof.opclasses",
+    "scan_module.scan_utils": "control.scan gof.graph",
+    "scan_module.scan_views": "control.scan",
+    "sparse.basic": "sparse",
+    "sparse.sharedvar": "sparse gof.synonyms",
+    "sparse.type": "sparse",
+    "tensor.basic": "gof.tensor_basic",
+    "tensor.blas": "gof.opclasses tensor",
+    "tensor.extra_ops": "tensor tensor.nnet gof.synonyms",
+    "tensor.inplace": "tensor tensor.nnet",
+    "tensor.nlinalg": "tensor.linalg.nlinalg",
+    "tensor.nnet.nnet": "tensor.nnet",
+    "tensor.nnet.sigm": "tensor.nnet",
+    "tensor.opt": "tensor.assertion gof.opclasses",
+    "tensor.shared_randomstreams": "random.streams",
+    "tensor.sharedvar": "shared gof.synonyms",
+    "tensor.slinalg": "tensor.linalg.slinalg",
+    "tensor.sort": "tensor.order gof.opclasses",
+    "tensor.subtensor": "tensor",
+    "tensor.type": "tensor",
+    "tensor.type_other": "tensor",
+    "tensor.var": "tensor",
+    "tensor.xlogx": "tensor",
+}
+"""Paths, and the modules that are searched for their names."""
+
+REASONS = (
+    ("there are no GPUs: functions run on the CPU", "gpuarray"),
+    (
+        "Theano's rewriting has no counterpart: graphc.rewrite has its own rules, and Mode.excluding switches them off",
+        """compile.sandbox gof.destroyhandler gof.opt gof.optdb gof.toolbox gof.unify scan_module.scan_opt
+        tensor.nnet.opt tensor.opt_uncanonicalize tensor.elemwise_cgen tensor.inc_code""",
+    ),
+    (
+        "there is no C code and no linker: perform, graphc.op and graphc.op(native=True) make ops",
+        """gof.callcache gof.cc gof.cmodule gof.cutils gof.lazylinker_c gof.link gof.params_type gof.sched gof.vm
+        scan_module.scan_perform_ext tensor.blas_c tensor.blas_headers tensor.blas_scipy""",
+    ),
+    ("compiled code is kept by graphc.cache", "gof.compiledir gof.compilelock"),
+    ("graphc.function(profile=True) and f.profile count and time calls", "compile.profiling"),
+    ("NanGuardMode and DebugMode look at every value; graphc.inspect gives them", "compile.monitormode"),
+    ("graphc.printing.pydotprint draws graphs", "d3viz"),
+    ("inputs and outputs of functions may be lists of tensors, at any depth; loops are graphc.scan's", "typed_list"),
+    ("graphc.scan(checkpoint=...) keeps less", "scan_module.scan_checkpoints"),
+    ("Python 3's own functions serve", "compat pathparse"),
+    ("graphc.__version__ says it", "version _version"),
+    ("T.opt.Assert raises where values say so", "raise_op"),
+    ("pickle keeps variables, shared variables and functions", "misc.pkl_utils"),
+    ("graphc.testing has what checks ops; numpy.testing compares arrays", "tests"),
+    ("it serves Theano's own code, tests or machines", "misc scalar.basic_sympy sandbox.minimal tensor.utils"),
+    ("there is no communication between processes", "tensor.io"),
+    ("random numbers are made by RandomStreams and graphc.random", "tensor.raw_random sandbox.multinomial"),
+    ("what was tried there is in graphc.tensor", "sandbox"),
+)
+"""Why modules are not there, with all that is below them; the first that fits."""
+
+
+def why(place: str) -> str:
+    """The reason why there is no such module, or nothing where none is known."""
+    return next(
+        (reason for reason, names in REASONS for name in names.split() if f"{place}.".startswith(f"{name}.")), ""
+    )

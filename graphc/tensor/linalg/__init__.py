@@ -1,0 +1,112 @@
+"""Linear algebra: NumPy's `np.linalg` and the common part of SciPy's `scipy.linalg`, of tensors.
+
+In: tensors whose last two axes are matrices. Out: nodes. Axes before are batches; docs/linalg.md tells of derivatives,
+errors and of what is computed how.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphc.errors import GraphTypeError
+from graphc.ir.node import Node, describe
+from graphc.ops.elementwise import as_node, cast
+from graphc.tensor.arranging import matrix_transpose
+from graphc.tensor.calculus import cross
+from graphc.tensor.creation import tril, triu
+from graphc.tensor.grids import vander
+from graphc.tensor.indexing import diagonal as _diagonal
+from graphc.tensor.linalg.equations import (
+    solve_continuous_lyapunov,
+    solve_discrete_lyapunov,
+    solve_sylvester,
+    tensorinv,
+    tensorsolve,
+)
+from graphc.tensor.linalg.factors import (
+    cho_factor,
+    cho_solve,
+    cholesky,
+    det,
+    eig,
+    eig_parts,
+    eigh,
+    eigvals,
+    eigvals_parts,
+    eigvalsh,
+    inv,
+    lu,
+    lu_factor,
+    lu_solve,
+    qr,
+    slogdet,
+    solve,
+    solve_triangular,
+    svd,
+    svdvals,
+)
+from graphc.tensor.linalg.functions import (
+    cond,
+    coshm,
+    expm,
+    funm_hermitian,
+    logm,
+    lstsq,
+    matrix_norm,
+    matrix_power,
+    matrix_rank,
+    multi_dot,
+    norm,
+    null_space,
+    orth,
+    pinv,
+    pinvh,
+    polar,
+    sinhm,
+    sqrtm,
+    tanhm,
+    vector_norm,
+)
+from graphc.tensor.linalg.structured import (
+    block_diag,
+    circulant,
+    companion,
+    hankel,
+    matmul_toeplitz,
+    solve_banded,
+    solve_circulant,
+    solve_toeplitz,
+    solveh_banded,
+    toeplitz,
+)
+from graphc.tensor.products import diagflat, kron, matmul, outer, tensordot, vecdot
+from graphc.tensor.products import trace as _trace
+
+__all__ = [
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "cond", "coshm", "cross", "det",
+    "diagflat", "diagonal", "eig", "eig_parts", "eigh", "eigvals", "eigvals_parts", "eigvalsh", "expm",
+    "funm_hermitian", "hankel", "inv", "kron", "logm", "lstsq", "lu", "lu_factor", "lu_solve", "matmul",
+    "matmul_toeplitz", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm",
+    "null_space", "orth", "outer", "pinv", "pinvh", "polar", "qr", "sinhm", "slogdet", "solve", "solve_banded",
+    "solve_circulant", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz",
+    "solve_triangular", "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm", "tensordot", "tensorinv", "tensorsolve",
+    "toeplitz", "trace", "tril", "triu", "vander", "vecdot", "vector_norm",
+]  # fmt: skip
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Node:
+    """The sum of a diagonal of each matrix, the last two axes (NumPy's)."""
+    node = _trace(_matrices("trace", x), offset, -2, -1)
+    return node if dtype is None else cast(node, dtype)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Node:
+    """A diagonal of each matrix, the last two axes (NumPy's)."""
+    return _diagonal(_matrices("diagonal", x), offset, -2, -1)
+
+
+def _matrices(name: str, x: Any) -> Node:
+    node = as_node(x)
+    if node.ndim < 2:
+        raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no matrix")
+    return node

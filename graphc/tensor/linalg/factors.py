@@ -1,0 +1,406 @@
+"""Factorisations of matrices, and equations that are solved by them.
+
+In: tensors whose last two axes are matrices; integers count as float64, as in NumPy. Out: nodes. The axes before are
+batches, which broadcast. A singular or indefinite matrix is numpy.linalg.LinAlgError, or NaN with on_error="nan".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from graphc.arrays.dtypes import is_float, promote
+from graphc.errors import GraphTypeError
+from graphc.ir import sizes
+from graphc.ir.node import Node, describe
+from graphc.ir.walk import as_size_node
+from graphc.ops import shape as layout
+from graphc.ops.checked import checked
+from graphc.ops.elementwise import as_node, broadcast_sizes, cast, elementwise
+from graphc.ops.linalg import factor, matrices, spectral
+from graphc.ops.linalg.derivatives import lower_triangle, upper_triangle
+from graphc.tensor.creation import eye
+from graphc.tensor.elementary import where
+from graphc.tensor.indexing import diagonal
+from graphc.tensor.order import argsort
+from graphc.tensor.reductions import all as all_of
+from graphc.tensor.selecting import take_along_axis
+
+__all__ = [
+    "cho_factor", "cho_solve", "cholesky", "det", "eig", "eig_parts", "eigh", "eigvals", "eigvals_parts", "eigvalsh",
+    "inv", "lu", "lu_factor", "lu_solve", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals",
+]  # fmt: skip
+
+
+def matrices_of(name: str, *values: Any, vectors: bool = False) -> list[Node]:
+    """The operands of a function as nodes of one float dtype. Raises GraphTypeError for what is no matrix."""
+    nodes = [as_node(value) for value in values]
+    dtype = promote(*(node.dtype if is_float(node.dtype) else "float64" for node in nodes))
+    for node in nodes[:1] if vectors else nodes:
+        if node.ndim < 2:
+            raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no matrix")
+    return [cast(node, dtype) for node in nodes]
+
+
+def transposed(a: Node) -> Node:
+    """The last two axes exchanged."""
+    return layout.transpose(a)
+
+
+def in_one_batch(name: str, *nodes: Node) -> list[Node]:
+    """Operands whose axes before the last two have been broadcast to the same."""
+    rank = max(node.ndim for node in nodes)
+    wide = [layout.expand(node, range(rank - node.ndim)) for node in nodes]
+    if rank == 2:
+        return wide
+    outer = broadcast_sizes(name, [layout.zeros("bool", node.type.shape[:-2]) for node in wide])
+    return [layout.broadcast_to(node, (*outer, *node.type.shape[-2:])) for node in wide]
+
+
+def with_columns(name: str, a: Node, b: Node, apply: Callable[[Node, Node], Node]) -> Node:
+    """`apply` of matrices and columns: a vector `b` is one column, and so is the result, as in NumPy."""
+    if not b.ndim:
+        raise GraphTypeError(f"{name}: the right-hand side {describe(b)} of type {b.type} is a scalar")
+    columns = layout.expand(b, (1,)) if b.ndim == 1 else b
+    result = apply(*in_one_batch(name, a, columns))
+    return layout.drop(result, (result.ndim - 1,)) if b.ndim == 1 else result
+
+
+def check_on_error(name: str, on_error: str) -> str:
+    """What becomes of a matrix that a function has no result for. Raises GraphTypeError for other words."""
+    if on_error not in matrices.ON_ERROR:
+        raise GraphTypeError(f"{name}: on_error={on_error!r} must be 'raise' or 'nan'")
+    return on_error
+
+
+# --- Cholesky ---------------------------------------------------------------------------------------------------------
+
+
+def cholesky(a: Any, *, upper: bool = False, lower: bool | None = None, on_error: str = "raise") -> Node:
+    """L, lower triangular, with L L' = a for a positive definite `a`, of which only the lower triangle is read.
+
+    upper (or lower=False): U = L' with U' U = a, of which the upper triangle is read. An indefinite matrix is
+    numpy.linalg.LinAlgError, or NaN with on_error="nan". The derivative stands in the triangle that is read.
+
+        >>> T.linalg.cholesky([[4.0, 2.0], [2.0, 3.0]])  # [[2, 0], [1, sqrt(2)]]
+    """
+    (node,) = matrices_of("cholesky", a)
+    below = not upper if lower is None else lower
+    check_on_error("cholesky", on_error)
+    if below:
+        return factor.cholesky(node, on_error=on_error)
+    return transposed(factor.cholesky(transposed(node), on_error=on_error))
+
+
+def cho_factor(a: Any, lower: bool = False, on_error: str = "raise") -> tuple[Node, bool]:
+    """The Cholesky factor and whether it is the lower one, for `cho_solve` (SciPy's)."""
+    return cholesky(a, lower=lower, on_error=on_error), lower
+
+
+def cho_solve(c_and_lower: Any, b: Any, on_error: str = "raise") -> Node:
+    """x with a x = b, given `(c, lower)` of `cho_factor`, the Cholesky factor of `a`."""
+    c, lower = c_and_lower
+    first, right = matrices_of("cho_solve", c, b, vectors=True)
+
+    def apply(c: Node, b: Node) -> Node:
+        half = factor.triangular_solve(c, b, lower=bool(lower), transposed=not lower, on_error=on_error)
+        return factor.triangular_solve(c, half, lower=bool(lower), transposed=bool(lower), on_error=on_error)
+
+    return with_columns("cho_solve", first, right, apply)
+
+
+# --- triangular systems -----------------------------------------------------------------------------------------------
+
+TRANSPOSED = {0: False, 1: True, 2: True, "N": False, "T": True, "C": True}
+
+
+def solve_triangular(
+    a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, on_error: str = "raise"
+) -> Node:
+    """x with a x = b for a triangular `a`, of which only that triangle is read (SciPy's).
+
+    trans: 1 or "T" for a' x = b. unit_diagonal: the diagonal counts as ones. A zero on the diagonal is
+    numpy.linalg.LinAlgError, or NaN with on_error="nan".
+    """
+    if trans not in TRANSPOSED:
+        raise GraphTypeError(f"solve_triangular: trans={trans!r} must be 0, 1, 2, 'N', 'T' or 'C'")
+    check_on_error("solve_triangular", on_error)
+    first, right = matrices_of("solve_triangular", a, b, vectors=True)
+
+    def apply(a: Node, b: Node) -> Node:
+        return factor.triangular_solve(
+            a, b, lower=bool(lower), transposed=TRANSPOSED[trans], unit=bool(unit_diagonal), on_error=on_error
+        )
+
+    return with_columns("solve_triangular", first, right, apply)
+
+
+# --- LU ---------------------------------------------------------------------------------------------------------------
+
+
+def lu_factor(a: Any) -> tuple[Node, Node]:
+    """`(lu, perm)` for `lu_solve`: the factors in one matrix, L below the diagonal, on which it has ones, and U; and
+    the order of the rows: a[perm] = L U. SciPy's second result counts exchanges of rows instead."""
+    (node,) = matrices_of("lu_factor", a)
+    matrices.check_matrices("lu_factor", node)
+    return factor.lu(node)[:2]
+
+
+def lu_solve(lu_and_perm: Any, b: Any, trans: Any = 0, on_error: str = "raise") -> Node:
+    """x with a x = b, or a' x = b with trans=1, given what `lu_factor` makes of `a`."""
+    packed, perm = lu_and_perm
+    packed, right = matrices_of("lu_solve", packed, b, vectors=True)
+    turned = TRANSPOSED[trans]
+
+    def apply(packed: Node, b: Node) -> Node:
+        return solve_by_lu(packed, as_node(perm), b, turned, on_error)
+
+    return with_columns("lu_solve", packed, right, apply)
+
+
+def solve_by_lu(packed: Node, perm: Node, b: Node, turned: bool, on_error: str) -> Node:
+    """x with a x = b, or a' x = b, from the factors of a[perm]."""
+    if not turned:
+        half = factor.triangular_solve(packed, factor.permuted(b, perm), lower=True, unit=True, on_error=on_error)
+        return factor.triangular_solve(packed, half, lower=False, on_error=on_error)
+    half = factor.triangular_solve(packed, b, lower=False, transposed=True, on_error=on_error)
+    whole = factor.triangular_solve(packed, half, lower=True, transposed=True, unit=True, on_error=on_error)
+    return factor.permuted(whole, perm, inverse=True)
+
+
+def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> tuple[Node, ...]:
+    """`(p, l, u)` with a = p l u of a square matrix: a permutation, a lower triangle with ones on its diagonal, an
+    upper one. permute_l: `(p l, u)`. p_indices: p as the order of rows, a = l[p] u (SciPy's)."""
+    packed, perm = lu_factor(a)
+    one = eye(as_size_node(packed.type.shape[-1]), dtype=packed.dtype)
+    left, right = lower_triangle(packed, strictly=True) + one, upper_triangle(packed)
+    if permute_l:
+        return factor.permuted(left, perm, inverse=True), right
+    if p_indices:
+        count = layout.iota(packed.type.shape[-1])
+        columns = layout.broadcast_to(layout.expand(count, [*range(perm.ndim - 1), perm.ndim]), (*perm.type.shape, 1))
+        return layout.drop(factor.permuted(columns, perm, inverse=True), (perm.ndim,)), left, right
+    wide = layout.broadcast_to(layout.expand(one, range(packed.ndim - 2)), packed.type.shape)
+    return factor.permuted(wide, perm, inverse=True), left, right
+
+
+# --- solve ------------------------------------------------------------------------------------------------------------
+
+STRUCTURES = {
+    "gen": "general", "general": "general", "sym": "symmetric", "symmetric": "symmetric", "her": "symmetric",
+    "hermitian": "symmetric", "pos": "positive", "positive definite": "positive", "positive": "positive",
+    "diagonal": "diagonal", "lower triangular": "lower", "lower_triangular": "lower", "lower": "lower",
+    "upper triangular": "upper", "upper_triangular": "upper", "upper": "upper", "tridiagonal": "general",
+    "banded": "general", "toeplitz": "general",
+}  # fmt: skip
+"""What `assume_a` may be, in SciPy's words and Theano's."""
+
+
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    *,
+    assume_a: str | None = "general",
+    transposed: bool = False,
+    on_error: str = "raise",
+) -> Node:
+    """x with a x = b, or a' x = b where `transposed`; a vector `b` is one column, and so is x; batches broadcast.
+
+    assume_a: what is known of `a`, in SciPy's words or Theano's: "pos" (positive definite), "sym", "diagonal",
+    "lower triangular", "upper triangular", "general". Of a symmetric one the upper triangle is read, with `lower` the
+    lower one; of a triangular or diagonal one what its name says. on_error: "raise" makes a singular (indefinite)
+    matrix numpy.linalg.LinAlgError, which names it; "nan" makes its solution NaN.
+
+    Without `assume_a` a function takes what the graph shows: `cholesky(k)`, `tril(m)`, `diag(v)`, products of them and
+    their transposes are solved as what they are.
+
+        >>> T.linalg.solve([[3.0, 1.0], [1.0, 2.0]], [9.0, 8.0])  # 2, 3
+    """
+    kind = STRUCTURES.get("general" if assume_a is None else assume_a)
+    if kind is None:
+        raise GraphTypeError(f"solve: assume_a={assume_a!r} must be one of {', '.join(STRUCTURES)}")
+    check_on_error("solve", on_error)
+    first, right = matrices_of("solve", a, b, vectors=True)
+    matrices.check_matrices("solve", first)
+
+    def apply(a: Node, b: Node) -> Node:
+        match kind:
+            case "positive":
+                return matrices.solve(a if lower else layout.transpose(a), b, "positive", on_error=on_error)
+            case "symmetric":
+                return matrices.solve(symmetric(a, lower), b, on_error=on_error)
+            case "diagonal":
+                return divided(b, diagonal(a, 0, -2, -1), on_error)
+            case "lower" | "upper":
+                return factor.triangular_solve(a, b, lower=kind == "lower", transposed=transposed, on_error=on_error)
+        return matrices.solve(a, b, transposed=transposed, on_error=on_error)
+
+    return with_columns("solve", first, right, apply)
+
+
+def symmetric(a: Node, lower: bool) -> Node:
+    """The symmetric matrices of which one triangle is given."""
+    turned = layout.transpose(a)
+    place = layout.iota(a.type.shape[-1])
+    below = elementwise("less_equal", layout.expand(place, (0,)), layout.expand(place, (1,)))
+    return where(below, a, turned) if lower else where(below, turned, a)
+
+
+def divided(b: Node, divisors: Node, on_error: str) -> Node:
+    """Rows of matrices over numbers, of which none may be 0: as many systems of one equation."""
+    rows = layout.expand(b, (b.ndim - 1,))
+    one = layout.expand(divisors, (divisors.ndim, divisors.ndim + 1))
+    result = factor.triangular_solve(one, rows, lower=True, on_error=on_error)
+    return layout.drop(result, (result.ndim - 2,))
+
+
+def inv(a: Any, on_error: str = "raise") -> Node:
+    """The inverse of each matrix. `inv(a) @ b` is computed as `solve(a, b)`. A singular matrix is
+    numpy.linalg.LinAlgError, or NaN with on_error="nan"."""
+    (node,) = matrices_of("inv", a)
+    return matrices.inverse(node, check_on_error("inv", on_error))
+
+
+def det(a: Any) -> Node:
+    """The determinant of each matrix; its derivative, the cofactors, is right for singular matrices too."""
+    return matrices.det(matrices_of("det", a)[0])
+
+
+def slogdet(a: Any) -> tuple[Node, Node]:
+    """The determinant's sign, and the logarithm of its magnitude, which does not overflow; 0 and -inf of a singular
+    matrix, at which the derivative of the logarithm is NaN."""
+    (node,) = matrices_of("slogdet", a)
+    return matrices.detsign(node), matrices.logabsdet(node)
+
+
+# --- QR ---------------------------------------------------------------------------------------------------------------
+
+QR_MODES = ("reduced", "complete", "r", "economic", "full")
+
+
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """`(q, r)` with q r = a, q of orthonormal columns, r an upper triangle (NumPy's).
+
+    mode: "reduced", min(m, n) columns; "complete", m columns, whose derivative is that of what depends on no more than
+    the space of those beyond; "r", r alone.
+    """
+    if mode not in QR_MODES:
+        raise GraphTypeError(f"qr: mode={mode!r} must be one of {', '.join(QR_MODES[:3])}")
+    (node,) = matrices_of("qr", a)
+    q, r = spectral.qr(node, complete=mode in ("complete", "full"))
+    return r if mode == "r" else (q, r)
+
+
+# --- symmetric eigenproblems ------------------------------------------------------------------------------------------
+
+
+def _reads_lower(name: str, uplo: str) -> bool:
+    if not isinstance(uplo, str) or uplo.upper() not in ("L", "U"):
+        raise GraphTypeError(f"{name}: UPLO={uplo!r} must be 'L' or 'U'")
+    return uplo.upper() == "L"
+
+
+def eigh(a: Any, UPLO: str = "L", *, b: Any = None, on_error: str = "raise") -> tuple[Node, Node]:  # noqa: N803
+    """`(w, v)`: the eigenvalues of a symmetric matrix in rising order and its eigenvectors, the columns of `v`.
+
+    The lower triangle is read, the upper one for UPLO="U"; the derivative stands in it. b: of the problem
+    a v = w b v with a positive definite `b`; then v' b v is the identity. Vectors of equal eigenvalues have derivatives
+    only in what depends on the space they span alone, and then NaN elsewhere; functions of the eigenvalues have all.
+    """
+    lower = _reads_lower("eigh", UPLO)
+    if b is None:
+        return spectral.eigh(matrices_of("eigh", a)[0], lower=lower)
+    inner, half = _reduced(a, b, lower, on_error)
+    w, v = spectral.eigh(inner, lower=True)
+    return w, factor.triangular_solve(half, v, lower=True, transposed=True)
+
+
+def eigvalsh(a: Any, UPLO: str = "L", *, b: Any = None, on_error: str = "raise") -> Node:  # noqa: N803
+    """The eigenvalues of `eigh` alone."""
+    lower = _reads_lower("eigvalsh", UPLO)
+    if b is None:
+        return spectral.eigvalsh(matrices_of("eigvalsh", a)[0], lower=lower)
+    return spectral.eigvalsh(_reduced(a, b, lower, on_error)[0], lower=True)
+
+
+def _reduced(a: Any, b: Any, lower: bool, on_error: str) -> tuple[Node, Node]:
+    """L^-1 a L'^-1, whose eigenvalues those of a v = w b v are, and L, the Cholesky factor of b."""
+    left, right = in_one_batch("eigh", *matrices_of("eigh", a, b))
+    half = factor.cholesky(right if lower else layout.transpose(right), on_error=on_error)
+    once = factor.triangular_solve(half, symmetric(left, lower), lower=True)
+    return factor.triangular_solve(half, layout.transpose(once), lower=True), half
+
+
+# --- other eigenproblems ----------------------------------------------------------------------------------------------
+
+
+def eig_parts(a: Any) -> tuple[Node, Node, Node, Node]:
+    """The eigenvalues of a square matrix and its eigenvectors, the columns: real and imaginary parts `(wr, wi, vr,
+    vi)`, as there are no complex dtypes."""
+    return spectral.eig(matrices_of("eig", a)[0])
+
+
+def eigvals_parts(a: Any) -> tuple[Node, Node]:
+    """The eigenvalues of a square matrix: real and imaginary parts."""
+    return spectral.eigvals(matrices_of("eigvals", a)[0])
+
+
+def _if_real(name: str, node: Node, wi: Node, parts: Sequence[Node]) -> list[Node]:
+    are_real = cast(all_of(elementwise("equal", wi, 0)), "int64")
+    message = f"{name} of {describe(node)}: it has complex eigenvalues, whose parts {name}_parts gives"
+    return [checked(part, (are_real,), message) for part in parts]
+
+
+def eig(a: Any) -> tuple[Node, Node]:
+    """`(w, v)`: the eigenvalues of a square matrix and its eigenvectors, the columns, where all are real.
+
+    A call with a matrix of complex eigenvalues is an error that names it, as there are no complex dtypes: `eig_parts`
+    gives real and imaginary parts.
+    """
+    (node,) = matrices_of("eig", a)
+    wr, wi, vr, _ = spectral.eig(node)
+    w, v = _if_real("eig", node, wi, (wr, vr))
+    return w, v
+
+
+def eigvals(a: Any) -> Node:
+    """The eigenvalues of a square matrix, where all are real; else as `eig`."""
+    (node,) = matrices_of("eigvals", a)
+    wr, wi = spectral.eigvals(node)
+    return _if_real("eigvals", node, wi, (wr,))[0]
+
+
+# --- singular values --------------------------------------------------------------------------------------------------
+
+
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """`(u, s, vh)` with u diag(s) vh = a: singular values in falling order, orthonormal columns of u and rows of vh
+    (NumPy's). full_matrices: square u and vh. compute_uv=False: s alone. hermitian: through `eigh`.
+
+    Vectors have derivatives as those of `eigh`; the values have all but where the smallest is 0.
+    """
+    (node,) = matrices_of("svd", a)
+    if hermitian:
+        return _hermitian_svd(node, compute_uv)
+    if not compute_uv:
+        return spectral.svdvals(node)
+    square = sizes.equal(node.type.shape[-1], node.type.shape[-2])
+    return spectral.svd(node, full=bool(full_matrices) and not square)
+
+
+def svdvals(a: Any) -> Node:
+    """The singular values in falling order."""
+    return spectral.svdvals(matrices_of("svdvals", a)[0])
+
+
+def _hermitian_svd(a: Node, compute_uv: bool) -> Any:
+    w, v = spectral.eigh(a, lower=True)
+    order = argsort(-abs(w))
+    s = take_along_axis(abs(w), order, -1)
+    if not compute_uv:
+        return s
+    turned = take_along_axis(v, layout.expand(order, (order.ndim - 1,)), -1)
+    sign = take_along_axis(where(w < 0, -1.0, 1.0), order, -1)
+    u = turned * layout.expand(cast(sign, a.dtype), (sign.ndim - 1,))
+    return u, s, layout.transpose(turned)

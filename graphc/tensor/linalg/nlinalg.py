@@ -1,0 +1,280 @@
+"""Theano's nlinalg: NumPy's linear algebra under the names of its ops.
+
+In: matrices. Out: nodes. An op of Theano's is applied as there: `MatrixInverse()(a)`, `Eigh("U")(a)`; `matrix_inverse`
+is one, and so are the others of small letters.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphc.errors import GraphTypeError
+from graphc.ir.node import Node, describe
+from graphc.ops.elementwise import as_node
+from graphc.tensor.indexing import diagonal
+from graphc.tensor.linalg.equations import tensorinv, tensorsolve
+from graphc.tensor.linalg.factors import det as det_of
+from graphc.tensor.linalg.factors import eig as eig_of
+from graphc.tensor.linalg.factors import eigh as eigh_of
+from graphc.tensor.linalg.factors import inv
+from graphc.tensor.linalg.factors import qr as qr_of
+from graphc.tensor.linalg.factors import svd as svd_of
+from graphc.tensor.linalg.functions import lstsq as lstsq_of
+from graphc.tensor.linalg.functions import matrix_power as matrix_power_of
+from graphc.tensor.linalg.functions import norm as norm_of
+from graphc.tensor.linalg.functions import pinv as pinv_of
+from graphc.tensor.products import diag as diag_of
+from graphc.tensor.products import dot
+from graphc.tensor.products import trace as trace_of
+
+__all__ = [
+    "SVD",
+    "AllocDiag",
+    "Det",
+    "Eig",
+    "Eigh",
+    "ExtractDiag",
+    "MatrixInverse",
+    "MatrixPinv",
+    "QRFull",
+    "QRIncomplete",
+    "TensorInv",
+    "TensorSolve",
+    "alloc_diag",
+    "det",
+    "diag",
+    "eig",
+    "eigh",
+    "extract_diag",
+    "lstsq",
+    "matrix_dot",
+    "matrix_inverse",
+    "matrix_power",
+    "norm",
+    "pinv",
+    "qr",
+    "svd",
+    "tensorinv",
+    "tensorsolve",
+    "trace",
+]  # fmt: skip
+
+
+class Applied:
+    """What an op of Theano's class is: a function with parameters; equal where these are."""
+
+    __props__: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *vars(self).items()))
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__props__)
+        return f"{type(self).__name__}{{{given}}}" if given else type(self).__name__
+
+
+class MatrixPinv(Applied):
+    """The pseudo-inverse."""
+
+    def __call__(self, x: Any) -> Node:
+        """The pseudo-inverse of a matrix, as `linalg.pinv`."""
+        return pinv_of(x, 1e-15)
+
+
+class MatrixInverse(Applied):
+    """The inverse."""
+
+    def __call__(self, x: Any) -> Node:
+        """The inverse of a matrix, as `linalg.inv`."""
+        return inv(x)
+
+
+class AllocDiag(Applied):
+    """The matrix with a vector on its diagonal."""
+
+    def __call__(self, diag: Any) -> Node:
+        """The matrix with this diagonal. Raises GraphTypeError for what is no vector."""
+        node = as_node(diag)
+        if node.ndim != 1:
+            raise GraphTypeError(f"AllocDiag: {describe(node)} of type {node.type} is no vector")
+        return diag_of(node)
+
+
+class ExtractDiag(Applied):
+    """A matrix's diagonal."""
+
+    __props__ = ("view",)
+
+    def __init__(self, view: bool = False) -> None:
+        self.view = view
+
+    def __call__(self, x: Any) -> Node:
+        """The diagonal of a matrix. Raises GraphTypeError for what is none."""
+        node = as_node(x)
+        if node.ndim != 2:
+            raise GraphTypeError(f"ExtractDiag: {describe(node)} of type {node.type} is no matrix")
+        return diagonal(node)
+
+
+class Det(Applied):
+    """The determinant."""
+
+    def __call__(self, x: Any) -> Node:
+        """The determinant of a matrix."""
+        return det_of(x)
+
+
+class Eig(Applied):
+    """Eigenvalues and eigenvectors, where these are real."""
+
+    def __call__(self, x: Any) -> list[Node]:
+        """As `linalg.eig`: a matrix of complex eigenvalues is an error of the call (Theano drops imaginary parts)."""
+        return list(eig_of(x))
+
+
+class Eigh(Applied):
+    """Eigenvalues and eigenvectors of a symmetric matrix."""
+
+    __props__ = ("UPLO",)
+
+    def __init__(self, UPLO: str = "L") -> None:  # noqa: N803
+        if UPLO not in ("L", "U"):
+            raise GraphTypeError(f"Eigh: UPLO={UPLO!r} must be 'L' or 'U'")
+        self.UPLO = UPLO
+
+    def __call__(self, x: Any) -> list[Node]:
+        """As `linalg.eigh`."""
+        return list(eigh_of(x, self.UPLO))
+
+
+class QRFull(Applied):
+    """Both factors of `qr`."""
+
+    __props__ = ("mode",)
+
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
+
+    def __call__(self, x: Any) -> list[Node]:
+        """As `linalg.qr`."""
+        return list(qr_of(x, self.mode))
+
+
+class QRIncomplete(Applied):
+    """The second factor of `qr` alone."""
+
+    __props__ = ("mode",)
+
+    def __init__(self, mode: str = "r") -> None:
+        self.mode = mode
+
+    def __call__(self, x: Any) -> Node:
+        """As `linalg.qr` of mode "r"."""
+        found: Node = qr_of(x, self.mode)
+        return found
+
+
+class SVD(Applied):
+    """The singular value decomposition."""
+
+    __props__ = ("full_matrices", "compute_uv")
+
+    def __init__(self, full_matrices: bool = True, compute_uv: bool = True) -> None:
+        self.full_matrices, self.compute_uv = bool(full_matrices), bool(compute_uv)
+
+    def __call__(self, x: Any) -> Any:
+        """As `linalg.svd`."""
+        found = svd_of(x, self.full_matrices, self.compute_uv)
+        return list(found) if self.compute_uv else found
+
+
+class lstsq(Applied):  # noqa: N801 - Theano's name
+    """Least squares: `lstsq()(x, y, rcond)`."""
+
+    def __call__(self, x: Any, y: Any, rcond: Any) -> list[Node]:
+        """As `linalg.lstsq`."""
+        return list(lstsq_of(x, y, rcond))
+
+
+class TensorInv(Applied):
+    """The inverse with respect to `tensordot`."""
+
+    __props__ = ("ind",)
+
+    def __init__(self, ind: int = 2) -> None:
+        self.ind = ind
+
+    def __call__(self, a: Any) -> Node:
+        """As `linalg.tensorinv`."""
+        return tensorinv(a, self.ind)
+
+
+class TensorSolve(Applied):
+    """The solution of a tensor equation."""
+
+    __props__ = ("axes",)
+
+    def __init__(self, axes: Any = None) -> None:
+        self.axes = tuple(axes) if isinstance(axes, list) else axes
+
+    def __call__(self, a: Any, b: Any) -> Node:
+        """As `linalg.tensorsolve`."""
+        return tensorsolve(a, b, self.axes)
+
+
+pinv, matrix_inverse, alloc_diag, extract_diag = MatrixPinv(), MatrixInverse(), AllocDiag(), ExtractDiag()
+det, eig = Det(), Eig()
+
+
+def matrix_dot(*args: Any) -> Node:
+    """The product of several matrices or vectors, from left to right as `dot` has it."""
+    if not args:
+        raise GraphTypeError("matrix_dot: it takes at least one matrix")
+    result = as_node(args[0])
+    for other in args[1:]:
+        result = dot(result, other)
+    return result
+
+
+def diag(x: Any) -> Node:
+    """The diagonal of a matrix, or the matrix of a diagonal."""
+    node = as_node(x)
+    if node.ndim not in (1, 2):
+        raise GraphTypeError(f"diag: {describe(node)} of type {node.type} is neither vector nor matrix")
+    return diag_of(node)
+
+
+def trace(X: Any) -> Node:  # noqa: N803
+    """The sum of a matrix's diagonal."""
+    return trace_of(X)
+
+
+def eigh(a: Any, UPLO: str = "L") -> list[Node]:  # noqa: N803
+    """As `linalg.eigh`."""
+    return Eigh(UPLO)(a)
+
+
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """As `linalg.qr`; modes of NumPy's past ("full", "economic") too."""
+    return QRIncomplete(mode)(a) if mode == "r" else QRFull(mode)(a)
+
+
+def svd(a: Any, full_matrices: Any = 1, compute_uv: Any = 1) -> Any:
+    """As `linalg.svd`."""
+    return SVD(full_matrices, compute_uv)(a)
+
+
+def matrix_power(M: Any, n: int) -> Node:  # noqa: N803
+    """As `linalg.matrix_power`; of a negative power Theano makes none."""
+    return matrix_power_of(M, n)
+
+
+def norm(x: Any, ord: Any) -> Node:
+    """As `linalg.norm` of a vector or matrix. Raises GraphTypeError for other ranks, as Theano does."""
+    node = as_node(x)
+    if node.ndim not in (1, 2):
+        raise GraphTypeError(f"norm: {describe(node)} of type {node.type} is neither vector nor matrix")
+    return norm_of(node, ord)

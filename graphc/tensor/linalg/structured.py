@@ -1,0 +1,182 @@
+"""Matrices of a pattern, and equations with them: blocks, bands, constant diagonals.
+
+In: the parts. Out: nodes. Bands are solved for in time that is linear in the number of rows, constant diagonals in n
+squared steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce as accumulated
+from typing import Any
+
+import numpy as np
+
+from graphc.arrays.dtypes import is_float, promote
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir import sizes
+from graphc.ir.node import Node, Size, describe, literal
+from graphc.ir.walk import as_size_node
+from graphc.ops import shape as layout
+from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.index import gather
+from graphc.ops.linalg import equations
+from graphc.tensor.elementary import mod, where
+from graphc.tensor.indexing import flip
+from graphc.tensor.joining import concatenate
+from graphc.tensor.linalg.factors import check_on_error, matrices_of, solve, with_columns
+from graphc.tensor.products import matmul
+from graphc.tensor.shaping import flatten, specify_shape
+
+__all__ = [
+    "block_diag", "circulant", "companion", "hankel", "matmul_toeplitz", "solve_banded", "solve_circulant",
+    "solve_toeplitz", "solveh_banded", "toeplitz",
+]  # fmt: skip
+
+
+def _vector(name: str, value: Any) -> Node:
+    node = as_node(value)
+    if node.ndim > 1:
+        raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no vector")
+    return flatten(node)
+
+
+def _grid(rows: Any, columns: Any) -> tuple[Node, Node]:
+    return layout.expand(layout.iota(rows), (1,)), layout.expand(layout.iota(columns), (0,))
+
+
+def _total(parts: Sequence[Size]) -> Size:
+    none: Size = 0
+    return accumulated(sizes.add, parts, none)
+
+
+def block_diag(*arrs: Any) -> Node:
+    """The matrix with these matrices along its diagonal, vectors as rows, and zeros elsewhere."""
+    nodes = [as_node(each) for each in arrs] or [literal([[]])]
+    for node in nodes:
+        if node.ndim > 2:
+            raise GraphTypeError(f"block_diag: {describe(node)} of type {node.type} is no matrix")
+    dtype = promote(*(node.dtype for node in nodes))
+    blocks = [cast(layout.expand(node, range(2 - node.ndim)), dtype) for node in nodes]
+    bands = []
+    for place, block in enumerate(blocks):
+        widths = [0 if k == place else other.type.shape[1] for k, other in enumerate(blocks)]
+        before, after = _total(widths[:place]), _total(widths[place + 1 :])
+        rows = block.type.shape[0]
+        bands.append(concatenate([layout.zeros(dtype, (rows, before)), block, layout.zeros(dtype, (rows, after))], 1))
+    return concatenate(bands, 0)
+
+
+def toeplitz(c: Any, r: Any = None) -> Node:
+    """The matrix with first column `c` and first row `r` (`c`), whose diagonals are constant; r[0] does not count."""
+    column = _vector("toeplitz", c)
+    row = column if r is None else _vector("toeplitz", r)
+    dtype = promote(column.dtype, row.dtype)
+    down, along = _grid(column.type.shape[0], row.type.shape[0])
+    both = concatenate([cast(column, dtype), cast(row, dtype)[1:]], 0)
+    apart = elementwise("sub", along, down)
+    size = as_size_node(column.type.shape[0])
+    return gather(both, (where(apart > 0, size - 1 + apart, -apart),), 0)
+
+
+def hankel(c: Any, r: Any = None) -> Node:
+    """The matrix with first column `c` and last row `r` (zeros), whose antidiagonals are constant; r[0] does not
+    count."""
+    column = _vector("hankel", c)
+    row = layout.zeros(column.dtype, column.type.shape) if r is None else _vector("hankel", r)
+    dtype = promote(column.dtype, row.dtype)
+    down, along = _grid(column.type.shape[0], row.type.shape[0])
+    both = concatenate([cast(column, dtype), cast(row, dtype)[1:]], 0)
+    return gather(both, (elementwise("add", down, along),), 0)
+
+
+def circulant(c: Any) -> Node:
+    """The matrix with first column `c`, each other column the one before moved down by one, and round."""
+    column = _vector("circulant", c)
+    size = column.type.shape[0]
+    down, along = _grid(size, size)
+    return gather(column, (mod(elementwise("sub", down, along), as_size_node(size)),), 0)
+
+
+def companion(a: Any) -> Node:
+    """The matrix whose characteristic polynomial has the coefficients `a`, the highest power first."""
+    node = _vector("companion", a)
+    node = node if node.dtype in ("float32", "float64") else cast(node, "float64")
+    top = layout.expand(-node[1:] / node[0], (0,))
+    size = sizes.subtract(node.type.shape[0], 1)
+    down, along = _grid(size, size)
+    below = cast(elementwise("equal", down, elementwise("add", along, 1)), node.dtype)
+    return where(elementwise("equal", down, 0), top, below)
+
+
+def matmul_toeplitz(c_or_cr: Any, x: Any) -> Node:
+    """The product of `toeplitz(c)`, or toeplitz(*c_or_cr) of a pair, and `x`."""
+    return matmul(_toeplitz(c_or_cr), x)
+
+
+def _toeplitz(c_or_cr: Any) -> Node:
+    return toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr)
+
+
+def solve_toeplitz(c_or_cr: Any, b: Any, on_error: str = "raise") -> Node:
+    """x with toeplitz(c) x = b, or toeplitz(c, r) x = b for a pair (c, r), by Levinson's recursion (SciPy's): n squared
+    steps, no matrix. A singular leading part, not of the whole alone, is numpy.linalg.LinAlgError, or NaN with
+    on_error="nan"."""
+    column, row = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, c_or_cr)
+    right = as_node(b)
+    vectors = [_vector("solve_toeplitz", column), _vector("solve_toeplitz", row)]
+    if right.ndim not in (1, 2):
+        raise GraphTypeError(f"solve_toeplitz: {describe(right)} of type {right.type} is neither vector nor matrix")
+    nodes = [*vectors, right]
+    dtype = promote(*(node.dtype if is_float(node.dtype) else "float64" for node in nodes))
+    first, across, right = (cast(node, dtype) for node in nodes)
+    columns = layout.expand(right, (1,)) if right.ndim == 1 else right
+    found = equations.toeplitz_solve(first, across, columns, check_on_error("solve_toeplitz", on_error))
+    return layout.drop(found, (1,)) if right.ndim == 1 else found
+
+
+def solve_circulant(c: Any, b: Any, on_error: str = "raise") -> Node:
+    """x with circulant(c) x = b (SciPy's), as any other system."""
+    return solve(circulant(c), b, on_error=on_error)
+
+
+def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any, on_error: str = "raise") -> Node:
+    """x with a x = b for a matrix of `l` diagonals below and `u` above its main one, the rows of `ab` from the highest
+    on: a[i, j] = ab[u + i - j, j] (SciPy's). Its time is linear in the number of rows."""
+    pair = tuple(l_and_u) if isinstance(l_and_u, (tuple, list)) else ()
+    if len(pair) != 2 or not all(isinstance(each, (int, np.integer)) and each >= 0 for each in pair):
+        raise GraphTypeError(f"solve_banded: l_and_u={l_and_u!r} should be two numbers of diagonals")
+    below, above = map(int, pair)
+    bands, right = matrices_of("solve_banded", ab, b, vectors=True)
+    rows = bands.type.shape[-2]
+    if isinstance(rows, int) and rows != below + above + 1:
+        raise ShapeError(
+            f"solve_banded: {describe(bands)} of type {bands.type} should have a row for each of {below + above + 1} "
+            "diagonals"
+        )
+    bands = specify_shape(bands, (*[None] * (bands.ndim - 2), below + above + 1, None))
+    on_error = check_on_error("solve_banded", on_error)
+    return _with_bands(
+        "solve_banded", bands, right, lambda ab, b: equations.banded_solve(ab, b, below, False, on_error)
+    )
+
+
+def solveh_banded(ab: Any, b: Any, lower: bool = False, on_error: str = "raise") -> Node:
+    """x with a x = b for a positive definite matrix of few diagonals, of which `ab` has those from the main one down
+    (`lower`, the first row the main one) or up (the last row) (SciPy's). Its time is linear in the number of rows."""
+    bands, right = matrices_of("solveh_banded", ab, b, vectors=True)
+    on_error = check_on_error("solveh_banded", on_error)
+
+    def apply(ab: Node, b: Node) -> Node:
+        if lower:
+            return equations.positive_banded_solve(ab, b, on_error)
+        # counted from the end, an upper triangle is a lower one
+        return flip(equations.positive_banded_solve(flip(ab, (-2, -1)), flip(b, -2), on_error), -2)
+
+    return _with_bands("solveh_banded", bands, right, apply)
+
+
+def _with_bands(name: str, bands: Node, right: Node, apply: Callable[[Node, Node], Node]) -> Node:
+    if isinstance(bands.type.shape[-2], int) and not bands.type.shape[-2]:
+        raise ShapeError(f"{name}: {describe(bands)} of type {bands.type} has no diagonals")
+    return with_columns(name, bands, right, apply)
