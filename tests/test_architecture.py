@@ -70,8 +70,8 @@ codegen.pipeline    kernel program generation runtime compilation build beside s
 .                   shared
 random              bits distributions implicit rejection multivariate orders __init__ streams
 sparse              variable structure arithmetic __init__
-functions           convention check_arguments layouts variants usage callables staged counted states nested checked
-                    __init__
+functions           convention check_arguments layouts variants usage callables staged wrapped counted states nested
+                    checked __init__
 .                   function gradient updates inspection
 tracing             arguments traced derivatives batches __init__
 numpy               named linalg __init__
