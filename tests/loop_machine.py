@@ -31,7 +31,7 @@ from graphc.codegen.call.callback import CALLBACK, split_sizes
 from graphc.codegen.call.interrupt import KINDS as QUESTIONS
 from graphc.codegen.call.interrupt import answer_no
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.codegen.gemm.api import PYTHON_SHIMS
+from graphc.codegen.gemm.prototypes import PYTHON_SHIMS
 from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS
 from graphc.codegen.lapack.api import arguments as arguments_of
 from graphc.ir.node import Node

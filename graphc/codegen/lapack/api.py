@@ -17,7 +17,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from graphc.codegen.gemm.api import Flat, find_routines
 from graphc.errors import GraphcError
-from graphc.ops.linalg.routine import ROUTINES, Routine
+from graphc.ops.linalg import factor, matrices, spectral  # noqa: F401 - they fill ROUTINES
+from graphc.ops.linalg.routine import ROUTINES, Routine, symbol
 from graphc.startup.record import record
 
 NAMES = ("potrf", "getrf", "geqrf", "orgqr", "syevd", "gesdd", "geev")
@@ -56,14 +57,7 @@ def arguments(routine: Routine, suffix: str) -> list[Argument]:
     return found
 
 
-def function_name(routine: str, suffix: str) -> str:
-    """The symbol of a routine's function."""
-    return f"gc_{routine}_{suffix}"
-
-
-FUNCTIONS: dict[str, tuple[str, str]] = {
-    function_name(name, suffix): (name, suffix) for name in ROUTINES for suffix in DTYPES
-}
+FUNCTIONS: dict[str, tuple[str, str]] = {symbol(name, suffix): (name, suffix) for name in ROUTINES for suffix in DTYPES}
 """The routine and the suffix of each function."""
 
 PROTOTYPES: dict[str, tuple[tuple[str, ...], str]] = {

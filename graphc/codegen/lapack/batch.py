@@ -14,14 +14,14 @@ from typing import Any
 
 from graphc.codegen.gemm.context import SETTING, Words, share
 from graphc.codegen.gemm.microkernel import ARITHMETIC
-from graphc.codegen.lapack.api import FUNCTIONS, arguments, function_name
+from graphc.codegen.lapack.api import FUNCTIONS, arguments
 from graphc.codegen.lapack.elimination import ELIMINATIONS
 from graphc.codegen.lapack.orthogonal import ORTHOGONAL
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.typed import F64, I64, Ptr
 from graphc.codegen.threads.chunking import LEAST_WORK
-from graphc.ops.linalg.routine import ROUTINES, Routine
+from graphc.ops.linalg.routine import ROUTINES, Routine, symbol
 from graphc.startup.record import record
 
 ONES = {**ELIMINATIONS, **ORTHOGONAL}
@@ -82,7 +82,7 @@ def batch(name: str, suffix: str) -> Function[..., I64]:
     range_: Function[..., None] = Function(
         f"{name}_range_{suffix}", None, context, partial(_write_range, frame), "noinline optsize", is_internal=True
     )
-    return Function(function_name(name, suffix), I64, kinds, partial(_write_batch, frame, range_), "noinline optsize")
+    return Function(symbol(name, suffix), I64, kinds, partial(_write_batch, frame, range_), "noinline optsize")
 
 
 def _words(frame: Frame) -> Words:

@@ -18,7 +18,7 @@ from graphc.codegen.lapack.fortran import (
     copy_triangle,
     letter,
     matrix_function,
-    turn,
+    transpose_square,
     widen,
 )
 from graphc.codegen.llvm.builder import Code
@@ -286,11 +286,11 @@ def lu(suffix: str) -> Function[..., I64]:
             lu_loops(suffix)(code, n, packed, pivots)
         with code.otherwise():
             with code.when(a == packed):
-                turn(suffix)(code, n, packed)
+                transpose_square(suffix)(code, n, packed)
             with code.otherwise():
                 copy(suffix)(code, n, n, a, row, column, packed, I64.of(1), n)
             call_lapack(code, "getrf", suffix, n, n, packed, n, pivots)
-            turn(suffix)(code, n, packed)
+            transpose_square(suffix)(code, n, packed)
             widen(code, pivots, n)
             with code.count(0, n) as i:
                 place = pivots.at(i, I64)

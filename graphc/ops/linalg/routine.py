@@ -3,7 +3,7 @@
 In: a `Routine`. Out: the op's record: type, guards, value, the call that computes it, its batch. Before their own axes
 all operands have the same axes of a batch, and so have the results.
 
-    gc_<name>_<t>(count, sizes…, flags…, operands…, results…, workspaces…) -> status
+    gc_lapack_<name>_<t>(count, sizes…, flags…, operands…, results…, workspaces…) -> status
 
 is the function behind it (codegen/lapack). count: matrices; sizes: of the letters, in the order in which operands name
 them; flags: 0 or 1, the attributes of the node, then, where the routine may fail, whether NaN is the result of a matrix
@@ -292,11 +292,16 @@ def origin_of(node: Node) -> str:
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
+def symbol(routine: str, suffix: str) -> str:
+    """That of the function of a routine, for a dtype by its suffix."""
+    return f"gc_lapack_{routine}_{suffix}"
+
+
 def _call(routine: Routine, failures: tuple[str, ...]) -> Call:
     """The call of a routine's function."""
 
-    def symbol(node: Node) -> str:
-        return f"gc_{routine.name}_{SUFFIXES[node.args[0].dtype]}"
+    def name_of(node: Node) -> str:
+        return symbol(routine.name, SUFFIXES[node.args[0].dtype])
 
     def loops(node: Node) -> int:
         return max(node.args[0].ndim - len(routine.operands[0]) - 1, 0)
@@ -323,4 +328,4 @@ def _call(routine: Routine, failures: tuple[str, ...]) -> Call:
         first, letters = node.args[0], letters_of(routine, node)
         return [*first.type.shape[: first.ndim - len(routine.operands[0])], *map(letters.__getitem__, routine.work)]
 
-    return Call(symbol, passed, work, failures, loops, routine.overwritten)
+    return Call(name_of, passed, work, failures, loops, routine.overwritten)

@@ -14,10 +14,10 @@ from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe
 from graphc.ir.walk import as_size_node
-from graphc.ops import factor, matrices, spectral
 from graphc.ops import shape as layout
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_sizes, cast, elementwise
+from graphc.ops.linalg import factor, matrices, spectral
 from graphc.ops.linalg.derivatives import lower_triangle, upper_triangle
 from graphc.tensor.creation import eye
 from graphc.tensor.elementary import where

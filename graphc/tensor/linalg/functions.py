@@ -21,10 +21,10 @@ from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, literal
 from graphc.ir.walk import as_size_node
-from graphc.ops import matrices, spectral
 from graphc.ops import shape as layout
 from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.linalg import matrices, spectral
 from graphc.ops.reduce import reduction
 from graphc.tensor.creation import eye
 from graphc.tensor.elementary import ceil, exp, isfinite, isnan, log, log2, maximum, sqrt, where
