@@ -8,7 +8,7 @@ from benchmarks.workload import Builder, Workload
 
 FAMILIES = (
     "overhead elementwise training rows attention finance distances hierarchy depth batches products images nets "
-    "recurrent series dynamics alignment draws factorisations"
+    "recurrent series dynamics alignment draws factorisations processes"
 ).split()
 BY_FAMILY: dict[str, tuple[Workload, ...]] = {
     family: import_module(f"benchmarks.workloads.{family}").WORKLOADS for family in FAMILIES

@@ -392,7 +392,7 @@ def factorisation(routine: Routine, suffix: str, exact: bool) -> Callable[..., i
         given = {argument.name: value for argument, value in zip(arguments_of(routine, suffix), values, strict=True)}
         letters = {letter: int(given[letter]) for letter in routine.letters}
         letters |= routine.derived(letters)  # type: ignore[arg-type]
-        flags = {name: bool(given[name]) for name in routine.flags}
+        flags = {name: int(given[name]) for name in routine.flags}
         status = 0
         for number in range(int(given["count"])):
             read = []

@@ -27,7 +27,7 @@ loops               operators ir build names syntax unparse text visit verify __
 ir                  frozen samples where called traced symbol kind node lowering call walk body interpret passes sizes
                     closure text parse verify apply expression pickling __init__
 ops                 elementwise custom scalar shape checked index recur segment reduce
-ops.linalg          __init__ products derivatives routine factor spectral matrices
+ops.linalg          __init__ products derivatives routine factor spectral equations matrices
 ops                 conv assemble scan branch given sinking derivative shifts windows __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
@@ -39,11 +39,11 @@ tensor.nnet         neighbours sliding abstract_conv images conv conv3d2d __init
 tensor              __init__ dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
-tensor.linalg       factors functions structured __init__ nlinalg slinalg
+tensor.linalg       factors functions equations structured polynomials __init__ nlinalg slinalg
 tensor.nnet         ctc attention
 .                   ifelse
-rewrite             engine algebra matrices views stable linear moments pairs scatter open_loops steps dear_steps loops
-                    branches equal_steps rolling regions pipeline __init__
+rewrite             engine algebra matrices positive views stable linear moments pairs scatter open_loops steps
+                    dear_steps loops branches equal_steps rolling regions pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
                     integers __init__
@@ -54,7 +54,7 @@ codegen.vecmath     coefficients floats abi double exponential payne_hanek refle
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api prototypes context lazy microkernel packing gemv_kernels gemv small blocked batched
                     conv_tables conv_tiles conv_copies conv_lines conv_dots convolution dispatch __init__
-codegen.lapack      api fortran elimination orthogonal batch __init__
+codegen.lapack      api fortran elimination orthogonal equations batch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
                     adopt guard_pages native_op vectorcall interrupt signals entry __init__
 codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion nests
@@ -70,8 +70,8 @@ codegen.pipeline    kernel program generation runtime compilation build beside s
 .                   shared
 random              bits distributions implicit rejection multivariate orders __init__ streams
 sparse              variable structure arithmetic __init__
-functions           convention check_arguments layouts variants usage callables staged counted states nested checked
-                    __init__
+functions           convention check_arguments layouts variants usage callables staged wrapped counted states nested
+                    checked __init__
 .                   function gradient updates inspection
 tracing             arguments traced derivatives batches __init__
 numpy               named linalg __init__
@@ -113,6 +113,8 @@ LATE = {
     ("train.trainer", "tqdm"),
     ("train.plots", "matplotlib.figure"),
     ("shared", "graphc.sparse"),
+    ("ops.linalg.equations", "scipy.linalg"),
+    ("ops.linalg.equations", "scipy.linalg.lapack"),
     ("sparse.variable", "scipy.sparse"),
     ("codegen.pipeline.beside", "graphc.ir.parse"),
     ("functions.variants", "graphc.codegen.pipeline.beside"),

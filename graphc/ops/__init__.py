@@ -14,8 +14,9 @@ LATER = {
     "conv": "conv",
     "windows": "inc_windows join_windows windows",
     "segment": "segment_sum",
-    "linalg.factor": "cholesky lu triangular_solve",
+    "linalg.factor": "cholesky inverse_of_factor lu triangular_solve",
     "linalg.spectral": "eig eigh eigvals eigvalsh qr qr_complete svd svd_full svdvals",
+    "linalg.equations": "banded_solve positive_banded_solve schur toeplitz_solve triangular_sylvester",
     "linalg.matrices": "cofactors det detsign inverse logabsdet solve",
 }
 """The modules of ops that most programs have none of, imported when one of their ops is first asked for."""

@@ -15,6 +15,7 @@ from graphc.ops.conv import convolve
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import inc_gather, inc_subtensor, set_subtensor, subtensor
 from graphc.ops.linalg.derivatives import diagonal_matrix, lower_triangle
+from graphc.ops.linalg.factor import cholesky
 from graphc.ops.linalg.matrices import cofactors, det, detsign, inverse, logabsdet, solve
 from graphc.ops.linalg.products import matmul, scaled_matmul
 from graphc.ops.reduce import reduce_max, reduce_min, reduce_sum, reduced_sizes, reduction, restore
@@ -446,6 +447,16 @@ def _well(x: Node) -> Node:
     return x + literal(4 * np.eye(3), x.dtype)
 
 
+def _definite(x: Node) -> Node:
+    return _well(matmul(x, transpose(x)))
+
+
+def _beside_solution(function: Callable[[Node], Node], x: Node, y: Node) -> Node:
+    """What a function makes of a matrix, beside a solution that says of it that it is positive definite."""
+    solution, made = solve(_definite(x), y, "positive"), function(_definite(x))
+    return solution + (made if made.ndim == x.ndim else expand(made, (made.ndim, made.ndim + 1)))
+
+
 def _lower(x: Node) -> Node:
     return lower_triangle(_well(x))
 
@@ -493,6 +504,13 @@ MATRICES: Samples = {
     "log_of_determinant": [
         sample(lambda x: elementwise("log", det(_well(x))), _SQUARE),
         sample(lambda x: elementwise("log", abs(det(_well(x)))), _BATCH),
+    ],
+    "shared_factor": [
+        sample(lambda x, y: _beside_solution(logabsdet, x, y), _SQUARE, _RIGHT),
+        sample(lambda x, y: _beside_solution(detsign, x, y), _BATCH, Argument((2, 3, 1))),
+        sample(lambda x, y: _beside_solution(cofactors, x, y), _BATCH, Argument((2, 3, 3))),
+        sample(lambda x, y: matmul(inverse(_definite(x)), cholesky(_definite(x))) + y[0, 0], _SQUARE, _RIGHT),
+        sample(lambda x, y: solve(_definite(x), y) + matmul(cholesky(_definite(x)), y), _SQUARE, _RIGHT),
     ],
     "solve_by_factors": [
         sample(lambda x, y: solve(_well(x), y), _SQUARE, _RIGHT),

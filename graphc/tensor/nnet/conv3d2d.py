@@ -35,13 +35,15 @@ def conv3d(
     films, kernels = as_node(signals), as_node(filters)
     if films.ndim != 5 or kernels.ndim != 5:
         raise GraphTypeError(f"conv3d: films and filters have 5 axes, not {films.ndim} and {kernels.ndim}")
-    told = [None if shape is None else [shape[axis] for axis in ORDER] for shape in (signals_shape, filters_shape)]
+    first, second = (
+        None if shape is None else [shape[axis] for axis in ORDER] for shape in (signals_shape, filters_shape)
+    )
     films, kernels = dimshuffle(films, ORDER), dimshuffle(kernels, ORDER)
     modes = (border_mode,) * 3 if isinstance(border_mode, str) else tuple(border_mode)
     if len(modes) != 3:
         raise GraphTypeError(f"conv3d: border_mode {border_mode!r} should be one for time, rows and columns")
     around = [_around(mode, taps) for mode, taps in zip(modes, kernels.type.shape[2:], strict=True)]
-    return dimshuffle(abstract_conv.conv3d(films, kernels, *told, border_mode=tuple(around)), ORDER)
+    return dimshuffle(abstract_conv.conv3d(films, kernels, first, second, tuple(around)), ORDER)
 
 
 def _around(mode: Any, taps: Size) -> Size:
