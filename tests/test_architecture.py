@@ -52,7 +52,7 @@ codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small
                     conv_tables conv_tiles conv_copies conv_lines convolution dispatch __init__
 codegen.lapack      api fortran elimination orthogonal batch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
-                    adopt guard_pages native_op vectorcall interrupt signals entry __init__
+                    adopt guard_pages native_op vectorcall interrupt signals entry pointer pointer_ir __init__
 codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion nests
                     inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences segments fused bodies steps
@@ -71,7 +71,7 @@ sandbox.cuda        rng_curand __init__
 sandbox             rng_mrg __init__
 sparse              variable structure arithmetic __init__ basic type sharedvar
 functions           convention check_arguments layouts variants usage callables staged counted states nested checked
-                    __init__
+                    pointer __init__
 .                   function gradient updates inspection
 tensor              gradients
 tracing             arguments traced derivatives batches __init__
@@ -84,7 +84,7 @@ scalar              ops __init__ basic
 layers              initial layer dense norm recurrent spatial sequential __init__
 train               checkpoint trainer plots estimator __init__
 pytensor            unknown scalars tensors loops walk linker __init__
-.                   pymc
+pymc                model sampler __init__
 .                   bench cli
 """
 """The rooms from the lowest to the highest, each with its modules: a module stands above all that it imports. `.` is
@@ -183,6 +183,7 @@ LATE = {
     ("codegen.cache.store", "graphc.codegen.cache.bundle"),
     ("codegen.link.image", "graphc.codegen.link.lljit"),
     ("codegen.llvm.cpu", "graphc.codegen.llvm.target"),
+    ("pymc", "graphc.pymc.sampler"),
     ("codegen.gemm.api", "scipy.linalg.cython_blas"),
     ("codegen.gemm.api", "scipy.linalg.cython_lapack"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -246,3 +247,103 @@ def test_sampling_takes_the_mode() -> None:
             300, tune=300, chains=2, cores=1, progressbar=False, random_seed=1, compile_kwargs={"mode": "GRAPHC"}
         )
     assert abs(float(trace.posterior["mu"].mean()) - 4.4) < 1.5
+
+
+def test_the_pointer_gives_what_the_function_does_in_four_threads() -> None:
+    with pymc.Model() as built:
+        pymc.Data("unused", np.arange(3.0))
+        x = pymc.Data("x", np.random.default_rng(1).normal(size=30))
+        hilbert_space_process(np.random.default_rng(2))
+        pymc.Normal("more", pymc.Normal("slope", 0, 1) * x, 1.0, observed=np.ones(30))
+    compiled = graphc.pymc.compile(built)
+    pointer = compiled.pointer()
+    call = pointer.ctypes
+    count = compiled.dimension
+    points = compiled.flat(built.initial_point()) + np.random.default_rng(0).normal(size=(40, count)) / 2
+    wanted = [compiled.logp_dlogp(q) for q in points]
+    with built:
+        pymc.set_data({"x": np.zeros(30)})  # the pointer has the data that were
+    problems: list[int] = []
+
+    def work(first: int) -> None:
+        gradient, value = np.zeros(count), np.zeros(1)
+        for number in [*range(first, 40, 4)] * 50:
+            q = points[number]
+            status = call(count, q.ctypes.data, gradient.ctypes.data, value.ctypes.data, None)
+            if status or value[0] != wanted[number][0] or not np.array_equal(gradient, wanted[number][1]):
+                problems.append(number)
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+    assert call(count + 1, points.ctypes.data, points.ctypes.data, points.ctypes.data, None) == -1
+
+
+def test_a_point_without_density_is_rejected_by_number() -> None:
+    with pymc.Model() as built:
+        pymc.Potential("p", pt.log(pymc.Normal("x", 0, 1)))
+    compiled = graphc.pymc.compile(built)
+    call, out, value = compiled.pointer().ctypes, np.zeros(1), np.zeros(1)
+    for x, status in ((1.0, 0), (-1.0, 4), (0.0, 3), (np.nan, 3)):
+        assert call(1, np.array([x]).ctypes.data, out.ctypes.data, value.ctypes.data, None) in (
+            status,
+            3 * bool(status),
+        )
+
+
+def nutpie_trace(model: Any, **options: Any) -> Any:
+    nutpie = pytest.importorskip("nutpie", reason="make test-bridge has nutpie")
+    return nutpie.sample(model, progress_bar=False, seed=3, **options)
+
+
+def test_nutpie_samples_a_model_of_graphcs() -> None:
+    pytest.importorskip("nutpie", reason="make test-bridge has nutpie")
+    with pymc.Model(coords={"school": list("abcdefgh"), "pair": [1, 2]}) as built:
+        eight_schools(np.random.default_rng(0))
+        scale = pymc.Data("scale", 1.0)
+        pymc.Deterministic("both", pt.stack([built["mu"], built["tau"] * scale]), dims="pair")
+    model = graphc.pymc.nutpie(built)
+    assert model.n_dim == 10 and model.shapes["theta"] == (8,) and model.n_expanded == 21
+    assert list(model.coords["pair"]) == [1, 2]
+    assert list(model.coords["unconstrained_parameter"][:3]) == ["mu", "tau_log__", "z_0"]
+    trace = nutpie_trace(model, draws=1500, tune=1000, chains=4, cores=2)
+    mean, spread = float(trace.posterior["mu"].mean()), float(trace.posterior["mu"].std())
+    assert abs(mean - 4.4) < 0.35 and abs(spread - 3.3) < 0.3  # sampled by PyMC at length
+    both = trace.posterior["both"]
+    assert both.dims == ("chain", "draw", "pair")
+    np.testing.assert_allclose(both.values[..., 0], trace.posterior["mu"].values)
+    np.testing.assert_allclose(both.values[..., 1], trace.posterior["tau"].values)
+    np.testing.assert_allclose(
+        trace.posterior["theta"], trace.posterior["mu"] + trace.posterior["tau"] * trace.posterior["z"]
+    )
+    changed = nutpie_trace(model.with_data(scale=-2.0), draws=20, tune=20, chains=1)
+    np.testing.assert_allclose(changed.posterior["both"].values[..., 1], -2.0 * changed.posterior["tau"].values)
+    with pytest.raises(KeyError, match="no data 'scales' in the model; there are scale"):
+        model.with_data(scales=1.0)
+
+
+def test_options_of_nutpies_own_compiler() -> None:
+    pytest.importorskip("nutpie", reason="make test-bridge has nutpie")
+    with pymc.Model() as built:
+        eight_schools(np.random.default_rng(0))
+    model = graphc.pymc.nutpie(built, var_names=["theta"], initial_points={"mu": 3.0}, jitter_rvs=set())
+    np.testing.assert_allclose(model.initial_point_func(1)[:1], 3.0)
+    trace = nutpie_trace(model, draws=20, tune=20, chains=2)
+    assert set(trace.posterior) == {"mu", "tau_log__", "z", "theta"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["radon", "correlated", "hidden_states"])
+def test_posteriors_are_those_of_pytensors_own_code(name: str) -> None:
+    nutpie = pytest.importorskip("nutpie", reason="make test-bridge has nutpie")
+    with pymc.Model() as built:
+        MODELS[name](np.random.default_rng(3))
+    options = {"draws": 1500, "tune": 1000, "chains": 4, "cores": 2}
+    mine, own = (nutpie_trace(m, **options) for m in (graphc.pymc.nutpie(built), nutpie.compile_pymc_model(built)))
+    assert set(mine.posterior) == set(own.posterior)
+    for key in own.posterior:
+        means, spread = [t.posterior[key].mean(("chain", "draw")) for t in (mine, own)], own.posterior[key].std()
+        assert float(abs(means[0] - means[1]).max()) < 0.15 * float(spread) + 1e-9, key

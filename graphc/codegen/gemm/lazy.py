@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
-from graphc.codegen.gemm.api import ENTRIES, blas_table, blocks_name, free_name
+from graphc.codegen.gemm.api import ENTRIES, VECTOR_FINDERS, blas_table, blocks_name, free_name
 from graphc.codegen.link.image import load
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.threads.settings import Pool
@@ -65,6 +65,17 @@ def defer_word(words: Any, place: int, finder: int, find: Callable[[], int]) -> 
     function = FINDER(fill)
     PROCESS.kept.append(function)
     words[finder] = ctypes.cast(function, _POINTER).value or 0
+
+
+def find_all() -> None:
+    """Find now what machine code would ask for at its first need, for threads that are to run without Python."""
+    table = blas_table()
+    pending = [table[place] for place, name in enumerate(ENTRIES) if name.startswith("find ")]
+    for products in PROCESS.products.values():
+        pending += [int(products.settings[word]) for word in VECTOR_FINDERS.values()]
+    for address in pending:
+        if address:
+            FINDER(address)()
 
 
 def load_blocks(suffix: str, code: bytes, pool: Pool) -> int:
