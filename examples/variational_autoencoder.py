@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from graphc.tensor.shared_randomstreams import RandomStreams
 from matplotlib.figure import Figure
 from scipy.stats import norm
 from sklearn.datasets import load_digits
@@ -17,7 +18,6 @@ from sklearn.datasets import load_digits
 import graphc
 import graphc.tensor as T
 from graphc import layers, nnet, optim
-from graphc.tensor.shared_randomstreams import RandomStreams
 
 BATCH, HIDDEN, LATENT, PAGE = 64, 256, 2, 14
 

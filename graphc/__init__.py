@@ -81,9 +81,7 @@ if TYPE_CHECKING:
     from graphc import optim as optim
     from graphc import printing as printing
     from graphc import random as random
-    from graphc import sandbox as sandbox
     from graphc import scalar as scalar
-    from graphc import scan_module as scan_module
     from graphc import session as session
     from graphc import updates as updates
     from graphc.compile import FunctionMaker as FunctionMaker
@@ -111,6 +109,8 @@ if TYPE_CHECKING:
     from graphc.updates import OrderedUpdates as OrderedUpdates
 
     clone = clone_replace
+    sandbox: Any
+    scan_module: Any
 
 __version__ = "0.1.0"
 config: Any = options
@@ -181,7 +181,7 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         place = _LATE.get(name)
         if name == "_asarray":  # Theano's programs use it, and nobody is shown it
-            return import_module("graphc.tensor.basic")._asarray
+            return import_module("graphc.gof.tensor_basic")._asarray
         if place is None:
             meant = nearest(name, __dir__())
             raise AttributeError(f"{name!r} is not in graphc{meant and '; '}{meant}")

@@ -14,7 +14,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError, NullTypeGradError
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, item

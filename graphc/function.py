@@ -11,10 +11,11 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from graphc.arrays.dtypes import can_cast_safely, fits, is_float
+from graphc.arrays.trees import is_nested, leaves, up_to
 from graphc.codegen.pipeline.build import shared_of
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.server.prestart import why_not_compiled
-from graphc.dtypes import can_cast_safely, fits, is_float
 from graphc.errors import ArgumentError, GraphTypeError, MissingInputError, UnusedInputError, UpdateError
 from graphc.functions.callables import MODES, Function, Mode, kind_of, make_function
 from graphc.functions.convention import Convention, In, Out, name_positions
@@ -28,7 +29,6 @@ from graphc.ops.sinking import sunk
 from graphc.options import check_threads, flag, options
 from graphc.shared import SharedVariable
 from graphc.startup.record import replace
-from graphc.trees import is_nested, leaves, up_to
 
 
 def function(

@@ -12,8 +12,8 @@ from warnings import warn
 
 import numpy as np
 
+from graphc.arrays.dtypes import FLOATS
 from graphc.autodiff import Lop, Rop, grad, hessian, jacobian, subgraph_grad
-from graphc.dtypes import FLOATS
 from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError, NullTypeGradError
 from graphc.function import function
 from graphc.ir.node import Array, Node, variable

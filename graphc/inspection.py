@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.dtypes import is_float
+from graphc.arrays.values import as_array
 from graphc.autodiff import grad
-from graphc.dtypes import is_float
 from graphc.errors import GraphTypeError, MissingInputError
 from graphc.ir.interpret import interpret
 from graphc.ir.node import INPUT, SHARED, Array, Node, Op, Where, describe
 from graphc.ir.walk import Graph, dependents, nodes_of
 from graphc.shared import SharedVariable
 from graphc.startup.record import record
-from graphc.values import as_array
 
 
 @record(eq=False)

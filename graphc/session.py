@@ -22,8 +22,9 @@ import numpy as np
 
 import graphc.tensor as T
 from graphc import optim
+from graphc.arrays.dtypes import check_dtype, floating, is_float, promote
+from graphc.arrays.values import as_array, natural_dtype
 from graphc.autodiff import vjp
-from graphc.dtypes import check_dtype, floating, is_float, promote
 from graphc.errors import ArgumentError, GradientError, GraphcError, GraphTypeError, MissingInputError
 from graphc.function import function
 from graphc.functions.callables import Function
@@ -35,7 +36,6 @@ from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node, cast
 from graphc.shared import SharedVariable, shared
 from graphc.startup.record import record
-from graphc.values import as_array, natural_dtype
 
 Sizes: TypeAlias = tuple[int | None, ...]
 ArrayType: TypeAlias = tuple[str, Sizes]

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.dtypes import NUMPY_DTYPES
+from graphc.arrays.values import Array, as_array, natural_dtype
 from graphc.codegen.call.locks import ACTIVITY, Lock, run
 from graphc.codegen.pipeline.build import shared_of
-from graphc.dtypes import NUMPY_DTYPES
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import FUNCTIONS, SHARED, Node, Where, describe, leaf_type
 from graphc.ir.walk import substitute
 from graphc.startup.record import record
-from graphc.values import Array, as_array, natural_dtype
 
 Sizes = tuple[int | None, ...]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.dtypes import is_float
 from graphc.autodiff import vjp
-from graphc.dtypes import is_float
 from graphc.ir.interpret import interpret
 from graphc.ir.node import Argument, Array, Node, literal, variable
 from graphc.ir.walk import Graph

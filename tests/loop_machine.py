@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.dtypes import DTYPES, is_float
 from graphc.codegen.call.callback import CALLBACK, split_sizes
 from graphc.codegen.call.interrupt import KINDS as QUESTIONS
 from graphc.codegen.call.interrupt import answer_no
@@ -33,7 +34,6 @@ from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.gemm.api import PYTHON_SHIMS
 from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS
 from graphc.codegen.lapack.api import arguments as arguments_of
-from graphc.dtypes import DTYPES, is_float
 from graphc.ir.node import Node
 from graphc.loops.build import written_out
 from graphc.loops.ir import (
@@ -59,7 +59,7 @@ from graphc.loops.ir import (
 )
 from graphc.loops.operators import DIV
 from graphc.loops.unparse import const_text
-from graphc.ops.routine import ROUTINES, Routine
+from graphc.ops.linalg.routine import ROUTINES, Routine
 
 PRIME = 2**61 - 1
 CHUNK = 2

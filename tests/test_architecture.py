@@ -18,26 +18,30 @@ import graphc
 PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
-startup             digest finder garbage idle_blas lazy process record __init__
-.                   errors dtypes paths numerics options configdefaults configparser values trees
+startup             digest finder garbage idle_blas lazy paths process record __init__
+.                   errors
+arrays              dtypes __init__
+.                   options configdefaults configparser
+arrays              numerics values trees
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  frozen samples where called traced symbol kind node lowering call walk body interpret passes sizes
                     closure text parse verify apply expression pickling __init__
-ops                 elementwise custom scalar shape checked index recur segment reduce linalg conv assemble scan branch
-                    given sinking derivative factor_derivatives routine factor spectral matrices windows __init__
+ops                 elementwise custom scalar shape checked index recur segment reduce
+ops.linalg          __init__ products derivatives routine factor spectral matrices
+ops                 conv assemble scan branch given sinking derivative windows __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations normalization bn losses rows regularization blocksparse scores upsampling
 tensor.signal       pool downsample
 tensor              absent constants special arithmetic selecting ranking order arranging padding grids statistics
-                    calculus polynomials contraction inspection elemwise opclasses opt
-tensor.nnet         neighbours sliding abstract_conv images conv __init__ nnet sigm
-tensor              __init__ extra_ops subtensor dispatch
+                    calculus polynomials contraction inspection elemwise assertion
+tensor.nnet         neighbours sliding abstract_conv images conv __init__
+tensor              __init__ dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
-tensor              factors matrix_functions structured linalg nlinalg slinalg
+tensor.linalg       factors functions structured __init__ nlinalg slinalg
 tensor.nnet         ctc attention
-.                   ifelse scan_module
+.                   ifelse
 rewrite             engine algebra matrices views stable linear moments pairs scatter open_loops steps dear_steps loops
                     branches equal_steps rolling regions pipeline __init__
 codegen             __init__
@@ -64,22 +68,17 @@ codegen.server      process prestart protocol worker numba_subset client __init_
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
-tensor              sharedvar basic
 random              bits distributions implicit rejection multivariate orders __init__ streams
-tensor              shared_randomstreams
-sandbox.cuda        rng_curand __init__
-sandbox             rng_mrg __init__
-sparse              variable structure arithmetic __init__ basic type sharedvar
+sparse              variable structure arithmetic __init__
 functions           convention check_arguments layouts variants usage callables staged counted states nested checked
                     pointer __init__
 .                   function gradient updates inspection
-tensor              gradients
 tracing             arguments traced derivatives batches __init__
 numpy               named linalg __init__
-gof                 graph test_values op fg null_type type __init__
+gof                 graph test_values op fg null_type type opclasses tensor_basic synonyms __init__
 compile             builders ops mode io sharedvalue pfunc function_module debugmode nanguardmode __init__
 scalar              ops __init__ basic
-.                   drawing printing
+printing            drawing __init__
 .                   optim session preprocess
 layers              initial layer dense norm recurrent spatial sequential __init__
 train               checkpoint trainer plots estimator __init__
@@ -125,10 +124,10 @@ LATE = {
     ("", "graphc.scalar"),
     ("", "graphc.scan_module"),
     ("scalar", "graphc.scalar.basic"),
-    ("", "graphc.tensor.basic"),
+    ("", "graphc.gof.tensor_basic"),
     ("ir.called", "inspect"),
-    ("tensor", "graphc.tensor.basic"),
-    ("tensor.nnet", "graphc.tensor.opclasses"),
+    ("tensor", "graphc.gof.tensor_basic"),
+    ("tensor.nnet", "graphc.gof.opclasses"),
     ("", "graphc.updates"),
     ("configdefaults", "graphc.gof.test_values"),
     ("configdefaults", "graphc.rewrite.pipeline"),
@@ -216,6 +215,7 @@ def in_order(floors: str) -> Iterator[str]:
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 STUBS = {module_name(path) for path in PACKAGE.rglob("*.pyi")}
 """What type checkers know of tables (test_stubs.py): on no floor, since nothing imports them."""
+PACKAGES = {module for module, path in MODULES.items() if path.name == "__init__.py"}
 ORDER = list(in_order(FLOORS))
 ROOTS = {"", "__main__"}
 """The package itself and its command: above all floors."""
@@ -239,8 +239,11 @@ def imports(tree: ast.AST) -> Iterator[str]:
 
 
 def known(module: str) -> set[str]:
-    """The modules of graphc that `module` imports."""
-    return {name.removeprefix("graphc.") for name in imports(parse(module)) if name.startswith("graphc.")} - STUBS
+    """The modules of graphc that `module` imports; not what a package shows to type checkers alone."""
+    shown = [part for part in parse(module).body if ast.unparse(getattr(part, "test", part)) == "TYPE_CHECKING"]
+    rest = [part for part in parse(module).body if module not in PACKAGES or part not in shown]
+    names = imports(ast.Module(rest, []))
+    return {name.removeprefix("graphc.") for name in names if name.startswith("graphc.")} - STUBS
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -257,6 +260,23 @@ def test_every_module_has_its_floor() -> None:
 def test_a_module_knows_only_what_stands_below_it(module: str) -> None:
     below = ORDER[: ORDER.index(module)] if module in ORDER else []
     assert known(module) <= set(below)
+
+
+def room(module: str) -> str:
+    """The package of a module; "" for the modules of graphc itself, each of which stands alone."""
+    return module if module in PACKAGES else module.rpartition(".")[0]
+
+
+@pytest.mark.slow
+def test_no_two_rooms_are_tied_both_ways() -> None:
+    """But for what a package gives of those within it: its `__init__` alone may know them."""
+    ties = {
+        (room(module), room(other))
+        for module in MODULES
+        for other in known(module)
+        if room(module) != room(other) and not (module in PACKAGES and other.startswith(f"{module}."))
+    }
+    assert {(one, other) for one, other in ties if one and (other, one) in ties and other} == set()
 
 
 @pytest.mark.slow
@@ -393,7 +413,7 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 TABLES = {
     "codegen.llvm.typed.ELEMENTS", "configdefaults.ADDED", "gof.op._performers", "ir.body._bodies", "ir.node.OPS",
     "ir.node._interned", "ir.node._owners", "ir.passes._watchers", "ir.symbol.FUNCTIONS", "ir.traced.TRACED",
-    "ops.elementwise.ROWS", "ops.routine.ROUTINES", "pytensor.linker.WARNED", "pytensor.tensors.NESTED",
+    "ops.elementwise.ROWS", "ops.linalg.routine.ROUTINES", "pytensor.linker.WARNED", "pytensor.tensors.NESTED",
     "pytensor.tensors.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",
     "tensor.indexing._selections",
 }  # fmt: skip

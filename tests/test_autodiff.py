@@ -14,14 +14,14 @@ import graphc
 import graphc.ops.index
 import graphc.ops.linalg
 import graphc.tensor as T
+from graphc.arrays.dtypes import is_float
 from graphc.autodiff import Lop, Rop, grad, hessian, hessian_vector_product, jacobian, jvp, value_and_grad, vjp
-from graphc.dtypes import is_float
 from graphc.errors import DisconnectedInputError, GradientError, IndexOutOfBounds, ShapeError
 from graphc.ir.interpret import interpret
 from graphc.ir.node import OPS, Node, Sample, variable
 from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.custom import custom_op
-from graphc.ops.linalg import matmul
+from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scalar import cast, elementwise, stop_gradient
 from graphc.testing import check_gradient, draw, leaf_like

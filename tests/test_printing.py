@@ -11,9 +11,9 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.drawing import Arrow, Box, draw
 from graphc.errors import GraphTypeError
 from graphc.printing import Print, debugprint, min_informative_str, pp, pydotprint
+from graphc.printing.drawing import Arrow, Box, draw
 
 x, y, t = T.dmatrix("x"), T.dvector("y"), T.dtensor3("t")
 f, i, v = T.fvector("f"), T.lscalar("i"), T.lvector("v")

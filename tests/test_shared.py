@@ -16,12 +16,12 @@ from hypothesis.extra import numpy as arrays
 
 import graphc
 import graphc.tensor as T
-from graphc.dtypes import DTYPES
+from graphc.arrays.dtypes import DTYPES
+from graphc.arrays.values import as_array
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import SHARED, SIZE, Node, describe_size, literal
 from graphc.options import options
 from graphc.shared import SharedVariable, shared
-from graphc.values import as_array
 
 
 def assert_ready(variable: SharedVariable) -> None:

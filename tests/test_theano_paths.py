@@ -11,7 +11,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc import paths
+from graphc.startup import paths
 
 MODULES = Path(__file__).with_name("theano_modules.txt").read_text("utf-8").split()
 ELSEWHERE = (
@@ -73,7 +73,9 @@ def test_what_is_missing_says_why() -> None:
 
 
 PAGE = Path(graphc.__file__ or "").parent.parent / "docs" / "names.md"
-HEAD = "\n## Modules\n\nWritten from `graphc/paths.py` by `GRAPHC_UPDATE=1 pytest tests/test_theano_paths.py`.\n\n"
+HEAD = (
+    "\n## Modules\n\nWritten from `graphc/startup/paths.py` by `GRAPHC_UPDATE=1 pytest tests/test_theano_paths.py`.\n\n"
+)
 
 
 def page() -> str:

@@ -18,9 +18,9 @@ from loop_text import parse_functions
 from numpy.typing import NDArray
 
 import graphc
+from graphc.arrays.dtypes import itemsize
 from graphc.codegen.call.signature import Array as Operand
 from graphc.codegen.call.signature import Signature
-from graphc.dtypes import itemsize
 from graphc.errors import GraphcError
 from graphc.functions.callables import Generated
 from graphc.ir.interpret import interpret

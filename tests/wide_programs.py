@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphcError
 from graphc.ir.node import Node
 from graphc.ir.walk import nodes_of

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from graphc.arrays.dtypes import can_cast_safely, is_float
 from graphc.autodiff import jvp, pulled_back
-from graphc.dtypes import can_cast_safely, is_float
 from graphc.errors import ArgumentError, GradientError, GraphTypeError
 from graphc.gof.op import rule_of
 from graphc.ir.node import Node, describe, variable

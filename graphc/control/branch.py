@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from graphc.arrays.dtypes import fits, is_float
 from graphc.autodiff import pulled_back
-from graphc.dtypes import fits, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.body import item
 from graphc.ir.closure import opened

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from graphc.arrays.dtypes import is_float
 from graphc.autodiff import pulled_back
-from graphc.dtypes import is_float
 from graphc.errors import GradientError
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, item, make_body

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from graphc.arrays.dtypes import INTEGERS
+from graphc.arrays.trees import leaves, like, map_leaves, outline, structure
 from graphc.control.branch import choose, choose_among
 from graphc.control.loop import Checkpoint, Step, carry_out
 from graphc.control.states import Returned, State, as_step, at, flat, settle, title
-from graphc.dtypes import INTEGERS
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe, literal, next_serial, variable
@@ -22,7 +23,6 @@ from graphc.ops.scan import UNKNOWN
 from graphc.ops.shape import held_to, label
 from graphc.startup.record import replace
 from graphc.tensor.indexing import flip
-from graphc.trees import leaves, like, map_leaves, outline, structure
 
 
 def scan(

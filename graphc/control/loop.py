@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.body import item

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.dtypes import INTEGERS, can_cast_safely
 from graphc.control.loop import Checkpoint, carry_out, rows_from, until_end
 from graphc.control.states import Returned, State, Updates, as_step, at, flat, settle, title
-from graphc.dtypes import INTEGERS, can_cast_safely
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, next_serial, variable

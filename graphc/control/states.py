@@ -10,8 +10,8 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from graphc.arrays.dtypes import can_cast_safely, is_float
 from graphc.control.loop import Step
-from graphc.dtypes import can_cast_safely, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe, variable
 from graphc.ir.walk import substitute

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from graphc.arrays.dtypes import itemsize
 from graphc.codegen.cache.key import Key
 from graphc.codegen.call import result_memory
 from graphc.codegen.call.bind import ABSENT, OUT, Keywords, Locking, bind, measure
@@ -35,7 +36,6 @@ from graphc.codegen.pipeline.build import (
 )
 from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.codegen.threads.chunking import NONTEMPORAL
-from graphc.dtypes import itemsize
 from graphc.errors import ArgumentError, GraphcError
 from graphc.functions.check_arguments import (
     check_shapes,
@@ -53,7 +53,7 @@ from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_
 from graphc.ir.node import Array, Node, user_line
 from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, nodes_of, substitute
-from graphc.ops.routine import LinAlgError, near_failures
+from graphc.ops.linalg.routine import LinAlgError, near_failures
 from graphc.ops.scan import SCAN
 from graphc.options import options
 from graphc.shared import SharedVariable, deep_copy

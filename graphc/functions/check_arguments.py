@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.values import as_array, refuse_masked
 from graphc.errors import ArgumentError, GraphTypeError, ShapeError
 from graphc.functions.convention import In
 from graphc.ir.node import Array, Node, describe
-from graphc.values import as_array, refuse_masked
 
 SEARCH = 10_000
 """Steps in which NumPy may look for an element that two arrays have in common."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.dtypes import is_float
 from graphc.codegen.pipeline.build import generation
 from graphc.codegen.pipeline.kernel import Kernel, Report
-from graphc.dtypes import is_float
 from graphc.errors import ArgumentError, DebugModeError, GraphcError, NanGuardError
 from graphc.functions.callables import Function, kind_of, make_function, packed, restored_kernel
 from graphc.functions.check_arguments import check_shapes, write_results

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from graphc.arrays.trees import leaves, like, outline, paths, up_to
 from graphc.errors import ArgumentError, GraphTypeError
 from graphc.functions.callables import Function
 from graphc.functions.convention import REQUIRED, In
 from graphc.functions.usage import Memory
 from graphc.ir.node import Array, Node
 from graphc.startup.record import replace
-from graphc.trees import leaves, like, outline, paths, up_to
 
 
 def nested_function(function: Callable[..., Function], inputs: Any, outputs: Any, given: Mapping[str, Any]) -> Function:

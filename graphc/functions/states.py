@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.values import as_array
 from graphc.codegen.pipeline.build import look_up, shared_of
 from graphc.errors import ArgumentError, GraphTypeError
 from graphc.functions.callables import Compiled, Function, make_function
@@ -21,7 +22,6 @@ from graphc.ir.node import Array, Node, describe
 from graphc.ir.walk import substitute
 from graphc.shared import Container, SharedVariable, own_variable, variable_of
 from graphc.startup.record import replace
-from graphc.values import as_array
 
 # Values by variable or name -------------------------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from graphc.arrays.dtypes import is_float
 from graphc.autodiff import pulled_back
-from graphc.dtypes import is_float
 from graphc.errors import GradientError, GraphcError, GraphTypeError
 from graphc.gof.test_values import get_debug_values, get_test_value
 from graphc.ir import sizes

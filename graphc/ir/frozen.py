@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import name_of
+from graphc.arrays.dtypes import name_of
 from graphc.startup.record import record
 
 Array = np.ndarray[Any, np.dtype[Any]]

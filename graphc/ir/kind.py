@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
+from graphc.arrays.values import Array, as_array
 from graphc.ir.symbol import FUNCTIONS
-from graphc.values import Array, as_array
 
 
 class Kind:

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 import numpy as np
 
-from graphc.dtypes import check_dtype
+from graphc.arrays.dtypes import check_dtype
 from graphc.errors import GraphTypeError
 from graphc.ir.called import explained
 from graphc.ir.frozen import FrozenArray as FrozenArray

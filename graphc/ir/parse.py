@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from graphc.dtypes import DTYPES
+from graphc.arrays.dtypes import DTYPES
 from graphc.errors import GraphcError, ParseError
 from graphc.ir.body import make_body, param
 from graphc.ir.node import INPUT, LEAVES, OPS, SHARED, Body, Node, Op, Type, literal, make, size_leaf

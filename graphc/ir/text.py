@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import FLOATS
+from graphc.arrays.dtypes import FLOATS
 from graphc.errors import GraphTypeError
 from graphc.ir.body import bodies_of
 from graphc.ir.node import (

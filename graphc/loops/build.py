@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.loops import operators
 from graphc.loops.ir import ONE, Apply, Const, Expr, Set, Var, apply, int_value, integer, quotient
 from graphc.loops.operators import (

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from graphc.dtypes import DTYPES
+from graphc.arrays.dtypes import DTYPES
 from graphc.startup.record import record
 
 Form: TypeAlias = Literal["infix", "prefix", "call", "idiom"]

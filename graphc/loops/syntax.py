@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.loops.ir import Apply, Const, Expr
 from graphc.loops.operators import CALLS, CASTS, IDIOMS, INFIX, PREFIX, Operator, result_dtype
 from graphc.startup.record import record

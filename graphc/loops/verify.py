@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from keyword import iskeyword
 from typing import NoReturn
 
-from graphc.dtypes import DTYPES
+from graphc.arrays.dtypes import DTYPES
 from graphc.errors import VerifyError
 from graphc.loops import ir
 from graphc.loops.operators import FILLS, READS, OperandError, Operator, result_dtype

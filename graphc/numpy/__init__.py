@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import DTYPES
+from graphc.arrays.dtypes import DTYPES
 from graphc.ir.node import Node
 from graphc.numpy import linalg as linalg
 from graphc.numpy.named import Ufunc, has_function, named

@@ -6,11 +6,8 @@ from graphc.ops import (
     checked,
     conv,
     derivative,
-    factor,
     given,
     index,
-    linalg,
-    matrices,
     recur,
     reduce,
     scalar,
@@ -18,11 +15,11 @@ from graphc.ops import (
     segment,
     shape,
     sinking,
-    spectral,
     windows,
 )
+from graphc.ops.linalg import factor, matrices, products, spectral
 
 __all__ = [
-    "assemble", "branch", "checked", "conv", "derivative", "factor", "given", "index", "linalg", "matrices", "recur",
+    "assemble", "branch", "checked", "conv", "derivative", "factor", "given", "index", "matrices", "products", "recur",
     "reduce", "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
 ]  # fmt: skip

@@ -20,7 +20,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, item, make_body

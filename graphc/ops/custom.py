@@ -12,7 +12,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from graphc.dtypes import floating, promote
+from graphc.arrays.dtypes import floating, promote
 from graphc.errors import GraphTypeError
 from graphc.ir.body import outputs_of
 from graphc.ir.call import Extent, Result, Whole

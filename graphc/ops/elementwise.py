@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import (
+from graphc.arrays.dtypes import (
     BOOL,
     DISCRETE,
     DTYPES,
@@ -27,7 +27,9 @@ from graphc.dtypes import (
     is_float,
     promote,
 )
-from graphc.dtypes import Scalar as Number_
+from graphc.arrays.dtypes import Scalar as Number_
+from graphc.arrays.numerics import convert
+from graphc.arrays.values import refuse_masked
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.lowering import Scalar
@@ -57,10 +59,8 @@ from graphc.ir.node import (
 )
 from graphc.ir.traced import traced_from
 from graphc.ir.walk import as_size_node
-from graphc.numerics import convert
 from graphc.options import options
 from graphc.startup.record import record
-from graphc.values import refuse_masked
 
 Operand = str | Number_
 """What promotion knows of an operand: the name of its dtype (strong), or a Python number of its kind (weak)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.ir.body import ITEM, bodies_of, items_of
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import Body, Node

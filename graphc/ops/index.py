@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphc import loops
-from graphc.dtypes import INTEGERS
+from graphc.arrays.dtypes import INTEGERS
 from graphc.errors import GraphTypeError, IndexOutOfBounds
 from graphc.ir import sizes
 from graphc.ir.lowering import Element, View, Write, Writes

@@ -23,7 +23,7 @@ from itertools import chain
 
 import numpy as np
 
-from graphc.dtypes import INTEGERS, accumulated_in, accumulator, is_float
+from graphc.arrays.dtypes import INTEGERS, accumulated_in, accumulator, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.lowering import Recur
 from graphc.ir.node import (

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.dtypes import FLOATS, accumulated_in, accumulator, is_float
+from graphc.arrays.dtypes import FLOATS, accumulated_in, accumulator, is_float
+from graphc.arrays.numerics import largest, smallest
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.lowering import Fold
@@ -35,7 +36,6 @@ from graphc.ir.node import (
     make,
     phrase,
 )
-from graphc.numerics import largest, smallest
 from graphc.ops.elementwise import cast, elementwise, shifted
 from graphc.ops.recur import running_prod
 from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, label, label_op, reshape

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from graphc import numerics
-from graphc.dtypes import FLOATS, UNSIGNED, check_dtype, is_float
+from graphc.arrays import numerics
+from graphc.arrays.dtypes import FLOATS, UNSIGNED, check_dtype, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import (

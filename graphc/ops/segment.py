@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from graphc.dtypes import INTEGERS, accumulated_in, accumulator
+from graphc.arrays.dtypes import INTEGERS, accumulated_in, accumulator
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.lowering import Segments

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import INTEGERS, is_float
+from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import Node, Size, describe, literal
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise

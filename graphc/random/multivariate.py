@@ -16,7 +16,7 @@ from graphc.ir.node import Node, Size, describe
 from graphc.ops import factor, spectral
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
-from graphc.ops.factor_derivatives import diagonal_matrix, lower_triangle
+from graphc.ops.linalg.derivatives import diagonal_matrix, lower_triangle
 from graphc.random.bits import fold_in
 from graphc.random.distributions import Shape, float_of, normal
 from graphc.random.rejection import chisquare

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.dtypes import is_float
 from graphc.control.functional import fori_loop, map, scan
-from graphc.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, literal

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.numerics import philox_low
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node
-from graphc.numerics import philox_low
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.random import distributions, multivariate, orders, rejection
 from graphc.random.bits import FOLDING, fold_in, word

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, is_float
+from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, is_float
 from graphc.ir import sizes
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import CONSTANT, OPS, Array, Laws, Node, literal, make

@@ -37,7 +37,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from graphc.dtypes import FLOATS
+from graphc.arrays.dtypes import FLOATS
 from graphc.errors import GraphcError
 from graphc.ir.node import (
     CONSTANT,

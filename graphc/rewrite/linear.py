@@ -11,10 +11,10 @@ from math import prod
 
 import numpy as np
 
-from graphc.dtypes import FLOATS, is_float
+from graphc.arrays.dtypes import FLOATS, is_float
 from graphc.ir.lowering import Call
 from graphc.ir.node import INPUT, SHARED, Node, constant_value, literal
-from graphc.ops.linalg import as_product, gemm, is_in_memory, matmul, scaled_matmul
+from graphc.ops.linalg.products import as_product, gemm, is_in_memory, matmul, scaled_matmul
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, drop, expand, transpose

@@ -1,8 +1,8 @@
 """Linear algebra that the graph shows the structure of, and the factorisations that solve the rest.
 
-In: nodes of `ops/matrices.py`. Out: `MATRICES`, rules that leave fewer or cheaper of them: no inverse where a solution
-will do, triangular, diagonal and orthogonal matrices taken as what they are, determinants that do not overflow; and
-`FACTORS`, rules that replace what is left by factorisations, of which equal ones are one node.
+In: nodes of `ops/linalg/matrices.py`. Out: `MATRICES`, rules that leave fewer or cheaper of them: no inverse where a
+solution will do, triangular, diagonal and orthogonal matrices taken as what they are, determinants that do not
+overflow; and `FACTORS`, rules that replace what is left by factorisations, of which equal ones are one node.
 
 Values are as near to the truth as before; they round differently, as two ways to solve one system do.
 """
@@ -16,12 +16,12 @@ import numpy as np
 
 from graphc.ir import sizes
 from graphc.ir.node import OPS, Array, Node, Size, constant_value, literal, make
-from graphc.ops import factor
 from graphc.ops.elementwise import elementwise
-from graphc.ops.factor_derivatives import places
 from graphc.ops.index import gather
-from graphc.ops.linalg import matmul
-from graphc.ops.matrices import detsign, inverse, logabsdet, solve
+from graphc.ops.linalg import factor
+from graphc.ops.linalg.derivatives import places
+from graphc.ops.linalg.matrices import detsign, inverse, logabsdet, solve
+from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_sum, reduction
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, iota, transpose
 from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses

@@ -34,7 +34,7 @@ from math import prod
 
 import numpy as np
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import Node, Size, literal

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, constant_value, literal
 from graphc.ir.sizes import as_size

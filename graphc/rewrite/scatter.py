@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, constant_value, literal, make
 from graphc.ir.sizes import as_size

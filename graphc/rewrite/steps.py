@@ -12,14 +12,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from graphc.dtypes import INTEGERS, accumulator, is_float
+from graphc.arrays.dtypes import INTEGERS, accumulator, is_float
 from graphc.ir import sizes
 from graphc.ir.body import ITEM
 from graphc.ir.node import CONSTANT, Node, Size, literal, make, variable
 from graphc.ir.walk import nodes_since, rebuilt, toposort
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import inc_subtensor, subtensor
-from graphc.ops.linalg import matmul
+from graphc.ops.linalg.products import matmul
 from graphc.ops.recur import EXTREMES, linear_recurrence, running_sum, stepped_extreme
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import is_recomputed

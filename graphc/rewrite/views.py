@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import OPS, Node, Size, literal, make

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphc import tensor
-from graphc.dtypes import DTYPES, FLOATS, INTEGERS, SIGNED, UNSIGNED, promote
+from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, SIGNED, UNSIGNED, promote
 from graphc.ir.node import Node, Type, describe, literal
 from graphc.ops.elementwise import as_node
 from graphc.scalar.ops import BinaryScalarOp, ScalarOp, UnaryScalarOp, same_out, upcast_out, upgrade_to_float

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import floating, promote
+from graphc.arrays.dtypes import floating, promote
 from graphc.errors import GraphTypeError
 from graphc.gof.op import Apply, Op
 from graphc.ir.node import Array, Type, variable

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphc.dtypes import accumulator, promote
+from graphc.arrays.dtypes import accumulator, promote
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, Size, describe
 from graphc.ops.elementwise import as_node, cast, elementwise

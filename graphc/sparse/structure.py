@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import promote
+from graphc.arrays.dtypes import promote
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, literal

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import DTYPES, can_cast_safely
+from graphc.arrays.dtypes import DTYPES, can_cast_safely
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe, variable

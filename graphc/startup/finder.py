@@ -1,7 +1,7 @@
 """Theano's modules that graphc has no file for: another module under that path, or the reason why there is none.
 
-In: an import statement that Python has found no file for. Out: a module that has the names of others (`graphc.paths`),
-or a ModuleNotFoundError that says what to use instead.
+In: an import statement that Python has found no file for. Out: a module that has the names of others
+(`graphc.startup.paths`), or a ModuleNotFoundError that says what to use instead.
 """
 
 from __future__ import annotations
@@ -23,6 +23,15 @@ class Path(ModuleType):
         self.__dict__.update(_sources=sources, _function=function)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return [each for each in dir(self) if not each.startswith("_")]
+        place = f"{self.__name__}.{name}"
+        if place.partition(".")[2] in import_module("graphc.startup.paths").PATHS and place not in sys.modules:
+            return import_module(place)
+        return self.found(name)
+
+    def found(self, name: str) -> Any:
+        """What the first of the modules has under a name; AttributeError where none has it."""
         if not name.startswith("__"):
             for source in self.__dict__["_sources"]:
                 module = import_module(source)
@@ -50,7 +59,7 @@ class Finder:
         package, _, place = name.partition(".")
         if package != "graphc":
             return None
-        paths = import_module("graphc.paths")
+        paths = import_module("graphc.startup.paths")
         loader: Any = Finder
         if place in paths.PATHS:
             return ModuleSpec(name, loader, is_package=True)
@@ -62,11 +71,14 @@ class Finder:
     @staticmethod
     def create_module(spec: ModuleSpec) -> ModuleType:
         """The module of a path."""
-        places = import_module("graphc.paths").PATHS[spec.name.partition(".")[2]]
+        places = import_module("graphc.startup.paths").PATHS[spec.name.partition(".")[2]]
         parent, _, child = spec.name.rpartition(".")
         package = sys.modules[parent]
-        known = child in vars(package) or child in getattr(package, "__all__", ())
-        function = getattr(package, child) if known else None
+        if isinstance(package, Path):
+            function = package.found(child) if child in dir(package) else None
+        else:
+            known = child in vars(package) or child in getattr(package, "__all__", ())
+            function = getattr(package, child) if known else None
         return Path(spec.name, [f"graphc.{place}" for place in places.split()], function)
 
     @staticmethod

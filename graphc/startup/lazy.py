@@ -18,20 +18,22 @@ def lazily(
     missing: Callable[[str], str] | None = None,
     public: Callable[[Any, str], Any] = lambda found, package: found,
 ) -> Callable[[str], Any]:
-    """The `__getattr__` of `package`: `modules` says which module within it defines which names, in words. An empty
-    text stands for a module that gives no names but is there itself. `missing(name)` says why there is no such name.
+    """The `__getattr__` of `package`: `modules` says which module within it defines which names, in words; a module
+    elsewhere by its full name. An empty text stands for a module that gives no names but is there itself.
+    `missing(name)` says why there is no such name.
     `public(found, package)` is what users are given.
     """
     homes = {name: module for module, names in modules.items() for name in names.split()}
 
     def find(name: str) -> Any:
         if name in homes:
-            found = getattr(import_module(f"{package}.{homes[name]}"), name)
+            home = homes[name]
+            found = getattr(import_module(home if home.startswith("graphc.") else f"{package}.{home}"), name)
             if isinstance(found, FunctionType):
                 found = public(found, package)
             setattr(sys.modules[package], name, found)
             return found
-        if name in modules or f"{package}.{name}".partition(".")[2] in import_module("graphc.paths").PATHS:
+        if name in modules or f"{package}.{name}".partition(".")[2] in import_module("graphc.startup.paths").PATHS:
             return import_module(f"{package}.{name}")
         reason = "" if missing is None else missing(name)
         reason = reason or nearest(name, [*dir(sys.modules[package]), *homes])

@@ -35,8 +35,10 @@ from graphc.tensor.variables import *
 from graphc.tensor.variables import as_tensor, constructors, plural_constructors
 
 if TYPE_CHECKING:
+    from graphc.gof.opclasses import *
     from graphc.tensor.arithmetic import *
     from graphc.tensor.arranging import *
+    from graphc.tensor.assertion import *
     from graphc.tensor.calculus import *
     from graphc.tensor.constants import *
     from graphc.tensor.contraction import *
@@ -45,8 +47,6 @@ if TYPE_CHECKING:
     from graphc.tensor.inspection import *
     from graphc.tensor.nnet.losses import log_softmax as log_softmax
     from graphc.tensor.nnet.losses import softmax as softmax
-    from graphc.tensor.opclasses import *
-    from graphc.tensor.opt import *
     from graphc.tensor.order import *
     from graphc.tensor.padding import *
     from graphc.tensor.polynomials import *
@@ -54,9 +54,10 @@ if TYPE_CHECKING:
     from graphc.tensor.special import *
     from graphc.tensor.statistics import *
 
-    linalg: Anything  # modules that stand above this one
+    linalg: Anything  # rooms that stand above this one
     nlinalg: Anything
     slinalg: Anything
+    opt: Anything
 
 scalar, vector, row, col, matrix, tensor3, tensor4, tensor5, tensor6, tensor7 = constructors("")
 bscalar, bvector, brow, bcol, bmatrix, btensor3, btensor4, btensor5, btensor6, btensor7 = constructors("b")
@@ -93,6 +94,7 @@ LAZY = {
         angle bitwise_count ceil_intdiv default frexp iscomplex iscomplexobj isneginf isposinf isreal isrealobj
         largest ldexp mod_check modf real_if_close sinc smallest spacing
     """,
+    "assertion": "Assert assert_op",
     "arranging": """
         append block concat delete dsplit horizontal_stack hsplit insert matrix_transpose permute_dims resize
         rollaxis rot90 row_stack stacklists trim_zeros unstack vertical_stack vsplit
@@ -112,7 +114,7 @@ LAZY = {
         get_vector_length is_flat isscalar makeKeepDims ndim require scalar_from_tensor tensor_from_scalar
         transfer
     """,
-    "opclasses": """
+    "graphc.gof.opclasses": """
         ARange AdvancedBooleanIncSubtensor AdvancedBooleanSubtensor AdvancedIncSubtensor
         AdvancedIncSubtensor1 AdvancedSubtensor AdvancedSubtensor1 Alloc AllocDiag AllocEmpty ArgSortOp
         Argmax Bartlett BaseAdvancedIncSubtensor BaseAdvancedSubtensor BatchedDot Choose CpuContiguous CumOp
@@ -127,7 +129,6 @@ LAZY = {
         fill_diagonal_offset_ gemm_inplace gemm_no_inplace gemv gemv_inplace gemv_no_inplace ger
         ger_destructive join_ make_vector softmax_grad
     """,
-    "opt": "Assert assert_op",
     "order": """
         argpartition argsort argtopk bincount digitize histogram histogram_bin_edges intersect1d isin lexsort median
         nanmedian nanpercentile nanquantile partition percentile quantile searchsorted setdiff1d setxor1d sort topk
@@ -146,16 +147,9 @@ LAZY = {
         nanmin nanprod nanstd nansum nanvar
     """,
     "nnet.losses": "log_softmax softmax",
-    "gradients": "grad_undefined numeric_grad verify_grad",
-    "basic": "",
-    "extra_ops": "",
-    "subtensor": "",
-    "shared_randomstreams": "",
+    "graphc.gradient": "grad_undefined numeric_grad verify_grad",
     "signal": "",
-    "sharedvar": "",
     "linalg": "",
-    "nlinalg": "",
-    "slinalg": "",
 }
 """Modules that hardly any program needs, and the names of each: imported when one is asked for."""
 
@@ -194,7 +188,7 @@ PRIVATE = "_allclose _dot _get_atol_rtol _nonzero _permute_row_elements _shared"
 
 def _private(name: str) -> Anything:
     """What Theano's programs use of its own (`T._shared`)."""
-    return getattr(import_module("graphc.tensor.basic"), name)
+    return getattr(import_module("graphc.gof.tensor_basic"), name)
 
 
 def _missing(name: str) -> str:

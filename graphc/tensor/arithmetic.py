@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import INTEGERS, UNSIGNED, is_float
+from graphc.arrays.dtypes import INTEGERS, UNSIGNED, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node, cast, elementwise

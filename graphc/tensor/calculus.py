@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import is_float, promote
+from graphc.arrays.dtypes import is_float, promote
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from graphc.dtypes import DTYPES, FLOATS, INTEGERS, UNSIGNED
+from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, UNSIGNED
 
 __all__ = [
     "all_dtypes", "complex_dtypes", "continuous_dtypes", "discrete_dtypes", "e", "euler_gamma", "float_dtypes",

@@ -11,7 +11,7 @@ from itertools import combinations
 from math import prod
 from typing import Any
 
-from graphc.dtypes import promote
+from graphc.arrays.dtypes import promote
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from graphc import tensor
-from graphc.dtypes import floating
+from graphc.arrays.dtypes import floating
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import Node, describe
 from graphc.ir.walk import as_size_node

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.node import FUNCTIONS, OPS, Node, describe, make
 from graphc.ops import scalar as _table  # fills FUNCTIONS

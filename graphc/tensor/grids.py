@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import is_float, promote
+from graphc.arrays.dtypes import is_float, promote
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe
 from graphc.ops import shape as ops

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from graphc.dtypes import INTEGERS, can_cast_safely
+from graphc.arrays.dtypes import INTEGERS, can_cast_safely
 from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, make, told

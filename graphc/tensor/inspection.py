@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphcError, GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.ir import sizes
 from graphc.ir.interpret import interpret

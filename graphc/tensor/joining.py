@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import INTEGERS, promote
+from graphc.arrays.dtypes import INTEGERS, promote
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make, told

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.dtypes import INTEGERS
+from graphc.arrays.dtypes import INTEGERS
+from graphc.arrays.values import refuse_masked
 from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, constant_value, describe, literal, told
@@ -19,7 +20,6 @@ from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.startup.record import record
 from graphc.tensor.masks import coordinates
 from graphc.tensor.shaping import as_size, specify_shape, vector_items, vector_of
-from graphc.values import refuse_masked
 
 # --- items -----------------------------------------------------------------------------------------------------------
 

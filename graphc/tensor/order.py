@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import DISCRETE, is_float
+from graphc.arrays.dtypes import DISCRETE, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Array, Node, Type, constant_value, describe

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphc.dtypes import promote
+from graphc.arrays.dtypes import promote
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, Size, describe
-from graphc.ops import linalg
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.linalg import products as linalg
 from graphc.tensor.creation import diagonal_matrix
 from graphc.tensor.indexing import diagonal
 from graphc.tensor.reductions import sum

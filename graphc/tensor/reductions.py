@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.dtypes import accumulator, floating, is_float
+from graphc.arrays.dtypes import accumulator, floating, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, describe, literal, told

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import INTEGERS, promote
+from graphc.arrays.dtypes import INTEGERS, promote
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import Node, describe, literal
 from graphc.ops import shape as layout

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import check_dtype
+from graphc.arrays.dtypes import check_dtype
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.kind import Kind
 from graphc.ir.node import FUNCTIONS, Constant, Node, describe, variable

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from graphc.arrays.trees import paths
+from graphc.arrays.values import natural_dtype
 from graphc.control.states import title
 from graphc.errors import ArgumentError, GraphTypeError
 from graphc.ir.node import Node, variable
@@ -22,8 +24,6 @@ from graphc.ir.walk import type_sizes
 from graphc.ops.elementwise import Number
 from graphc.options import options
 from graphc.startup.record import record
-from graphc.trees import paths
-from graphc.values import natural_dtype
 
 NUMBERS = frozenset((float, int, bool))
 """Python's numbers: they have a kind and no dtype of their own."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
+from graphc.arrays.trees import leaves, like, outline, paths, spread
 from graphc.control.batch import all_batched, batched
 from graphc.control.states import title
 from graphc.errors import ArgumentError, ShapeError
@@ -19,7 +20,6 @@ from graphc.ops.elementwise import as_node
 from graphc.ops.shape import dimshuffle, drop, expand, held_to, label
 from graphc.tracing.arguments import names_of
 from graphc.tracing.traced import Jitted, builder_of, transformed
-from graphc.trees import leaves, like, outline, paths, spread
 
 
 def vmap(

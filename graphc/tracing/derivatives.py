@@ -12,9 +12,10 @@ from functools import partial
 from typing import Any
 
 from graphc import autodiff
+from graphc.arrays.dtypes import is_float
+from graphc.arrays.trees import leaves, like, map_leaves, outline, paths
 from graphc.control.batch import batched
 from graphc.control.states import title
-from graphc.dtypes import is_float
 from graphc.errors import ArgumentError, GradientError
 from graphc.ir import sizes
 from graphc.ir.node import OPS, Node, Size, describe, make, next_serial, variable
@@ -25,7 +26,6 @@ from graphc.ops.shape import dimshuffle, expand, filled, iota, reshape
 from graphc.startup.record import record
 from graphc.tracing.arguments import names_of
 from graphc.tracing.traced import Jitted, builder_of, transformed
-from graphc.trees import leaves, like, map_leaves, outline, paths
 
 Build = Callable[..., Any]
 

@@ -17,6 +17,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from graphc.arrays.trees import LEAF, flatten, leaves, like, paths, structure
 from graphc.control.states import title
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.function import function as compile_function
@@ -27,7 +28,6 @@ from graphc.ir.walk import nodes_of
 from graphc.ops.elementwise import as_node
 from graphc.startup.record import record
 from graphc.tracing.arguments import NUMBERS, Static, axes_of_one, kinds_of, names_of, variables_for
-from graphc.trees import LEAF, flatten, leaves, like, paths, structure
 
 Rebuild = Callable[[list[Any]], Any]
 

@@ -15,9 +15,9 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc import lax
+from graphc.arrays.dtypes import is_float
 from graphc.autodiff import pulled_back
 from graphc.control.batch import batched
-from graphc.dtypes import is_float
 from graphc.errors import GraphTypeError, IndexOutOfBounds
 from graphc.ir.interpret import interpret
 from graphc.ir.node import OPS, Array, Node, Sample, variable

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphc.dtypes import name_of
+from graphc.arrays.dtypes import name_of
 
 Array = NDArray[Any]
 LONG = np.longdouble

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.dtypes import DTYPES
+from graphc.arrays.dtypes import DTYPES
 from graphc.errors import ArgumentError, GraphTypeError, MissingInputError, UnusedInputError
 from graphc.functions.callables import MODES, Function, Lowered
 from graphc.options import options

@@ -16,7 +16,7 @@ from graphc.ir.node import SHARED, Node, Op, Type, leaf_type, literal, make, var
 from graphc.ir.walk import Graph
 from graphc.ops.custom import custom_op
 from graphc.ops.index import gather, subtensor
-from graphc.ops.linalg import matmul
+from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_max, reduce_sum
 from graphc.ops.scalar import cast, elementwise, stop_gradient
 from graphc.ops.shape import dimshuffle, iota, reshape, transpose

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import graphc.ops  # noqa: F401 - fills the table
-from graphc.dtypes import DTYPES
+from graphc.arrays.dtypes import DTYPES
 from graphc.errors import GraphTypeError, MissingInputError, ParseError
 from graphc.ir.interpret import interpret
 from graphc.ir.lowering import Scalar

@@ -14,9 +14,9 @@ import scipy.special
 import graphc
 import graphc.ops
 import graphc.tensor as T
+from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS
 from graphc.autodiff import grad
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.dtypes import DTYPES, FLOATS, INTEGERS
 from graphc.errors import GraphcError, GraphTypeError, ShapeError
 from graphc.ir.interpret import interpret
 from graphc.ir.lowering import Scalar

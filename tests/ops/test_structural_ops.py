@@ -25,8 +25,9 @@ from graphc.ir.node import OPS, Argument, Array, Node, Sample, Size, literal, va
 from graphc.ir.walk import Graph, as_size_node
 from graphc.loops import ir as loops
 from graphc.loops.syntax import node_of
-from graphc.ops import index, linalg, reduce, shape
+from graphc.ops import index, reduce, shape
 from graphc.ops.elementwise import elementwise
+from graphc.ops.linalg import products as linalg
 
 STRUCTURAL = (
     "broadcast_to checked dimshuffle reshape concatenate iota subtensor set_subtensor inc_subtensor "

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.dtypes import DTYPES
+from graphc.arrays.dtypes import DTYPES
 from graphc.ir.node import Node, Type, variable
 from graphc.ops.custom import custom_op
 from graphc.options import options

@@ -11,9 +11,9 @@ from scipy import special, stats
 import graphc
 import graphc.random as R
 import graphc.tensor as T
-from graphc import numerics
+from graphc.arrays import numerics
+from graphc.arrays.numerics import philox_low
 from graphc.errors import GraphTypeError
-from graphc.numerics import philox_low
 from graphc.ops.elementwise import elementwise
 
 ANSWERS = (

@@ -12,10 +12,10 @@ from graphc.ir.body import item
 from graphc.ir.node import OPS, Argument, Node, Sample, Size, literal, make
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import elementwise
-from graphc.ops.factor_derivatives import diagonal_matrix, lower_triangle
 from graphc.ops.index import inc_gather, inc_subtensor, set_subtensor, subtensor
-from graphc.ops.linalg import matmul, scaled_matmul
-from graphc.ops.matrices import cofactors, det, detsign, inverse, logabsdet, solve
+from graphc.ops.linalg.derivatives import diagonal_matrix, lower_triangle
+from graphc.ops.linalg.matrices import cofactors, det, detsign, inverse, logabsdet, solve
+from graphc.ops.linalg.products import matmul, scaled_matmul
 from graphc.ops.reduce import reduce_max, reduce_min, reduce_sum, reduced_sizes, reduction, restore
 from graphc.ops.scalar import cast, stop_gradient
 from graphc.ops.shape import broadcast_to, concatenate, dimshuffle, expand, filled, iota, reshape, transpose, zeros

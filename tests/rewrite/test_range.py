@@ -14,13 +14,13 @@ from rule_samples import RULE_SAMPLES
 from test_rewrite import PAIRS, TRANSFORMATIONS, exact_value, instances, names, run
 
 import graphc
-from graphc.dtypes import FLOATS, is_float
+from graphc.arrays.dtypes import FLOATS, is_float
 from graphc.ir.interpret import interpret
 from graphc.ir.node import Array, Node, Sample, literal, make, variable
 from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import inc_gather
-from graphc.ops.linalg import matmul
+from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_prod, reduce_sum
 from graphc.ops.shape import filled, transpose, zeros
 from graphc.rewrite import RULES

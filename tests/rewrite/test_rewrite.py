@@ -13,16 +13,16 @@ import pytest
 from counting import assert_linear
 from rule_samples import MATRICES, RULE_SAMPLES
 
+from graphc.arrays.dtypes import is_float
 from graphc.autodiff import grad
 from graphc.codegen.schedule.sizes import all_nodes, size_up
-from graphc.dtypes import is_float
 from graphc.errors import GraphcError, ShapeError
 from graphc.function import function as compiled
 from graphc.ir.interpret import interpret
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import CONSTANT, INPUT, OPS, SIZE, Array, Node, Sample, constant_value, literal, variable
 from graphc.ir.walk import Graph, nodes_of
-from graphc.ops.linalg import matmul
+from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_max, reduce_sum
 from graphc.ops.scalar import cast, elementwise, stop_gradient
 from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, transpose

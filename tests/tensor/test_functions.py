@@ -17,8 +17,8 @@ import scipy.special
 
 import graphc.scalar
 import graphc.tensor as T
+from graphc.arrays.dtypes import is_float
 from graphc.autodiff import grad
-from graphc.dtypes import is_float
 from graphc.errors import AssertionFailed, GraphcError, GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.function import function
 from graphc.ir.interpret import interpret

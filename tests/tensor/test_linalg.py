@@ -18,7 +18,7 @@ from graphc.autodiff import grad
 from graphc.errors import GraphcError, GraphTypeError, ShapeError
 from graphc.function import function
 from graphc.ir.node import Array, Node
-from graphc.ops.routine import LinAlgError
+from graphc.ops.linalg.routine import LinAlgError
 
 la: Any = T.linalg
 RNG = np.random.default_rng(0)

@@ -7,6 +7,7 @@ converts or names in an error.
 
 from __future__ import annotations
 
+from graphc.arrays.dtypes import DTYPES, FLOATS, can_cast_safely, itemsize
 from graphc.codegen.call.layout import (
     ARRAY_DATA,
     ARRAY_DTYPE,
@@ -26,7 +27,6 @@ from graphc.codegen.call.signature import MOST_COPIED
 from graphc.codegen.llvm.builder import Code, Label
 from graphc.codegen.llvm.functions import function, table
 from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Bool, Int, Ptr
-from graphc.dtypes import DTYPES, FLOATS, can_cast_safely, itemsize
 
 new_copy = Imported("PyArray_NewCopy", Ptr, Ptr, I32)
 cast_array = Imported("PyArray_CastToType", Ptr, Ptr, Ptr, I32)

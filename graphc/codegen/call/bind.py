@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
+from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.call import locks
 from graphc.codegen.call.layout import (
     ARRAY_ABI,
@@ -34,7 +35,6 @@ from graphc.codegen.call.layout import (
 from graphc.codegen.call.result_memory import block
 from graphc.codegen.call.signature import AnyArray, Cell, Need, Signature, need_of
 from graphc.codegen.link import image
-from graphc.dtypes import DTYPES
 from graphc.errors import GraphcError
 from graphc.startup.record import record
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import itemsize
+from graphc.arrays.dtypes import itemsize
 from graphc.errors import ShapeError
 from graphc.ir.body import outputs_of
 from graphc.ir.node import Array, Node, describe

@@ -33,6 +33,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
+from graphc.arrays.dtypes import DTYPES, itemsize
 from graphc.codegen.call.adopt import adopt
 from graphc.codegen.call.check_arguments import arrange, discard, fits, suit
 from graphc.codegen.call.interrupt import PATIENT
@@ -80,7 +81,6 @@ from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external, function, module_text, table
 from graphc.codegen.llvm.poison import poison
 from graphc.codegen.llvm.typed import I32, I64, NULL, Bool, Ptr
-from graphc.dtypes import DTYPES, itemsize
 from graphc.startup.record import record
 
 RELEASE_GIL_ABOVE = 50_000

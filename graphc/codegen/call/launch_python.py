@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.dtypes import itemsize
 from graphc.codegen.call.signature import AnyArray, Cell, Need, Signature, need_of, result_shapes
 from graphc.codegen.llvm.module import POISON
-from graphc.dtypes import itemsize
 from graphc.options import options
 
 

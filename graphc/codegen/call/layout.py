@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.llvm.module import HalfField, LongField, PointerField
-from graphc.dtypes import DTYPES
 from graphc.errors import GraphcError
 from graphc.startup.digest import digest_of
 

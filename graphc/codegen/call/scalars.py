@@ -8,12 +8,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from graphc.arrays.dtypes import DTYPES, FLOATS, can_cast_safely
 from graphc.codegen.call.layout import ALIGNED, ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, ARRAY_RANK, OBJECT_TYPE, VALUE
 from graphc.codegen.call.objects import Imported, word
 from graphc.codegen.llvm.builder import Code, Label
 from graphc.codegen.llvm.functions import Function, function
 from graphc.codegen.llvm.typed import F32, F64, I8, I16, I32, I64, NULL, Int, Ptr, Real
-from graphc.dtypes import DTYPES, FLOATS, can_cast_safely
 
 TYPES: dict[str, type[Int] | type[Real]] = {
     "bool": I8,

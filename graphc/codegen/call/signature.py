@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from graphc.dtypes import itemsize
+from graphc.arrays.dtypes import itemsize
 from graphc.errors import GraphcError
 from graphc.startup.record import record
 

@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from graphc import numerics
+from graphc.arrays import numerics
+from graphc.arrays.numerics import Array
 from graphc.codegen.threads.chunking import chunk_size, columns_size
 from graphc.loops.ir import CONSTANTS
-from graphc.numerics import Array
 
 Scalar = Any
 Function = Callable[..., Any]

@@ -1,8 +1,8 @@
 """Factorisations for generated source, by pointer and strides.
 
-In: the routines of `ops/routine.py`. Out: PROTOTYPES of their functions, whose definitions are in batch.py;
+In: the routines of `ops/linalg/routine.py`. Out: PROTOTYPES of their functions, whose definitions are in batch.py;
 `lapack_symbols`, the addresses that their objects need when they are loaded; PYTHON_SHIMS, their meaning over flat
-arrays. The order of their arguments stands in `ops/routine.py`.
+arrays. The order of their arguments stands in `ops/linalg/routine.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from graphc.codegen.gemm.api import Flat, find_routines
 from graphc.errors import GraphcError
-from graphc.ops.routine import ROUTINES, Routine
+from graphc.ops.linalg.routine import ROUTINES, Routine
 from graphc.startup.record import record
 
 NAMES = ("potrf", "getrf", "geqrf", "orgqr", "syevd", "gesdd", "geev")

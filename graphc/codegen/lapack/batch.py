@@ -21,7 +21,7 @@ from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.typed import F64, I64, Ptr
 from graphc.codegen.threads.chunking import LEAST_WORK
-from graphc.ops.routine import ROUTINES, Routine
+from graphc.ops.linalg.routine import ROUTINES, Routine
 from graphc.startup.record import record
 
 ONES = {**ELIMINATIONS, **ORTHOGONAL}

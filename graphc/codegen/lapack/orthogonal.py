@@ -1,8 +1,8 @@
 """QR, eigenvalues and singular values of one matrix, by LAPACK.
 
 In: the suffix of a dtype. Out: functions of LLVM IR that compute one matrix (batch.py), with the letters, flags and
-workspaces of `ops/spectral.py`. What LAPACK gets is a copy with contiguous columns: its results are then those that
-NumPy has, to the signs that no definition tells.
+workspaces of `ops/linalg/spectral.py`. What LAPACK gets is a copy with contiguous columns: its results are then those
+that NumPy has, to the signs that no definition tells.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from graphc.codegen.lapack.fortran import call_lapack, copy, letter, matrix_func
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external
 from graphc.codegen.llvm.typed import I64, Bool, Ptr
-from graphc.ops import spectral
+from graphc.ops.linalg import spectral
 
 ONE, NOTHING = I64.of(1), I64.of(0)
 Make: TypeAlias = "Callable[[str], Function[..., I64]]"

@@ -12,6 +12,7 @@ from functools import partial
 
 from llvmlite import ir
 
+from graphc.arrays.numerics import PHILOX_BUMPS, PHILOX_FACTORS, PHILOX_ROUNDS
 from graphc.codegen.llvm.values import (
     SIGNED,
     UNSIGNED,
@@ -23,7 +24,6 @@ from graphc.codegen.llvm.values import (
     llvm_type,
     width,
 )
-from graphc.numerics import PHILOX_BUMPS, PHILOX_FACTORS, PHILOX_ROUNDS
 
 
 def _safe_divisor(builder: Builder, dtype: str, args: Sequence[Value]) -> tuple[Value, Value]:

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
+from graphc.arrays.dtypes import FLOATS
 from graphc.codegen.cache import store
 from graphc.codegen.cache.key import Key, make_key
 from graphc.codegen.call.bind import EXPORTS, Library, load
@@ -47,7 +48,6 @@ from graphc.codegen.pipeline.runtime import (
 from graphc.codegen.server.prestart import note_hit
 from graphc.codegen.threads.chunking import CHUNK, PARALLEL, SETTINGS, STREAM
 from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, settings_of
-from graphc.dtypes import FLOATS
 from graphc.errors import GraphcError
 from graphc.ir.body import ITEM, nodes_within
 from graphc.ir.lowering import Call

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from graphc.arrays.dtypes import INTEGERS
 from graphc.codegen.schedule.plan import BranchGraph, Range, Ranges, StepGraph, lowering_of
-from graphc.dtypes import INTEGERS
 from graphc.ir import sizes
 from graphc.ir.body import ITEM
 from graphc.ir.lowering import Scalar

@@ -18,7 +18,7 @@ from heapq import heappop, heappush
 from math import prod
 from typing import TypeAlias
 
-from graphc.dtypes import itemsize
+from graphc.arrays.dtypes import itemsize
 from graphc.ir import sizes
 from graphc.ir.node import Size
 from graphc.loops.ir import Buffer, Expr, Target

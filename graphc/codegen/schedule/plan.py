@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from graphc.arrays.dtypes import can_cast_safely, is_float
 from graphc.codegen.call.interrupt import POLLED
 from graphc.codegen.schedule.labels import Labels, labels_of
 from graphc.codegen.schedule.memory import Slot
 from graphc.codegen.schedule.sizes import Sizing
-from graphc.dtypes import can_cast_safely, is_float
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, items_of, outputs_of
 from graphc.ir.lowering import Call, Fold, Scalar, View

@@ -10,7 +10,7 @@ from graphc.codegen.schedule.plan import is_bufferless
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir import sizes
 from graphc.ir.node import LEAVES, Node, Size
-from graphc.ops.linalg import is_in_memory
+from graphc.ops.linalg.products import is_in_memory
 from graphc.startup.record import record
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from graphc.arrays.dtypes import is_float
 from graphc.codegen.schedule.plan import lowering_of
-from graphc.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.closure import outside
 from graphc.ir.lowering import Branch, Call, Fold, Part, Repeat, Scalar, Segments, View

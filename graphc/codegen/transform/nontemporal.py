@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from graphc.arrays.dtypes import itemsize
 from graphc.codegen.transform.fuse import resolved
-from graphc.dtypes import itemsize
 from graphc.loops.ir import Buffer, Expr, Let, Load, Loop, Store, int_value
 from graphc.loops.visit import all_expressions
 from graphc.startup.record import record

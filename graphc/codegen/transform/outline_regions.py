@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import TypeAlias
 
+from graphc.arrays.dtypes import itemsize
 from graphc.codegen.threads.chunking import MOST_COLUMNS
 from graphc.codegen.transform.parallelize import Shares, columns_of, shares_of
 from graphc.codegen.transform.privatize import instead_of_columns, neutral, targets_of
-from graphc.dtypes import itemsize
 from graphc.loops import ir, operators
 from graphc.loops.operators import BLOCKS, GT, MINIMUM, SELECT
 from graphc.loops.visit import all_expressions, bodies, in_line, map_bodies, op_count, read_vars, statements

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
+from graphc.arrays.dtypes import is_float
 from graphc.codegen.schedule.accumulators import MOST_COPIES, PADDING
-from graphc.dtypes import is_float
 from graphc.loops import ir
 from graphc.loops.build import start_const
 from graphc.loops.operators import MINIMUM, Operator

@@ -12,12 +12,12 @@ from functools import partial
 
 from llvmlite import ir
 
+from graphc.arrays.numerics import PHILOX_BUMPS, PHILOX_ROUNDS
 from graphc.codegen.llvm.integers import join_words, philox_begun, philox_block, philox_round
 from graphc.codegen.vecmath.abi import LANE, lanes_at, vector_of
 from graphc.codegen.vecmath.exponential import log, round_scaled
 from graphc.codegen.vecmath.floats import F64, Bits, Block, Real
 from graphc.codegen.vecmath.trigonometric import reduced_cosine, reduced_sine
-from graphc.numerics import PHILOX_BUMPS, PHILOX_ROUNDS
 
 Halves = Callable[[Bits, Bits], tuple[ir.Value, ir.Value]]
 

@@ -93,7 +93,7 @@ else:
         if name in _OWN:
             found = globals()[name] = explained(_OWN[name], "graphc.tensor.nnet")
             return found
-        return getattr(import_module("graphc.tensor.opclasses"), name) if name in OP_CLASSES else _find(name)
+        return getattr(import_module("graphc.gof.opclasses"), name) if name in OP_CLASSES else _find(name)
 
 
 def __dir__() -> list[str]:

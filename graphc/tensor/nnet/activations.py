@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.dtypes import floating, is_float
+from graphc.arrays.dtypes import floating, is_float
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, told
 from graphc.ops.elementwise import as_node, cast

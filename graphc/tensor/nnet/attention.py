@@ -10,8 +10,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from graphc.arrays.dtypes import is_float
 from graphc.control.functional import scan
-from graphc.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe, told

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from graphc.arrays.dtypes import INTEGERS
 from graphc.control.functional import scan
-from graphc.dtypes import INTEGERS
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe, told
 from graphc.ops.derivative import zero_grad

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from graphc.dtypes import INTEGERS, is_float, promote
+from graphc.arrays.dtypes import INTEGERS, is_float, promote
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, make, told

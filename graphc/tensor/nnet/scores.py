@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.dtypes import INTEGERS
+from graphc.arrays.dtypes import INTEGERS
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node, cast

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphc.dtypes import is_float, promote
+from graphc.arrays.dtypes import is_float, promote
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe, told

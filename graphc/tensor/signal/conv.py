@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.dtypes import is_float, promote
+from graphc.arrays.dtypes import is_float, promote
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe

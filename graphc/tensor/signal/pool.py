@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe, literal, told

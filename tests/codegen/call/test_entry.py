@@ -26,6 +26,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS
+from graphc.arrays.values import as_array
 from graphc.codegen.call.bind import ABSENT, EXPORTS, POSITIONAL, Keywords, Library, bind, load
 from graphc.codegen.call.entry import entry_ir
 from graphc.codegen.call.launch_python import launch_python
@@ -34,10 +36,8 @@ from graphc.codegen.call.signature import Array, Signature, Temp, overlapping
 from graphc.codegen.link.elf import link
 from graphc.codegen.link.image import join
 from graphc.codegen.llvm.target import emit_object
-from graphc.dtypes import DTYPES, FLOATS, INTEGERS
 from graphc.errors import GraphcError, GraphTypeError
 from graphc.startup.record import replace
-from graphc.values import as_array
 
 EXPORTED = frozenset(EXPORTS)
 

@@ -22,9 +22,9 @@ from graphc.codegen.gemm.api import routines_of_scipy
 from graphc.codegen.lapack import api
 from graphc.errors import GraphcError, ShapeError
 from graphc.ir.node import Node
-from graphc.ops.factor import cholesky, lu, triangular_solve
-from graphc.ops.routine import ROUTINES, LinAlgError
-from graphc.ops.spectral import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from graphc.ops.linalg.factor import cholesky, lu, triangular_solve
+from graphc.ops.linalg.routine import ROUTINES, LinAlgError
+from graphc.ops.linalg.spectral import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 
 Array = NDArray[Any]
 TOLERANCE = {"float64": 1e-9, "float32": 2e-3}

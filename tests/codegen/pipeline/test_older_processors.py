@@ -63,7 +63,7 @@ def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
             expected = np.exp(values) * np.log1p(values * values) + np.tanh(values)
             np.testing.assert_allclose(three(values), expected, rtol=1e-13, atol=1e-13)
         arguments = np.random.default_rng(1).uniform(-30, 5, 99)
-        np.testing.assert_allclose(gammaln(arguments), graphc.numerics.gammaln(arguments), rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(gammaln(arguments), numerics.gammaln(arguments), rtol=1e-13, atol=1e-13)
         for seed in range(0, 30, 3):
             test_wide_programs.test_modes_agree(seed)
         for seed in range(1000, 1030):

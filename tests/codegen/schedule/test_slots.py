@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import graphc
 import graphc.tensor as T
+from graphc.arrays.dtypes import DTYPES, itemsize
 from graphc.codegen.call.signature import ALIGNMENT, MOST, Array, Signature, Temp, need_of
 from graphc.codegen.schedule.memory import Materialised, lay_out, nominal_bytes
-from graphc.dtypes import DTYPES, itemsize
 from graphc.ir.node import variable
 from graphc.loops.ir import Target, integer
 

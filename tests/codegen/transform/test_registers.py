@@ -19,6 +19,7 @@ from watched import check_passes, check_text, differs, watch
 
 import graphc
 import graphc.tensor as T
+from graphc.arrays.dtypes import DTYPES, is_float
 from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import bind_source
 from graphc.codegen.link.lljit import load
@@ -27,7 +28,6 @@ from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.registers import keep_in_registers
-from graphc.dtypes import DTYPES, is_float
 from graphc.ir.node import Node
 from graphc.loops.ir import (
     INDEX,

@@ -20,7 +20,7 @@ from graphc.ir.node import OPS, Node, Size, literal, make
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.index import subtensor
-from graphc.ops.linalg import matmul
+from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.shape import concatenate, expand, iota, transpose, zeros
 

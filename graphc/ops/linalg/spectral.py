@@ -14,7 +14,7 @@ from graphc.ir import sizes
 from graphc.ir.body import items_of
 from graphc.ir.node import OPS, Argument, Array, Node, Sample, Samples, Size
 from graphc.ops.elementwise import elementwise
-from graphc.ops.factor_derivatives import (
+from graphc.ops.linalg.derivatives import (
     eig_vjps,
     eigh_vjps,
     eigvals_vjps,
@@ -23,7 +23,7 @@ from graphc.ops.factor_derivatives import (
     svd_vjps,
     svdvals_vjp,
 )
-from graphc.ops.routine import Letters, Routine, apply_routine, define_routine
+from graphc.ops.linalg.routine import Letters, Routine, apply_routine, define_routine
 from graphc.ops.shape import transpose
 
 WIDE, LONG = 32, 72

@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from functools import reduce as accumulated
 from typing import Any
 
-from graphc.dtypes import promote
+from graphc.arrays.dtypes import promote
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe, literal
 from graphc.ir.walk import as_size_node
-from graphc.ops import matrices
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import gather
+from graphc.ops.linalg import matrices
 from graphc.tensor.elementary import clip, logical_and, mod, where
-from graphc.tensor.factors import matrices_of, solve, with_columns
 from graphc.tensor.joining import concatenate
+from graphc.tensor.linalg.factors import matrices_of, solve, with_columns
 from graphc.tensor.products import matmul
 from graphc.tensor.shaping import flatten
 

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphcError, GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.body import item, nodes_within, outputs_of

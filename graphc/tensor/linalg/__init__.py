@@ -14,7 +14,9 @@ from graphc.ops.elementwise import as_node, cast
 from graphc.tensor.arranging import matrix_transpose
 from graphc.tensor.calculus import cross
 from graphc.tensor.creation import tril, triu
-from graphc.tensor.factors import (
+from graphc.tensor.grids import vander
+from graphc.tensor.indexing import diagonal as _diagonal
+from graphc.tensor.linalg.factors import (
     cho_factor,
     cho_solve,
     cholesky,
@@ -36,9 +38,7 @@ from graphc.tensor.factors import (
     svd,
     svdvals,
 )
-from graphc.tensor.grids import vander
-from graphc.tensor.indexing import diagonal as _diagonal
-from graphc.tensor.matrix_functions import (
+from graphc.tensor.linalg.functions import (
     cond,
     coshm,
     expm,
@@ -65,9 +65,7 @@ from graphc.tensor.matrix_functions import (
     tensorsolve,
     vector_norm,
 )
-from graphc.tensor.products import diagflat, kron, matmul, outer, tensordot, vecdot
-from graphc.tensor.products import trace as _trace
-from graphc.tensor.structured import (
+from graphc.tensor.linalg.structured import (
     block_diag,
     circulant,
     companion,
@@ -79,6 +77,8 @@ from graphc.tensor.structured import (
     solveh_banded,
     toeplitz,
 )
+from graphc.tensor.products import diagflat, kron, matmul, outer, tensordot, vecdot
+from graphc.tensor.products import trace as _trace
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "cond", "coshm", "cross", "det",

@@ -11,12 +11,12 @@ from typing import Any
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node
-from graphc.tensor.factors import cho_solve
-from graphc.tensor.factors import cholesky as cholesky_of
-from graphc.tensor.factors import eigvalsh as eigvalsh_of
-from graphc.tensor.factors import solve as solve_of
-from graphc.tensor.matrix_functions import expm as expm_of
-from graphc.tensor.nlinalg import Applied
+from graphc.tensor.linalg.factors import cho_solve
+from graphc.tensor.linalg.factors import cholesky as cholesky_of
+from graphc.tensor.linalg.factors import eigvalsh as eigvalsh_of
+from graphc.tensor.linalg.factors import solve as solve_of
+from graphc.tensor.linalg.functions import expm as expm_of
+from graphc.tensor.linalg.nlinalg import Applied
 from graphc.tensor.products import kron as kron_of
 
 __all__ = [

@@ -11,7 +11,7 @@ import pytest
 import graphc
 from graphc import scalar, tensor
 from graphc.errors import ArgumentError
-from graphc.tensor import opclasses
+from graphc.gof import opclasses
 
 T: Any = tensor
 M = np.arange(12.0).reshape(3, 4)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from graphc import tensor
+from graphc.gof import opclasses
 from graphc.shared import shared
-from graphc.tensor import opclasses
 
 _shared = shared
 _TOLERANCES = {"float32": (1e-5, 1e-5), "float64": (1.0000000000000001e-06, 1e-10)}

@@ -1,4 +1,7 @@
-"""Theano's path of `Assert`, checks of values that a graph makes when it runs, and of ops that its rewriting makes."""
+"""Checks of values that a graph makes when it runs.
+
+In: a message, then a tensor and conditions. Out: the tensor, held to them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from typing import Any
 from graphc.ir.node import Node
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast
-from graphc.tensor import opclasses
 from graphc.tensor.reductions import all
 
 __all__ = ["Assert", "assert_op"]
@@ -28,7 +30,3 @@ class Assert:
 
 
 assert_op = Assert()
-
-
-def __getattr__(name: str) -> Any:
-    return getattr(opclasses, name)

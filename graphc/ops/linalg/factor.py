@@ -16,8 +16,8 @@ from graphc.ir.body import items_of
 from graphc.ir.node import OPS, Argument, Array, Node, Sample, Samples, literal
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import gather, set_gather
-from graphc.ops.linalg import matmul
-from graphc.ops.routine import ON_ERROR, Routine, apply_routine, define_routine
+from graphc.ops.linalg.products import matmul
+from graphc.ops.linalg.routine import ON_ERROR, Routine, apply_routine, define_routine
 from graphc.ops.shape import broadcast_to, dimshuffle, expand, iota, transpose, zeros
 
 # --- triangles --------------------------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 In: float nodes whose last two axes are matrices, and which agree in the axes before. Out: op records, and functions
 that make their nodes. `eval` is NumPy's; for a kernel, rewriting (`rewrite/matrices.py`) replaces these by
-factorisations (`ops/factor.py`), which several of them share, or by less where the graph shows what the matrix is made
-of."""
+factorisations (`ops/linalg/factor.py`), which several of them share, or by less where the graph shows what the matrix
+is made of."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import is_float
+from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.body import item
@@ -36,10 +36,10 @@ from graphc.ir.node import (
 from graphc.ir.walk import as_size_node
 from graphc.ops.custom import PYTHON
 from graphc.ops.elementwise import elementwise, repeated
-from graphc.ops.factor_derivatives import diagonal_matrix, mirrored, places
-from graphc.ops.linalg import matmul
+from graphc.ops.linalg.derivatives import diagonal_matrix, mirrored, places
+from graphc.ops.linalg.products import matmul
+from graphc.ops.linalg.routine import NOT_SQUARE, LinAlgError, failed
 from graphc.ops.reduce import reduce_sum, reduction
-from graphc.ops.routine import NOT_SQUARE, LinAlgError, failed
 from graphc.ops.shape import equality_guard, expand, label_op, label_origin, transpose
 
 ON_ERROR = ("raise", "nan")

@@ -28,9 +28,9 @@ from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.reduce import reduction
 from graphc.tensor.creation import eye
 from graphc.tensor.elementary import ceil, exp, isfinite, isnan, log, log2, maximum, sqrt, where
-from graphc.tensor.factors import eigvalsh, matrices_of, svdvals, transposed
 from graphc.tensor.indexing import getitem
 from graphc.tensor.joining import concatenate
+from graphc.tensor.linalg.factors import eigvalsh, matrices_of, svdvals, transposed
 from graphc.tensor.products import matmul
 from graphc.tensor.reductions import norm as vector_norm_of
 from graphc.tensor.shaping import flatten, normalise_axes

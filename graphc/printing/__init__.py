@@ -15,7 +15,6 @@ from typing import Any
 
 from graphc.codegen.pipeline.build import generation
 from graphc.codegen.pipeline.kernel import Report
-from graphc.drawing import Arrow, Box, draw
 from graphc.errors import GraphTypeError
 from graphc.functions.callables import Function
 from graphc.functions.checked import Checked
@@ -26,6 +25,7 @@ from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Node, Op, constant_val
 from graphc.ir.walk import nodes_of
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node
+from graphc.printing.drawing import Arrow, Box, draw
 from graphc.startup.digest import Digest
 
 __all__ = ["Print", "debugprint", "min_informative_str", "pp", "pprint", "pydotprint"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, check_dtype
+from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, check_dtype
 from graphc.errors import GraphTypeError
 from graphc.options import options
 

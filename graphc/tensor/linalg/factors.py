@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphc.dtypes import is_float, promote
+from graphc.arrays.dtypes import is_float, promote
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe
@@ -18,7 +18,7 @@ from graphc.ops import factor, matrices, spectral
 from graphc.ops import shape as layout
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_sizes, cast, elementwise
-from graphc.ops.factor_derivatives import lower_triangle, upper_triangle
+from graphc.ops.linalg.derivatives import lower_triangle, upper_triangle
 from graphc.tensor.creation import eye
 from graphc.tensor.elementary import where
 from graphc.tensor.indexing import diagonal

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from graphc.dtypes import accumulated_in, accumulator, is_float
+from graphc.arrays.dtypes import accumulated_in, accumulator, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.call import SUFFIXES, Extent, Factor, Given, Number, Result, Strided

@@ -1,0 +1,28 @@
+"""Names that Theano has for what is one thing here: its modules find them through `graphc.startup.paths`.
+
+In: nothing. Out: classes of shared variables and of random streams, `cpu_contiguous`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphc.ir.node import Node
+from graphc.ops.elementwise import as_node
+from graphc.random.streams import RandomStreams
+from graphc.shared import SharedVariable
+from graphc.sparse.variable import sparse_shared
+
+__all__ = [
+    "CURAND_RandomStreams", "MRG_RandomStreams", "ScalarSharedVariable", "TensorSharedVariable", "cpu_contiguous",
+    "sparse_constructor",
+]  # fmt: skip
+
+TensorSharedVariable = ScalarSharedVariable = SharedVariable
+MRG_RandomStreams = CURAND_RandomStreams = RandomStreams
+sparse_constructor = sparse_shared
+
+
+def cpu_contiguous(x: Any) -> Node:
+    """`x` itself: graphc decides on memory itself."""
+    return as_node(x)

@@ -1,5 +1,0 @@
-"""Theano's path of the type of sparse variables."""
-
-from graphc.sparse.variable import SparseType
-
-__all__ = ["SparseType"]
