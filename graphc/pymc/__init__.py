@@ -10,8 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
+if find_spec("pymc") is None:
+    raise ImportError("graphc.pymc needs PyMC: pip install 'graphc[pymc]'")
+
+from graphc.errors import ArgumentError
 from graphc.pymc.model import Bound, Model, Parameter, compile
 
 __all__ = ["Bound", "Model", "Parameter", "compile", "nutpie"]
@@ -32,5 +37,7 @@ def nutpie(
     The arguments are those of `nutpie.compile_pymc_model`, and mean the same; `with_data` of the result gives the same
     model over other data. Raises what `compile` does, and ArgumentError where nutpie is not installed.
     """
+    if find_spec("nutpie") is None:
+        raise ArgumentError("graphc.pymc.nutpie needs nutpie: pip install 'graphc[pymc]'")
     sampler = import_module("graphc.pymc.sampler")
     return sampler.nutpie_model(model, initial_points, jitter_rvs, default_initialization_strategy, var_names)

@@ -20,12 +20,21 @@ from graphc.ops.checked import checked
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.options import options
-from graphc.tensor import ranking
 from graphc.tensor.creation import arange, linspace, ones, zeros
 from graphc.tensor.elementary import floor, isnan, logical_and, logical_not, logical_or, maximum, minimum, where
 from graphc.tensor.indexing import flip, inc_subtensor, set_subtensor
 from graphc.tensor.joining import concatenate
-from graphc.tensor.ranking import first_of_rows, order_rows, sort_rows, top_of_rows
+from graphc.tensor.ranking import (
+    first_of_rows,
+    made_by,
+    order_columns_into,
+    order_rows,
+    order_rows_into,
+    sort_columns_into,
+    sort_rows,
+    sort_rows_into,
+    top_of_rows,
+)
 from graphc.tensor.reductions import cumsum
 from graphc.tensor.selecting import take_along_axis
 from graphc.tensor.shaping import flatten, moveaxis, normalise_axis
@@ -64,30 +73,33 @@ def _no_vjp(node: Node, cotangent: Node) -> list[None]:
 
 
 _rank = custom_op(
-    "argsort_rows", order_rows, lambda kind: Type("int64", kind.shape), _no_vjp, into=ranking.order_rows_into
+    "argsort_rows", order_rows, lambda kind: Type("int64", kind.shape), _no_vjp, into=order_rows_into, own=True
 )
-_sorted = custom_op("sort_rows", sort_rows, lambda kind: kind, _sort_vjp, into=ranking.sort_rows_into)
+_sorted = custom_op("sort_rows", sort_rows, lambda kind: kind, _sort_vjp, into=sort_rows_into, own=True)
 _column_rank = custom_op(
     "argsort_columns",
-    ranking.made_by(ranking.order_columns_into, "int64"),
+    made_by(order_columns_into, "int64"),
     lambda kind: Type("int64", kind.shape),
     _no_vjp,
-    into=ranking.order_columns_into,
+    into=order_columns_into,
+    own=True,
 )
 _sorted_columns = custom_op(
     "sort_columns",
-    ranking.made_by(ranking.sort_columns_into),
+    made_by(sort_columns_into),
     lambda kind: kind,
     _columns_vjp,
-    into=ranking.sort_columns_into,
+    into=sort_columns_into,
+    own=True,
 )
 _top = custom_op(
     "top_of_rows",
     top_of_rows,
     lambda rows, wanted: Type(rows.dtype, (*rows.shape[:-1], *wanted.shape)),
     lambda node, cotangent: [_spread(node, cotangent), None],
+    own=True,
 )
-_first = custom_op("first_of_rows", first_of_rows, _first_type, _no_vjp)
+_first = custom_op("first_of_rows", first_of_rows, _first_type, _no_vjp, own=True)
 
 
 def _by_rows(what: str, x: Any, axis: Any) -> tuple[Node, int]:
@@ -308,7 +320,9 @@ def _places(side: Any) -> Any:
     def compute(sorted: Array, values: Array) -> Any:
         return np.searchsorted(sorted, values, side=side)
 
-    return custom_op(f"searchsorted_{side}", compute, lambda a, v: Type("int64", v.shape), lambda node, g: [None, None])
+    return custom_op(
+        f"searchsorted_{side}", compute, lambda a, v: Type("int64", v.shape), lambda node, g: [None, None], own=True
+    )
 
 
 _SEARCH = {"left": _places("left"), "right": _places("right")}

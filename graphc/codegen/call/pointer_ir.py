@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import combinations
 from operator import or_
 from typing import Any
 
@@ -98,7 +99,8 @@ class Call:
         with code.when(status != 0):
             code.ret(I64.of(FAILED))
         if form.kind == "density":
-            self.look_at(*(out for out, _ in results), length)
+            (logp, _), (grad, _) = results
+            self.look_at(logp, grad, length)
         return I64.of(0)
 
     def unfit(self, spans: Sequence[tuple[Ptr, I64 | int]]) -> list[Bool]:
@@ -106,9 +108,8 @@ class Call:
         found = [vector == NULL for vector, _ in spans]
         begins = [vector.integer() for vector, _ in spans]
         ends = [begin + length * 8 for begin, (_, length) in zip(begins, spans, strict=True)]
-        for a in range(len(spans)):
-            for b in range(a + 1, len(spans)):
-                found.append(begins[a].below(ends[b]) & begins[b].below(ends[a]))
+        pairs = combinations(range(len(spans)), 2)
+        found += [begins[a].below(ends[b]) & begins[b].below(ends[a]) for a, b in pairs]
         return found
 
     def check_sizes(self, operands: Sequence[Ptr], sizes: Sequence[I64]) -> None:
