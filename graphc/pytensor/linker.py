@@ -14,6 +14,7 @@ from pytensor import config
 from pytensor.compile.mode import Mode, optdb, predefined_linkers, predefined_modes, register_linker, register_mode
 from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
+from pytensor.ifelse import IfElse
 from pytensor.link.basic import JITLinker
 
 from graphc.errors import ArgumentError, AssertionFailed
@@ -121,6 +122,10 @@ def steps_of(stage: Stage) -> list[Step]:
 
 def performed(apply: Any) -> Callable[..., Sequence[Any]]:
     """PyTensor's own computation of an Apply."""
+
+    if isinstance(apply.op, IfElse):  # of what is no tensor: it has a thunk of its own, and no `perform`
+        count = len(apply.outputs)
+        return lambda condition, *values: values[:count] if condition else values[count:]
 
     def run(*values: Any) -> Sequence[Any]:
         storage: list[list[Any]] = [[None] for _ in apply.outputs]

@@ -17,6 +17,7 @@ from pytensor.compile.mode import Mode  # noqa: E402
 from pytensor.graph.basic import Apply  # noqa: E402
 from pytensor.graph.op import Op  # noqa: E402
 from pytensor.ifelse import ifelse  # noqa: E402
+from pytensor.link.c.type import Generic  # noqa: E402
 from pytensor.raise_op import Assert  # noqa: E402
 from pytensor.scan.utils import until  # noqa: E402
 from pytensor.tensor.random.utils import RandomStream  # noqa: E402
@@ -230,6 +231,14 @@ def test_an_unknown_op_is_computed_by_its_own_code_and_said_once() -> None:
         pytensor.function([V], Doubled()(V), mode="GRAPHC")
     with pytest.raises(Exception, match="Doubled"):
         pytensor.function([V], Doubled()(V), mode=STRICT)
+
+
+def test_a_branch_of_what_is_no_tensor() -> None:
+    a, b = Generic()("a"), Generic()("b")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        f = pytensor.function([J, a, b], ifelse(J, a, b), mode="GRAPHC")
+    assert f(1, ["a"], ["b"]) == ["a"] and f(0, ["a"], ["b"]) == ["b"]
 
 
 def test_a_failed_check_raises_what_the_op_says() -> None:
