@@ -17,7 +17,7 @@ from graphc.codegen.call.pointer import CALM, FIELDS, POINTER, WORDS, Kind, form
 from graphc.codegen.call.signature import need_of
 from graphc.codegen.gemm.lazy import find_all
 from graphc.codegen.link.image import load
-from graphc.codegen.pipeline.build import build_native, look_up
+from graphc.codegen.pipeline.build import Code, build_native, look_up
 from graphc.codegen.pipeline.runtime import part_code
 from graphc.errors import ArgumentError
 from graphc.functions.callables import Compiled, Function
@@ -76,7 +76,8 @@ class Pointer:
         self.owner, self.address = loaded.owner, loaded.addresses[POINTER]
         asked = {"PyErr_CheckSignals": loaded.addresses[CALM]} if built.signature.polls else {}
         self.library = load_kernel(asked)
-        find_all()
+        assert isinstance(self.library.code, Code)
+        find_all(self.library.code.metadata["products"])
         return built
 
     def check_results(self, function: Function) -> None:
@@ -103,6 +104,6 @@ class Pointer:
     @cached_property
     def ctypes(self) -> Any:
         """It as a function of Python's: it lets go of the GIL, and keeps this object."""
-        made = ctypes.CFUNCTYPE(*TYPES[self.kind])(self.address)
+        made: Any = ctypes.CFUNCTYPE(*TYPES[self.kind])(self.address)
         made.pointer = self
         return made

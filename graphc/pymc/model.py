@@ -121,9 +121,9 @@ class Model:
     def shapes(self, names: Sequence[str]) -> list[tuple[int, ...]]:
         """The shapes of variables by name, as they are with the model's data now."""
         nodes = self._named(names)
-        shapes = [node.type.shape for node in nodes]
-        if all(isinstance(size, int) for shape in shapes for size in shape):
-            return [tuple(shape) for shape in shapes]
+        static = [tuple(size for size in node.type.shape if isinstance(size, int)) for node in nodes]
+        if all(len(shape) == node.ndim for shape, node in zip(static, nodes, strict=True)):
+            return static
         q = self.flat(self.model.initial_point())
         return [np.shape(value) for value in self._function(list(nodes))(q)]
 

@@ -41,7 +41,8 @@ class NutpieModel(CompiledPyMCModel):  # type: ignore[misc]
                 raise ValueError(f"data {name} have {known[name].ndim} axes, not {made.ndim}")
             known[name] = made
         logp, expand = pointers(self.logp_func, self.expand_func, known)
-        return replace(self, shared_data=known, compiled_logp_func=logp, compiled_expand_func=expand)
+        changed: dict[str, Any] = {"shared_data": known, "compiled_logp_func": logp, "compiled_expand_func": expand}
+        return replace(self, **changed)
 
 
 def pointers(density: Bound, values: Bound, data: Mapping[str, Array]) -> list[Pointer]:

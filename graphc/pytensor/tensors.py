@@ -278,7 +278,7 @@ def _sort(apply: Any, args: list[Any]) -> Any:
 
 @row("SearchsortedOp")
 def _searchsorted(apply: Any, args: list[Any]) -> Any:
-    return T.searchsorted(*args[:2], side=apply.op.side, **({"sorter": args[2]} if len(args) > 2 else {}))
+    return T.searchsorted(args[0], args[1], apply.op.side, args[2] if len(args) > 2 else None)
 
 
 # Indices. -------------------------------------------------------------------------------------------------------------

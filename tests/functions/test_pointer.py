@@ -112,7 +112,7 @@ def test_a_vector_of_values_over_copied_data() -> None:
 def test_functions_that_have_no_address_in_c() -> None:
     q, free = T.tensor("float64", (3,), name="q"), T.dvector("free")
     value = T.sum(q * q)
-    cases = [
+    cases: list[tuple[Any, list[Any], str]] = [
         (graphc.function([q], [value, 2 * q], mode="interpreted"), [], "compiled as one kernel"),
         (graphc.function([free], [T.sum(free), free * 2]), [], "a vector of float64 whose length is known"),
         (graphc.function([q], [value, T.cast(q, "float32")]), [], "a density is wanted"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import warnings
 from _thread import interrupt_main, start_new_thread
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from typing import Any
@@ -67,12 +67,14 @@ def defer_word(words: Any, place: int, finder: int, find: Callable[[], int]) -> 
     words[finder] = ctypes.cast(function, _POINTER).value or 0
 
 
-def find_all() -> None:
-    """Find now what machine code would ask for at its first need, for threads that are to run without Python."""
-    table = blas_table()
-    pending = [table[place] for place, name in enumerate(ENTRIES) if name.startswith("find ")]
-    for products in PROCESS.products.values():
-        pending += [int(products.settings[word]) for word in VECTOR_FINDERS.values()]
+def find_all(products: Sequence[str]) -> None:
+    """Find now what these products would ask for at their first need, for threads that are to run without Python."""
+    suffixes = {name.rpartition("_")[2] for name in products}
+    wanted = {"find parallel", *(f"find blocks {suffix}" for suffix in suffixes)} if products else set()
+    table = blas_table() if products else ()
+    pending = [address for name, address in zip(ENTRIES, table, strict=False) if name in wanted]
+    for loaded in PROCESS.products.values():
+        pending += [int(loaded.settings[VECTOR_FINDERS[suffix]]) for suffix in suffixes & VECTOR_FINDERS.keys()]
     for address in pending:
         if address:
             FINDER(address)()
