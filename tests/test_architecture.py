@@ -39,7 +39,7 @@ tensor.nnet         neighbours sliding abstract_conv images conv conv3d2d __init
 tensor              __init__ dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
-tensor.linalg       factors functions structured __init__ nlinalg slinalg
+tensor.linalg       factors functions equations structured polynomials __init__ nlinalg slinalg
 tensor.nnet         ctc attention
 .                   ifelse
 rewrite             engine algebra matrices positive views stable linear moments pairs scatter open_loops steps
@@ -70,8 +70,8 @@ codegen.pipeline    kernel program generation runtime compilation build beside s
 .                   shared
 random              bits distributions implicit rejection multivariate orders __init__ streams
 sparse              variable structure arithmetic __init__
-functions           convention check_arguments layouts variants usage callables staged counted states nested checked
-                    pointer __init__
+functions           convention check_arguments layouts variants usage callables staged wrapped counted states nested
+                    checked pointer __init__
 .                   function gradient updates inspection
 tracing             arguments traced derivatives batches __init__
 numpy               named linalg __init__
