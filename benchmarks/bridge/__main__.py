@@ -131,7 +131,9 @@ def picture(figures: Figures) -> str:
             parts.append(
                 f'<rect x="{left}" y="{top_of_bar}" width="{at(value) - left:.1f}" height="15" fill="{colour}"/>'
             )
-            parts.append(f'<text x="{at(value) + 5:.1f}" y="{top_of_bar + 12}">{value:.{0 if value >= 10 else 1}f} s</text>')
+            parts.append(
+                f'<text x="{at(value) + 5:.1f}" y="{top_of_bar + 12}">{value:.{0 if value >= 10 else 1}f} s</text>'
+            )
     return "\n".join([*parts, "</svg>", ""])
 
 
