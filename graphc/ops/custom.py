@@ -41,6 +41,10 @@ PYTHON = Call(lambda node: "", _passed, _work, is_python=True)
 """The lowering of every op of the user: a call of its Python function."""
 
 
+OWN = "own"
+"""The version of ops of graphc's."""
+
+
 def custom_op(
     name: str,
     compute: Callable[..., Any],
@@ -48,6 +52,7 @@ def custom_op(
     vjp: Callable[[Node, Node], Any] | None = None,
     native: bool = False,
     into: Callable[..., None] | None = None,
+    own: bool = False,
 ) -> Callable[..., Node]:
     """A function of nodes whose value `compute(*arrays)` gives; the arrays are read-only.
 
@@ -61,7 +66,8 @@ def custom_op(
     called as machine code, with no Python between; operands without axes come to it as numbers. It must not write its
     operands. The other modes run it as Python. Each process that has such a function imports numba and compiles it.
 
-    into: `into(*arrays, result)` writes what `compute` gives where it goes, for kernels that call back.
+    into: `into(*arrays, result)` writes what `compute` gives where it goes, for kernels that call back. own: all that
+    the value depends on are graphc's own sources, which every key covers.
 
         >>> @graphc.op(native=True, infer=lambda x: Type(x.dtype, ()))
         ... def longest_run(x):
@@ -84,7 +90,7 @@ def custom_op(
         guards=equal_sizes if infer is None else lambda node: (),
         cost=100.0,
         doc=compute.__doc__ or "",
-        version=fingerprint(*code),
+        version=OWN if own else fingerprint(*code),
         batch=aligned if infer is None else None,
     )
 
