@@ -110,6 +110,9 @@ def test_failures(mode: Any) -> None:
         f = graphc.function(inputs, node, mode=mode, on_unused_input="ignore")
         with pytest.raises(LinAlgError, match=words + r".*\(test_equations.py:\d+\)"):
             f(np.zeros((3, 4)), np.ones(4), np.zeros(4), turning, np.eye(2))
+    toeplitz = graphc.function([c, b], la.solve_toeplitz(c, b), mode=mode)
+    with pytest.raises(LinAlgError, match="Singular principal minor"):
+        toeplitz(np.array([1.0, 1.0, 0.0]), np.ones(3))
     loose = [
         la.solve_banded((1, 1), bands, b, "nan"), la.solveh_banded(bands, b, True, "nan"),
         la.solve_toeplitz(c, b, "nan"),
