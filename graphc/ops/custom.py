@@ -215,7 +215,8 @@ def _evaluate(compute: Callable[..., Any], native: Any = None) -> Callable[..., 
             )
         return result.astype(node.dtype, order="C", copy=False)
 
-    evaluate.native = native  # type: ignore[attr-defined] - the op has no other place for what few have
+    # the op has no other place for what few have
+    evaluate.native = native  # type: ignore[attr-defined]
     return evaluate
 
 
