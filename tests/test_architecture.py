@@ -68,7 +68,7 @@ codegen.server      process prestart protocol worker numba_subset client __init_
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
-random              bits distributions implicit rejection multivariate orders __init__ streams
+random              bits distributions implicit rejection multivariate orders __init__ streams raw
 sparse              variable structure arithmetic __init__
 functions           convention check_arguments layouts variants usage callables staged counted states nested checked
                     __init__
@@ -112,7 +112,9 @@ LATE = {
     ("train.trainer", "graphc.train.plots"),
     ("train.trainer", "tqdm"),
     ("train.plots", "matplotlib.figure"),
+    ("shared", "graphc.random.streams"),
     ("shared", "graphc.sparse"),
+    ("arrays.values", "pickle"),
     ("sparse.variable", "scipy.sparse"),
     ("codegen.pipeline.beside", "graphc.ir.parse"),
     ("functions.variants", "graphc.codegen.pipeline.beside"),

@@ -132,7 +132,7 @@ LAZY = {
     "order": """
         argpartition argsort argtopk bincount digitize histogram histogram_bin_edges intersect1d isin lexsort median
         nanmedian nanpercentile nanquantile partition percentile quantile searchsorted setdiff1d setxor1d sort topk
-        topk_and_argtopk union1d unique
+        topk_and_argtopk union1d unique unique_all unique_counts unique_inverse unique_values
     """,
     "padding": "pad",
     "polynomials": "poly polyadd polyder polyint polymul polysub polyval",

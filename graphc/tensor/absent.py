@@ -34,9 +34,9 @@ GROUPS: tuple[tuple[str, str], ...] = (
         complex_scalar_types complex_types complex_vector_types _convert_to_complex64 _convert_to_complex128
         python_complex cdouble clongdouble csingle complex64 complex128 complex256 complexfloating sort_complex
     """),
-    (RANDOM, "raw_random random"),
+    (RANDOM, "random"),
     (ORDER, """
-        unique_all unique_counts unique_inverse unique_values histogram2d histogramdd
+        histogram2d histogramdd
     """),
     (FACTORS, "roots polyfit polydiv blas blas_c blas_headers blas_scipy sparse_module_ref"),
     (OP_CLASS, """

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import DISCRETE, is_float
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Array, Node, Type, constant_value, describe
 from graphc.ops import shape as layout
@@ -33,7 +33,8 @@ from graphc.tensor.shaping import flatten, moveaxis, normalise_axis
 __all__ = [
     "argpartition", "argsort", "argtopk", "bincount", "digitize", "histogram", "histogram_bin_edges", "intersect1d",
     "isin", "lexsort", "median", "nanmedian", "nanpercentile", "nanquantile", "partition", "percentile", "quantile",
-    "searchsorted", "setdiff1d", "setxor1d", "sort", "topk", "topk_and_argtopk", "union1d", "unique",
+    "searchsorted", "setdiff1d", "setxor1d", "sort", "topk", "topk_and_argtopk", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values",
 ]  # fmt: skip
 
 
@@ -96,7 +97,7 @@ def _by_rows(what: str, x: Any, axis: Any) -> tuple[Node, int]:
     if axis is None:
         return flatten(node), 0
     if not node.ndim:
-        raise GraphTypeError(f"{what} of {describe(node)} of type {node.type}: a scalar has no axis")
+        raise RankError(f"{what} of {describe(node)} of type {node.type}: a scalar has no axis")
     place = normalise_axis(axis, node.ndim, f"{what} of {describe(node)} of type {node.type}")
     return moveaxis(node, place, -1), place
 
@@ -159,10 +160,12 @@ def lexsort(keys: Any, axis: int = -1) -> Node:
         whole = as_node(keys)
         count = whole.type.shape[0] if whole.ndim else 0
         if not isinstance(count, int):
-            raise GraphTypeError(f"lexsort of {describe(whole)} of type {whole.type}: the number of keys must be known")
+            raise GraphValueError(
+                f"lexsort of {describe(whole)} of type {whole.type}: the number of keys must be known"
+            )
         parts = [whole[number] for number in range(count)]
     if not parts:
-        raise GraphTypeError("lexsort: need sequence of keys with len > 0")
+        raise GraphValueError("lexsort: need sequence of keys with len > 0")
     order = argsort(parts[0], axis)
     for key in parts[1:]:
         order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
@@ -223,7 +226,7 @@ def quantile(x: Any, q: Any, axis: int | None = None, method: str = "linear", ke
     """The element below which the part `q` of the elements along `axis` lies: between two elements by NumPy's `method`,
     one of linear, lower, higher, nearest and midpoint. The axes of `q` come first. NaN where an element is NaN."""
     if method not in METHODS:
-        raise GraphTypeError(f"quantile: method {method!r} must be one of {', '.join(METHODS)}")
+        raise GraphValueError(f"quantile: method {method!r} must be one of {', '.join(METHODS)}")
     node = as_node(x)
     rows, place = _by_rows("quantile", node, axis)
     kind = rows.dtype if is_float(rows.dtype) else "float64"
@@ -264,7 +267,7 @@ def _between(where_to: Node, method: str) -> tuple[Node, Node]:
 def nanquantile(x: Any, q: Any, axis: int | None = None, method: str = "linear", keepdims: bool = False) -> Node:
     """`quantile` of the elements that are not NaN; NaN where there are none."""
     if method not in METHODS:
-        raise GraphTypeError(f"nanquantile: method {method!r} must be one of {', '.join(METHODS)}")
+        raise GraphValueError(f"nanquantile: method {method!r} must be one of {', '.join(METHODS)}")
     node, part = as_node(x), as_node(q)
     if not is_float(node.dtype):
         return quantile(node, part, axis, method, keepdims)
@@ -319,9 +322,9 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Node
     with side="right", after them. sorter: the places that sort `x`, where it is not sorted."""
     node, values = as_node(x), as_node(v)
     if node.ndim != 1:
-        raise GraphTypeError(f"searchsorted: {describe(node)} of type {node.type} is no vector")
+        raise RankError(f"searchsorted: {describe(node)} of type {node.type} is no vector")
     if side not in _SEARCH:
-        raise GraphTypeError(f"searchsorted: side {side!r} must be 'left' or 'right'")
+        raise GraphValueError(f"searchsorted: side {side!r} must be 'left' or 'right'")
     if sorter is not None:
         node = node[as_node(sorter)]
     found: Node = _SEARCH[side](node, values)
@@ -346,7 +349,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, assert_nonneg: boo
     counts. A negative number is an error of the call."""
     node = as_node(x)
     if node.ndim != 1 or node.dtype not in DISCRETE:
-        raise GraphTypeError(f"bincount: {describe(node)} of type {node.type} is no vector of whole numbers")
+        raise RankError(f"bincount: {describe(node)} of type {node.type} is no vector of whole numbers")
     values = cast(node, "int64")
     with_none = concatenate([values, as_node(np.array([-1]))], 0)
     size = maximum(with_none.max() + 1, minlength)
@@ -365,7 +368,7 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
         edges = as_node(bins)
         if edges.ndim == 1:
             return edges
-        raise GraphTypeError(f"histogram: bins are a number or a vector of edges, not {describe(edges)}")
+        raise RankError(f"histogram: bins are a number or a vector of edges, not {describe(edges)}")
     values = flatten(as_node(x))
     kind = values.dtype if is_float(values.dtype) else "float64"
     first, last = (
@@ -403,26 +406,33 @@ def histogram(
 # --- sets -----------------------------------------------------------------------------------------------------------
 
 
-def _is_first(ranked: Node) -> Node:
-    """Which sorted elements differ from those before; NaN differs from numbers only."""
+def _is_first(ranked: Node, equal_nan: bool = True) -> Node:
+    """Which sorted elements differ from those before; NaN differs from numbers only, unless all NaNs differ."""
     differ = elementwise("not_equal", ranked[1:], ranked[:-1])
-    if is_float(ranked.dtype):
+    if is_float(ranked.dtype) and equal_nan:
         differ = logical_and(differ, logical_not(logical_and(isnan(ranked[1:]), isnan(ranked[:-1]))))
     first = elementwise("greater_equal", ranked[:1], ranked[:1])
     return concatenate([logical_or(first, True), differ], 0)
 
 
 def unique(
-    x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: None = None
+    x: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: None = None,
+    *,
+    equal_nan: bool = True,
 ) -> Any:
     """The different elements of `x` in rising order; with them, where asked for, the place of the first of each, for
-    each element the place of its like among them, and how often each comes. Their number follows from the values."""
+    each element the place of its like among them, and how often each comes. Their number follows from the values.
+    equal_nan: whether all NaNs count as one."""
     if axis is not None:
-        raise GraphTypeError("unique: axis is not there; the elements of all axes are compared")
+        raise GraphValueError("unique: axis is not there; the elements of all axes are compared")
     values = flatten(as_node(x))
     order = _rank(values)
     ranked = values[order]
-    first = _is_first(ranked)
+    first = _is_first(ranked, equal_nan)
     results = [ranked[first]]
     if return_index:
         results.append(order[first])
@@ -434,6 +444,31 @@ def unique(
         ends = concatenate([begins[1:], values.shape], 0)
         results.append(ends - begins)
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def unique_values(x: Any) -> Node:
+    """The different elements of `x` in rising order; NaNs differ from each other, as in the array API standard."""
+    found: Node = unique(x, equal_nan=False)
+    return found
+
+
+def unique_counts(x: Any) -> tuple[Node, Node]:
+    """The same, and how often each comes."""
+    values, counts = unique(x, return_counts=True, equal_nan=False)
+    return values, counts
+
+
+def unique_inverse(x: Any) -> tuple[Node, Node]:
+    """The same, and for each element of `x`, in its shape, the place of its like among them."""
+    values, places = unique(x, return_inverse=True, equal_nan=False)
+    return values, places.reshape(as_node(x).shape, ndim=as_node(x).ndim)
+
+
+def unique_all(x: Any) -> tuple[Node, Node, Node, Node]:
+    """The different elements, the place of the first of each, for each element, in the shape of `x`, the place of its
+    like among them, and how often each comes."""
+    values, first, places, counts = unique(x, True, True, True, equal_nan=False)
+    return values, first, places.reshape(as_node(x).shape, ndim=as_node(x).ndim), counts
 
 
 def isin(x: Any, test_elements: Any, invert: bool = False) -> Node:

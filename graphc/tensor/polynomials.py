@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphc.arrays.dtypes import is_float, promote
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe
 from graphc.ir.walk import as_size_node
@@ -28,7 +28,7 @@ __all__ = ["poly", "polyadd", "polyder", "polyint", "polymul", "polysub", "polyv
 def _vector(name: str, p: Any) -> Node:
     node = as_node(p)
     if node.ndim > 1:
-        raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no vector")
+        raise RankError(f"{name}: {describe(node)} of type {node.type} is no vector")
     return flatten(node)
 
 
@@ -37,7 +37,7 @@ def poly(roots: Any) -> Node:
     node = _vector("poly", roots)
     count = node.type.shape[0]
     if not isinstance(count, int):
-        raise GraphTypeError(f"poly: the number of roots of {describe(node)} of type {node.type} is not known")
+        raise GraphValueError(f"poly: the number of roots of {describe(node)} of type {node.type} is not known")
     node = node if is_float(node.dtype) else cast(node, "float64")
     result = ops.filled(as_node(1, node.dtype), (1,))
     for position in range(count):

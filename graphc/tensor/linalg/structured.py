@@ -11,7 +11,7 @@ from functools import reduce as accumulated
 from typing import Any
 
 from graphc.arrays.dtypes import promote
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe, literal
 from graphc.ir.walk import as_size_node
@@ -34,7 +34,7 @@ __all__ = [
 def _vector(name: str, value: Any) -> Node:
     node = as_node(value)
     if node.ndim > 1:
-        raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no vector")
+        raise RankError(f"{name}: {describe(node)} of type {node.type} is no vector")
     return flatten(node)
 
 
@@ -52,7 +52,7 @@ def block_diag(*arrs: Any) -> Node:
     nodes = [as_node(each) for each in arrs] or [literal([[]])]
     for node in nodes:
         if node.ndim > 2:
-            raise GraphTypeError(f"block_diag: {describe(node)} of type {node.type} is no matrix")
+            raise RankError(f"block_diag: {describe(node)} of type {node.type} is no matrix")
     dtype = promote(*(node.dtype for node in nodes))
     blocks = [cast(layout.expand(node, range(2 - node.ndim)), dtype) for node in nodes]
     bands = []
