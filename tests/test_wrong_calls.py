@@ -65,7 +65,7 @@ def test_methods_and_objects() -> None:
         (lambda: graphc.layers.Dense(3, n_inn=4), "n_inn.*is 'n_in' meant"),
     ):
         with pytest.raises(ArgumentError, match=words):
-            call()
+            call()  # type: ignore[no-untyped-call]
 
 
 def test_errors_of_the_user_are_their_own() -> None:

@@ -42,15 +42,19 @@ if TYPE_CHECKING:
     from graphc.tensor.calculus import *
     from graphc.tensor.constants import *
     from graphc.tensor.contraction import *
+    from graphc.tensor.counts import *
     from graphc.tensor.elemwise import *
     from graphc.tensor.grids import *
     from graphc.tensor.inspection import *
+    from graphc.tensor.linalg.polynomials import *
     from graphc.tensor.nnet.losses import log_softmax as log_softmax
     from graphc.tensor.nnet.losses import softmax as softmax
     from graphc.tensor.order import *
     from graphc.tensor.padding import *
     from graphc.tensor.polynomials import *
+    from graphc.tensor.quantiles import *
     from graphc.tensor.selecting import *
+    from graphc.tensor.sets import *
     from graphc.tensor.special import *
     from graphc.tensor.statistics import *
 
@@ -130,12 +134,16 @@ LAZY = {
         ger_destructive join_ make_vector softmax_grad
     """,
     "order": """
-        argpartition argsort argtopk bincount digitize histogram histogram_bin_edges intersect1d isin lexsort median
-        nanmedian nanpercentile nanquantile partition percentile quantile searchsorted setdiff1d setxor1d sort topk
-        topk_and_argtopk union1d unique unique_all unique_counts unique_inverse unique_values
+        argpartition argsort argtopk digitize lexsort partition searchsorted sort topk topk_and_argtopk
+    """,
+    "quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
+    "counts": "bincount histogram histogram2d histogram_bin_edges histogramdd",
+    "sets": """
+        intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values
     """,
     "padding": "pad",
-    "polynomials": "poly polyadd polyder polyint polymul polysub polyval",
+    "linalg.polynomials": "poly polydiv polyfit roots roots_parts",
+    "polynomials": "polyadd polyder polyint polymul polysub polyval",
     "selecting": """
         choose compress diag_indices diag_indices_from extract fill_diagonal fill_diagonal_offset
         inverse_permutation mask_indices nonzero_values permute_row_elements piecewise ravel_multi_index select
