@@ -16,12 +16,28 @@ class GraphTypeError(GraphcError, TypeError):
     """A wrong dtype, rank or kind of argument."""
 
 
+class GraphValueError(GraphcError, ValueError):
+    """A value that an argument cannot have, where its kind is right: a mode that is none, axes that do not pair."""
+
+
 class ShapeError(GraphcError, ValueError):
     """Sizes that do not agree, or a size that cannot be."""
 
 
+class RankError(GraphTypeError, ShapeError):
+    """A tensor of a wrong number of axes: ranks are of the type, as in Theano, and a ValueError in NumPy."""
+
+
+class IntegerTooLarge(GraphTypeError, OverflowError):
+    """A Python integer that the dtype cannot hold."""
+
+
 class IndexOutOfBounds(GraphcError, IndexError):
     """An index outside its axis."""
+
+
+class IndexKindError(GraphTypeError, IndexError):
+    """What is no index: a TypeError in Theano, an IndexError in NumPy."""
 
 
 class AssertionFailed(GraphcError, AssertionError):

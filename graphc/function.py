@@ -17,7 +17,14 @@ from graphc.arrays.trees import is_nested, leaves, up_to
 from graphc.codegen.pipeline.build import shared_of
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.server.prestart import why_not_compiled
-from graphc.errors import ArgumentError, GraphTypeError, MissingInputError, UnusedInputError, UpdateError
+from graphc.errors import (
+    ArgumentError,
+    GraphTypeError,
+    GraphValueError,
+    MissingInputError,
+    UnusedInputError,
+    UpdateError,
+)
 from graphc.functions.callables import MODES, Function, Mode, kind_of, make_function
 from graphc.functions.convention import Convention, In, Out, name_positions
 from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
@@ -144,7 +151,7 @@ def _made(kernel: Kernel, call: Convention, mode: Any, profiled: bool) -> Functi
 def _fast_math(given: object) -> bool:
     """What a function is told, else what the process is: kept, so that all its variants are made alike."""
     if given is not None and not isinstance(given, bool):
-        raise ArgumentError(f"fast_math={given!r}: must be True, False or None")
+        raise GraphValueError(f"fast_math={given!r}: must be True, False or None")
     return options.fast_math if given is None else given
 
 
@@ -162,12 +169,12 @@ def _mode(mode: Any) -> tuple[Mode, tuple[str, ...]]:
     if mode is not None and not isinstance(mode, str):
         settings = getattr(mode, "settings", None)
         if settings is None:
-            raise ArgumentError(f"mode {mode!r}: must be a Mode, or one of {', '.join(MODES)}")
+            raise GraphValueError(f"mode {mode!r}: must be a Mode, or one of {', '.join(MODES)}")
         mode, excluding = settings()
     name = mode or flag("slow") or options.mode
     chosen = MODES.get(name)
     if chosen is None:
-        raise ArgumentError(f"mode {name!r}: must be one of {', '.join(MODES)}")
+        raise GraphValueError(f"mode {name!r}: must be one of {', '.join(MODES)}")
     return chosen, excluding
 
 
@@ -410,11 +417,11 @@ def _check_inputs(
 ) -> list[Node]:
     """Raise what is wrong with the inputs. Returns the sizes that the graph needs of variables that are none."""
     if on_unused not in ("raise", "warn", "ignore"):
-        raise ArgumentError(f"on_unused_input={on_unused!r}: must be 'raise', 'warn' or 'ignore'")
+        raise GraphValueError(f"on_unused_input={on_unused!r}: must be 'raise', 'warn' or 'ignore'")
     inputs = [record.variable for record in records]
     for position, node in enumerate(inputs):
         if node in inputs[:position]:
-            raise ArgumentError(f"{describe(node)} is an input twice")
+            raise GraphValueError(f"{describe(node)} is an input twice")
     nodes = nodes_of([*values, *(new for _, new in pairs)])
     sizes = {node: leaf for leaf in inputs for node in leaf.type.shape if isinstance(node, Node)}
     known = set(inputs)

@@ -16,6 +16,7 @@ from graphc.arrays.dtypes import FLOATS
 from graphc.autodiff import Lop, Rop, grad, hessian, jacobian, subgraph_grad
 from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError, NullTypeGradError
 from graphc.function import function
+from graphc.ir.called import explain_all
 from graphc.ir.node import Array, Node, describe, variable
 from graphc.ops.derivative import (
     Absent,
@@ -230,3 +231,5 @@ __all__ = [
     "grad_clip", "grad_not_implemented", "grad_scale", "grad_undefined", "hessian", "jacobian", "null_type",
     "numeric_grad", "sparse_grad", "subgraph_grad", "undefined_grad", "verify_grad", "zero_grad",
 ]  # fmt: skip
+
+explain_all(globals())

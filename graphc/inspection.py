@@ -14,7 +14,8 @@ import numpy as np
 from graphc.arrays.dtypes import is_float
 from graphc.arrays.values import as_array
 from graphc.autodiff import grad
-from graphc.errors import GraphTypeError, MissingInputError
+from graphc.errors import GraphTypeError, GraphValueError, MissingInputError
+from graphc.ir.called import explain_all
 from graphc.ir.interpret import interpret
 from graphc.ir.node import INPUT, SHARED, Array, Node, Op, Where, describe
 from graphc.ir.walk import Graph, dependents, nodes_of
@@ -62,7 +63,7 @@ class View:
     def __getitem__(self, variable: Node) -> Entry:
         found = self.entries.get(variable)
         if found is None:
-            raise GraphTypeError(
+            raise GraphValueError(
                 f"{describe(variable)} is not in the graph of {', '.join(map(describe, self.outputs))}"
             )
         return found
@@ -144,3 +145,6 @@ def computed(
         dict(zip(singles, results, strict=False)),
         dict(zip(floats, results[len(singles) :], strict=True)),
     )
+
+
+explain_all(globals())

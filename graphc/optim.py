@@ -21,7 +21,8 @@ from typing import TypeAlias
 import numpy as np
 
 from graphc.autodiff import grad
-from graphc.errors import ArgumentError, GraphTypeError, UpdateError
+from graphc.errors import GraphTypeError, GraphValueError, RankError, UpdateError
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import cast
 from graphc.shared import SharedVariable, shared
@@ -184,7 +185,7 @@ def adam(
 def norm(tensors: Sequence[Node]) -> Node:
     """The Euclidean norm of all elements of some tensors, as if they were one vector; a scalar."""
     if not tensors:
-        raise ArgumentError("norm: there are no tensors")
+        raise GraphValueError("norm: there are no tensors")
     total: Node = sqr(tensors[0]).sum()
     for tensor in tensors[1:]:
         total = total + sqr(tensor).sum()
@@ -230,7 +231,9 @@ def piecewise(rates: Sequence[float], ends: Sequence[int]) -> Schedule:
     """The first of some rates up to the first of `ends`, then the next. Raises ArgumentError unless there is one rate
     more than ends, which ascend."""
     if len(rates) != len(ends) + 1 or list(ends) != sorted(ends):
-        raise ArgumentError(f"piecewise: {len(rates)} rates for ends {list(ends)}, of which there is one fewer, rising")
+        raise GraphValueError(
+            f"piecewise: {len(rates)} rates for ends {list(ends)}, of which there is one fewer, rising"
+        )
     return lambda step: rates[bisect_right(ends, step)]
 
 
@@ -257,7 +260,7 @@ def _gradients(cost: Cost, variables: list[SharedVariable]) -> list[Node]:
         return gradients
     gradients = list(cost)
     if len(gradients) != len(variables):
-        raise ArgumentError(f"there are {len(gradients)} gradients for {len(variables)} parameters")
+        raise GraphValueError(f"there are {len(gradients)} gradients for {len(variables)} parameters")
     for variable, gradient in zip(variables, gradients, strict=True):
         if not isinstance(gradient, Node) or (gradient.dtype, gradient.ndim) != (variable.dtype, variable.ndim):
             raise GraphTypeError(f"the gradient of {describe(variable)} must be a {variable.type}, not {gradient!r}")
@@ -268,8 +271,11 @@ def _scalar(value: Number, dtype: str, what: str) -> Number:
     """A number as it is, for it takes the dtype of what it meets; a symbolic scalar cast to `dtype`."""
     if isinstance(value, Node):
         if value.ndim:
-            raise GraphTypeError(f"{what} must be a scalar, not {describe(value)} of type {value.type}")
+            raise RankError(f"{what} must be a scalar, not {describe(value)} of type {value.type}")
         return cast(value, dtype)
     if np.ndim(value) or isinstance(value, (str, bytes)):
         raise GraphTypeError(f"{what} must be a number or a symbolic scalar, not {value!r}")
     return float(value)
+
+
+explain_all(globals())

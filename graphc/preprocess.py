@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from graphc.errors import ArgumentError, ShapeError
+from graphc.errors import GraphValueError, ShapeError
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node
 from graphc.tensor.products import dot
 
@@ -35,7 +36,7 @@ class PCA:
         two rows, or for more components than there are."""
         rows = np.asarray(x, "float64")
         if rows.ndim != 2 or len(rows) < 2:
-            raise ArgumentError(f"PCA takes at least two examples as rows, not an array of shape {rows.shape}")
+            raise GraphValueError(f"PCA takes at least two examples as rows, not an array of shape {rows.shape}")
         self.mean = rows.mean(0)
         _, sizes, axes = np.linalg.svd(rows - self.mean, full_matrices=False)
         variance = sizes**2 / (len(rows) - 1)
@@ -52,7 +53,7 @@ class PCA:
             parts = np.cumsum(variance) / variance.sum()
             return min(int(np.searchsorted(parts, wanted)) + 1, len(variance))
         if not 1 <= wanted <= len(variance):
-            raise ArgumentError(f"PCA: {wanted} components of {len(variance)}")
+            raise GraphValueError(f"PCA: {wanted} components of {len(variance)}")
         return int(wanted)
 
     def _factor(self) -> Any:
@@ -99,3 +100,6 @@ class Whiten(PCA):
     def _back(self) -> Any:
         scaled = self.components * np.sqrt(self.variance + self.epsilon)[:, None]
         return self.components.T @ scaled if self.zca else scaled
+
+
+explain_all(globals())

@@ -25,9 +25,10 @@ from graphc import optim
 from graphc.arrays.dtypes import check_dtype, floating, is_float, promote
 from graphc.arrays.values import as_array, natural_dtype
 from graphc.autodiff import vjp
-from graphc.errors import ArgumentError, GradientError, GraphcError, GraphTypeError, MissingInputError
+from graphc.errors import ArgumentError, GradientError, GraphcError, GraphTypeError, MissingInputError, ShapeError
 from graphc.function import function
 from graphc.functions.callables import Function
+from graphc.ir.called import explain_all
 from graphc.ir.interpret import interpret
 from graphc.ir.node import Array, Node, Size, Type, literal, user_line, variable
 from graphc.ir.walk import Graph as NodeGraph
@@ -582,7 +583,7 @@ def _feed(element: Element, value: Any) -> Array:
             size in (None, actual) for size, actual in zip(element.shape, array.shape, strict=True)
         )
         if not fits:
-            raise GraphTypeError(f"{what}: its shape is {element.shape}, that of the value {array.shape}")
+            raise ShapeError(f"{what}: its shape is {element.shape}, that of the value {array.shape}")
     return array
 
 
@@ -659,3 +660,6 @@ def _observed_type(element: Operation, args: Sequence[Node], sample: Sample) -> 
         return found[0] if found and actual != 1 else actual
 
     return Type(dtype, tuple(trace(axis, actual) for axis, actual in enumerate(result.shape)))
+
+
+explain_all(globals())

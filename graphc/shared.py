@@ -17,10 +17,9 @@ from graphc.arrays.dtypes import NUMPY_DTYPES
 from graphc.arrays.values import Array, as_array, natural_dtype
 from graphc.codegen.call.locks import ACTIVITY, Lock, run
 from graphc.codegen.pipeline.build import shared_of
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir.node import FUNCTIONS, SHARED, Node, Where, describe, leaf_type
 from graphc.ir.walk import substitute
-from graphc.startup.record import record
 
 Sizes = tuple[int | None, ...]
 
@@ -30,17 +29,30 @@ MOVED_AT_ONCE = 2**17
 """Bytes that are copied without giving it up, by a memoryview, in a few microseconds."""
 
 
-@record()
 class Container:
-    """Where the value is kept, in Theano's words."""
+    """Where a value is kept, in Theano's words: `storage`, a list of it, and the lock that updates of it hold. What is
+    given at each call is None there, or its default, and has no lock."""
 
-    storage: list[Array]
-    lock: Lock
+    def __init__(self, storage: list[Any], lock: Lock | None) -> None:
+        self.storage = storage
+        self.lock = lock
 
     @property
-    def value(self) -> Array:
-        """A copy of the value."""
-        return _copied(self.storage, self.lock)
+    def value(self) -> Any:
+        """A copy of the value; when it is set, one of its dtype and rank."""
+        return self.storage[0] if self.lock is None else _copied(self.storage, self.lock)
+
+    @value.setter
+    def value(self, new: Any) -> None:
+        old = self.storage[0]
+        if self.lock is None:
+            raise ArgumentError("what is given at each call is not kept; In(variable, value=...) gives it a default")
+        array = as_array(new, old.dtype.name, "the value of a container")
+        if array.ndim != old.ndim:
+            raise RankError(f"the value of a container has {old.ndim} axes, not {array.ndim}")
+        run({self.lock: True}, False, self.storage.__setitem__, slice(None), [array.copy()])
+
+    data = value
 
 
 def _copied(cell: list[Array], lock: Lock) -> Array:
@@ -69,17 +81,21 @@ class SharedVariable(Node):
         "allow_downcast": "Whether values that are set may lose precision.",
         "cell": "A list of the current value.",
         "default_update": "The value after each call of a function that has no update of its own; None for the same.",
+        "free_rank": "The rank of the values that are taken as they are, -1 where a size is static.",
         "lock": "What calls that use the variable wait for.",
         "sizes": "The size along each axis, None where a value decides.",
         "strict": "Whether values that are set must be arrays of exactly its dtype.",
+        "wanted": "The dtype of its values, as an object.",
     }
 
     cell: list[Array]
     lock: Lock
     default_update: Node | None
+    free_rank: int
     sizes: Sizes
     strict: bool
     allow_downcast: bool | None
+    wanted: np.dtype[Any]
 
     @property
     def container(self) -> Container:
@@ -94,15 +110,23 @@ class SharedVariable(Node):
         """
         return self.cell[0] if borrow else _copied(self.cell, self.lock)
 
-    def set_value(self, value: Any, borrow: bool = False) -> None:
+    def set_value(self, new_value: Any, borrow: bool = False) -> None:
         """Give the variable another value, which may have other sizes unless they are static.
 
         The value is copied; with `borrow` an array of the right dtype and layout is taken itself, and is changed by
         updates. Raises GraphTypeError for another rank or a dtype that cannot be converted without loss, ShapeError for
         another static size.
         """
-        array = value if self._is_ready(value) else self._converted(value)
-        cell, new = self.cell, [array if borrow else array.copy()]
+        if (
+            not borrow
+            and type(new_value) is np.ndarray
+            and new_value.dtype is self.wanted
+            and new_value.ndim == self.free_rank
+        ):
+            cell, new = self.cell, [new_value.copy()]  # which is contiguous, whatever the layout
+        else:
+            array = new_value if self._is_ready(new_value) else self._converted(new_value)
+            cell, new = self.cell, [array if borrow else array.copy()]
         if not ACTIVITY[0] and not ACTIVITY[1]:
             cell[:] = new
         else:
@@ -110,15 +134,15 @@ class SharedVariable(Node):
 
     def _is_ready(self, value: Any) -> bool:
         """Whether functions can rely on a value as it is, of a variable whose sizes may all change."""
-        if type(value) is not np.ndarray or value.dtype is not NUMPY_DTYPES[self.dtype]:
+        if type(value) is not np.ndarray or value.dtype is not self.wanted:
             return False
-        return self.sizes == (None,) * value.ndim and value.flags.carray
+        return value.ndim == self.free_rank and value.flags.carray
 
     def _converted(self, value: Any) -> Array:
         """A value as an array of the variable's type, or an error."""
         array = as_array(value, self.dtype, self._label(), strict=self.strict, allow_downcast=self.allow_downcast)
         if array.ndim != self.ndim:
-            raise GraphTypeError(f"{self._label()}: the value has {array.ndim} axes, the variable {self.ndim}")
+            raise RankError(f"{self._label()}: the value has {array.ndim} axes, the variable {self.ndim}")
         _check_static(self.sizes, array, self._label())
         return array
 
@@ -180,6 +204,9 @@ def shared(
     if hasattr(value, "tocsr"):
         sparse: Any = import_module("graphc.sparse").shared(value, name, strict, allow_downcast, borrow)
         return sparse  # type: ignore[no-any-return]
+    if hasattr(value, "get_state") or hasattr(value, "bit_generator"):
+        kind: type[SharedVariable] = import_module("graphc.random.streams").StateVariable
+        return own_variable(as_array(value, "uint64", what), (2,), name, made=kind)
     if isinstance(value, Node):
         raise GraphTypeError(f"{what}: {describe(value)} is symbolic; a shared variable begins with a value")
     array = as_array(value, natural_dtype(value, what), what)
@@ -216,6 +243,8 @@ def own_variable(
     variable.cell = [array]
     variable.default_update = None
     variable.sizes = sizes
+    variable.free_rank = len(sizes) if sizes.count(None) == len(sizes) else -1
+    variable.wanted = NUMPY_DTYPES[array.dtype.name]
     variable.strict = strict
     variable.allow_downcast = allow_downcast
     return variable
@@ -225,7 +254,7 @@ def variable_of(container: Container, sizes: Sizes, name: str | None) -> SharedV
     """A shared variable of the value in a container: the variables of one container have one value."""
     _check_static(sizes, container.storage[0], f"shared variable {name or ''}".rstrip())
     variable = own_variable(container.storage[0], sizes, name, False, None)
-    variable.cell, variable.lock = container.storage, container.lock
+    variable.cell, variable.lock = container.storage, container.lock or Lock()
     return variable
 
 
@@ -248,13 +277,13 @@ def _static_sizes(
     rank: int, broadcastable: Sequence[bool] | None, shape: Sequence[int | None] | None, what: str
 ) -> Sizes:
     if broadcastable is not None and shape is not None:
-        raise GraphTypeError(f"{what}: broadcastable and shape both say which sizes are static; give one of them")
+        raise GraphValueError(f"{what}: broadcastable and shape both say which sizes are static; give one of them")
     if broadcastable is not None:
         sizes: Sizes = tuple(1 if is_one else None for is_one in broadcastable)
     else:
         sizes = (None,) * rank if shape is None else tuple(shape)
     if len(sizes) != rank:
-        raise GraphTypeError(f"{what}: {len(sizes)} sizes are given for a value of {rank} axes")
+        raise GraphValueError(f"{what}: {len(sizes)} sizes are given for a value of {rank} axes")
     return sizes
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphc.errors import UpdateError
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node, describe
 from graphc.shared import SharedVariable
 
@@ -50,3 +51,5 @@ class OrderedUpdates(OrderedDict[Any, Any]):
 
 
 __all__ = ["OrderedUpdates"]
+
+explain_all(globals())

@@ -69,7 +69,7 @@ codegen.server      process prestart protocol worker numba_subset client __init_
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
-random              bits slopes distributions implicit rejection multivariate orders __init__ streams
+random              bits slopes distributions implicit rejection multivariate orders __init__ streams raw
 sparse              variable structure arithmetic __init__
 functions           convention check_arguments layouts variants usage callables staged wrapped counted states nested
                     checked pointer __init__
@@ -113,7 +113,9 @@ LATE = {
     ("train.trainer", "graphc.train.plots"),
     ("train.trainer", "tqdm"),
     ("train.plots", "matplotlib.figure"),
+    ("shared", "graphc.random.streams"),
     ("shared", "graphc.sparse"),
+    ("arrays.values", "pickle"),
     ("ops.linalg.equations", "scipy.linalg"),
     ("ops.linalg.equations", "scipy.linalg.lapack"),
     ("sparse.variable", "scipy.sparse"),

@@ -10,7 +10,7 @@ import pytest
 
 import graphc
 from graphc import optim
-from graphc.errors import ArgumentError, GraphTypeError, UpdateError
+from graphc.errors import GraphTypeError, GraphValueError, UpdateError
 from graphc.ir.node import literal
 from graphc.options import options
 from graphc.shared import SharedVariable, shared
@@ -174,7 +174,7 @@ def test_wrong_arguments_are_named() -> None:
         optim.sgd(cost, [w, cost])
     with pytest.raises(UpdateError, match="w .*twice"):
         optim.adam(cost, [w, b, w])
-    with pytest.raises(ArgumentError, match="1 gradients for 2 parameters"):
+    with pytest.raises(GraphValueError, match="1 gradients for 2 parameters"):
         optim.sgd([w], [w, b])
     with pytest.raises(GraphTypeError, match="the gradient of w"):
         optim.sgd([b, b], [w, b])

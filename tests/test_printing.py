@@ -11,7 +11,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError
 from graphc.printing import Print, debugprint, min_informative_str, pp, pydotprint
 from graphc.printing.drawing import Arrow, Box, draw
 
@@ -100,7 +100,7 @@ def test_trees_are_theanos() -> None:
     text = debugprint(shared * shared.sum() + shared, file="str", print_clients=True)
     assert text.count("···") == 2 and "clients:['sum#0', 'mul#0', 'add#1']" in text
     assert "[array([0., 0.])]" in debugprint(b + 1, file="str", print_storage=True)
-    with pytest.raises(GraphTypeError):
+    with pytest.raises(GraphValueError):
         debugprint(z, ids="roman")
     with pytest.raises(GraphTypeError):
         debugprint("text")

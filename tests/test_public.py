@@ -47,7 +47,7 @@ def test_options_show_themselves() -> None:
     assert all(inspect.getdoc(getattr(type(options), name)) for name in public(options))
 
 
-OWN = "T args attrs broadcastable clone dtype imag index name ndim op owner real shape size tag type where"
+OWN = "T args attrs broadcastable clone dtype imag index mT name ndim op owner real shape size tag type where"
 KEPT = "allow_downcast container default_update get_value set_value strict"
 
 

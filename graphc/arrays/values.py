@@ -8,13 +8,15 @@ Its dtype is the object `np.dtype(name)`, which machine code compares by address
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, check_dtype
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError, IntegerTooLarge
 from graphc.options import options
+from graphc.startup.digest import Digest
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -72,9 +74,12 @@ def _numbers(value: Any, what: str) -> Array:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:
-        raise GraphTypeError(f"{what}: {_describe(value)} is not an array of numbers ({error})") from error
+        wrong = GraphValueError if isinstance(error, ValueError) else GraphTypeError
+        raise wrong(f"{what}: {_describe(value)} is not an array of numbers ({error})") from error
     if array.dtype.name in DTYPES:
         return array
+    if array.dtype == object and not array.ndim and (state := _state_of(value)) is not None:
+        return state
     if array.dtype.kind in "fc":
         raise GraphTypeError(f"{what}: dtype {array.dtype} is not supported; graphc has {', '.join(DTYPES)}")
     if (
@@ -82,8 +87,19 @@ def _numbers(value: Any, what: str) -> Array:
         and all(isinstance(item, int) for item in array.flat)
         and any(abs(item) >= 2**63 for item in array.flat)
     ):
-        raise GraphTypeError(f"{what}: {_describe(value)} has integers that 64 bits cannot hold")
+        raise IntegerTooLarge(f"{what}: {_describe(value)} has integers that 64 bits cannot hold")
     raise GraphTypeError(f"{what}: {_describe(value)} is not an array of numbers")
+
+
+def _state_of(value: Any) -> Array | None:
+    """The random state that a generator of NumPy's stands for; None for anything else."""
+    own = getattr(getattr(value, "bit_generator", None), "state", None)
+    own = value.get_state() if own is None and hasattr(value, "get_state") else own
+    if own is None:
+        return None
+    digest = Digest()
+    digest.add(import_module("pickle").dumps(own, 4))
+    return np.array([int(digest.digits()[:16], 16), 0], np.uint64)
 
 
 def _check_defined(array: Array, dtype: str, what: str) -> None:
@@ -93,7 +109,7 @@ def _check_defined(array: Array, dtype: str, what: str) -> None:
     limits = np.iinfo(dtype)
     undefined = array[~((array >= limits.min) & (array < float(limits.max + 1)))]
     if undefined.size:
-        raise GraphTypeError(f"{what}: {undefined.flat[0]} is no {dtype}, whatever loss is allowed")
+        raise GraphValueError(f"{what}: {undefined.flat[0]} is no {dtype}, whatever loss is allowed")
 
 
 def _is_weak(value: Any) -> bool:

@@ -27,6 +27,7 @@ from graphc.errors import UnusedInputError
 from graphc.function import function
 from graphc.functions.callables import Function
 from graphc.gof.graph import is_same_graph
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node as Variable
 from graphc.ops.derivative import DisconnectedType, NullType
 from graphc.options import options as config
@@ -72,3 +73,5 @@ __all__ = [
 
 if not TYPE_CHECKING:
     __getattr__ = lazily("graphc.compile", {})
+
+explain_all(globals())

@@ -12,8 +12,9 @@ from typing import Any
 
 from graphc.arrays.dtypes import can_cast_safely, is_float
 from graphc.autodiff import jvp, pulled_back
-from graphc.errors import ArgumentError, GradientError, GraphTypeError
+from graphc.errors import GradientError, GraphTypeError, GraphValueError
 from graphc.gof.op import rule_of
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node, describe, variable
 from graphc.ir.walk import substitute
 from graphc.ops.derivative import Absent, DisconnectedType, overridden
@@ -60,9 +61,9 @@ class OpFromGraph:
             if not isinstance(node, Node):
                 raise GraphTypeError(f"OpFromGraph: inputs and outputs must be variables; got {node!r}")
         if {"updates", "givens"} & set(kwargs):
-            raise ArgumentError("OpFromGraph takes no updates and no givens")
+            raise GraphValueError("OpFromGraph takes no updates and no givens")
         if not _is_default(lop_overrides) and not _is_default(grad_overrides):
-            raise ArgumentError("OpFromGraph takes lop_overrides or grad_overrides, not both")
+            raise GraphValueError("OpFromGraph takes lop_overrides or grad_overrides, not both")
         for override in (lop_overrides, grad_overrides, rop_overrides):
             for item in override if isinstance(override, list) else [override]:
                 if not (_is_default(item) or callable(item) or isinstance(item, Absent)):
@@ -188,3 +189,5 @@ def _carried_out(override: Any, args: list[list[Any]]) -> Any:
 
 
 __all__ = ["DisconnectedType", "OpFromGraph"]
+
+explain_all(globals())

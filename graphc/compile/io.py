@@ -6,6 +6,7 @@ from typing import Any
 from warnings import warn
 
 from graphc.functions.convention import In, Out
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node
 from graphc.shared import SharedVariable
 
@@ -31,3 +32,5 @@ def Param(  # noqa: N802 - Theano's name
 
 
 __all__ = ["In", "Out", "Param", "SharedVariable", "SymbolicInput", "SymbolicOutput"]
+
+explain_all(globals())

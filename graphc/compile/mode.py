@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from graphc.configdefaults import known_rules
-from graphc.errors import ArgumentError
+from graphc.errors import GraphValueError
 from graphc.functions.callables import MODES
+from graphc.ir.called import explain_all
 from graphc.options import flag, options
 
 INTERPRETED = ("py", "FAST_COMPILE", "interpreted")
@@ -39,9 +40,9 @@ class Mode:
         self.given = linker is not None
         self.excluded = tuple(tags)
         if isinstance(self.linker, str) and self.linker not in LINKERS:
-            raise ArgumentError(f"there is no linker {linker!r}; linkers are {', '.join(LINKERS)}")
+            raise GraphValueError(f"there is no linker {linker!r}; linkers are {', '.join(LINKERS)}")
         if isinstance(self.optimizer, str) and self.optimizer.lower() not in OPTIMIZERS:
-            raise ArgumentError(f"there is no optimizer {optimizer!r}; optimizers are {', '.join(OPTIMIZERS)}")
+            raise GraphValueError(f"there is no optimizer {optimizer!r}; optimizers are {', '.join(OPTIMIZERS)}")
 
     def settings(self) -> tuple[str, tuple[str, ...]]:
         """The mode of graphc that is meant, and the rules that are off."""
@@ -99,7 +100,7 @@ def get_mode(mode: Any) -> Any:
         return predefined_modes[mode]
     if mode in MODES:
         return Mode(MODES[mode] if mode != "Mode" else None)
-    raise ArgumentError(f"there is no mode {mode!r}; modes are {', '.join(MODES)}")
+    raise GraphValueError(f"there is no mode {mode!r}; modes are {', '.join(MODES)}")
 
 
 def get_default_mode() -> Any:
@@ -111,7 +112,7 @@ def get_default_mode() -> Any:
 def register_mode(name: str, mode: Mode) -> None:
     """Give a mode a name that `get_mode` knows. Raises ArgumentError where the name is taken."""
     if name in predefined_modes or name in MODES:
-        raise ArgumentError(f"there is a mode {name!r} already")
+        raise GraphValueError(f"there is a mode {name!r} already")
     predefined_modes[name] = mode
 
 
@@ -119,3 +120,5 @@ __all__ = [
     "FAST_COMPILE", "FAST_RUN", "JIT", "Mode", "get_default_mode", "get_mode", "predefined_linkers", "predefined_modes",
     "predefined_optimizers", "register_mode",
 ]  # fmt: skip
+
+explain_all(globals())

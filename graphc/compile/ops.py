@@ -5,10 +5,12 @@ In: a function, and the types of its arguments and results. Out: a function of n
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphc.gof.op import Apply, Op
+from graphc.ir.called import explain_all
 from graphc.ir.node import Array
 from graphc.tensor.shaping import shape
 
@@ -29,6 +31,7 @@ class FromFunctionOp(Op):
         if infer_shape is not None:
             self.infer_shape = infer_shape
         self.__name__ = getattr(fn, "__name__", "function")
+        self.__module__ = fn.__module__
         self.__doc__ = fn.__doc__
 
     def perform(self, node: Apply, inputs: Sequence[Array], output_storage: Sequence[list[Any]]) -> None:
@@ -40,6 +43,11 @@ class FromFunctionOp(Op):
             raise ValueError(f"{self} gives {len(results)} results where its types say {len(output_storage)}")
         for cell, result in zip(output_storage, results, strict=True):
             cell[0] = result
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A pickle has the name, where it is that of the op and no longer the function's, as below `@as_op`."""
+        found = getattr(sys.modules.get(self.fn.__module__), self.__name__, None)
+        return self.__name__ if found is self else super().__reduce_ex__(protocol)
 
     def __str__(self) -> str:
         return f"FromFunctionOp{{{self.__name__}}}"
@@ -67,3 +75,5 @@ def as_op(
 
 
 __all__ = ["FromFunctionOp", "as_op", "shape"]
+
+explain_all(globals())

@@ -14,7 +14,7 @@ from typing import Any
 
 from graphc.arrays.dtypes import fits, is_float
 from graphc.autodiff import pulled_back
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir.body import item
 from graphc.ir.closure import opened
 from graphc.ir.node import FUNCTIONS, OPS, Node, constant_value, describe, make, variable
@@ -39,7 +39,7 @@ def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None 
     several = isinstance(then_branch, list | tuple), isinstance(else_branch, list | tuple)
     then, orelse = _listed(then_branch), _listed(else_branch)
     if several[0] != several[1] or len(then) != len(orelse):
-        raise GraphTypeError(
+        raise GraphValueError(
             f"ifelse: the branches must have as many results; one has {_counted(then_branch)}, the other "
             f"{_counted(else_branch)}"
         )
@@ -57,6 +57,9 @@ def choose_among(by: str, place: Node, results: Sequence[Sequence[Any]], first: 
     half = len(results) // 2
     below, above = choose_among(by, place, results[:half], first), choose_among(by, place, results[half:], first + half)
     return choose(by, elementwise("less", place, first + half), below, above)
+
+
+FUNCTIONS["choose_among"] = choose_among
 
 
 # --- the two branches -------------------------------------------------------------------------------------------------
@@ -102,7 +105,7 @@ def choose(by: str, condition: Any, then: Sequence[Any], orelse: Sequence[Any]) 
     pairs = [_matched(by, chosen, other) for chosen, other in zip(then, orelse, strict=True)]
     holds = as_node(condition)
     if holds.ndim:
-        raise GraphTypeError(f"{by}: the condition must be a scalar, not {describe(holds)} of type {holds.type}")
+        raise RankError(f"{by}: the condition must be a scalar, not {describe(holds)} of type {holds.type}")
     holds = cast(holds, "bool")
     known = constant_value(holds)
     if known is not None:

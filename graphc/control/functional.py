@@ -15,8 +15,9 @@ from graphc.arrays.trees import leaves, like, map_leaves, outline, structure
 from graphc.control.branch import choose, choose_among
 from graphc.control.loop import Checkpoint, Step, carry_out
 from graphc.control.states import Returned, State, as_step, at, flat, settle, title
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
+from graphc.ir.called import explain_all
 from graphc.ir.node import Guard, Node, Size, describe, literal, next_serial, variable
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.ops.scan import UNKNOWN
@@ -136,7 +137,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     if place.ndim or place.dtype not in INTEGERS:
         raise GraphTypeError(f"switch: the index must be an integer, not {describe(place)} of type {place.type}")
     if not branches:
-        raise GraphTypeError("switch: there are no branches")
+        raise GraphValueError("switch: there are no branches")
     return _chosen("switch", place, branches, operands)
 
 
@@ -175,7 +176,7 @@ def _step(
 def _condition(cond: Callable[..., Any], carry: Any) -> Node:
     node = as_node(cond(carry))
     if node.ndim:
-        raise GraphTypeError(f"while_loop: {title(cond)} returns {describe(node)} of type {node.type}, not a scalar")
+        raise RankError(f"while_loop: {title(cond)} returns {describe(node)} of type {node.type}, not a scalar")
     return cast(node, "bool")
 
 
@@ -189,11 +190,11 @@ def _bound(name: str, value: Any) -> Node:
 def _count(rows: Sequence[Node], length: Any) -> Size:
     for row in rows:
         if not row.ndim:
-            raise GraphTypeError(f"scan: {describe(row)} among xs is a scalar, which has no elements")
+            raise RankError(f"scan: {describe(row)} among xs is a scalar, which has no elements")
     if length is not None:
         return sizes.as_size(_bound("length", length))
     if not rows:
-        raise GraphTypeError("scan: the number of steps is not known; give length or xs")
+        raise GraphValueError("scan: the number of steps is not known; give length or xs")
     known = [size for row in rows if isinstance(size := row.type.shape[0], int)]
     return known[0] if known else rows[0].type.shape[0]
 
@@ -220,3 +221,5 @@ def _matched(by: str, fn: Callable[..., Any], tree: Any, other: Any) -> list[Nod
 
 
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
+
+explain_all(globals())

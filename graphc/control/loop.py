@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from graphc.arrays.dtypes import is_float
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.closure import close
@@ -163,7 +163,7 @@ def _block_size(checkpoint: Checkpoint, count: Size) -> Size:
         root = elementwise("ceil", elementwise("sqrt", cast(count, "float64")))
         return sizes.maximum(cast(root, "int64"), 1)
     if not isinstance(checkpoint, int) or isinstance(checkpoint, bool) or checkpoint < 1:
-        raise GraphTypeError(f"checkpoint={checkpoint!r}: it is a number of steps from 1 on, or 'sqrt'")
+        raise GraphValueError(f"checkpoint={checkpoint!r}: it is a number of steps from 1 on, or 'sqrt'")
     return checkpoint
 
 

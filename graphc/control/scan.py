@@ -17,8 +17,9 @@ import numpy as np
 from graphc.arrays.dtypes import INTEGERS, can_cast_safely
 from graphc.control.loop import Checkpoint, carry_out, rows_from, until_end
 from graphc.control.states import Returned, State, Updates, as_step, at, flat, settle, title
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
+from graphc.ir.called import explain_all
 from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, next_serial, variable
 from graphc.ir.walk import nodes_of
 from graphc.ops.elementwise import as_node, cast, is_number
@@ -32,7 +33,7 @@ class until:  # noqa: N801 - Theano's name
     def __init__(self, condition: Any) -> None:
         self.condition = as_node(condition)
         if self.condition.ndim:
-            raise GraphTypeError(f"until: the condition must be a scalar, not {self.condition.type}")
+            raise RankError(f"until: the condition must be a scalar, not {self.condition.type}")
 
 
 @record()
@@ -100,7 +101,7 @@ def scan(
         priors = flat(_priors(*each) for each in zip(states, past, strict=True))
         returned = _returned(fn, _called(fn, [*elements, *priors, *others]))
         if states and len(states) != len(returned.outputs):
-            raise GraphTypeError(
+            raise GraphValueError(
                 f"scan: outputs_info has {_number(len(states), 'entry', 'entries')}, and the step {title(fn)} returns "
                 f"{_number(len(returned.outputs), 'output', 'outputs')}; there is one entry for each output, None for "
                 "one that no step reads"
@@ -141,7 +142,7 @@ def _sequence(entry: Any, go_backwards: bool) -> Source:
     value = as_node(given.get("input"))
     taps = _as_taps(given.get("taps"), 0)
     if not value.ndim:
-        raise GraphTypeError(
+        raise RankError(
             f"scan: the sequence {describe(value)} is a scalar, which has no elements; what is the same in all steps "
             "goes to non_sequences"
         )
@@ -154,17 +155,17 @@ def _state(entry: Any, number: int) -> State:
     value = given.get("initial")
     if value is None:
         if given.get("taps") is not None:
-            raise GraphTypeError(f"scan: output {number} has the taps {given['taps']}, and no initial value")
+            raise GraphValueError(f"scan: output {number} has the taps {given['taps']}, and no initial value")
         return State(None, ())
     taps = _as_taps(given.get("taps"), -1)
     if any(tap >= 0 for tap in taps) or len({*taps}) < len(taps):
-        raise GraphTypeError(
+        raise GraphValueError(
             f"scan: the taps of output {number} are {list(taps)}; a step reads what others before it made, each once: "
             "they are negative and differ"
         )
     initial = as_node(value)
     if taps != (-1,) and not initial.ndim:
-        raise GraphTypeError(
+        raise RankError(
             f"scan: the initial value of output {number} is the scalar {describe(initial)}; for the taps {list(taps)} "
             f"it needs a first axis of {-min(taps)} values, the oldest first"
         )
@@ -174,14 +175,14 @@ def _state(entry: Any, number: int) -> State:
 def _as_taps(given: Any, default: int) -> tuple[int, ...]:
     taps = tuple(given) if isinstance(given, Iterable) else (default if given is None else given,)
     if not taps or any(isinstance(tap, bool) or not isinstance(tap, int | np.integer) for tap in taps):
-        raise GraphTypeError(f"scan: taps={given!r}; taps are whole numbers, at least one")
+        raise GraphValueError(f"scan: taps={given!r}; taps are whole numbers, at least one")
     return tuple(int(tap) for tap in taps)
 
 
 def _check_keys(what: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
     for key in given:
         if key not in known:
-            raise GraphTypeError(f"scan: {what} has the key {key!r}; there are {', '.join(known)}")
+            raise GraphValueError(f"scan: {what} has the key {key!r}; there are {', '.join(known)}")
 
 
 def _elements(taken: Sequence[Source]) -> tuple[list[Node], list[Node]]:
@@ -216,7 +217,7 @@ def _steps(rows: Sequence[Node], n_steps: Any) -> Size:
             raise GraphTypeError(f"scan: n_steps must be an integer, not {describe(count)} of type {count.type}")
         return sizes.as_size(count)
     if not rows:
-        raise GraphTypeError("scan: the number of steps is not known; give n_steps or a sequence")
+        raise GraphValueError("scan: the number of steps is not known; give n_steps or a sequence")
     shortest: Size = rows[0].type.shape[0]
     for row in rows[1:]:
         shortest = sizes.minimum(shortest, row.type.shape[0])
@@ -267,7 +268,7 @@ def _returned(fn: Callable[..., Any], value: Any) -> Returned:
 
 def _output(fn: Callable[..., Any], value: Any) -> Node:
     if isinstance(value, until):
-        raise GraphTypeError(f"scan: the step {title(fn)} returns until() before the end; it must come last")
+        raise GraphValueError(f"scan: the step {title(fn)} returns until() before the end; it must come last")
     try:
         return as_node(value)
     except GraphTypeError as error:
@@ -388,3 +389,6 @@ def foldr(
 
 
 __all__ = ["foldl", "foldr", "map", "reduce", "scan", "until"]
+
+
+explain_all(globals())

@@ -72,8 +72,8 @@ MODES: dict[str, Mode] = {
 
 
 PUBLIC = (
-    "assembly", "container", "copy", "explain", "free", "graph", "maker", "memory", "mode", "name", "profile", "shared",
-    "source", "text", "value", "where",
+    "assembly", "container", "copy", "explain", "finder", "free", "graph", "input_storage", "maker", "memory", "mode",
+    "name", "profile", "shared", "source", "text", "value", "where",
 )  # fmt: skip
 """What a user asks of a function besides calling it."""
 
@@ -223,6 +223,21 @@ class Function:
     def container(self) -> Any:
         """Where they are kept: `f.container[w]` may be the value of an `In` of another function, which shares it."""
         return states().Containers(self)
+
+    @property
+    def finder(self) -> Any:
+        """The same for inputs too, by variable, name or position: what is given at each call is kept nowhere, None."""
+        return states().Finder(self)
+
+    @property
+    def input_storage(self) -> list[Any]:
+        """Where the inputs are kept, in their order, as `finder` has them."""
+        return [self.finder[place] for place in range(len(self.call.inputs))]
+
+    @property
+    def unpack_single(self) -> bool:
+        """Whether a call gives its one result, and no list (Theano's name)."""
+        return self.kernel.returns == "one"
 
     def get_shared(self) -> list[SharedVariable]:
         """The shared variables that it reads or updates."""

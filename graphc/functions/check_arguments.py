@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.values import as_array, refuse_masked
-from graphc.errors import ArgumentError, GraphTypeError, ShapeError
+from graphc.errors import ArgumentError, RankError, ShapeError
 from graphc.functions.convention import In
 from graphc.ir.node import Array, Node, describe
 
@@ -44,7 +44,7 @@ def convert(value: Any, record: In) -> Array:
 def check_shape(shape: tuple[int, ...], node: Node, what: str) -> None:
     """GraphTypeError for another rank than a variable's, ShapeError for another static size."""
     if len(shape) != node.ndim:
-        raise GraphTypeError(f"{what} must have {node.ndim} dimensions ({node.type}); got shape {shape}")
+        raise RankError(f"{what} must have {node.ndim} dimensions ({node.type}); got shape {shape}")
     for axis, size in enumerate(node.type.shape):
         if isinstance(size, int) and shape[axis] != size:
             raise ShapeError(f"{what} must have size {size} along axis {axis} ({node.type}); got shape {shape}")

@@ -14,10 +14,11 @@ import numpy as np
 from graphc.arrays.dtypes import is_float
 from graphc.codegen.pipeline.build import generation
 from graphc.codegen.pipeline.kernel import Kernel, Report
-from graphc.errors import ArgumentError, DebugModeError, GraphcError, NanGuardError
+from graphc.errors import DebugModeError, GraphcError, GraphValueError, NanGuardError
 from graphc.functions.callables import Function, kind_of, make_function, packed, restored_kernel
 from graphc.functions.check_arguments import check_shapes, write_results
 from graphc.functions.convention import Convention, In
+from graphc.ir.called import explain_all
 from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_steps, watched
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, PARAM, SHARED, Array, Node, describe, make, variable
 from graphc.ir.walk import Graph, dependents, nodes_of
@@ -55,7 +56,7 @@ class NanGuardMode:
         given = (nan_is_error, inf_is_error, big_is_error)
         self.nan_is_error, self.inf_is_error, self.big_is_error = (each is None or bool(each) for each in given)
         if not (self.nan_is_error or self.inf_is_error or self.big_is_error):
-            raise ArgumentError("NanGuardMode: one of nan_is_error, inf_is_error, big_is_error must be true")
+            raise GraphValueError("NanGuardMode: one of nan_is_error, inf_is_error, big_is_error must be true")
 
     def make_function(self, kernel: Kernel, call: Convention, profile: bool) -> Function:
         """The function of a graph in this mode."""
@@ -86,8 +87,18 @@ class DebugMode:
 
     name = "DebugMode"
 
-    def __init__(self, optimizer: Any = None, check_isfinite: bool = True, **ignored: Any) -> None:
-        self.check_isfinite = check_isfinite
+    def __init__(
+        self,
+        optimizer: Any = None,
+        stability_patience: int | None = None,
+        check_c_code: bool | None = None,
+        check_py_code: bool | None = None,
+        check_isfinite: bool | None = None,
+        check_preallocated_output: Any = None,
+        require_matching_strides: Any = None,
+        linker: Any = None,
+    ) -> None:
+        self.check_isfinite = True if check_isfinite is None else check_isfinite
 
     def make_function(self, kernel: Kernel, call: Convention, profile: bool) -> Function:
         """The function of a graph in this mode."""
@@ -328,3 +339,6 @@ def told(node: Node, args: Sequence[Array], value: Any) -> str:
         if arg.op is not CONSTANT and not isinstance(each, tuple) and not (arg.dtype == "int64" and not arg.ndim)
     )
     return f"{describe(node)} = {shown(value)}, {way}" + (f"; what went in: {went_in}" if went_in else "")
+
+
+explain_all(globals())

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphc.arrays.values import as_array
 from graphc.codegen.pipeline.build import look_up, shared_of
-from graphc.errors import ArgumentError, GraphTypeError
+from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, RankError
 from graphc.functions.callables import Compiled, Function, make_function
 from graphc.functions.check_arguments import label
 from graphc.functions.convention import REQUIRED, Convention, In, name_positions
@@ -85,6 +85,16 @@ class Containers(Values):
         raise ArgumentError(f"containers of {self.function.label} cannot be replaced; set f.value[...]")
 
 
+class Finder(Containers):
+    """Where everything is kept that a call takes, by variable, name or position: Theano's `f.finder`."""
+
+    def __getitem__(self, key: Any) -> Container:
+        found = self.find(key)
+        if isinstance(found, SharedVariable):
+            return found.container
+        return Container([None if found.value is REQUIRED else np.array(found.value)], None)
+
+
 def states_of(function: Function) -> dict[int, SharedVariable]:
     """The inputs that are states, by position, each with the variable that keeps its value."""
     flat = getattr(function, "whole", function)
@@ -140,7 +150,7 @@ def _variable_of(record: In) -> SharedVariable:
         value = np.zeros([0 if size is None else size for size in sizes], node.dtype)
     array = as_array(value, node.dtype, f"the value of {describe(node)}", allow_downcast=record.allow_downcast)
     if array.ndim != node.ndim:
-        raise GraphTypeError(f"the value of {describe(node)} must have {node.ndim} axes; it has {array.ndim}")
+        raise RankError(f"the value of {describe(node)} must have {node.ndim} axes; it has {array.ndim}")
     return own_variable(array.copy(), sizes, node.name, record.strict, record.allow_downcast)
 
 
@@ -257,7 +267,7 @@ def _fresh(record: In, leaf: SharedVariable) -> SharedVariable:
 def _check_swap(function: Function, swap: Mapping[SharedVariable, SharedVariable]) -> None:
     for old, new in swap.items():
         if old not in function.shared:
-            raise ArgumentError(f"copy of {function.label}: it has no shared variable {describe(old)}")
+            raise GraphValueError(f"copy of {function.label}: it has no shared variable {describe(old)}")
         if not isinstance(new, SharedVariable) or (old.dtype, old.sizes) != (new.dtype, new.sizes):
             what = f"{describe(new)} of type {new.type}" if isinstance(new, Node) else repr(new)
             raise GraphTypeError(f"copy of {function.label}: {what} cannot stand for {describe(old)} of {old.type}")

@@ -9,6 +9,7 @@ from graphc.gof import type as type
 from graphc.gof.fg import FunctionGraph
 from graphc.gof.op import Apply, MethodNotDefined, Op, PureOp
 from graphc.gof.type import Type
+from graphc.ir.called import explain_all
 from graphc.ir.node import Constant
 from graphc.ir.node import Node as Variable
 from graphc.shared import Container
@@ -23,3 +24,5 @@ __all__ = [
 
 if not TYPE_CHECKING:
     __getattr__ = lazily("graphc.gof", {})
+
+explain_all(globals())

@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.apply import Apply, apply_of
+from graphc.ir.called import explain_all
 from graphc.ir.node import INPUT, SHARED, SIZE, Constant, Node, describe, size_owner
 from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
 from graphc.ops.elementwise import as_node
@@ -46,7 +47,7 @@ def stack_search(
     """Everything that `expand` leads to from `start`, breadth first ("bfs") or depth first ("dfs"). `build_inv`: and a
     dict of what each was reached from. Raises GraphTypeError for another mode."""
     if mode not in ("bfs", "dfs"):
-        raise GraphTypeError(f"stack_search: mode {mode!r} is neither 'bfs' nor 'dfs'")
+        raise GraphValueError(f"stack_search: mode {mode!r} is neither 'bfs' nor 'dfs'")
     pending = deque(start)
     found: dict[Any, None] = {}
     inverse: dict[Any, list[Any]] = {}
@@ -213,7 +214,7 @@ def graph_replace(outputs: Any, replace: Any = None, *, strict: bool = True) -> 
     known = set(ancestors(items))
     for old in pairs:
         if strict and old not in known:
-            raise GraphTypeError(f"{describe(old)} is to be replaced, and the outputs do not need it")
+            raise GraphValueError(f"{describe(old)} is to be replaced, and the outputs do not need it")
     return _like(outputs, replaced(_listed(items), pairs))
 
 
@@ -235,3 +236,6 @@ def clone_get_equiv(
         if old.owner is not None and new.owner is not None and old not in given:
             equivalent[apply_of(old)] = apply_of(new)
     return equivalent
+
+
+explain_all(globals())

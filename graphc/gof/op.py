@@ -20,6 +20,7 @@ from graphc.errors import GradientError, GraphcError, GraphTypeError
 from graphc.gof.test_values import get_debug_values, get_test_value
 from graphc.ir import sizes
 from graphc.ir.apply import Apply
+from graphc.ir.called import explain_all
 from graphc.ir.node import Array, Attributes, Node, Size, Type, describe, make, variable
 from graphc.ir.node import Op as Definition
 from graphc.ir.walk import as_size_node, substitute
@@ -200,6 +201,7 @@ class Performer:
 
     def __init__(self, apply: Apply) -> None:
         self.op, self.apply = apply.op, apply
+        self.inputs, self.outputs = list(apply.inputs), list(apply.outputs)
         self.types = [node.type for node in apply.outputs]
         taken, base = {other.name for other in _performers.values()}, type(apply.op).__name__
         numbers = (f"{base}_{number}" for number in range(2, len(taken) + 3))
@@ -248,6 +250,8 @@ class Performer:
         """The op of a part of what is performed, one for each part."""
         if part not in self.definitions:
             evaluate.user = self.op  # type: ignore[attr-defined]  # whose op an owner shows
+            kinds = [tuple((node.dtype, _static(node.type)) for node in nodes) for nodes in (self.inputs, self.outputs)]
+            evaluate.made = definition_of, (self.op, *kinds, part)  # type: ignore[attr-defined]  # for pickles
             name = self.name if part == "value" else f"{self.name}.{part}"
             doc = type(self.op).__doc__ or ""
             self.definitions[part] = Definition(
@@ -279,6 +283,13 @@ def _performer(apply: Apply) -> Performer:
     if found is None:
         found = _performers[key] = Performer(apply)
     return found
+
+
+def definition_of(op: Op, given: Sequence[Any], made: Sequence[Any], part: str) -> Definition:
+    """The op of a part of what a user's op performs on inputs of some types: where a pickle is read."""
+    inputs, outputs = ([variable(dtype, shape) for dtype, shape in kinds] for kinds in (given, made))
+    application = Application(op, inputs, outputs)
+    return _performer(application).definitions[part]
 
 
 def _static(kind: Type) -> tuple[int | None, ...]:
@@ -473,3 +484,5 @@ __all__ = [
     "Application", "Apply", "MethodNotDefined", "Op", "Performer", "PureOp", "derivative_of", "get_debug_values",
     "get_test_value", "rule_of",
 ]  # fmt: skip
+
+explain_all(globals())

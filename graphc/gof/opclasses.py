@@ -12,7 +12,7 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-from graphc.errors import ArgumentError
+from graphc.errors import ArgumentError, GraphValueError
 from graphc.ir.node import Node
 from graphc.tensor import (
     arithmetic,
@@ -141,7 +141,7 @@ def _softmax_grad(dy: Any, sm: Any) -> Any:
 
 def _cumulated(axis: Any = None, mode: str = "add") -> Callable[..., Any]:
     if mode not in ("add", "mul"):
-        raise ArgumentError(f"CumOp: mode {mode!r} is neither 'add' nor 'mul'")
+        raise GraphValueError(f"CumOp: mode {mode!r} is neither 'add' nor 'mul'")
     return lambda x: (reductions.cumsum if mode == "add" else reductions.cumprod)(x, axis)
 
 

@@ -1,24 +1,58 @@
 """Calls that a function does not take: one error that says what it takes, the argument that is near, and the tensor.
 
-In: a public function. Out: the function as users call it; what graphc calls itself are the functions as they are.
+In: a public function or class. Out: the same as users call it; what graphc calls itself are the functions as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from types import FunctionType
+from types import FunctionType, MappingProxyType, TracebackType
 from typing import Any
 
-from graphc.errors import ArgumentError
-from graphc.ir.where import user_line
+from graphc.errors import ArgumentError, GraphcError, GraphValueError
+from graphc.ir.where import PACKAGE, user_line
 from graphc.startup.lazy import nearest
+
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 def explained(item: Any, home: str) -> Any:
-    """A function, of the public module `home`, whose wrong calls raise ArgumentError; another object is itself."""
-    return _explained(item, home) if isinstance(item, FunctionType) and not hasattr(item, "explained") else item
+    """A function or a class, of the public module `home`, whose wrong calls raise ArgumentError; another object is
+    itself. A class is changed where it is: what it says of construction, calls and its public methods."""
+    if isinstance(item, FunctionType):
+        return item if hasattr(item, "explained") else _explained(item, home)
+    if isinstance(item, type) and item.__module__.startswith("graphc.") and not issubclass(item, BaseException):
+        explained_class(item)
+    return item
+
+
+def explained_class(item: type) -> None:
+    """Let wrong calls of a class of graphc, and of its methods, raise ArgumentError."""
+    for base in item.__mro__:
+        own = base.__module__.startswith("graphc.") and "__explained__" not in vars(base)
+        if own and base.__name__ not in UNTOUCHED:
+            for name, method in list(vars(base).items()):
+                if isinstance(method, FunctionType) and (name[0] != "_" or name in ("__init__", "__call__")):
+                    setattr(base, name, _explained(method, method.__module__))
+            type.__setattr__(base, "__explained__", True)
+
+
+UNTOUCHED = ("Node", "Graph", "Function", "Interpreted")
+"""Classes that programs do not make themselves, whose methods are called often or explain themselves."""
+
+
+def explain_all(namespace: dict[str, Any]) -> None:
+    """Explain what a module offers (`__all__`, or what it defines), where it is: users import it by its path."""
+    home = namespace["__name__"]
+    own = [name for name, item in namespace.items() if name[0] != "_" and getattr(item, "__module__", "") == home]
+    for name in namespace.get("__all__", own):
+        item = namespace.get(name)  # what is found later is explained by who finds it
+        if isinstance(item, FunctionType | type):
+            namespace[name] = explained(item, home)
 
 
 @cache
@@ -26,31 +60,120 @@ def _explained(function: FunctionType, home: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except TypeError as error:
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # it was raised within
+        except GraphcError as error:
+            place(error, _name(function, args), args, kwargs)
+            raise
+        except (TypeError, AttributeError, ValueError) as error:
+            if type(error) not in PLAIN or not (trace := error.__traceback__):
                 raise
-            message = _message(function, args, kwargs, str(error))
-        raise ArgumentError(message)
+            own = (f"{function.__name__}()", f"{function.__qualname__}()")
+            known = trace.tb_next is None or "takes" in vars(function) or str(error).startswith(own)
+            if known or (_is_within(trace) and _is_of(str(error), args, kwargs)):
+                wrong = GraphValueError if type(error) is ValueError else ArgumentError
+                raise wrong(_message(function, args, kwargs, str(error))) from (None if known else error)
+            raise
 
-    call.__name__, call.__qualname__, call.__doc__ = function.__name__, function.__name__, function.__doc__
+    call.__name__, call.__qualname__, call.__doc__ = function.__name__, function.__qualname__, function.__doc__
     call.__module__ = home or function.__module__  # where a pickle looks for it
     call.__annotations__, call.__dict__ = function.__annotations__, {**vars(function), "explained": True}
     vars(call)["__wrapped__"] = function
     return call
 
 
-def _message(function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], said: str) -> str:
+def place(error: GraphcError, name: str, args: Sequence[Any], kwargs: Mapping[str, Any] = EMPTY) -> None:
+    """Let an error that names no line of the user's say what the user called, with which tensor, and where. To be
+    called by what may have been called by the user."""
+    said = str(error)
+    if len(error.args) == 1 and not PLACED.search(said) and not sys._getframe(2).f_code.co_filename.startswith(PACKAGE):
+        error.args = (f"{_head(name, args, kwargs)}: {INNER.sub('', said)}",)
+
+
+PLACED = re.compile(r"\([^\s()]+:\d+\)|, called at ")
+INNER = re.compile(r"^[a-z_0-9]+(: |\(\) )")
+"""The name of what has raised an error, for which that of what was called stands."""
+
+PLAIN = (TypeError, AttributeError, ValueError)
+"""What Python raises of itself where an argument is of a kind that nobody has looked at."""
+
+
+def _is_within(trace: TracebackType) -> bool:
+    """Whether an error comes from graphc, not from a function of the user's that graphc has called."""
+    step: TracebackType | None = trace
+    while step is not None:
+        file = step.tb_frame.f_code.co_filename
+        if not file.startswith(PACKAGE) and f"{file!r}".find("site-packages") < 0:
+            return False
+        step = step.tb_next
+    return True
+
+
+def _is_of(said: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether what Python says is of an argument: all else is a defect of graphc, and stays as it is."""
+    return any(
+        isinstance(each, PYTHONS) and (f"'{type(each).__name__}'" in said or f": {each!r}" in said)
+        for each in _flat((*args, *kwargs.values()))
+    )
+
+
+PYTHONS = (int, float, complex, str, bytes, list, tuple, dict, set, type(None), FunctionType, type)
+
+
+def _flat(values: Any) -> Iterator[Any]:
+    """Arguments, and what the lists among them hold."""
+    for value in values:
+        yield value
+        if isinstance(value, list | tuple):
+            yield from value
+
+
+def _message(function: FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any], said: str) -> str:
     """What is wrong with a call, from what Python says of it."""
-    told = [arg.told()[0] for arg in (*args, *kwargs.values()) if hasattr(arg, "told")]
-    signature = import_module("inspect").signature(function)
-    empty = import_module("inspect").Parameter.empty
-    plain = [each.replace(annotation=empty) for each in signature.parameters.values()]
-    shown = signature.replace(parameters=plain, return_annotation=empty)
-    name, where = function.__name__, user_line()
-    head = f"{name}{f' of {told[0]}' if told else ''}{f', called at {where}' if where else ''}"
+    name, (parameters, shown) = _name(function, args), _takes(function, args)
+    head = _head(name, args, kwargs)
     takes = f"it is called as {name}{shown}"
-    unknown = next((key for key in kwargs if f"'{key}'" in said), None) if "unexpected keyword" in said else None
-    if unknown is None:
+    unknown = None if parameters is None else next((key for key in kwargs if key not in parameters), None)
+    if unknown is None or parameters is None:
         problem = said.removeprefix(f"{name}() ").removeprefix(f"{function.__qualname__}() ")
         return f"{head}: {problem}; {takes}"
-    return f"{head}: there is no argument {unknown!r}; {nearest(unknown, list(signature.parameters)) or takes}"
+    return f"{head}: there is no argument {unknown!r}; {nearest(unknown, parameters) or takes}"
+
+
+def _head(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """What was called, with which tensor, and where."""
+    tensors = (arg.told()[0] for arg in _flat((*args, *kwargs.values())) if hasattr(arg, "told"))
+    told = next((each for each in tensors if len(each) < LONG), None)
+    where = user_line()
+    return f"{name}{f' of {told}' if told else ''}{f', called at {where}' if where else ''}"
+
+
+LONG = 60
+"""Letters of a tensor's text from which on it does not tell a reader much."""
+
+
+def _name(function: FunctionType, args: Sequence[Any]) -> str:
+    """What a user calls: a class for its `__init__`, an object by its name."""
+    if args and function.__name__ in ("__init__", "__call__"):
+        return str(getattr(args[0], "__name__", None) or type(args[0]).__name__)
+    return function.__name__
+
+
+def _takes(function: FunctionType, args: Sequence[Any]) -> tuple[list[str] | None, str]:
+    """The names of a function's parameters, None where it takes any, and its signature for a message."""
+    if "takes" in vars(function):  # of a record
+        fields, defaults = vars(function)["takes"]
+        shown = [f"{name}={defaults[name]!r}" if name in defaults else name for name in fields]
+        return list(fields), f"({', '.join(shown)})"
+    inspect = import_module("inspect")
+    kinds = type(args[0]).__mro__ if function.__name__ == "__init__" and args else ()
+    inits = [vars(kind)["__init__"] for kind in kinds if isinstance(vars(kind).get("__init__"), FunctionType)]
+    signature, empty = inspect.signature(inits[0] if inits else function), inspect.Parameter.empty
+    plain = [each.replace(annotation=empty) for each in signature.parameters.values() if each.name != "self"]
+    named = [each.name for each in plain if each.kind not in (each.VAR_POSITIONAL, each.POSITIONAL_ONLY)]
+    written = str(signature.replace(parameters=plain, return_annotation=empty))
+    is_open = any(each.kind is each.VAR_KEYWORD for each in inspect.signature(function).parameters.values())
+    return None if is_open else [*named, *(name for init in inits[1:] for name in _own_names(init))], written
+
+
+def _own_names(init: Callable[..., Any]) -> list[str]:
+    """The keywords of a base class."""
+    return [name for name in import_module("inspect").signature(init).parameters if name not in ("self", "args")]

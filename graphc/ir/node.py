@@ -21,8 +21,8 @@ from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 import numpy as np
 
 from graphc.arrays.dtypes import check_dtype
-from graphc.errors import GraphTypeError
-from graphc.ir.called import explained
+from graphc.errors import GraphcError, GraphTypeError, GraphValueError
+from graphc.ir.called import explained, place
 from graphc.ir.frozen import FrozenArray as FrozenArray
 from graphc.ir.kind import Kind, Scratchpad
 from graphc.ir.samples import Argument as Argument
@@ -182,7 +182,7 @@ class Op:
         return self.name
 
     def __reduce__(self) -> Any:
-        return import_module("graphc.ir.pickling").read_op, (self.name,)
+        return import_module("graphc.ir.pickling").reduce_op(self)
 
 
 OPS: Table[Op] = Table()
@@ -196,7 +196,7 @@ def _into_table(make: Callable[P, Op]) -> Callable[P, Op]:
     def define(*args: P.args, **kwargs: P.kwargs) -> Op:
         op = make(*args, **kwargs)
         if op.name in OPS and op.name not in OPS.later:
-            raise GraphTypeError(f"there is an op {op.name!r} already")
+            raise GraphValueError(f"there is an op {op.name!r} already")
         OPS[op.name] = op
         return op
 
@@ -259,7 +259,11 @@ def _forward(function: str) -> Callable[[Node, Any], Node]:
     def operator(self: Node, other: Any) -> Node:
         if getattr(other, "__array_ufunc__", self) is None:  # a class that wants NumPy to leave operators to it
             return NotImplemented  # type: ignore[no-any-return]
-        result: Node = FUNCTIONS[function](self, other)
+        try:
+            result: Node = FUNCTIONS[function](self, other)
+        except GraphcError as error:
+            place(error, function, (self, other))
+            raise
         return result
 
     return operator
@@ -267,7 +271,11 @@ def _forward(function: str) -> Callable[[Node, Any], Node]:
 
 def _reflected(function: str) -> Callable[[Node, Any], Node]:
     def operator(self: Node, other: Any) -> Node:
-        result: Node = FUNCTIONS[function](other, self)
+        try:
+            result: Node = FUNCTIONS[function](other, self)
+        except GraphcError as error:
+            place(error, function, (other, self))
+            raise
         return result
 
     return operator
@@ -412,6 +420,12 @@ class Node(Symbol):
     def T(self) -> Node:  # noqa: N802 - NumPy's name
         """The transpose: all axes reversed."""
         transposed: Node = FUNCTIONS["transpose"](self)
+        return transposed
+
+    @property
+    def mT(self) -> Node:  # noqa: N802 - NumPy's name
+        """The transpose of each matrix: the last two axes change places."""
+        transposed: Node = FUNCTIONS["later"]("matrix_transpose")(self)
         return transposed
 
     @property

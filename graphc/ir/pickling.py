@@ -7,7 +7,9 @@ looked up by its name, so that the module that defines it has to be imported fir
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from graphc.errors import GraphTypeError
@@ -147,6 +149,79 @@ def reduce_body(body: Body) -> tuple[Any, ...]:
 def read_body(packed: Packed, count: int) -> Body:
     nodes = unpack(packed)
     return make_body(nodes[:count], nodes[count:])
+
+
+def reduce_op(op: Op) -> tuple[Any, ...]:
+    """How an op is pickled: by its name, or, where it stands for what a user's class or a rule of a derivative says,
+    by the function of a module that makes it anew and what
+    this is given, which its `eval` has as `made`."""
+    made = getattr(op.eval, "made", None)
+    return (read_op, (op.name,)) if made is None else (read_made, (made[0], tuple(map(by_place, made[1]))))
+
+
+def read_made(make: Callable[..., Op], args: Sequence[Any]) -> Op:
+    return make(*map(from_place, args))
+
+
+@record(eq=False)
+class Inner:
+    """A function within another, by where it is written: the function around all, the names on the way to it, which of
+    those of one path it is; and what it took from the functions around it."""
+
+    outer: Any
+    path: str
+    number: int
+    defaults: tuple[Any, ...] | None
+    cells: tuple[Any, ...]
+
+
+def by_place(value: Any) -> Any:
+    """A function within another as `Inner`, anything else as it is. Raises GraphTypeError for one whose place is not
+    found: made by text, or in a module that has changed."""
+    if not isinstance(value, FunctionType) or "<" not in value.__qualname__:
+        return value
+    path = value.__qualname__
+    outer: Any = sys.modules.get(value.__module__)
+    for name in path.partition(".<locals>")[0].split("."):
+        outer = getattr(outer, name, None)
+    alike = codes_within(outer, path)
+    if value.__code__ not in alike:
+        raise GraphTypeError(
+            f"function {path} of module {value.__module__} cannot be pickled: define it in a module, where its name "
+            "finds it"
+        )
+    cells = tuple(by_place(cell.cell_contents) for cell in value.__closure__ or ())
+    return Inner(outer, path, alike.index(value.__code__), value.__defaults__, cells)
+
+
+def from_place(value: Any) -> Any:
+    """The function of an `Inner`."""
+    if not isinstance(value, Inner):
+        return value
+    code = codes_within(value.outer, value.path)[value.number]
+    cells = tuple(CellType(from_place(each)) for each in value.cells)
+    made = FunctionType(code, unwrapped(value.outer).__globals__, code.co_name, value.defaults, cells)
+    made.__qualname__ = value.path
+    return made
+
+
+def codes_within(outer: Any, path: str) -> list[CodeType]:
+    """The codes of the functions within another that have this path."""
+    code = getattr(unwrapped(outer), "__code__", None)
+    codes = [] if code is None else [code]
+    found: list[CodeType] = []
+    while codes:
+        inner = [const for code in codes for const in code.co_consts if isinstance(const, CodeType)]
+        found += [code for code in inner if code.co_qualname == path]
+        codes = inner
+    return found
+
+
+def unwrapped(function: Any) -> Any:
+    """What a decorator stands before."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
 
 
 def read_op(name: str) -> Op:

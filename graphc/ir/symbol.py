@@ -37,7 +37,7 @@ METHODS = {
 """The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument;
 `FUNCTIONS["later"]` finds those that are loaded when they are asked for."""
 
-INTERNAL = {
+INTERNAL = {"free_rank", "wanted",
     "_name", "attributes", "cell", "compared", "is_tuple", "lock", "mend", "mentioned", "node", "operands", "relation",
     "serial", "sizes", "told",
 }  # fmt: skip

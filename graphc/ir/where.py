@@ -78,6 +78,9 @@ class Told:
     def __format__(self, form: str) -> str:
         return self.write()
 
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (self.write(),)
+
 
 def warn_user(message: str, kind: type[Warning] = UserWarning) -> None:
     """A warning at the line of the innermost frame outside graphc."""

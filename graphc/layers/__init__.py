@@ -8,6 +8,7 @@ Read layer.py, then dense.py or recurrent.py, then sequential.py. Initialisers a
 of NumPy's (initial.py).
 """
 
+from graphc.ir.called import explain_all
 from graphc.layers import initial
 from graphc.layers.dense import Activation, Dense, Dropout, Embedding, Flatten
 from graphc.layers.layer import Layer
@@ -24,3 +25,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+explain_all(globals())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from graphc.errors import ArgumentError, GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.node import Node, describe
 from graphc.layers import initial
 from graphc.layers.initial import Initialiser
@@ -41,7 +41,7 @@ def activation_of(what: str | Function | None) -> Function:
     if callable(what):
         return what
     if what not in ACTIVATIONS:
-        raise ArgumentError(f"activation {what!r}: must be a function, or one of {', '.join(ACTIVATIONS)}")
+        raise GraphValueError(f"activation {what!r}: must be a function, or one of {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[what]
 
 
@@ -77,7 +77,7 @@ class Dropout(Layer):
     def __init__(self, p: float = 0.5, scale: bool = True, **common: Any) -> None:
         super().__init__(**common)
         if not 0 <= p < 1:
-            raise ArgumentError(f"dropout: the chance {p} is not at least 0 and below 1")
+            raise GraphValueError(f"dropout: the chance {p} is not at least 0 and below 1")
         self.p, self.scale = p, scale
 
     def output(self, x: Node, train: bool) -> Node:

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.errors import ArgumentError
+from graphc.errors import GraphValueError
+from graphc.ir.called import explain_all
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 Initialiser: TypeAlias = "Callable[[Sequence[int], np.random.Generator], Array]"
@@ -96,7 +97,7 @@ def fan_in(gain: float = 1.0) -> Initialiser:
 
 def _orthogonal(gain: float, shape: Sequence[int], rng: np.random.Generator) -> Array:
     if len(shape) < 2:
-        raise ArgumentError(f"orthogonal: weights of shape {tuple(shape)} are no matrix")
+        raise GraphValueError(f"orthogonal: weights of shape {tuple(shape)} are no matrix")
     rows, columns = shape[0], prod(shape[1:])
     q, r = np.linalg.qr(rng.normal(size=(max(rows, columns), min(rows, columns))))
     q = q * np.sign(np.diag(r))
@@ -107,3 +108,6 @@ def orthogonal(gain: float = 1.0) -> Initialiser:
     """Rows, or columns where there are fewer, that are orthonormal, times `gain`; of filters those of a matrix of as
     many rows as results. Saxe et al., ICLR 2014. Raises ArgumentError for a vector when it is used."""
     return partial(_orthogonal, gain)
+
+
+explain_all(globals())

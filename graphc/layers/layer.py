@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import Node, describe
 from graphc.layers.initial import Initialiser
 from graphc.ops.elementwise import as_node
@@ -83,7 +83,7 @@ class Layer:
         """How many numbers there are along an axis, which must be known, or is given. Raises GraphTypeError."""
         size = x.type.shape[axis] if x.ndim else None
         if given is not None and isinstance(size, int) and size != given:
-            raise GraphTypeError(f"{self.name} takes {given} numbers; {describe(x)} of type {x.type} has {size}")
+            raise ShapeError(f"{self.name} takes {given} numbers; {describe(x)} of type {x.type} has {size}")
         if given is None and not isinstance(size, int):
             raise GraphTypeError(
                 f"{self.name}: how many numbers {describe(x)} of type {x.type} has is not known; give n_in, or the "

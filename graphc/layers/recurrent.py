@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphc.control.scan import scan
-from graphc.errors import GraphTypeError
+from graphc.errors import RankError
 from graphc.ir.node import Node, describe
 from graphc.layers import initial
 from graphc.layers.initial import Initialiser
@@ -44,7 +44,7 @@ class Recurrent(Layer):
 
     def build(self, x: Node) -> None:
         if x.ndim != 3:
-            raise GraphTypeError(f"{self.name} takes (batch, time, numbers), not {describe(x)} of type {x.type}")
+            raise RankError(f"{self.name} takes (batch, time, numbers), not {describe(x)} of type {x.type}")
         n_in, wide = self.features(x, given=self.n_in), self.gates * self.n_out
         self.w = self.param("w", (n_in, wide), self.initial_w)
         self.u = self.param("u", (self.n_out, wide), self.initial_u)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from graphc.errors import ArgumentError
+from graphc.errors import ArgumentError, GraphValueError
 from graphc.function import function
 from graphc.functions.callables import Function as Compiled
 from graphc.ir.node import Node, Size, variable
@@ -136,7 +136,7 @@ class Sequential:
     def add(self, layer: Layer) -> Sequential:
         """Add a layer, whose parameters will be of the network's dtype and seed."""
         if "output" in vars(self):
-            raise ArgumentError("a network that has been used takes no more layers")
+            raise GraphValueError("a network that has been used takes no more layers")
         kind = layer.name
         names = {other.name for other in self.layers}
         number = len(self.layers)
@@ -214,7 +214,7 @@ class Sequential:
         target, whose predictions are the output. Raises ArgumentError for a name that there is not."""
         if isinstance(cost, str):
             if cost not in COSTS:
-                raise ArgumentError(f"cost {cost!r}: must be a function, or one of {', '.join(COSTS)}")
+                raise GraphValueError(f"cost {cost!r}: must be a function, or one of {', '.join(COSTS)}")
             self.objective = COSTS[cost]
         elif isinstance(cost, Cost):
             self.objective = cost
@@ -234,7 +234,7 @@ class Sequential:
     def input(self) -> Node:
         """The variable that stands for a batch of examples."""
         if self.input_shape is None:
-            raise ArgumentError("the sizes of an example are not known: give input_shape, or begin with add_fc")
+            raise GraphValueError("the sizes of an example are not known: give input_shape, or begin with add_fc")
         sizes = self.input_shape if self.static else (None,) * len(self.input_shape)
         return variable(self.input_dtype, (None, *sizes), "x")
 
@@ -259,7 +259,7 @@ class Sequential:
 
     def _objective(self) -> Cost:
         if self.objective is None:
-            raise ArgumentError("the network has no cost: say what it is trained for by add_cost")
+            raise GraphValueError("the network has no cost: say what it is trained for by add_cost")
         return self.objective
 
     @property
@@ -297,7 +297,7 @@ class Sequential:
     def _probabilities(self) -> Compiled:
         wanted = self._objective().probabilities
         if wanted is None:
-            raise ArgumentError("a network with this cost has no probabilities")
+            raise GraphValueError("a network with this cost has no probabilities")
         return function([self.input], wanted(self.output), name="predict_probabilities")
 
     def as_input(self, x: Any) -> Any:
@@ -320,7 +320,7 @@ class Sequential:
         """Give all parameters and states values that `get_values` gave. Raises ArgumentError for another number."""
         variables = [*self.params, *self.state]
         if len(values) != len(variables):
-            raise ArgumentError(f"{len(values)} values are given for {len(variables)} parameters and states")
+            raise GraphValueError(f"{len(values)} values are given for {len(variables)} parameters and states")
         for own, value in zip(variables, values, strict=True):
             own.set_value(value)
 

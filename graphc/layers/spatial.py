@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphc.errors import ArgumentError, GraphTypeError
+from graphc.errors import GraphValueError, RankError
 from graphc.ir.node import Node, describe
 from graphc.layers import initial
 from graphc.layers.dense import Activation, Function, initial_of
@@ -23,7 +23,7 @@ def _several(value: int | Sequence[int], rank: int, what: str) -> tuple[int, ...
     """One number for each axis."""
     numbers = (value,) * rank if isinstance(value, int) else tuple(value)
     if len(numbers) != rank:
-        raise ArgumentError(f"{what} {value!r}: there are {rank} axes")
+        raise GraphValueError(f"{what} {value!r}: there are {rank} axes")
     return numbers
 
 
@@ -61,10 +61,10 @@ class Conv(Layer):
 
     def build(self, x: Node) -> None:
         if x.ndim != self.rank + 2:
-            raise GraphTypeError(f"{self.name} takes {self.rank + 2} axes; {describe(x)} of type {x.type} has {x.ndim}")
+            raise RankError(f"{self.name} takes {self.rank + 2} axes; {describe(x)} of type {x.type} has {x.ndim}")
         n_in = self.features(x, -1 if self.channels_last else 1, self.n_in)
         if n_in % self.groups or self.n_out % self.groups:
-            raise ArgumentError(f"{self.name}: {self.groups} groups of {n_in} channels and {self.n_out} results")
+            raise GraphValueError(f"{self.name}: {self.groups} groups of {n_in} channels and {self.n_out} results")
         self.w = self.param("w", (self.n_out, n_in // self.groups, *self.size), self.initial_w)
         self.b = None if self.initial_b is None else self.param("b", (self.n_out,), self.initial_b)
 
@@ -100,7 +100,7 @@ class Pool(Layer):
     def output(self, x: Node, train: bool) -> Node:
         rank = x.ndim - 2
         if self.size is not None and len(self.size) != rank:
-            raise GraphTypeError(f"{self.name} takes {len(self.size) + 2} axes; {describe(x)} has {x.ndim}")
+            raise RankError(f"{self.name} takes {len(self.size) + 2} axes; {describe(x)} has {x.ndim}")
         if self.channels_last:
             x = x.dimshuffle(0, x.ndim - 1, *range(1, x.ndim - 1))
         if self.size is None:

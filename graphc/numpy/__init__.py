@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import DTYPES
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node
 from graphc.numpy import linalg as linalg
 from graphc.numpy.named import Ufunc, has_function, named
@@ -22,7 +23,7 @@ from graphc.tracing import vectorize as vectorize
 
 ndarray = Node
 e, euler_gamma, inf, nan, newaxis, pi = np.e, np.euler_gamma, np.inf, np.nan, np.newaxis, np.pi
-dtype, finfo, iinfo, issubdtype = np.dtype, np.finfo, np.iinfo, np.issubdtype
+dtype, finfo, iinfo, isdtype, issubdtype = np.dtype, np.finfo, np.iinfo, np.isdtype, np.issubdtype
 integer, floating, number, signedinteger, unsignedinteger = (
     np.integer, np.floating, np.number, np.signedinteger, np.unsignedinteger
 )  # fmt: skip
@@ -39,6 +40,11 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None) -
     return array(a, dtype)
 
 
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Node:
+    """The tensor of an array of another library."""
+    return array(np.from_dlpack(x, device=device, copy=copy))
+
+
 def equal(x1: Any, x2: Any, /) -> Node:
     """x1 == x2; NaN equals nothing."""
     return elementwise("equal", x1, x2)
@@ -51,7 +57,10 @@ def not_equal(x1: Any, x2: Any, /) -> Node:
 
 asanyarray = ascontiguousarray = asarray
 
-_IMPORTED = {"Any", "DTYPES", "Node", "Ufunc", "as_node", "elementwise", "has_function", "named", "np", "ufunc_target"}
+_IMPORTED = {
+    "Any", "DTYPES", "Node", "Ufunc", "as_node", "elementwise", "explain_all", "has_function", "named", "np",
+    "ufunc_target",
+}  # fmt: skip
 
 
 def _offer() -> list[str]:
@@ -76,6 +85,11 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "bool":  # in this module Python's
+        return np.bool
     if name[0] != "_" and hasattr(np, name):
         raise AttributeError(f"np.{name} is not in graphc: graphc.numpy has no {name!r}")
     raise AttributeError(f"module 'graphc.numpy' has no attribute {name!r}")
+
+
+explain_all(globals())

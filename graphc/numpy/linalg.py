@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from graphc.ir.called import explain_all
 from graphc.numpy.named import has_function, named
 
 _FOUND = {
@@ -28,3 +29,6 @@ def __getattr__(name: str) -> Any:
     if name[0] != "_" and hasattr(np.linalg, name):
         raise AttributeError(f"np.linalg.{name} is not in graphc: graphc.numpy.linalg has no {name!r}")
     raise AttributeError(f"module 'graphc.numpy.linalg' has no attribute {name!r}")
+
+
+explain_all(globals())

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call import SUFFIXES, Extent, Result, Strided
 from graphc.ir.lowering import Call, Passed
@@ -95,7 +95,7 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
     if not 1 <= rank <= MOST_SPATIAL or w.ndim != x.ndim or any(len(step) != rank for step in steps):
         raise GraphTypeError(f"{what}: of 1 to {MOST_SPATIAL} spatial axes each, and as many strides and dilations")
     if 0 in steps[0] or 0 in steps[1] or min(steps[2]) < 1 or len(numbers) not in (2 * rank, 3 * rank):
-        raise GraphTypeError(f"{what}: strides and dilations should not be 0, spreads be positive")
+        raise GraphValueError(f"{what}: strides and dilations should not be 0, spreads be positive")
     counts = as_sizes(numbers, what)[rank : 2 * rank]
     sizes.common(x.type.shape[1], w.type.shape[0], what, ", the groups")
     sizes.common(x.type.shape[2], w.type.shape[2], what, ", the channels of a group")

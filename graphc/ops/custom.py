@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 
 from graphc.arrays.dtypes import floating, promote
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.body import outputs_of
 from graphc.ir.call import Extent, Result, Whole
 from graphc.ir.lowering import Call, Passed
@@ -77,7 +77,7 @@ def custom_op(
     """
     compiled, compute = compute, getattr(compute, "py_func", compute)
     if name in OPS and OPS[name].lower is not _lower:
-        raise GraphTypeError(f"there is an op {name!r} already")
+        raise GraphValueError(f"there is an op {name!r} already")
     code = [compute, *(f for f in (infer, vjp) if f is not None)]
     op = OPS[name] = Op(
         name,

@@ -213,14 +213,8 @@ class Direction(local):
 DIRECTION = Direction()
 
 
-def overridden(
-    values: Sequence[Node], inputs: Sequence[Node], rule: Rule, connected: Sequence[Sequence[bool]] | None = None
-) -> list[Node]:
-    """The values, whose derivatives by `inputs`, and by nothing else, are those that `rule` gives.
-
-    connected: for each input, for each value, whether the value depends on it; all do where None.
-    """
-    count = len(values)
+def overriding(count: int, rule: Rule) -> Op:
+    """The op that stands before so many values, whose derivatives a rule gives."""
 
     def vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:
         inputs = node.args[count:]
@@ -232,7 +226,19 @@ def overridden(
     def evaluate(node: Node, *arrays: Any) -> Any:
         return arrays[:count]
 
-    op = Op(NAME, _tuple_of_values(count), evaluate, _no_lowering, vjps=vjps, cost=0.0)
+    evaluate.made = overriding, (count, rule)  # type: ignore[attr-defined]  # how a pickle makes it anew
+    return Op(NAME, _tuple_of_values(count), evaluate, _no_lowering, vjps=vjps, cost=0.0)
+
+
+def overridden(
+    values: Sequence[Node], inputs: Sequence[Node], rule: Rule, connected: Sequence[Sequence[bool]] | None = None
+) -> list[Node]:
+    """The values, whose derivatives by `inputs`, and by nothing else, are those that `rule` gives.
+
+    connected: for each input, for each value, whether the value depends on it; all do where None.
+    """
+    count = len(values)
+    op = overriding(count, rule)
     attrs: dict[str, Any] = {"values": count}
     if connected is not None:
         attrs["connected"] = tuple(tuple(map(bool, row)) for row in connected)

@@ -30,7 +30,7 @@ from graphc.arrays.dtypes import (
 from graphc.arrays.dtypes import Scalar as Number_
 from graphc.arrays.numerics import convert
 from graphc.arrays.values import refuse_masked
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, IntegerTooLarge, ShapeError
 from graphc.ir import sizes
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import (
@@ -482,9 +482,9 @@ def _array(value: Any) -> Array:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise GraphTypeError(f"{value!r} is not an array: its rows have different lengths") from error
+        raise GraphValueError(f"{value!r} is not an array: its rows have different lengths") from error
     if isinstance(value, int) and array.dtype.kind == "O":
-        raise GraphTypeError(f"64 bits cannot hold the integer {value}; the float {float(value):g} can stand for it")
+        raise IntegerTooLarge(f"64 bits cannot hold the integer {value}; the float {float(value):g} can stand for it")
     if array.dtype.kind not in "biuf":
         raise GraphTypeError(f"{value!r} of type {type(value).__name__} is not a tensor")
     return array
@@ -517,7 +517,7 @@ def _convert(name: str, value: Any, dtype: str) -> Node:
     """`value` as a node of `dtype`; weak integers must fit."""
     if isinstance(value, Node):
         if type(value) is Number and value.dtype == "int64" and dtype in INTEGERS and dtype != "int64":
-            raise GraphTypeError(
+            raise IntegerTooLarge(
                 f"{name}: {describe(value)} is a Python integer that may not fit {dtype}; give a NumPy integer, as "
                 f"np.{dtype}(…), or make it a static argument"
             )
@@ -530,7 +530,7 @@ def _convert(name: str, value: Any, dtype: str) -> Node:
     if dtype in INTEGERS and array.dtype.kind in "iu" and not isinstance(value, (np.ndarray, np.generic)):
         for number in (int(array.min(initial=0)), int(array.max(initial=0))):
             if not fits(number, dtype):
-                raise GraphTypeError(f"{name}: Python integer {number} is out of bounds for {dtype}")
+                raise IntegerTooLarge(f"{name}: Python integer {number} is out of bounds for {dtype}")
     with np.errstate(all="ignore"):
         return literal(array.astype(dtype))
 
@@ -644,7 +644,9 @@ def _check_exponent(exponent: Any) -> None:
     else:
         value = _array(exponent)
     if value is not None and np.any(value < 0):
-        raise GraphTypeError("pow: integers to negative integer powers are not allowed; cast the base to a float dtype")
+        raise GraphValueError(
+            "pow: integers to negative integer powers are not allowed; cast the base to a float dtype"
+        )
 
 
 def _compare_exactly(name: str, operands: Sequence[Any], weights: Sequence[Operand]) -> Node | None:

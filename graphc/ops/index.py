@@ -14,7 +14,7 @@ import numpy as np
 
 from graphc import loops
 from graphc.arrays.dtypes import INTEGERS
-from graphc.errors import GraphTypeError, IndexOutOfBounds
+from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, RankError
 from graphc.ir import sizes
 from graphc.ir.lowering import Element, View, Write, Writes
 from graphc.ir.node import (
@@ -69,7 +69,7 @@ def _check_region(name: str, x: Node, starts: Sequence[Size], shape: Sequence[Si
     if not len(starts) == len(shape) == len(steps) == x.ndim:
         raise GraphTypeError(f"{what}: {len(starts)} starts, {len(shape)} sizes, {len(steps)} steps for {x.ndim} axes")
     if 0 in steps:
-        raise GraphTypeError(f"{what}: a step is 0")
+        raise GraphValueError(f"{what}: a step is 0")
     check_naturals(shape, what)
     for axis, (start, size, step) in enumerate(zip(starts, shape, steps, strict=True)):
         length = x.type.shape[axis]
@@ -394,7 +394,7 @@ def _check_indices(name: str, x: Node, indices: Sequence[Node], axis: int) -> tu
         if index.dtype not in INTEGERS:
             raise GraphTypeError(f"{what}: the index {describe(index)} is of dtype {index.dtype}, not an integer")
         if index.ndim != len(shape):
-            raise GraphTypeError(f"{what}: indices of {len(shape)} and {index.ndim} axes")
+            raise RankError(f"{what}: indices of {len(shape)} and {index.ndim} axes")
         shape = [sizes.common(a, b, what, ": indices") for a, b in zip(shape, index.type.shape, strict=True)]
     return tuple(shape)
 

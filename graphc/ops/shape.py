@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphc import loops
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.lowering import Element, Iota, View, Write, Writes
 from graphc.ir.node import (
@@ -296,13 +296,13 @@ def _dimshuffle_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     kept = [axis for axis in order if axis != "x"]
     what = told(lambda: f"dimshuffle of {describe(x)} of type {x.type} to {order}")
     if len(set(kept)) < len(kept):
-        raise GraphTypeError(f"{what}: an axis is named twice")
+        raise GraphValueError(f"{what}: an axis is named twice")
     for axis in kept:
         if not isinstance(axis, int) or not 0 <= axis < x.ndim:
-            raise GraphTypeError(f"{what}: {axis!r} is neither an axis of it nor 'x'")
+            raise GraphValueError(f"{what}: {axis!r} is neither an axis of it nor 'x'")
     for axis, size in enumerate(x.type.shape):
         if axis not in kept and not sizes.equal(size, 1):
-            raise GraphTypeError(f"{what}: axis {axis} may only be left out if its size is 1 in the type")
+            raise GraphValueError(f"{what}: axis {axis} may only be left out if its size is 1 in the type")
     return Type(x.dtype, tuple(1 if axis == "x" else x.type.shape[int(axis)] for axis in order))
 
 
@@ -490,12 +490,12 @@ def _concatenate_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     axis: int = attrs["axis"]
     first, *rest = args
     if not 0 <= axis < first.ndim:
-        raise GraphTypeError(f"concatenate: {describe(first)} of type {first.type} has no axis {axis}")
+        raise RankError(f"concatenate: {describe(first)} of type {first.type} has no axis {axis}")
     shape = list(first.type.shape)
     for arg in rest:
         if arg.ndim != first.ndim or arg.dtype != first.dtype:
             pair = f"{describe(first)} of type {first.type} and {describe(arg)} of type {arg.type}"
-            raise GraphTypeError(f"concatenate: {pair} differ in rank or dtype")
+            raise RankError(f"concatenate: {pair} differ in rank or dtype")
         what = f"concatenate of {describe(first)} and {describe(arg)} along axis {axis}"
         for k, size in enumerate(arg.type.shape):
             shape[k] = sizes.add(shape[k], size) if k == axis else sizes.common(shape[k], size, what, f", axis {k}")
@@ -551,7 +551,7 @@ def _concatenate_guards(node: Node) -> Sequence[Guard]:
 def concatenate(parts: Sequence[Node], axis: int) -> Node:
     """Arrays of one dtype and rank, and equal sizes but along `axis`, one after the other."""
     if not parts:
-        raise GraphTypeError("concatenate: at least one array is needed")
+        raise GraphValueError("concatenate: at least one array is needed")
     return parts[0] if len(parts) == 1 else make(OPS["concatenate"], parts, {"axis": axis})
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from graphc import loops
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.lowering import Element, View, Write, Writes
 from graphc.ir.node import (
@@ -104,7 +104,7 @@ def _check(name: str, x: Node, slidings: Sequence[Sliding]) -> None:
     for axis, sliding in enumerate(slidings, x.ndim - len(slidings)):
         for word, size in (("stride", sliding.stride), ("step", sliding.step)):
             if isinstance(size, int) and size < 1 and not sizes.equal(sliding.width, 0):
-                raise GraphTypeError(f"{what}: the {word} along axis {axis} is {size}, not positive")
+                raise GraphValueError(f"{what}: the {word} along axis {axis} is {size}, not positive")
 
 
 def _guards_of(what: str, x: Node, slidings: Sequence[Sliding]) -> list[Guard]:

@@ -15,11 +15,12 @@ from typing import Any
 
 from graphc.codegen.pipeline.build import generation
 from graphc.codegen.pipeline.kernel import Report
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError
 from graphc.functions.callables import Function
 from graphc.functions.checked import Checked
 from graphc.functions.convention import In, Out
 from graphc.ir.apply import Apply
+from graphc.ir.called import explain_all
 from graphc.ir.expression import BINDS_ATTRIBUTE, NESTED, Writer, expression, implied
 from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Node, Op, constant_value
 from graphc.ir.walk import nodes_of
@@ -106,7 +107,7 @@ class Names:
 
     def __init__(self, ids: str, known: dict[Node, str]) -> None:
         if ids not in IDS:
-            raise GraphTypeError(f"ids={ids!r}: must be one of {', '.join(map(repr, IDS))}")
+            raise GraphValueError(f"ids={ids!r}: must be one of {', '.join(map(repr, IDS))}")
         self.ids = ids
         self.known = known
 
@@ -381,3 +382,6 @@ def box_of(node: Node, number: int | None, colours: Mapping[str, str], longest: 
 
 def clipped(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+explain_all(globals())

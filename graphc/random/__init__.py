@@ -10,6 +10,7 @@ bits.py has the generator, distributions.py what is a function of uniform number
 orders.py orders and choices, multivariate.py vectors and matrices of a covariance, streams.py Theano's RandomStreams.
 """
 
+from graphc.ir.called import explain_all
 from graphc.random.bits import fold_in, key, split
 from graphc.random.distributions import (
     bernoulli,
@@ -52,3 +53,5 @@ __all__ = [
     "multinomial", "multivariate_normal", "negative_binomial", "normal", "pareto", "permutation", "poisson", "randint",
     "split", "t", "truncated_normal", "uniform", "vonmises", "wald", "weibull_min", "wishart",
 ]  # fmt: skip
+
+explain_all(globals())

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS, is_float
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphTypeError, RankError, ShapeError
 from graphc.ir.node import Node, Size, describe, literal
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
 from graphc.ops.scalar import stop_gradient
@@ -106,7 +106,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape = None) -> N
     with Gumbel noise are largest."""
     scores = as_node(logits)
     if not scores.ndim:
-        raise GraphTypeError(f"categorical: {describe(scores)} of type {scores.type} has no axis of categories")
+        raise RankError(f"categorical: {describe(scores)} of type {scores.type} has no axis of categories")
     place = axis % scores.ndim
     if shape is not None:
         rest = [size for number, size in enumerate(scores.type.shape) if number != place]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
 from graphc.ops import shape as layout
@@ -65,12 +65,12 @@ def multivariate_normal(
     what = "multivariate_normal"
     middle, spread = as_node(mean), as_node(cov)
     if not middle.ndim or spread.ndim < 2:
-        raise GraphTypeError(
+        raise RankError(
             f"{what}: {describe(middle)} of type {middle.type} and {describe(spread)} of type {spread.type} should be "
             "a vector and a matrix"
         )
     if method not in METHODS:
-        raise GraphTypeError(f"{what}: method={method!r} must be one of {', '.join(METHODS)}")
+        raise GraphValueError(f"{what}: method={method!r} must be one of {', '.join(METHODS)}")
     kind = float_of(what, dtype, middle, spread)
     middle, spread = cast(middle, kind), cast(spread, kind)
     count = sizes.common(middle.type.shape[-1], spread.type.shape[-1], what, ", the vectors")
@@ -95,7 +95,7 @@ def wishart(key: Any, df: Any, scale: Any, shape: Shape = None, dtype: Any = Non
     what = "wishart"
     degrees, spread = as_node(df), as_node(scale)
     if spread.ndim < 2:
-        raise GraphTypeError(f"{what}: {describe(spread)} of type {spread.type} is no matrix")
+        raise RankError(f"{what}: {describe(spread)} of type {spread.type} is no matrix")
     kind = float_of(what, dtype, degrees, spread)
     degrees, spread = cast(degrees, kind), cast(spread, kind)
     count = spread.type.shape[-1]

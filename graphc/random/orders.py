@@ -11,7 +11,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import is_float
 from graphc.control.functional import fori_loop, map, scan
-from graphc.errors import GraphTypeError
+from graphc.errors import RankError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, literal
 from graphc.ir.walk import as_size_node
@@ -64,7 +64,7 @@ def shuffled_rows(key: Any, x: Any) -> Node:
     if array.ndim == 1:
         return permutation(key, array)
     if array.ndim != 2:
-        raise GraphTypeError(f"shuffle_row_elements: {describe(array)} of type {array.type} is no matrix or vector")
+        raise RankError(f"shuffle_row_elements: {describe(array)} of type {array.type} is no matrix or vector")
     bits = as_key(key)
     numbers = places((array.type.shape[0],))
     made: Node = map(lambda each: each[0][order(fold_in(bits, each[1]), array.shape[1])], (array, numbers))

@@ -14,6 +14,7 @@ import numpy as np
 
 from graphc.arrays.numerics import philox_low
 from graphc.errors import GraphTypeError
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.random import distributions, multivariate, orders, rejection
@@ -62,7 +63,7 @@ class RandomStreams:
         g = graphc.function([], noise, no_default_updates=True)     # the same numbers until `f` is called
 
     size: a shape, which may be symbolic; None for that of the parameters. ndim: how many axes, where a symbolic shape
-    does not tell. dtype: floatX for floats, int64 for whole numbers.
+    does not tell. nstreams: Theano's, changes nothing. dtype: floatX for floats, int64 for whole numbers.
     """
 
     def __init__(
@@ -157,19 +158,31 @@ class RandomStreams:
         high: Any = 1.0,
         ndim: int | None = None,
         dtype: Any = None,
-        **more: Any,
+        nstreams: Any = None,
     ) -> Node:
         """Numbers from `low` to below `high`."""
         return self.gen(distributions.uniform, _shape(size, ndim), dtype, low, high)
 
     def normal(
-        self, size: Size = None, avg: Any = 0.0, std: Any = 1.0, ndim: int | None = None, dtype: Any = None, **more: Any
+        self,
+        size: Size = None,
+        avg: Any = 0.0,
+        std: Any = 1.0,
+        ndim: int | None = None,
+        dtype: Any = None,
+        nstreams: Any = None,
     ) -> Node:
         """Normal numbers of mean `avg` and standard deviation `std`."""
         return self.gen(_normal, _shape(size, ndim), avg, std, dtype)
 
     def truncated_normal(
-        self, size: Size = None, avg: Any = 0.0, std: Any = 1.0, ndim: int | None = None, dtype: Any = None, **more: Any
+        self,
+        size: Size = None,
+        avg: Any = 0.0,
+        std: Any = 1.0,
+        ndim: int | None = None,
+        dtype: Any = None,
+        nstreams: Any = None,
     ) -> Node:
         """Normal numbers at most two standard deviations from their mean."""
         return self.gen(_truncated_normal, _shape(size, ndim), avg, std, dtype)
@@ -182,7 +195,7 @@ class RandomStreams:
         ndim: int | None = None,
         dtype: Any = "int64",
         prob: Any = None,
-        **more: Any,
+        nstreams: Any = None,
     ) -> Node:
         """How many of `n` trials of chance `p` succeed."""
         chance = p if prob is None else prob
@@ -353,7 +366,7 @@ class RandomStreams:
         p: Any = None,
         ndim: int | None = None,
         dtype: Any = "int64",
-        **more: Any,
+        nstreams: Any = None,
     ) -> Node:
         """Items of `a`, a vector or a number that stands for 0 … a - 1, with chances `p` where given."""
         return self.gen(orders.choice, a, _shape(size, ndim), replace, p, dtype)
@@ -373,7 +386,7 @@ class RandomStreams:
         pvals: Any = (0.5, 0.5),
         ndim: int | None = None,
         dtype: Any = "int64",
-        **more: Any,
+        nstreams: Any = None,
     ) -> Node:
         """How often each category of chances `pvals`, along the last axis, comes up in `n` trials."""
         return self.gen(orders.multinomial, n, pvals, _shape(size, ndim), dtype)
@@ -452,3 +465,5 @@ _laplace = _scaled("laplace", distributions.laplace)
 _logistic = _scaled("logistic", distributions.logistic)
 _gumbel = _scaled("gumbel", distributions.gumbel)
 _cauchy = _scaled("cauchy", distributions.cauchy)
+
+explain_all(globals())

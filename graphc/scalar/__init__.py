@@ -13,6 +13,7 @@ import numpy as np
 
 from graphc import tensor
 from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, SIGNED, UNSIGNED, promote
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node, Type, describe, literal
 from graphc.ops.elementwise import as_node
 from graphc.scalar.ops import BinaryScalarOp, ScalarOp, UnaryScalarOp, same_out, upcast_out, upgrade_to_float
@@ -115,3 +116,5 @@ __all__ = [
     "continuous_types", "discrete_types", "float_types", "floats", "get_scalar_type", "int_types", "ints", "same_out",
     "uint_types", "upcast", "upcast_out", "upgrade_to_float",
 ]  # fmt: skip
+
+explain_all(globals())

@@ -7,6 +7,7 @@ variables of them, functions of these, and matrices of SciPy as results. A spars
 Read variable.py, then structure.py (where entries stand), then arithmetic.py.
 """
 
+from graphc.ir.called import explain_all
 from graphc.sparse.arithmetic import (
     add,
     add_s_s_data,
@@ -238,3 +239,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+explain_all(globals())

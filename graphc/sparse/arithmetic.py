@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from graphc.arrays.dtypes import accumulator, promote
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, RankError
 from graphc.ir.node import Node, Size, describe
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import gather, inc_gather
@@ -42,7 +42,7 @@ def _operands(what: str, x: Any, y: Any) -> tuple[Any, Any]:
 def _of_sizes(y: Node, shape: tuple[Size, Size]) -> Node:
     """A dense operand, as large as a sparse one: a matrix of its sizes, a row for all rows, or a number."""
     if y.ndim > 2:
-        raise GraphTypeError(f"{describe(y)} of type {y.type} has more axes than a sparse matrix")
+        raise RankError(f"{describe(y)} of type {y.type} has more axes than a sparse matrix")
     return broadcast_to(expand(y, range(2 - y.ndim)), shape)
 
 
@@ -230,7 +230,7 @@ def _accumulating(x: Node) -> Node:
 def _sparse_dense(x: SparseVariable, y: Node) -> Node:
     """A sparse matrix times a dense vector or matrix: rows by sums of segments, columns by additions."""
     if y.ndim not in (1, 2):
-        raise GraphTypeError(f"dot: {describe(y)} of type {y.type} should be a vector or a matrix")
+        raise RankError(f"dot: {describe(y)} of type {y.type} should be a vector or a matrix")
     rows, columns = x.sizes
     y = broadcast_to(y, (columns, *y.type.shape[1:]))  # which holds it to that size
     data = x.data if y.ndim == 1 else expand(x.data, (1,))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import promote
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, literal
 from graphc.ir.walk import as_size_node
@@ -72,7 +72,7 @@ def asformat(x: Any, format: str) -> SparseVariable:
     """The same matrix in the format "csr" or "csc"."""
     matrix = as_sparse_variable(x)
     if format not in FORMATS:
-        raise GraphTypeError(f"unsupported format {format!r}: sparse variables are csr or csc")
+        raise GraphValueError(f"unsupported format {format!r}: sparse variables are csr or csc")
     return matrix if matrix.format == format else ordered(format, matrix.data, matrix.places(), matrix.sizes)
 
 
@@ -98,7 +98,7 @@ def _from_dense(format: str) -> Callable[[Any], SparseVariable]:
     def make(x: Any) -> SparseVariable:
         dense = as_node(x)
         if dense.ndim > 2:
-            raise GraphTypeError(f"a sparse matrix has 2 axes; the array given has {dense.ndim}")
+            raise RankError(f"a sparse matrix has 2 axes; the array given has {dense.ndim}")
         dense = expand(dense, range(2 - dense.ndim))
         places = nonzero(dense)
         shape = (dense.type.shape[0], dense.type.shape[1])
@@ -134,7 +134,7 @@ def square_diagonal(diag: Any) -> SparseVariable:
     """The csc matrix with a vector on its diagonal."""
     values = as_node(diag)
     if values.ndim != 1:
-        raise GraphTypeError("square_diagonal takes a vector")
+        raise RankError("square_diagonal takes a vector")
     (count,) = values.type.shape
     places, starts = cast(iota(count), "int32"), cast(iota(sizes.add(count, 1)), "int32")
     return SparseVariable(values, places, starts, as_size_node(count), "csc")
@@ -250,7 +250,7 @@ def getitem(x: SparseVariable, key: Any) -> Any:
 
 def _stacked(blocks: Sequence[Any], format: str | None, dtype: str | None, axis: int) -> SparseVariable:
     if not blocks:
-        raise GraphTypeError("there is nothing to stack")
+        raise GraphValueError("there is nothing to stack")
     parts = [as_sparse_variable(block) for block in blocks]
     wanted = dtype or promote(*(part.dtype for part in parts))
     places: list[list[Node]] = [[], []]
@@ -284,7 +284,7 @@ def construct_sparse_from_list(x: Any, values: Any, ilist: Any) -> SparseVariabl
     """A csc matrix of the sizes of `x` whose rows `ilist` are the rows of `values`."""
     whole, rows, chosen = as_node(x), as_node(values), cast(as_node(ilist), "int64")
     if whole.ndim != 2 or rows.ndim != 2 or chosen.ndim != 1:
-        raise GraphTypeError("construct_sparse_from_list takes two matrices and a vector of integers")
+        raise RankError("construct_sparse_from_list takes two matrices and a vector of integers")
     shape = (rows.type.shape[0], rows.type.shape[1])
     places = broadcast_to(expand(chosen, (1,)), shape), broadcast_to(expand(iota(shape[1]), (0,)), shape)
     data, across, along = (each.flatten() for each in (rows, *places))

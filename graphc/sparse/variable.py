@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import DTYPES, can_cast_safely
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphTypeError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe, variable
 from graphc.ir.walk import as_size_node, mention
@@ -376,7 +376,7 @@ def _of_parts(format: str) -> Callable[..., SparseVariable]:
         for what, node in zip(("data", "indices", "indptr"), vectors, strict=True):
             integral = what == "data" or np.dtype(node.dtype).kind in "iu"
             if node.ndim != 1 or not integral:
-                raise GraphTypeError(f"{format}: {what} must be a vector{'' if what == 'data' else ' of integers'}")
+                raise RankError(f"{format}: {what} must be a vector{'' if what == 'data' else ' of integers'}")
         values, places, starts = vectors
         given = [as_node(shape)[axis] for axis in range(2)]
         major, minor = given if format == "csr" else given[::-1]

@@ -29,7 +29,7 @@ def lazily(
         if name in homes:
             home = homes[name]
             found = getattr(import_module(home if home.startswith("graphc.") else f"{package}.{home}"), name)
-            if isinstance(found, FunctionType):
+            if isinstance(found, FunctionType | type):
                 found = public(found, package)
             setattr(sys.modules[package], name, found)
             return found

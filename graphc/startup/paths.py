@@ -35,6 +35,7 @@ PATHS = {
     "tensor.nnet.nnet": "tensor.nnet",
     "tensor.nnet.sigm": "tensor.nnet",
     "tensor.opt": "tensor.assertion gof.opclasses",
+    "tensor.raw_random": "random.raw",
     "tensor.shared_randomstreams": "random.streams",
     "tensor.sharedvar": "shared gof.synonyms",
     "tensor.slinalg": "tensor.linalg.slinalg",
@@ -72,7 +73,7 @@ REASONS = (
     ("graphc.testing has what checks ops; numpy.testing compares arrays", "tests"),
     ("it serves Theano's own code, tests or machines", "misc scalar.basic_sympy sandbox.minimal tensor.utils"),
     ("there is no communication between processes", "tensor.io"),
-    ("random numbers are made by RandomStreams and graphc.random", "tensor.raw_random sandbox.multinomial"),
+    ("random numbers are made by RandomStreams and graphc.random", "sandbox.multinomial"),
     ("what was tried there is in graphc.tensor", "sandbox"),
 )
 """Why modules are not there, with all that is below them; the first that fits."""

@@ -94,6 +94,7 @@ def _initializer(
         if check is not None:
             check(self)
 
+    vars(__init__)["takes"] = fields, defaults  # for messages
     return __init__
 
 
@@ -154,11 +155,10 @@ def _complete(
             return tuple([values[field] for field in fields])
         except KeyError:
             pass
-    unknown = kwargs.keys() - set(fields[len(args) :])
-    if unknown or len(args) > len(fields):
+    if kwargs.keys() - set(fields[len(args) :]) or len(args) > len(fields):
         by_name = ", ".join(kwargs) or "none by name"
-        raise TypeError(f"{name} has fields {', '.join(fields)}; got {len(args)} values and {by_name}")
-    raise TypeError(f"{name} lacks {', '.join(field for field in fields if field not in values)}")
+        raise TypeError(f"{name}() has fields {', '.join(fields)}; got {len(args)} values and {by_name}")
+    raise TypeError(f"{name}() lacks {', '.join(field for field in fields if field not in values)}")
 
 
 def _refuse(self: Any, name: str, value: Any = None) -> None:

@@ -33,7 +33,7 @@ GROUPS: tuple[tuple[str, str], ...] = (
         complex_scalar_types complex_types complex_vector_types _convert_to_complex64 _convert_to_complex128
         python_complex cdouble clongdouble csingle complex64 complex128 complex256 complexfloating sort_complex
     """),
-    (RANDOM, "raw_random random"),
+    (RANDOM, "random"),
     (FACTORS, "blas blas_c blas_headers blas_scipy sparse_module_ref"),
     (OP_CLASS, """
         SoftmaxWithBias crossentropy_categorical_1hot_grad CrossentropyCategorical1Hot

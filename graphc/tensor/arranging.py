@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, constant_value, describe
 from graphc.ir.walk import as_size_node
@@ -52,7 +52,7 @@ def _matrices(name: str, args: Sequence[Any]) -> list[Node]:
     nodes = [as_node(x) for x in args]
     for node in nodes:
         if node.ndim != 2:
-            raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no matrix")
+            raise RankError(f"{name}: {describe(node)} of type {node.type} is no matrix")
     return nodes
 
 
@@ -81,7 +81,7 @@ def block(arrays: Any) -> Node:
             return 0
         depths = {depth(one) for one in part}
         if len(depths) != 1:
-            raise GraphTypeError("block: the lists are empty or of unequal depth")
+            raise GraphValueError("block: the lists are empty or of unequal depth")
         return 1 + depths.pop()
 
     def leaves(part: Any) -> list[Node]:
@@ -251,7 +251,7 @@ def trim_zeros(x: Any, trim: str = "fb") -> Node:
     """A vector without the zeros at its front ("f") and back ("b")."""
     node = as_node(x)
     if node.ndim != 1 or not trim or set(trim.lower()) - {"f", "b"}:
-        raise GraphTypeError(f"trim_zeros of {describe(node)} of type {node.type}: trim={trim!r} of a vector")
+        raise GraphValueError(f"trim_zeros of {describe(node)} of type {node.type}: trim={trim!r} of a vector")
     filled, length = cast(node, "bool"), as_size_node(node.type.shape[0])
     anything = reduce.reduce_any(filled, (0,))
     # Sums in place of argmax, which has no value for an empty vector.

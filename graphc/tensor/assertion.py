@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast
@@ -30,3 +31,6 @@ class Assert:
 
 
 assert_op = Assert()
+
+
+explain_all(globals())

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import is_float, promote
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
@@ -78,7 +78,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     axes = normalise_axes(axis, node.ndim, what)
     given = list(varargs) if len(varargs) > 1 else list(varargs or [1.0]) * len(axes)
     if len(given) != len(axes) or edge_order not in (1, 2):
-        raise GraphTypeError(f"{what}: {len(given)} spacings for {len(axes)} axes, edge_order={edge_order}")
+        raise GraphValueError(f"{what}: {len(given)} spacings for {len(axes)} axes, edge_order={edge_order}")
     node = node if is_float(node.dtype) else cast(node, "float64")
     slopes = [_slope(node, place, as_node(step), edge_order, what) for place, step in zip(axes, given, strict=True)]
     return slopes[0] if len(axes) == 1 else slopes
@@ -110,7 +110,7 @@ def _slope(x: Node, axis: int, step: Node, order: int, what: str) -> Node:
             )
         return concatenate([ends[0], inside, ends[1]], axis)
     if step.ndim != 1:
-        raise GraphTypeError(f"{what}: the spacing {describe(step)} of type {step.type} is no number or vector")
+        raise RankError(f"{what}: the spacing {describe(step)} of type {step.type} is no number or vector")
     gaps = diff(cast(step, x.dtype))
     before, after = along(gaps[:-1]), along(gaps[1:])
     inside = (
@@ -261,7 +261,7 @@ def _slide(name: str, a: Node, v: Node, mode: str, mirrored: bool = False) -> No
         if node.ndim > 1 or sizes.equal(node.type.shape[0] if node.ndim else 1, 0):
             raise ShapeError(f"{name}: {describe(node)} of type {node.type} is no vector, or empty")
     if mode not in ("full", "same", "valid"):
-        raise GraphTypeError(f"{name}: mode {mode!r} is not full, same or valid")
+        raise GraphValueError(f"{name}: mode {mode!r} is not full, same or valid")
     dtype = promote(a.dtype, v.dtype)
     a, v = (cast(flatten(node), "int64" if dtype == "bool" else dtype) for node in (a, v))
     n, m = a.type.shape[0], v.type.shape[0]

@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 from graphc.arrays.dtypes import promote
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphValueError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
 from graphc.ops import shape as ops
@@ -99,7 +99,7 @@ def _in_letters(subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence
 
     def _letter(number: Any) -> str:
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 52:
-            raise GraphTypeError(f"einsum: a subscript is a number from 0 to 51, not {number!r}")
+            raise GraphValueError(f"einsum: a subscript is a number from 0 to 51, not {number!r}")
         return chr(ord("A") + number) if number < 26 else chr(ord("a") + number - 26)
 
     text = ",".join(map(term, lists))
@@ -113,7 +113,7 @@ def _parse(subscripts: str, nodes: Sequence[Node]) -> Expression:
     terms = inputs.split(",")
     what = f"einsum {subscripts!r}"
     if not (inputs + result).replace("...", "").replace(",", "").isalpha() and (inputs + result).strip(",."):
-        raise GraphTypeError(f"{what}: subscripts are letters and an ellipsis")
+        raise GraphValueError(f"{what}: subscripts are letters and an ellipsis")
     if not nodes or len(terms) != len(nodes):
         raise _misfit(what, nodes)
     several: list[str] = []
@@ -131,16 +131,16 @@ def _parse(subscripts: str, nodes: Sequence[Node]) -> Expression:
         letters = "".join(terms).replace("...", "")
         result = "..." + "".join(sorted(k for k in set(letters) if letters.count(k) == 1))
     elif widest and "..." not in result:
-        raise GraphTypeError(f"{what}: the result needs an ellipsis for the axes that broadcast")
+        raise GraphValueError(f"{what}: the result needs an ellipsis for the axes that broadcast")
     result = result.replace("...", spare)
     if len(set(result)) < len(result) or not set(result) <= set("".join(several)):
-        raise GraphTypeError(f"{what}: the result's subscripts must each occur once, and in an operand")
+        raise GraphValueError(f"{what}: the result's subscripts must each occur once, and in an operand")
     return _sized(what, nodes, several, result)
 
 
-def _misfit(what: str, nodes: Sequence[Node]) -> GraphTypeError:
+def _misfit(what: str, nodes: Sequence[Node]) -> GraphValueError:
     shown = ", ".join(f"{describe(node)} of type {node.type}" for node in nodes)
-    return GraphTypeError(f"{what} does not fit the operands {shown}")
+    return GraphValueError(f"{what} does not fit the operands {shown}")
 
 
 def _sized(what: str, nodes: Sequence[Node], terms: Sequence[str], result: str) -> Expression:

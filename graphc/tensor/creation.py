@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import is_float, promote
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, Size, describe, literal
 from graphc.ir.walk import as_size_node, mention
@@ -117,7 +117,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> No
     nodes = [as_node(value) for value in (first, last, step)]
     for node in nodes:
         if node.ndim:
-            raise GraphTypeError(f"arange: {describe(node)} of type {node.type} is no scalar")
+            raise RankError(f"arange: {describe(node)} of type {node.type} is no scalar")
     natural = promote(*(node.dtype for node in nodes))
     if is_float(natural):  # which Python's numbers do not decide
         told = zip((first, last, step), nodes, strict=True)
@@ -208,7 +208,7 @@ def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False, copy: bo
     With `sparse` they broadcast to the grid. `copy` is NumPy's and means nothing.
     """
     if indexing not in ("xy", "ij"):
-        raise GraphTypeError(f"meshgrid: indexing {indexing!r} is neither 'xy' nor 'ij'")
+        raise GraphValueError(f"meshgrid: indexing {indexing!r} is neither 'xy' nor 'ij'")
     nodes = [ops.reshape(node, (sizes.product(node.type.shape),)) for node in map(as_node, vectors)]
     shape = [node.type.shape[0] for node in nodes]
     grids = [ops.expand(node, [k for k in range(len(nodes)) if k != axis]) for axis, node in enumerate(nodes)]
@@ -248,7 +248,7 @@ def identity_like(x: Any, dtype: Any = None) -> Node:
     """The identity matrix in the shape of matrix `x` (Theano's)."""
     node = as_node(x)
     if node.ndim != 2:
-        raise GraphTypeError(f"identity_like of {describe(node)} of type {node.type}: it is no matrix")
+        raise RankError(f"identity_like of {describe(node)} of type {node.type}: it is no matrix")
     rows, columns = map(as_size_node, node.type.shape)
     return eye(rows, columns, dtype=node.dtype if dtype is None else dtype)
 
@@ -263,7 +263,7 @@ def tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> Node:
 def _triangle(name: str, x: Any, k: Any, relation: str) -> Node:
     node = as_node(x)
     if node.ndim < 2:
-        raise GraphTypeError(f"{name} of {describe(node)} of type {node.type}: it is no matrix")
+        raise RankError(f"{name} of {describe(node)} of type {node.type}: it is no matrix")
     zero = literal(0, node.dtype)
     return elementwise("where", _place(node, k, relation), node, zero)
 
@@ -282,7 +282,7 @@ def diagonal_matrix(vector: Any, k: int = 0) -> Node:
     """The square matrix with `vector` on diagonal `k` and zeros elsewhere."""
     node = as_node(vector)
     if node.ndim != 1:
-        raise GraphTypeError(f"diag of {describe(node)} of type {node.type}: it is neither a vector nor a matrix")
+        raise RankError(f"diag of {describe(node)} of type {node.type}: it is neither a vector nor a matrix")
     length = sizes.add(node.type.shape[0], abs(k))
     position = ops.iota(node.type.shape[0])
     rows, columns = (elementwise("add", position, max(shift, 0)) if shift > 0 else position for shift in (-k, k))

@@ -12,6 +12,7 @@ is about NumPy's memory alone is dropped. `ALIASES` has what has another name, `
 from __future__ import annotations
 
 import sys
+from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -19,10 +20,11 @@ import numpy as np
 
 from graphc import tensor
 from graphc.arrays.dtypes import floating
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import ArgumentError, GraphTypeError, ShapeError
 from graphc.ir.node import Node, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import as_node, cast
+from graphc.startup.lazy import nearest
 from graphc.startup.record import record
 
 Function = Callable[..., Any]
@@ -36,7 +38,7 @@ ALIASES = {
 """NumPy's names for functions that `graphc.tensor` may have under another one only."""
 KEYWORDS = {"a_min": "min", "a_max": "max", "correction": "ddof"}
 """NumPy's keywords that graphc's functions have under another name."""
-DROPPED = {"casting", "copy", "device", "optimize", "subok"}
+DROPPED = {"casting", "copy", "device", "optimize", "stable", "subok"}
 """Keywords about NumPy's memory and speed."""
 MEMORY = ("casting", "order", "subok")
 """Keywords of ufuncs about memory."""
@@ -60,11 +62,14 @@ REDUCTIONS = {
 ACCUMULATIONS = {"add": "cumsum", "multiply": "cumprod"}
 
 SIGNATURES = {
+    "arange": "start stop step dtype device like", "asfortranarray": "a dtype like",
     "bincount": "x weights minlength", "can_cast": "from_ to casting", "concatenate": "arrays axis out dtype casting",
     "copyto": "dst src casting where", "dot": "a b out", "inner": "a b", "lexsort": "keys axis",
+    "empty": "shape dtype order device like", "empty_like": "prototype dtype order subok shape device",
     "min_scalar_type": "a", "putmask": "a mask values", "packbits": "a axis bitorder",
     "ravel_multi_index": "multi_index dims mode order", "unpackbits": "a axis count bitorder",
     "unravel_index": "indices shape order", "vdot": "a b", "where": "condition x y",
+    "zeros": "shape dtype order device like",
 }  # fmt: skip
 """The parameters of functions that are not written in Python."""
 
@@ -88,7 +93,8 @@ class Parameters:
         code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
         if code is None:
             names = tuple(SIGNATURES.get(function.__name__, "").split())
-            return cls(names, (), None if names else "args", True, {"out": None, "axis": 0} if "out" in names else {})
+            defaults = {"out": None, "axis": 0} if "out" in names else {}
+            return cls(names, (), None if names else "args", not names, defaults)
         function = getattr(function, "__wrapped__", function)
         count, keywords = code.co_argcount, code.co_kwonlyargcount
         names = code.co_varnames[:count]
@@ -148,8 +154,32 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any])
             f"graphc has no function {what.removeprefix('np.')}; compose it of those in graphc.tensor, or make an op "
             "of a Python function with graphc.op",
         )
-    given, rest = bind(Parameters.of(function), args, kwargs)
-    return apply(target, function, given, rest)
+    theirs = Parameters.of(function)
+    names = theirs.names + theirs.keywords
+    unknown = next((key for key in kwargs if key not in names), None)
+    if unknown is not None and not theirs.any_keyword:
+        meant = nearest(unknown, names) or f"it has {', '.join(names)}"
+        raise ArgumentError(f"{what} of {name_tensor(args, kwargs)}: there is no argument {unknown!r}; {meant}")
+    given, rest = bind(theirs, args, kwargs)
+    return with_fields(what, apply(target, function, given, rest))
+
+
+def with_fields(what: str, result: Any) -> Any:
+    """Results that NumPy names, under its names."""
+    if not isinstance(result, tuple) or what not in FIELDS:
+        return result
+    kind, *fields = FIELDS[what].split()
+    return namedtuple(kind, fields)(*result)
+
+
+FIELDS = {
+    "np.linalg.eig": "EigResult eigenvalues eigenvectors", "np.linalg.eigh": "EighResult eigenvalues eigenvectors",
+    "np.linalg.qr": "QRResult Q R", "np.linalg.slogdet": "SlogdetResult sign logabsdet",
+    "np.linalg.svd": "SVDResult U S Vh", "np.unique_all": "UniqueAllResult values indices inverse_indices counts",
+    "np.unique_counts": "UniqueCountsResult values counts",
+    "np.unique_inverse": "UniqueInverseResult values inverse_indices",
+}  # fmt: skip
+"""The names of NumPy's results."""
 
 
 def find_target(function: Any) -> Function | None:
@@ -433,7 +463,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     """np.can_cast, from the dtype of a tensor."""
-    return bool(np.can_cast(np.dtype(from_.dtype), to, casting))
+    return bool(np.can_cast(np.dtype(getattr(from_, "dtype", from_)), to, casting))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
@@ -540,6 +570,8 @@ def elementwise(ufunc: Any, what: str, *inputs: Any, **given: Any) -> Any:
         refuse(what, inputs, "where= leaves elements without a value; use T.where(condition, value, other)")
     given.pop("where", None)
     dtype = given.pop("dtype", None)
+    if "axis" in given and ufunc.__name__ == "vecdot":
+        return target(*inputs, axis=given["axis"])
     if given:
         refuse(what, inputs, f"{', '.join(given)}= is not supported")
     if dtype is None:
@@ -624,11 +656,6 @@ def modf(x: Any) -> tuple[Node, Node]:
     return tensor.copysign(fraction, x), whole
 
 
-def vecdot(a: Any, b: Any) -> Node:
-    """np.vecdot over the last axes."""
-    return tensor.sum(tensor.mul(a, b), -1)
-
-
 def matvec(a: Any, b: Any) -> Node:
     """np.matvec."""
     node = as_node(b)
@@ -642,6 +669,6 @@ def vecmat(a: Any, b: Any) -> Node:
 
 
 UFUNCS: dict[str, Function] = {
-    "equal": truth("equal"), "not_equal": truth("not_equal"), "modf": modf, "vecdot": vecdot, "matvec": matvec,
+    "equal": truth("equal"), "not_equal": truth("not_equal"), "modf": modf, "matvec": matvec,
     "vecmat": vecmat,
 }  # fmt: skip

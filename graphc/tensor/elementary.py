@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphc.arrays.dtypes import is_float
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphValueError
 from graphc.ir.node import FUNCTIONS, OPS, Node, describe, make
 from graphc.ops import scalar as _table  # fills FUNCTIONS
 from graphc.ops import shape as layout
@@ -114,7 +114,7 @@ def round(x: Any, decimals: int | str | None = 0, mode: str | None = None) -> No
         mode, decimals = mode or decimals, 0
     mode = mode or "half_to_even"
     if node.dtype == "bool" or mode not in ("half_to_even", "half_away_from_zero"):
-        raise GraphTypeError(f"round of {describe(node)} of dtype {node.dtype} with mode {mode!r}")
+        raise GraphValueError(f"round of {describe(node)} of dtype {node.dtype} with mode {mode!r}")
     if not is_float(node.dtype):
         if decimals >= 0:
             return node

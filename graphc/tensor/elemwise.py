@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir.node import FUNCTIONS, Node, Op, describe
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import ROWS, as_node, cast
@@ -124,7 +124,7 @@ class CAReduce(metaclass=Family):
     def _folded(self, x: Node, axis: int) -> Node:
         count = x.type.shape[axis]
         if not isinstance(count, int) or count < 1:
-            raise GraphTypeError(
+            raise GraphValueError(
                 f"{self!r} of {describe(x)} of type {x.type}: axis {axis} has no known size of at least 1, "
                 "and the op no reduction"
             )
@@ -199,9 +199,7 @@ class DimShuffle(metaclass=Family):
         """The axes of `x` in the new order. Raises GraphTypeError for another rank."""
         node = as_node(x)
         if node.ndim != len(self.input_broadcastable):
-            raise GraphTypeError(
-                f"DimShuffle of {describe(node)} of type {node.type}: {len(self.input_broadcastable)} axes"
-            )
+            raise RankError(f"DimShuffle of {describe(node)} of type {node.type}: {len(self.input_broadcastable)} axes")
         dropped = [k for k, is_one in enumerate(self.input_broadcastable) if is_one and k not in self.new_order]
         shape = [1 if k in dropped else size for k, size in enumerate(node.type.shape)]
         return dimshuffle(layout.broadcast_to(node, shape), *self.new_order)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import is_float, promote
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir.node import Node, describe
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import as_node, cast, elementwise
@@ -90,7 +90,7 @@ class Row:
 
     def _part(self, one: Any) -> Node:
         if isinstance(one, str):
-            raise GraphTypeError(f"{self.__name__}[{one!r}]: directives are not known; use concatenate and stack")
+            raise GraphValueError(f"{self.__name__}[{one!r}]: directives are not known; use concatenate and stack")
         node = as_node(one)
         return node if node.ndim else ops.expand(node, (0,))
 
@@ -120,7 +120,7 @@ def ix_(*args: Any) -> tuple[Node, ...]:
     for axis, one in enumerate(args):
         node = as_node(np.zeros(0, "int64") if isinstance(one, (list, tuple)) and not one else one)
         if node.ndim != 1:
-            raise GraphTypeError(f"ix_: {describe(node)} of type {node.type} is no vector")
+            raise RankError(f"ix_: {describe(node)} of type {node.type} is no vector")
         if node.dtype == "bool":
             node = flatnonzero(node)
         found.append(ops.expand(node, [k for k in range(len(args)) if k != axis]))
@@ -140,7 +140,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Node:  # noqa: N8
     """The powers of the elements of a vector as the columns of a matrix, N of them (as many as elements)."""
     node = as_node(x)
     if node.ndim != 1:
-        raise GraphTypeError(f"vander of {describe(node)} of type {node.type}: it is no vector")
+        raise RankError(f"vander of {describe(node)} of type {node.type}: it is no vector")
     count = node.type.shape[0] if N is None else as_size(N, "vander: N")
     power = ops.iota(count)
     if not increasing:

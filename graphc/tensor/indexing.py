@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS, can_cast_safely
-from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, make, told
 from graphc.ir.walk import as_size_node
@@ -410,7 +410,7 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
     node = as_node(x) if axis is not None else flatten(x)
     what = told(lambda: f"take of {describe(node)} of type {node.type}")
     if mode not in ("raise", "wrap", "clip"):
-        raise GraphTypeError(f"{what}: mode {mode!r} is not one of raise, wrap, clip")
+        raise GraphValueError(f"{what}: mode {mode!r} is not one of raise, wrap, clip")
     place = normalise_axis(axis or 0, node.ndim, what)
     index = as_node(indices)
     if index.dtype not in INTEGERS:
@@ -430,7 +430,7 @@ def compressed(x: Any, condition: Any, axis: int | None = None) -> Node:
     """
     mask, node = as_node(condition), as_node(x)
     if mask.ndim != 1:
-        raise GraphTypeError(f"compress of {describe(node)}: the condition {describe(mask)} should be a vector")
+        raise RankError(f"compress of {describe(node)}: the condition {describe(mask)} should be a vector")
     return take(node, positions(cast(mask, "bool")), axis)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import is_float
-from graphc.errors import GraphcError, GraphTypeError, IndexOutOfBounds, ShapeError
+from graphc.errors import GraphcError, GraphTypeError, IndexOutOfBounds, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.interpret import interpret
 from graphc.ir.node import CONSTANT, Array, Node, describe, literal
@@ -100,7 +100,7 @@ def get_vector_length(v: Any) -> int:
     """The size of a vector. Raises ShapeError where it is not known, GraphTypeError for what is no vector."""
     node = as_node(v)
     if node.ndim != 1:
-        raise GraphTypeError(f"get_vector_length of {describe(node)} of type {node.type}: it is no vector")
+        raise RankError(f"get_vector_length of {describe(node)} of type {node.type}: it is no vector")
     (size,) = node.type.shape
     if not isinstance(size, int):
         raise ShapeError(f"the length of {describe(node)} of type {node.type} is not known")
@@ -205,7 +205,7 @@ def scalar_from_tensor(x: Any) -> Node:
     """`x`, which has no axes: graphc has one kind of scalars (Theano's)."""
     node = as_node(x)
     if node.ndim:
-        raise GraphTypeError(f"scalar_from_tensor of {describe(node)} of type {node.type}: it has axes")
+        raise RankError(f"scalar_from_tensor of {describe(node)} of type {node.type}: it has axes")
     return node
 
 

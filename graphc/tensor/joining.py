@@ -7,13 +7,14 @@ broadcast_to, with casts to the operands' common dtype.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS, promote
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make, told
 from graphc.ir.walk import as_size_node
@@ -30,6 +31,7 @@ from graphc.tensor.shaping import (
     atleast_2d,
     atleast_3d,
     flatten,
+    known_number,
     normalise_axes,
     normalise_axis,
 )
@@ -48,22 +50,47 @@ def _alike(arrays: Any, what: str) -> list[Node]:
         arrays = [arrays[position] for position in range(len(arrays))]
     nodes = [as_node(x) for x in arrays]
     if not nodes:
-        raise GraphTypeError(f"{what}: at least one array is needed")
+        raise GraphValueError(f"{what}: at least one array is needed")
     dtype = promote(*(node.dtype for node in nodes))
     return [cast(node, dtype) for node in nodes]
 
 
-def concatenate(arrays: Any, axis: int = 0) -> Node:
-    """Arrays of one rank, one after the other along `axis`; their other sizes must be equal."""
+def concatenate(arrays: Any, axis: Any = 0) -> Node:
+    """Arrays of one rank, one after the other along `axis`; their other sizes must be equal. The axis may be an integer
+    scalar that only a call knows; then another axis is an IndexError when it runs."""
     nodes = _alike(arrays, "concatenate")
     ranks = {node.ndim for node in nodes}
     if len(ranks) > 1 or 0 in ranks:
         shown = ", ".join(f"{describe(node)} of type {node.type}" for node in nodes)
         raise ShapeError(f"concatenate: the arrays must have one rank, at least 1: {shown}")
+    axis = known_number(axis)
+    if isinstance(axis, Node) and not axis.ndim and axis.dtype in INTEGERS:
+        return _along_any(nodes, axis)
     return ops.concatenate(nodes, normalise_axis(axis, nodes[0].ndim, "concatenate"))
 
 
-def join(axis: int, *arrays: Any) -> Node:
+def _along_any(nodes: Sequence[Node], axis: Node) -> Node:
+    """The arrays along an axis that a call says: a branch for each along which their types let them be joined."""
+    rank = nodes[0].ndim
+    joined: dict[int, Node] = {}
+    refused: list[ShapeError] = []
+    for place in range(rank):
+        try:
+            joined[place] = ops.concatenate(nodes, place)
+        except ShapeError as error:
+            refused.append(error)
+    if not joined:
+        raise refused[0]
+    counted = elementwise("where", elementwise("less", axis, 0), elementwise("add", axis, rank), axis)
+    allowed = [elementwise("equal", counted, place) for place in joined]
+    holds = cast(reduce(partial(elementwise, "logical_or"), allowed), "int64")
+    other = next(iter(joined.values()))
+    result: Node = FUNCTIONS["choose_among"]("concatenate", counted, [[joined.get(k, other)] for k in range(rank)])[0]
+    known = ", ".join(map(str, joined))
+    return checked(result, [holds], f"concatenate: {describe(axis)} is none of the axes that can be, {known}", "index")
+
+
+def join(axis: Any, *arrays: Any) -> Node:
     """`concatenate` in Theano's order of arguments."""
     return concatenate(arrays, axis)
 
@@ -154,7 +181,7 @@ def split(x: Any, splits_size: Any, n_splits: int | None = None, axis: int = 0) 
 
 def _part_count(value: Any, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise GraphTypeError(f"{what}: the number of parts should be a positive whole number, not {value!r}")
+        raise GraphValueError(f"{what}: the number of parts should be a positive whole number, not {value!r}")
     return int(value)
 
 
@@ -230,7 +257,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Node:
 def _repeat_each(x: Node, repeats: Node, axis: int, what: str) -> Node:
     value, length = constant_value(repeats), x.type.shape[axis]
     if repeats.ndim != 1 or repeats.dtype not in INTEGERS:
-        raise GraphTypeError(f"{what}: repeats should be a scalar or a vector of integers, not {describe(repeats)}")
+        raise RankError(f"{what}: repeats should be a scalar or a vector of integers, not {describe(repeats)}")
     size = repeats.type.shape[0]
     if isinstance(length, int) and isinstance(size, int) and length != size:
         raise ShapeError(f"{what}: {size} repeats for axis {axis} of size {describe_size(length)}")

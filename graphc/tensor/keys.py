@@ -12,7 +12,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS
 from graphc.arrays.values import refuse_masked
-from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
+from graphc.errors import IndexKindError, IndexOutOfBounds, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, constant_value, describe, literal, told
 from graphc.ir.walk import as_size_node
@@ -81,7 +81,7 @@ def items_of(x: Node, key: Any) -> tuple[Node, list[Item]]:
     parts = list(key) if isinstance(key, tuple) else [key]
     masks = [_mask(part, what) for part in parts]
     if sum(part is Ellipsis for part in parts) > 1:
-        raise GraphTypeError(f"{what}: more than one Ellipsis")
+        raise IndexKindError(f"{what}: more than one Ellipsis")
     taken = sum(
         mask.ndim if mask is not None else 0 if part is None or part is Ellipsis else 1
         for part, mask in zip(parts, masks, strict=True)
@@ -113,7 +113,7 @@ def items_of(x: Node, key: Any) -> tuple[Node, list[Item]]:
 def _mask(part: Any, what: str) -> Node | None:
     """A boolean array, or None for another part of a key."""
     if isinstance(part, (bool, np.bool_)):
-        raise GraphTypeError(f"{what}: {part!r} is no index")
+        raise IndexKindError(f"{what}: {part!r} is no index")
     if isinstance(part, (list, np.ndarray)):
         refuse_masked(part, what)
         if holds_node(part) or np.asarray(part).dtype == bool:
@@ -145,11 +145,11 @@ def _index(part: Any, what: str) -> Node | int:
     if isinstance(part, (int, np.integer)):
         return int(part)
     if isinstance(part, (float, str)) or part is None:
-        raise GraphTypeError(f"{what}: {part!r} is no index")
+        raise IndexKindError(f"{what}: {part!r} is no index")
     empty = not isinstance(part, np.ndarray) and not holds_node(part) and np.size(part) == 0
     node = as_node(np.zeros(np.shape(part), "int64") if empty else part)
     if node.dtype not in INTEGERS:
-        raise GraphTypeError(f"{what}: {describe(node)} is of dtype {node.dtype}, not an integer")
+        raise IndexKindError(f"{what}: {describe(node)} is of dtype {node.dtype}, not an integer")
     value = constant_value(node)
     if value is not None and value.ndim == 0:
         return int(value)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, Size, constant_value, describe, literal
 from graphc.ir.walk import as_size_node
@@ -54,7 +54,7 @@ def coordinates(mask: Node) -> tuple[Node, ...]:
 def _true(name: str, x: Any) -> Node:
     node = as_node(x)
     if node.ndim == 0:
-        raise GraphTypeError(f"{name} of {describe(node)} of type {node.type}: a scalar has no positions")
+        raise RankError(f"{name} of {describe(node)} of type {node.type}: a scalar has no positions")
     return cast(node, "bool")
 
 
@@ -87,7 +87,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None and y is None:
         return nonzero(condition)
     if x is None or y is None:
-        raise GraphTypeError("where: give both x and y, or neither")
+        raise GraphValueError("where: give both x and y, or neither")
     return choose(condition, x, y)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import is_float
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Array, Node, Type, constant_value, describe
 from graphc.ops import order as ops
@@ -38,7 +38,7 @@ def _by_rows(what: str, x: Any, axis: Any) -> tuple[Node, int]:
     if axis is None:
         return flatten(node), 0
     if not node.ndim:
-        raise GraphTypeError(f"{what} of {describe(node)} of type {node.type}: a scalar has no axis")
+        raise RankError(f"{what} of {describe(node)} of type {node.type}: a scalar has no axis")
     place = normalise_axis(axis, node.ndim, f"{what} of {describe(node)} of type {node.type}")
     return moveaxis(node, place, -1), place
 
@@ -55,7 +55,7 @@ def _along(what: str, ordered: Callable[[Node], Node], x: Any, axis: Any) -> Nod
         node, axis = flatten(node), 0
     message = f"{what} of {describe(node)} of type {node.type}"
     if not node.ndim:
-        raise GraphTypeError(f"{message}: a scalar has no axis")
+        raise RankError(f"{message}: a scalar has no axis")
     place, shape = normalise_axis(axis, node.ndim, message), node.type.shape
     parts = (sizes.product(shape[:place]), shape[place], sizes.product(shape[place + 1 :]))
     return layout.reshape(ordered(layout.reshape(node, parts)), shape)
@@ -101,10 +101,12 @@ def lexsort(keys: Any, axis: int = -1) -> Node:
         whole = as_node(keys)
         count = whole.type.shape[0] if whole.ndim else 0
         if not isinstance(count, int):
-            raise GraphTypeError(f"lexsort of {describe(whole)} of type {whole.type}: the number of keys must be known")
+            raise GraphValueError(
+                f"lexsort of {describe(whole)} of type {whole.type}: the number of keys must be known"
+            )
         parts = [whole[number] for number in range(count)]
     if not parts:
-        raise GraphTypeError("lexsort: need sequence of keys with len > 0")
+        raise GraphValueError("lexsort: need sequence of keys with len > 0")
     order = argsort(parts[0], axis)
     for key in parts[1:]:
         order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
@@ -177,9 +179,9 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Node
     with side="right", after them. sorter: the places that sort `x`, where it is not sorted."""
     node, values = as_node(x), as_node(v)
     if node.ndim != 1:
-        raise GraphTypeError(f"searchsorted: {describe(node)} of type {node.type} is no vector")
+        raise RankError(f"searchsorted: {describe(node)} of type {node.type} is no vector")
     if side not in _SEARCH:
-        raise GraphTypeError(f"searchsorted: side {side!r} must be 'left' or 'right'")
+        raise GraphValueError(f"searchsorted: side {side!r} must be 'left' or 'right'")
     if sorter is not None:
         node = node[as_node(sorter)]
     found: Node = _SEARCH[side](node, values)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphc.arrays.dtypes import is_float
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
@@ -76,7 +76,7 @@ def pad(
     lengths = [(None, None)] * node.ndim if stat_length is None else _pairs(stat_length, node.ndim, what)
     constants, ends = (_pairs(one, node.ndim, what) for one in (constant_values, end_values))
     if reflect_type not in ("even", "odd"):
-        raise GraphTypeError(f"{what}: reflect_type {reflect_type!r} is not even or odd")
+        raise GraphValueError(f"{what}: reflect_type {reflect_type!r} is not even or odd")
     if mode == "empty":
         constants = [(0, 0)] * node.ndim
     if mode in ("constant", "empty") and (border := _only(constants)) is not None:
@@ -98,7 +98,7 @@ def pad(
                 node = _repeated(node, axis, before, after, mode if reflect_type == "even" else f"{mode} odd", what)
                 continue
             case _:
-                raise GraphTypeError(f"{what}: mode {mode!r} is not one that pad knows")
+                raise GraphValueError(f"{what}: mode {mode!r} is not one that pad knows")
         node = ops.concatenate([sides[0], node, sides[1]], axis)
     return node
 

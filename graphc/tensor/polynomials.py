@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphc.arrays.dtypes import is_float, promote
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe
 from graphc.ir.walk import as_size_node
@@ -27,7 +27,7 @@ __all__ = ["polyadd", "polyder", "polyint", "polymul", "polysub", "polyval"]
 def _vector(name: str, p: Any) -> Node:
     node = as_node(p)
     if node.ndim > 1:
-        raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no vector")
+        raise RankError(f"{name}: {describe(node)} of type {node.type} is no vector")
     return flatten(node)
 
 

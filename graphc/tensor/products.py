@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphc.arrays.dtypes import promote
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, Size, describe
 from graphc.ops import shape as ops
@@ -72,7 +72,7 @@ def matmul(a: Any, b: Any) -> Node:
     """NumPy's matmul (`a @ b`): matrix products, leading axes broadcast. Raises GraphTypeError for a scalar."""
     left, right = _operands(a, b)
     if not left.ndim or not right.ndim:
-        raise GraphTypeError(f"matmul of {_pair(left, right)}: a scalar has no matrix product; use dot or *")
+        raise RankError(f"matmul of {_pair(left, right)}: a scalar has no matrix product; use dot or *")
     if left.ndim <= 2 and right.ndim <= 2:
         return _product(left, right)
     if right.ndim <= 2:
@@ -129,11 +129,11 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Node:
     if isinstance(axes, int):
         first, second = list(range(left.ndim - axes, left.ndim)), list(range(axes))
         if axes < 0 or axes > min(left.ndim, right.ndim):
-            raise GraphTypeError(f"{what}: axes={axes}")
+            raise GraphValueError(f"{what}: axes={axes}")
     else:
         first, second = _axis_lists(axes, left, right, what)
     if len(first) != len(second):
-        raise GraphTypeError(f"{what}: {len(first)} axes of the one, {len(second)} of the other")
+        raise GraphValueError(f"{what}: {len(first)} axes of the one, {len(second)} of the other")
     for k, j in zip(first, second, strict=True):
         sizes.common(left.type.shape[k], right.type.shape[j], what, f": axes {k} and {j}")
     rows = [k for k in range(left.ndim) if k not in first]
@@ -192,7 +192,7 @@ def batched_dot(a: Any, b: Any) -> Node:
     """
     left, right = _operands(a, b)
     if not left.ndim or not right.ndim:
-        raise GraphTypeError(f"batched_dot of {_pair(left, right)}: a scalar has no axis")
+        raise RankError(f"batched_dot of {_pair(left, right)}: a scalar has no axis")
     if left.ndim == 1 or right.ndim == 1:
         narrow, wide = sorted((left, right), key=lambda node: node.ndim)
         return elementwise("mul", ops.expand(narrow, range(1, wide.ndim)), wide)
@@ -213,11 +213,11 @@ def batched_tensordot(x: Any, y: Any, axes: Any = 2) -> Node:
     if isinstance(axes, int):
         first, second = list(range(left.ndim - axes, left.ndim)), list(range(1, axes + 1))
         if axes < 0 or axes > min(left.ndim, right.ndim) - 1:
-            raise GraphTypeError(f"{what}: axes={axes}")
+            raise GraphValueError(f"{what}: axes={axes}")
     else:
         first, second = _axis_lists(axes, left, right, what)
     if len(first) != len(second) or 0 in first or 0 in second:
-        raise GraphTypeError(f"{what}: axes {axes} are not pairs of axes after the first")
+        raise GraphValueError(f"{what}: axes {axes} are not pairs of axes after the first")
     rows = [k for k in range(1, left.ndim) if k not in first]
     columns = [k for k in range(1, right.ndim) if k not in second]
     return contract(left, right, [0], [0], rows, first, second, columns)
@@ -227,7 +227,7 @@ def _axis_lists(axes: Any, left: Node, right: Node, what: str) -> tuple[list[int
     """A pair of axes, or of lists of axes, as lists."""
     given = list(axes)
     if len(given) != 2:
-        raise GraphTypeError(f"{what}: axes {axes} are not a number or a pair of lists")
+        raise GraphValueError(f"{what}: axes {axes} are not a number or a pair of lists")
     return list(normalise_axes(given[0], left.ndim, what)), list(normalise_axes(given[1], right.ndim, what))
 
 
@@ -235,7 +235,7 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Node:
     """The sum of products along `axis` of both, whose other axes broadcast."""
     left, right = _operands(x1, x2)
     if not left.ndim or not right.ndim:
-        raise GraphTypeError(f"vecdot of {_pair(left, right)}: a scalar has no axis")
+        raise RankError(f"vecdot of {_pair(left, right)}: a scalar has no axis")
     what = f"vecdot of {_pair(left, right)}"
     left, right = (moveaxis(node, normalise_axis(axis, node.ndim, what), -1) for node in (left, right))
     product = matmul(ops.expand(left, (left.ndim - 1,)), ops.expand(right, (right.ndim,)))
@@ -246,7 +246,7 @@ def matvec(x1: Any, x2: Any) -> Node:
     """The products of matrices, the last two axes of `x1`, and vectors, the last axis of `x2`; the others broadcast."""
     left, right = _operands(x1, x2)
     if left.ndim < 2 or not right.ndim:
-        raise GraphTypeError(f"matvec of {_pair(left, right)}: it takes matrices and vectors")
+        raise RankError(f"matvec of {_pair(left, right)}: it takes matrices and vectors")
     product = matmul(left, ops.expand(right, (right.ndim,)))
     return ops.drop(product, (product.ndim - 1,))
 
@@ -255,7 +255,7 @@ def vecmat(x1: Any, x2: Any) -> Node:
     """The products of vectors, the last axis of `x1`, and matrices, the last two axes of `x2`; the others broadcast."""
     left, right = _operands(x1, x2)
     if not left.ndim or right.ndim < 2:
-        raise GraphTypeError(f"vecmat of {_pair(left, right)}: it takes vectors and matrices")
+        raise RankError(f"vecmat of {_pair(left, right)}: it takes vectors and matrices")
     product = matmul(ops.expand(left, (left.ndim - 1,)), right)
     return ops.drop(product, (product.ndim - 2,))
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import is_float
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, constant_value, describe
 from graphc.ops import shape as layout
@@ -79,7 +79,7 @@ def nanmedian(x: Any, axis: Axes = None, keepdims: bool = False) -> Node:
 
 def _quantile(what: str, x: Any, q: Any, axis: Axes, method: str, keepdims: bool, without_nan: bool) -> Node:
     if method not in METHODS:
-        raise GraphTypeError(f"{what}: method {method!r} must be one of {', '.join(METHODS)}")
+        raise GraphValueError(f"{what}: method {method!r} must be one of {', '.join(METHODS)}")
     node = as_node(x)
     axes = normalise_axes(tuple(range(node.ndim)) if axis is None else axis, node.ndim, f"{what} of {describe(node)}")
     others = [place for place in range(node.ndim) if place not in axes]

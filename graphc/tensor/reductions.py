@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphc.arrays.dtypes import accumulator, floating, is_float
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, describe, literal, told
 from graphc.ir.walk import as_size_node
@@ -211,7 +211,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, *, L
     if ord == 1:
         return sum(size, axis, keepdims=keepdims)
     if isinstance(ord, str):
-        raise GraphTypeError(f"norm of {describe(node)}: ord {ord!r} is not supported")
+        raise GraphValueError(f"norm of {describe(node)}: ord {ord!r} is not supported")
     return elementwise("pow", sum(elementwise("pow", size, ord), axis, keepdims=keepdims), 1.0 / ord)
 
 

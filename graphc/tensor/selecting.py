@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS, promote
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
@@ -62,7 +62,7 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Node:
     what = f"take_along_axis of {describe(node)} of type {node.type}"
     place = normalise_axis(axis, node.ndim, what)
     if index.ndim != node.ndim:
-        raise GraphTypeError(f"{what}: the indices {describe(index)} of type {index.type} have another rank")
+        raise RankError(f"{what}: the indices {describe(index)} of type {index.type} have another rank")
     if node.ndim == 1:
         return ops.gather(node, (index,), 0)
 
@@ -82,7 +82,7 @@ def inverse_permutation(perm: Any) -> Node:
     """The permutation that undoes `perm`, a vector; of a matrix that of each row (Theano's)."""
     node = cast(_integers("inverse_permutation", perm), "int64")
     if node.ndim not in (1, 2):
-        raise GraphTypeError(f"inverse_permutation of {describe(node)} of type {node.type}: neither vector nor matrix")
+        raise RankError(f"inverse_permutation of {describe(node)} of type {node.type}: neither vector nor matrix")
     shape = node.type.shape
     keys = [*(_grid(shape, k) for k in range(node.ndim - 1)), node]
     return ops.set_gather(layout.zeros("int64", shape), _grid(shape, node.ndim - 1), keys, 0)
@@ -98,7 +98,7 @@ def permute_row_elements(x: Any, y: Any, inverse: bool | int = 0) -> Node:
     if inverse:
         rows = index if index.ndim <= 2 else None
         if rows is None:
-            raise GraphTypeError(f"permute_row_elements: {describe(index)} of type {index.type} has too many axes")
+            raise RankError(f"permute_row_elements: {describe(index)} of type {index.type} has too many axes")
         index = inverse_permutation(rows)
     node, index = (layout.expand(one, range(rank - one.ndim)) for one in (node, index))
     return take_along_axis(node, index, -1)
@@ -132,7 +132,9 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Node:
     outside: "raise" (IndexOutOfBounds), "wrap", "clip". Raises GraphTypeError for `out` and other modes.
     """
     if out is not None or mode not in ("raise", "wrap", "clip"):
-        raise GraphTypeError(f"choose: out={out!r} and mode={mode!r}: there is no out, and mode is raise, wrap or clip")
+        raise GraphValueError(
+            f"choose: out={out!r} and mode={mode!r}: there is no out, and mode is raise, wrap or clip"
+        )
     index = cast(_integers("choose", a), "int64")
     if isinstance(choices, (Node, np.ndarray)):
         stacked = as_node(choices)
@@ -144,7 +146,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Node:
     else:
         nodes = [as_node(one) for one in choices]
         if not nodes:
-            raise GraphTypeError("choose: there are no choices")
+            raise GraphValueError("choose: there are no choices")
         dtype = promote(*(node.dtype for node in nodes))
         shape = broadcast_sizes("choose", [index, *nodes])
         parts = [layout.broadcast_to(broadcast_node(cast(node, dtype), shape), shape) for node in nodes]
@@ -212,7 +214,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     items = [cast(_integers("ravel_multi_index", one), "int64") for one in multi_index]
     modes = [mode] * len(items) if isinstance(mode, str) else list(mode)
     if len(items) != len(shape) or len(modes) != len(items) or order not in ("C", "F"):
-        raise GraphTypeError(
+        raise GraphValueError(
             f"ravel_multi_index: {len(items)} indices for {len(shape)} axes, modes {mode}, order {order}"
         )
     total = as_node(0)
@@ -229,7 +231,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
             case "raise":
                 outside.append(logical_and(elementwise("greater_equal", index, 0), less(index, length)))
             case _:
-                raise GraphTypeError(f"ravel_multi_index: mode {one!r} is not raise, wrap or clip")
+                raise GraphValueError(f"ravel_multi_index: mode {one!r} is not raise, wrap or clip")
         total = add(total, mul(index, as_size_node(step)))
         step = sizes.multiply(step, size)
     return _all_of(total, outside, "ravel_multi_index: a coordinate is outside its axis")
@@ -246,7 +248,7 @@ def unravel_index(
     target = as_shape(shape if dims is None else dims, "unravel_index", ndim)
     index = cast(_integers("unravel_index", indices), "int64")
     if order not in ("C", "F"):
-        raise GraphTypeError(f"unravel_index: order {order!r} is not C or F")
+        raise GraphValueError(f"unravel_index: order {order!r} is not C or F")
     count = as_size_node(sizes.product(target))
     inside = logical_and(elementwise("greater_equal", index, 0), less(index, count))
     index = _all_of(index, [inside], "unravel_index: a position is outside the array")
@@ -332,7 +334,7 @@ def fill_diagonal(x: Any, val: Any) -> Node:
     """
     node = as_node(x)
     if node.ndim < 2:
-        raise GraphTypeError(f"fill_diagonal of {describe(node)} of type {node.type}: it has less than two axes")
+        raise RankError(f"fill_diagonal of {describe(node)} of type {node.type}: it has less than two axes")
     count = sizes.minimum(*node.type.shape) if node.ndim == 2 else _only_size(node, "fill_diagonal")
     line = layout.iota(count)
     return set_subtensor(getitem(node, (line,) * node.ndim), val)
@@ -342,6 +344,6 @@ def fill_diagonal_offset(x: Any, val: Any, offset: Any) -> Node:
     """A copy of the matrix `x` with the scalar `val` on the diagonal `offset` above (below 0: below) the main one."""
     node = as_node(x)
     if node.ndim != 2:
-        raise GraphTypeError(f"fill_diagonal_offset of {describe(node)} of type {node.type}: it is no matrix")
+        raise RankError(f"fill_diagonal_offset of {describe(node)} of type {node.type}: it is no matrix")
     row, column = (_grid(node.type.shape, axis) for axis in (0, 1))
     return choose_between(equal(column, add(row, offset)), cast(as_node(val), node.dtype), node)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS
-from graphc.errors import GraphcError, GraphTypeError, ShapeError
+from graphc.errors import GraphcError, GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make, told
 from graphc.ir.walk import as_size_node, mention
@@ -137,6 +137,13 @@ def size(x: Any) -> Node:
 class AxisError(GraphcError, np.exceptions.AxisError):
     """An axis that is not there, or is named twice: NumPy's error, a ValueError and an IndexError."""
 
+    def __init__(self, axis: Any, ndim: int | None = None, msg_prefix: str | None = None) -> None:
+        super().__init__(axis, ndim, msg_prefix)  # type: ignore[arg-type]
+        self.args = (super().__str__(),)  # in words, which others may complete
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
 
 def normalise_axis(axis: Any, ndim: int, what: str) -> int:
     """One axis, a number or a constant, counted from 0. Raises AxisError where it is not there, GraphTypeError for what
@@ -192,7 +199,7 @@ def reshape(x: Any, *newshape: Any, ndim: int | None = None) -> Node:
         newshape = (newshape[0],)
     target = as_shape(unpack(newshape), what, ndim)
     if ndim is not None and len(target) != ndim:
-        raise GraphTypeError(f"{what}: {len(target)} sizes, but ndim={ndim}")
+        raise GraphValueError(f"{what}: {len(target)} sizes, but ndim={ndim}")
     return ops.reshape(node, _fill_in(node, target, what))
 
 
@@ -240,10 +247,10 @@ def flatten(x: Any, ndim: Any = 1, *, outdim: int | None = None) -> Node:
         ndim = outdim
     if isinstance(ndim, str):  # NumPy's order argument
         if ndim not in ("C", "A", "K"):
-            raise GraphTypeError(f"flatten of {describe(node)}: order {ndim!r} is not supported, only 'C'")
+            raise GraphValueError(f"flatten of {describe(node)}: order {ndim!r} is not supported, only 'C'")
         ndim = 1
     if not 1 <= ndim <= max(node.ndim, 1):
-        raise GraphTypeError(f"flatten of {describe(node)} of type {node.type} to {ndim} axes")
+        raise GraphValueError(f"flatten of {describe(node)} of type {node.type} to {ndim} axes")
     kept = node.type.shape[: ndim - 1]
     return ops.reshape(node, (*kept, sizes.product(node.type.shape[ndim - 1 :])))
 
@@ -277,7 +284,7 @@ def transpose(x: Any, *axes: Any) -> Node:
         return ops.dimshuffle(node, range(node.ndim)[::-1])
     positions = normalise_axes(order, node.ndim, told(lambda: f"transpose of {describe(node)} of type {node.type}"))
     if len(positions) != node.ndim:
-        raise GraphTypeError(f"transpose of {describe(node)} of type {node.type}: axes {order} are not all its axes")
+        raise GraphValueError(f"transpose of {describe(node)} of type {node.type}: axes {order} are not all its axes")
     return ops.dimshuffle(node, positions)
 
 
@@ -297,7 +304,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Node:
     what = told(lambda: f"moveaxis of {describe(node)} of type {node.type}")
     origin, goal = normalise_axes(source, node.ndim, what), normalise_axes(destination, node.ndim, what)
     if len(origin) != len(goal):
-        raise GraphTypeError(f"{what}: {len(origin)} source axes, {len(goal)} destinations")
+        raise GraphValueError(f"{what}: {len(origin)} source axes, {len(goal)} destinations")
     order = [axis for axis in range(node.ndim) if axis not in origin]
     for position, axis in sorted(zip(goal, origin, strict=True)):
         order.insert(position, axis)
@@ -401,7 +408,7 @@ def specify_shape(x: Any, shape: Any) -> Node:
     else:
         given = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     if len(given) != node.ndim:
-        raise GraphTypeError(f"{what}: {len(given)} sizes for {node.ndim} axes")
+        raise GraphValueError(f"{what}: {len(given)} sizes for {node.ndim} axes")
     target = [
         old if new is None else as_size(new, told(lambda: f"{what}: a size"))
         for old, new in zip(node.type.shape, given, strict=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import is_float
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import RankError, ShapeError
 from graphc.ir.node import Node, describe, literal
 from graphc.ops import shape as layout
 from graphc.ops.checked import checked
@@ -26,7 +26,7 @@ from graphc.tensor.reductions import argmax, argmin, average, cumprod, cumsum, p
 from graphc.tensor.reductions import max as max_of
 from graphc.tensor.reductions import min as min_of
 from graphc.tensor.reductions import sum as sum_of
-from graphc.tensor.shaping import atleast_2d, flatten, squeeze, transpose
+from graphc.tensor.shaping import atleast_2d, flatten, normalise_axis, squeeze, transpose
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ = [
 def _rows(m: Any, rowvar: bool) -> Node:
     node = as_node(m)
     if node.ndim > 2:
-        raise GraphTypeError(f"cov of {describe(node)} of type {node.type}: it has more than two axes")
+        raise RankError(f"cov of {describe(node)} of type {node.type}: it has more than two axes")
     node = cast(node, "float64")
     wide: Node = atleast_2d(node)
     return transpose(wide) if not rowvar and node.ndim == 2 and wide.type.shape[0] != 1 else wide
@@ -217,7 +217,8 @@ def _cumulative(name: str, function: Any, x: Any, axis: int | None, dtype: Any, 
     node = as_node(x)
     if axis is None and node.ndim != 1:
         raise ShapeError(f"{name} of {describe(node)} of type {node.type}: say which axis")
-    place = 0 if axis is None else axis % max(node.ndim, 1)
+    what = f"{name} of {describe(node)} of type {node.type}"
+    place = 0 if axis is None else normalise_axis(axis, max(node.ndim, 1), what)
     made = _running(function, node if node.ndim else flatten(node), place, dtype)
     if not initial:
         return made

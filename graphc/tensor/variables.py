@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import check_dtype
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
+from graphc.ir.called import explained_class
 from graphc.ir.kind import Kind
 from graphc.ir.node import FUNCTIONS, Constant, Node, describe, variable
 from graphc.ops.elementwise import as_node
@@ -39,7 +40,7 @@ def _check_sizes(shape: Sequence[Any], ndim: int | None, what: str) -> Sizes:
     """Static sizes as a user gives them; a tuple of bools is Theano's `broadcastable`."""
     items = tuple(shape)
     if ndim is not None and len(items) != ndim:
-        raise GraphTypeError(f"{what}: shape {items} has {len(items)} axes, not {ndim}")
+        raise GraphValueError(f"{what}: shape {items} has {len(items)} axes, not {ndim}")
     if items and all(isinstance(item, (bool, np.bool_)) for item in items):
         return tuple(1 if item else None for item in items)
     for item in items:
@@ -108,6 +109,7 @@ class TensorType(Kind, metaclass=Kinds):
 
 
 FUNCTIONS["tensor_type"] = TensorType
+explained_class(TensorType)
 
 
 def tensor(
@@ -151,7 +153,7 @@ class Constructor(Kind):
         sizes = self.shape if shape is None else _check_sizes(shape, len(self.shape), what)
         for fixed, given in zip(self.shape, sizes, strict=True):
             if fixed is not None and given != fixed:
-                raise GraphTypeError(f"{what}: shape {tuple(sizes)} does not fit {self.shape}")
+                raise GraphValueError(f"{what}: shape {tuple(sizes)} does not fit {self.shape}")
         return declared(variable(self.fixed or resolve_dtype(dtype), sizes, name))
 
     def __repr__(self) -> str:
@@ -186,6 +188,9 @@ class Constructors:
     def __repr__(self) -> str:
         return f"<constructors {self.__name__}>"
 
+
+explained_class(Constructor)
+explained_class(Constructors)
 
 PREFIXES: dict[str, str | None] = {
     "": None, "b": "int8", "w": "int16", "i": "int32", "l": "int64", "f": "float32", "d": "float64",
@@ -225,7 +230,7 @@ def as_tensor(x: Any, name: str | None = None, ndim: int | None = None, dtype: A
     if ndim is None or ndim == node.ndim:
         return node
     if node.ndim > ndim:
-        raise GraphTypeError(f"{describe(node)} of type {node.type} has more than {ndim} axes")
+        raise RankError(f"{describe(node)} of type {node.type} has more than {ndim} axes")
     return expand(node, range(ndim - node.ndim))
 
 

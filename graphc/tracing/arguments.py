@@ -17,7 +17,7 @@ import numpy as np
 from graphc.arrays.trees import paths
 from graphc.arrays.values import natural_dtype
 from graphc.control.states import title
-from graphc.errors import ArgumentError, GraphTypeError
+from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
 from graphc.ir.node import Node, variable
 from graphc.ir.traced import TRACED
 from graphc.ir.walk import type_sizes
@@ -50,7 +50,7 @@ class Static:
             if name in known:
                 own_numbers.append(known.index(name))
             elif not takes_keyword(function, name):
-                raise ArgumentError(f"{title(function)} has no parameter {name!r}, which static_argnames lists")
+                raise GraphValueError(f"{title(function)} has no parameter {name!r}, which static_argnames lists")
         return cls(tuple(dict.fromkeys(own_numbers)), tuple(dict.fromkeys(own_names)))
 
     def __bool__(self) -> bool:

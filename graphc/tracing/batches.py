@@ -12,7 +12,7 @@ from typing import Any, overload
 from graphc.arrays.trees import leaves, like, outline, paths, spread
 from graphc.control.batch import all_batched, batched
 from graphc.control.states import title
-from graphc.errors import ArgumentError, ShapeError
+from graphc.errors import GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe, variable
 from graphc.ir.traced import TRACED
@@ -82,7 +82,7 @@ def _mapped(
     given, names = leaves((args, kwargs)), names_of(fun, args, kwargs, static)
     axes += [0] * (len(given) - len(axes))
     if not any(isinstance(axis, int) for axis in axes) and count is None:
-        raise ArgumentError(f"vmap of {title(fun)}: no argument has an axis of elements; give in_axes, or axis_size")
+        raise GraphValueError(f"vmap of {title(fun)}: no argument has an axis of elements; give in_axes, or axis_size")
     rows = [
         _with_axis_first(fun, as_node(leaf), axis, name) if axis is not None else leaf
         for leaf, axis, name in zip(given, axes, names, strict=True)
@@ -107,7 +107,7 @@ def _mapped(
     out = []
     for value, axis, path in zip(results, places, paths(made, "result"), strict=True):
         if axis is None and value[1]:
-            raise ArgumentError(f"vmap of {title(fun)}: {path} is another for each element, where out_axes is None")
+            raise GraphValueError(f"vmap of {title(fun)}: {path} is another for each element, where out_axes is None")
         (whole,) = [value[0]] if axis is None else all_batched([value], size)
         out.append(whole if axis is None else _with_first_at(fun, whole, axis, path))
     return like(made, out)
@@ -118,16 +118,16 @@ def _axes(what: str, fun: Any, axes: Any, tree: Any) -> list[int | None]:
     try:
         found = spread(tuple(axes) if isinstance(axes, list) and isinstance(tree, tuple) else axes, tree)
     except ValueError:
-        raise ArgumentError(f"vmap of {title(fun)}: {what} is {axes!r}, which does not fit {outline(tree)}") from None
+        raise GraphValueError(f"vmap of {title(fun)}: {what} is {axes!r}, which does not fit {outline(tree)}") from None
     for axis in found:
         if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):
-            raise ArgumentError(f"vmap of {title(fun)}: {what} has {axis!r}, which is neither an axis nor None")
+            raise GraphValueError(f"vmap of {title(fun)}: {what} has {axis!r}, which is neither an axis nor None")
     return found
 
 
 def _with_axis_first(fun: Any, node: Node, axis: int, name: str) -> Node:
     if not -node.ndim <= axis < node.ndim:
-        raise ArgumentError(
+        raise GraphValueError(
             f"vmap of {title(fun)}: {name}, {describe(node)} of type {node.type}, has no axis {axis}; in_axes=None "
             "gives it to every element"
         )
@@ -137,7 +137,7 @@ def _with_axis_first(fun: Any, node: Node, axis: int, name: str) -> Node:
 
 def _with_first_at(fun: Any, node: Node, axis: int, path: str) -> Node:
     if not -node.ndim <= axis < node.ndim:
-        raise ArgumentError(f"vmap of {title(fun)}: out_axes has {axis}, and {path} has {node.ndim} axes")
+        raise GraphValueError(f"vmap of {title(fun)}: out_axes has {axis}, and {path} has {node.ndim} axes")
     rest = list(range(1, node.ndim))
     rest.insert(axis % node.ndim, 0)
     return dimshuffle(node, rest)
@@ -211,7 +211,7 @@ def vectorize(
 
         for node, rank, place in zip(nodes, ranks, places, strict=True):
             if node.ndim < rank:
-                raise ArgumentError(
+                raise GraphValueError(
                     f"vectorize of {title(function)}: argument {place}, {describe(node)} of type {node.type}, has "
                     f"{node.ndim} axes, and the signature {signature} takes {rank}"
                 )
@@ -227,7 +227,7 @@ def _ranks(signature: str | None, count: int) -> list[int]:
     before = signature.partition("->")[0].replace(" ", "")
     groups = before.strip("()").split("),(") if before else []
     if len(groups) != count:
-        raise ArgumentError(
+        raise GraphValueError(
             f"vectorize: the signature {signature} is of {len(groups)} arguments, and there are {count}"
         )
     return [len([name for name in group.split(",") if name]) for group in groups]

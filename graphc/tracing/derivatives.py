@@ -16,7 +16,7 @@ from graphc.arrays.dtypes import is_float
 from graphc.arrays.trees import leaves, like, map_leaves, outline, paths
 from graphc.control.batch import batched
 from graphc.control.states import title
-from graphc.errors import ArgumentError, GradientError
+from graphc.errors import GradientError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.node import OPS, Node, Size, describe, make, next_serial, variable
 from graphc.ir.traced import TRACED
@@ -62,7 +62,7 @@ def _opened(
     numbers = [argnums] if isinstance(argnums, int) else list(argnums)
     for number in numbers:
         if not isinstance(number, int) or not -len(args) <= number < len(args):
-            raise ArgumentError(
+            raise GraphValueError(
                 f"{by} of {title(function)}: argnums={argnums!r}, and there are {len(args)} arguments by position"
             )
     chosen = [args[number] for number in numbers]

@@ -5,15 +5,19 @@ of what happened. Read trainer.py, then checkpoint.py. The estimators (estimator
 imported when they are named.
 """
 
+from graphc.ir.called import explain_all, explained
 from graphc.startup.lazy import lazily
 from graphc.train.checkpoint import load, save
 from graphc.train.trainer import Row, Trainer
 
 LAZY = {"estimator": "Classifier Regressor", "plots": "plot"}
 """The modules that need packages of their own, each with the names that it gives."""
-__getattr__ = lazily("graphc.train", LAZY)
+__getattr__ = lazily("graphc.train", LAZY, public=explained)
 __all__ = ["Classifier", "Regressor", "Row", "Trainer", "load", "plot", "save"]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+explain_all(globals())

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.errors import ArgumentError
+from graphc.errors import GraphValueError
 
 SAID = "said"
 """The name of what json says."""
@@ -48,4 +48,4 @@ def load(path: str | Path) -> tuple[dict[str, Any], Any]:
             arrays = {name.removeprefix("of "): file[name] for name in file.files if name != SAID}
             return arrays, json.loads(str(file[SAID]))
     except (ValueError, KeyError, EOFError) as error:
-        raise ArgumentError(f"{path} is no checkpoint: {error}") from None
+        raise GraphValueError(f"{path} is no checkpoint: {error}") from None

@@ -22,7 +22,7 @@ import numpy as np
 
 from graphc import optim
 from graphc.autodiff import grad
-from graphc.errors import ArgumentError
+from graphc.errors import GraphValueError
 from graphc.function import function
 from graphc.functions.callables import Function
 from graphc.ir.node import Node
@@ -112,7 +112,7 @@ class Trainer:
         progress: bool = False,
     ) -> None:
         if batch_size < 1 or (eval_every is not None and eval_every < 1):
-            raise ArgumentError(f"batch_size={batch_size} and eval_every={eval_every} are at least 1")
+            raise GraphValueError(f"batch_size={batch_size} and eval_every={eval_every} are at least 1")
         self.model, self.optimizer, self.batch_size, self.eval_size = model, optimizer, batch_size, eval_size
         self.eval_every, self.clip_norm, self.l2, self.patience = eval_every, clip_norm, l2, patience
         self.metric = metric or model.objective.score
@@ -194,14 +194,14 @@ class Trainer:
     def _arrays(self, x: Any, y: Any) -> tuple[Any, Any]:
         inputs, targets = np.asarray(x, self.model.input.dtype), np.asarray(y, self.model.target.dtype)
         if not len(inputs) or len(inputs) != len(targets):
-            raise ArgumentError(f"there are {len(inputs)} examples and {len(targets)} targets")
+            raise GraphValueError(f"there are {len(inputs)} examples and {len(targets)} targets")
         return inputs, targets
 
     def _kept(self, x: Any, y: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         """The examples for training and those for evaluation, which the seed chooses."""
         count = int(self.eval_size if self.eval_size >= 1 else round(self.eval_size * len(x)))
         if not 0 < count < len(x):
-            raise ArgumentError(f"eval_size={self.eval_size} of {len(x)} examples leaves none on one side")
+            raise GraphValueError(f"eval_size={self.eval_size} of {len(x)} examples leaves none on one side")
         order = np.random.default_rng((self.seed, 2**31)).permutation(len(x))
         train, held = order[count:], order[:count]
         return (x[train], y[train]), (x[held], y[held])
@@ -270,7 +270,9 @@ class Trainer:
         for number, variable in enumerate(self._variables()):
             name = f"{number} {variable.name or ''}"
             if name not in arrays or arrays[name].shape != variable.get_value(borrow=True).shape:
-                raise ArgumentError(f"{self.checkpoint} is of another network: it has no {variable!r} like this one's")
+                raise GraphValueError(
+                    f"{self.checkpoint} is of another network: it has no {variable!r} like this one's"
+                )
             variable.set_value(arrays[name])
         self.at = _Progress(**said["progress"])
         self.history = [Row(*values) for values in said["rows"]]

@@ -10,7 +10,7 @@ import pytest
 import graphc as theano
 import graphc.tensor as T
 from graphc.compile.ops import as_op
-from graphc.errors import ArgumentError, GradientError, GraphTypeError, NullTypeGradError
+from graphc.errors import GradientError, GraphTypeError, GraphValueError, NullTypeGradError
 from graphc.gradient import DisconnectedType, NullType
 
 MODE = "interpreted"
@@ -106,8 +106,8 @@ def test_within_a_loop() -> None:
     [
         (lambda: theano.OpFromGraph([X], (X * 2,)), GraphTypeError, "outputs must be a list"),
         (lambda: theano.OpFromGraph([X], [2]), GraphTypeError, "must be variables"),
-        (lambda: op(updates={}), ArgumentError, "no updates"),
-        (lambda: op(grad_overrides=rescaled, lop_overrides=rescaled), ArgumentError, "not both"),
+        (lambda: op(updates={}), GraphValueError, "no updates"),
+        (lambda: op(grad_overrides=rescaled, lop_overrides=rescaled), GraphValueError, "not both"),
         (lambda: op(grad_overrides=[1, 2, 3]), GraphTypeError, "an override is"),
         (lambda: op()(X, Y), GraphTypeError, "takes 3 inputs; got 2"),
         (lambda: op()(X, Y, T.dvector("v")), GraphTypeError, r"v .* cannot stand for z"),

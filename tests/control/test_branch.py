@@ -12,7 +12,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.autodiff import grad, hessian_vector_product, jvp
-from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
 from graphc.ifelse import ifelse
 from graphc.ir.node import Node
 from graphc.ir.text import print_graph
@@ -129,9 +129,9 @@ def test_one_clear_error_for_branches_that_do_not_match() -> None:
         graphc.ifelse(c, x, k)
     with pytest.raises(GraphTypeError, match=r"int32.*float64"):
         graphc.ifelse(c, k, 0.5)
-    with pytest.raises(GraphTypeError, match=r"one has a list of 1, the other one value"):
+    with pytest.raises(GraphValueError, match=r"one has a list of 1, the other one value"):
         graphc.ifelse(c, [x], x)
-    with pytest.raises(GraphTypeError, match=r"a tuple of 1, the other a tuple of 2"):
+    with pytest.raises(GraphValueError, match=r"a tuple of 1, the other a tuple of 2"):
         graphc.ifelse(c, (x,), (x, x))
     with pytest.raises(GraphTypeError, match="must be a scalar"):
         graphc.ifelse(v, x, x)
@@ -284,7 +284,7 @@ def test_switch_case(function: Any) -> None:
         assert f(number, 3.0) == wanted
     with pytest.raises(GraphTypeError, match="must be an integer"):
         graphc.switch_case(x, branches, x)
-    with pytest.raises(GraphTypeError, match="no branches"):
+    with pytest.raises(GraphValueError, match="no branches"):
         graphc.switch_case(k, [], x)
 
 

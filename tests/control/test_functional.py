@@ -15,7 +15,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc import lax
-from graphc.errors import GradientError, GraphTypeError, ShapeError
+from graphc.errors import GradientError, GraphTypeError, GraphValueError, ShapeError
 from graphc.ir.body import bodies_of
 from graphc.ir.node import Node
 from graphc.ir.walk import Graph, nodes_of
@@ -138,7 +138,7 @@ def test_the_derivative_of_a_while_loop(function: Make, mode: str) -> None:
             r"\{'a': \*\}, not \{'b': \*\}",
         ),
         (lambda x: lax.scan(lambda c, x: (c, x), 0.0, x[0]), GraphTypeError, "is a scalar, which has no elements"),
-        (lambda x: lax.scan(lambda c, x: (c, None), 0.0), GraphTypeError, "give length or xs"),
+        (lambda x: lax.scan(lambda c, x: (c, None), 0.0), GraphValueError, "give length or xs"),
         (lambda x: lax.scan(lambda c, x: (c, None), 0.0, None, 2.5), GraphTypeError, "length is 2.5 .* not an integer"),
         (
             lambda x: lax.scan(lambda c, x: (c, None), 0.0, (T.zeros(3), T.zeros(4))),
@@ -254,12 +254,12 @@ def test_branches_in_the_steps_of_a_loop(function: Make) -> None:
         ),
         (lambda x: lax.cond(x, lambda: x, lambda: x), r"cond: the condition must be a scalar, not x"),
         (lambda x: lax.switch(0, [lambda: (x, x), lambda: x, lambda: x]), r"switch: .* \(\*, \*\), .* \*"),
-        (lambda x: lax.switch(1.5, [lambda: x]), "switch: the index must be an integer, not 1.5"),
-        (lambda x: lax.switch(1, []), "switch: there are no branches"),
+        (lambda x: lax.switch(1.5, [lambda: x]), "switch, .*: the index must be an integer, not 1.5"),
+        (lambda x: lax.switch(1, []), "switch, .*: there are no branches"),
     ],
 )
 def test_errors_of_branches(build: Callable[[Any], Any], message: str) -> None:
-    with pytest.raises(GraphTypeError, match=message):
+    with pytest.raises((GraphTypeError, GraphValueError), match=message):
         build(T.dvector("x"))
 
 
@@ -377,5 +377,5 @@ def test_blocks_of_a_number_of_steps_that_is_not_known(function: Make, checkpoin
 
 @pytest.mark.parametrize("checkpoint", [0, -1, 2.5, True, "cube"])
 def test_a_block_that_cannot_be(checkpoint: Any) -> None:
-    with pytest.raises(GraphTypeError, match="a number of steps from 1 on, or 'sqrt'"):
+    with pytest.raises(GraphValueError, match="a number of steps from 1 on, or 'sqrt'"):
         graphc.scan(lambda s: s + 1, None, 0, n_steps=3, checkpoint=checkpoint)

@@ -14,7 +14,7 @@ import pytest
 import graphc
 import graphc as theano
 import graphc.tensor as T
-from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
 
 Make = Callable[..., Any]
 X = np.array([1.0, 2.0, 3.0, 5.0])
@@ -272,12 +272,12 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "too few entries": (
         lambda: graphc.scan(two, V, 0.0),
-        GraphTypeError,
+        GraphValueError,
         rf"outputs_info has 1 entry, and the step two {HERE} returns 2 outputs; there is one entry for each output",
     ),
     "too many entries": (
         lambda: graphc.scan(lambda x, s: x, V, [0.0, None]),
-        GraphTypeError,
+        GraphValueError,
         rf"outputs_info has 2 entries, and the step <lambda> {HERE} returns 1 output",
     ),
     "nothing": (lambda: graphc.scan(lambda x: None, V), GraphTypeError, f"<lambda> {HERE} returns no output"),
@@ -293,9 +293,9 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         GraphTypeError,
         rf"update of W {HERE} must have its type float64\[W.0\], not float64\[\]",
     ),
-    "until before": (lambda: graphc.scan(lambda x: (graphc.until(x > 0), x), V), GraphTypeError, "it must come last"),
+    "until before": (lambda: graphc.scan(lambda x: (graphc.until(x > 0), x), V), GraphValueError, "it must come last"),
     "until of a vector": (lambda: graphc.scan(lambda x: (x, graphc.until(x > 0)), M), GraphTypeError, "a scalar, not"),
-    "no number of steps": (lambda: graphc.scan(lambda s: s, None, 0.0), GraphTypeError, "give n_steps or a sequence"),
+    "no number of steps": (lambda: graphc.scan(lambda s: s, None, 0.0), GraphValueError, "give n_steps or a sequence"),
     "half a step": (
         lambda: graphc.scan(lambda s: s, None, 0.0, n_steps=2.5),
         GraphTypeError,
@@ -344,22 +344,22 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "a tap of now": (
         lambda: graphc.scan(lambda a, b: a, None, {"initial": V, "taps": [0, -1]}, n_steps=2),
-        GraphTypeError,
+        GraphValueError,
         r"the taps of output 0 are \[0, -1\]; a step reads what others before it made",
     ),
     "a tap twice": (
         lambda: graphc.scan(lambda a, b: a, None, {"initial": V, "taps": [-1, -1]}, n_steps=2),
-        GraphTypeError,
+        GraphValueError,
         "negative and differ",
     ),
     "taps of letters": (
         lambda: graphc.scan(lambda a: a, {"input": V, "taps": "a"}),
-        GraphTypeError,
+        GraphValueError,
         "taps='a'; taps are",
     ),
     "taps of nothing": (
         lambda: graphc.scan(lambda a: a, None, {"taps": [-1]}, n_steps=2),
-        GraphTypeError,
+        GraphValueError,
         r"output 0 has the taps \[-1\], and no initial value",
     ),
     "a derivative of fewer than no steps": (
@@ -367,7 +367,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         GraphTypeError,
         "truncate_gradient is a number of steps, or -1 for all, not -2",
     ),
-    "a wrong key": (lambda: graphc.scan(lambda a: a, {"inputs": V}), GraphTypeError, "a sequence has the key 'inputs'"),
+    "a wrong key": (
+        lambda: graphc.scan(lambda a: a, {"inputs": V}),
+        GraphValueError,
+        "a sequence has the key 'inputs'",
+    ),
     "a size that changes": (
         lambda: graphc.scan(lambda k: V[:k] * 2, T.arange(4)),
         GraphTypeError,

@@ -15,7 +15,7 @@ import graphc.tensor as T
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.compile.debugmode import DebugMode
 from graphc.compile.nanguardmode import NanGuardMode
-from graphc.errors import ArgumentError, DebugModeError, NanGuardError
+from graphc.errors import DebugModeError, GraphValueError, NanGuardError
 from graphc.functions import checked
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import OPS
@@ -61,7 +61,7 @@ def test_what_is_asked_for_is_what_is_found() -> None:
                     f(ONE * 0.5, ZERO)
             else:
                 f(ONE * 0.5, ZERO)
-    with pytest.raises(ArgumentError):
+    with pytest.raises(GraphValueError):
         NanGuardMode(False, False, False)
 
 
@@ -131,5 +131,5 @@ def test_debug_mode_finds_the_rule_that_is_wrong(monkeypatch: pytest.MonkeyPatch
 
 
 def test_other_modes_are_refused() -> None:
-    with pytest.raises(ArgumentError, match=re.escape("mode 'NanGard': must be one of")):
+    with pytest.raises(GraphValueError, match=re.escape("mode 'NanGard': must be one of")):
         graphc.function([X], X, mode="NanGard")

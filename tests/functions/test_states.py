@@ -13,7 +13,7 @@ import graphc as theano
 import graphc.tensor as T
 from graphc import In, function, shared
 from graphc.compile.io import Param
-from graphc.errors import ArgumentError, GraphTypeError
+from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
 from graphc.functions.callables import Compiled
 
 MODES = ["interpreted", "compiled"]
@@ -76,7 +76,7 @@ def test_what_is_refused() -> None:
         (lambda: f.container.__setitem__(w, 1), ArgumentError, "cannot be replaced"),
         (lambda: In(X, update=T.iscalar("i")), GraphTypeError, r"update of x .* must be float64"),
         (lambda: In(X, implicit=True), GraphTypeError, "implicit input needs a value"),
-        (lambda: f.copy(swap={shared(0.0, "other"): w}), ArgumentError, "no shared variable other"),
+        (lambda: f.copy(swap={shared(0.0, "other"): w}), GraphValueError, "no shared variable other"),
         (lambda: f.copy(swap={w: shared(0, "n")}), GraphTypeError, "n .* cannot stand for w"),
         (lambda: function([In(X, value=[1.0], update=X)], X), GraphTypeError, "must have 0 axes"),
     ):
@@ -165,3 +165,19 @@ def test_states_among_trees() -> None:
 def test_no_outputs() -> None:
     w = shared(1.0)
     assert function([], updates=[(w, w * 2)], mode="interpreted")() == [] and w.get_value() == 2.0
+
+
+def test_what_is_kept_where() -> None:
+    """Theano's `finder` and `input_storage`, by variable, name and position."""
+    w = shared([1.0, 2.0], "w")
+    inputs = [X, In(STATE, value=2.0, update=STATE + 1), In(Y, value=7.0)]
+    f = function(inputs, X * STATE * Y + w.sum(), mode="interpreted")
+    assert f.finder[X].value is None and f.finder[1].value == 2.0 and f.finder["y"].value == 7.0
+    assert [kept.value for kept in f.input_storage] == [None, 2.0, 7.0] and f.unpack_single
+    f.finder[w].value = [5.0, 5.0]
+    f.container[STATE].data = 1.0
+    assert f(1.0) == 17.0 and f.finder[STATE].value == 2.0
+    with pytest.raises(ArgumentError, match="not kept"):
+        f.finder[Y].value = 3.0
+    with pytest.raises(GraphTypeError, match="has 1 axes, not 0"):
+        f.finder[w].value = 3.0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphc.errors import GraphTypeError, IndexOutOfBounds, MissingInputError, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, MissingInputError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.interpret import check_guards, evaluate_sizes, interpret, plan_steps, run_steps
 from graphc.ir.node import SHARED, Node, Op, Type, leaf_type, literal, make, variable
@@ -186,7 +186,7 @@ def test_user_ops() -> None:
         run(wrong(x), x=X)
     together = custom_op("together", lambda a, b: a * b)
     np.testing.assert_array_equal(run(together(dimshuffle(v, ("x", 0)), 2), v=[1.0, 2.0])[0], [[2, 4]])
-    with pytest.raises(GraphTypeError, match="already"):
+    with pytest.raises(GraphValueError, match="already"):
         custom_op("exp", np.exp)
 
 

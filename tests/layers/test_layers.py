@@ -12,7 +12,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc import layers
-from graphc.errors import ArgumentError, GraphTypeError
+from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, ShapeError
 from graphc.layers import initial, sequential
 
 RNG = np.random.default_rng(0)
@@ -54,7 +54,7 @@ def test_other_initialisers() -> None:
     assert initial.constant(2)((3,), RNG).tolist() == [2, 2, 2] and not initial.zeros((2,), RNG).any()
     assert initial.normal(0.5, 3.0)((10000,), RNG).mean() == pytest.approx(3, abs=0.05)
     assert abs(initial.uniform(-1, 1)((1000,), RNG)).max() <= 1
-    with pytest.raises(ArgumentError, match="no matrix"):
+    with pytest.raises(GraphValueError, match="no matrix"):
         initial.orthogonal()((3,), RNG)
 
 
@@ -83,7 +83,7 @@ def test_dropout() -> None:
     dropped = run(layer, x, train=True)
     assert (dropped[0] == dropped[1]).all() and set(dropped[0]) != {50}  # one mask for all examples
     assert (run(layer, x) == 50).all()
-    with pytest.raises(ArgumentError, match="chance"):
+    with pytest.raises(GraphValueError, match="chance"):
         layers.Dropout(1.0)
 
 
@@ -197,7 +197,7 @@ def test_networks_are_copied() -> None:
     assert not net.predict(x).any()
     np.testing.assert_array_equal(twin.predict(x), wanted)
     np.testing.assert_array_equal(other.predict(x), wanted)
-    with pytest.raises(ArgumentError, match="values are given"):
+    with pytest.raises(GraphValueError, match="values are given"):
         net.set_values(values[1:])
 
 
@@ -205,23 +205,27 @@ def test_what_they_refuse() -> None:
     unknown = T.matrix("x")
     for build, error, message in (
         (lambda: layers.Dense(3)(unknown), GraphTypeError, "give n_in"),
-        (lambda: layers.Dense(3, n_in=4)(T.TensorType("float32", (None, 5))("x")), GraphTypeError, "takes 4 numbers"),
+        (lambda: layers.Dense(3, n_in=4)(T.TensorType("float32", (None, 5))("x")), ShapeError, "takes 4 numbers"),
         (lambda: layers.Embedding(3, 2)(unknown), GraphTypeError, "whole numbers"),
         (lambda: layers.GroupNorm(3)(T.TensorType("float32", (None, 4))("x")), ArgumentError, "no multiple of 3"),
         (lambda: layers.GRU(3)(unknown), GraphTypeError, "batch, time, numbers"),
-        (lambda: layers.Activation("rulu"), ArgumentError, "one of linear, sigmoid"),
+        (lambda: layers.Activation("rulu"), GraphValueError, "one of linear, sigmoid"),
         (lambda: layers.Sequential().add_fc(2, 2, dropout=0.1, dropout_args={"q": 1}), ArgumentError, "not q"),
-        (lambda: layers.Sequential().add_cost("l1"), ArgumentError, "one of softmax"),
-        (lambda: layers.Sequential().add_fc(2, 2).cost, ArgumentError, "add_cost"),
-        (lambda: layers.Sequential([layers.Dense(2)]).params, ArgumentError, "input_shape"),
-        (lambda: layers.Sequential(cost="norm").add_fc(2, 2).predict_probabilities([[1, 2]]), ArgumentError, "no prob"),
+        (lambda: layers.Sequential().add_cost("l1"), GraphValueError, "one of softmax"),
+        (lambda: layers.Sequential().add_fc(2, 2).cost, GraphValueError, "add_cost"),
+        (lambda: layers.Sequential([layers.Dense(2)]).params, GraphValueError, "input_shape"),
+        (
+            lambda: layers.Sequential(cost="norm").add_fc(2, 2).predict_probabilities([[1, 2]]),
+            GraphValueError,
+            "no prob",
+        ),
         (lambda: layers.Layer()(unknown), NotImplementedError, "does not say"),
     ):
         with pytest.raises(error, match=message):
             build()
     used = layers.Sequential(cost="norm").add_fc(2, 2)
     assert len(used.params) == 2
-    with pytest.raises(ArgumentError, match="no more layers"):
+    with pytest.raises(GraphValueError, match="no more layers"):
         used.add_flatten()
 
 
@@ -258,9 +262,9 @@ def test_convolution() -> None:
     assert run(layers.Conv(2, (3,)), x[:, :, 0]).shape == (2, 2, 4)
     with pytest.raises(GraphTypeError, match="takes 4 axes"):
         layers.Conv(2)(T.tensor3())
-    with pytest.raises(ArgumentError, match="3 groups of 4 channels"):
+    with pytest.raises(GraphValueError, match="3 groups of 4 channels"):
         run(layers.Conv(6, groups=3), x)
-    with pytest.raises(ArgumentError, match="there are 2 axes"):
+    with pytest.raises(GraphValueError, match="there are 2 axes"):
         layers.Conv(6, 3, stride=(1, 2, 3))
 
 

@@ -12,7 +12,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc import lax
-from graphc.errors import ArgumentError, GraphTypeError, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 
 
 @pytest.fixture(params=["interpreted", pytest.param("compiled", marks=pytest.mark.slow)], autouse=True)
@@ -75,17 +75,17 @@ def test_loops_and_branches() -> None:
 def test_errors() -> None:
     x = np.ones((3, 2))
     for call, error, words in (
-        (lambda: graphc.vmap(lambda x: x)(1.0), ArgumentError, "x, .* has no axis 0; in_axes=None"),
-        (lambda: graphc.vmap(lambda x: x, in_axes=5)(x), ArgumentError, "has no axis 5"),
-        (lambda: graphc.vmap(lambda x: x, in_axes=None)(x), ArgumentError, "no argument has an axis of elements"),
+        (lambda: graphc.vmap(lambda x: x)(1.0), GraphValueError, "x, .* has no axis 0; in_axes=None"),
+        (lambda: graphc.vmap(lambda x: x, in_axes=5)(x), GraphValueError, "has no axis 5"),
+        (lambda: graphc.vmap(lambda x: x, in_axes=None)(x), GraphValueError, "no argument has an axis of elements"),
         (
             lambda: graphc.vmap(lambda x: x, in_axes=(0, 0))(x),
-            ArgumentError,
+            GraphValueError,
             r"in_axes is \(0, 0\), which does not fit",
         ),
-        (lambda: graphc.vmap(lambda x: x, in_axes=("a",))(x), ArgumentError, "neither an axis nor None"),
-        (lambda: graphc.vmap(lambda x: x, out_axes=None)(x), ArgumentError, "result is another for each element"),
-        (lambda: graphc.vmap(lambda x: x, out_axes=4)(x), ArgumentError, "out_axes has 4, and result has 2 axes"),
+        (lambda: graphc.vmap(lambda x: x, in_axes=("a",))(x), GraphValueError, "neither an axis nor None"),
+        (lambda: graphc.vmap(lambda x: x, out_axes=None)(x), GraphValueError, "result is another for each element"),
+        (lambda: graphc.vmap(lambda x: x, out_axes=4)(x), GraphValueError, "out_axes has 4, and result has 2 axes"),
         (lambda: graphc.vmap(lambda x, y: x + y)(x, x[:2]), ShapeError, "vmap: .* has 2 elements, and others have 3"),
         (lambda: graphc.vmap(lambda n: T.arange(n))(np.arange(3)), GraphTypeError, "vmap: the size of"),  # noqa: PLW0108
         (lambda: graphc.vmap(lambda x: x if x > 0 else -x)(np.ones(3)), GraphTypeError, "truth value"),
@@ -118,5 +118,5 @@ def test_vectorize() -> None:
         (lambda: solve(np.ones(2), np.ones(2)), "argument 0, .* has 1 axes, and the signature .* takes 2"),
         (lambda: solve(A), "of 2 arguments, and there are 1"),
     ):
-        with pytest.raises(ArgumentError, match=words):
+        with pytest.raises(GraphValueError, match=words):
             call()  # type: ignore[no-untyped-call]

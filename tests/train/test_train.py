@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import graphc
 import graphc.tensor as T
 from graphc import layers, optim, preprocess, train
-from graphc.errors import ArgumentError, ShapeError
+from graphc.errors import GraphValueError, ShapeError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 3))
@@ -81,17 +81,17 @@ def test_it_stops_early_with_the_best() -> None:
 
 
 def test_what_it_refuses(tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match="50 examples and 49 targets"):
+    with pytest.raises(GraphValueError, match="50 examples and 49 targets"):
         train.Trainer(linear(), out=None).train(X, Y[1:])
-    with pytest.raises(ArgumentError, match="leaves none on one side"):
+    with pytest.raises(GraphValueError, match="leaves none on one side"):
         train.Trainer(linear(), eval_size=50, out=None).train(X, Y)
-    with pytest.raises(ArgumentError, match="at least 1"):
+    with pytest.raises(GraphValueError, match="at least 1"):
         train.Trainer(linear(), batch_size=0)
     (tmp_path / "it.npz").write_bytes(b"spoilt")
-    with pytest.raises(ArgumentError, match="no checkpoint"):
+    with pytest.raises(GraphValueError, match="no checkpoint"):
         train.Trainer(linear(), checkpoint=tmp_path / "it.npz", out=None).train(X, Y)
     train.Trainer(linear(), optim.sgd, checkpoint=tmp_path / "other.npz", out=None).train(X, Y)
-    with pytest.raises(ArgumentError, match="another network"):
+    with pytest.raises(GraphValueError, match="another network"):
         train.Trainer(linear(), optim.adam, checkpoint=tmp_path / "other.npz", out=None).train(X, Y)
 
 
@@ -160,7 +160,7 @@ def test_schedules_and_clipping() -> None:
     assert optim.exponential(2.0, 0.5, 10, staircase=True)(19) == 1.0
     steps = optim.piecewise([3.0, 2.0, 1.0], [5, 8])
     assert [steps(step) for step in (0, 4, 5, 7, 8)] == [3, 3, 2, 2, 1]
-    with pytest.raises(ArgumentError, match="piecewise"):
+    with pytest.raises(GraphValueError, match="piecewise"):
         optim.piecewise([1.0], [2])
     a, b = T.dvector("a"), T.fmatrix("b")
     outputs = [optim.norm([a, b]), *optim.clip_norm([a, b], 2.0), *optim.clip([a, b], 0.5)]
@@ -168,7 +168,7 @@ def test_schedules_and_clipping() -> None:
     norm, *clipped = f([3.0, 0.0], np.array([[4.0]], "float32"))
     assert norm == 5 and [each.round(6).ravel()[0] for each in clipped] == [1.2, np.float32(1.6), 0.5, 0.5]
     assert [each.ravel()[0] for each in f([0.3, 0.0], np.array([[0.4]], "float32"))[1:3]] == [0.3, np.float32(0.4)]
-    with pytest.raises(ArgumentError, match="no tensors"):
+    with pytest.raises(GraphValueError, match="no tensors"):
         optim.norm([])
 
 
@@ -190,8 +190,8 @@ def test_preprocessing() -> None:
     assert symbolic[0].dtype == "float32"
     np.testing.assert_allclose(symbolic[0], zca.transform(x), rtol=1e-3, atol=1e-3)
     for refuse, error in (
-        (lambda: preprocess.PCA().fit(x[:1]), ArgumentError),
-        (lambda: preprocess.PCA(5).fit(x), ArgumentError),
+        (lambda: preprocess.PCA().fit(x[:1]), GraphValueError),
+        (lambda: preprocess.PCA(5).fit(x), GraphValueError),
         (lambda: pca.transform(x[:, :3]), ShapeError),
     ):
         with pytest.raises(error):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import is_float
-from graphc.errors import GraphTypeError
+from graphc.errors import RankError
 from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.node import (
@@ -51,7 +51,7 @@ def check_matrices(name: str, a: Node, *, square: bool = True) -> None:
     where their sizes are known to differ."""
     what = f"{name} of {describe(a)} of type {a.type}"
     if a.ndim < 2 or not is_float(a.dtype):
-        raise GraphTypeError(f"{what}: it takes matrices of floats, the last two axes")
+        raise RankError(f"{what}: it takes matrices of floats, the last two axes")
     if square:
         sizes.common(a.type.shape[-2], a.type.shape[-1], what, ", a matrix that is not square")
 
@@ -105,7 +105,7 @@ def _solve_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     check_matrices("solve", a)
     what = f"solve of {describe(a)} of type {a.type} and {describe(b)} of type {b.type}"
     if a.ndim != b.ndim or a.dtype != b.dtype:
-        raise GraphTypeError(f"{what}: the operands should have one rank and one dtype")
+        raise RankError(f"{what}: the operands should have one rank and one dtype")
     outer = zip(a.type.shape[:-1], b.type.shape[:-1], strict=True)
     found = [sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in enumerate(outer)]
     return Type(b.dtype, (*found, b.type.shape[-1]))

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from graphc.arrays.dtypes import accumulated_in, accumulator, is_float
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, RankError
 from graphc.ir import sizes
 from graphc.ir.call import SUFFIXES, Extent, Factor, Given, Number, Result, Strided
 from graphc.ir.lowering import Call, Fold, Part, Passed, Recur, Segments, Writes
@@ -70,7 +70,7 @@ def _matmul_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     what = told(lambda: f"matmul of {describe(a)} of type {a.type} and {describe(b)} of type {b.type}")
     _check_alike("matmul", a, b)
     if not a.ndim or not b.ndim or (a.ndim != b.ndim and max(a.ndim, b.ndim) > 2):
-        raise GraphTypeError(f"{what}: the ranks should be 1 or 2, or equal")
+        raise RankError(f"{what}: the ranks should be 1 or 2, or equal")
     sizes.common(a.type.shape[-1], b.type.shape[-2 if b.ndim > 1 else 0], what, ", the summed axis")
     batch = zip(a.type.shape[:-2], b.type.shape[:-2], strict=True) if a.ndim > 2 else ()
     outer = [sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in enumerate(batch)]
@@ -306,7 +306,7 @@ def _gemm_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     if c is None:
         return product
     if c.ndim != len(product.shape):
-        raise GraphTypeError(f"{what}: {describe(c)} of type {c.type} has not the rank of the product")
+        raise RankError(f"{what}: {describe(c)} of type {c.type} has not the rank of the product")
     axes = enumerate(zip(c.type.shape, product.shape, strict=True))
     return Type(c.dtype, tuple(sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in axes))
 

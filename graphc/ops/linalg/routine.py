@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphc.arrays.dtypes import is_float
-from graphc.errors import GraphcError, GraphTypeError
+from graphc.errors import GraphcError, GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.body import item, nodes_within, outputs_of
 from graphc.ir.call import SUFFIXES, Extent, Number, Result, Strided, Workspace
@@ -163,7 +163,7 @@ def define_routine(
 def apply_routine(op: Op, args: Sequence[Node], on_error: str | None = None, **flags: int) -> Node:
     """The node of a routine. on_error: of one that may fail, "raise" or "nan"."""
     if on_error is not None and on_error not in ("raise", "nan"):
-        raise GraphTypeError(f"{op.name}: on_error={on_error!r}: it is 'raise' or 'nan'")
+        raise GraphValueError(f"{op.name}: on_error={on_error!r}: it is 'raise' or 'nan'")
     attrs: dict[str, Any] = dict(flags)
     return make(op, args, attrs if on_error is None else {**attrs, ON_ERROR: on_error})
 
@@ -184,7 +184,7 @@ def _infer(routine: Routine, args: Sequence[Node]) -> Type:
     rank = first.ndim - len(routine.operands[0])
     if rank < 0 or any(arg.ndim - len(axes) != rank for arg, axes in zip(args, routine.operands, strict=True)):
         wanted = " and ".join(str(len(axes)) for axes in routine.operands)
-        raise GraphTypeError(f"{what}: the ranks should be {wanted}, and as many more as there are axes of a batch")
+        raise RankError(f"{what}: the ranks should be {wanted}, and as many more as there are axes of a batch")
     outer = list(first.type.shape[:rank])
     for arg in args[1:]:
         for axis, size in enumerate(arg.type.shape[:rank]):

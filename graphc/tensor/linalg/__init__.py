@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.errors import GraphTypeError
+from graphc.errors import RankError
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node, cast
 from graphc.tensor.arranging import matrix_transpose
@@ -108,5 +109,8 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Node:
 def _matrices(name: str, x: Any) -> Node:
     node = as_node(x)
     if node.ndim < 2:
-        raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no matrix")
+        raise RankError(f"{name}: {describe(node)} of type {node.type} is no matrix")
     return node
+
+
+explain_all(globals())

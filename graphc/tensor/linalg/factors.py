@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphc.arrays.dtypes import is_float, promote
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe
 from graphc.ir.walk import as_size_node
@@ -38,7 +38,7 @@ def matrices_of(name: str, *values: Any, vectors: bool = False) -> list[Node]:
     dtype = promote(*(node.dtype if is_float(node.dtype) else "float64" for node in nodes))
     for node in nodes[:1] if vectors else nodes:
         if node.ndim < 2:
-            raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no matrix")
+            raise RankError(f"{name}: {describe(node)} of type {node.type} is no matrix")
     return [cast(node, dtype) for node in nodes]
 
 
@@ -60,7 +60,7 @@ def in_one_batch(name: str, *nodes: Node) -> list[Node]:
 def with_columns(name: str, a: Node, b: Node, apply: Callable[[Node, Node], Node]) -> Node:
     """`apply` of matrices and columns: a vector `b` is one column, and so is the result, as in NumPy."""
     if not b.ndim:
-        raise GraphTypeError(f"{name}: the right-hand side {describe(b)} of type {b.type} is a scalar")
+        raise RankError(f"{name}: the right-hand side {describe(b)} of type {b.type} is a scalar")
     columns = layout.expand(b, (1,)) if b.ndim == 1 else b
     result = apply(*in_one_batch(name, a, columns))
     return layout.drop(result, (result.ndim - 1,)) if b.ndim == 1 else result
@@ -69,7 +69,7 @@ def with_columns(name: str, a: Node, b: Node, apply: Callable[[Node, Node], Node
 def check_on_error(name: str, on_error: str) -> str:
     """What becomes of a matrix that a function has no result for. Raises GraphTypeError for other words."""
     if on_error not in matrices.ON_ERROR:
-        raise GraphTypeError(f"{name}: on_error={on_error!r} must be 'raise' or 'nan'")
+        raise GraphValueError(f"{name}: on_error={on_error!r} must be 'raise' or 'nan'")
     return on_error
 
 
@@ -123,7 +123,7 @@ def solve_triangular(
     numpy.linalg.LinAlgError, or NaN with on_error="nan".
     """
     if trans not in TRANSPOSED:
-        raise GraphTypeError(f"solve_triangular: trans={trans!r} must be 0, 1, 2, 'N', 'T' or 'C'")
+        raise GraphValueError(f"solve_triangular: trans={trans!r} must be 0, 1, 2, 'N', 'T' or 'C'")
     check_on_error("solve_triangular", on_error)
     first, right = matrices_of("solve_triangular", a, b, vectors=True)
 
@@ -219,7 +219,7 @@ def solve(
     """
     kind = STRUCTURES.get("general" if assume_a is None else assume_a)
     if kind is None:
-        raise GraphTypeError(f"solve: assume_a={assume_a!r} must be one of {', '.join(STRUCTURES)}")
+        raise GraphValueError(f"solve: assume_a={assume_a!r} must be one of {', '.join(STRUCTURES)}")
     check_on_error("solve", on_error)
     first, right = matrices_of("solve", a, b, vectors=True)
     matrices.check_matrices("solve", first)
@@ -286,7 +286,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     the space of those beyond; "r", r alone.
     """
     if mode not in QR_MODES:
-        raise GraphTypeError(f"qr: mode={mode!r} must be one of {', '.join(QR_MODES[:3])}")
+        raise GraphValueError(f"qr: mode={mode!r} must be one of {', '.join(QR_MODES[:3])}")
     (node,) = matrices_of("qr", a)
     q, r = spectral.qr(node, complete=mode in ("complete", "full"))
     return r if mode == "r" else (q, r)
@@ -297,7 +297,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
 def _reads_lower(name: str, uplo: str) -> bool:
     if not isinstance(uplo, str) or uplo.upper() not in ("L", "U"):
-        raise GraphTypeError(f"{name}: UPLO={uplo!r} must be 'L' or 'U'")
+        raise GraphValueError(f"{name}: UPLO={uplo!r} must be 'L' or 'U'")
     return uplo.upper() == "L"
 
 

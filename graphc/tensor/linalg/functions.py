@@ -16,7 +16,7 @@ import numpy as np
 
 from graphc.control.functional import cond as branch
 from graphc.control.functional import fori_loop, while_loop
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, literal
 from graphc.ir.walk import as_size_node
@@ -75,7 +75,7 @@ def matrix_power(a: Any, n: int) -> Node:
         raise GraphTypeError(f"matrix_power: the exponent {n!r} is not an integer")
     node = as_node(a)
     if node.ndim < 2:
-        raise GraphTypeError(f"matrix_power: {describe(node)} of type {node.type} is no matrix")
+        raise RankError(f"matrix_power: {describe(node)} of type {node.type} is no matrix")
     rows, columns = node.type.shape[-2:]
     sizes.common(rows, columns, f"matrix_power of {describe(node)} of type {node.type}", ", a square matrix")
     if n < 0:
@@ -96,7 +96,7 @@ def multi_dot(arrays: Sequence[Any]) -> Node:
     """The product of all arrays, the first and last of which may be vectors. The compiler chooses the order of products
     where it knows the sizes."""
     if len(arrays) < 2:
-        raise GraphTypeError("multi_dot: it takes at least two arrays")
+        raise GraphValueError("multi_dot: it takes at least two arrays")
     return accumulated(matmul, map(as_node, arrays))
 
 
@@ -369,7 +369,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Node, Node, Node, Node]:
     """
     left, right = matrices_of("lstsq", a, b, vectors=True)
     if left.ndim != 2 or right.ndim not in (1, 2):
-        raise GraphTypeError(
+        raise RankError(
             f"lstsq: {describe(left)} of type {left.type} and {describe(right)} of type {right.type} are not a matrix "
             "and a vector or matrix"
         )
@@ -409,7 +409,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 def _basis(name: str, a: Any, rcond: Any) -> tuple[Node, Node, Node]:
     (node,) = matrices_of(name, a)
     if node.ndim != 2:
-        raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no matrix")
+        raise RankError(f"{name}: {describe(node)} of type {node.type} is no matrix")
     u, s, vh = spectral.svd(node, full=not sizes.equal(*node.type.shape))
     limit = _threshold(node, rcond, _longer(node) * _machine(node))
     rank = cast(s > limit * _greatest(s, keepdims=True), "int64").sum()
@@ -431,7 +431,7 @@ def orth(A: Any, rcond: Any = None) -> Node:  # noqa: N803
 def polar(a: Any, side: str = "right") -> tuple[Node, Node]:
     """`(u, p)` with a = u p, or a = p u for side="left": orthonormal u, positive semidefinite p (SciPy's)."""
     if side not in ("right", "left"):
-        raise GraphTypeError(f"polar: side={side!r} must be 'right' or 'left'")
+        raise GraphValueError(f"polar: side={side!r} must be 'right' or 'left'")
     (node,) = matrices_of("polar", a)
     u, s, vh = spectral.svd(node)
 
@@ -471,14 +471,14 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> N
     if axis is None and ord is None:
         return vector_norm_of(node, None, None, keepdims)
     if axis is None and node.ndim not in (1, 2):
-        raise GraphTypeError(f"norm of {describe(node)} of type {node.type}: which axes? it is no vector or matrix")
+        raise RankError(f"norm of {describe(node)} of type {node.type}: which axes? it is no vector or matrix")
     axes = normalise_axes(axis, node.ndim, f"norm of {describe(node)} of type {node.type}")
     if len(axes) == 1:
         if isinstance(ord, str):
-            raise GraphTypeError(f"norm of {describe(node)} of type {node.type}: vectors have no ord {ord!r}")
+            raise GraphValueError(f"norm of {describe(node)} of type {node.type}: vectors have no ord {ord!r}")
         return vector_norm_of(node, ord, axes[0], keepdims)
     if len(axes) != 2:
-        raise GraphTypeError(f"norm of {describe(node)} of type {node.type}: axis {axis!r} must be one axis or two")
+        raise GraphValueError(f"norm of {describe(node)} of type {node.type}: axis {axis!r} must be one axis or two")
     found = _matrix_norm(layout.dimshuffle(node, (*(k for k in range(node.ndim) if k not in axes), *axes)), ord)
     return layout.expand(found, sorted(axes)) if keepdims else found
 
@@ -501,7 +501,7 @@ def _matrix_norm(a: Node, ord: Any) -> Node:
             return svdvals(a).min(-1)
         case "nuc":
             return svdvals(a).sum(-1)
-    raise GraphTypeError(f"norm of {describe(a)}: matrices have no ord {ord!r}")
+    raise GraphValueError(f"norm of {describe(a)}: matrices have no ord {ord!r}")
 
 
 def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Node:

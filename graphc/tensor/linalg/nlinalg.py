@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphValueError, RankError
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node
 from graphc.tensor.indexing import diagonal
@@ -99,7 +100,7 @@ class AllocDiag(Applied):
         """The matrix with this diagonal. Raises GraphTypeError for what is no vector."""
         node = as_node(diag)
         if node.ndim != 1:
-            raise GraphTypeError(f"AllocDiag: {describe(node)} of type {node.type} is no vector")
+            raise RankError(f"AllocDiag: {describe(node)} of type {node.type} is no vector")
         return diag_of(node)
 
 
@@ -115,7 +116,7 @@ class ExtractDiag(Applied):
         """The diagonal of a matrix. Raises GraphTypeError for what is none."""
         node = as_node(x)
         if node.ndim != 2:
-            raise GraphTypeError(f"ExtractDiag: {describe(node)} of type {node.type} is no matrix")
+            raise RankError(f"ExtractDiag: {describe(node)} of type {node.type} is no matrix")
         return diagonal(node)
 
 
@@ -142,7 +143,7 @@ class Eigh(Applied):
 
     def __init__(self, UPLO: str = "L") -> None:  # noqa: N803
         if UPLO not in ("L", "U"):
-            raise GraphTypeError(f"Eigh: UPLO={UPLO!r} must be 'L' or 'U'")
+            raise GraphValueError(f"Eigh: UPLO={UPLO!r} must be 'L' or 'U'")
         self.UPLO = UPLO
 
     def __call__(self, x: Any) -> list[Node]:
@@ -232,7 +233,7 @@ det, eig = Det(), Eig()
 def matrix_dot(*args: Any) -> Node:
     """The product of several matrices or vectors, from left to right as `dot` has it."""
     if not args:
-        raise GraphTypeError("matrix_dot: it takes at least one matrix")
+        raise GraphValueError("matrix_dot: it takes at least one matrix")
     result = as_node(args[0])
     for other in args[1:]:
         result = dot(result, other)
@@ -243,7 +244,7 @@ def diag(x: Any) -> Node:
     """The diagonal of a matrix, or the matrix of a diagonal."""
     node = as_node(x)
     if node.ndim not in (1, 2):
-        raise GraphTypeError(f"diag: {describe(node)} of type {node.type} is neither vector nor matrix")
+        raise RankError(f"diag: {describe(node)} of type {node.type} is neither vector nor matrix")
     return diag_of(node)
 
 
@@ -276,5 +277,8 @@ def norm(x: Any, ord: Any) -> Node:
     """As `linalg.norm` of a vector or matrix. Raises GraphTypeError for other ranks, as Theano does."""
     node = as_node(x)
     if node.ndim not in (1, 2):
-        raise GraphTypeError(f"norm: {describe(node)} of type {node.type} is neither vector nor matrix")
+        raise RankError(f"norm: {describe(node)} of type {node.type} is neither vector nor matrix")
     return norm_of(node, ord)
+
+
+explain_all(globals())

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.errors import GraphTypeError
+from graphc.errors import RankError
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node
 from graphc.tensor.linalg.factors import cho_solve
@@ -68,7 +69,7 @@ class Solve(Applied):
     def __call__(self, A: Any, b: Any) -> Node:  # noqa: N803
         """As `linalg.solve` of a matrix, and a vector or matrix."""
         if as_node(A).ndim != 2 or as_node(b).ndim not in (1, 2):
-            raise GraphTypeError(f"Solve: {describe(as_node(A))} and {describe(as_node(b))} should be matrices")
+            raise RankError(f"Solve: {describe(as_node(A))} and {describe(as_node(b))} should be matrices")
         assumed = self.A_structure if self.A_structure.endswith("triangular") else "general"
         return solve_of(A, b, assume_a=assumed)
 
@@ -111,3 +112,6 @@ def kron(a: Any, b: Any) -> Node:
     if left.ndim + right.ndim <= 2:
         raise TypeError(f"kron: inputs dimensions must sum to 3 or more. You passed {left.ndim:d} and {right.ndim:d}.")
     return kron_of(left, right)
+
+
+explain_all(globals())

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import is_float, promote
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphTypeError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe, literal
 from graphc.ir.walk import as_size_node
@@ -37,7 +37,7 @@ __all__ = [
 def _vector(name: str, value: Any) -> Node:
     node = as_node(value)
     if node.ndim > 1:
-        raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no vector")
+        raise RankError(f"{name}: {describe(node)} of type {node.type} is no vector")
     return flatten(node)
 
 
@@ -55,7 +55,7 @@ def block_diag(*arrs: Any) -> Node:
     nodes = [as_node(each) for each in arrs] or [literal([[]])]
     for node in nodes:
         if node.ndim > 2:
-            raise GraphTypeError(f"block_diag: {describe(node)} of type {node.type} is no matrix")
+            raise RankError(f"block_diag: {describe(node)} of type {node.type} is no matrix")
     dtype = promote(*(node.dtype for node in nodes))
     blocks = [cast(layout.expand(node, range(2 - node.ndim)), dtype) for node in nodes]
     bands = []
@@ -126,7 +126,7 @@ def solve_toeplitz(c_or_cr: Any, b: Any, on_error: str = "raise") -> Node:
     right = as_node(b)
     vectors = [_vector("solve_toeplitz", column), _vector("solve_toeplitz", row)]
     if right.ndim not in (1, 2):
-        raise GraphTypeError(f"solve_toeplitz: {describe(right)} of type {right.type} is neither vector nor matrix")
+        raise RankError(f"solve_toeplitz: {describe(right)} of type {right.type} is neither vector nor matrix")
     nodes = [*vectors, right]
     dtype = promote(*(node.dtype if is_float(node.dtype) else "float64" for node in nodes))
     first, across, right = (cast(node, dtype) for node in nodes)

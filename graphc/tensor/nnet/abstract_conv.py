@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import conv
@@ -40,7 +41,7 @@ def _told(x: Any, shape: Any, name: str, rank: int) -> Node:
     """An operand of which a shape is told."""
     node = as_node(x)
     if node.ndim != rank:
-        raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} should have {rank} axes")
+        raise RankError(f"{name}: {describe(node)} of type {node.type} should have {rank} axes")
     return node if shape is None else specify_shape(node, tuple(shape))
 
 
@@ -100,7 +101,7 @@ def causal_conv1d(
 ) -> Node:
     """A convolution of (batch, channels, length) in which no result needs what comes after it: padded in front."""
     if unshared:
-        raise GraphTypeError("causal_conv1d: unshared filters are there for conv2d alone")
+        raise GraphValueError("causal_conv1d: unshared filters are there for conv2d alone")
     images, kernels = _told(input, input_shape, "causal_conv1d", 3), _told(filters, filter_shape, "causal_conv1d", 3)
     before = sizes.add(conv.extent(kernels.type.shape[2], filter_dilation), -1)
     how = sliding(1, subsample, ((before, 0),), filter_dilation, num_groups, filter_flip, "causal_conv1d")
@@ -178,7 +179,7 @@ def _unshared(name: str, x: Any, w: Any, shapes: tuple[Any, Any], slide: Sliding
 def _spatial(shape: Any, rank: int, name: str) -> list[Size]:
     given = list(shape)
     if len(given) != rank + 2 or any(size is None for size in given[2:]):
-        raise GraphTypeError(f"{name}: a shape of {rank + 2} sizes is needed, of which the last {rank} are known")
+        raise GraphValueError(f"{name}: a shape of {rank + 2} sizes is needed, of which the last {rank} are known")
     return [as_size(size, f"{name}: a size") for size in given[2:]]
 
 
@@ -246,7 +247,7 @@ def conv3d_grad_wrt_inputs(
 
 def _refuse(unshared: bool, name: str) -> None:
     if unshared:
-        raise GraphTypeError(f"{name}: of unshared filters take the derivative by grad")
+        raise GraphValueError(f"{name}: of unshared filters take the derivative by grad")
 
 
 def _by_weights(name: str, x: Any, dy: Any, filter_shape: Any, input_shape: Any, slide: Sliding) -> Node:
@@ -309,9 +310,9 @@ def _ends(mode: Any, extent: Any) -> tuple[Any, Any]:
     named = {"half": extent // 2, "full": extent - 1, "valid": 0}
     pair = tuple(mode) if isinstance(mode, (tuple, list)) else (named.get(mode, mode),) * 2
     if any(isinstance(each, str) for each in pair):
-        raise GraphTypeError(f"border mode {mode!r} is not valid, full, half or numbers")
+        raise GraphValueError(f"border mode {mode!r} is not valid, full, half or numbers")
     if any(isinstance(each, int) and each < 0 for each in pair):
-        raise GraphTypeError(f"border mode {mode!r} is negative")
+        raise GraphValueError(f"border mode {mode!r} is negative")
     return pair
 
 
@@ -401,3 +402,6 @@ def get_conv_gradinputs_shape(
     )
     channels = kernel_shape[1] if kernel_shape[1] is None else kernel_shape[1] * num_groups
     return (top_shape[0], channels, *sizes)
+
+
+explain_all(globals())

@@ -12,7 +12,7 @@ from typing import Any
 
 from graphc.arrays.dtypes import is_float
 from graphc.control.functional import scan
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe, told
 from graphc.ir.walk import as_size_node
@@ -102,7 +102,7 @@ def scaled_dot_product_attention(
     what = told(lambda: f"attention of {describe(queries)} of type {queries.type}")
     for node in (keys, values):
         if node.ndim != queries.ndim or node.dtype != queries.dtype or node.ndim < 2:
-            raise GraphTypeError(f"{what}: {describe(node)} of type {node.type} has other axes, or another dtype")
+            raise RankError(f"{what}: {describe(node)} of type {node.type} has other axes, or another dtype")
     outer, size = queries.type.shape[:-2], queries.type.shape[-1]
     batch = sizes.product(outer)
     flat = [layout.reshape(node, (batch, *node.type.shape[-2:])) for node in (queries, keys, values)]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, RankError
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node
 from graphc.tensor.elementary import add, mul
@@ -28,7 +29,7 @@ def sparse_block_gemv(o: Any, W: Any, h: Any, inputIdx: Any, outputIdx: Any) -> 
     weights, blocks, given, wanted = as_node(W), as_node(h), as_node(inputIdx), as_node(outputIdx)
     for node, rank in ((weights, 4), (blocks, 3), (given, 2), (wanted, 2)):
         if node.ndim != rank:
-            raise GraphTypeError(f"sparse_block_gemv: {describe(node)} of type {node.type} should have {rank} axes")
+            raise RankError(f"sparse_block_gemv: {describe(node)} of type {node.type} should have {rank} axes")
     chosen = getitem(weights, (getitem(given, (ALL, ALL, None)), getitem(wanted, (ALL, None))))
     factors = getitem(blocks, (ALL, ALL, None, ALL, None))
     return add(o, sum(mul(factors, chosen), (1, 3)))
@@ -61,3 +62,6 @@ def sparse_block_dot(W: Any, h: Any, inputIdx: Any, b: Any, outputIdx: Any) -> N
     if blocks.ndim == 2:
         blocks, given, wanted = (getitem(each, (None,)) for each in (blocks, given, wanted))
     return sparse_block_gemv(take(as_node(b), wanted, 0), W, blocks, given, wanted)
+
+
+explain_all(globals())

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from graphc.errors import GraphTypeError
+from graphc.errors import RankError
 from graphc.ir import sizes
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node, describe, told
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
@@ -51,7 +52,7 @@ class _Layout:
         self.is_short = self.rank != x.ndim
         for word, node in given:
             if node.ndim != self.rank:
-                raise GraphTypeError(
+                raise RankError(
                     f"{what}: {word} {describe(node)} has {node.ndim} axes: {given[0][0]} and it should have {x.ndim}, "
                     f"as the tensor, or {len(self.kept)}, those that are not normalised over"
                 )
@@ -138,3 +139,6 @@ def batch_normalization_test(
     small = _epsilon(epsilon, "batch_normalization_test")
     scale, shift, centre, spread = (parameters.spread(node) for _, node in given)
     return add(mul(sub(x, centre), true_div(scale, sqrt(add(spread, small)))), shift)
+
+
+explain_all(globals())

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphValueError
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node
 from graphc.tensor.nnet import abstract_conv
 
@@ -27,5 +28,8 @@ def conv2d(
     the filter lies within the image ("valid") or wherever it meets it ("full"). What other arguments said about how it
     was computed is passed over. Raises GraphTypeError for another border mode."""
     if border_mode not in ("valid", "full"):
-        raise GraphTypeError(f"conv2d: border_mode {border_mode!r} is not valid or full")
+        raise GraphValueError(f"conv2d: border_mode {border_mode!r} is not valid or full")
     return abstract_conv.conv2d(input, filters, image_shape, filter_shape, border_mode, subsample)
+
+
+explain_all(globals())

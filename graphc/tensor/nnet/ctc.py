@@ -11,7 +11,8 @@ from typing import Any
 
 from graphc.arrays.dtypes import INTEGERS
 from graphc.control.functional import scan
-from graphc.errors import GraphTypeError
+from graphc.errors import RankError
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node, describe, told
 from graphc.ops.derivative import zero_grad
 from graphc.ops.elementwise import as_node, cast, elementwise
@@ -45,10 +46,10 @@ def ctc(activations: Any, labels: Any, input_lengths: Any) -> Node:
     scores, marks, lengths = in_floats(activations), as_node(labels), as_node(input_lengths)
     what = told(lambda: f"ctc of {describe(scores)} of type {scores.type}")
     if scores.ndim != 3:
-        raise GraphTypeError(f"{what}: it has {scores.ndim} axes, not 3: (time, batch, symbols)")
+        raise RankError(f"{what}: it has {scores.ndim} axes, not 3: (time, batch, symbols)")
     for node, rank in ((marks, 2), (lengths, 1)):
         if node.ndim != rank or node.dtype not in INTEGERS:
-            raise GraphTypeError(f"{what}: {describe(node)} of type {node.type} should be integers of {rank} axes")
+            raise RankError(f"{what}: {describe(node)} of type {node.type} should be integers of {rank} axes")
     times, batch = scores.type.shape[:2]
     symbols, count = _with_blanks(marks)
     before = concatenate([zeros((batch, 2), "int64"), symbols[:, :-2]], 1)[:, : symbols.shape[1]]
@@ -96,3 +97,6 @@ def _log_of_sum(parts: list[Node]) -> Node:
     for part in parts[1:]:
         total = add(total, exp(sub(part, highest)))
     return add(highest, log(total))
+
+
+explain_all(globals())

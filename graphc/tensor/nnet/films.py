@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size
 from graphc.ops.elementwise import as_node
@@ -41,7 +41,7 @@ def conv3d(
     films, kernels = dimshuffle(films, ORDER), dimshuffle(kernels, ORDER)
     modes = (border_mode,) * 3 if isinstance(border_mode, str) else tuple(border_mode)
     if len(modes) != 3:
-        raise GraphTypeError(f"conv3d: border_mode {border_mode!r} should be one for time, rows and columns")
+        raise GraphValueError(f"conv3d: border_mode {border_mode!r} should be one for time, rows and columns")
     around = [_around(mode, taps) for mode, taps in zip(modes, kernels.type.shape[2:], strict=True)]
     return dimshuffle(abstract_conv.conv3d(films, kernels, first, second, tuple(around)), ORDER)
 
@@ -55,4 +55,4 @@ def _around(mode: Any, taps: Size) -> Size:
             return sizes.add(taps, -1)
         case "half":
             return sizes.floor_divide(taps, 2)
-    raise GraphTypeError(f"conv3d: border mode {mode!r} is not valid, full or half")
+    raise GraphValueError(f"conv3d: border mode {mode!r} is not valid, full or half")

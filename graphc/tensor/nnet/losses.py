@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from graphc.arrays.dtypes import INTEGERS, is_float, promote
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, make, told
 from graphc.ops import index
@@ -40,7 +40,7 @@ __all__ = [
 
 def _softmax_axes(name: str, x: Node, axis: Any) -> tuple[int, ...]:
     if x.ndim == 0:
-        raise GraphTypeError(f"{name} of {describe(x)} of type {x.type}: a scalar has no axis")
+        raise RankError(f"{name} of {describe(x)} of type {x.type}: a scalar has no axis")
     return tuple(sorted(normalise_axes(axis, x.ndim, told(lambda: f"{name} of {describe(x)} of type {x.type}"))))
 
 
@@ -110,7 +110,7 @@ def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> Node:
             return neg(sum(xlogy(true, coding), -1))
         impossible = logical_and(equal(true, 0), equal(logarithm, -math.inf))
         return neg(sum(where(impossible, 0, mul(true, logarithm)), -1))
-    raise GraphTypeError(
+    raise RankError(
         f"categorical_crossentropy of {describe(coding)} of type {coding.type}: {describe(true)} of type {true.type} "
         "is neither an integer class for each row nor a distribution of its shape"
     )
@@ -173,7 +173,7 @@ def confusion_matrix(actual: Any, pred: Any) -> tuple[Node, Node]:
     given = [as_node(one) for one in (actual, pred)]
     for node in given:
         if node.ndim != 1 or node.dtype not in INTEGERS:
-            raise GraphTypeError(f"confusion_matrix of {describe(node)} of type {node.type}: no vector of integers")
+            raise RankError(f"confusion_matrix of {describe(node)} of type {node.type}: no vector of integers")
     dtype = promote(*(node.dtype for node in given))
     found, taken = (cast(node, dtype) for node in given)
     both = concatenate([found, taken])
@@ -200,7 +200,7 @@ def prepend_scalar_to_each_row(val: Any, mat: Any) -> Node:
     """The matrix `mat` with a first column of the scalar `val` (Theano's)."""
     matrix, value = as_node(mat), as_node(val)
     if matrix.ndim != 2 or value.ndim:
-        raise GraphTypeError(f"prepend_scalar_to_each_row: {describe(value)} to {describe(matrix)} of {matrix.type}")
+        raise RankError(f"prepend_scalar_to_each_row: {describe(value)} to {describe(matrix)} of {matrix.type}")
     column = layout.filled(cast(value, matrix.dtype), (matrix.type.shape[0], 1))
     return layout.concatenate([column, matrix], 1)
 

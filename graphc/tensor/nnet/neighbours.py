@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node, Size, describe, told
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
@@ -46,13 +47,13 @@ def images2neibs(ten4: Any, neib_shape: Any, neib_step: Any = None, mode: str = 
     x = as_node(ten4)
     what = told(lambda: f"images2neibs of {describe(x)} of type {x.type}")
     if x.ndim != 4:
-        raise GraphTypeError(f"{what}: it has {x.ndim} axes, not 4")
+        raise RankError(f"{what}: it has {x.ndim} axes, not 4")
     if mode not in MODES:
-        raise GraphTypeError(f"{what}: mode {mode!r} is none of {', '.join(MODES)}")
+        raise GraphValueError(f"{what}: mode {mode!r} is none of {', '.join(MODES)}")
     widths = as_shape(neib_shape, f"{what}: neib_shape", 2)
     strides = widths if neib_step is None else as_shape(neib_step, f"{what}: neib_step", 2)
     if len(widths) != 2 or len(strides) != 2:
-        raise GraphTypeError(f"{what}: neib_shape and neib_step have two numbers each")
+        raise GraphValueError(f"{what}: neib_shape and neib_step have two numbers each")
     if mode == "wrap_centered":
         return _centred(x, widths, strides, what)
     slidings: list[Sliding] = []
@@ -83,7 +84,7 @@ def _centred(x: Node, widths: tuple[Size, ...], strides: tuple[Size, ...], what:
     slidings = []
     for axis, (width, stride) in enumerate(zip(widths, strides, strict=True), 2):
         if isinstance(width, int) and width % 2 == 0:
-            raise GraphTypeError(f"{what}: wrap_centered takes an odd number of rows and columns, not {width}")
+            raise GraphValueError(f"{what}: wrap_centered takes an odd number of rows and columns, not {width}")
         half = sizes.floor_divide(width, 2)
         x = _holds(
             x, sizes.multiply(half, 2), sizes.subtract(width, 1), f"{what}: {axis} is even in wrap_centered mode"
@@ -104,7 +105,7 @@ def neibs2images(neibs: Any, neib_shape: Any, original_shape: Any, mode: str = "
     what = told(lambda: f"neibs2images of {describe(rows)} of type {rows.type}")
     widths, shape = as_shape(neib_shape, what, 2), as_shape(original_shape, what, 4)
     if rows.ndim != 2 or len(widths) != 2 or len(shape) != 4:
-        raise GraphTypeError(f"{what}: it takes a matrix, two sizes of neighbourhoods and four of images")
+        raise RankError(f"{what}: it takes a matrix, two sizes of neighbourhoods and four of images")
     if mode not in ("valid", "ignore_borders"):
         raise NotImplementedError(f"{what}: mode {mode!r} is neither 'valid' nor 'ignore_borders'")
     counts = [sizes.floor_divide(length, width) for length, width in zip(shape[2:], widths, strict=True)]
@@ -116,3 +117,6 @@ def neibs2images(neibs: Any, neib_shape: Any, original_shape: Any, mode: str = "
     if all(map(sizes.equal, images.type.shape, shape)):
         return images
     return inc_subtensor(layout.zeros(images.dtype, shape), images, (0,) * 4, (1,) * 4)
+
+
+explain_all(globals())

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe, told
 from graphc.ir.walk import as_size_node
@@ -145,7 +145,7 @@ def _of_channels(name: str, x: Node, parameter: Any) -> Any:
         return None
     node = as_node(parameter)
     if node.ndim > 1 and node.ndim != x.ndim:
-        raise GraphTypeError(f"{name} of {describe(x)} of type {x.type}: {describe(node)} is no vector of its channels")
+        raise RankError(f"{name} of {describe(x)} of type {x.type}: {describe(node)} is no vector of its channels")
     return layout.expand(node, [k for k in range(x.ndim) if k != 1]) if node.ndim == 1 else node
 
 
@@ -154,7 +154,7 @@ def instance_norm(x: Any, gamma: Any = None, beta: Any = None, epsilon: Any = 1e
     channel (Ulyanov et al. 2016). x: (batch, channels, ...)."""
     node = in_floats(x)
     if node.ndim < 3:
-        raise GraphTypeError(f"instance_norm of {describe(node)} of type {node.type}: it has no axes after channels")
+        raise RankError(f"instance_norm of {describe(node)} of type {node.type}: it has no axes after channels")
     scale, shift = (_of_channels("instance_norm", node, each) for each in (gamma, beta))
     return normalize(node, tuple(range(2, node.ndim)), epsilon, scale, shift)[0]
 
@@ -165,7 +165,7 @@ def group_norm(x: Any, groups: int, gamma: Any = None, beta: Any = None, epsilon
     multiple of `groups`, which is checked when the function runs where it is not known before."""
     node = in_floats(x)
     if node.ndim < 2:
-        raise GraphTypeError(f"group_norm of {describe(node)} of type {node.type}: it has no axis of channels")
+        raise RankError(f"group_norm of {describe(node)} of type {node.type}: it has no axis of channels")
     batch, channels, *rest = node.type.shape
     each: Size = sizes.floor_divide(channels, groups)
     parts = layout.reshape(node, (batch, groups, each, *rest))
@@ -183,7 +183,7 @@ def local_response_normalization(
     node = in_floats(x)
     what = told(lambda: f"local_response_normalization of {describe(node)} of type {node.type}")
     if n < 1 or n % 2 == 0:
-        raise GraphTypeError(f"{what}: n is {n}, not an odd number")
+        raise GraphValueError(f"{what}: n is {n}, not an odd number")
     (place,) = normalise_axes(axis, node.ndim, what)
     last = [a for a in range(node.ndim) if a != place]
     channels = node.type.shape[place]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphValueError
 from graphc.ir.node import Node, describe, told
 from graphc.ops.elementwise import as_node, elementwise
 from graphc.ops.shape import broadcast_to
@@ -32,7 +32,7 @@ def dropout(x: Any, rate: Any, stream: Any, rescale: bool = True, shared_axes: A
     node = in_floats(x)
     what = told(lambda: f"dropout of {describe(node)} of type {node.type}")
     if isinstance(rate, (int, float)) and not 0 <= rate < 1:
-        raise GraphTypeError(f"{what}: a rate is from 0 to below 1, not {rate}")
+        raise GraphValueError(f"{what}: a rate is from 0 to below 1, not {rate}")
     shared = normalise_axes(shared_axes, node.ndim, what) if shared_axes != () else ()
     shape = tuple(1 if axis in shared else size for axis, size in enumerate(node.type.shape))
     kept = elementwise("sub", 1, rate)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphc.arrays.dtypes import INTEGERS
-from graphc.errors import GraphTypeError
+from graphc.errors import RankError
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node, cast
 from graphc.tensor.creation import arange, zeros
@@ -33,7 +33,7 @@ def _biased(name: str, x: Any, b: Any) -> Node:
     scores, bias = as_node(x), as_node(b)
     if scores.ndim != 2 or bias.ndim != 1:
         pair = f"{describe(scores)} of type {scores.type} and {describe(bias)} of type {bias.type}"
-        raise GraphTypeError(f"{name} of {pair}: it takes a matrix of scores and a vector of biases")
+        raise RankError(f"{name} of {pair}: it takes a matrix of scores and a vector of biases")
     return add(scores, bias)
 
 
@@ -45,7 +45,7 @@ def softmax_with_bias(x: Any, b: Any) -> Node:
 def _classes(name: str, y: Any) -> Node:
     classes = as_node(y)
     if classes.ndim != 1 or classes.dtype not in INTEGERS:
-        raise GraphTypeError(f"{name}: classes {describe(classes)} of type {classes.type} are no vector of integers")
+        raise RankError(f"{name}: classes {describe(classes)} of type {classes.type} are no vector of integers")
     return classes
 
 

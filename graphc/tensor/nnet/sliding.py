@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphc.arrays.dtypes import is_float, promote
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe, told
 from graphc.ops import conv
@@ -49,10 +49,10 @@ def for_each(value: Any, rank: int, what: str, least: int = 1) -> tuple[int, ...
     for each in given:
         number = as_size(each, what)
         if not isinstance(number, int) or number < least:
-            raise GraphTypeError(f"{what} should be a known number of at least {least}, not {each!r}")
+            raise GraphValueError(f"{what} should be a known number of at least {least}, not {each!r}")
         numbers.append(number)
     if len(numbers) != rank:
-        raise GraphTypeError(f"{what}: {len(numbers)} numbers for {rank} spatial axes")
+        raise GraphValueError(f"{what}: {len(numbers)} numbers for {rank} spatial axes")
     return tuple(numbers)
 
 
@@ -76,20 +76,20 @@ def paddings(padding: Any, images: Sequence[Size], taps: Sequence[Size], slide: 
                 return tuple((sizes.floor_divide(extent, 2),) * 2 for extent in extents)
             case "same":
                 return tuple(map(_same, images, extents, slide.strides))
-        raise GraphTypeError(f"{what}: padding {padding!r} is not valid, same, full, half or numbers")
+        raise GraphValueError(f"{what}: padding {padding!r} is not valid, same, full, half or numbers")
     given = list(padding) if isinstance(padding, Sequence) else [padding] * len(extents)
     if len(given) != len(extents):
-        raise GraphTypeError(
+        raise GraphValueError(
             f"{what}: padding {padding!r} is for {len(given)} axes, there are {len(extents)} spatial ones"
         )
     pads = []
     for each in given:
         pair = tuple(each) if isinstance(each, Sequence) and not isinstance(each, str) else (each, each)
         if len(pair) != 2:
-            raise GraphTypeError(f"{what}: padding {each!r} should be a number or a pair of numbers")
+            raise GraphValueError(f"{what}: padding {each!r} should be a number or a pair of numbers")
         before, behind = (as_size(number, f"{what}: padding") for number in pair)
         if any(isinstance(number, int) and number < 0 for number in (before, behind)):
-            raise GraphTypeError(f"{what}: padding {each!r} is negative")
+            raise GraphValueError(f"{what}: padding {each!r} is negative")
         pads.append((before, behind))
     return tuple(pads)
 
@@ -111,9 +111,9 @@ def operands(x: Any, w: Any, what: str) -> tuple[Node, Node, str]:
     wide = dtype if is_float(dtype) else "int64"
     for node in nodes:
         if not 3 <= node.ndim <= 2 + conv.MOST_SPATIAL:
-            raise GraphTypeError(f"{what}: {describe(node)} of type {node.type} has not 1 to 3 spatial axes")
+            raise RankError(f"{what}: {describe(node)} of type {node.type} has not 1 to 3 spatial axes")
     if nodes[0].ndim != nodes[1].ndim:
-        raise GraphTypeError(f"{what}: the operands should be of one rank")
+        raise RankError(f"{what}: the operands should be of one rank")
     return cast(nodes[0], wide), cast(nodes[1], wide), dtype
 
 
@@ -124,7 +124,7 @@ def split(x: Node, axis: int, groups: int, what: str) -> Node:
         return expand(x, (axis,))
     if isinstance(size, int):
         if size % groups:
-            raise GraphTypeError(f"{what}: {size} channels of {describe(x)} are no multiple of {groups} groups")
+            raise GraphValueError(f"{what}: {size} channels of {describe(x)} are no multiple of {groups} groups")
         return reshape(x, (*x.type.shape[:axis], groups, size // groups, *x.type.shape[axis + 1 :]))
     each = sizes.floor_divide(size, groups)
     message = f"{label_origin(x)} has {{left}} channels, which are no multiple of {groups} groups"

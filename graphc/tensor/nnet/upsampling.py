@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import gcd
 from typing import Any
 
-from graphc.errors import GraphTypeError
+from graphc.errors import RankError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, told
 from graphc.ir.walk import as_size_node
@@ -88,7 +88,7 @@ def _upsampled(input: Any, ratios: Any) -> Node:
     x = in_floats(input)
     what = told(lambda: f"bilinear_upsampling of {describe(x)} of type {x.type}")
     if x.ndim != 4:
-        raise GraphTypeError(f"{what}: it has {x.ndim} axes, not 4")
+        raise RankError(f"{what}: it has {x.ndim} axes, not 4")
     for axis, (ratio, step) in enumerate(ratios, 2):
         if isinstance(ratio, int) and ratio < 1:
             raise ValueError(f"{what}: the ratio {ratio} is not positive")

@@ -5,6 +5,7 @@ In: tensors. Out: nodes. Its modules are imported when one is asked for.
 
 from __future__ import annotations
 
+from graphc.ir.called import explain_all
 from graphc.startup.lazy import lazily, names_of
 
 LAZY = {"conv": "convolve1d convolve2d", "downsample": "", "pool": ""}
@@ -16,3 +17,6 @@ __getattr__ = lazily("graphc.tensor.signal", LAZY)
 
 def __dir__() -> list[str]:
     return [*__all__, *LAZY]
+
+
+explain_all(globals())

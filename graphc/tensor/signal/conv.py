@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from graphc.arrays.dtypes import is_float, promote
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node, Size, describe
 from graphc.ops import conv
 from graphc.ops.elementwise import as_node, cast
@@ -39,7 +40,7 @@ def conv2d(
     image, filter_ = as_node(input), as_node(filters)
     for node in (image, filter_):
         if node.ndim not in (2, 3):
-            raise GraphTypeError(f"signal.conv2d: {describe(node)} of type {node.type} should have 2 or 3 axes")
+            raise RankError(f"signal.conv2d: {describe(node)} of type {node.type} should have 2 or 3 axes")
     own, other = (None if shape is None else _four(shape) for shape in (image_shape, filter_shape))
     images, kernels = (expand(node, (0, 1) if node.ndim == 2 else (1,)) for node in (image, filter_))
     made = nnet_conv.conv2d(images, kernels, own, other, border_mode, subsample, **how)
@@ -68,7 +69,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
     GraphTypeError for another boundary or mode.
     """
     if boundary not in ("fill", "wrap", "symm"):
-        raise GraphTypeError(f"convolve2d: boundary {boundary!r} is not fill, wrap or symm")
+        raise GraphValueError(f"convolve2d: boundary {boundary!r} is not fill, wrap or symm")
     image, kernel = as_node(in1), as_node(in2)
     if mode not in MODES or (boundary == "fill" and isinstance(fillvalue, (int, float)) and fillvalue == 0):
         return _convolve("convolve2d", 2, image, kernel, mode)
@@ -91,11 +92,11 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
 def _convolve(name: str, rank: int, in1: Any, in2: Any, mode: str) -> Node:
     """What `mode` says of the convolution; "inner": of a signal in which the kernel lies."""
     if mode not in (*MODES, "inner"):
-        raise GraphTypeError(f"{name}: mode {mode!r} is not {', '.join(MODES)}")
+        raise GraphValueError(f"{name}: mode {mode!r} is not {', '.join(MODES)}")
     left, right = as_node(in1), as_node(in2)
     for node in (left, right):
         if node.ndim < rank:
-            raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} has not {rank} axes")
+            raise RankError(f"{name}: {describe(node)} of type {node.type} has not {rank} axes")
     dtype = promote(left.dtype, right.dtype)
     wide = dtype if is_float(dtype) else "int64"
     depth = max(left.ndim, right.ndim) - rank
@@ -132,3 +133,6 @@ def _along(size: Size, taps: Size, mode: str) -> conv.Along:
         case "inner":
             begin, count = sizes.add(taps, -1), sizes.add(sizes.subtract(size, taps), 1)
     return conv.Along(size, taps, count, 1, -1, 1, sizes.multiply(begin, -1), None)
+
+
+explain_all(globals())

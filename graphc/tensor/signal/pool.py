@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any
 
 from graphc.arrays.dtypes import is_float
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
+from graphc.ir.called import explain_all
 from graphc.ir.node import Node, Size, describe, literal, told
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
@@ -93,17 +94,17 @@ def _slide(
     padding = (0,) * rank if pad is None else as_shape(pad, f"{what}: pad", rank, "give a tuple")
     for name, given in (("ws", widths), ("stride", strides), ("pad", padding)):
         if len(given) != rank:
-            raise GraphTypeError(f"{what}: {name} has {len(given)} numbers, not {rank}")
+            raise GraphValueError(f"{what}: {name} has {len(given)} numbers, not {rank}")
     if x.ndim < rank:
-        raise GraphTypeError(f"{what}: it has fewer than {rank} axes")
+        raise RankError(f"{what}: it has fewer than {rank} axes")
     for number, width, each in zip(padding, widths, strides, strict=True):
         for name, size in (("ws", width), ("stride", each)):
             if isinstance(size, int) and size < 1:
-                raise GraphTypeError(f"{what}: {name} is {size}, not positive")
+                raise GraphValueError(f"{what}: {name} is {size}, not positive")
         if not sizes.equal(number, 0) and not ignore_border:
-            raise GraphTypeError(f"{what}: padding needs ignore_border=True")
+            raise GraphValueError(f"{what}: padding needs ignore_border=True")
         if isinstance(number, int) and (number < 0 or (isinstance(width, int) and number >= width)):
-            raise GraphTypeError(f"{what}: padding {number} is not from 0 to the size of a window less one, {width}")
+            raise GraphValueError(f"{what}: padding {number} is not from 0 to the size of a window less one, {width}")
     lengths = x.type.shape[x.ndim - rank :]
     return tuple(_along(*each, ignore_border) for each in zip(lengths, widths, strides, padding, strict=True))
 
@@ -120,7 +121,7 @@ def _pool(x: Node, pooled: tuple[_Pooled, ...], mode: str, what: str) -> Node:
 def _checked_mode(mode: str, what: str) -> str:
     mode = "max" if mode == "max_deterministic" else mode
     if mode not in MODES:
-        raise GraphTypeError(f"{what}: mode {mode!r} is none of {', '.join(MODES)}")
+        raise GraphValueError(f"{what}: mode {mode!r} is none of {', '.join(MODES)}")
     return mode
 
 
@@ -159,7 +160,7 @@ def global_pool(input: Any, mode: str = "max", axes: int = 2) -> Node:
     x = as_node(input)
     what = told(lambda: f"global_pool of {describe(x)} of type {x.type}")
     if not 0 < axes <= x.ndim:
-        raise GraphTypeError(f"{what}: it has no {axes} axes to pool over")
+        raise RankError(f"{what}: it has no {axes} axes to pool over")
     reduced = tuple(range(x.ndim - axes, x.ndim))
     if _checked_mode(mode, what) == "max":
         return layout.expand(reduce_each_max(x, reduced), reduced)
@@ -262,7 +263,7 @@ class Pool:
         ws, stride = _renamed(ws, ds, "ws and ds"), _renamed(stride, st, "stride and st")
         shape, pad = as_shape(imgshape, "out_shape: imgshape"), _renamed(pad, padding, "pad and padding", (0,) * ndim)
         if len(shape) < ndim:
-            raise GraphTypeError(f"out_shape: imgshape has {len(shape)} sizes, fewer than {ndim}")
+            raise GraphValueError(f"out_shape: imgshape has {len(shape)} sizes, fewer than {ndim}")
         given = [as_shape(each, "out_shape", ndim) for each in (ws, stride or ws, pad or (0,) * ndim)]
         return [
             *shape[: len(shape) - ndim],
@@ -271,3 +272,6 @@ class Pool:
                 for length, width, each, padding in zip(shape[len(shape) - ndim :], *given, strict=True)
             ),
         ]
+
+
+explain_all(globals())
