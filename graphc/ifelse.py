@@ -3,3 +3,5 @@
 from graphc.control.branch import ifelse
 
 __all__ = ["ifelse"]
+
+vars(ifelse).update(ifelse=ifelse)  # in Theano theano.ifelse is this module: theano.ifelse.ifelse(...)

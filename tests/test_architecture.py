@@ -40,7 +40,7 @@ tensor              __init__ dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
 tensor.linalg       factors functions structured __init__ nlinalg slinalg
-tensor.nnet         ctc attention
+tensor.nnet         ctc attention films
 .                   ifelse
 rewrite             engine algebra matrices views stable linear moments pairs scatter open_loops steps dear_steps loops
                     branches equal_steps rolling regions pipeline __init__
@@ -75,7 +75,8 @@ functions           convention check_arguments layouts variants usage callables 
 .                   function gradient updates inspection
 tracing             arguments traced derivatives batches __init__
 numpy               named linalg __init__
-gof                 graph test_values op fg null_type type opclasses tensor_basic synonyms __init__
+gof                 graph test_values op fg null_type type opclasses tensor_basic synonyms python
+                    tried __init__
 compile             builders ops mode io sharedvalue pfunc function_module debugmode nanguardmode __init__
 scalar              ops __init__ basic
 printing            drawing __init__

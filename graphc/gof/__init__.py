@@ -10,9 +10,9 @@ from graphc.gof.fg import FunctionGraph
 from graphc.gof.op import Apply, MethodNotDefined, Op, PureOp
 from graphc.gof.type import Type
 from graphc.ir.node import Constant
-from graphc.ir.node import Node as Variable
 from graphc.shared import Container
 from graphc.startup.lazy import lazily
+from graphc.tensor.variables import Variable
 
 InconsistencyError = CycleError
 
