@@ -16,6 +16,10 @@ class GraphTypeError(GraphcError, TypeError):
     """A wrong dtype, rank or kind of argument."""
 
 
+class StepSizeError(GraphTypeError):
+    """A size that follows from what a step of a loop selects: compiled loops have none."""
+
+
 class ShapeError(GraphcError, ValueError):
     """Sizes that do not agree, or a size that cannot be."""
 

@@ -14,6 +14,7 @@ import graphc
 import graphc.tensor as T
 from graphc.errors import GraphTypeError
 from graphc.gof.graph import equal_computations
+from graphc.random.streams import RandomStreams
 from graphc.tensor.nnet import films as conv3d2d
 
 
@@ -150,6 +151,36 @@ def test_modules_that_are_functions_here() -> None:
     value = np.arange(6.0).reshape(2, 3)
     twice, turned, emptied = graphc.function([x], made, mode="interpreted")(value)
     assert (twice == value * 2).all() and (turned == value[::-1, 1:]).all() and emptied.tolist() == [[0] * 3, [3, 4, 5]]
+
+
+def test_a_size_that_a_step_selects_is_interpreted() -> None:
+    x, z = T.dmatrix("x"), T.dvector("z")
+    kept, _ = graphc.scan(lambda row: row[row > 1].sum(), sequences=x)
+    rising, _ = graphc.scan(lambda row, last: last + z[(row > last).nonzero()].sum(), sequences=x, outputs_info=[z])
+    single, _ = graphc.scan(lambda row: T.unique(row).sum(), sequences=x)
+    values = np.array([[0.0, 2.0, 2.0], [3.0, 3.0, 1.0]]), np.arange(3.0)
+    with pytest.warns(RuntimeWarning, match="step of a loop: function runs in the interpreted mode"):
+        f = graphc.function([x, z], [kept, rising, single])
+    assert [made.tolist() for made in f(*values)] == [[4.0, 6.0], [[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]], [2.0, 4.0]]
+
+
+def test_what_a_loop_is_given_is_drawn_once() -> None:
+    stream = RandomStreams(3)
+    x = T.dvector("x")
+    once = stream.normal(x.shape)
+    kept, first = graphc.scan(lambda a: a, non_sequences=once, n_steps=3)
+    added, second = graphc.scan(lambda row, a: row + 0 * a, sequences=kept, non_sequences=once, strict=True)
+    anew, third = graphc.scan(lambda: stream.normal(x.shape), n_steps=3)
+    cost = graphc.scan(lambda s, a: s + (a * x).sum(), outputs_info=[0.0], non_sequences=once, n_steps=3)[0][-1]
+    outputs = [once, kept, added, anew, graphc.grad(cost, x)]
+    for mode in ("compiled", "interpreted"):
+        f = graphc.function([x], outputs, updates=[*first.items(), *second.items(), *third.items()], mode=mode)
+        before = None
+        for _ in range(2):
+            drawn, rows, sums, others, slope = f(np.ones(4))
+            assert (rows == drawn).all() and (sums == drawn).all() and np.allclose(slope, 3 * drawn)
+            assert len({*map(tuple, others)}) == 3 and (before is None or (before != drawn).all())
+            before = drawn
 
 
 def test_models_are_pickled_with_variables() -> None:
