@@ -48,7 +48,7 @@ test-bridge: ## run the tests under PyTensor and PyMC, which want an older numba
 ON_AARCH64 := $(patsubst %,tests/%,codegen/link codegen/call/test_entry.py functions/test_calls.py functions/test_function.py \
 	test_seeds.py codegen/vecmath/test_vecmath.py codegen/gemm/test_gemv.py codegen/gemm/test_products.py \
 	codegen/transform/test_parallelize.py codegen/transform/test_nontemporal.py codegen/threads \
-	codegen/call/test_result_memory.py) \
+	codegen/call/test_result_memory.py codegen/lower/test_steps.py) \
 	--deselect tests/codegen/link/test_image.py::test_nothing_is_both_written_and_run_and_all_is_unmapped
 
 test-aarch64: ## run the tests that depend on the processor on an emulated 64-bit Arm; ARGS="tests/functions/test_calls.py" chooses

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from graphc.tensor.elemwise import *
     from graphc.tensor.grids import *
     from graphc.tensor.inspection import *
+    from graphc.tensor.linalg.polynomials import *
     from graphc.tensor.nnet.losses import log_softmax as log_softmax
     from graphc.tensor.nnet.losses import softmax as softmax
     from graphc.tensor.order import *
@@ -135,7 +136,8 @@ LAZY = {
         topk_and_argtopk union1d unique
     """,
     "padding": "pad",
-    "polynomials": "poly polyadd polyder polyint polymul polysub polyval",
+    "linalg.polynomials": "poly polydiv polyfit roots roots_parts",
+    "polynomials": "polyadd polyder polyint polymul polysub polyval",
     "selecting": """
         choose compress diag_indices diag_indices_from extract fill_diagonal fill_diagonal_offset
         inverse_permutation mask_indices nonzero_values permute_row_elements piecewise ravel_multi_index select

@@ -32,7 +32,6 @@ from graphc.codegen.gemm.api import (
     with_callees,
 )
 from graphc.codegen.gemm.lazy import FINDER, SUFFIXES, defer, defer_word, load_blocks
-from graphc.codegen.lapack.api import FUNCTIONS, lapack_symbols
 from graphc.codegen.link.image import load as load_code
 from graphc.codegen.llvm.cpu import keep_target
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report, told_when_slow
@@ -312,7 +311,8 @@ def load_product(products: Products, name: str) -> int:
     if name not in products.loaded:
         others = {other: address for other, (address, _) in products.loaded.items()}
         needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
-        needed |= lapack_symbols() if name in FUNCTIONS else {}
+        if name.startswith("gc_lapack_"):
+            needed |= import_module("graphc.codegen.lapack.api").lapack_symbols()
         _, *free = exports = product_exports(name)
         loaded = load_code(part_code(name), needed, exports)
         mine = loaded.addresses[name], loaded.owner

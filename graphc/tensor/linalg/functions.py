@@ -17,28 +17,27 @@ import numpy as np
 
 from graphc.control.functional import cond as branch
 from graphc.control.functional import fori_loop, while_loop
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, literal
 from graphc.ir.walk import as_size_node
-from graphc.ops import matrices, spectral
 from graphc.ops import shape as layout
 from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.linalg import matrices, spectral
 from graphc.ops.reduce import reduction
 from graphc.tensor.creation import eye
 from graphc.tensor.elementary import ceil, exp, isfinite, isnan, log, log2, maximum, sqrt, where
 from graphc.tensor.indexing import getitem
 from graphc.tensor.joining import concatenate
-from graphc.tensor.linalg.factors import eigvalsh, matrices_of, svdvals, transposed
+from graphc.tensor.linalg.factors import eigvalsh, matrices_of, svdvals
 from graphc.tensor.products import matmul
 from graphc.tensor.reductions import norm as vector_norm_of
 from graphc.tensor.shaping import flatten, normalise_axes
 
 __all__ = [
     "cond", "coshm", "expm", "funm_hermitian", "logm", "lstsq", "matrix_norm", "matrix_power", "matrix_rank",
-    "multi_dot", "norm", "null_space", "orth", "pinv", "pinvh", "polar", "sinhm", "solve_continuous_lyapunov",
-    "solve_discrete_lyapunov", "solve_sylvester", "sqrtm", "tanhm", "tensorinv", "tensorsolve", "vector_norm",
+    "multi_dot", "norm", "null_space", "orth", "pinv", "pinvh", "polar", "sinhm", "sqrtm", "tanhm", "vector_norm",
 ]  # fmt: skip
 
 
@@ -454,69 +453,6 @@ def polar(a: Any, side: str = "right") -> tuple[Node, Node]:
     unitary = overridden([matmul(u, vh)], [node], rule)[0]
     turned = layout.transpose(unitary)
     return unitary, matmul(turned, node) if side == "right" else matmul(node, turned)
-
-
-# --- linear equations of matrices -------------------------------------------------------------------------------------
-
-
-def _kronecker(a: Node, b: Node) -> Node:
-    (m, n), (p, q) = a.type.shape, b.type.shape
-    wide = layout.expand(a, (1, 3)) * layout.expand(b, (0, 2))
-    return layout.reshape(wide, (sizes.multiply(m, p), sizes.multiply(n, q)))
-
-
-def solve_sylvester(a: Any, b: Any, q: Any) -> Node:
-    """x with a x + x b = q for square matrices `a` and `b`: one system of as many equations as `q` has elements, so for
-    small matrices."""
-    left, right, whole = matrices_of("solve_sylvester", a, b, q)
-    for node in (left, right, whole):
-        if node.ndim != 2:
-            raise GraphTypeError(f"solve_sylvester: {describe(node)} of type {node.type} is no matrix")
-    system = _kronecker(left, _identity(right)) + _kronecker(_identity(left), layout.transpose(right))
-    return _of_flat(system, whole)
-
-
-def _of_flat(system: Node, q: Node) -> Node:
-    rows, columns = q.type.shape
-    found = matrices.solve(system, layout.reshape(q, (sizes.multiply(rows, columns), 1)))
-    return layout.reshape(found, (rows, columns))
-
-
-def solve_continuous_lyapunov(a: Any, q: Any) -> Node:
-    """x with a x + x a' = q (SciPy's); for small matrices, as `solve_sylvester`."""
-    return solve_sylvester(a, transposed(_square("solve_continuous_lyapunov", a)), q)
-
-
-def solve_discrete_lyapunov(a: Any, q: Any) -> Node:
-    """x with a x a' - x + q = 0 (SciPy's); for small matrices, as `solve_sylvester`."""
-    left, whole = matrices_of("solve_discrete_lyapunov", a, q)
-    both = _kronecker(left, left)
-    return _of_flat(_identity(both) - both, whole)
-
-
-def tensorinv(a: Any, ind: int = 2) -> Node:
-    """The inverse with respect to `tensordot` over the first `ind` axes: tensordot(tensorinv(a), a, ind) is the
-    identity. The sizes of the first axes must multiply to those of the others."""
-    (node,) = matrices_of("tensorinv", a)
-    if not isinstance(ind, (int, np.integer)) or not 0 < ind <= node.ndim:
-        raise ShapeError(f"tensorinv of {describe(node)} of type {node.type}: ind={ind!r}")
-    first, last = node.type.shape[:ind], node.type.shape[ind:]
-    flat = layout.reshape(node, (sizes.product(first), sizes.product(last)))
-    return layout.reshape(matrices.inverse(flat), (*last, *first))
-
-
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Node:
-    """x with tensordot(a, x, x.ndim) = b; `axes` of `a` are moved to its end before."""
-    left, right = matrices_of("tensorsolve", a, b, vectors=True)
-    if axes is not None:
-        moved = normalise_axes(axes, left.ndim, f"tensorsolve of {describe(left)} of type {left.type}")
-        kept = [k for k in range(left.ndim) if k not in moved]
-        left = layout.dimshuffle(left, (*kept, *moved))
-    shape = left.type.shape[right.ndim :]
-    count = sizes.product(shape)
-    flat = layout.reshape(left, (sizes.product(right.type.shape), count))
-    found = matrices.solve(flat, layout.reshape(right, (sizes.product(right.type.shape), 1)))
-    return layout.reshape(found, shape)
 
 
 # --- norms ------------------------------------------------------------------------------------------------------------
