@@ -40,7 +40,7 @@ tensor              __init__ dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
 tensor.linalg       factors functions equations structured polynomials __init__ nlinalg slinalg
-tensor.nnet         ctc attention films
+tensor.nnet         ctc attention
 .                   ifelse
 rewrite             engine algebra matrices positive views stable linear moments pairs scatter open_loops steps
                     dear_steps loops branches equal_steps rolling regions pipeline __init__

@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.signal import convolve
 
 import graphc
 import graphc.tensor as T
 from graphc.errors import GraphTypeError
 from graphc.gof.graph import equal_computations
 from graphc.random.streams import RandomStreams
-from graphc.tensor.nnet import films as conv3d2d
 
 
 def test_paths_of_older_programs() -> None:
@@ -94,53 +92,16 @@ def test_equal_computations() -> None:
         equal_computations([a], [a, b])
 
 
-def _films(signals: Any, filters: Any, mode: tuple[str, ...]) -> Any:
-    pads = [
-        {"valid": 0, "full": size - 1, "half": size // 2}[word]
-        for word, size in zip(mode, filters.shape[2:], strict=True)
-    ]
-    padded = np.pad(signals, [(0, 0), (0, 0), *((pad, pad) for pad in pads)])
-    return np.array(
-        [[sum(convolve(x, w, "valid") for x, w in zip(film, taps, strict=True)) for taps in filters] for film in padded]
-    )
-
-
-@pytest.mark.parametrize("mode", ["valid", "full", "half", ("full", "valid", "half")])
-def test_films(mode: Any) -> None:
+def test_a_border_mode_for_each_axis() -> None:
+    x, w = T.dtensor4("x"), T.dtensor4("w")
+    mixed = T.nnet.conv2d(x, w, border_mode=("full", "half"))
+    alike = T.nnet.conv2d(x, w, border_mode=(2, 1))
     rng = np.random.default_rng(0)
-    signals, filters = rng.normal(size=(2, 5, 3, 6, 7)), rng.normal(size=(4, 3, 3, 3, 2))
-    x, w = (T.TensorType("float64", (None,) * 5)() for _ in range(2))
-    made = [
-        conv3d2d.conv3d(x, w, border_mode=mode),
-        conv3d2d.conv3d(x, w, signals.shape, filters.shape, border_mode=mode),
-    ]
-    expected = _films(
-        signals.transpose(0, 2, 1, 3, 4),
-        filters.transpose(0, 2, 1, 3, 4),
-        (mode,) * 3 if isinstance(mode, str) else mode,
-    )
-    for result in graphc.function([x, w], made, mode="interpreted")(signals, filters):
-        np.testing.assert_allclose(result, expected.transpose(0, 2, 1, 3, 4))
-    with pytest.raises(GraphTypeError):
-        conv3d2d.conv3d(T.dmatrix(), w)
+    f = graphc.function([x, w], [mixed, alike], mode="interpreted")
+    left, right = f(rng.normal(size=(1, 2, 4, 5)), rng.normal(size=(2, 2, 3, 3)))
+    np.testing.assert_array_equal(left, right)
     with pytest.raises(GraphTypeError, match="'some'"):
-        conv3d2d.conv3d(x, w, border_mode=("valid", "some", "valid"))
-
-
-def test_thick_diagonals() -> None:
-    x, more = T.dtensor3("x"), T.dtensor3("more")
-    value, amount = np.arange(56.0).reshape(7, 2, 4), np.ones((4, 2, 4))
-    stripe, grown = graphc.function(
-        [x, more],
-        [conv3d2d.diagonal_subtensor(x, 0, 2), conv3d2d.inc_diagonal_subtensor(x, 0, 2, more)],
-        mode="interpreted",
-    )(value, amount)
-    for r in range(4):
-        for c in range(4):
-            assert (stripe[r, :, c] == value[r + 3 - c, :, c]).all() and (
-                grown[r + 3 - c, :, c] == value[r + 3 - c, :, c] + 1
-            ).all()
-    assert grown.sum() == value.sum() + amount.sum()
+        T.nnet.conv2d(x, w, border_mode=("valid", "some"))
 
 
 def test_modules_that_are_functions_here() -> None:
