@@ -28,13 +28,13 @@ ir                  frozen samples where called traced symbol kind node lowering
                     closure text parse verify apply expression pickling __init__
 ops                 elementwise custom scalar shape checked index recur segment reduce
 ops.linalg          __init__ products derivatives routine factor spectral equations matrices
-ops                 conv assemble scan branch given sinking derivative shifts windows __init__
+ops                 conv assemble scan branch given sinking derivative shifts windows order __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations normalization bn losses rows regularization blocksparse scores upsampling
 tensor.signal       pool downsample
-tensor              absent constants special arithmetic selecting ranking order arranging padding grids statistics
-                    calculus polynomials contraction inspection elemwise assertion
+tensor              absent constants special arithmetic selecting order quantiles counts sets arranging padding grids
+                    statistics calculus polynomials contraction inspection elemwise assertion
 tensor.nnet         neighbours sliding abstract_conv images conv conv3d2d __init__
 tensor              __init__ dispatch
 tensor.signal       conv __init__
@@ -55,6 +55,7 @@ codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api prototypes context lazy microkernel packing gemv_kernels gemv small blocked batched
                     conv_tables conv_tiles conv_copies conv_lines conv_dots convolution dispatch __init__
 codegen.lapack      api fortran elimination orthogonal equations batch __init__
+codegen.order       api lines rows batch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
                     adopt guard_pages native_op vectorcall interrupt signals entry __init__
 codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion nests
@@ -68,7 +69,7 @@ codegen.server      process prestart protocol worker numba_subset client __init_
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
-random              bits distributions implicit rejection multivariate orders __init__ streams
+random              bits slopes distributions implicit rejection multivariate orders __init__ streams
 sparse              variable structure arithmetic __init__
 functions           convention check_arguments layouts variants usage callables staged wrapped counted states nested
                     checked __init__
@@ -157,6 +158,7 @@ LATE = {
     ("options", "warnings"),
     ("codegen.server.prestart", "graphc.codegen.server.process"),
     ("codegen.pipeline.build", "graphc.codegen.lapack.api"),
+    ("codegen.pipeline.build", "graphc.codegen.order.api"),
     ("functions.callables", "graphc.ops.linalg.routine"),
     ("codegen.pipeline.runtime", "graphc.codegen.call.entry"),
     ("codegen.pipeline.runtime", "graphc.codegen.server.client"),
@@ -359,8 +361,8 @@ __future__ _blake2 atexit errno gc marshal mmap
 NOT_WARM = """
 tensor.absent tensor.arithmetic tensor.contraction tensor.nnet.losses tensor.padding tensor.selecting tensor.special
 compile configdefaults functions.states gof gradient scalar updates
-codegen.cache.bundle codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.server.client
-codegen.frontend.emit
+codegen.cache.bundle codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.order.api
+codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
 codegen.server.worker control.batch functions.nested gof inspection ir.apply ir.expression ir.parse ir.pickling

@@ -33,7 +33,8 @@ from graphc.tensor import (
 from graphc.tensor.elemwise import Family
 from graphc.tensor.nnet.losses import prepend_scalar_to_each_row
 from graphc.tensor.nnet.rows import logsoftmax, softmax
-from graphc.tensor.order import argsort, argtopk, searchsorted, sort, topk, topk_and_argtopk, unique
+from graphc.tensor.order import argsort, argtopk, searchsorted, sort, topk, topk_and_argtopk
+from graphc.tensor.sets import unique
 
 __all__ = [
     "ARange", "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor",

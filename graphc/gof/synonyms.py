@@ -1,6 +1,6 @@
 """Names that Theano has for what is one thing here: its modules find them through `graphc.startup.paths`.
 
-In: nothing. Out: classes of shared variables and of random streams, `cpu_contiguous`.
+In: nothing. Out: classes of shared variables, `cpu_contiguous`.
 """
 
 from __future__ import annotations
@@ -9,17 +9,12 @@ from typing import Any
 
 from graphc.ir.node import Node
 from graphc.ops.elementwise import as_node
-from graphc.random.streams import RandomStreams
 from graphc.shared import SharedVariable
 from graphc.sparse.variable import sparse_shared
 
-__all__ = [
-    "CURAND_RandomStreams", "MRG_RandomStreams", "ScalarSharedVariable", "TensorSharedVariable", "cpu_contiguous",
-    "sparse_constructor",
-]  # fmt: skip
+__all__ = ["ScalarSharedVariable", "TensorSharedVariable", "cpu_contiguous", "sparse_constructor"]
 
 TensorSharedVariable = ScalarSharedVariable = SharedVariable
-MRG_RandomStreams = CURAND_RandomStreams = RandomStreams
 sparse_constructor = sparse_shared
 
 

@@ -17,8 +17,10 @@ from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import Node, Size, describe, literal
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
+from graphc.ops.scalar import stop_gradient
 from graphc.options import options
 from graphc.random.bits import as_key, below, blocks, fold_in, places, signed, unit, units, word, words
+from graphc.random.slopes import by_its_place, wald_by_parameters
 from graphc.tensor.shaping import as_shape
 
 Shape = Any
@@ -179,15 +181,18 @@ def geometric(key: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> No
 
 def wald(key: Any, mean: Any, scale: Any = 1.0, shape: Shape = None, dtype: Any = None) -> Node:
     """Inverse Gaussian numbers (Michael, Schucany and Haas, The American Statistician 30, 1976), in a form that does
-    not cancel: the smaller root of their quadratic is mean**2 over the larger one."""
+    not cancel: the smaller root of their quadratic is mean**2 over the larger one. Which root is taken depends on the
+    parameters, so that derivatives are those of slopes.py."""
     own, (middle, width) = sized("wald", shape, mean, scale)
     kind = float_of("wald", dtype, middle, width)
-    middle, width = cast(middle, kind), cast(width, kind)
+    parameters = [cast(middle, kind), cast(width, kind)]
+    middle, width = (stop_gradient(each) for each in parameters)
     square = E("sqr", normal(fold_in(key, 0), own, kind)) * middle / (2.0 * width)
     large = middle * (1.0 + square + E("sqrt", square * (2.0 + square)))
     small = middle * middle / large
     number = uniform(fold_in(key, 1), own, kind)
-    return E("where", E("less_equal", number * (middle + small), middle), small, large)
+    drawn = E("where", E("less_equal", number * (middle + small), middle), small, large)
+    return by_its_place(drawn, parameters, wald_by_parameters)
 
 
 def _is_number(value: Any, number: float) -> bool:

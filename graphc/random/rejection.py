@@ -23,6 +23,7 @@ from graphc.ops.shape import reshape
 from graphc.random.bits import as_key, blocks, fold_in, places, unit
 from graphc.random.distributions import Shape, float_of, gaussian, normal, sized
 from graphc.random.implicit import slope
+from graphc.random.slopes import angle_by_concentration, by_its_place, truncated_by_limits
 
 EXACTLY = "float64"
 """What whole numbers are drawn in, whatever the dtypes of parameters."""
@@ -278,7 +279,8 @@ class _Hat:
 
 
 def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape = None, dtype: Any = None) -> Node:
-    """Angles about `mu` of concentration `kappa` (Best and Fisher, Applied Statistics 28, 1979), from -pi to pi."""
+    """Angles about `mu` of concentration `kappa` (Best and Fisher, Applied Statistics 28, 1979), from -pi to pi. Their
+    derivatives: slopes.py."""
 
     def draw(element: Element, kappa: Node) -> Node:
         r = 1.0 + E("sqrt", 1.0 + 4.0 * kappa * kappa)
@@ -303,13 +305,15 @@ def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape = None, dtype: Any = No
     side = E("where", E("less", unit(low, kind), 0.5), -1.0, 1.0)
     # without concentration the angle is uniform
     flat = (2.0 * unit(high, kind) - 1.0) * math.pi
-    angle = E("where", E("less", cast(concentration, kind), 1e-8), flat, side * E("arccos", cosine))
+    angle = E("where", E("less", cast(stop_gradient(concentration), kind), 1e-8), flat, side * E("arccos", cosine))
+    angle = by_its_place(cast(angle, kind), [cast(concentration, kind)], angle_by_concentration)
     turned = E("mod", cast(centre, kind) + angle + math.pi, 2.0 * math.pi) - math.pi
     return cast(turned, kind)
 
 
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = None, dtype: Any = None) -> Node:
-    """Standard normal numbers between two limits (Robert, Statistics and Computing 5, 1995)."""
+    """Standard normal numbers between two limits (Robert, Statistics and Computing 5, 1995). Their derivatives by
+    these: slopes.py."""
 
     def draw(element: Element, low: Node, high: Node) -> Node:
         turned = E("less", high, element.number(0.0))
@@ -349,4 +353,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = None, dtyp
         drawn = cond(is_wide, lambda: cond(E("less_equal", a, 0.3), anywhere, tail), evenly)
         return E("where", turned, -drawn, drawn)
 
-    return each("truncated_normal", draw, key, shape, dtype, lower, upper)
+    own, limits = sized("truncated_normal", shape, lower, upper)
+    kind = float_of("truncated_normal", dtype, *limits)
+    number = each("truncated_normal", draw, key, own, kind, *limits)
+    return by_its_place(number, [cast(limit, kind) for limit in limits], truncated_by_limits)

@@ -7,7 +7,7 @@ numbers of draw t can be had without those before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,9 @@ class RandomStreams:
     does not tell. dtype: floatX for floats, int64 for whole numbers.
     """
 
-    def __init__(self, seed: int | None = None, use_cuda: bool | None = None, no_warn: bool = False) -> None:
+    def __init__(
+        self, seed: int | Sequence[int] | None = None, use_cuda: bool | None = None, no_warn: bool = False
+    ) -> None:
         self.state_updates: list[tuple[SharedVariable, Node]] = []
         """The state of each variable with its next value."""
         self.default_instance_seed = 0
@@ -76,30 +78,71 @@ class RandomStreams:
         """Begin all streams anew, those made so far included."""
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+        self.set_rstate(seed)
+        for place, (state, _) in enumerate(self.state_updates):
+            state.set_value(self._first(place))
+
+    def set_rstate(self, seed: Any) -> None:
+        """The streams that are made from now on are those of another seed."""
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
             if np.asarray(seed).dtype.kind not in "iu":
                 raise GraphTypeError(f"a seed is a whole number or several, not {seed!r}")
             parts = [int(part) for part in np.ravel(np.asarray(seed))]
             seed = sum(part << 32 * place for place, part in enumerate(parts))
         self.default_instance_seed = int(seed)
-        self._key = _hash(int(seed) % 2**64, 0)
-        for place, (state, _) in enumerate(self.state_updates):
-            state.set_value(self._first(place))
+        self._key, left = _hash(int(seed) % 2**64, 0), int(seed) >> 64
+        while left not in (0, -1):
+            self._key, left = _hash(left % 2**64, self._key), left >> 64
+
+    @property
+    def rstate(self) -> Any:
+        """What tells the streams that are made from now on, as an array; it may be set to that of others."""
+        return np.array([self._key], np.uint64)
+
+    @rstate.setter
+    def rstate(self, state: Any) -> None:
+        self._key = int(np.asarray(state, np.uint64)[0])
+
+    def inc_rstate(self) -> None:
+        """The streams that are made from now on are others."""
+        self._key = _hash(FOLDING, self._key)
+
+    def get_substream_rstates(self, n_streams: int, dtype: Any = None, inc_rstate: bool = True) -> Any:
+        """The states of streams that nothing has drawn from, one in each row; no two calls give the same, unless
+        `inc_rstate` is false."""
+        own = _hash(FOLDING - 1, self._key)
+        states = np.array([(_hash(place, own), 0) for place in range(int(n_streams))], np.uint64)
+        if inc_rstate:
+            self.inc_rstate()
+        return states.reshape(-1, 2)
+
+    def __getitem__(self, state: Any) -> Any:
+        """The value of the state of one of the streams, `noise.rng`: it may be seeded."""
+        return self._own(state).get_value(borrow=True)
+
+    def __setitem__(self, state: Any, value: Any) -> None:
+        self._own(state).set_value(value)
+
+    def _own(self, state: Any) -> SharedVariable:
+        found: SharedVariable | None = next((own for own, _ in self.state_updates if own is state), None)
+        if found is None:
+            raise KeyError(state)
+        return found
 
     def updates(self) -> list[tuple[SharedVariable, Node]]:
         """The updates of all states, for functions that are made without default updates."""
         return list(self.state_updates)
 
     def gen(self, op: Callable[..., Node], *args: Any, **kwargs: Any) -> Node:
-        """A variable of a stream of its own: `op(key, *args, **kwargs)`. Its `rng` is the state, its `update` that and
-        what follows on it."""
+        """A variable of a stream of its own: `op(key, *args, **kwargs)`. Its `rng` and `rstate` are the state, its
+        `update` that and what follows on it."""
         place = len(self.state_updates)
         state = own_variable(self._first(place), (2,), f"random state {place}", made=StateVariable)
         following = set_subtensor(state[1], state[1] + word(1))
         state.default_update = following
         self.state_updates.append((state, following))
         drawn = op(fold_in(state[0], state[1]), *args, **kwargs)
-        drawn.__dict__.update(rng=state, update=(state, following))
+        drawn.__dict__.update(rng=state, rstate=state, update=(state, following))
         return drawn
 
     def _first(self, place: int) -> Any:
@@ -348,6 +391,19 @@ class RandomStreams:
         return self.gen(orders.without_replacement, n, pvals, dtype)
 
     choice_wo_replacement = multinomial_wo_replacement
+
+
+class MRG_RandomStreams(RandomStreams):  # noqa: N801 - Theano's name
+    """Streams with one seed where none is given, as Theano's have it; the generator is that of `RandomStreams`."""
+
+    def __init__(
+        self, seed: int | Sequence[int] | None = 12345, use_cuda: bool | None = None, no_warn: bool = False
+    ) -> None:
+        super().__init__(seed, use_cuda, no_warn)
+
+
+class CURAND_RandomStreams(RandomStreams):  # noqa: N801 - Theano's name
+    """Theano's name for streams on GPUs."""
 
 
 def _hash(number: int, key: int) -> int:

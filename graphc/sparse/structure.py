@@ -24,7 +24,8 @@ from graphc.sparse.variable import FORMATS, METHODS, SparseVariable, as_sparse_v
 from graphc.tensor.creation import arange
 from graphc.tensor.joining import repeat
 from graphc.tensor.masks import nonzero
-from graphc.tensor.order import argsort, searchsorted, unique
+from graphc.tensor.order import argsort, searchsorted
+from graphc.tensor.sets import unique
 
 
 def dense_from_sparse(x: Any) -> Node:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from graphc.tensor.calculus import *
     from graphc.tensor.constants import *
     from graphc.tensor.contraction import *
+    from graphc.tensor.counts import *
     from graphc.tensor.elemwise import *
     from graphc.tensor.grids import *
     from graphc.tensor.inspection import *
@@ -51,7 +52,9 @@ if TYPE_CHECKING:
     from graphc.tensor.order import *
     from graphc.tensor.padding import *
     from graphc.tensor.polynomials import *
+    from graphc.tensor.quantiles import *
     from graphc.tensor.selecting import *
+    from graphc.tensor.sets import *
     from graphc.tensor.special import *
     from graphc.tensor.statistics import *
 
@@ -131,9 +134,12 @@ LAZY = {
         ger_destructive join_ make_vector softmax_grad
     """,
     "order": """
-        argpartition argsort argtopk bincount digitize histogram histogram_bin_edges intersect1d isin lexsort median
-        nanmedian nanpercentile nanquantile partition percentile quantile searchsorted setdiff1d setxor1d sort topk
-        topk_and_argtopk union1d unique
+        argpartition argsort argtopk digitize lexsort partition searchsorted sort topk topk_and_argtopk
+    """,
+    "quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
+    "counts": "bincount histogram histogram2d histogram_bin_edges histogramdd",
+    "sets": """
+        intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values
     """,
     "padding": "pad",
     "linalg.polynomials": "poly polydiv polyfit roots roots_parts",

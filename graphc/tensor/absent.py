@@ -7,7 +7,6 @@ from __future__ import annotations
 
 COMPLEX = "graphc has no complex dtypes"
 RANDOM = "random numbers are made by RandomStreams and graphc.random"
-ORDER = "sort, argsort, unique, quantile and histogram are there; this form of them is not yet"
 FACTORS = "linalg has factorisations and lstsq; Theano's BLAS ops are not there"
 OP_CLASS = "it is a part of another op of Theano's: apply the function"
 INDEX_OP = "x[...], set_subtensor and inc_subtensor make every form of indexing"
@@ -35,9 +34,6 @@ GROUPS: tuple[tuple[str, str], ...] = (
         python_complex cdouble clongdouble csingle complex64 complex128 complex256 complexfloating sort_complex
     """),
     (RANDOM, "raw_random random"),
-    (ORDER, """
-        unique_all unique_counts unique_inverse unique_values histogram2d histogramdd
-    """),
     (FACTORS, "blas blas_c blas_headers blas_scipy sparse_module_ref"),
     (OP_CLASS, """
         SoftmaxWithBias crossentropy_categorical_1hot_grad CrossentropyCategorical1Hot

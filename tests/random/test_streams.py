@@ -213,3 +213,30 @@ def test_threads_change_no_bit(threads: int) -> None:
 def test_theanos_names(place: str, name: str) -> None:
     kind = getattr(import_module(f"graphc.{place}"), name)
     assert graphc.function([], kind(1).uniform((2,)))().shape == (2,)
+
+
+def test_theanos_habits_with_states() -> None:
+    """As its tutorial copies states, as its tests take substreams; a seed is used whole."""
+    module = import_module("graphc.sandbox.rng_mrg")
+    mrg = module.MRG_RandomStreams
+    assert not isinstance(RandomStreams(1), mrg)
+    np.testing.assert_array_equal(mrg().rstate, mrg(12345).rstate)
+    one, other = mrg(1), mrg(2)
+    f, g = (graphc.function([], rng.uniform((3,))) for rng in (one, other))
+    f()
+    other.rstate = one.rstate
+    for (own, *_), (new, *_) in zip(one.state_updates, other.state_updates, strict=True):
+        new.set_value(own.get_value())
+    np.testing.assert_array_equal(f(), g())
+    np.testing.assert_array_equal(one.get_substream_rstates(3, "float32", inc_rstate=False),
+                                  other.get_substream_rstates(3, "float32"))  # fmt: skip
+    states = other.get_substream_rstates(5)
+    assert states.shape == (5, 2) and not set(states[:, 0]) & set(one.get_substream_rstates(5)[:, 0])
+    noise = one.normal((2,))
+    assert noise.rstate is noise.rng
+    one[noise.rng].seed(4)
+    one[noise.rng] = one[noise.rng].get_state()
+    with pytest.raises(KeyError):
+        one[states]
+    keys = {int(RandomStreams(seed).rstate[0]) for seed in ([1, 2, 3], [1, 2, 4], [1, 2], 1, -1, 2**64 + 1)}
+    assert len(keys) == 6

@@ -12,10 +12,10 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.errors import GraphTypeError, ShapeError
+from graphc.tensor.quantiles import METHODS
 
 X, V, W, INTEGERS, K = T.dmatrix("x"), T.dvector("v"), T.dvector("w"), T.lvector("i"), T.lscalar("k")
 AXES = (-1, 0, None)
-METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 PARTS = [0.1, 0.5, 0.77, 1.0]
 
 
@@ -188,3 +188,104 @@ def test_an_axis_that_the_call_tells() -> None:
                 np.testing.assert_array_equal(found, want(value, place))
         with pytest.raises(ShapeError, match="axis"):
             f(value, 2)
+
+
+def test_orders_within_loops_and_branches_call_no_python() -> None:
+    c = T.lscalar("c")
+
+    def step(row: Any, total: Any) -> Any:
+        return total + T.sort(row) * T.topk(row, 2).sum() + T.argsort(row)
+
+    total = graphc.scan(step, sequences=[X], outputs_info=[T.zeros((5,))])[0][-1]
+    chosen = graphc.ifelse(c, T.sort(V), -T.sort(-V))
+    f = graphc.function([X, V, c], [total, T.grad(total.sum(), X), chosen])
+    assert "callback" not in f.source and "gc_order_sort_float64" in f.source
+
+    def reference(x: Any) -> Any:
+        return sum(np.sort(row) * np.sort(row)[-2:].sum() + np.argsort(row) for row in x)
+
+    x = np.random.default_rng(0).normal(size=(4, 5))
+    found, gradient, rising = f(x, x[0], 1)
+    np.testing.assert_allclose(found, reference(x))
+    np.testing.assert_array_equal(rising, np.sort(x[0]))
+    np.testing.assert_array_equal(f(x, x[0], 0)[2], np.sort(x[0])[::-1])
+    moves = 1e-6 * np.eye(20).reshape(20, 4, 5)
+    slopes = [(reference(x + move) - reference(x - move)).sum() / 2e-6 for move in moves]
+    np.testing.assert_allclose(gradient.reshape(-1), slopes, rtol=1e-6, atol=1e-6)
+
+
+def test_orders_under_transformations() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 5))
+    found = graphc.vmap(lambda a: (T.sort(a), T.argsort(a), T.topk(a, 2)))(x)
+    for got, want in zip(found, (np.sort(x), np.argsort(x), -np.sort(-x)[:, :2]), strict=True):
+        np.testing.assert_array_equal(got, want)
+    order, weights = np.argsort(x[0]), np.arange(5.0)
+    places = np.eye(5)[order]
+    np.testing.assert_array_equal(graphc.jacfwd(T.sort)(x[0]), places)
+    hessian = graphc.hessian(lambda a: (T.sort(a) ** 3 * weights).sum())(x[0])
+    np.testing.assert_allclose(hessian, np.diag(6 * x[0] * np.argsort(order)), atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
+def test_different_slices_along_an_axis(mode: str) -> None:
+    axes, rng = (None, 0, 1), np.random.default_rng(0)
+    whole = T.lmatrix("whole")
+    outputs = [part for axis in axes for part in T.unique(X, True, True, True, axis)]
+    f = graphc.function([X, whole], [*outputs, *T.unique(whole, True, True, True, 0), *T.unique_all(X)], mode)
+    for shape in ((7, 2), (200, 3), (1, 4), (0, 3), (40, 2)):
+        x, numbers = rng.integers(0, 3, shape).astype(float), rng.integers(-2, 2, shape)
+        if len(x) == 40:
+            x[3:5, 1] = np.nan
+        wanted = [part for axis in axes for part in np.unique(x, True, True, True, axis)]
+        wanted += [*np.unique(numbers, True, True, True, 0), *np.unique_all(x)]
+        for found, want in zip(f(x, numbers), wanted, strict=True):
+            np.testing.assert_array_equal(found, want)
+
+
+def test_quantiles_over_several_axes_and_beyond() -> None:
+    parts = np.array([[0.0, 0.1], [0.77, 1.0]])
+    calls = [
+        (name, method, kept) for name in ("quantile", "nanquantile") for method in METHODS for kept in (True, False)
+    ]
+    outputs = [getattr(T, name)(X, parts, (0, 1), method, kept) for name, method, kept in calls]
+    f = graphc.function([X], [*outputs, T.median(X), T.nanmedian(X, 0)], "interpreted")
+    x = np.random.default_rng(0).normal(size=(4, 6))
+    for value in (x, np.where(x > 1, np.nan, x), x[:1, :1]):
+        for (name, method, kept), found in zip(calls, f(value), strict=False):
+            want = getattr(np, name)(value, parts, axis=(0, 1), method=method, keepdims=kept)
+            np.testing.assert_allclose(found, want, rtol=1e-13, err_msg=f"{name} {method}")
+    empty = graphc.function([X], [T.median(X), T.nanmedian(X, 0)])(np.zeros((0, 3)))
+    assert np.isnan(empty[0]) and np.isnan(empty[1]).all()
+    with pytest.raises(ShapeError, match="between 0 and 1"):
+        T.quantile(X, 1.5)
+    q = T.dscalar("q")
+    g = graphc.function([X, q], T.quantile(X, q), "interpreted")
+    for wrong in (-0.1, 1.1, np.nan):
+        with pytest.raises(ShapeError, match=r"quantile: the parts q .* must be between 0 and 1"):
+            g(x, wrong)
+
+
+def test_counts_in_boxes() -> None:
+    points = T.TensorType("float64", shape=(None, 3))("points")
+    cases: list[tuple[Any, dict[str, Any]]] = [
+        (10, {}),
+        ([3, 4], {}),
+        (5, {"range": [[-1, 1], [-2, 2]], "density": True}),
+        ([[-1, 0, 0.5], [-1, 0, 1, 2]], {"weights": W}),
+        (np.array([-1.0, 0.0, 1.0]), {}),
+    ]
+    outputs = [part for bins, named in cases for part in T.histogram2d(V, W, bins, **named)]
+    found, edges = T.histogramdd(points, (2, 3, 4), weights=V)
+    f = graphc.function([V, W, points], [*outputs, found, *edges], "interpreted")
+    rng = np.random.default_rng(0)
+    x, y, z = rng.normal(size=100), rng.normal(size=100), rng.normal(size=(100, 3))
+    x[5] = 1.0
+    wanted = []
+    for bins, named in cases:
+        given = {**named, "weights": y} if "weights" in named else named
+        wanted += [*np.histogram2d(x, y, bins, **given)]
+    counts, lines = np.histogramdd(z, (2, 3, 4), weights=x)
+    for got, want in zip(f(x, y, z), [*wanted, counts, *lines], strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
+    with pytest.raises(GraphTypeError, match="known number of columns"):
+        T.histogramdd(X)

@@ -313,6 +313,8 @@ def load_product(products: Products, name: str) -> int:
         needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
         if name.startswith("gc_lapack_"):
             needed |= import_module("graphc.codegen.lapack.api").lapack_symbols()
+        if name.startswith("gc_order_"):
+            needed |= import_module("graphc.codegen.order.api").order_symbols()
         _, *free = exports = product_exports(name)
         loaded = load_code(part_code(name), needed, exports)
         mine = loaded.addresses[name], loaded.owner

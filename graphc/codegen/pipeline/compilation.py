@@ -17,13 +17,15 @@ from graphc.codegen.gemm.api import blocks_name, free_name, product_exports
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import blas_functions
 from graphc.codegen.gemm.prototypes import PROTOTYPES
-from graphc.codegen.lapack.api import FUNCTIONS
+from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS
 from graphc.codegen.lapack.batch import functions as factorisations
 from graphc.codegen.link.elf import link
 from graphc.codegen.llvm.functions import module_text
 from graphc.codegen.llvm.module import AHEAD, IR, Module
 from graphc.codegen.llvm.split import split
 from graphc.codegen.llvm.target import emit_object, has_avx512
+from graphc.codegen.order.api import FUNCTIONS as ORDERS
+from graphc.codegen.order.batch import functions as orders
 from graphc.codegen.pipeline.generation import generate_program
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import Program
@@ -258,8 +260,8 @@ def emit_beside(source: Source, effort: int) -> bytes:
 
 
 def products_of(program: Program) -> list[str]:
-    """The matrix products and factorisations that a program calls."""
-    return [name for name in program.externals if name in PROTOTYPES or name in FUNCTIONS]
+    """The matrix products, factorisations and orders that a program calls."""
+    return [name for name in program.externals if name in (*PROTOTYPES, *FACTORISATIONS, *ORDERS)]
 
 
 LARGE_PRODUCTS = {blocks_name(suffix): suffix for suffix in ("f64", "f32")}
@@ -277,8 +279,10 @@ def part_ir(name: str) -> tuple[Sequence[Source], int]:
         return [module_text(blas_functions([name]), poison=options.poison != "off")], PRODUCTS_EFFORT
     if name in PROTOTYPES:
         return split(blas_functions([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_EFFORT
-    if name in FUNCTIONS:
+    if name in FACTORISATIONS:
         return split(factorisations([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_EFFORT
+    if name in ORDERS:
+        return [module_text(orders([name]), poison=options.poison != "off")], PRODUCTS_EFFORT
     if name in LARGE_PRODUCTS:
         return [blocks_ir(LARGE_PRODUCTS[name], options.poison != "off")] if has_avx512() else [], PRODUCTS_EFFORT
     return [Elementary(name)], ELEMENTARY_OPT
@@ -290,7 +294,8 @@ def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
         return link(objects, [name, free_name(LARGE_PRODUCTS[name])]) if objects else b""
     if name == PARALLEL:
         return link(objects, POOL_EXPORTS)
-    return link(objects, product_exports(name)) if name in PROTOTYPES or name in FUNCTIONS else objects[0]
+    is_called = name in (*PROTOTYPES, *FACTORISATIONS, *ORDERS)
+    return link(objects, product_exports(name)) if is_called else objects[0]
 
 
 def compile_part(name: str) -> bytes:

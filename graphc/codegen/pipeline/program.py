@@ -23,6 +23,7 @@ from graphc.codegen.lapack.api import PROTOTYPES as FACTORISATIONS
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.parts import lower_parts
+from graphc.codegen.order.api import PROTOTYPES as ORDERS
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.schedule.inplace import donations
 from graphc.codegen.schedule.labels import Labels, labels_of
@@ -55,7 +56,7 @@ from graphc.loops.operators import EQ, INFIX
 from graphc.loops.visit import all_expressions, read_buffers, statements, stored_buffers
 from graphc.startup.record import record
 
-PROTOTYPES = PRODUCTS | FACTORISATIONS
+PROTOTYPES = PRODUCTS | FACTORISATIONS | ORDERS
 """The functions that all kernels share."""
 
 Extents: TypeAlias = "tuple[tuple[str, tuple[Size | ir.Expr, ...]], ...]"

@@ -69,7 +69,7 @@ def test_diagonals_and_equations() -> None:
         diagonals = drawn(2, n)
         diagonals[:, 0] = 9 + n
         matrices = drawn(2, m, m) + 8 * np.eye(m), drawn(2, n, n) + 8 * np.eye(n)
-        given = diagonals, drawn(2, n), drawn(2, n, 2), *matrices, drawn(2, m, n)
+        given = diagonals, 0.5 * drawn(3, n)[1:], drawn(2, n, 2), *matrices, drawn(2, m, n)
         wanted = interpreted(*given)
         for found in (compiled(*given), python(*given)):
             for one, want in zip(found, wanted, strict=True):

@@ -1,0 +1,144 @@
+"""All lines of an array, shared by threads.
+
+In: functions of one line (lines.py). Out: those of api.PROTOTYPES in LLVM IR. Columns are taken some at a time, which
+are whole lines of the caches, and put in order as rows of a workspace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+from graphc.codegen.gemm.context import SETTING, Words, share
+from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.functions import Function
+from graphc.codegen.llvm.typed import F64, I64, Ptr
+from graphc.codegen.order.api import ALONG, FUNCTIONS, PROTOTYPES, ROWS, result_dtype
+from graphc.codegen.order.lines import KINDS, argsort_line, copy_line, first_of_line, line_function, sort_line
+from graphc.codegen.order.rows import lexorder_rows
+from graphc.codegen.threads.chunking import LEAST_WORK
+
+COLUMNS = 16
+"""Those that are taken at a time."""
+ELEMENT_WORK, FIXED_WORK = 20.0, 100.0
+"""What an element of a line costs, and a line besides, in units of work (threads/chunking.py)."""
+ALONG_ARGUMENTS = ("count", "n", "across", "x", "outer", "step", "inner", "result", "space")
+FIRST_ARGUMENTS = ("count", "n", "k", "x", "outer", "step", "wanted", "result", "space")
+
+
+def functions(names: Sequence[str]) -> list[Function[..., Any]]:
+    """These functions of api.PROTOTYPES."""
+    return [
+        rows(name, FUNCTIONS[name][1]) if FUNCTIONS[name][0] in ROWS else lines(name, *FUNCTIONS[name])
+        for name in sorted(names)
+    ]
+
+
+def rows(symbol: str, dtype: str) -> Function[..., I64]:
+    """The function for the rows of a matrix."""
+
+    def write(code: Code, n: I64, m: I64, x: Ptr, row: I64, column: I64, result: Ptr) -> I64:
+        lexorder_rows(dtype)(code, x, row, column, n, m, result)
+        return I64.of(0)
+
+    kinds = {"n": I64, "m": I64, "x": Ptr, "row": I64, "column": I64, "result": Ptr}
+    return Function(symbol, I64, kinds, write, "noinline optsize")
+
+
+def lines(symbol: str, name: str, dtype: str) -> Function[..., I64]:
+    """The function of an op: its lines, or groups of columns, are shared out."""
+    names = ALONG_ARGUMENTS if name in ALONG else FIRST_ARGUMENTS
+    kinds = {
+        each: Ptr if spelt.endswith("*") else I64 for each, spelt in zip(names, PROTOTYPES[symbol][0], strict=True)
+    }
+    words = Words(kinds)
+    write = _write_along if name in ALONG else _write_first
+    range_: Function[..., None] = Function(
+        f"{name}_range_{dtype}",
+        None,
+        {"context": Ptr, "begin": I64, "end": I64},
+        partial(write, name, dtype, words),
+        "noinline",
+        is_internal=True,
+    )
+    return Function(symbol, I64, kinds, partial(_share, words, range_), "noinline optsize")
+
+
+def _groups(words: dict[str, Any]) -> I64:
+    """In how many groups of columns each matrix is taken."""
+    groups: I64 = (words["across"] + (COLUMNS - 1)) // COLUMNS
+    return groups
+
+
+def _share(words: Words, range_: Function[..., None], code: Code, *values: Any) -> I64:
+    given = dict(zip(words.kinds, values, strict=True))
+    context = words.write(code, given)
+    work, tasks = given["n"].to(F64) * ELEMENT_WORK + FIXED_WORK, given["count"]
+    if "across" in given:
+        tasks = tasks * _groups(given)
+        across = given["across"]
+        work = work * (across < COLUMNS).choose(across, COLUMNS).to(F64)
+    else:
+        with code.when(given["k"] == 0):
+            code.ret(I64.of(0))
+    worth = SETTING(code).at(LEAST_WORK, I64).load(I64).to(F64) / work
+    few = (worth < tasks.to(F64)).choose(worth, tasks.to(F64)).to(I64)
+    share(code, range_.pointer(code), context, tasks, (few > 1).choose(few, 1), work * tasks.to(F64))
+    return I64.of(0)
+
+
+def _write_first(name: str, dtype: str, words: Words, code: Code, context: Ptr, begin: I64, end: I64) -> None:
+    given = words.read(context)
+    kind = KINDS[result_dtype(name, dtype)]
+    flip = (given["wanted"].load(I64) < 0).choose(I64.of(0), -1)
+    n, k, line = given["n"], given["k"], first_of_line(name, dtype)
+    with code.count(begin, end) as number:
+        row = given["x"].at(number * given["outer"], KINDS[dtype])
+        result, space = given["result"].at(number * k, kind), given["space"].at(number * n, kind)
+        line(code, row, given["step"], n, k, flip, result, space)
+
+
+def _write_along(name: str, dtype: str, words: Words, code: Code, context: Ptr, begin: I64, end: I64) -> None:
+    given = words.read(context)
+    element, made = KINDS[dtype], result_dtype(name, dtype)
+    kind, n, across, step = KINDS[made], given["n"], given["across"], given["step"]
+    groups = _groups(given)
+    with code.count(begin, end) as task:
+        number, first = task // groups, task % groups * COLUMNS
+        result = given["result"].at(number * n * across + first, kind)
+        x = given["x"].at(number * given["outer"] + first * given["inner"], element)
+        with code.when(across == 1):
+            if name == "sort":
+                copy_line(dtype)(code, x, step, n, result)
+                sort_line(dtype)(code, result, n)
+            else:
+                argsort_line(dtype)(code, x, step, n, result)
+        with code.otherwise():
+            left = across - first
+            width = (left < COLUMNS).choose(left, COLUMNS)
+            space = given["space"].at((number * across + first) * n, kind)
+            if name == "sort":
+                turn(dtype)(code, n, width, x, step, given["inner"], space, I64.of(1), n)
+            with code.count(0, width) as column:
+                line = space.at(column * n, kind)
+                if name == "sort":
+                    sort_line(dtype)(code, line, n)
+                else:
+                    argsort_line(dtype)(code, x.at(column * given["inner"], element), step, n, line)
+            turn(made)(code, n, width, space, I64.of(1), n, result, across, I64.of(1))
+
+
+@cache
+def turn(dtype: str) -> Callable[..., None]:
+    """turn(rows, columns, from, row, column, to, to_row, to_column): a matrix copied, row by row."""
+    kind = KINDS[dtype]
+
+    @line_function("turn", dtype)
+    def write(code: Code, m: I64, n: I64, a: Ptr, a_row: I64, a_column: I64, c: Ptr, c_row: I64, c_column: I64) -> None:
+        with code.count(0, m) as i:
+            source, target = a.at(i * a_row, kind), c.at(i * c_row, kind)
+            with code.count(0, n) as j:
+                target.at(j * c_column, kind).store(source.at(j * a_column, kind).load(kind))
+
+    return write

@@ -1,0 +1,430 @@
+"""One line of elements: sorted, its places in order, the first of them.
+
+In: a dtype. Out: functions of LLVM IR.
+
+NumPy sorts numbers several times faster than it finds the places of sorted ones. So an order is that of whole numbers
+of 64 bits, its keys, that hold a number in their upper part and its place in the lower one. Where the upper part cannot
+hold all of it, those that are alike there are put in order by keys of what they did not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from graphc.arrays.dtypes import UNSIGNED, itemsize
+from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.functions import Function, Global, external, function
+from graphc.codegen.llvm.typed import F32, F64, I8, I16, I32, I64, NULL, Bool, Ptr, Real, Value, vector
+from graphc.codegen.order.api import ENTRIES
+
+KINDS: dict[str, type[Any]] = {
+    "bool": I8, "int8": I8, "int16": I16, "int32": I32, "int64": I64, "uint8": I8, "uint16": I16, "uint32": I32,
+    "uint64": I64, "float32": F32, "float64": F64,
+}  # fmt: skip
+WITHOUT_SIGN = ("bool", *UNSIGNED)
+TABLE = Global("gc_order", f"external global [{len(ENTRIES)} x ptr]")
+FEW = 4
+"""Elements of a line up to which it is sorted here."""
+NARROW, DIGITS = 2, 512
+"""Bytes of the numbers whose places NumPy sorts by their digits, and elements from which on that takes less."""
+SAMPLED, LEAST_SAMPLED = 2048, 32
+"""Elements that tell where about the last of the first stands, at most, and at least where that is asked."""
+LANES = 16
+"""Elements that are compared at a time."""
+COPY = external("llvm.memcpy.p0.p0.i64", None, Ptr, Ptr, I64, Bool)
+HIGHEST = 2**63 - 1
+
+
+def line_function(name: str, dtype: str) -> Callable[[Callable[..., Any]], Function[..., Any]]:
+    """Makes a function of a dtype, in whose annotations `Element` is its type."""
+    return function("noinline", name=f"{name}_{dtype}", kinds={"Element": KINDS[dtype]})
+
+
+def is_less(dtype: str, left: Any, right: Any) -> Bool:
+    """The order of elements, in which NaN is the last."""
+    if dtype in WITHOUT_SIGN:
+        below: Bool = left.below(right)
+        return below
+    less: Bool = left < right
+    if issubclass(KINDS[dtype], Real):
+        less |= right.compare("fcmp uno", right) & ~left.compare("fcmp uno", left)
+    return less
+
+
+def encoded(dtype: str, elements: Any, lanes: int = 1) -> Any:
+    """Whole numbers that stand among those of other elements where the elements stand among these."""
+    kind = KINDS[dtype]
+    if not issubclass(kind, Real):
+        wide = elements.to(vector(I64, lanes) if lanes > 1 else I64, signed=dtype not in WITHOUT_SIGN)
+        return wide.apply("xor", -(2**63)) if dtype == "uint64" else wide
+    whole = I64 if dtype == "float64" else I32
+    highest, kind = 2 ** (whole.bits - 1) - 1, vector(whole, lanes) if lanes > 1 else whole
+    bits = (elements + 0.0)._cast("bitcast", kind)  # -0 is 0 before
+    # of a negative one all bits but the sign are turned
+    ranked = bits.apply("xor", bits.apply("ashr", whole.bits - 1) & highest)
+    ranked = elements.compare("fcmp uno", elements).choose(kind.of(highest), ranked)
+    return ranked.to(vector(I64, lanes) if lanes > 1 else I64)
+
+
+def numpys(code: Code, dtype: str, what: str) -> Ptr:
+    """A function of NumPy's, or null."""
+    return TABLE(code).at(ENTRIES.index((dtype, what)), Ptr).load(Ptr)
+
+
+# --- elements ---------------------------------------------------------------------------------------------------------
+
+
+@cache
+def sort_line(dtype: str) -> Function[..., None]:
+    """sort_line(a, n): contiguous elements sorted where they stand."""
+
+    @line_function("sort_line", dtype)
+    def write(code: Code, a: Ptr, n: I64) -> None:
+        with code.when(n > FEW):
+            sort = numpys(code, dtype, "sort")
+            with code.when(sort != NULL):
+                sort.call(I32, a, n, NULL)
+                code.ret()
+        shell_sort(dtype)(code, a, n)
+
+    return write
+
+
+@cache
+def shell_sort(dtype: str) -> Function[..., None]:
+    """The same by Shell's method, whose steps are 1, 4, 13, …"""
+    kind = KINDS[dtype]
+
+    @line_function("shell_sort", dtype)
+    def write(code: Code, a: Ptr, n: I64) -> None:
+        step = code.variable(I64.of(1))
+        with code.loop() as widening:
+            widening.leave.unless(step.value * 9 < n)
+            step.value = step.value * 3 + 1
+        with code.loop() as narrowing:
+            apart = step.value
+            with code.count(apart, n) as i:
+                value, place = a.at(i, kind).load(kind), code.variable(i)
+                with code.loop() as moving:
+                    moving.leave.when(place.value < apart)
+                    before = a.at(place.value - apart, kind).load(kind)
+                    moving.leave.unless(is_less(dtype, value, before))
+                    a.at(place.value, kind).store(before)
+                    place.value = place.value - apart
+                a.at(place.value, kind).store(value)
+            narrowing.leave.when(apart == 1)
+            step.value = apart // 3
+
+    return write
+
+
+# --- places -----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def argsort_line(dtype: str) -> Function[..., None]:
+    """argsort_line(x, step, n, keys): the places of elements, which stand that far apart, in rising order."""
+    kind = KINDS[dtype]
+
+    @line_function("argsort_line", dtype)
+    def write(code: Code, x: Ptr, step: I64, n: I64, keys: Ptr) -> None:
+        if itemsize(dtype) <= NARROW:
+            with code.when((n > DIGITS) & (step == 1)):
+                sort = numpys(code, dtype, "argsort")
+                with code.when(sort != NULL):
+                    with code.count(0, n) as i:
+                        keys.at(i, I64).store(i)
+                    status = sort.call(I32, x, keys, n, NULL)
+                    with code.when(status == 0):  # else it had no memory
+                        code.ret()
+        with code.when(is_rising(dtype)(code, x, step, n)):
+            with code.count(0, n) as i:
+                keys.at(i, I64).store(i)
+            code.ret()
+        bits = bits_of(code, n)
+        base, is_exact = code.variable(I64.of(0)), code.variable(Bool.of(itemsize(dtype) < 8))
+        if kind is I64:
+            extremes = code.local(I64, 2)
+            find_extremes(dtype)(code, x, step, n, extremes)
+            lowest = extremes.load(I64)
+            is_exact.value = (extremes.at(1, I64).load(I64) - lowest).below(I64.of(HIGHEST) >> bits)
+            base.value = is_exact.value.choose(lowest, 0)
+        make_keys(dtype)(code, x, step, n, I64.of(0), base.value, bits, is_exact.value, keys)
+        sort_line("int64")(code, keys, n)
+        order_alike(dtype)(code, x, step, n, I64.of(0), bits, is_exact.value, keys)
+
+    return write
+
+
+@cache
+def is_rising(dtype: str) -> Function[..., Bool]:
+    """is_rising(x, step, n): whether the elements are in order."""
+    kind = KINDS[dtype]
+
+    @line_function("is_rising", dtype)
+    def write(code: Code, x: Ptr, step: I64, n: I64) -> Bool:
+        with code.count(1, n) as i:
+            before, here = (x.at((i - back) * step, kind).load(kind) for back in (1, 0))
+            with code.when(is_less(dtype, here, before)):
+                code.ret(Bool.of(False))
+        return Bool.of(True)
+
+    return write
+
+
+def bits_of(code: Code, n: I64) -> I64:
+    """The bits of places in a line."""
+    leading = external("llvm.ctlz.i64", I64, I64, Bool)(code, n.apply("or", 1), Bool.of(False))
+    return 64 - leading
+
+
+def key_of(dtype: str, x: Ptr, step: I64, place: I64, flip: I64) -> Any:
+    """The encoded element at a place, turned around where the order is (`flip` is -1, else 0)."""
+    return encoded(dtype, x.at(place * step, KINDS[dtype]).load(KINDS[dtype])).apply("xor", flip)
+
+
+@cache
+def find_extremes(dtype: str) -> Function[..., None]:
+    """find_extremes(x, step, n, extremes): the least and the greatest of the encoded elements."""
+
+    @line_function("find_extremes", dtype)
+    def write(code: Code, x: Ptr, step: I64, n: I64, extremes: Ptr) -> None:
+        lowest, highest = code.variable(I64.of(HIGHEST)), code.variable(I64.of(-HIGHEST - 1))
+        with code.count(0, n) as i:
+            each = key_of(dtype, x, step, i, I64.of(0))
+            lowest.value = (each < lowest.value).choose(each, lowest.value)
+            highest.value = (each > highest.value).choose(each, highest.value)
+        extremes.store(lowest.value)
+        extremes.at(1, I64).store(highest.value)
+
+    return write
+
+
+@cache
+def make_keys(dtype: str) -> Function[..., None]:
+    """make_keys(x, step, n, flip, base, bits, is_exact, keys): exact ones hold all of a number above `base`."""
+    kind, wide = KINDS[dtype], vector(I64, LANES)
+
+    @line_function("make_keys", dtype)
+    def write(
+        code: Code, x: Ptr, step: I64, n: I64, flip: I64, base: I64, bits: I64, is_exact: Bool, keys: Ptr
+    ) -> None:
+        words = flip, base, is_exact.choose(bits, 0), is_exact.choose(I64.of(-1), 0 - (1 << bits))
+
+        def key(element: Any, place: Any, flip: Any, base: Any, shift: Any, mask: Any) -> Any:
+            return (element.apply("xor", flip) - base << shift) & mask | place
+
+        whole = code.variable(I64.of(0))
+        with code.when(step == 1):
+            whole.value = n & -LANES
+            spread = [word.spread(LANES) for word in words]
+            with code.count(0, whole.value, LANES) as i:
+                elements = x.at(i, kind).load(vector(kind, LANES), align=itemsize(dtype))
+                places = i.spread(LANES) + wide.each(range(LANES))
+                keys.at(i, I64).store(key(encoded(dtype, elements, LANES), places, *spread), align=8)
+        with code.count(whole.value, n) as i:
+            keys.at(i, I64).store(key(key_of(dtype, x, step, i, I64.of(0)), i, *words))
+
+    return write
+
+
+@cache
+def order_alike(dtype: str) -> Function[..., None]:
+    """order_alike(x, step, n, flip, bits, is_exact, keys): sorted keys become places. Where they did not hold all of
+    the numbers, those that are alike so far are sorted by the rest."""
+    wide = vector(I64, LANES)
+
+    @line_function("order_alike", dtype)
+    def write(code: Code, x: Ptr, step: I64, n: I64, flip: I64, bits: I64, is_exact: Bool, keys: Ptr) -> None:
+        low = (1 << bits) - 1
+        if itemsize(dtype) == 8:
+            with code.when(~is_exact):
+                order_runs(dtype)(code, x, step, n, flip, bits, keys)
+        whole, lows = n & -LANES, low.spread(LANES)
+        with code.count(0, whole, LANES) as i:
+            at = keys.at(i, I64)
+            at.store(at.load(wide, align=8) & lows, align=8)
+        with code.count(whole, n) as i:
+            at = keys.at(i, I64)
+            at.store(at.load(I64) & low)
+
+    return write
+
+
+@cache
+def order_runs(dtype: str) -> Function[..., None]:
+    """order_runs(x, step, n, flip, bits, keys): runs of keys with one upper part are sorted by the rest."""
+    wide = vector(I64, LANES)
+
+    @line_function("order_runs", dtype)
+    def write(code: Code, x: Ptr, step: I64, n: I64, flip: I64, bits: I64, keys: Ptr) -> None:
+        first, shifts = code.variable(I64.of(0)), bits.spread(LANES)
+        with code.loop() as runs:
+            runs.leave.unless(first.value + 1 < n)
+            with code.when(first.value + LANES < n):
+                here, next_ = (keys.at(first.value + ahead, I64).load(wide, align=8) for ahead in (0, 1))
+                alike = (here.apply("xor", next_) >> shifts) == 0
+                with code.when(alike._cast("bitcast", I16 if LANES == 16 else I8) == 0):
+                    first.value = first.value + LANES
+                    runs.again.go()
+            begin = first.value
+            upper, end = keys.at(begin, I64).load(I64) >> bits, code.variable(begin + 1)
+            with code.loop() as run:
+                run.leave.unless(end.value < n)
+                run.leave.unless(keys.at(end.value, I64).load(I64) >> bits == upper)
+                end.value = end.value + 1
+            with code.when(end.value - begin > 1):
+                order_run(dtype)(code, x, step, end.value - begin, flip, bits, keys.at(begin, I64))
+            first.value = end.value
+
+    return write
+
+
+@cache
+def order_run(dtype: str) -> Function[..., None]:
+    """order_run(x, step, n, flip, bits, keys): keys of one upper part, so in the order of their places, are sorted by
+    the rest, unless that is their order."""
+
+    @line_function("order_run", dtype)
+    def write(code: Code, x: Ptr, step: I64, n: I64, flip: I64, bits: I64, keys: Ptr) -> None:
+        low, before = (1 << bits) - 1, code.variable(I64.of(-1))
+        falls = code.variable(Bool.of(False))
+        with code.count(0, n) as i:
+            at = keys.at(i, I64)
+            place = at.load(I64) & low
+            key = (key_of(dtype, x, step, place, flip) & low) << bits | place
+            falls.value = falls.value | (key < before.value)
+            before.value = key
+            at.store(key)
+        with code.when(falls.value):
+            sort_line("int64")(code, keys, n)
+
+    return write
+
+
+# --- the first --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def find_limit(dtype: str) -> Function[..., Bool]:
+    """find_limit(x, step, n, k, flip, space, limit): by a sample, an element up to which there are likely a few more
+    than k in the order; false where these would be most of all. space: memory for SAMPLED elements."""
+    kind = KINDS[dtype]
+
+    @line_function("find_limit", dtype)
+    def write(code: Code, x: Ptr, step: I64, n: I64, k: I64, flip: I64, space: Ptr, limit: Ptr) -> Bool:
+        eighth = n // 8
+        count = (eighth < SAMPLED).choose(eighth, SAMPLED)
+        with code.when(count < LEAST_SAMPLED):
+            code.ret(Bool.of(False))
+        apart, share = n // count * step, k * count // n
+        rank = share + share // 4 + 8
+        with code.when(rank * 4 > count * 3):
+            code.ret(Bool.of(False))
+        with code.count(0, count) as i:
+            space.at(i, kind).store(x.at(i * apart, kind).load(kind))
+        sort_line(dtype)(code, space, count)
+        place = (flip == 0).choose(rank, count - 1 - rank)
+        limit.store(space.at(place, kind).load(kind))
+        return Bool.of(True)
+
+    return write
+
+
+def within(dtype: str, elements: Any, limit: Any, is_falling: bool) -> Bool:
+    """Which elements are not beyond a limit."""
+    if issubclass(KINDS[dtype], Real):
+        relation = "fcmp uge" if is_falling else "fcmp ole"
+    else:
+        relation = f"icmp {'u' if dtype in WITHOUT_SIGN else 's'}{'ge' if is_falling else 'le'}"
+    found: Bool = elements.compare(relation, limit)
+    return found
+
+
+@cache
+def collect(name: str, dtype: str, is_falling: bool) -> Function[..., I64]:
+    """collect(x, step, n, limit, bits, found): the elements up to a limit, or their keys; how many there are."""
+    kind = KINDS[dtype]
+    flip = I64.of(-1 if is_falling else 0)
+
+    @line_function(f"collect_{name}_{'falling' if is_falling else 'rising'}", dtype)
+    def write(code: Code, x: Ptr, step: I64, n: I64, at_limit: Ptr, bits: I64, found: Ptr) -> I64:
+        count, limit = code.variable(I64.of(0)), at_limit.load(kind)
+
+        def take(place: I64) -> None:
+            element = x.at(place * step, kind).load(kind)
+            entry: Value = element
+            if name == "argtop":
+                key = encoded(dtype, element).apply("xor", flip)
+                exact = itemsize(dtype) < 8
+                entry = (key << bits if exact else key & 0 - (1 << bits)) | place
+            found.at(count.value, type(entry)).store(entry)
+            count.value = count.value + within(dtype, element, limit, is_falling).to(I64, signed=False)
+
+        whole = code.variable(I64.of(0))
+        with code.when(step == 1):
+            lines = vector(kind, LANES)
+            limits = limit.spread(LANES)
+            whole.value = n & -LANES
+            with code.count(0, whole.value, LANES) as first:
+                elements = x.at(first, kind).load(lines, align=itemsize(dtype))
+                some = within(dtype, elements, limits, is_falling)._cast("bitcast", I16)
+                with code.when(some != 0), code.count(first, first + LANES) as place:
+                    take(place)
+        with code.count(whole.value, n) as place:
+            take(place)
+        return count.value
+
+    return write
+
+
+@cache
+def first_of_line(name: str, dtype: str) -> Function[..., None]:
+    """first_of_line(x, step, n, k, flip, result, space): the first k, or their places; of the largest where `flip` is
+    -1. space: memory for n elements of the result."""
+    kind, is_exact = KINDS[dtype], Bool.of(itemsize(dtype) < 8)
+
+    @line_function(f"{name}_line", dtype)
+    def write(code: Code, x: Ptr, step: I64, n: I64, k: I64, flip: I64, result: Ptr, space: Ptr) -> None:
+        bits, limit = bits_of(code, n), code.local(kind)
+        count = code.variable(I64.of(0))
+        with code.when(find_limit(dtype)(code, x, step, n, k, flip, space, limit)):
+            with code.when(flip == 0):
+                count.value = collect(name, dtype, False)(code, x, step, n, limit, bits, space)
+            with code.otherwise():
+                count.value = collect(name, dtype, True)(code, x, step, n, limit, bits, space)
+        with code.when(count.value < k):
+            count.value = n
+            if name == "argtop":
+                make_keys(dtype)(code, x, step, n, flip, I64.of(0), bits, is_exact, space)
+            else:
+                copy_line(dtype)(code, x, step, n, space)
+        some = count.value
+        if name == "top":
+            sort_line(dtype)(code, space, some)
+            with code.count(0, k) as i:
+                place = (flip == 0).choose(i, some - 1 - i)
+                result.at(i, kind).store(space.at(place, kind).load(kind))
+        else:
+            sort_line("int64")(code, space, some)
+            order_alike(dtype)(code, x, step, some, flip, bits, is_exact, space)
+            COPY(code, result, space, k * 8, Bool.of(False))
+
+    return write
+
+
+@cache
+def copy_line(dtype: str) -> Function[..., None]:
+    """copy_line(x, step, n, to): elements that stand that far apart, made contiguous."""
+    kind = KINDS[dtype]
+
+    @line_function("copy_line", dtype)
+    def write(code: Code, x: Ptr, step: I64, n: I64, to: Ptr) -> None:
+        with code.when(step == 1), code.when(x != to):
+            COPY(code, to, x, n * itemsize(dtype), Bool.of(False))
+        with code.when(step != 1), code.count(0, n) as i:
+            to.at(i, kind).store(x.at(i * step, kind).load(kind))
+
+    return write

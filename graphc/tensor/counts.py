@@ -1,0 +1,146 @@
+"""Counts of values: of whole numbers, and of numbers in bins along one axis or several.
+
+In: tensors. Out: nodes, composed of gathers, scatters and sums. Counts have no derivative, sums of weights have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.arrays.dtypes import DISCRETE, is_float
+from graphc.errors import GraphTypeError
+from graphc.ir import sizes
+from graphc.ir.node import Node, describe
+from graphc.ops import shape as layout
+from graphc.ops.checked import checked
+from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.options import options
+from graphc.tensor.creation import linspace, ones, zeros
+from graphc.tensor.elementary import logical_not, maximum, where
+from graphc.tensor.indexing import inc_subtensor
+from graphc.tensor.joining import concatenate
+from graphc.tensor.order import argsort, searchsorted, sort
+from graphc.tensor.reductions import cumsum
+from graphc.tensor.shaping import flatten
+
+__all__ = ["bincount", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
+
+
+def bincount(x: Any, weights: Any = None, minlength: Any = 0, assert_nonneg: bool = False) -> Node:
+    """How often each whole number from 0 on is in the vector `x`, or the sums of its `weights`; at least `minlength`
+    counts. A negative number is an error of the call."""
+    node = as_node(x)
+    if node.ndim != 1 or node.dtype not in DISCRETE:
+        raise GraphTypeError(f"bincount: {describe(node)} of type {node.type} is no vector of whole numbers")
+    values = cast(node, "int64")
+    with_none = concatenate([values, as_node(np.array([-1]))], 0)
+    size = maximum(with_none.max() + 1, minlength)
+    is_below = elementwise("less", concatenate([values, as_node(np.array([0]))], 0).min(), 0)
+    message = f"bincount: {describe(node)} has a negative number"
+    values = checked(values, [cast(logical_not(is_below), "int64")], message, "shape")
+    kind = "int64" if weights is None else as_node(weights).dtype
+    kind = kind if is_float(kind) or weights is None else "float64"
+    amounts = ones(values.shape, "int64") if weights is None else cast(as_node(weights), kind)
+    return inc_subtensor(zeros((size,), kind)[values], amounts)
+
+
+def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Node:
+    """The edges of `histogram`."""
+    if not isinstance(bins, int | np.integer):
+        edges = as_node(bins)
+        if edges.ndim == 1:
+            return edges
+        raise GraphTypeError(f"histogram: bins are a number or a vector of edges, not {describe(edges)}")
+    values = flatten(as_node(x))
+    kind = values.dtype if is_float(values.dtype) else "float64"
+    first, last = (
+        cast(each, kind) for each in ((values.min(), values.max()) if range is None else map(as_node, range))
+    )
+    is_point = elementwise("equal", first, last)
+    first, last = where(is_point, first - 0.5, first), where(is_point, last + 0.5, last)
+    return linspace(first, last, int(bins) + 1)
+
+
+def histogram(
+    x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
+) -> tuple[Node, Node]:
+    """How many elements lie in each bin, the last of which has both its edges, and the edges. bins: their number, or
+    their rising edges. density: the counts over their sum and the bins' widths. weights: what elements count as."""
+    edges = histogram_bin_edges(x, bins, range)
+    values = flatten(as_node(x))
+    inner, outer = edges[:-1], edges[-1:]
+    if weights is None:
+        ranked = sort(values)
+        below = concatenate([searchsorted(ranked, inner), searchsorted(ranked, outer, "right")], 0)
+    else:
+        order = argsort(values)
+        amounts = flatten(as_node(weights))[order]
+        sums = concatenate([zeros((1,), amounts.dtype), cumsum(amounts)], 0)
+        ranked = values[order]
+        below = sums[concatenate([searchsorted(ranked, inner), searchsorted(ranked, outer, "right")], 0)]
+    counts = below[1:] - below[:-1]
+    if density:
+        widths = edges[1:] - edges[:-1]
+        return counts / (widths * cast(counts.sum(), options.floatX)), edges
+    return counts, edges
+
+
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
+) -> tuple[Node, tuple[Node, ...]]:
+    """How many points lie in each box, in floatX's widest, float64, and the edges of the boxes along each axis. sample:
+    a matrix with a point in each row, or one vector for each axis. bins: their number, for each axis or for all, or for
+    each axis its edges. range: the outer edges of each axis, None for those of the points. density, weights: as in
+    `histogram`."""
+    columns = _coordinates(sample)
+    given = [bins] * len(columns) if isinstance(bins, int | np.integer) else list(bins)
+    ranges = [None] * len(columns) if range is None else list(range)
+    if len(given) != len(columns) or len(ranges) != len(columns):
+        raise GraphTypeError(
+            f"histogramdd: {len(columns)} axes, of which {len(given)} have bins and {len(ranges)} a range"
+        )
+    edges = tuple(histogram_bin_edges(*each) for each in zip(columns, given, ranges, strict=True))
+    place, total = as_node(np.int64(0)), as_node(np.int64(1))
+    for column, line in zip(columns, edges, strict=True):
+        # what lies on the last edge is in the last bin; on both sides there is one more, for what is outside
+        number = searchsorted(line, column, "right") - cast(elementwise("equal", column, line[-1]), "int64")
+        place, total = place * (line.shape[0] + 1) + number, total * (line.shape[0] + 1)
+    amounts = ones(place.shape, "float64") if weights is None else cast(flatten(as_node(weights)), "float64")
+    counts = inc_subtensor(zeros((total,), "float64")[place], amounts)
+    whole = layout.reshape(counts, [sizes.add(line.type.shape[0], 1) for line in edges])
+    found = whole[(slice(1, -1),) * len(edges)]
+    if density:
+        found = found / found.sum()
+        for axis, line in enumerate(edges):
+            order = ["x"] * len(edges)
+            found = found / (line[1:] - line[:-1]).dimshuffle(*order[:axis], 0, *order[axis + 1 :])
+    return found, edges
+
+
+def _coordinates(sample: Any) -> list[Node]:
+    """The vectors of the points' coordinates."""
+    if isinstance(sample, list | tuple):
+        return [flatten(as_node(each)) for each in sample]
+    points = as_node(sample)
+    if points.ndim == 1:
+        return [points]
+    count = points.type.shape[1] if points.ndim == 2 else None
+    if not isinstance(count, int):
+        raise GraphTypeError(
+            f"histogramdd of {describe(points)} of type {points.type}: a matrix of a known number of columns is meant"
+        )
+    return [points[:, axis] for axis in np.arange(count).tolist()]
+
+
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
+) -> tuple[Node, Node, Node]:
+    """`histogramdd` of points with two coordinates: counts, and the edges along each. bins: a number, the edges of both
+    axes, or one of these for each axis."""
+    is_pair = isinstance(bins, Sequence) and len(bins) == 2
+    both = bins if is_pair or isinstance(bins, int | np.integer) else [as_node(bins)] * 2
+    found, (first, second) = histogramdd([x, y], both, range, density, weights)
+    return found, first, second

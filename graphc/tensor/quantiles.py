@@ -1,0 +1,172 @@
+"""Quantiles: medians, percentiles, with NaN and without, by any of NumPy's methods.
+
+In: tensors. Out: nodes: what is sorted, at the places that a method says, with a derivative by elements and by parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.arrays.dtypes import is_float
+from graphc.errors import GraphTypeError, ShapeError
+from graphc.ir import sizes
+from graphc.ir.node import Node, constant_value, describe
+from graphc.ops import shape as layout
+from graphc.ops.checked import checked
+from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.tensor.elementary import floor, isnan, logical_and, logical_not, maximum, minimum, where
+from graphc.tensor.order import sort
+from graphc.tensor.selecting import take_along_axis
+from graphc.tensor.shaping import flatten, moveaxis, normalise_axes
+
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
+
+CONTINUOUS = {
+    "interpolated_inverted_cdf": (0.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "linear": (1.0, 1.0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
+"""alpha and beta of the place n q + alpha + q (1 - alpha - beta) - 1 (Hyndman and Fan, The American Statistician 50,
+1996)."""
+METHODS = (
+    *CONTINUOUS, "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "lower", "higher", "midpoint",
+    "nearest",
+)  # fmt: skip
+Axes = int | Sequence[int] | None
+
+
+def quantile(x: Any, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False) -> Node:
+    """The element below which the part `q` of the elements along `axis` (one, several, None for all) lies: between two
+    elements by one of NumPy's methods. The axes of `q` come first. NaN where an element is NaN. Raises GraphTypeError
+    for another method, ShapeError where a part is not between 0 and 1.
+
+        >>> T.quantile([1.0, 2.0, 4.0], [0.5, 0.75])  # 2, 3
+    """
+    return _quantile("quantile", x, q, axis, method, keepdims, without_nan=False)
+
+
+def nanquantile(x: Any, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False) -> Node:
+    """`quantile` of the elements that are not NaN; NaN where there are none."""
+    return _quantile("nanquantile", x, q, axis, method, keepdims, without_nan=True)
+
+
+def percentile(x: Any, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False) -> Node:
+    """`quantile` of q / 100."""
+    return quantile(x, as_node(q) / 100.0, axis, method, keepdims)
+
+
+def nanpercentile(x: Any, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False) -> Node:
+    """`nanquantile` of q / 100."""
+    return nanquantile(x, as_node(q) / 100.0, axis, method, keepdims)
+
+
+def median(x: Any, axis: Axes = None, keepdims: bool = False) -> Node:
+    """The middle element along `axis`, of an even number the mean of the two in the middle; NaN where one is NaN, and
+    where there is none."""
+    return quantile(x, 0.5, axis, "midpoint", keepdims)
+
+
+def nanmedian(x: Any, axis: Axes = None, keepdims: bool = False) -> Node:
+    """`median` of the elements that are not NaN; NaN where there are none."""
+    return nanquantile(x, 0.5, axis, "midpoint", keepdims)
+
+
+def _quantile(what: str, x: Any, q: Any, axis: Axes, method: str, keepdims: bool, without_nan: bool) -> Node:
+    if method not in METHODS:
+        raise GraphTypeError(f"{what}: method {method!r} must be one of {', '.join(METHODS)}")
+    node = as_node(x)
+    axes = normalise_axes(tuple(range(node.ndim)) if axis is None else axis, node.ndim, f"{what} of {describe(node)}")
+    others = [place for place in range(node.ndim) if place not in axes]
+    shape = node.type.shape
+    kept, count = [shape[place] for place in others], sizes.product([shape[place] for place in axes])
+    rows = layout.reshape(layout.dimshuffle(node, (*others, *axes)), (*kept, count))
+    kind = rows.dtype if is_float(rows.dtype) else "float64"
+    part = _checked_parts(what, as_node(q))
+    ranked = _with_one(cast(sort(rows), kind), kind)
+    number = _count(rows) if without_nan and is_float(rows.dtype) else rows.shape[-1]
+    low, high, rest = _places(cast(flatten(part), kind), cast(number, kind), method)
+    if number.ndim:
+        first, second = (take_along_axis(ranked, place, -1) for place in (low, high))
+        is_lost = elementwise("less", number, 1)
+    else:
+        first, second = ranked[..., low], ranked[..., high]
+        is_lost = isnan(ranked[..., -1]).dimshuffle(*range(len(kept)), "x")
+    apart = second - first
+    # as NumPy's: each end is met exactly
+    between = where(elementwise("greater_equal", rest, 0.5), second - apart * (1.0 - rest), first + apart * rest)
+    found = where(elementwise("greater", rest, 0.0), between, first)
+    found = moveaxis(where(is_lost, np.nan, found), -1, 0)
+    if keepdims:
+        kept = [1 if place in axes else size for place, size in enumerate(shape)]
+    return cast(layout.reshape(found, (*part.type.shape, *kept)), kind)
+
+
+def _checked_parts(what: str, q: Node) -> Node:
+    message = f"{what}: the parts {describe(q)} must be between 0 and 1"
+    known = constant_value(q)
+    if known is None:
+        within = logical_and(elementwise("greater_equal", q, 0), elementwise("less_equal", q, 1))
+        return checked(q, [cast(within.all(), "int64")], message, "shape")
+    if not ((known >= 0) & (known <= 1)).all():
+        raise ShapeError(message)
+    return q
+
+
+def _with_one(ranked: Node, kind: str) -> Node:
+    """Sorted rows; where these are empty there is a NaN in each."""
+    shape = ranked.type.shape
+    if isinstance(shape[-1], int) and shape[-1]:
+        return ranked
+    lost = layout.filled(as_node(np.array(np.nan, kind)), (*shape[:-1], 1))
+    wide = layout.concatenate([ranked, lost], ranked.ndim - 1)
+    size = maximum(ranked.shape[-1], 1)
+    return wide[..., :size]
+
+
+def _count(rows: Node) -> Node:
+    """How many elements of each row are numbers."""
+    return cast(logical_not(isnan(rows)), "int64").sum(axis=-1, keepdims=True)
+
+
+def _places(q: Node, count: Node, method: str) -> tuple[Node, Node, Node]:
+    """The places of two elements, and what of the way from the first to the second is taken."""
+    alpha, beta = CONTINUOUS.get(method, (1.0, 1.0))
+    if method in ("inverted_cdf", "averaged_inverted_cdf", "closest_observation"):
+        place = count * q - (1.5 if method == "closest_observation" else 1.0)
+    elif alpha == beta == 1.0:
+        place = (count - 1.0) * q
+    else:
+        place = count * q + (alpha + q * (1.0 - alpha - beta)) - 1.0
+    last = maximum(cast(count, "int64") - 1, 0)
+    below = floor(place)
+    rest = place - below
+    is_whole = elementwise("equal", rest, 0.0)
+
+    def at(number: Node) -> Node:
+        return minimum(maximum(cast(number, "int64"), 0), last)
+
+    match method:
+        case "lower":
+            chosen = below
+        case "higher":
+            chosen = elementwise("ceil", place)
+        case "nearest":
+            chosen = elementwise("rint", place)
+        case "inverted_cdf":
+            chosen = where(is_whole, below, below + 1.0)
+        case "closest_observation":
+            is_odd = elementwise("equal", elementwise("mod", below, 2.0), 1.0)
+            chosen = where(logical_and(is_whole, is_odd), below, below + 1.0)
+        case "midpoint":
+            return at(below), at(below + 1.0), where(is_whole, 0.0, 0.5)
+        case "averaged_inverted_cdf":
+            return at(below), at(below + 1.0), where(is_whole, 0.5, 1.0)
+        case _:
+            return at(below), at(below + 1.0), rest
+    return at(chosen), at(chosen), rest * 0.0
