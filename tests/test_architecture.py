@@ -35,7 +35,7 @@ tensor.nnet         activations normalization bn losses rows regularization bloc
 tensor.signal       pool downsample
 tensor              absent constants special arithmetic selecting order quantiles counts sets arranging padding grids
                     statistics calculus polynomials contraction inspection elemwise assertion
-tensor.nnet         neighbours sliding abstract_conv images conv conv3d2d __init__
+tensor.nnet         neighbours sliding abstract_conv images conv films __init__
 tensor              __init__ dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__

@@ -23,8 +23,9 @@ import graphc.tensor as T
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import Node
 from graphc.tensor import signal
-from graphc.tensor.nnet import abstract_conv, conv3d2d
+from graphc.tensor.nnet import abstract_conv
 from graphc.tensor.nnet import conv as old
+from graphc.tensor.nnet import films as conv3d2d
 from graphc.tensor.signal import conv as signal_conv
 
 Pads = list[tuple[int, int]]
