@@ -18,6 +18,7 @@ Importing graphc imports neither numba nor SciPy.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
@@ -116,7 +117,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 config: Any = options
 """Theano's name for the options; it has Theano's settings too, which `graphc.configdefaults` lists."""
-Variable = Node
+Variable = tensor.Variable
 
 
 def parse_graph(text: str) -> Graph:
@@ -184,6 +185,8 @@ if not TYPE_CHECKING:
         place = _LATE.get(name)
         if name == "_asarray":  # Theano's programs use it, and nobody is shown it
             return import_module("graphc.gof.tensor_basic")._asarray
+        if name == "theano":  # from theano import theano, tensor
+            return sys.modules[__name__]
         if place is None:
             meant = nearest(name, __dir__())
             raise AttributeError(f"{name!r} is not in graphc{meant and '; '}{meant}")

@@ -20,6 +20,10 @@ class GraphValueError(GraphcError, ValueError):
     """A value that an argument cannot have, where its kind is right: a mode that is none, axes that do not pair."""
 
 
+class StepSizeError(GraphTypeError):
+    """A size that follows from what a step of a loop selects: compiled loops have none."""
+
+
 class ShapeError(GraphcError, ValueError):
     """Sizes that do not agree, or a size that cannot be."""
 

@@ -7,3 +7,4 @@ __all__ = ["ifelse"]
 
 
 explain_all(globals())
+vars(ifelse).update(ifelse=ifelse)  # in Theano theano.ifelse is this module: theano.ifelse.ifelse(...)

@@ -28,11 +28,11 @@ from graphc.function import function
 from graphc.functions.callables import Function
 from graphc.gof.graph import is_same_graph
 from graphc.ir.called import explain_all
-from graphc.ir.node import Node as Variable
 from graphc.ops.derivative import DisconnectedType, NullType
 from graphc.options import options as config
 from graphc.shared import SharedVariable, shared
 from graphc.startup.lazy import lazily
+from graphc.tensor.variables import Variable
 
 pfunc = function
 

@@ -21,7 +21,7 @@ from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.called import explain_all
 from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, next_serial, variable
-from graphc.ir.walk import nodes_of
+from graphc.ir.walk import nodes_of, substitute
 from graphc.ops.elementwise import as_node, cast, is_number
 from graphc.startup.record import record, replace
 from graphc.tensor.indexing import flip, keep_last_row
@@ -88,7 +88,8 @@ def scan(
     since = next_serial()
     taken = [_sequence(entry, go_backwards) for entry in _listed(sequences)]
     states = [_state(entry, number) for number, entry in enumerate(_listed(outputs_info))]
-    others = [as_node(value) for value in _listed(non_sequences)]
+    drawn: dict[Node, Node] = {}
+    others = [_drawn_once(as_node(value), drawn) for value in _listed(non_sequences)]
     rows, elements = _elements(taken)
     count = _steps(rows, n_steps)
     if not callable(fn):
@@ -122,6 +123,9 @@ def scan(
             place = next((place for place, after in enumerate(step.after) if after is output), None)
             if place is not None:
                 keep_last_row(each, done.last[place])
+    if drawn:
+        stacked = substitute(stacked, drawn)
+        updates = dict(zip(updates, substitute([*updates.values()], drawn), strict=True))
     if return_list:
         return stacked, updates
     return (stacked[0] if len(stacked) == 1 else stacked or None), updates
@@ -134,6 +138,16 @@ def _listed(value: Any) -> list[Any]:
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _drawn_once(value: Node, drawn: dict[Node, Node]) -> Node:
+    """What a step is given of a value of `non_sequences`: itself, or where it is drawn from a stream a variable, which
+    goes into `drawn`. What is given is the same in all steps; a step that draws by itself draws anew in each."""
+    if not any(node.op is SHARED and getattr(node, "default_update", None) is not None for node in nodes_of([value])):
+        return value
+    given = variable(value.dtype, value.type.shape, value.name)
+    drawn[given] = value
+    return given
 
 
 def _sequence(entry: Any, go_backwards: bool) -> Source:

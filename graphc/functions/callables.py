@@ -36,7 +36,7 @@ from graphc.codegen.pipeline.build import (
 )
 from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.codegen.threads.chunking import NONTEMPORAL
-from graphc.errors import ArgumentError, GraphcError
+from graphc.errors import ArgumentError, GraphcError, StepSizeError
 from graphc.functions.check_arguments import (
     check_shapes,
     convert,
@@ -53,6 +53,7 @@ from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_
 from graphc.ir.node import Array, Node, user_line
 from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, nodes_of, substitute
+from graphc.ir.where import warn_user
 from graphc.ops.scan import SCAN
 from graphc.options import options
 from graphc.shared import SharedVariable, deep_copy
@@ -389,6 +390,16 @@ def make_function(kind: type[Function], kernel: Kernel, call: Convention, profil
     if profile and any(node.op is SCAN for node in nodes_of(kernel.results)):
         counted: Function = import_module("graphc.functions.counted").Counted(kernel, call, kind)
         return counted
+    try:
+        return _made(kind, kernel, call, profile)
+    except StepSizeError as error:
+        if not issubclass(kind, Compiled):
+            raise
+        warn_user(f"{error}: {kernel.name} runs in the interpreted mode", RuntimeWarning)
+        return Interpreted(kernel, call, profile)
+
+
+def _made(kind: type[Function], kernel: Kernel, call: Convention, profile: bool) -> Function:
     stages: tuple[Kernel, ...] = (kernel,)
     if issubclass(kind, Compiled):
         found = look_up(kernel)

@@ -11,9 +11,9 @@ from graphc.gof.op import Apply, MethodNotDefined, Op, PureOp
 from graphc.gof.type import Type
 from graphc.ir.called import explain_all
 from graphc.ir.node import Constant
-from graphc.ir.node import Node as Variable
 from graphc.shared import Container
 from graphc.startup.lazy import lazily
+from graphc.tensor.variables import Variable
 
 InconsistencyError = CycleError
 

@@ -16,14 +16,14 @@ from graphc.ir.called import explain_all
 from graphc.ir.node import INPUT, SHARED, SIZE, Constant, Node, describe, size_owner
 from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
 from graphc.ops.elementwise import as_node
+from graphc.tensor.variables import Variable
 
 __all__ = [
-    "Apply", "Constant", "Variable", "ancestors", "clone", "clone_get_equiv", "clone_replace", "general_toposort",
+    "Apply", "Constant", "Variable", "ancestors", "clone", "clone_get_equiv", "clone_replace", "equal_computations",
+    "general_toposort",
     "graph_replace", "inputs", "io_toposort", "is_in_ancestors", "is_same_graph", "list_of_nodes", "ops", "orphans",
     "stack_search", "variables", "variables_and_orphans", "view_roots",
 ]  # fmt: skip
-
-Variable = Node
 
 
 def _listed(variables: Any) -> list[Node]:
@@ -143,6 +143,19 @@ def is_same_graph(var1: Any, var2: Any, givens: Any = None, debug: bool = False)
     been replaced. Equal graphs are one object, so that without `givens` this is `var1 is var2`."""
     left, right = replaced([as_node(var1), as_node(var2)], _pairs(givens))
     return left is right
+
+
+def equal_computations(xs: Any, ys: Any, in_xs: Any = None, in_ys: Any = None) -> bool:
+    """Whether each of `xs` is the same computation as the one of `ys` at its place, those of `in_xs` standing for those
+    of `in_ys`. Raises GraphTypeError for lists of two lengths."""
+    left, right = _listed(xs), _listed(ys)
+    stands, held = _listed(in_xs or ()), _listed(in_ys or ())
+    if len(left) != len(right):
+        raise GraphTypeError(f"equal_computations: {len(left)} variables and {len(right)} to compare them with")
+    if len(stands) != len(held) or any(x.type != y.type for x, y in zip(stands, held, strict=True)):
+        return False
+    both = replaced([*left, *right], dict(zip(stands, held, strict=True)))
+    return all(x is y for x, y in zip(both[: len(left)], both[len(left) :], strict=True))
 
 
 def _pairs(replace: Any) -> dict[Node, Node]:

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 import numpy as np
 
 from graphc.arrays.dtypes import check_dtype
-from graphc.errors import GraphcError, GraphTypeError, GraphValueError
+from graphc.errors import GraphcError, GraphTypeError, GraphValueError, StepSizeError
 from graphc.ir.called import explained, place
 from graphc.ir.frozen import FrozenArray as FrozenArray
 from graphc.ir.kind import Kind, Scratchpad
@@ -208,7 +208,7 @@ define_op = _into_table(Op)
 
 
 def _no_lowering(node: Node) -> Lowering:
-    raise GraphTypeError(f"{describe(node)} is a leaf and has no loops")
+    raise StepSizeError(f"a size follows from {describe(node)}, which is not known before a step of a loop")
 
 
 def _leaf_infer(args: Sequence[Node], attrs: Attributes) -> Type:
@@ -526,6 +526,10 @@ class Node(Symbol):
         return [name for name in (*super().__dir__(), *METHODS) if name not in INTERNAL]
 
 
+COMPARABLE = (Node, bool, int, float, np.ndarray, np.generic, list, tuple)
+"""What a tensor may be compared with, element by element: dictionaries compare it with anything else, too."""
+
+
 class Comparison(Node):
     """What `==` and `!=` make: the node that compares elements, whose own truth is whether the two are one node.
 
@@ -545,7 +549,8 @@ class Comparison(Node):
 
     def __bool__(self) -> bool:
         left, right = self.operands
-        if left is not right and TRACED and asked_by_user() and traced_from(self.node()) is not None:
+        asked = left is not right and TRACED and isinstance(right, COMPARABLE) and asked_by_user()
+        if asked and traced_from(self.node()) is not None:
             return super().__bool__()
         return (left is right) == (self.relation == "equal")
 

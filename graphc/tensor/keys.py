@@ -78,7 +78,8 @@ def _is_static(key: slice) -> bool:
 def items_of(x: Node, key: Any) -> tuple[Node, list[Item]]:
     """A key as one item for each axis, and None for each new one; `x` with its sizes checked against masks."""
     what = told(lambda: f"index of {describe(x)} of type {x.type}")
-    parts = list(key) if isinstance(key, tuple) else [key]
+    listed = isinstance(key, list) and any(isinstance(part, slice) for part in key)  # as Theano takes it
+    parts = list(key) if listed or isinstance(key, tuple) else [key]
     masks = [_mask(part, what) for part in parts]
     if sum(part is Ellipsis for part in parts) > 1:
         raise IndexKindError(f"{what}: more than one Ellipsis")

@@ -116,3 +116,6 @@ def chi2sf(x: Any, k: Any) -> Node:
 def xlogx(x: Any) -> Node:
     """x * log(x), 0 where x is 0 (Theano's)."""
     return xlogy(x, x)
+
+
+vars(xlogx).update(xlogx=xlogx, xlogy0=xlogy)  # T.xlogx is a module in Theano: T.xlogx.xlogy0(x, y)

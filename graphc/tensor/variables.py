@@ -8,7 +8,7 @@ b (int8) w (int16) i (int32) l (int64) f (float32) d (float64); their plurals ma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from graphc.arrays.dtypes import check_dtype
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir.called import explained_class
 from graphc.ir.kind import Kind
-from graphc.ir.node import FUNCTIONS, Constant, Node, describe, variable
+from graphc.ir.node import CONSTANT, FUNCTIONS, INPUT, SHARED, Comparison, Constant, Node, describe, leaf_type, variable
 from graphc.ops.elementwise import as_node
 from graphc.ops.shape import expand
 from graphc.options import options
@@ -25,8 +25,46 @@ __all__ = [
     "TensorConstant", "TensorType", "TensorVariable", "Variable", "as_tensor", "constant", "tensor",
 ]  # fmt: skip
 
-TensorVariable = Variable = Node
 TensorConstant = Constant
+
+if TYPE_CHECKING:
+    TensorVariable = Variable = Node
+else:
+
+    class Variables(type):
+        """Classes that isinstance is asked about: nodes count as their instances."""
+
+        def __instancecheck__(cls, instance: object) -> bool:
+            if cls is Variable:
+                return isinstance(instance, Node) or super().__instancecheck__(instance)
+            if cls is TensorVariable:
+                return isinstance(instance, Node) and (
+                    isinstance(instance, Comparison) or instance.op not in (SHARED, CONSTANT)
+                )
+            return super().__instancecheck__(instance)
+
+    class Variable(metaclass=Variables):
+        """Every tensor of a graph. `Variable(type)` makes one; of a type that is no tensor's, an object that programs
+        may hand on and nothing can be computed from."""
+
+        def __new__(cls, type: Any, owner: Any = None, index: Any = None, name: str | None = None) -> Any:
+            if cls is Variable and isinstance(type, Kind):
+                return TensorVariable(type, owner, index, name)
+            return super().__new__(cls)
+
+        def __init__(self, type: Any, owner: Any = None, index: Any = None, name: str | None = None) -> None:
+            self.type, self.owner, self.index, self.name = type, owner, index, name
+
+    class TensorVariable(Node, metaclass=Variables):
+        """What is given at each call or computed: neither a constant nor a shared variable. `TensorVariable(type)`
+        makes an input of that type, as do classes derived from it."""
+
+        def __init__(self, type: Any, owner: Any = None, index: Any = None, name: str | None = None) -> None:
+            if owner is not None:
+                raise GraphTypeError("a variable with an owner is what Apply or a function gives: call that")
+            kind = leaf_type(type.dtype, type.shape, _check_name(name))
+            super().__init__(INPUT, (), {"type": kind}, kind, name)
+
 
 Sizes = tuple[int | None, ...]
 

@@ -17,7 +17,7 @@ from graphc.codegen.lower.scopes import Scope, Scopes
 from graphc.codegen.schedule.labels import UNLABELLED, Labels
 from graphc.codegen.schedule.plan import gathered, loop_vars
 from graphc.codegen.schedule.sizes import Sizing
-from graphc.errors import GraphTypeError
+from graphc.errors import StepSizeError
 from graphc.ir.lowering import Fold, Iota, Scalar, View
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, constant_value, describe
 from graphc.loops.build import cast, convert, literal_const, within
@@ -151,7 +151,7 @@ class Elements(Scopes):
                 return index[axis]
             case _:
                 message = f"a size depends on {describe(node)}, whose value is known only while the kernel runs"
-                raise GraphTypeError(f"{message}; compute that value by a function of its own, and take it as an input")
+                raise StepSizeError(message)
 
     def canonical(self, size: Size) -> Size:
         """A size; once sizes are checked, the first of those that it must be equal to."""
@@ -164,7 +164,7 @@ class Elements(Scopes):
             return integer(size)
         name = self.size_names.get(size) or self.size_names.get(leaf)
         if name is None:
-            raise GraphTypeError(f"{describe(leaf)} is not known: its variable is not an input")
+            raise StepSizeError(f"{describe(leaf)} is not known before a step of a loop")
         return Var(name, INDEX)
 
     def with_dtype(self, args: tuple[Expr, ...]) -> tuple[Expr, ...]:

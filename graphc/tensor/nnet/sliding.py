@@ -63,28 +63,34 @@ def sliding(rank: int, stride: Any, padding: Any, dilation: Any, groups: Any, fl
     return Sliding(strides, for_each(dilation, rank, f"{what}: a dilation"), padding, count, bool(flip))
 
 
+def _by_word(word: str, image: Size, extent: Size, stride: int, what: str) -> tuple[Size, Size]:
+    match word.lower():
+        case "valid":
+            return 0, 0
+        case "full":
+            return (sizes.add(extent, -1),) * 2
+        case "half":
+            return (sizes.floor_divide(extent, 2),) * 2
+        case "same":
+            return _same(image, extent, stride)
+    raise GraphValueError(f"{what}: padding {word!r} is not valid, same, full, half or numbers")
+
+
 def paddings(padding: Any, images: Sequence[Size], taps: Sequence[Size], slide: Sliding, what: str) -> Pads:
     """How many elements are put before and behind along each axis."""
     extents = list(map(conv.extent, taps, slide.dilations))
-    if isinstance(padding, str):
-        match padding.lower():
-            case "valid":
-                return ((0, 0),) * len(extents)
-            case "full":
-                return tuple((sizes.add(extent, -1),) * 2 for extent in extents)
-            case "half":
-                return tuple((sizes.floor_divide(extent, 2),) * 2 for extent in extents)
-            case "same":
-                return tuple(map(_same, images, extents, slide.strides))
-        raise GraphValueError(f"{what}: padding {padding!r} is not valid, same, full, half or numbers")
-    given = list(padding) if isinstance(padding, Sequence) else [padding] * len(extents)
+    single = isinstance(padding, str) or not isinstance(padding, Sequence)
+    given = [padding] * len(extents) if single else list(padding)
     if len(given) != len(extents):
         raise GraphValueError(
             f"{what}: padding {padding!r} is for {len(given)} axes, there are {len(extents)} spatial ones"
         )
     pads = []
-    for each in given:
-        pair = tuple(each) if isinstance(each, Sequence) and not isinstance(each, str) else (each, each)
+    for each, image, extent, stride in zip(given, images, extents, slide.strides, strict=True):
+        if isinstance(each, str):
+            pads.append(_by_word(each, image, extent, stride, what))
+            continue
+        pair = tuple(each) if isinstance(each, Sequence) else (each, each)
         if len(pair) != 2:
             raise GraphValueError(f"{what}: padding {each!r} should be a number or a pair of numbers")
         before, behind = (as_size(number, f"{what}: padding") for number in pair)

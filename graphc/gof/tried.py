@@ -1,0 +1,43 @@
+"""What Theano's `sandbox` has that is nowhere else: hints about matrices, a bound, whether there are graphics cards.
+
+In: matrices, and programs that ask for cards. Out: the same matrix, as factorisations are chosen by what the graph
+shows and not by hints; a number; that there are none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphc.errors import GraphTypeError
+from graphc.ir.node import Node, describe
+from graphc.ops.elementwise import as_node
+from graphc.tensor.elementary import pow as power
+from graphc.tensor.products import dot, trace
+
+__all__ = ["cuda_available", "cuda_enabled", "dnn_available", "psd", "spectral_radius_bound"]
+
+cuda_available = cuda_enabled = False
+
+
+def dnn_available() -> bool:
+    """Whether there is a library of layers for graphics cards: never."""
+    return False
+
+
+def psd(v: Any) -> Node:
+    """The matrix itself, of which the caller says that it is symmetric and has no negative eigenvalue."""
+    return as_node(v)
+
+
+def spectral_radius_bound(X: Any, log2_exponent: int) -> Node:  # noqa: N803 - Theano's
+    """A number that no eigenvalue of the symmetric matrix X exceeds: the closer, the larger `log2_exponent`, the number
+    of times that X is squared (Pan, Computers Math. Applic. 17, 1990). Raises GraphTypeError for another rank,
+    and where the exponent is not a positive whole number."""
+    squared = as_node(X)
+    if squared.ndim != 2:
+        raise GraphTypeError(f"spectral_radius_bound: {describe(squared)} of type {squared.type} is not a matrix")
+    if not isinstance(log2_exponent, int) or log2_exponent <= 0:
+        raise GraphTypeError(f"spectral_radius_bound: {log2_exponent!r} is not a positive whole number")
+    for _ in range(log2_exponent):
+        squared = dot(squared, squared)
+    return power(trace(squared), 2.0**-log2_exponent)

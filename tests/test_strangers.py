@@ -1,0 +1,152 @@
+"""Habits of public programs: paths and classes that they name, and what they expect of them."""
+
+from __future__ import annotations
+
+import pickle
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc.errors import GraphTypeError
+from graphc.gof.graph import equal_computations
+from graphc.random.streams import RandomStreams
+
+
+def test_paths_of_older_programs() -> None:
+    namespace: dict[str, Any] = {}
+    exec(
+        """
+from graphc import theano, tensor as tt
+from graphc.compat.python2x import OrderedDict
+from graphc.compat import DefaultOrderedDict, cmp, decode_with, exc_message, get_unbound_function, imap, izip
+from graphc.sandbox.linalg.ops import Det, MatrixInverse, alloc_diag, extract_diag, matrix_inverse, psd
+from graphc.sandbox.linalg import cholesky, det, spectral_radius_bound
+from graphc.sandbox.neighbours import images2neibs
+from graphc.sandbox.solve import solve
+from graphc.sandbox import cuda
+import graphc.sandbox.linalg as sT
+from graphc.scan_module.scan_utils import equal_computations
+""",
+        namespace,
+    )
+    assert namespace["theano"] is graphc and namespace["tt"] is T and namespace["OrderedDict"] is OrderedDict
+    assert namespace["cmp"](2, 1) == 1 and list(namespace["izip"]([1], [2])) == [(1, 2)]
+    assert namespace["decode_with"](b"a", "utf-8") == "a" and namespace["exc_message"](ValueError("b")) == "b"
+    made = namespace["DefaultOrderedDict"](list)
+    made["a"].append(1)
+    assert dict(made) == {"a": [1]} and not namespace["cuda"].cuda_available
+    with pytest.raises(KeyError):
+        namespace["DefaultOrderedDict"]()["a"]
+    assert namespace["get_unbound_function"](made.__missing__) is type(made).__missing__
+    x = T.dmatrix("x")
+    value = np.array([[2.0, 0.5], [0.5, 1.0]])
+    bound = namespace["spectral_radius_bound"](x, 5)
+    f = graphc.function([x], [namespace["psd"](x), namespace["sT"].det(x), bound], mode="interpreted")
+    same, determinant, above = f(value)
+    assert (same == value).all() and np.isclose(determinant, 1.75)
+    assert 0 <= above - np.linalg.eigvalsh(value).max() < 0.01
+    for wrong in ((T.dvector("v"), 2), (x, 0), (x, 0.5)):
+        with pytest.raises(GraphTypeError):
+            namespace["spectral_radius_bound"](*wrong)
+    assert graphc.function([], T.xlogx.xlogy0([0.0, 2.0], [0.0, np.e]))().tolist() == [0.0, 2.0]  # type: ignore[attr-defined]
+
+
+Plain: Any = T.TensorVariable
+
+
+class Owned(Plain):  # type: ignore[misc]
+    """A variable with a mark, as the random variables of PyMC3 are."""
+
+    def __init__(self, type: Any = None, owner: Any = None, index: Any = None, name: str | None = None) -> None:
+        super().__init__(type, owner, index, name)
+        self.mark = 3
+
+
+def test_classes_of_variables() -> None:
+    x, w, c = T.dvector("x"), graphc.shared(np.ones(2)), T.constant(1.0)
+    values = x, x + w, x == w, w, c
+    asked = [(isinstance(v, T.TensorVariable), isinstance(v, graphc.Variable)) for v in values]
+    assert asked == [(True, True), (True, True), (True, True), (False, True), (False, True)]
+    assert all(isinstance(v, graphc.gof.graph.Variable) for v in values) and not isinstance(2, graphc.Variable)
+    owned: Any = Owned(T.dvector, name="r")
+    assert isinstance(owned, Owned) and not isinstance(x, Owned)
+    assert isinstance(owned, T.TensorVariable)
+    assert vars(owned)["mark"] == 3 and owned.name == "r"
+    assert graphc.function([owned], owned * 2)([1.0, 2.0]).tolist() == [2.0, 4.0]
+    plain: Any = graphc.Variable
+    assert plain("no tensor").type == "no tensor" and isinstance(plain("no tensor"), graphc.Variable)
+    assert plain(T.dmatrix, name="m").ndim == 2
+    with pytest.raises(GraphTypeError, match="owner"):
+        Owned(T.dvector, owner=x)
+
+
+def test_equal_computations() -> None:
+    a, b, i = T.dmatrix("a"), T.dmatrix("b"), T.imatrix("i")
+    assert equal_computations([a + 1, a], [a + 1, a]) and not equal_computations([a + 1], [b + 1])
+    assert equal_computations([a + b], [b + b], [a], [b]) and not equal_computations([a], [i], [a], [i])
+    with pytest.raises(GraphTypeError):
+        equal_computations([a], [a, b])
+
+
+def test_a_border_mode_for_each_axis() -> None:
+    x, w = T.dtensor4("x"), T.dtensor4("w")
+    mixed = T.nnet.conv2d(x, w, border_mode=("full", "half"))
+    alike = T.nnet.conv2d(x, w, border_mode=(2, 1))
+    rng = np.random.default_rng(0)
+    f = graphc.function([x, w], [mixed, alike], mode="interpreted")
+    left, right = f(rng.normal(size=(1, 2, 4, 5)), rng.normal(size=(2, 2, 3, 3)))
+    np.testing.assert_array_equal(left, right)
+    with pytest.raises(GraphTypeError, match="'some'"):
+        T.nnet.conv2d(x, w, border_mode=("valid", "some"))
+
+
+def test_modules_that_are_functions_here() -> None:
+    x = T.dmatrix("x")
+    branch: Any = graphc.ifelse
+    made = [branch.ifelse(x.sum() > 0, x * 2, x), x[[slice(None, None, -1), slice(1, None)]]]
+    made.append(T.set_subtensor(x[[slice(0, 1), slice(None)]], 0.0))
+    value = np.arange(6.0).reshape(2, 3)
+    twice, turned, emptied = graphc.function([x], made, mode="interpreted")(value)
+    assert (twice == value * 2).all() and (turned == value[::-1, 1:]).all() and emptied.tolist() == [[0] * 3, [3, 4, 5]]
+
+
+def test_a_size_that_a_step_selects_is_interpreted() -> None:
+    x, z = T.dmatrix("x"), T.dvector("z")
+    kept, _ = graphc.scan(lambda row: row[row > 1].sum(), sequences=x)
+    rising, _ = graphc.scan(lambda row, last: last + z[(row > last).nonzero()].sum(), sequences=x, outputs_info=[z])
+    single, _ = graphc.scan(lambda row: T.unique(row).sum(), sequences=x)
+    values = np.array([[0.0, 2.0, 2.0], [3.0, 3.0, 1.0]]), np.arange(3.0)
+    with pytest.warns(RuntimeWarning, match="step of a loop: function runs in the interpreted mode"):
+        f = graphc.function([x, z], [kept, rising, single])
+    assert [made.tolist() for made in f(*values)] == [[4.0, 6.0], [[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]], [2.0, 4.0]]
+
+
+def test_what_a_loop_is_given_is_drawn_once() -> None:
+    stream = RandomStreams(3)
+    x = T.dvector("x")
+    once = stream.normal(x.shape)
+    kept, first = graphc.scan(lambda a: a, non_sequences=once, n_steps=3)
+    added, second = graphc.scan(lambda row, a: row + 0 * a, sequences=kept, non_sequences=once, strict=True)
+    anew, third = graphc.scan(lambda: stream.normal(x.shape), n_steps=3)
+    cost = graphc.scan(lambda s, a: s + (a * x).sum(), outputs_info=[0.0], non_sequences=once, n_steps=3)[0][-1]
+    outputs = [once, kept, added, anew, graphc.grad(cost, x)]
+    for mode in ("compiled", "interpreted"):
+        f = graphc.function([x], outputs, updates=[*first.items(), *second.items(), *third.items()], mode=mode)
+        before = None
+        for _ in range(2):
+            drawn, rows, sums, others, slope = f(np.ones(4))
+            assert (rows == drawn).all() and (sums == drawn).all() and np.allclose(slope, 3 * drawn)
+            assert len({*map(tuple, others)}) == 3 and (before is None or (before != drawn).all())
+            before = drawn
+
+
+def test_models_are_pickled_with_variables() -> None:
+    x = T.dvector("x")
+    w = graphc.shared(np.ones(2), name="w")
+    model = {"input": x, "output": x * w, "params": [w]}
+    again = pickle.loads(pickle.dumps(model))
+    assert graphc.function([again["input"]], again["output"])([1.0, 2.0]).tolist() == [1.0, 2.0]
