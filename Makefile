@@ -12,7 +12,7 @@ PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test check test-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-env lines help clean
+.PHONY: run test check test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -46,6 +46,12 @@ test-numbas: ## run all tests with the oldest numba that graphc takes, and other
 
 test-bridge: ## run the tests under PyTensor and PyMC, which want an older numba, in an environment of their own
 	$(PYTHON) tests/run_suite.py bridge $(or $(ARGS),tests/bridge)
+
+bridge-env: ## install PyTensor, PyMC and nutpie into the environment of `make test-bridge`
+	$(PYTHON) tests/run_suite.py bridge --version
+
+bench-bridge: bridge-env ## measure PyMC's models over graphc and over PyTensor, write the table and the picture of docs/pymc.md
+	$(PYTHON) -m benchmarks.bridge $(ARGS)
 
 # The tests of what depends on the processor, but for one: the emulator's list of mappings joins those that the host joins.
 ON_AARCH64 := $(patsubst %,tests/%,codegen/link codegen/call/test_entry.py functions/test_calls.py functions/test_function.py \

@@ -35,7 +35,7 @@ tensor.nnet         activations normalization bn losses rows regularization bloc
 tensor.signal       pool downsample
 tensor              absent constants special arithmetic selecting order quantiles counts sets arranging padding grids
                     statistics calculus polynomials contraction inspection elemwise assertion
-tensor.nnet         neighbours sliding abstract_conv images conv conv3d2d __init__
+tensor.nnet         neighbours sliding abstract_conv images conv films __init__
 tensor              __init__ dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
@@ -57,7 +57,7 @@ codegen.gemm        api prototypes context lazy microkernel packing gemv_kernels
 codegen.lapack      api fortran elimination orthogonal equations batch __init__
 codegen.order       api lines rows batch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
-                    adopt guard_pages native_op vectorcall interrupt signals entry __init__
+                    adopt guard_pages native_op vectorcall interrupt signals entry pointer pointer_ir __init__
 codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion nests
                     inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences segments fused bodies steps
@@ -72,7 +72,7 @@ codegen.pipeline    kernel program generation runtime compilation build beside s
 random              bits slopes distributions implicit rejection multivariate orders __init__ streams raw
 sparse              variable structure arithmetic __init__
 functions           convention check_arguments layouts variants usage callables staged wrapped counted states nested
-                    checked __init__
+                    checked pointer __init__
 .                   function gradient updates inspection
 tracing             arguments traced derivatives batches __init__
 numpy               named linalg __init__
@@ -84,7 +84,7 @@ printing            drawing __init__
 layers              initial layer dense norm recurrent spatial sequential __init__
 train               checkpoint trainer plots estimator __init__
 pytensor            unknown scalars tensors loops walk linker __init__
-.                   pymc
+pymc                model sampler __init__
 .                   bench cli
 """
 """The rooms from the lowest to the highest, each with its modules: a module stands above all that it imports. `.` is
@@ -190,6 +190,7 @@ LATE = {
     ("codegen.cache.store", "graphc.codegen.cache.bundle"),
     ("codegen.link.image", "graphc.codegen.link.lljit"),
     ("codegen.llvm.cpu", "graphc.codegen.llvm.target"),
+    ("pymc", "graphc.pymc.sampler"),
     ("codegen.gemm.api", "scipy.linalg.cython_blas"),
     ("codegen.gemm.api", "scipy.linalg.cython_lapack"),
 }

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+from xml.dom import minidom
 
 import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
+from benchmarks.bridge import __main__ as bridge
 from benchmarks.figures import Target, best_framework, copy_bandwidth, figure, ratio, share_of_copy, targets, work_rate
 from benchmarks.libraries import PEERS, load
 from benchmarks.plots import draw_ratios, draw_sizes
@@ -325,3 +328,21 @@ def test_the_command_writes_a_report_from_a_file(tmp_path: Path) -> None:
 def test_data_is_converted_array_by_array() -> None:
     data = Data((np.ones(2),), (np.zeros(3),)).map(lambda array: array + 1)
     assert [array.tolist() for array in (*data.arguments, *data.state)] == [[2, 2], [1, 1, 1]]
+
+
+def test_the_table_and_the_picture_of_pymcs_models(tmp_path: Path) -> None:
+    one = {"density cold graphc": {"first": 0.5}, "density cold pytensor": {"first": 10.0}}
+    figures: Any = {
+        "radon": {**one, "sample cold graphc": {"sample": 2.0}, "sample cold pytensor": {"failed": "no memory"}}
+    }
+    lines = bridge.table(figures).splitlines()
+    assert "| radon | 0.50 s / 10.00 s = 20.0 | - | - | - |" in lines and "| mixture | - | - | - | - |" in lines
+    picture = bridge.picture(figures)
+    root = minidom.parseString(picture).documentElement
+    assert root is not None and root.tagName == "svg"
+    assert picture.count("radon") == 1 and "nutpie" not in picture
+    page = tmp_path / "pymc.md"
+    page.write_text(f"before\n{bridge.BEGIN}old\n{bridge.END}after\n", encoding="utf-8")
+    bridge.write(figures, tmp_path)
+    bridge.write(figures, tmp_path)
+    assert page.read_text(encoding="utf-8") == f"before\n{bridge.BEGIN}{bridge.table(figures)}{bridge.END}after\n"

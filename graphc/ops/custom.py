@@ -41,13 +41,17 @@ PYTHON = Call(lambda node: "", _passed, _work, is_python=True)
 """The lowering of every op of the user: a call of its Python function."""
 
 
+OWN = "own"
+"""The version of ops of graphc's."""
+
+
 def custom_op(
     name: str,
     compute: Callable[..., Any],
     infer: Callable[..., Type] | None = None,
     vjp: Callable[[Node, Node], Any] | None = None,
     native: bool = False,
-    into: Callable[..., None] | None = None,
+    own: bool = False,
 ) -> Callable[..., Node]:
     """A function of nodes whose value `compute(*arrays)` gives; the arrays are read-only.
 
@@ -61,7 +65,7 @@ def custom_op(
     called as machine code, with no Python between; operands without axes come to it as numbers. It must not write its
     operands. The other modes run it as Python. Each process that has such a function imports numba and compiles it.
 
-    into: `into(*arrays, result)` writes what `compute` gives where it goes, for kernels that call back.
+    own: all that the value depends on are graphc's own sources, which every key covers.
 
         >>> @graphc.op(native=True, infer=lambda x: Type(x.dtype, ()))
         ... def longest_run(x):
@@ -74,17 +78,17 @@ def custom_op(
     compiled, compute = compute, getattr(compute, "py_func", compute)
     if name in OPS and OPS[name].lower is not _lower:
         raise GraphValueError(f"there is an op {name!r} already")
-    code = [compute, *(f for f in (infer, vjp, into) if f is not None)]
+    code = [compute, *(f for f in (infer, vjp) if f is not None)]
     op = OPS[name] = Op(
         name,
         infer=_elementwise_type if infer is None else _infer(name, infer),
-        eval=_evaluate(compute, compiled if native else None, into),
+        eval=_evaluate(compute, compiled if native else None),
         lower=_lower,
         vjp=None if vjp is None else _vjp(vjp),
         guards=equal_sizes if infer is None else lambda node: (),
         cost=100.0,
         doc=compute.__doc__ or "",
-        version=fingerprint(*code),
+        version=OWN if own else fingerprint(*code),
         batch=aligned if infer is None else None,
     )
 
@@ -196,13 +200,7 @@ def native_of(op: Op) -> Any:
     return getattr(op.eval, "native", None)
 
 
-def stored_by(op: Op) -> Callable[..., None] | None:
-    """The function of an op that writes the result where it goes."""
-    found: Callable[..., None] | None = getattr(op.eval, "into", None)
-    return found
-
-
-def _evaluate(compute: Callable[..., Any], native: Any = None, into: Any = None) -> Callable[..., Array]:
+def _evaluate(compute: Callable[..., Any], native: Any = None) -> Callable[..., Array]:
     def evaluate(node: Node, *values: Array) -> Array:
         given = map(_read_only, values)
         result = np.array(compute(*(value[()] if native and not value.ndim else value for value in given)))
@@ -218,7 +216,7 @@ def _evaluate(compute: Callable[..., Any], native: Any = None, into: Any = None)
         return result.astype(node.dtype, order="C", copy=False)
 
     # the op has no other place for what few have
-    evaluate.native, evaluate.into = native, into  # type: ignore[attr-defined]
+    evaluate.native = native  # type: ignore[attr-defined]
     return evaluate
 
 

@@ -5,9 +5,14 @@
 In: PyTensor's graphs, as they were written. Out: functions that graphc compiles, cached on disk as its own are.
 """
 
-from graphc.pytensor import loops  # a row of the table
-from graphc.pytensor.linker import NAME, GraphcLinker, compiled, register
+from importlib.util import find_spec
 
-__all__ = ["NAME", "GraphcLinker", "compiled", "loops", "register"]
+if find_spec("pytensor") is None:
+    raise ImportError("graphc.pytensor needs PyTensor: pip install 'graphc[pytensor]', or 'graphc[pymc]'")
+
+from graphc.pytensor import loops  # a row of the table
+from graphc.pytensor.linker import NAME, GraphcLinker, compiled, explain, register
+
+__all__ = ["NAME", "GraphcLinker", "compiled", "explain", "loops", "register"]
 
 register()

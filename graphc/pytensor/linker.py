@@ -10,13 +10,16 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pytensor import config
 from pytensor.compile.mode import Mode, optdb, predefined_linkers, predefined_modes, register_linker, register_mode
 from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
+from pytensor.ifelse import IfElse
 from pytensor.link.basic import JITLinker
 
-from graphc.errors import AssertionFailed
+from graphc.errors import ArgumentError, AssertionFailed
 from graphc.function import function
+from graphc.functions.callables import Function
 from graphc.pytensor.tensors import CHECKED, OUTSIDE, UNCHECKED, Table
 from graphc.pytensor.walk import Stage, Walk
 from graphc.startup.record import record
@@ -26,6 +29,8 @@ BOUNDS = "graphc_table"
 """Where a graph keeps the table by which it is to be converted."""
 TABLES = {"local_check_parameter_to_ninf_switch": OUTSIDE, "local_remove_check_parameter": UNCHECKED}
 """What PyMC asks for by the names of rewrites, before it compiles."""
+MADE = "graphc_parts"
+"""Where a graph keeps what was made of it."""
 WARNED: set[str] = set()
 """The kinds of ops that a warning was given of."""
 
@@ -44,7 +49,10 @@ class GraphcLinker(JITLinker):  # type: ignore[misc]
         return GraphcLinker(self.strict, allow_gc=self.allow_gc if allow_gc is None else allow_gc)
 
     def fgraph_convert(self, fgraph: Any, **_: Any) -> Callable[..., Any]:
-        return compiled(fgraph.inputs, fgraph.outputs, self.strict, getattr(fgraph, BOUNDS, CHECKED))
+        walk = walk_of(fgraph.inputs, fgraph.outputs, self.strict, getattr(fgraph, BOUNDS, CHECKED))
+        steps = [step for stage in walk.stages for step in steps_of(stage)]
+        setattr(fgraph, MADE, (walk.refused, steps))
+        return joined(steps, walk, fgraph.inputs, fgraph.outputs)
 
     def create_thunk_inputs(self, storage_map: dict[Any, list[Any]]) -> list[list[Any]]:
         return [storage_map[variable] for variable in self.fgraph.inputs]
@@ -57,17 +65,40 @@ def compiled(
     inputs: Sequence[Any], outputs: Sequence[Any], strict: bool = False, table: Table = CHECKED
 ) -> Callable[..., Sequence[Any]]:
     """A function of the values of PyTensor's inputs that gives those of its outputs."""
+    walk = walk_of(inputs, outputs, strict, table)
+    return joined([step for stage in walk.stages for step in steps_of(stage)], walk, inputs, outputs)
+
+
+def walk_of(inputs: Sequence[Any], outputs: Sequence[Any], strict: bool, table: Table) -> Walk:
+    """The stages of a graph, and a warning of each kind of op that is left to PyTensor, once."""
     walk = Walk(inputs, outputs, strict, table)
     for kind, why in walk.refused.items():
         if kind not in WARNED:
             WARNED.add(kind)
             warnings.warn(f"graphc has no {kind} of PyTensor's ({why}): its Python code computes it", stacklevel=2)
-    steps = [step for stage in walk.stages for step in steps_of(stage)]
+    return walk
+
+
+def joined(
+    steps: Sequence[Step], walk: Walk, inputs: Sequence[Any], outputs: Sequence[Any]
+) -> Callable[..., Sequence[Any]]:
+    """The function that takes the steps of a walk."""
     if len(steps) == 1 and list(steps[0].takes) == list(inputs) and list(steps[0].gives) == list(outputs):
         run: Callable[..., Sequence[Any]] = steps[0].run
     else:
         run = in_turn(steps, inputs, outputs)
     return raising(run, walk.checks) if walk.checks else run
+
+
+def explain(function: Any) -> str:
+    """How a function of PyTensor's in the mode "GRAPHC" came about: which ops PyTensor computes and why, and what each
+    of graphc's functions says of itself. Raises ArgumentError for one in another mode."""
+    refused, steps = getattr(function.maker.fgraph, MADE, (None, ()))
+    if refused is None:
+        raise ArgumentError(f"{function}: it was not compiled in the mode {NAME!r}")
+    lines = [f"PyTensor computes {kind}: {why}" for kind, why in refused.items()]
+    functions = [step.run for step in steps if isinstance(step.run, Function)]
+    return "\n".join([*(lines or ["graphc computes all of it"]), *(each.explain() for each in functions)])
 
 
 @record(eq=False)
@@ -91,6 +122,10 @@ def steps_of(stage: Stage) -> list[Step]:
 
 def performed(apply: Any) -> Callable[..., Sequence[Any]]:
     """PyTensor's own computation of an Apply."""
+
+    if isinstance(apply.op, IfElse):  # of what is no tensor: it has a thunk of its own, and no `perform`
+        count = len(apply.outputs)
+        return lambda condition, *values: values[:count] if condition else values[count:]
 
     def run(*values: Any) -> Sequence[Any]:
         storage: list[list[Any]] = [[None] for _ in apply.outputs]
@@ -158,3 +193,10 @@ def register() -> None:
         register_mode(NAME, Mode(GraphcLinker(), optimizer=AsWritten([])))
         for tag, table in TABLES.items():
             optdb.register(f"graphc_{tag}", Choice(table), position=0, use_db_name_as_tag=False)
+        admit(config._config_var_dict["mode"])
+
+
+def admit(setting: Any) -> None:
+    """Let a setting of PyTensor's, which lists the modes that it takes, take "GRAPHC" too."""
+    others = setting._apply
+    setting._apply = lambda value: value if isinstance(value, str) and value == NAME else others(value)

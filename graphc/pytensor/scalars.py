@@ -26,7 +26,7 @@ NAMES: Mapping[str, str] = {
     "RoundHalfAwayFromZero": "round_half_away_from_zero", "RoundHalfToEven": "round_half_to_even",
     "ScalarMaximum": "maximum", "ScalarMinimum": "minimum", "Sigmoid": "sigmoid", "Sign": "sgn", "Sin": "sin",
     "Sinh": "sinh", "Softplus": "softplus", "Sqr": "sqr", "Sqrt": "sqrt", "Sub": "sub", "Tan": "tan", "Tanh": "tanh",
-    "TriGamma": "tri_gamma", "TrueDiv": "true_div", "Trunc": "trunc", "XOR": "bitwise_xor",
+    "TriGamma": "tri_gamma", "TrueDiv": "true_div", "Trunc": "trunc", "XOR": "bitwise_xor", "XlogX": "xlogx",
 }  # fmt: skip
 """Ops computed in the dtype of their result, by the name of PyTensor's class."""
 ON_OPERANDS: Mapping[str, str] = {
@@ -39,12 +39,8 @@ def _switch(dtype: str, condition: Node, then: Node, other: Node) -> Node:
     return T.switch(condition, T.cast(then, dtype), T.cast(other, dtype))
 
 
-def _xlogx(dtype: str, x: Node) -> Node:
-    x = T.cast(x, dtype)
-    return T.switch(T.eq(x, 0), T.zeros_like(x), x * T.log(x))
-
-
 def _xlogy(dtype: str, x: Node, y: Node) -> Node:
+    """0 where x is, whatever y is: NaN too, where `T.xlogy` has NaN."""
     x, y = T.cast(x, dtype), T.cast(y, dtype)
     return T.switch(T.eq(x, 0), T.zeros_like(x * y), x * T.log(y))
 
@@ -60,7 +56,6 @@ FORMS: Mapping[str, Callable[..., Node]] = {
     "MulWithoutZeros": _product_of_others,
     "Second": lambda dtype, x, y: T.second(x, T.cast(y, dtype)),
     "Switch": _switch,
-    "XlogX": _xlogx,
     "XlogY0": _xlogy,
 }
 """The others: functions of the result's dtype and the operands."""

@@ -15,10 +15,10 @@ import numpy as np
 
 import graphc.tensor as T
 from graphc.control.batch import batched
-from graphc.function import evaluate
 from graphc.ifelse import ifelse
+from graphc.ir.interpret import interpret
 from graphc.ir.node import LEAVES, Node, Size, constant_value, variable
-from graphc.ir.walk import as_size_node
+from graphc.ir.walk import Graph, as_size_node
 from graphc.ops.checked import checked
 from graphc.pytensor.scalars import scalar
 from graphc.pytensor.unknown import Unknown
@@ -267,6 +267,20 @@ def _repeat(apply: Any, args: list[Any]) -> Any:
     return T.repeat(args[0], known(args[1]), axis=apply.op.axis)
 
 
+@row("SortOp", "ArgSortOp")
+def _sort(apply: Any, args: list[Any]) -> Any:
+    x, axis = args
+    if not isinstance(known(axis), int):
+        raise Unknown("sort along an axis that is not known")
+    kind = apply.op.kind if apply.op.kind == "stable" else None
+    return (T.sort if apply.op.__class__.__name__ == "SortOp" else T.argsort)(x, known(axis), kind)
+
+
+@row("SearchsortedOp")
+def _searchsorted(apply: Any, args: list[Any]) -> Any:
+    return T.searchsorted(args[0], args[1], apply.op.side, args[2] if len(args) > 2 else None)
+
+
 # Indices. -------------------------------------------------------------------------------------------------------------
 
 
@@ -388,6 +402,11 @@ def _matrix_product(apply: Any, args: list[Any]) -> Any:
     return T.dot(*args)
 
 
+@row("Dot22Scalar")
+def _scaled_product(apply: Any, args: list[Any]) -> Any:
+    return args[2] * T.dot(*args[:2])
+
+
 @row("Ger")
 def _outer(apply: Any, args: list[Any]) -> Any:
     a, alpha, x, y = args
@@ -447,6 +466,15 @@ def _singular_values(apply: Any, args: list[Any]) -> Any:
     if not apply.op.compute_uv:
         return T.linalg.svdvals(args[0])
     return list(T.linalg.svd(args[0], full_matrices=apply.op.full_matrices))
+
+
+@row("QR")
+def _orthogonal(apply: Any, args: list[Any]) -> Any:
+    op = apply.op
+    if op.pivoting or op.mode == "raw":
+        raise Unknown("a QR factorisation with pivots, or LAPACK's own form of it")
+    q, r = T.linalg.qr(args[0], "reduced" if op.mode == "economic" else "complete")
+    return r if op.mode == "r" else [q, r]
 
 
 @row("BlockDiagonal")
@@ -517,7 +545,7 @@ def folded(value: Any, args: Sequence[Any]) -> Any:
     sizes = [size for size in value.type.shape if isinstance(size, int)]
     if any(array is None for array in arrays) or len(sizes) < value.ndim or prod(sizes) > most:
         return value
-    return T.constant(evaluate(value, mode="interpreted"), dtype=value.dtype)
+    return T.constant(interpret(Graph((), (value,)), {})[0], dtype=value.dtype)
 
 
 def constant(variable: Any) -> Any:

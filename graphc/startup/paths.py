@@ -31,6 +31,7 @@ PATHS = {
     "tensor.extra_ops": "tensor tensor.nnet gof.synonyms",
     "tensor.inplace": "tensor tensor.nnet",
     "tensor.nlinalg": "tensor.linalg.nlinalg",
+    "tensor.nnet.conv3d2d": "tensor.nnet.films",
     "tensor.nnet.nnet": "tensor.nnet",
     "tensor.nnet.sigm": "tensor.nnet",
     "tensor.opt": "tensor.assertion gof.opclasses",

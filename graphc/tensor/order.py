@@ -166,7 +166,9 @@ def _places(side: Any) -> Any:
     def compute(sorted: Array, values: Array) -> Any:
         return np.searchsorted(sorted, values, side=side)
 
-    return custom_op(f"searchsorted_{side}", compute, lambda a, v: Type("int64", v.shape), lambda node, g: [None, None])
+    return custom_op(
+        f"searchsorted_{side}", compute, lambda a, v: Type("int64", v.shape), lambda node, g: [None, None], own=True
+    )
 
 
 _SEARCH = {"left": _places("left"), "right": _places("right")}

@@ -34,7 +34,7 @@ def _special(name: str, doc: str, *partials: Partial) -> Callable[..., Node]:
         return [partial(cotangent, node, node.args) for partial in partials]
 
     compute.__doc__ = doc
-    return custom_op(f"special_{name}", compute, vjp=vjp)
+    return custom_op(f"special_{name}", compute, vjp=vjp, own=True)
 
 
 def _unknown(cotangent: Node, node: Node, args: Sequence[Node]) -> Node:

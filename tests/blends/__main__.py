@@ -34,7 +34,8 @@ def main() -> int:
         return 0
     if asked.chunk:
         return _chunk(asked)
-    failed, settings, begun = 0, {}, time.time()
+    settings: dict[str, int] = {}
+    failed, begun = 0, time.time()
     pieces = range(asked.first, asked.first + asked.programs, CHUNK)
     with ThreadPoolExecutor(asked.jobs) as pool:
         for done in pool.map(lambda first: _in_a_process(asked, first, CHUNK), pieces):

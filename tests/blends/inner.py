@@ -125,7 +125,7 @@ def loop(g: Grower) -> Any:
     kinds = ["f" if draw.random() < 0.8 else "i" for _ in range(draw.randrange(1, 4))]
     begin = [x for x in map(g.pick, kinds) if x is not None]
     sizes = [len(g.value(x)) for x in rows]
-    n_steps = draw.choice([None, None, min(sizes, default=4), max(min(sizes, default=4) - 1, 0), 1])
+    n_steps: Any = draw.choice([None, None, min(sizes, default=4), max(min(sizes, default=4) - 1, 0), 1])
     if 0 in sizes:
         return None
     if not rows and n_steps is None:

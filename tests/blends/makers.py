@@ -64,6 +64,11 @@ INT_BINARY: Sequence[Callable[[Any, Any], Any]] = (
 )  # fmt: skip
 
 
+def drawn(g: Grower, functions: Sequence[Any]) -> Any:
+    """One of the functions; typed so that anything may be among them."""
+    return g.draw.choice(functions)
+
+
 def unary(g: Grower) -> Any:
     x = g.pick("f")
     return None if x is None else g.draw.choice(UNARY)(x)
@@ -86,11 +91,11 @@ def truth(g: Grower) -> Any:
         return None
     if x.dtype == "bool":
         y = g.fits(x, "b")
-        way = g.draw.choice([T.logical_and, T.logical_or, T.logical_xor, lambda a, b: ~a, lambda a, b: a.sum(),
+        way = drawn(g, [T.logical_and, T.logical_or, T.logical_xor, lambda a, b: ~a, lambda a, b: a.sum(),
                              lambda a, b: T.where(a, 2.5, -0.5), lambda a, b: a * 1.5, lambda a, b: T.all(a, axis=-1),
                              lambda a, b: a.mean(), lambda a, b: T.cast(a, "int8") + b])  # fmt: skip
         return way(x, y)
-    return g.draw.choice([lambda a: a > 0.1171, lambda a: a <= -0.213, T.isfinite, lambda a: abs(a) > 0.5137])(x)
+    return drawn(g, [lambda a: a > 0.1171, lambda a: a <= -0.213, T.isfinite, lambda a: abs(a) > 0.5137])(x)
 
 
 def binary(g: Grower) -> Any:
@@ -118,14 +123,14 @@ def broadcast(g: Grower) -> Any:
         return None if y is None else f(x, y)
     if way == 2 and x.ndim == 1:
         y = g.pick("f", ndim=1)
-        return f(x[:, None], y[None, :])
+        return None if y is None else f(x[:, None], y[None, :])
     if way == 3:
         y = g.pick("f", ndim=x.ndim - 1)
         return None if y is None else f(x, T.expand_dims(y, axis))
     if way == 4 and x.ndim >= 2:
         y = g.pick("f", ndim=1)
         return f(x, y)
-    return f(x, g.draw.choice([T.mean, T.max, T.min])(x, axis=axis, keepdims=True))
+    return f(x, drawn(g, [T.mean, T.max, T.min])(x, axis=axis, keepdims=True))
 
 
 def choose(g: Grower) -> Any:
@@ -164,8 +169,8 @@ def reduce_integers(g: Grower) -> Any:
     x = g.pick("iub", least=1)
     if x is None:
         return None
-    what = g.draw.choice(
-        [T.sum, T.prod, T.max, T.min, T.any, T.all, T.argmax, T.mean, T.cumsum, T.cumprod, T.sort, T.argsort]
+    what = drawn(
+        g, [T.sum, T.prod, T.max, T.min, T.any, T.all, T.argmax, T.mean, T.cumsum, T.cumprod, T.sort, T.argsort]
     )
     return what(x, axis=g.draw.randrange(x.ndim))
 
@@ -175,7 +180,7 @@ def along(g: Grower) -> Any:
     if x is None:
         return None
     axis = g.draw.randrange(x.ndim)
-    what: Callable[..., Any] = g.draw.choice([
+    what = drawn(g, [
         T.softmax, T.log_softmax, T.cumsum, lambda x, axis: T.cumprod(T.tanh(x) + 0.3, axis=axis), T.sort,
         lambda x, axis: T.argsort(x, axis=axis), lambda x, axis: T.topk(x, 1, axis=axis), T.diff, T.nnet.standardize,
         lambda x, axis: T.take_along_axis(x, T.argsort(x, axis=axis), axis=axis), T.nnet.normalize, T.flip,
@@ -376,7 +381,7 @@ def algebra(g: Grower) -> Any:
         return None
     a = spd(x)
     b = T.tanh(x)
-    way: Callable[[Node, Node], Any] = g.draw.choice([
+    way = drawn(g, [
         lambda a, b: L.cholesky(a), lambda a, b: L.inv(a), lambda a, b: L.det(a / 3.0),
         lambda a, b: L.slogdet(a)[1], L.solve,
         lambda a, b: L.solve_triangular(L.cholesky(a), b, lower=True), lambda a, b: L.eigvalsh(a),
@@ -421,7 +426,7 @@ def random_numbers(g: Grower) -> Any:
     if x is None:
         return None
     shape = tuple(x.shape[k] for k in range(x.ndim))
-    way: Callable[..., Any] = g.draw.choice([
+    way = drawn(g, [
         lambda k: R.uniform(k, shape) * x, lambda k: R.normal(k, shape) + x, lambda k: x * R.bernoulli(k, 0.7, shape),
         lambda k: R.randint(k, shape, 0, 7), lambda k: R.permutation(k, x),
         lambda k: T.tanh(R.gamma(k, abs(x) + 0.6)), lambda k: R.poisson(k, abs(T.tanh(x)) * 3, shape),

@@ -10,7 +10,7 @@ import random
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -130,10 +130,11 @@ def perturbed(array: Array, seed: int, size: float = 1.0) -> Array:
     if array.dtype.kind != "f":
         return array
     rng = np.random.default_rng(seed)
-    return (array * (1 + size * 4 * np.finfo(array.dtype).eps * rng.uniform(-1, 1, array.shape))).astype(array.dtype)
+    factor = 1 + size * 4 * np.finfo(array.dtype).eps * rng.uniform(-1, 1, array.shape)
+    return np.asarray(array * factor, array.dtype)
 
 
-LAYOUTS = (
+LAYOUTS: Sequence[Callable[[Array], Array]] = (
     *[lambda a: a.copy()] * 3, lambda a: a.copy(order="F"), lambda a: a[::-1].copy()[::-1],
     lambda a: a[..., ::-1].copy()[..., ::-1], lambda a: np.repeat(a, 2, axis=-1)[..., ::2],
     lambda a: np.pad(a, 2)[(slice(2, -2),) * a.ndim],

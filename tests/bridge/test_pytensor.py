@@ -17,11 +17,13 @@ from pytensor.compile.mode import Mode  # noqa: E402
 from pytensor.graph.basic import Apply  # noqa: E402
 from pytensor.graph.op import Op  # noqa: E402
 from pytensor.ifelse import ifelse  # noqa: E402
+from pytensor.link.c.type import Generic  # noqa: E402
 from pytensor.raise_op import Assert  # noqa: E402
 from pytensor.scan.utils import until  # noqa: E402
 from pytensor.tensor.random.utils import RandomStream  # noqa: E402
 
-from graphc.pytensor import GraphcLinker  # noqa: E402
+from graphc.errors import ArgumentError  # noqa: E402
+from graphc.pytensor import GraphcLinker, explain  # noqa: E402
 
 STRICT = Mode(GraphcLinker(strict=True), optimizer=None)
 OWN = Mode("py", optimizer=None)
@@ -134,6 +136,14 @@ def test_linear_algebra() -> None:
     check(outputs)
 
 
+def test_orders_and_orthogonal_factors() -> None:
+    outputs = [pt.sort(X, axis=1), pt.sort(X, axis=0), pt.argsort(X, axis=1), pt.sort(X, axis=None), pt.sort(-V)]
+    outputs += [pt.extra_ops.searchsorted(V, Y), pt.extra_ops.searchsorted(V, V, side="right"), pt.sort(K)]
+    outputs += [*pt.linalg.qr(X.T), *pt.linalg.qr(X, mode="full"), pt.linalg.qr(X.T, mode="r")]
+    outputs += [pt.xlogx.xlogy0(pt.zeros(4), V * np.nan), pytensor.grad(pt.sum(pt.sort(X, axis=1)[:, 0] ** 2), X)]
+    check(outputs)
+
+
 def test_pytensors_gradients_graphs_within_ops_and_branches() -> None:
     cost = pt.sum(pt.tanh(X @ Y.T) ** 2) + pt.sum(pt.exp(-V) * W) + pt.sum(X[K] ** 3)
     a, b = pt.dvectors("ab")
@@ -170,6 +180,16 @@ def test_updates_of_shared_variables() -> None:
     np.testing.assert_array_equal(weights.get_value(), 1.0 - 0.5 * VALUES[2])
 
 
+def test_the_mode_may_be_pytensors_default() -> None:
+    before = pytensor.config.mode
+    with pytensor.config.change_flags(mode="GRAPHC"):
+        f = pytensor.function([V], V * 2.0)
+    assert isinstance(f.maker.linker, GraphcLinker) and pytensor.config.mode == before
+    np.testing.assert_array_equal(f(VALUES[2]), 2.0 * VALUES[2])
+    with pytest.raises(ValueError, match="Expected one of"):
+        pytensor.config.mode = "GRAPHICS"
+
+
 def test_random_variables_are_pytensors_own_draws() -> None:
     def draws(mode: Any) -> list[Any]:
         stream = RandomStream(7)
@@ -199,6 +219,10 @@ def test_an_unknown_op_is_computed_by_its_own_code_and_said_once() -> None:
     outputs = [pt.exp(Doubled()(pt.sin(V))) + V, V * 2.0, Doubled()(Doubled()(V))]
     with pytest.warns(UserWarning, match="graphc has no Doubled of PyTensor's"):
         f = pytensor.function([V], outputs, mode="GRAPHC")
+    assert explain(f).startswith("PyTensor computes Doubled: Doubled\n") and "rules that fired" in explain(f)
+    assert "graphc computes all of it" in explain(pytensor.function([V], V * 2.0, mode="GRAPHC"))
+    with pytest.raises(ArgumentError, match="not compiled in the mode 'GRAPHC'"):
+        explain(pytensor.function([V], V * 2.0, mode=OWN))
     v = VALUES[2]
     for mine, own in zip(f(v), [np.exp(2.0 * np.sin(v)) + v, 2.0 * v, 4.0 * v], strict=True):
         np.testing.assert_allclose(mine, own, rtol=1e-14)
@@ -207,6 +231,14 @@ def test_an_unknown_op_is_computed_by_its_own_code_and_said_once() -> None:
         pytensor.function([V], Doubled()(V), mode="GRAPHC")
     with pytest.raises(Exception, match="Doubled"):
         pytensor.function([V], Doubled()(V), mode=STRICT)
+
+
+def test_a_branch_of_what_is_no_tensor() -> None:
+    a, b = Generic()("a"), Generic()("b")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        f = pytensor.function([J, a, b], ifelse(J, a, b), mode="GRAPHC")
+    assert f(1, ["a"], ["b"]) == ["a"] and f(0, ["a"], ["b"]) == ["b"]
 
 
 def test_a_failed_check_raises_what_the_op_says() -> None:

@@ -549,7 +549,7 @@ def test_marginal_likelihood_has_one_factorisation() -> None:
 
 def factorisations(f: Any, kind: str) -> int:
     """How often a function's source calls a factorisation."""
-    return len(re.findall(rf"\bgc_{kind}_f64\(", f.source))
+    return len(re.findall(rf"\bgc_lapack_{kind}_f64\(", f.source))
 
 
 def test_what_is_said_of_a_matrix() -> None:

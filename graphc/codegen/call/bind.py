@@ -228,9 +228,14 @@ def _address(array: AnyArray) -> int:
 def measure(library: Library, signature: Signature, arrays: Sequence[AnyArray], cells: Sequence[Cell]) -> Need | None:
     """What a call with these arrays would need; None where a check would fail. Only the elements of the operands that
     `sizes` reads are looked at."""
-    operands = [*arrays, *(cell[0] for cell in cells)]
+    slots = measure_sizes(library, signature, [*arrays, *(cell[0] for cell in cells)])
+    return None if slots is None else need_of(signature, slots)
+
+
+def measure_sizes(library: Library, signature: Signature, operands: Sequence[AnyArray]) -> list[int] | None:
+    """What `sizes` writes for these inputs and shared variables; None where a check fails."""
     dims = [operands[index].shape[axis] for index, axis in signature.sizes]
     slots = np.zeros(signature.extents, np.int64)
     types = [ctypes.c_void_p] * len(operands) + [ctypes.c_int64] * len(dims) + [ctypes.c_void_p]
     code = ctypes.CFUNCTYPE(ctypes.c_int64, *types)(library.sizes)(*map(_address, operands), *dims, _address(slots))
-    return None if code else need_of(signature, slots.tolist())
+    return None if code else slots.tolist()

@@ -19,7 +19,7 @@ from graphc.arrays.dtypes import itemsize
 from graphc.errors import ShapeError
 from graphc.ir.body import outputs_of
 from graphc.ir.node import Array, Node, describe
-from graphc.ops.custom import native_of, stored_by
+from graphc.ops.custom import native_of
 
 CALLBACK = "callback"
 """What functions that call back into Python are named in generated source, with a number behind."""
@@ -40,11 +40,8 @@ def split_sizes(operands: Sequence[Node], sizes: Sequence[int]) -> list[tuple[in
 
 def run(node: Node, arrays: Sequence[Array], failures: Failures) -> int:
     """Compute `node` from the first arrays into the others; 1 where the user's function raised."""
-    count, into = len(node.args), stored_by(node.op)
+    count = len(node.args)
     try:
-        if into is not None:
-            into(*arrays)
-            return 0
         made: Any = node.op.eval(node, *arrays[:count])
         for value, array in zip(made if node.is_tuple else (made,), arrays[count:], strict=True):
             if value.shape != array.shape:

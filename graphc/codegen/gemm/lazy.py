@@ -10,12 +10,12 @@ from __future__ import annotations
 import ctypes
 import warnings
 from _thread import interrupt_main, start_new_thread
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
-from graphc.codegen.gemm.api import ENTRIES, blas_table, blocks_name, free_name
+from graphc.codegen.gemm.api import ENTRIES, VECTOR_FINDERS, blas_table, blocks_name, free_name
 from graphc.codegen.link.image import load
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.threads.settings import Pool
@@ -65,6 +65,19 @@ def defer_word(words: Any, place: int, finder: int, find: Callable[[], int]) -> 
     function = FINDER(fill)
     PROCESS.kept.append(function)
     words[finder] = ctypes.cast(function, _POINTER).value or 0
+
+
+def find_all(products: Sequence[str]) -> None:
+    """Find now what these products would ask for at their first need, for threads that are to run without Python."""
+    suffixes = {name.rpartition("_")[2] for name in products}
+    wanted = {"find parallel", *(f"find blocks {suffix}" for suffix in suffixes)} if products else set()
+    table = blas_table() if products else ()
+    pending = [address for name, address in zip(ENTRIES, table, strict=False) if name in wanted]
+    for loaded in PROCESS.products.values():
+        pending += [int(loaded.settings[VECTOR_FINDERS[suffix]]) for suffix in suffixes & VECTOR_FINDERS.keys()]
+    for address in pending:
+        if address:
+            FINDER(address)()
 
 
 def load_blocks(suffix: str, code: bytes, pool: Pool) -> int:

@@ -13,6 +13,8 @@ from platform import machine
 from typing import TypeAlias, cast
 
 from graphc.codegen.call.entry import apart_ir, entry_ir
+from graphc.codegen.call.pointer import CALM, POINTER, Form
+from graphc.codegen.call.pointer_ir import pointer_ir
 from graphc.codegen.gemm.api import blocks_name, free_name, product_exports
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import blas_functions
@@ -273,6 +275,8 @@ def part_ir(name: str) -> tuple[Sequence[Source], int]:
     """The IR of a part (runtime.py), in modules, and LLVM's level for it."""
     if name == ENTRY_POINTS:
         return [apart_ir()], APART_EFFORT
+    if name.startswith(POINTER):
+        return [pointer_ir(Form.from_name(name), options.poison != "off")], ENTRY_EFFORT
     if name == PARALLEL:
         return [pool_ir(options.poison != "off")], POOL_EFFORT
     if len(product_exports(name)) > 1:  # what it keeps is in one module
@@ -294,6 +298,8 @@ def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
         return link(objects, [name, free_name(LARGE_PRODUCTS[name])]) if objects else b""
     if name == PARALLEL:
         return link(objects, POOL_EXPORTS)
+    if name.startswith(POINTER):
+        return link(objects, [POINTER, CALM])
     is_called = name in (*PROTOTYPES, *FACTORISATIONS, *ORDERS)
     return link(objects, product_exports(name)) if is_called else objects[0]
 

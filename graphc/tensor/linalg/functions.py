@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from functools import reduce as accumulated
 from typing import Any
 
@@ -258,13 +257,13 @@ def _log_by_roots(a: Node) -> Node:
         return elementwise("logical_and", far.any(), step < STEPS)
 
     count, near = while_loop(goes_on, lambda carry: (carry[0] + 1, _newton_root(carry[1])), (literal(0, "int64"), a))
-    rest = near - one
-    terms = [
-        matrices.solve(one + rest * ((1 + place) / 2), rest, on_error="nan") * (weight / 2)
-        for size, weight in zip(NODES, WEIGHTS, strict=True)
-        for place in (size, -size)
-    ]
-    found = accumulated(partial(elementwise, "add"), terms)
+    # one batch of eight systems: a tenth of the graph, one call for all
+    rest = layout.expand(near - one, (a.ndim - 2,))
+    places = np.array([place for size in NODES for place in (size, -size)])
+    parts = (literal(each[:, None, None], a.dtype) for each in ((1 + places) / 2, np.repeat(WEIGHTS, 2) / 2))
+    shift, weight = parts
+    system = layout.expand(one, (a.ndim - 2,)) + rest * shift
+    found = (matrices.solve(system, rest + layout.zeros(a.dtype, system.type.shape), on_error="nan") * weight).sum(-3)
     return found * cast(exp(cast(count, "float64") * math.log(2.0)), a.dtype)
 
 

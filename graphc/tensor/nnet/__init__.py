@@ -51,11 +51,11 @@ LAZY = {
     "upsampling": "bilinear_kernel_1D bilinear_kernel_2D bilinear_upsampling frac_bilinear_upsampling",
     "rows": "log_softmax logsoftmax logsoftmax_op softmax softmax_graph softmax_op",
     "conv": "",
-    "conv3d2d": "",
+    "films": "",
     "nnet": "",
     "sigm": "",
 }
-"""The modules of this package and the names of each: imported when one is asked for. `conv`, `conv3d2d`, `nnet` and
+"""The modules of this package and the names of each: imported when one is asked for. `conv`, `films`, `nnet` and
 `sigm` are Theano's paths of the same functions."""
 
 OP_CLASSES = """

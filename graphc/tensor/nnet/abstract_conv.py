@@ -36,8 +36,6 @@ __all__ = [
 bilinear_kernel_1D, bilinear_kernel_2D = upsampling.bilinear_kernel_1D, upsampling.bilinear_kernel_2D  # noqa: N816
 bilinear_upsampling, frac_bilinear_upsampling = upsampling.bilinear_upsampling, upsampling.frac_bilinear_upsampling
 
-ORDINALS = {1: "conv1d", 2: "conv2d", 3: "conv3d"}
-
 
 def _told(x: Any, shape: Any, name: str, rank: int) -> Node:
     """An operand of which a shape is told."""
@@ -47,13 +45,10 @@ def _told(x: Any, shape: Any, name: str, rank: int) -> Node:
     return node if shape is None else specify_shape(node, tuple(shape))
 
 
-def _convolve(
-    name: str, rank: int, x: Any, w: Any, shapes: tuple[Any, Any], mode: Any, subsample: Any, flip: Any, dilation: Any,
-    groups: Any,
-) -> Node:  # fmt: skip
-    told = _told(x, shapes[0], name, rank + 2), _told(w, shapes[1], name, rank + 2)
-    images, kernels, dtype = operands(*told, name)
-    return cast(slid(images, kernels, sliding(rank, subsample, mode, dilation, groups, flip, name), name), dtype)
+def _convolve(name: str, x: Any, w: Any, shapes: tuple[Any, Any], slide: Sliding) -> Node:
+    rank = len(slide.strides) + 2
+    images, kernels, dtype = operands(_told(x, shapes[0], name, rank), _told(w, shapes[1], name, rank), name)
+    return cast(slid(images, kernels, slide, name), dtype)
 
 
 def conv2d(
@@ -73,10 +68,8 @@ def conv2d(
     With `unshared` each place has filters of its own: (results, result rows, result columns, channels, rows, columns).
     Raises GraphTypeError for ranks and numbers that do not fit, ShapeError where sizes do not.
     """
-    shapes, how = (input_shape, filter_shape), (border_mode, subsample, filter_flip, filter_dilation, num_groups)
-    if unshared:
-        return _unshared(input, filters, shapes, *how)
-    return _convolve("conv2d", 2, input, filters, shapes, *how)
+    how = sliding(2, subsample, border_mode, filter_dilation, num_groups, filter_flip, "conv2d")
+    return (_unshared if unshared else _convolve)("conv2d", input, filters, (input_shape, filter_shape), how)
 
 
 def conv3d(
@@ -91,10 +84,8 @@ def conv3d(
     num_groups: int = 1,
 ) -> Node:
     """The same of volumes (batch, channels, depth, rows, columns)."""
-    shapes = input_shape, filter_shape
-    return _convolve(
-        "conv3d", 3, input, filters, shapes, border_mode, subsample, filter_flip, filter_dilation, num_groups
-    )
+    how = sliding(3, subsample, border_mode, filter_dilation, num_groups, filter_flip, "conv3d")
+    return _convolve("conv3d", input, filters, (input_shape, filter_shape), how)
 
 
 def causal_conv1d(
@@ -113,19 +104,13 @@ def causal_conv1d(
         raise GraphValueError("causal_conv1d: unshared filters are there for conv2d alone")
     images, kernels = _told(input, input_shape, "causal_conv1d", 3), _told(filters, filter_shape, "causal_conv1d", 3)
     before = sizes.add(conv.extent(kernels.type.shape[2], filter_dilation), -1)
-    mode, none = ((before, 0),), (None, None)
-    return _convolve(
-        "causal_conv1d", 1, images, kernels, none, mode, subsample, filter_flip, filter_dilation, num_groups
-    )
+    how = sliding(1, subsample, ((before, 0),), filter_dilation, num_groups, filter_flip, "causal_conv1d")
+    return _convolve("causal_conv1d", images, kernels, (None, None), how)
 
 
-def _separable(
-    rank: int, x: Any, depthwise: Any, pointwise: Any, channels: Any, shapes: tuple[Any, Any, Any], *how: Any
-) -> Node:
-    name = f"separable_{ORDINALS[rank]}"
-    mode, subsample, flip, dilation = how
-    deep = _convolve(name, rank, x, depthwise, shapes[:2], mode, subsample, flip, dilation, channels)
-    return _convolve(name, rank, deep, pointwise, (None, shapes[2]), "valid", 1, flip, 1, 1)
+def _separable(name: str, x: Any, depthwise: Any, pointwise: Any, shapes: tuple[Any, Any, Any], deep: Sliding) -> Node:
+    flat = sliding(len(deep.strides), 1, "valid", 1, 1, deep.flip, name)
+    return _convolve(name, _convolve(name, x, depthwise, shapes[:2], deep), pointwise, (None, shapes[2]), flat)
 
 
 def separable_conv2d(
@@ -143,9 +128,9 @@ def separable_conv2d(
 ) -> Node:
     """A convolution of each of `num_channels` channels by filters of its own, (results, 1, rows, columns), then one by
     filters of a single row and column, (results, channels, 1, 1)."""
-    shapes = input_shape, depthwise_filter_shape, pointwise_filter_shape
-    how = border_mode, subsample, filter_flip, filter_dilation
-    return _separable(2, input, depthwise_filters, pointwise_filters, num_channels, shapes, *how)
+    shapes, name = (input_shape, depthwise_filter_shape, pointwise_filter_shape), "separable_conv2d"
+    deep = sliding(2, subsample, border_mode, filter_dilation, num_channels, filter_flip, name)
+    return _separable(name, input, depthwise_filters, pointwise_filters, shapes, deep)
 
 
 def separable_conv3d(
@@ -162,23 +147,19 @@ def separable_conv3d(
     filter_dilation: Any = (1, 1, 1),
 ) -> Node:
     """The same of volumes."""
-    shapes = input_shape, depthwise_filter_shape, pointwise_filter_shape
-    how = border_mode, subsample, filter_flip, filter_dilation
-    return _separable(3, input, depthwise_filters, pointwise_filters, num_channels, shapes, *how)
+    shapes, name = (input_shape, depthwise_filter_shape, pointwise_filter_shape), "separable_conv3d"
+    deep = sliding(3, subsample, border_mode, filter_dilation, num_channels, filter_flip, name)
+    return _separable(name, input, depthwise_filters, pointwise_filters, shapes, deep)
 
 
 # --- unshared filters -----------------------------------------------------------------------------------------------
 
 
-def _unshared(
-    x: Any, w: Any, shapes: tuple[Any, Any], mode: Any, subsample: Any, flip: Any, dilation: Any, groups: Any
-) -> Node:
+def _unshared(name: str, x: Any, w: Any, shapes: tuple[Any, Any], slide: Sliding) -> Node:
     """Each result is a sum of its own over its window."""
-    name = "conv2d"
     images, kernels = _told(x, shapes[0], name, 4), _told(w, shapes[1], name, 6)
-    slide = sliding(2, subsample, mode, dilation, groups, flip, name)
     taps = kernels.type.shape[4:]
-    wide = pad(images, ((0, 0), (0, 0), *paddings(mode, images.type.shape[2:], taps, slide, name)))
+    wide = pad(images, ((0, 0), (0, 0), *paddings(slide.padding, images.type.shape[2:], taps, slide, name)))
     windows = split(wide, 1, slide.groups, name)
     for axis in (0, 1):  # [n, g, c, p, k, q, l]
         size, at = wide.type.shape[2 + axis], 3 + 2 * axis
@@ -208,15 +189,11 @@ def _held(made: Node, shape: Any) -> Node:
     return specify_shape(made, (*told, *(None,) * (made.ndim - 2)))
 
 
-def _by_inputs(
-    rank: int, dy: Any, w: Any, input_shape: Any, filter_shape: Any, mode: Any, subsample: Any, flip: Any,
-    dilation: Any, groups: Any,
-) -> Node:  # fmt: skip
-    name = f"{ORDINALS[rank]}_grad_wrt_inputs"
+def _by_inputs(name: str, dy: Any, w: Any, input_shape: Any, filter_shape: Any, slide: Sliding) -> Node:
+    rank = len(slide.strides)
     counts = _spatial(input_shape, rank, name)
     top, kernels, dtype = operands(_told(dy, None, name, rank + 2), _told(w, filter_shape, name, rank + 2), name)
-    slide = sliding(rank, subsample, mode, dilation, groups, flip, name)
-    pads = paddings(mode, counts, kernels.type.shape[2:], slide, name)
+    pads = paddings(slide.padding, counts, kernels.type.shape[2:], slide, name)
     top, kernels = split(top, 1, slide.groups, name), split(kernels, 0, slide.groups, name)
     made = by_images(_checked_top(top, kernels, slide, pads, counts, name), kernels, slide, pads, counts)
     return _held(cast(joined(made, 1), dtype), input_shape)
@@ -246,8 +223,9 @@ def conv2d_grad_wrt_inputs(
 ) -> Node:
     """The derivative of `conv2d` by images of `input_shape`, of which the last two sizes are numbers or scalars."""
     _refuse(unshared, "conv2d_grad_wrt_inputs")
-    how = border_mode, subsample, filter_flip, filter_dilation, num_groups
-    return _by_inputs(2, output_grad, filters, input_shape, filter_shape, *how)
+    name = "conv2d_grad_wrt_inputs"
+    how = sliding(2, subsample, border_mode, filter_dilation, num_groups, filter_flip, name)
+    return _by_inputs(name, output_grad, filters, input_shape, filter_shape, how)
 
 
 def conv3d_grad_wrt_inputs(
@@ -262,8 +240,9 @@ def conv3d_grad_wrt_inputs(
     num_groups: int = 1,
 ) -> Node:
     """The same of volumes."""
-    how = border_mode, subsample, filter_flip, filter_dilation, num_groups
-    return _by_inputs(3, output_grad, filters, input_shape, filter_shape, *how)
+    name = "conv3d_grad_wrt_inputs"
+    how = sliding(3, subsample, border_mode, filter_dilation, num_groups, filter_flip, name)
+    return _by_inputs(name, output_grad, filters, input_shape, filter_shape, how)
 
 
 def _refuse(unshared: bool, name: str) -> None:
@@ -271,15 +250,11 @@ def _refuse(unshared: bool, name: str) -> None:
         raise GraphValueError(f"{name}: of unshared filters take the derivative by grad")
 
 
-def _by_weights(
-    rank: int, x: Any, dy: Any, filter_shape: Any, input_shape: Any, mode: Any, subsample: Any, flip: Any,
-    dilation: Any, groups: Any,
-) -> Node:  # fmt: skip
-    name = f"{ORDINALS[rank]}_grad_wrt_weights"
+def _by_weights(name: str, x: Any, dy: Any, filter_shape: Any, input_shape: Any, slide: Sliding) -> Node:
+    rank = len(slide.strides)
     counts = _spatial(filter_shape, rank, name)
     images, top, dtype = operands(_told(x, input_shape, name, rank + 2), _told(dy, None, name, rank + 2), name)
-    slide = sliding(rank, subsample, mode, dilation, groups, flip, name)
-    pads = paddings(mode, images.type.shape[2:], counts, slide, name)
+    pads = paddings(slide.padding, images.type.shape[2:], counts, slide, name)
     made = by_kernels(split(images, 1, slide.groups, name), split(top, 1, slide.groups, name), slide, pads, counts)
     return _held(cast(joined(made, 0), dtype), filter_shape)
 
@@ -298,8 +273,9 @@ def conv2d_grad_wrt_weights(
 ) -> Node:
     """The derivative of `conv2d` by filters of `filter_shape`, of which the last two sizes are numbers or scalars."""
     _refuse(unshared, "conv2d_grad_wrt_weights")
-    how = border_mode, subsample, filter_flip, filter_dilation, num_groups
-    return _by_weights(2, input, output_grad, filter_shape, input_shape, *how)
+    name = "conv2d_grad_wrt_weights"
+    how = sliding(2, subsample, border_mode, filter_dilation, num_groups, filter_flip, name)
+    return _by_weights(name, input, output_grad, filter_shape, input_shape, how)
 
 
 def conv3d_grad_wrt_weights(
@@ -314,8 +290,9 @@ def conv3d_grad_wrt_weights(
     num_groups: int = 1,
 ) -> Node:
     """The same of volumes."""
-    how = border_mode, subsample, filter_flip, filter_dilation, num_groups
-    return _by_weights(3, input, output_grad, filter_shape, input_shape, *how)
+    name = "conv3d_grad_wrt_weights"
+    how = sliding(3, subsample, border_mode, filter_dilation, num_groups, filter_flip, name)
+    return _by_weights(name, input, output_grad, filter_shape, input_shape, how)
 
 
 # --- shapes ---------------------------------------------------------------------------------------------------------

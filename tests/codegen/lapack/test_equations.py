@@ -69,7 +69,7 @@ def test_diagonals_and_equations() -> None:
         diagonals = drawn(2, n)
         diagonals[:, 0] = 9 + n
         matrices = drawn(2, m, m) + 8 * np.eye(m), drawn(2, n, n) + 8 * np.eye(n)
-        given = diagonals, drawn(2, n), drawn(2, n, 2), *matrices, drawn(2, m, n)
+        given = diagonals, 0.5 * drawn(3, n)[1:], drawn(2, n, 2), *matrices, drawn(2, m, n)
         wanted = interpreted(*given)
         for found in (compiled(*given), python(*given)):
             for one, want in zip(found, wanted, strict=True):
@@ -110,6 +110,9 @@ def test_failures(mode: Any) -> None:
         f = graphc.function(inputs, node, mode=mode, on_unused_input="ignore")
         with pytest.raises(LinAlgError, match=words + r".*\(test_equations.py:\d+\)"):
             f(np.zeros((3, 4)), np.ones(4), np.zeros(4), turning, np.eye(2))
+    toeplitz = graphc.function([c, b], la.solve_toeplitz(c, b), mode=mode)
+    with pytest.raises(LinAlgError, match="Singular principal minor"):
+        toeplitz(np.array([1.0, 1.0, 0.0]), np.ones(3))
     loose = [
         la.solve_banded((1, 1), bands, b, "nan"), la.solveh_banded(bands, b, True, "nan"),
         la.solve_toeplitz(c, b, "nan"),

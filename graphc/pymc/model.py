@@ -17,6 +17,7 @@ from graphc.autodiff import grad, hessian
 from graphc.errors import ArgumentError
 from graphc.function import function
 from graphc.functions.callables import Function
+from graphc.functions.pointer import Pointer
 from graphc.ir.node import Array, Node
 from graphc.pytensor.tensors import OUTSIDE, UNCHECKED, applys
 from graphc.startup.record import record
@@ -36,11 +37,11 @@ class Model:
     """The functions of a model. q: a vector of float64 that holds `parameters` one behind the other, as PyMC orders
     them; a DictToArrayBijection's `data` is such a vector."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, threads: int | str | None = None) -> None:
         discrete = [variable.name for variable in model.discrete_value_vars]
         if discrete:
             raise ArgumentError(f"{', '.join(discrete)}: discrete variables have no place in a vector of numbers")
-        self.model = model
+        self.model, self.threads = model, threads
         self._free = [model.rvs_to_values[variable] for variable in model.free_RVs]
         self.parameters: Sequence[Parameter] = parameters(self._free, shapes_of(model, self._free))
         self._q = T.tensor("float64", (self.dimension,), name="q")
@@ -49,6 +50,7 @@ class Model:
             for variable, part in zip(self._free, self.parameters, strict=True)
         }
         self._data: dict[Any, Node] = {}
+        self._made: dict[str, Node] = {}
 
     @property
     def dimension(self) -> int:
@@ -71,7 +73,9 @@ class Model:
         return table.values_of(variables, {**given, **self._data})
 
     def _function(self, results: Any) -> Bound:
-        made = function([self._q, *self._data.values()], results, on_unused_input="ignore", name="logp")
+        made = function(
+            [self._q, *self._data.values()], results, on_unused_input="ignore", name="logp", threads=self.threads
+        )
         return Bound(made, list(self._data))
 
     @cached_property
@@ -97,12 +101,38 @@ class Model:
     def values(self, names: Sequence[str] | None = None) -> Bound:
         """A function of q that gives a dict of variables by name: transformed and free ones and deterministic ones, all
         where `names` is None."""
-        wanted = {variable.name: variable for variable in self.model.unobserved_value_vars}
-        chosen = list(wanted) if names is None else list(names)
-        missing = [name for name in chosen if name not in wanted]
-        if missing:
-            raise ArgumentError(f"the model has no variable {missing[0]!r}; there are {', '.join(wanted)}")
-        return self._function(dict(zip(chosen, self._nodes([wanted[name] for name in chosen]), strict=True)))
+        chosen = [variable.name for variable in self.model.unobserved_value_vars] if names is None else list(names)
+        return self._function(dict(zip(chosen, self._named(chosen), strict=True)))
+
+    def _named(self, names: Sequence[str]) -> list[Node]:
+        known = {variable.name: variable for variable in self.model.unobserved_value_vars}
+        for name in names:
+            if name not in known:
+                raise ArgumentError(f"the model has no variable {name!r}; there are {', '.join(known)}")
+        new = [name for name in dict.fromkeys(names) if name not in self._made]
+        self._made.update(zip(new, self._nodes([known[name] for name in new]), strict=True))
+        return [self._made[name] for name in names]
+
+    def flat_values(self, names: Sequence[str]) -> Bound:
+        """A function of q that gives it with variables by name behind it, in one vector of float64."""
+        parts = [T.cast(T.flatten(node), "float64") for node in self._named(names)]
+        return self._function(T.concatenate([self._q, *parts]) if parts else self._q * 1.0)
+
+    def shapes(self, names: Sequence[str]) -> list[tuple[int, ...]]:
+        """The shapes of variables by name, as they are with the model's data now."""
+        nodes = self._named(names)
+        static = [tuple(size for size in node.type.shape if isinstance(size, int)) for node in nodes]
+        if all(len(shape) == node.ndim for shape, node in zip(static, nodes, strict=True)):
+            return static
+        q = self.flat(self.model.initial_point())
+        return [np.shape(value) for value in self._function(list(nodes))(q)]
+
+    def pointer(self) -> Pointer:
+        """The log-density with its gradient as a C function, over the data as they are now: what its `address` is of
+        takes (uint64 dim, double *x, double *grad, double *logp, void *user_data), and gives an int64, 0 where all is
+        well. It is valid as long as the result lives, in any threads at once; its `ctypes` is called from Python."""
+        bound = self.logp_dlogp
+        return Pointer("density", bound.function, [variable.get_value(borrow=True) for variable in bound.data])
 
     def flat(self, point: Mapping[str, Any]) -> Array:
         """The vector of a point, a dict of values by `parameters`' names, as `model.initial_point()` gives it."""
