@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import DISCRETE, is_float
-from graphc.errors import GraphValueError, RankError
+from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe
 from graphc.ops import shape as layout
@@ -34,7 +34,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, assert_nonneg: boo
     counts. A negative number is an error of the call."""
     node = as_node(x)
     if node.ndim != 1 or node.dtype not in DISCRETE:
-        raise RankError(f"bincount: {describe(node)} of type {node.type} is no vector of whole numbers")
+        raise GraphTypeError(f"bincount: {describe(node)} of type {node.type} is no vector of whole numbers")
     values = cast(node, "int64")
     with_none = concatenate([values, as_node(np.array([-1]))], 0)
     size = maximum(with_none.max() + 1, minlength)
@@ -53,7 +53,7 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
         edges = as_node(bins)
         if edges.ndim == 1:
             return edges
-        raise RankError(f"histogram: bins are a number or a vector of edges, not {describe(edges)}")
+        raise GraphTypeError(f"histogram: bins are a number or a vector of edges, not {describe(edges)}")
     values = flatten(as_node(x))
     kind = values.dtype if is_float(values.dtype) else "float64"
     first, last = (
@@ -99,7 +99,7 @@ def histogramdd(
     given = [bins] * len(columns) if isinstance(bins, int | np.integer) else list(bins)
     ranges = [None] * len(columns) if range is None else list(range)
     if len(given) != len(columns) or len(ranges) != len(columns):
-        raise GraphValueError(
+        raise GraphTypeError(
             f"histogramdd: {len(columns)} axes, of which {len(given)} have bins and {len(ranges)} a range"
         )
     edges = tuple(histogram_bin_edges(*each) for each in zip(columns, given, ranges, strict=True))
@@ -129,7 +129,7 @@ def _coordinates(sample: Any) -> list[Node]:
         return [points]
     count = points.type.shape[1] if points.ndim == 2 else None
     if not isinstance(count, int):
-        raise GraphValueError(
+        raise GraphTypeError(
             f"histogramdd of {describe(points)} of type {points.type}: a matrix of a known number of columns is meant"
         )
     return [points[:, axis] for axis in np.arange(count).tolist()]

@@ -16,7 +16,7 @@ import scipy.linalg as sl
 import graphc
 import graphc.tensor as T
 from graphc.autodiff import grad
-from graphc.errors import GraphcError, GraphTypeError, ShapeError
+from graphc.errors import GraphcError, GraphTypeError, GraphValueError, ShapeError
 from graphc.function import function
 from graphc.ir.node import Array, Node
 from graphc.ops.linalg.routine import LinAlgError
@@ -510,7 +510,7 @@ WRONG: Mapping[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("words", WRONG)
 def test_misuse_is_told_of(words: str) -> None:
-    with pytest.raises((GraphTypeError, ShapeError), match=words):
+    with pytest.raises((GraphTypeError, GraphValueError, ShapeError), match=words):
         WRONG[words]()
 
 

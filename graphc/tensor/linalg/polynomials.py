@@ -12,7 +12,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import is_float, promote
 from graphc.control.functional import fori_loop
-from graphc.errors import GraphValueError, RankError, ShapeError
+from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, literal
 from graphc.ir.walk import as_size_node
@@ -36,7 +36,7 @@ __all__ = ["poly", "polydiv", "polyfit", "roots", "roots_parts"]
 def _coefficients(name: str, p: Any) -> Node:
     node = as_node(p)
     if node.ndim > 1:
-        raise RankError(f"{name}: {describe(node)} of type {node.type} is no vector")
+        raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no vector")
     return cast(flatten(node), node.dtype if is_float(node.dtype) else "float64")
 
 
@@ -97,7 +97,7 @@ def polydiv(u: Any, v: Any) -> tuple[Node, Node]:
     counts = [node.type.shape[0] for node in (left, right)]
     for node, count in zip((left, right), counts, strict=True):
         if not isinstance(count, int) or not count:
-            raise GraphValueError(f"polydiv: {describe(node)} of type {node.type} has no known number of coefficients")
+            raise GraphTypeError(f"polydiv: {describe(node)} of type {node.type} has no known number of coefficients")
     m, n = (int(count) for count in counts)
     left, right = cast(left, dtype), cast(right, dtype)
     parts: list[Node] = []
@@ -125,7 +125,7 @@ def polyfit(
         raise ShapeError(f"polyfit: deg={deg!r} should be a whole number, 0 or more")
     points, values = _coefficients("polyfit", x), as_node(y)
     if values.ndim not in (1, 2):
-        raise RankError(f"polyfit: {describe(values)} of type {values.type} is neither vector nor matrix")
+        raise GraphTypeError(f"polyfit: {describe(values)} of type {values.type} is neither vector nor matrix")
     dtype = promote(points.dtype, values.dtype if is_float(values.dtype) else "float64")
     points, values = cast(points, dtype), cast(values, dtype)
     count = as_size_node(points.type.shape[0])
