@@ -1,7 +1,7 @@
 """What the functions of all routines have in common: matrix by matrix, shared by threads, and what is done on failure.
 
-In: what computes one matrix of a routine (elimination.py, orthogonal.py, equations.py). Out: gc_lapack_<routine>_<t> (api.py)
-in LLVM IR.
+In: what computes one matrix of a routine (elimination.py, orthogonal.py, equations.py). Out: gc_lapack_<routine>_<t>
+(api.py) in LLVM IR.
 
 Matrices are shared out where each takes one thread, and all together are worth several. What a thread takes at a time
 has a workspace of its own, where a routine needs one.
