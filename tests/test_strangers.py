@@ -11,7 +11,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError
 from graphc.gof.graph import equal_computations
 from graphc.random.streams import RandomStreams
 
@@ -100,7 +100,7 @@ def test_a_border_mode_for_each_axis() -> None:
     f = graphc.function([x, w], [mixed, alike], mode="interpreted")
     left, right = f(rng.normal(size=(1, 2, 4, 5)), rng.normal(size=(2, 2, 3, 3)))
     np.testing.assert_array_equal(left, right)
-    with pytest.raises(GraphTypeError, match="'some'"):
+    with pytest.raises(GraphValueError, match="'some'"):
         T.nnet.conv2d(x, w, border_mode=("valid", "some"))
 
 
