@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from importlib import import_module
 from typing import Any
 
@@ -84,8 +84,11 @@ class Symbolic:
     softmax: Callable[..., Any]
     log_softmax: Callable[..., Any]
     conv2d: Callable[..., Any]
+    """Of images and kernels of so many taps along each axis, within a border; kernels are not flipped."""
     scan: Callable[..., Any]
     last_of: Callable[..., Any]
+    max_pool: Callable[..., Any]
+    """Of windows of 3 x 3, 2 apart, within a border of 1."""
     random: Any = None
     """Functions of keys."""
 
@@ -113,7 +116,13 @@ def load_graphc(peer: Peer) -> Symbolic:
 
         return graphc.lax.scan(one, first, length=steps, checkpoint="sqrt")[0]
 
-    words = nnet.softmax, nnet.log_softmax, nnet.conv2d, scan, last_of
+    pool = import_module("graphc.tensor.signal.pool").pool_2d
+    pooled = partial(pool, ws=(3, 3), ignore_border=True, stride=(2, 2), pad=(1, 1))
+
+    def conv2d(x: Any, w: Any, taps: int, around: int = 0) -> Any:
+        return nnet.conv2d(x, w, border_mode=around, filter_flip=False)
+
+    words = nnet.softmax, nnet.log_softmax, conv2d, scan, last_of, pooled
     return Symbolic(graphc.tensor, function, graphc.shared, graphc.grad, *words, graphc.random)
 
 
@@ -131,8 +140,25 @@ def load_pytensor(peer: Peer) -> Symbolic:
         return kept(step, save_every_N=100, **more)[-1]
 
     tensor, scan = import_module("pytensor.tensor"), partial(pytensor.scan, return_updates=False)
-    conv2d = import_module("pytensor.tensor.conv.abstract_conv").conv2d
-    words = special.softmax, special.log_softmax, conv2d, scan, last_of
+
+    def conv2d(x: Any, w: Any, taps: int, around: int = 0) -> Any:
+        """A product of what lies under kernels, of slices, as it has none of images with channels."""
+        wide = tensor.pad(x, ((0, 0), (0, 0), (around, around), (around, around))) if around else x
+        rows, columns = (wide.shape[axis] - (taps - 1) for axis in (2, 3))
+        parts = [wide[:, :, i : i + rows, j : j + columns] for i in range(taps) for j in range(taps)]
+        under = tensor.stack(parts, axis=2).dimshuffle(0, 3, 4, 1, 2).reshape((x.shape[0] * rows * columns, -1))
+        found = tensor.dot(under, w.reshape((w.shape[0], -1)).T)
+        return found.reshape((x.shape[0], rows, columns, w.shape[0])).dimshuffle(0, 3, 1, 2)
+
+    def pooled(x: Any) -> Any:
+        """Of slices, as it has no pooling."""
+        around = ((0, 0), (0, 0), (1, 1), (1, 1))
+        wide = tensor.pad(x, around, mode="constant", constant_values=-np.inf)
+        count = [(size - 1) // 2 * 2 + 1 for size in (x.shape[2], x.shape[3])]
+        parts = (wide[:, :, i : i + count[0] : 2, j : j + count[1] : 2] for i in range(3) for j in range(3))
+        return reduce(tensor.maximum, parts)
+
+    words = special.softmax, special.log_softmax, conv2d, scan, last_of, pooled
     return Symbolic(tensor, function, pytensor.shared, pytensor.grad, *words)
 
 

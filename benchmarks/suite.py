@@ -7,8 +7,8 @@ from importlib import import_module
 from benchmarks.workload import Builder, Workload
 
 FAMILIES = (
-    "overhead elementwise training rows attention finance distances hierarchy depth batches products images "
-    "recurrent series dynamics alignment draws factorisations"
+    "overhead elementwise training rows attention finance distances hierarchy depth batches products images nets "
+    "recurrent series dynamics alignment draws factorisations processes"
 ).split()
 BY_FAMILY: dict[str, tuple[Workload, ...]] = {
     family: import_module(f"benchmarks.workloads.{family}").WORKLOADS for family in FAMILIES

@@ -12,11 +12,11 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from graphc.tensor.shared_randomstreams import RandomStreams
 from matplotlib import pyplot as plt
 
 import graphc
 import graphc.tensor as T
+from graphc.tensor.shared_randomstreams import RandomStreams
 
 mpl.use("Agg")  # no screen is needed
 

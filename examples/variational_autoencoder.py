@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from graphc.tensor.shared_randomstreams import RandomStreams
 from matplotlib.figure import Figure
 from scipy.stats import norm
 from sklearn.datasets import load_digits
@@ -18,6 +17,7 @@ from sklearn.datasets import load_digits
 import graphc
 import graphc.tensor as T
 from graphc import layers, nnet, optim
+from graphc.tensor.shared_randomstreams import RandomStreams
 
 BATCH, HIDDEN, LATENT, PAGE = 64, 256, 2, 14
 

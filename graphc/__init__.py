@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from graphc.gof.graph import clone_replace as clone_replace
     from graphc.gof.graph import graph_replace as graph_replace
     from graphc.gof.graph import is_same_graph as is_same_graph
+    from graphc.gradient import sparse_grad as sparse_grad
     from graphc.inspection import inspect as inspect
     from graphc.printing import pp as pp
     from graphc.tracing import Jitted as Jitted
@@ -163,6 +164,7 @@ _NAMES = {
     "configdefaults": "change_flags",
     "gof": "Apply Container FunctionGraph InconsistencyError Op",
     "gof.graph": "clone clone_replace graph_replace is_same_graph",
+    "gradient": "sparse_grad",
     "functions.checked": "DebugMode NanGuardMode",
     "inspection": "inspect",
     "tracing": "Jitted jacfwd jacrev jit vectorize vmap",

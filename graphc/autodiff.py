@@ -26,6 +26,7 @@ from graphc.ops.derivative import DIRECTION, Absent, DisconnectedType, NullType,
 from graphc.ops.elementwise import elementwise
 from graphc.ops.scan import scan_node
 from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
+from graphc.ops.shifts import hold_shifts, release
 from graphc.ops.sinking import sunk
 from graphc.options import options
 
@@ -443,6 +444,10 @@ def _gradients(
             raise GraphTypeError(f"{target!r} is not a node of the graph")
     mention(seeds)
     seeds, targets, constants = _within_branches(seeds, targets, list(constants))
+    held_shifts = hold_shifts(list(seeds), [*targets, *constants])
+    if held_shifts:
+        seeds = {held_shifts[node]: cotangent for node, cotangent in seeds.items()}
+        targets, constants = ([held_shifts[node] for node in nodes] for nodes in (targets, constants))
     order = nodes_of(seeds)
     held: set[object] = {OPS["stop_gradient"], *constants}
     connected = _dependents(order, targets, set(constants))
@@ -467,8 +472,12 @@ def _gradients(
             for arg, cotangent in _pull_back(node, own, connected, whole):
                 if not (replace and arg in seeds):
                     cotangents[arg] = _add(cotangents[arg], cotangent) if arg in cotangents else cotangent
-    result = partial(_result, cotangents=cotangents, reached=reached, disconnected=disconnected)
-    return list(map(result, targets))
+    found = [_result(target, cotangents, reached, disconnected) for target in targets]
+    if held_shifts:
+        made = [each for each in found if isinstance(each, Node)]
+        shown = dict(zip(made, release(made), strict=True))
+        found = [shown[each] if isinstance(each, Node) else each for each in found]
+    return found
 
 
 def _within_branches(

@@ -7,6 +7,7 @@ that was asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -82,13 +83,41 @@ def function(
         stateful: Function = import_module("graphc.functions.states").make_stateful(function, records, **rest)
         return stateful
     values, keys, returns = _outputs(outputs)
+    unused = on_unused_input or options.on_unused_input
+    records, values, pairs = _graph_of(records, values, updates, givens, no_default_updates, unused)
+    if threads is not None:
+        threads = check_threads("threads", threads)
+    if name is not None and not isinstance(name, str):
+        raise ArgumentError(f"a function's name is a string, not {name!r}")
+    shown = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in name or "function")
+    kernel = Kernel(
+        shown,
+        tuple(record.variable for record in records),
+        shared_of(values, pairs),
+        tuple(values),
+        tuple(pairs),
+        returns,
+        threads,
+        tuple(number for number, record in enumerate(records) if record.may_be_written),
+        _fast_math(fast_math),
+    )
+    records = [_with_downcast(record, allow_input_downcast) for record in records]
+    call = Convention(tuple(records), name_positions(records), keys)
+    made = _made(kernel, call, mode, bool(flag("profile") if profile is None else profile))
+    made.name = name or "function"
+    return made
+
+
+def _graph_of(
+    records: list[In], values: list[Node], updates: Any, givens: Any, no_default_updates: Any, unused: str
+) -> tuple[list[In], list[Node], list[tuple[Node, Node]]]:
+    """The inputs, the outputs and the updates of a function, with what is given in its place."""
     pairs = _updates(updates)
     replaced = _givens(givens)
     records, replaced = _free_inputs(records, replaced)
     replacements = _with_sizes(_resolve(replaced), {record.variable for record in records})
     values, pairs = _replace(values, pairs, replacements)
     pairs = _default_updates(values, pairs, no_default_updates, replacements)
-    unused = on_unused_input or options.on_unused_input
     forgotten = _check_inputs(records, values, pairs, replaced, unused)
     if forgotten:
         values, pairs = _replace(values, pairs, _implied(forgotten, values, pairs))
@@ -96,36 +125,20 @@ def function(
             owner = size_owner(size)
             whose = f", but {describe(owner)} is not an input" if owner is not None else ", which is not an input"
             raise MissingInputError(f"the graph needs {describe(size)}{whose}")
-    values, pairs = _sunk(values, pairs)
-    graph_inputs = tuple(record.variable for record in records)
-    if threads is not None:
-        threads = check_threads("threads", threads)
-    shared = shared_of(values, pairs)
-    mutable = tuple(number for number, record in enumerate(records) if record.may_be_written)
-    if name is not None and not isinstance(name, str):
-        raise ArgumentError(f"a function's name is a string, not {name!r}")
-    shown = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in name or "function")
-    kernel = Kernel(
-        shown, graph_inputs, shared, tuple(values), tuple(pairs), returns, threads, mutable, _fast_math(fast_math)
-    )
+    return (records, *_sunk(values, pairs))
+
+
+def _made(kernel: Kernel, call: Convention, mode: Any, profiled: bool) -> Function:
+    """The function of a kernel in a mode."""
     checks = checking_mode(mode)
     chosen, excluding = ("interpreted", ()) if checks is not None else _mode(mode)
     if chosen == "compiled" and why_not_compiled():
         chosen = _interpreted_instead(why_not_compiled())
-    records = [_with_downcast(record, allow_input_downcast) for record in records]
-    call = Convention(tuple(records), name_positions(records), keys)
-    kind = kind_of(chosen)
-    profiled = bool(flag("profile") if profile is None else profile)
-    made: Function
     if checks is not None:
-        made = checks.make_function(kernel, call, profiled)
-    elif excluding:
-        with options.change(excluding={*options.excluding, *excluding}):
-            made = make_function(kind, kernel, call, profiled)
-    else:
-        made = make_function(kind, kernel, call, profiled)
-    made.name = name or "function"
-    return made
+        made: Function = checks.make_function(kernel, call, profiled)
+        return made
+    with options.change(excluding={*options.excluding, *excluding}) if excluding else nullcontext():
+        return make_function(kind_of(chosen), kernel, call, profiled)
 
 
 def _fast_math(given: object) -> bool:
@@ -169,6 +182,7 @@ def _is_nested(inputs: Any, outputs: Any) -> bool:
     """Whether an input or an output is a tree of nodes."""
 
     def is_tree(item: Any) -> bool:
+        item = item.variable if isinstance(item, In | Out) else item
         return is_nested(item) and any(isinstance(leaf, Node | In | Out) for leaf in leaves(item))
 
     several = isinstance(inputs, list | tuple) and any(map(is_tree, inputs))

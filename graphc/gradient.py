@@ -16,7 +16,7 @@ from graphc.arrays.dtypes import FLOATS
 from graphc.autodiff import Lop, Rop, grad, hessian, jacobian, subgraph_grad
 from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError, NullTypeGradError
 from graphc.function import function
-from graphc.ir.node import Array, Node, variable
+from graphc.ir.node import Array, Node, describe, variable
 from graphc.ops.derivative import (
     Absent,
     DisconnectedType,
@@ -28,7 +28,7 @@ from graphc.ops.derivative import (
     undefined_grad,
     zero_grad,
 )
-from graphc.ops.elementwise import cast, elementwise
+from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.reduce import reduce_sum
 from graphc.tensor.elementary import stop_gradient as disconnected_grad
 
@@ -51,6 +51,20 @@ def format_as(use_list: bool, use_tuple: bool, outputs: Any) -> Any:
 STEPS = {"float64": 1e-7, "float32": 3e-4}
 """Theano's steps of a difference quotient; here it is a central one, of (f(x + step) - f(x - step)) / (2 step)."""
 TOLERANCE = {"float64": 1e-4, "float32": 1e-2}
+
+
+def sparse_grad(var: Any) -> Node:
+    """`var`, rows of a tensor that a vector chooses: `x[rows]`. Theano's word for a derivative by x that has these rows
+    alone. Here `grad` gives an array with zeros in the others; an update that adds a multiple of it to a shared
+    variable writes these rows and no others, with this word or without. Raises GraphTypeError, a TypeError, for
+    anything else, as Theano does.
+
+        >>> rows = graphc.sparse_grad(table[words])
+    """
+    node = as_node(var)
+    if node.op.name != "gather" or node.args[1].ndim != 1:
+        raise GraphTypeError(f"sparse_grad: {describe(node)} is not a tensor indexed by a vector of integers")
+    return node
 
 
 def consider_constant(x: Any) -> Node:
@@ -214,5 +228,5 @@ __all__ = [
     "Absent", "DisconnectedInputError", "DisconnectedType", "GradientError", "GradientMismatch", "Lop", "NullType",
     "NullTypeGradError", "Rop", "consider_constant", "disconnected_grad", "disconnected_type", "format_as", "grad",
     "grad_clip", "grad_not_implemented", "grad_scale", "grad_undefined", "hessian", "jacobian", "null_type",
-    "numeric_grad", "subgraph_grad", "undefined_grad", "verify_grad", "zero_grad",
+    "numeric_grad", "sparse_grad", "subgraph_grad", "undefined_grad", "verify_grad", "zero_grad",
 ]  # fmt: skip

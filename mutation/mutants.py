@@ -239,7 +239,7 @@ LOWER = Area(
         M("a tile begins where the one before does", "codegen/lower/nests.py",
           "ir.add(ir.multiply(tile, ir.integer(ir.TILE)), iteration)", "iteration"),
         M("writes of a result overwrite instead of adding", "codegen/lower/nests.py",
-          "        if region.accumulate:\n", "        if False:\n"),
+          "    if region.accumulate:\n", "    if False:\n"),
         M("bools are added as numbers", "codegen/lower/nests.py",
           'OR if node.dtype == "bool" else ADD', "ADD"),
         M("a check of indices reports another check", "codegen/lower/nests.py",

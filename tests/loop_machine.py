@@ -31,7 +31,7 @@ from graphc.codegen.call.callback import CALLBACK, split_sizes
 from graphc.codegen.call.interrupt import KINDS as QUESTIONS
 from graphc.codegen.call.interrupt import answer_no
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.codegen.gemm.api import PYTHON_SHIMS
+from graphc.codegen.gemm.prototypes import PYTHON_SHIMS
 from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS
 from graphc.codegen.lapack.api import arguments as arguments_of
 from graphc.ir.node import Node
@@ -392,7 +392,7 @@ def factorisation(routine: Routine, suffix: str, exact: bool) -> Callable[..., i
         given = {argument.name: value for argument, value in zip(arguments_of(routine, suffix), values, strict=True)}
         letters = {letter: int(given[letter]) for letter in routine.letters}
         letters |= routine.derived(letters)  # type: ignore[arg-type]
-        flags = {name: bool(given[name]) for name in routine.flags}
+        flags = {name: int(given[name]) for name in routine.flags}
         status = 0
         for number in range(int(given["count"])):
             read = []

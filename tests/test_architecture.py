@@ -27,23 +27,23 @@ loops               operators ir build names syntax unparse text visit verify __
 ir                  frozen samples where called traced symbol kind node lowering call walk body interpret passes sizes
                     closure text parse verify apply expression pickling __init__
 ops                 elementwise custom scalar shape checked index recur segment reduce
-ops.linalg          __init__ products derivatives routine factor spectral matrices
-ops                 conv assemble scan branch given sinking derivative windows order __init__
+ops.linalg          __init__ products derivatives routine factor spectral equations matrices
+ops                 conv assemble scan branch given sinking derivative shifts windows order __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations normalization bn losses rows regularization blocksparse scores upsampling
 tensor.signal       pool downsample
 tensor              absent constants special arithmetic selecting order quantiles counts sets arranging padding grids
                     statistics calculus polynomials contraction inspection elemwise assertion
-tensor.nnet         neighbours sliding abstract_conv images conv __init__
+tensor.nnet         neighbours sliding abstract_conv images conv conv3d2d __init__
 tensor              __init__ dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
 tensor.linalg       factors functions structured __init__ nlinalg slinalg
 tensor.nnet         ctc attention
 .                   ifelse
-rewrite             engine algebra matrices views stable linear moments pairs scatter open_loops steps dear_steps loops
-                    branches equal_steps rolling regions pipeline __init__
+rewrite             engine algebra matrices positive views stable linear moments pairs scatter open_loops steps
+                    dear_steps loops branches equal_steps rolling regions pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
                     integers __init__
@@ -52,9 +52,9 @@ codegen.threads     chunking nontemporal pool settings __init__
 codegen.vecmath     coefficients floats abi double exponential payne_hanek reflection trigonometric philox gamma
                     log_gamma table outofline __init__
 codegen.vectorize   loopinfo legality widen vectorizer __init__
-codegen.gemm        api context lazy microkernel packing gemv_kernels gemv small blocked batched
-                    conv_tables conv_tiles conv_copies conv_lines convolution dispatch __init__
-codegen.lapack      api fortran elimination orthogonal batch __init__
+codegen.gemm        api prototypes context lazy microkernel packing gemv_kernels gemv small blocked batched
+                    conv_tables conv_tiles conv_copies conv_lines conv_dots convolution dispatch __init__
+codegen.lapack      api fortran elimination orthogonal equations batch __init__
 codegen.order       api lines rows batch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
                     adopt guard_pages native_op vectorcall interrupt signals entry __init__
@@ -62,8 +62,8 @@ codegen.schedule    memory sizes labels plan accumulators cost strided work step
                     inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences segments fused bodies steps
                     branches parts __init__
-codegen.transform   passes simplify privatize independence parallelize fuse forwarding copies registers unroll turns
-                    partial_sums polls nontemporal outline_regions outline_merge outline __init__
+codegen.transform   passes simplify privatize independence parallelize fuse forwarding copies registers unroll
+                    double_buffers partial_sums polls nontemporal outline_regions outline_merge outline __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__
@@ -114,6 +114,8 @@ LATE = {
     ("train.trainer", "tqdm"),
     ("train.plots", "matplotlib.figure"),
     ("shared", "graphc.sparse"),
+    ("ops.linalg.equations", "scipy.linalg"),
+    ("ops.linalg.equations", "scipy.linalg.lapack"),
     ("sparse.variable", "scipy.sparse"),
     ("codegen.pipeline.beside", "graphc.ir.parse"),
     ("functions.variants", "graphc.codegen.pipeline.beside"),
@@ -154,6 +156,8 @@ LATE = {
     ("tensor.special", "scipy.special"),
     ("options", "warnings"),
     ("codegen.server.prestart", "graphc.codegen.server.process"),
+    ("codegen.pipeline.build", "graphc.codegen.lapack.api"),
+    ("functions.callables", "graphc.ops.linalg.routine"),
     ("codegen.pipeline.runtime", "graphc.codegen.call.entry"),
     ("codegen.pipeline.runtime", "graphc.codegen.server.client"),
     ("codegen.server.numba_subset", "graphc.codegen.llvm.binding"),
@@ -185,6 +189,7 @@ LATE = {
     ("codegen.llvm.cpu", "graphc.codegen.llvm.target"),
     ("codegen.gemm.api", "scipy.linalg.cython_blas"),
     ("codegen.gemm.api", "scipy.linalg.cython_lapack"),
+    ("codegen.pipeline.build", "graphc.codegen.order.api"),
 }
 """What is imported only when it is needed, by `import_module`: (module, what it imports)."""
 
@@ -355,11 +360,13 @@ __future__ _blake2 atexit errno gc marshal mmap
 NOT_WARM = """
 tensor.absent tensor.arithmetic tensor.contraction tensor.nnet.losses tensor.padding tensor.selecting tensor.special
 compile configdefaults functions.states gof gradient scalar updates
-codegen.cache.bundle codegen.call.launch_python codegen.server.client codegen.frontend.emit
+codegen.cache.bundle codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.server.client
+codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
 codegen.server.worker control.batch functions.nested gof inspection ir.apply ir.expression ir.parse ir.pickling
-loops.ir loops.operators numpy optim rewrite session tensor.dispatch testing tracing
+loops.ir loops.operators numpy ops.conv ops.linalg.factor ops.linalg.routine ops.segment ops.windows optim rewrite
+session tensor.dispatch testing tracing
 """
 
 
@@ -411,7 +418,7 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 
 TABLES = {
-    "codegen.llvm.typed.ELEMENTS", "configdefaults.ADDED", "gof.op._performers", "ir.body._bodies", "ir.node.OPS",
+    "codegen.llvm.typed.ELEMENTS", "configdefaults.ADDED", "gof.op._performers", "ir.body._bodies",
     "ir.node._interned", "ir.node._owners", "ir.passes._watchers", "ir.symbol.FUNCTIONS", "ir.traced.TRACED",
     "ops.elementwise.ROWS", "ops.linalg.routine.ROUTINES", "pytensor.linker.WARNED", "pytensor.tensors.NESTED",
     "pytensor.tensors.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",

@@ -24,7 +24,7 @@ from graphc.codegen.frontend.constructs import DEFINITIONS_BEGIN
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
-PROGRAMS = [ROOT / "docs" / name for name in ("loops.md", "branches.md", "jit.md", "numpy.md")]
+PROGRAMS = [ROOT / "docs" / name for name in ("loops.md", "branches.md", "jit.md", "numpy.md", "nets.md")]
 
 
 def find_block(document: Path, label: str) -> re.Match[str]:

@@ -37,7 +37,7 @@ def conv_numpy(library: Any, data: Data) -> Program:
 def conv_symbolic(library: Any, data: Data) -> Program:
     T = library.tensor  # noqa: N806 - as users write it
     x, w = (T.tensor4(name, dtype=data.arguments[0].dtype.name) for name in "xw")
-    return Program(library.function([x, w], library.conv2d(x, w, border_mode="half", filter_flip=False)))
+    return Program(library.function([x, w], library.conv2d(x, w, 3, 1)))
 
 
 def conv_jax(library: Any, data: Data) -> Program:
@@ -151,7 +151,7 @@ def lenet_symbolic(library: Any, data: Data) -> Program:
         return -library.log_softmax(scores, axis=1)[T.arange(y.shape[0]), y].mean()
 
     def convolve(x: Any, w: Any) -> Any:
-        return library.conv2d(x, w, filter_flip=False)
+        return library.conv2d(x, w, 5)
 
     inputs = [T.tensor4("x", dtype=dtype), T.lvector("y")]
     loss = lenet_loss(convolve, lambda x: T.maximum(x, 0), lambda x: x.max(axis=(3, 5)), cost)

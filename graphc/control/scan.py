@@ -92,8 +92,9 @@ def scan(
     count = _steps(rows, n_steps)
     if not callable(fn):
         raise GraphTypeError(f"scan: the step is a function, not {fn!r}")
-    if isinstance(truncate_gradient, bool) or not isinstance(truncate_gradient, int | np.integer):
-        raise GraphTypeError(f"scan: truncate_gradient is a whole number, not {truncate_gradient!r}")
+    whole = isinstance(truncate_gradient, int | np.integer) and not isinstance(truncate_gradient, bool)
+    if not whole or truncate_gradient < -1:
+        raise GraphTypeError(f"scan: truncate_gradient is a number of steps, or -1 for all, not {truncate_gradient!r}")
 
     def call(past: list[list[Node]]) -> Returned:
         priors = flat(_priors(*each) for each in zip(states, past, strict=True))

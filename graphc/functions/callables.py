@@ -53,7 +53,6 @@ from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_
 from graphc.ir.node import Array, Node, user_line
 from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, nodes_of, substitute
-from graphc.ops.linalg.routine import LinAlgError, near_failures
 from graphc.ops.scan import SCAN
 from graphc.options import options
 from graphc.shared import SharedVariable, deep_copy
@@ -504,9 +503,10 @@ class Lowered(Function):
         values = self.values(arrays)
         check_guards(self.graph, values)
         interpret(self.graph, values)
-        nearly = near_failures(nodes_of(self.graph.outputs))
+        factorisations = import_module("graphc.ops.linalg.routine")
+        nearly = factorisations.near_failures(nodes_of(self.graph.outputs))
         if nearly:
-            raise LinAlgError(f"{nearly}, by rounding: the interpreter finds it just in order")
+            raise factorisations.LinAlgError(f"{nearly}, by rounding: the interpreter finds it just in order")
         raise GraphcError(f"{self.label}: a check failed that the interpreter finds in order; please report this")
 
     def launch(

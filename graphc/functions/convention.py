@@ -40,7 +40,7 @@ class In:
     Raises GraphTypeError for an update of another type, and for an implicit input without a value.
     """
 
-    variable: Node
+    variable: Any
     name: str | None = None
     value: Any = REQUIRED
     update: Any = None
@@ -58,7 +58,8 @@ class In:
         if self.implicit and self.value is REQUIRED:
             raise GraphTypeError(f"an implicit input needs a value: {describe(self.variable)}")
         new = self.update
-        if new is not None and (not isinstance(new, Node) or not _of_one_type(new, self.variable)):
+        is_tree = not isinstance(self.variable, Node)
+        if new is not None and not is_tree and (not isinstance(new, Node) or not _of_one_type(new, self.variable)):
             what = f"{describe(new)} of type {new.type}" if isinstance(new, Node) else repr(new)
             raise GraphTypeError(f"the update of {describe(self.variable)} must be {self.variable.type}, not {what}")
 

@@ -12,7 +12,7 @@ from typing import Any
 from graphc.arrays.trees import leaves, like, outline, paths, up_to
 from graphc.errors import ArgumentError, GraphTypeError
 from graphc.functions.callables import Function
-from graphc.functions.convention import REQUIRED, In
+from graphc.functions.convention import REQUIRED, In, Out
 from graphc.functions.usage import Memory
 from graphc.ir.node import Array, Node
 from graphc.startup.record import replace
@@ -21,17 +21,45 @@ from graphc.startup.record import replace
 def nested_function(function: Callable[..., Function], inputs: Any, outputs: Any, given: Mapping[str, Any]) -> Function:
     """What `function(inputs, outputs, **given)` makes of trees."""
     named = isinstance(inputs, Mapping)
-    trees = list(inputs.values()) if named else [inputs] if isinstance(inputs, Node | In) else list(inputs)
-    names = list(inputs) if named else [_name(tree) for tree in trees]
+    items: list[Any] = list(inputs.values()) if named else [inputs] if isinstance(inputs, Node | In) else list(inputs)
+    names = list(inputs) if named else [_name(item) for item in items]
+    trees = [item.variable if _says_more(item) else item for item in items]
+    outputs = _without_records(outputs)
     records = []
-    for place, (tree, name) in enumerate(zip(trees, names, strict=True)):
+    for place, (item, tree, name) in enumerate(zip(items, trees, names, strict=True)):
         whole = name or f"argument {place}"
-        for leaf, path in zip(leaves(tree), paths(tree, whole), strict=True):
+        known = _records(item) if _says_more(item) else leaves(tree)
+        for leaf, path in zip(known, paths(tree, whole), strict=True):
             if not isinstance(leaf, Node | In):
                 raise GraphTypeError(f"inputs must be variables; {path} is {leaf!r}")
             record = leaf if isinstance(leaf, In) else In(leaf)
             records.append(record if record.name or record.variable.name else replace(record, name=path))
     return Nested(function(records, leaves(outputs), **given), trees, names, outputs)
+
+
+def _says_more(item: Any) -> bool:
+    """Whether an input is the record of a tree."""
+    return isinstance(item, In) and not isinstance(item.variable, Node)
+
+
+def _records(item: In) -> list[In]:
+    """The record of a tree as those of its leaves."""
+    parts = leaves(item.variable)
+    values = parts if item.value is REQUIRED else up_to(item.variable, item.value)
+    updates = [None] * len(parts) if item.update is None else up_to(item.variable, item.update)
+    return [
+        replace(item, variable=leaf, name=None, value=item.value if item.value is REQUIRED else value, update=update)
+        for leaf, value, update in zip(parts, values, updates, strict=True)
+    ]
+
+
+def _without_records(outputs: Any) -> Any:
+    """Outputs without what is said of them besides."""
+    if isinstance(outputs, Out):
+        return outputs.variable
+    if isinstance(outputs, Mapping):
+        return {key: _without_records(value) for key, value in outputs.items()}
+    return type(outputs)(map(_without_records, outputs)) if type(outputs) in (list, tuple) else outputs
 
 
 def _name(item: Any) -> str | None:

@@ -54,10 +54,10 @@ class Strided(Passed):
 
 @record()
 class Result(Passed):
-    """Where the result at a position goes, which is contiguous: its address, then the strides of `axes`."""
+    """Where the result at a position goes, which is contiguous: its address, then the strides of `axes`; 0 for None."""
 
     position: int = 0
-    axes: tuple[int, ...] = ()
+    axes: tuple[int | None, ...] = ()
 
 
 @record()

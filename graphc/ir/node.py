@@ -37,6 +37,7 @@ from graphc.ir.where import Words as Words
 from graphc.ir.where import phrase as phrase
 from graphc.ir.where import told as told
 from graphc.ir.where import user_line as user_line
+from graphc.startup.lazy import Table
 from graphc.startup.record import record
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ class Op:
         return import_module("graphc.ir.pickling").read_op, (self.name,)
 
 
-OPS: dict[str, Op] = {}
+OPS: Table[Op] = Table()
 """Every op by name; filled by the modules of `graphc.ops`."""
 
 
@@ -194,7 +195,7 @@ P = ParamSpec("P")
 def _into_table(make: Callable[P, Op]) -> Callable[P, Op]:
     def define(*args: P.args, **kwargs: P.kwargs) -> Op:
         op = make(*args, **kwargs)
-        if op.name in OPS:
+        if op.name in OPS and op.name not in OPS.later:
             raise GraphTypeError(f"there is an op {op.name!r} already")
         OPS[op.name] = op
         return op

@@ -151,7 +151,7 @@ def read_body(packed: Packed, count: int) -> Body:
 
 def read_op(name: str) -> Op:
     """The op of a name. Raises GraphTypeError where this process has none."""
-    found = OPS.get(name)
+    found: Op | None = OPS.get(name)
     if found is None:
         raise GraphTypeError(f"there is no op {name!r} in this process: import the module that defines it first")
     return found

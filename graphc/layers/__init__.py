@@ -11,14 +11,14 @@ of NumPy's (initial.py).
 from graphc.layers import initial
 from graphc.layers.dense import Activation, Dense, Dropout, Embedding, Flatten
 from graphc.layers.layer import Layer
-from graphc.layers.norm import BatchNorm, LayerNorm
+from graphc.layers.norm import BatchNorm, GroupNorm, InstanceNorm, LayerNorm
 from graphc.layers.recurrent import GRU, LSTM, Recurrent
 from graphc.layers.sequential import Cost, Sequential
 from graphc.layers.spatial import Conv, Pool
 
 __all__ = [
-    "GRU", "LSTM", "Activation", "BatchNorm", "Conv", "Cost", "Dense", "Dropout", "Embedding", "Flatten", "Layer",
-    "LayerNorm", "Pool", "Recurrent", "Sequential", "initial",
+    "GRU", "LSTM", "Activation", "BatchNorm", "Conv", "Cost", "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm",
+    "InstanceNorm", "Layer", "LayerNorm", "Pool", "Recurrent", "Sequential", "initial",
 ]  # fmt: skip
 
 

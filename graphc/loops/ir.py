@@ -154,6 +154,9 @@ class Loop:
     accumulation only, a function is called or left, or the loop is.
 
     `asks`: after how many iterations it asks whether the call must end, until a pass has written that out.
+
+    `apart`: buffers of which each iteration writes a part of its own by the meaning of what is written, which need not
+    be seen from positions; until `conflicts` are known.
     """
 
     var: Var
@@ -162,6 +165,7 @@ class Loop:
     begin: Expr = Const("0", "int64")
     conflicts: tuple[Buffer, ...] | None = None
     asks: Expr | None = None
+    apart: tuple[Buffer, ...] = ()
 
     @property
     def is_independent(self) -> bool:

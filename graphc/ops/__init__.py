@@ -1,26 +1,25 @@
-"""The ops: one record for each, in one file for each kind. Importing this package fills `OPS` and `FUNCTIONS`."""
+"""The ops: one record for each, in one file for each kind. Importing this package fills `FUNCTIONS`, and `OPS` but for
+what is in LATER."""
 
-from graphc.ops import (
-    assemble,
-    branch,
-    checked,
-    conv,
-    derivative,
-    given,
-    index,
-    order,
-    recur,
-    reduce,
-    scalar,
-    scan,
-    segment,
-    shape,
-    sinking,
-    windows,
-)
-from graphc.ops.linalg import factor, matrices, products, spectral
+from graphc.ir.node import OPS
+from graphc.ops import assemble, branch, checked, derivative, given, index, recur, reduce, scalar, scan, shape, sinking
+from graphc.ops.linalg import products
 
 __all__ = [
-    "assemble", "branch", "checked", "conv", "derivative", "factor", "given", "index", "matrices", "order",
-    "products", "recur", "reduce", "scalar", "scan", "segment", "shape", "sinking", "spectral", "windows",
+    "assemble", "branch", "checked", "derivative", "given", "index", "products", "recur", "reduce", "scalar", "scan",
+    "shape", "sinking",
 ]  # fmt: skip
+
+LATER = {
+    "conv": "conv",
+    "windows": "inc_windows join_windows windows",
+    "order": "argsort argtop lexorder sort top",
+    "segment": "segment_sum",
+    "linalg.factor": "cholesky inverse_of_factor lu triangular_solve",
+    "linalg.spectral": "eig eigh eigvals eigvalsh qr qr_complete svd svd_full svdvals",
+    "linalg.equations": "banded_solve positive_banded_solve schur toeplitz_solve triangular_sylvester",
+    "linalg.matrices": "cofactors det detsign inverse logabsdet solve",
+}
+"""The modules of ops that most programs have none of, imported when one of their ops is first asked for."""
+
+OPS.later.update({name: f"{__name__}.{module}" for module, names in LATER.items() for name in names.split()})

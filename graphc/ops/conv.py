@@ -6,8 +6,9 @@ and how many results there are. Out: the op's record, and a function that makes 
     y[n, g, o, p...] = sum of x[n, g, c, i...] * w[g, o, c, k...] over c and k
         where i * spread = p * stride + k * dilation - low, along each axis
 
-A term of which there is no such i, a whole number within the image, is no part of the sum: around an image, and between
-the elements of one that is spread, there is nothing that a NaN or an infinity of the kernel could meet.
+or with its axes in another order, where it is to be stored so. A term of which there is no such i, a whole number
+within the image, is no part of the sum: around an image, and between the elements of one that is spread, there is
+nothing that a NaN or an infinity of the kernel could meet.
 
 Numbers that stand for strides, dilations and spreads of all kinds of convolution make it closed under differentiation:
 the derivatives by images and by kernels are convolutions. A kernel is flipped where its dilation is negative.
@@ -99,7 +100,22 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
     sizes.common(x.type.shape[1], w.type.shape[0], what, ", the groups")
     sizes.common(x.type.shape[2], w.type.shape[2], what, ", the channels of a group")
     check_naturals(counts, what)
-    return Type(x.dtype, (x.type.shape[0], x.type.shape[1], w.type.shape[1], *counts))
+    shape = (x.type.shape[0], x.type.shape[1], w.type.shape[1], *counts)
+    order = attrs.get("order", range(x.ndim))
+    if any(axis not in order and not sizes.equal(size, 1) for axis, size in enumerate(shape)):
+        raise GraphTypeError(f"{what}: axes {order} of {shape}, of which others are more than one element")
+    return Type(x.dtype, tuple(shape[axis] for axis in order))
+
+
+def order_of(node: Node) -> tuple[int, ...]:
+    """Which of the axes (image, group, channel, places...) each axis of the result is."""
+    return tuple(node.attrs.get("order", range(node.args[0].ndim)))
+
+
+def in_order(node: Node, order: Sequence[int]) -> Node:
+    """A convolution whose result is written with its axes in this order; axes of one element may be left out."""
+    own = order_of(node)
+    return make(OPS["conv"], node.args, {**node.attrs, "order": tuple(own[axis] for axis in order)})
 
 
 def _guards(node: Node) -> Sequence[Guard]:
@@ -175,7 +191,9 @@ def _eval(node: Node, x: Array, w: Array, *numbers: Array) -> Array:
     y = np.zeros((*x.shape[:2], w.shape[1], *counts), node.dtype)
     steps = (node.attrs[name] for name in ("strides", "dilations", "spreads"))
     convolve_arrays(x, w, y, list(zip(x.shape[3:], counts, *steps, lows, strict=True)))
-    return y
+    order = order_of(node)
+    left = [axis for axis in range(y.ndim) if axis not in order]
+    return y.transpose(*order, *left).reshape(*(y.shape[axis] for axis in order))
 
 
 # --- the function that computes it ------------------------------------------------------------------------------------
@@ -186,8 +204,9 @@ def _passed(node: Node) -> Sequence[Passed]:
     x, w = node.args[:2]
     rank = x.ndim - 3
     places = (*(None,) * (MOST_SPATIAL - rank), *range(3, x.ndim))
-    result = Result(0, (0, 1, 2, *(2 if place is None else place for place in places)))
-    images, groups, outs = node.type.shape[:3]
+    order = order_of(node)
+    result = Result(0, tuple(order.index(place) if place in order else None for place in (0, 1, 2, *places)))
+    images, groups, outs = x.type.shape[0], x.type.shape[1], w.type.shape[1]
     passed: list[Passed] = [*map(Extent, (images, groups, outs, x.type.shape[2]))]
     passed += [Strided(x, (0, 1, 2, *places)), Strided(w, (0, 1, 2, *places)), result]
     for _ in range(MOST_SPATIAL - rank):
@@ -212,7 +231,8 @@ def _vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     """i * spread = p * stride + k * dilation - low, solved for p, and with the roles of p and k exchanged."""
     x, w = node.args[:2]
     spatial = range(3, x.ndim)
-    axes = axes_of(node)
+    axes, order = axes_of(node), order_of(node)
+    cotangent = dimshuffle(cotangent, [order.index(axis) if axis in order else "x" for axis in range(x.ndim)])
     of_x = make_conv(cotangent, dimshuffle(w, (0, 2, 1, *spatial)), list(map(by_image, axes)))
     turned = dimshuffle(x, (2, 1, 0, *spatial)), dimshuffle(cotangent, (1, 2, 0, *spatial))
     of_w = make_conv(*turned, list(map(by_kernel, axes)))
@@ -236,7 +256,10 @@ def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size
     """More images where only those differ, more groups where kernels do."""
     if any(batched[2:]):
         return None
-    axes = axes_of(node)
+    axes, order = axes_of(node), order_of(node)
+    if "order" in node.attrs:
+        found = _batch(make_conv(node.args[0], node.args[1], axes), args, batched, size)
+        return None if found is None else dimshuffle(found, (0, *(1 + axis for axis in order)))
     shape = node.type.shape
     if not batched[1]:
         x = args[0]
@@ -297,13 +320,14 @@ def convolve(
 
 
 def _sample(name: str, x: tuple[int, ...], w: tuple[int, ...], strides: Any = (), dilations: Any = (), pad: Any = (),
-            spreads: Any = (), kind: Any = "float") -> Sample:  # fmt: skip
+            spreads: Any = (), kind: Any = "float", order: Any = ()) -> Sample:  # fmt: skip
     rank = len(x) - 3
     ones, none = (1,) * rank, (0,) * rank
 
     def build(images: Node, kernels: Node) -> Node:
         lows, highs = pad or (none, none)
-        return convolve(images, kernels, strides or ones, dilations or ones, lows, highs, spreads or ones)
+        found = convolve(images, kernels, strides or ones, dilations or ones, lows, highs, spreads or ones)
+        return in_order(found, order) if order else found
 
     return Sample(name, build, (Argument(x, kind), Argument(w, kind)), differentiable=kind == "float")
 
@@ -330,6 +354,7 @@ define_op(
             _sample("no images", (0, 1, 1, 3), (1, 1, 1, 2)),
             _sample("no channels", (1, 1, 0, 3), (1, 2, 0, 2)),
             _sample("ints", (1, 1, 2, 4), (1, 2, 2, 2), kind="int"),
+            _sample("channels last", (2, 1, 2, 4, 3), (1, 3, 2, 2, 2), order=(0, 3, 4, 2)),
         )
     ),
     doc="Sums of products of images with kernels that are moved over them, for each group of channels.",

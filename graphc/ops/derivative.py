@@ -96,7 +96,9 @@ def _null(what: str, op: object, position: int, node: object, comment: str) -> A
 # Identities ----------------------------------------------------------------------------------------------------------
 
 
-def _identity(name: str, vjp: Callable[[Node, Node], Node | Absent], build: Callable[[Any], Node], doc: str) -> Op:
+def _identity(
+    name: str, vjp: Callable[[Node, Node], Node | Absent | None], build: Callable[[Any], Node], doc: str
+) -> Op:
     return define_op(
         name,
         infer=lambda args, attrs: args[0].type,
@@ -152,6 +154,11 @@ def undefined_grad(x: Any) -> Node:
     return make(UNDEFINED_GRAD, (as_node(x),))
 
 
+def held(x: Node) -> Node:
+    """`x`, which counts as connected, though no derivative goes through it."""
+    return make(HELD, (x,))
+
+
 ZERO_GRAD = _identity(
     "zero_grad",
     lambda node, cotangent: zeros(cotangent.dtype, cotangent.type.shape),
@@ -178,7 +185,13 @@ UNDEFINED_GRAD = _identity(
     undefined_grad,
     "x, whose derivative is undefined.",
 )
-IDENTITIES = ("zero_grad", "grad_scale", "grad_clip", "undefined_grad")
+HELD = _identity(
+    "held",
+    lambda node, cotangent: None,
+    held,
+    "x, which counts as connected, though no derivative goes through it.",
+)
+IDENTITIES = ("zero_grad", "grad_scale", "grad_clip", "undefined_grad", "held")
 """Ops whose value is that of their argument."""
 
 

@@ -3,11 +3,11 @@
 In: arrays. Out: op records, and functions that make their nodes. NaN is the largest of all numbers, and equal elements
 stay in order. Code for one line of elements is native (codegen/order), and lines are shared by threads.
 
-    gc_sort_<dtype>(count, n, across, x and its three strides, result, workspace)
-    gc_argsort_<dtype>(the same)
-    gc_top_<dtype>(count, n, k, x and its two strides, wanted, result, workspace)
-    gc_argtop_<dtype>(the same)
-    gc_lexorder_<dtype>(n, m, x and its two strides, result)
+    gc_order_sort_<dtype>(count, n, across, x and its three strides, result, workspace)
+    gc_order_argsort_<dtype>(the same)
+    gc_order_top_<dtype>(count, n, k, x and its two strides, wanted, result, workspace)
+    gc_order_argtop_<dtype>(the same)
+    gc_order_lexorder_<dtype>(n, m, x and its two strides, result)
 
 The first two are of three axes, along the second, so that whatever axis an array is sorted along is that one after a
 reshape; the next two are of rows, the last is of a matrix of n rows. Each
@@ -188,8 +188,13 @@ def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
+def symbol(name: str, dtype: str) -> str:
+    """The function of an op."""
+    return f"gc_order_{name}_{dtype}"
+
+
 def _symbol(node: Node) -> str:
-    return f"gc_{node.op.name}_{node.args[0].dtype}"
+    return symbol(node.op.name, node.args[0].dtype)
 
 
 def _along(node: Node) -> list[Passed]:

@@ -51,6 +51,9 @@ from graphc.ops.shape import (
 )
 from graphc.startup.record import record
 
+MOST_TAPS = 8
+"""Elements of windows that are added to one after the other in one iteration."""
+
 
 @record()
 class Sliding:
@@ -276,21 +279,39 @@ def _inc_eval(node: Node, x: Array, y: Array, *rest: Array) -> Array:
 
 
 def _inc_writes(node: Node) -> Sequence[Write]:
-    """The last axis of places is the innermost loop, whose iterations write to different elements."""
+    """The last axis of places is the innermost loop, whose iterations write to different elements. Where windows
+    overlap, as many elements as there are from one to the next are taken at a time, so that they are read and written
+    in order."""
     x, y = node.args[:2]
     slidings, last = _slidings(node), y.ndim - node.attrs["axes"] - 1
-    order = (*(axis for axis in range(y.ndim) if axis != last), last)
+    others = [axis for axis in range(y.ndim - 1) if axis != last]
+    width, stride, step = slidings[-1].width, slidings[-1].stride, slidings[-1].step
+    order, parts = (*others, y.ndim - 1, last), [(0, 0, width)]
+    if isinstance(width, int) and isinstance(stride, int) and step == 1 and 1 < stride < width <= MOST_TAPS:
+        order, firsts = (*others, last, y.ndim - 1), range(0, width, stride)
+        parts = [(first, first // stride, min(stride, width - first)) for first in firsts]
 
-    def turned(index: Index) -> Index:
-        return tuple(index[order.index(axis)] for axis in range(y.ndim))
+    def added(first: int, later: int, count: Size) -> Write:
+        """The elements of windows from `first` on, which are the first ones of windows that come so much later."""
 
-    def target(index: Index, element: Element) -> Index:
-        return _source(slidings, turned(index), element)
+        def back(index: Index) -> list[loops.Expr]:
+            return [index[order.index(axis)] for axis in range(y.ndim)]
 
-    return [
-        Write(x.type.shape, lambda index, element: index, lambda index: (0, index), copies=True),
-        Write(tuple(y.type.shape[axis] for axis in order), target, lambda index: (1, turned(index)), accumulate=True),
-    ]
+        def target(index: Index, element: Element) -> Index:
+            found = back(index)
+            found[last] = loops.add(found[last], loops.integer(later))
+            return _source(slidings, tuple(found), element)
+
+        def value(index: Index) -> tuple[int, Index]:
+            found = back(index)
+            found[-1] = loops.add(found[-1], loops.integer(first))
+            return 1, tuple(found)
+
+        extents = (*y.type.shape[:-1], count)
+        return Write(tuple(extents[axis] for axis in order), target, value, accumulate=True)
+
+    whole = Write(x.type.shape, lambda index, element: index, lambda index: (0, index), copies=True)
+    return [whole, *(added(*part) for part in parts)]
 
 
 def _inc_lower(node: Node) -> Lowering:

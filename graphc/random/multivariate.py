@@ -13,9 +13,9 @@ import numpy as np
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
-from graphc.ops import factor, spectral
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
+from graphc.ops.linalg import factor, spectral
 from graphc.ops.linalg.derivatives import diagonal_matrix, lower_triangle
 from graphc.random.bits import fold_in
 from graphc.random.distributions import Shape, float_of, normal

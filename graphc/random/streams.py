@@ -65,7 +65,7 @@ class RandomStreams:
     does not tell. dtype: floatX for floats, int64 for whole numbers.
     """
 
-    def __init__(self, seed: int | None = None, use_cuda: bool | None = None, no_warn: bool = False) -> None:
+    def __init__(self, seed: Any = None, use_cuda: bool | None = None, no_warn: bool = False) -> None:
         self.state_updates: list[tuple[SharedVariable, Node]] = []
         """The state of each variable with its next value."""
         self.default_instance_seed = 0
@@ -124,7 +124,8 @@ class RandomStreams:
     def _own(self, state: Any) -> SharedVariable:
         for own, _ in self.state_updates:
             if own is state:
-                return own
+                found: SharedVariable = own
+                return found
         raise KeyError(state)
 
     def updates(self) -> list[tuple[SharedVariable, Node]]:

@@ -110,6 +110,10 @@ class Rule:
         """The ops at the root of what the rule replaces."""
         return (self.pattern.op.name,)
 
+    def over(self, nodes: Sequence[Node]) -> Rule:
+        """The rule in a graph of these nodes."""
+        return self
+
     def fits(self, operands: Collection[str]) -> bool:
         """Whether the pattern may match a node whose arguments are of these ops."""
         return all(
@@ -140,14 +144,23 @@ class Transformation:
     """A rewrite as a function.
 
     It is asked about nodes of `ops` that take one of `operands`; where there are none, of any. `mends` as in a rule.
+    survey: what it makes of all nodes of a graph, before its pass, `apply` is given first.
     """
 
     name: str
     ops: tuple[str, ...]
-    apply: Callable[[Node, Uses], Node | None]
+    apply: Callable[..., Node | None]
     truth: Truth
     operands: tuple[str, ...] = ()
     mends: str = ""
+    survey: Callable[[Sequence[Node]], Any] | None = None
+
+    def over(self, nodes: Sequence[Node]) -> Transformation:
+        """The rewrite in a graph of these nodes."""
+        if self.survey is None:
+            return self
+        apply = partial(self.apply, self.survey(nodes))
+        return Transformation(self.name, self.ops, apply, self.truth, self.operands, self.mends)
 
     def fits(self, operands: Collection[str]) -> bool:
         """Whether it may fire on a node whose arguments are of these ops."""
@@ -405,6 +418,7 @@ class Visit:
 def _apply_table(graph: Graph, table: dict[str, list[AnyRule]], visit: Visit) -> tuple[Graph, list[Fired]]:
     if not any(node.op.name in table for node in visit.order):
         return graph, []
+    table = {name: [item.over(visit.order) for item in items] for name, items in table.items()}
     rewriter = _Rewriter(table, dict(visit.uses), {}, set(), {}, [])
     for node in visit.order:
         rewriter.finish(node)

@@ -291,7 +291,8 @@ def _without_inverse(node: Node, uses: Uses) -> Node | None:
 # --- structured systems -----------------------------------------------------------------------------------------------
 
 
-def _diagonal(a: Node) -> Node:
+def diagonal_of(a: Node) -> Node:
+    """The diagonals of square matrices."""
     count = iota(a.type.shape[-1])
     if a.ndim == 2:
         return gather(a, (count, count), 0)
@@ -314,7 +315,7 @@ def _structured_solve(node: Node, uses: Uses) -> Node | None:
         return matmul(a if attrs["transposed"] else transpose(a), b)
     if found == "diagonal":
         rows = expand(b, (b.ndim - 1,))
-        one = expand(_diagonal(a), (a.ndim - 1, a.ndim))
+        one = expand(diagonal_of(a), (a.ndim - 1, a.ndim))
         return drop(factor.triangular_solve(one, rows, on_error=attrs["on_error"]), (b.ndim - 1,))
     if not found:
         return None
@@ -323,7 +324,8 @@ def _structured_solve(node: Node, uses: Uses) -> Node | None:
     )
 
 
-def _identity(a: Node) -> Node:
+def identity(a: Node) -> Node:
+    """The identity matrices of the sizes of others."""
     count = iota(a.type.shape[-1])
     one = make(OPS["cast"], (elementwise("equal", expand(count, (1,)), expand(count, (0,))),), {"dtype": a.dtype})
     return broadcast_to(expand(one, range(a.ndim - 2)), a.type.shape)
@@ -338,7 +340,7 @@ def _structured_inverse(node: Node, uses: Uses) -> Node | None:
     found = shape_of(a)
     if found == "orthogonal":
         return transpose(a)
-    return solve(a, _identity(a), on_error=node.attrs["on_error"]) if found else None
+    return solve(a, identity(a), on_error=node.attrs["on_error"]) if found else None
 
 
 # --- determinants -----------------------------------------------------------------------------------------------------
@@ -352,11 +354,12 @@ def _sum_of_logs(diagonal: Node) -> Node:
     return reduce_sum(elementwise("log", elementwise("abs", diagonal)), (diagonal.ndim - 1,))
 
 
-_OF_DIAGONAL: dict[str, Callable[[Node], Node]] = {
+OF_DIAGONAL: dict[str, Callable[[Node], Node]] = {
     "det": _product,
     "logabsdet": _sum_of_logs,
     "detsign": lambda diagonal: _product(elementwise("sign", diagonal)),
 }
+"""What ops of determinants make of the diagonal of a triangle."""
 _OF_FACTORS = {"det": "mul", "logabsdet": "add", "detsign": "mul"}
 
 
@@ -369,7 +372,7 @@ def _structured_determinant(node: Node, uses: Uses) -> Node | None:
         return make(node.op, (before,))
     found = shape_of(a)
     if found in ("lower", "upper", "diagonal"):
-        return _OF_DIAGONAL[name](_diagonal(a))
+        return OF_DIAGONAL[name](diagonal_of(a))
     if a.op.name != "matmul" or min(arg.ndim for arg in a.args) < 2 or not any(map(is_square, a.args)):
         return None
     if not any(shape_of(arg) in ("lower", "upper", "diagonal") for arg in a.args):
@@ -393,7 +396,7 @@ MATRICES: tuple[AnyRule, ...] = (
     Transformation("product_with_inverse", ("matmul",), _without_inverse, CLOSE, ("inverse", "dimshuffle")),
     Transformation("structured_solve", ("solve",), _structured_solve, CLOSE),
     Transformation("structured_inverse", ("inverse",), _structured_inverse, CLOSE),
-    Transformation("structured_determinant", tuple(_OF_DIAGONAL), _structured_determinant, CLOSE),
+    Transformation("structured_determinant", tuple(OF_DIAGONAL), _structured_determinant, CLOSE),
     Transformation(
         "log_of_determinant", ("log",), _log_of_determinant, CLOSE, ("det", "abs")
     ),
@@ -435,7 +438,7 @@ def _solved(packed: Node, order: Node, b: Node, turned: bool, on_error: str) -> 
 
 def _inverse_by_factors(node: Node, uses: Uses) -> Node | None:
     (a,) = node.args
-    return solve(a, _identity(a), on_error=node.attrs["on_error"])
+    return solve(a, identity(a), on_error=node.attrs["on_error"])
 
 
 def _turns(pivots: Node, dtype: str) -> Node:
@@ -448,8 +451,8 @@ def _turns(pivots: Node, dtype: str) -> Node:
 def _determinant_by_factors(node: Node, uses: Uses) -> Node | None:
     (a,), name = node.args, node.op.name
     packed, _, pivots = factor.lu(a)
-    diagonal = _diagonal(packed)
-    found = _OF_DIAGONAL[name](diagonal)
+    diagonal = diagonal_of(packed)
+    found = OF_DIAGONAL[name](diagonal)
     return found if name == "logabsdet" else elementwise("mul", found, _turns(pivots, a.dtype))
 
 
@@ -469,13 +472,13 @@ def _cofactors_by_factors(node: Node, uses: Uses) -> Node | None:
         "logical_and", elementwise("equal", row, column), elementwise("equal", packed, literal(0, a.dtype))
     )
     safe = elementwise("where", vanishes, expand(least, axes), packed)
-    whole = elementwise("mul", _product(_diagonal(safe)), _turns(pivots, a.dtype))
-    return elementwise("mul", _solved(safe, order, _identity(a), True, "nan"), expand(whole, axes))
+    whole = elementwise("mul", _product(diagonal_of(safe)), _turns(pivots, a.dtype))
+    return elementwise("mul", _solved(safe, order, identity(a), True, "nan"), expand(whole, axes))
 
 
 FACTORS: tuple[AnyRule, ...] = (
     Transformation("solve_by_factors", ("solve",), _solve_by_factors, CLOSE),
     Transformation("inverse_by_factors", ("inverse",), _inverse_by_factors, CLOSE),
-    Transformation("determinant_by_factors", tuple(_OF_DIAGONAL), _determinant_by_factors, CLOSE),
+    Transformation("determinant_by_factors", tuple(OF_DIAGONAL), _determinant_by_factors, CLOSE),
     Transformation("cofactors_by_factors", ("cofactors",), _cofactors_by_factors, CLOSE),
 )

@@ -18,6 +18,7 @@ from graphc.rewrite.loops import LOOPS, Rewritten, loops_of, reclose, rewrite_bo
 from graphc.rewrite.matrices import FACTORS, MATRICES
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
+from graphc.rewrite.positive import SHARED
 from graphc.rewrite.regions import STORED, store_regions
 from graphc.rewrite.rolling import ROLLED, roll_steps
 from graphc.rewrite.scatter import REGIONS, SCATTERS
@@ -38,6 +39,7 @@ PIPELINE = (
     Pass("prune", PRUNE),
     Pass("fold", FOLD + VIEWS),
     Pass("matrices", MATRICES),
+    Pass("positive", SHARED),
     Pass("factors", FACTORS),  # after all that makes fewer of them, before rules of sums and products
     Pass("stability", STABLE),  # before algebra, while expressions are as they were written
     Pass("algebra", FOLD + STABLE + ALGEBRA + VIEWS + REDUCTIONS),

@@ -15,6 +15,7 @@ from graphc.ir import sizes
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import OPS, Node, Size, literal, make
 from graphc.ir.walk import as_size_node
+from graphc.ops.conv import in_order
 from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduce_max, reduce_min, reduce_sum, restore
 from graphc.ops.scalar import cast, elementwise
@@ -337,7 +338,19 @@ def _position_of_extreme(node: Node, uses: Uses) -> Node | None:
     return reduce_min(elementwise("where", found, place, nowhere), axes)
 
 
+def _written_in_order(node: Node, uses: Uses) -> Node | None:
+    """A convolution of which only a transpose, or a part of the axes, is asked for, as one that writes its results
+    so."""
+    order, inner = node.attrs["order"], node.args[0]
+    kept = [axis for axis in order if axis != "x"]
+    if inner.op.name != "conv" or uses(inner) > 1 or kept == list(range(inner.ndim)):
+        return None
+    places = iter(range(len(kept)))
+    return dimshuffle(in_order(inner, kept), ["x" if axis == "x" else next(places) for axis in order])
+
+
 TRANSPOSES: tuple[AnyRule, ...] = (
+    Transformation("conv_of_transpose", ("dimshuffle",), _written_in_order, EXACT, operands=("conv",)),
     Transformation("transpose_last", (), partial(_lift, _is_transpose), EXACT, operands=("dimshuffle",)),
     Transformation("reduction_of_transpose", _JOINED, _reduce_in_memory_order, CLOSE, operands=("dimshuffle",)),
 )

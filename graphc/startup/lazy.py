@@ -6,10 +6,10 @@ In: a package, and for each module within it the names that it gives the package
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib import import_module
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 
 def lazily(
@@ -40,6 +40,62 @@ def lazily(
         raise AttributeError(f"module {package!r} has no attribute {name!r}{reason and ': '}{reason}")
 
     return find
+
+
+T = TypeVar("T")
+
+
+class Table(dict[str, T]):
+    """A table that modules fill, some of which are imported when what they define is first asked for: `later` names
+    these modules. To go through the table imports them all.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.later: dict[str, str] = {}
+
+    def __setitem__(self, name: str, value: T) -> None:
+        super().__setitem__(name, value)
+        self.later.pop(name, None)
+
+    def __missing__(self, name: str) -> T:
+        if name not in self.later:
+            raise KeyError(name)
+        import_module(self.later[name])
+        return dict.__getitem__(self, name)
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self.later
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What stands under a name, or `default`."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def __iter__(self) -> Iterator[str]:
+        self.fill()
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        self.fill()
+        return super().__len__()
+
+    def values(self) -> Any:
+        """All that it holds."""
+        self.fill()
+        return super().values()
+
+    def items(self) -> Any:
+        """Names with what stands under them."""
+        self.fill()
+        return super().items()
+
+    def fill(self) -> None:
+        """Import what is left."""
+        for module in set(self.later.values()):
+            import_module(module)
 
 
 def nearest(name: str, known: Collection[str]) -> str:

@@ -70,7 +70,7 @@ def angle(z: Any, deg: bool = False) -> Node:
     node = as_node(z)
     node = node if is_float(node.dtype) else cast(node, "float64")
     half = 180.0 if deg else math.pi
-    return where(equal(node, node), where(signbit(node), half, 0.0), node)
+    return where(equal(node, node), cast(where(signbit(node), half, 0.0), node.dtype), node)
 
 
 def bitwise_count(x: Any) -> Node:
@@ -78,7 +78,9 @@ def bitwise_count(x: Any) -> Node:
     node = as_node(x)
     if node.dtype not in INTEGERS:
         raise GraphTypeError(f"bitwise_count of {describe(node)} of dtype {node.dtype}: it is no integer")
-    bits = cast(node if node.dtype in UNSIGNED else abs(node), "uint64")
+    if node.dtype not in UNSIGNED:  # the absolute value of the least number is a number of the unsigned dtype alone
+        node = cast(abs(node), f"u{node.dtype}")
+    bits = cast(node, "uint64")
 
     def sums(value: Node, mask: int, shift: int) -> Node:
         pattern = np.uint64(mask)
@@ -141,8 +143,10 @@ def ldexp(x: Any, i: Any) -> Node:
     if power.dtype not in INTEGERS:
         raise GraphTypeError(f"ldexp: the exponent {describe(power)} is of dtype {power.dtype}, not an integer")
     node = node if is_float(node.dtype) else cast(node, "float64")
-    # In two steps: 2**i may be no number where the result is one. Beyond 2200 every result is 0 or infinite.
-    held = elementwise("clip", cast(power, "int64"), -2200, 2200)
+    # In three steps: 2**i may be no number where the result is one. Beyond these every result is 0 or infinite, and a
+    # third of it is the exponent of a number, as it must be: 0 times an infinity is none.
+    most = 300 if node.dtype == "float32" else 2200
+    held = elementwise("clip", cast(power, "int64"), -most, most)
     half = elementwise("floor_div", held, 3)
     rest = sub(held, mul(half, 2))
     scale = exp2(cast(half, node.dtype))

@@ -149,9 +149,10 @@ def iround(x: Any, mode: str | None = None) -> Node:
 
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Node:
     """NumPy's: |a - b| <= atol + rtol * |b|; infinities are close to themselves only, NaN to NaN if `equal_nan`."""
-    near = logical_and(less_equal(abs(sub(a, b)), add(atol, mul(rtol, abs(b)))), isfinite(b))
+    left, right = (node if is_float(node.dtype) else _cast(node, "float64") for node in map(as_node, (a, b)))
+    near = logical_and(less_equal(abs(sub(left, right)), add(atol, mul(rtol, abs(right)))), isfinite(right))
     close = logical_or(near, equal(a, b))
-    return logical_or(close, logical_and(isnan(a), isnan(b))) if equal_nan else close
+    return logical_or(close, logical_and(isnan(left), isnan(right))) if equal_nan else close
 
 
 def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Node:

@@ -362,6 +362,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         GraphTypeError,
         r"output 0 has the taps \[-1\], and no initial value",
     ),
+    "a derivative of fewer than no steps": (
+        lambda: graphc.scan(lambda a: a, None, S, n_steps=3, truncate_gradient=-2),
+        GraphTypeError,
+        "truncate_gradient is a number of steps, or -1 for all, not -2",
+    ),
     "a wrong key": (lambda: graphc.scan(lambda a: a, {"inputs": V}), GraphTypeError, "a sequence has the key 'inputs'"),
     "a size that changes": (
         lambda: graphc.scan(lambda k: V[:k] * 2, T.arange(4)),
@@ -411,5 +416,6 @@ def test_the_place_of_scan() -> None:
     """As programs import it: `from theano.scan_module import until`."""
     module = import_module("graphc.scan_module")
     for name in "foldl foldr map reduce scan until".split():
-        assert unwrap(getattr(module, name)) is unwrap(getattr(theano, name))
+        found = getattr(module, name)  # a path that is called is the function of its name
+        assert unwrap(getattr(found, "_function", found)) is unwrap(getattr(theano, name))
     assert theano.scan_module is module

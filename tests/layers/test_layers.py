@@ -112,6 +112,19 @@ def test_layer_norm() -> None:
     np.testing.assert_allclose(found, (x - x.mean(1)[:, None]) / np.sqrt(x.var(1) + 1e-5)[:, None], rtol=1e-10)
 
 
+def test_instance_and_group_norm() -> None:
+    x = RNG.normal(1.0, 2.0, size=(3, 4, 2, 5))
+    for layer, parts in ((layers.InstanceNorm(dtype="float64"), 4), (layers.GroupNorm(2, dtype="float64"), 2)):
+        layer(T.TensorType("float64", (None, 4, None, None))("x"))
+        layer.gamma.set_value(np.arange(1.0, 5))
+        layer.beta.set_value(np.arange(4.0))
+        each = x.reshape(3, parts, -1)
+        wanted = (each - each.mean(2)[..., None]) / np.sqrt(each.var(2) + 1e-5)[..., None]
+        wanted = wanted.reshape(x.shape) * np.arange(1.0, 5)[:, None, None] + np.arange(4.0)[:, None, None]
+        np.testing.assert_allclose(run(layer, x), wanted, rtol=1e-8)
+        assert [param.name for param in layer.params] == [f"{layer.name}.gamma", f"{layer.name}.beta"]
+
+
 def test_recurrent_layers() -> None:
     x, n = RNG.normal(size=(3, 4, 2)), 5
     for kind in (layers.Recurrent, layers.GRU, layers.LSTM):
@@ -194,6 +207,7 @@ def test_what_they_refuse() -> None:
         (lambda: layers.Dense(3)(unknown), GraphTypeError, "give n_in"),
         (lambda: layers.Dense(3, n_in=4)(T.TensorType("float32", (None, 5))("x")), GraphTypeError, "takes 4 numbers"),
         (lambda: layers.Embedding(3, 2)(unknown), GraphTypeError, "whole numbers"),
+        (lambda: layers.GroupNorm(3)(T.TensorType("float32", (None, 4))("x")), ArgumentError, "no multiple of 3"),
         (lambda: layers.GRU(3)(unknown), GraphTypeError, "batch, time, numbers"),
         (lambda: layers.Activation("rulu"), ArgumentError, "one of linear, sigmoid"),
         (lambda: layers.Sequential().add_fc(2, 2, dropout=0.1, dropout_args={"q": 1}), ArgumentError, "not q"),

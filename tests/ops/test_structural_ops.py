@@ -7,6 +7,8 @@ compared with finite differences, to second order.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import zlib
 from ast import Name, unparse
 from collections.abc import Sequence
@@ -25,7 +27,7 @@ from graphc.ir.node import OPS, Argument, Array, Node, Sample, Size, literal, va
 from graphc.ir.walk import Graph, as_size_node
 from graphc.loops import ir as loops
 from graphc.loops.syntax import node_of
-from graphc.ops import index, reduce, shape
+from graphc.ops import LATER, index, reduce, shape
 from graphc.ops.elementwise import elementwise
 from graphc.ops.linalg import products as linalg
 
@@ -375,3 +377,20 @@ B = variable("bool", [3], "mask")
 def test_bad_types_are_refused(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+DEFINED = """
+from importlib import import_module
+from graphc.ir.node import OPS
+from graphc.ops import LATER
+for module in LATER:
+    before = set(dict.keys(OPS))
+    import_module(f"graphc.ops.{module}")
+    print(module, *sorted(set(dict.keys(OPS)) - before))
+assert not OPS.later and len(OPS) == len(list(OPS.values()))
+"""
+
+
+def test_ops_that_are_imported_late_are_those_that_their_modules_define() -> None:
+    done = subprocess.run([sys.executable, "-c", DEFINED], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"{module} {names}" for module, names in LATER.items()]

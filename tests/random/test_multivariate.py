@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphc.tensor.shared_randomstreams import RandomStreams
 from scipy import stats
 
 import graphc
 import graphc.random as R
 import graphc.tensor as T
 from graphc.errors import GraphcError
+from graphc.tensor.shared_randomstreams import RandomStreams
 
 MEAN = np.array([1.0, 2.0, 3.0])
 COV = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.2], [0.1, 0.2, 0.7]])

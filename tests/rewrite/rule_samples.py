@@ -11,9 +11,11 @@ from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.node import OPS, Argument, Node, Sample, Size, literal, make
 from graphc.ir.walk import as_size_node
+from graphc.ops.conv import convolve
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import inc_gather, inc_subtensor, set_subtensor, subtensor
 from graphc.ops.linalg.derivatives import diagonal_matrix, lower_triangle
+from graphc.ops.linalg.factor import cholesky
 from graphc.ops.linalg.matrices import cofactors, det, detsign, inverse, logabsdet, solve
 from graphc.ops.linalg.products import matmul, scaled_matmul
 from graphc.ops.reduce import reduce_max, reduce_min, reduce_sum, reduced_sizes, reduction, restore
@@ -43,6 +45,11 @@ _TWO = literal([1.5, -2.0])
 def _beside(x: Node, y: Node) -> Node:
     """An element of a vector beside each row of a matrix."""
     return broadcast_to(dimshuffle(x, (0, "x")), y.type.shape)
+
+
+def _line(x: Node, w: Node) -> Node:
+    """Signals (image, group, channel, element) convolved with kernels."""
+    return convolve(x, w, (1,), (1,), (0,), (0,))
 
 
 ALGEBRA: Samples = {
@@ -398,6 +405,10 @@ VIEWS: Samples = {
         sample(lambda x: elementwise("exp", transpose(x)) * 2, _FLOATS),
         sample(lambda x: dimshuffle(x, (2, 0, 1)) - dimshuffle(x * x, (2, 0, 1)), Argument((2, 3, 2))),
     ],
+    "conv_of_transpose": [
+        sample(lambda x, w: transpose(_line(x, w)), Argument((2, 1, 2, 5)), Argument((1, 3, 2, 2))),
+        sample(lambda x, w: dimshuffle(_line(x, w), (0, 2, "x", 3)), Argument((2, 1, 2, 5)), Argument((1, 3, 2, 2))),
+    ],
     "reduction_of_transpose": [
         sample(lambda x: reduce_sum(transpose(x), (1,)), _FLOATS),
         sample(lambda x: reduce_max(dimshuffle(x, (2, 0, 1)), (1,)), Argument((2, 3, 2))),
@@ -434,6 +445,16 @@ _SQUARE, _BATCH, _RIGHT = Argument((3, 3)), Argument((2, 3, 3)), Argument((3, 2)
 def _well(x: Node) -> Node:
     """Matrices moved away from singular ones."""
     return x + literal(4 * np.eye(3), x.dtype)
+
+
+def _definite(x: Node) -> Node:
+    return _well(matmul(x, transpose(x)))
+
+
+def _beside_solution(function: Callable[[Node], Node], x: Node, y: Node) -> Node:
+    """What a function makes of a matrix, beside a solution that says of it that it is positive definite."""
+    solution, made = solve(_definite(x), y, "positive"), function(_definite(x))
+    return solution + (made if made.ndim == x.ndim else expand(made, (made.ndim, made.ndim + 1)))
 
 
 def _lower(x: Node) -> Node:
@@ -483,6 +504,13 @@ MATRICES: Samples = {
     "log_of_determinant": [
         sample(lambda x: elementwise("log", det(_well(x))), _SQUARE),
         sample(lambda x: elementwise("log", abs(det(_well(x)))), _BATCH),
+    ],
+    "shared_factor": [
+        sample(lambda x, y: _beside_solution(logabsdet, x, y), _SQUARE, _RIGHT),
+        sample(lambda x, y: _beside_solution(detsign, x, y), _BATCH, Argument((2, 3, 1))),
+        sample(lambda x, y: _beside_solution(cofactors, x, y), _BATCH, Argument((2, 3, 3))),
+        sample(lambda x, y: matmul(inverse(_definite(x)), cholesky(_definite(x))) + y[0, 0], _SQUARE, _RIGHT),
+        sample(lambda x, y: solve(_definite(x), y) + matmul(cholesky(_definite(x)), y), _SQUARE, _RIGHT),
     ],
     "solve_by_factors": [
         sample(lambda x, y: solve(_well(x), y), _SQUARE, _RIGHT),

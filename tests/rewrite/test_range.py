@@ -26,10 +26,11 @@ from graphc.ops.shape import filled, transpose, zeros
 from graphc.rewrite import RULES
 from graphc.rewrite.engine import Rule, Transformation, apply_in_turn, hole, rule
 from graphc.rewrite.matrices import FACTORS, MATRICES
+from graphc.rewrite.positive import SHARED
 from graphc.testing import draw, leaf_like
 
 REAL_LINE = [item for item in PAIRS if item.truth != "real" and set(FLOATS) & set(item.dtypes)]
-OF_MATRICES = (*MATRICES, *FACTORS)
+OF_MATRICES = (*MATRICES, *SHARED, *FACTORS)
 """Solutions are as near as their matrix is well conditioned, which hardly one of numbers of all magnitudes is."""
 KINDS = [item for item in TRANSFORMATIONS if item.truth != "real" and item not in OF_MATRICES]
 CLOSE_ULPS = 4

@@ -180,6 +180,29 @@ def test_what_functions_take() -> None:
     assert named(x=a) == pytest.approx(a.sum(), 1e-5)
 
 
+def test_records_of_inputs_and_outputs() -> None:
+    x, m = sparse.csr_matrix("x"), sparse.csr_matrix("m")
+    eye = scipy.sparse.eye(3, format="csr")
+    inputs = [graphc.In(x, "given", eye), graphc.In(m, value=eye, update=m * 2.0)]
+    f = graphc.function(inputs, {"both": graphc.Out(x + m), "sum": m.sum()}, mode="interpreted")
+    for wanted in (1, 2):
+        results = f(given=2 * eye)
+        assert results["both"].format == "csr" and results["sum"] == 3 * wanted
+        np.testing.assert_array_equal(results["both"].toarray(), (2 + wanted) * np.eye(3))
+    assert f()["both"].toarray()[0, 0] == 5
+    assert f(eye, 7 * eye)["sum"] == 21 and f()["sum"] == 42
+
+
+def test_gradients_by_chosen_rows() -> None:
+    table, rows = graphc.shared(np.arange(6.0).reshape(3, 2)), T.lvector("rows")
+    chosen = graphc.sparse_grad(table[rows])
+    step = graphc.function([rows], [], updates=[(table, table - graphc.grad(chosen.sum(), table))], mode="interpreted")
+    step([2, 0, 2])
+    assert table.get_value().tolist() == [[-1, 0], [2, 3], [2, 3]]
+    with pytest.raises(TypeError, match="is not a tensor indexed by a vector"):
+        graphc.sparse_grad(table[0])
+
+
 def test_duplicates_add_up_and_order_does_not_matter() -> None:
     loose = scipy.sparse.csr_matrix(([1.0, 2.0, 4.0], [2, 0, 2], [0, 3, 3]), shape=(2, 3))
     x = sparse.csr_dmatrix("x")

@@ -23,7 +23,7 @@ import graphc.tensor as T
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import Node
 from graphc.tensor import signal
-from graphc.tensor.nnet import abstract_conv
+from graphc.tensor.nnet import abstract_conv, conv3d2d
 from graphc.tensor.nnet import conv as old
 from graphc.tensor.signal import conv as signal_conv
 
@@ -310,6 +310,19 @@ def test_names_of_theano() -> None:
     got = graphc.function([x, w], flat, mode="interpreted")(a, b)
     for name, mine, other in zip(results, got[::2], got[1::2], strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-10, atol=1e-10, err_msg=name)
+
+
+def test_films() -> None:
+    s, w = (T.TensorType("float64", (None,) * 5)(name) for name in "sw")
+    mixed = conv3d2d.conv3d(s, w, (1, 4, 2, 5, 5), (3, 2, 2, 3, None), ("full", "half", "valid"))
+    f = graphc.function([s, w], [conv3d2d.conv3d(s, w), mixed], mode="interpreted")
+    film, filters = (np.random.default_rng(1).normal(size=shape) for shape in ((1, 4, 2, 5, 5), (3, 2, 2, 3, 2)))
+    pads = ((0, 0), (1, 1), (0, 0), (1, 1), (0, 0))
+    for found, wide in zip(f(film, filters), (film, np.pad(film, pads)), strict=True):
+        windows = np.lib.stride_tricks.sliding_window_view(wide, (2, 3, 2), (1, 3, 4))
+        np.testing.assert_allclose(found, np.einsum("ntchwijk,oicjk->ntohw", windows, filters[:, ::-1, :, ::-1, ::-1]))
+    with pytest.raises(GraphTypeError, match="not valid, full or half"):
+        conv3d2d.conv3d(s, w, border_mode="same")
 
 
 def test_as_scipy() -> None:

@@ -39,6 +39,7 @@ SINGLE = M.astype("float32")
 INTS = random.integers(-5, 6, size=(3, 4))
 SMALL = INTS.astype("int8")
 BITS = random.integers(0, 200, size=(3, 4)).astype("uint8")
+EXTREMES = np.array([-32768, -32767, 32767, 0, 1, -1], "int16")
 BOOLS = random.random((3, 4)) < 0.5
 ROWS = np.array([True, False, True])
 ODD = np.array([1.0, np.nan, -np.inf, np.inf, -0.0, 2.0, -3.5])
@@ -83,8 +84,16 @@ def put(x: Array, key: Any, y: Any, add: bool = False) -> Array:
 
 ARITHMETIC: tuple[Row, ...] = (
     ("angle", T.angle, lambda x: np.where(np.isnan(x), x, np.angle(x)), (ODD,)),
+    both("angle", SINGLE),
     both("bitwise_count", INTS),
     both("bitwise_count", BITS),
+    *(
+        both("bitwise_count", np.array([np.iinfo(kind).min, -1, 0, 7], kind))
+        for kind in ("int8", "int16", "int32", "int64")
+    ),
+    both("isclose", EXTREMES, EXTREMES[::-1].copy()),
+    both("isclose", EXTREMES.astype("int32") * 2**16, EXTREMES.astype("uint8")),
+    both("isclose", BOOLS, ~BOOLS),
     both("isneginf", ODD),
     both("isposinf", ODD),
     both("isreal", M),
@@ -96,6 +105,11 @@ ARITHMETIC: tuple[Row, ...] = (
     both("modf", M),
     both("ldexp", M, INTS),
     both("ldexp", SINGLE, SMALL),
+    both(
+        "ldexp",
+        np.array([0.0, -0.0, np.inf, 1.0, -1e-30], "float32"),
+        np.array([999, 32767, -32768, -140, 200], "int16"),
+    ),
     both("frexp", ODD),
     both("frexp", np.ldexp(1.0, np.arange(-1074, 1020, 60))),
     both("frexp", SINGLE),

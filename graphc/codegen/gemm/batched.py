@@ -12,9 +12,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from graphc.codegen.gemm.api import ARGUMENTS
 from graphc.codegen.gemm.context import SETTING, Words, share
 from graphc.codegen.gemm.microkernel import ARITHMETIC, WORDS
+from graphc.codegen.gemm.prototypes import ARGUMENTS
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external
 from graphc.codegen.llvm.typed import F64, I64, NoAlias, Ptr

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from graphc.codegen.gemm.api import ALONG, ARGUMENTS
 from graphc.codegen.gemm.context import Words
 from graphc.codegen.gemm.packing import least, most
+from graphc.codegen.gemm.prototypes import ALONG, ARGUMENTS
 from graphc.codegen.llvm.builder import Code, Iteration
 from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.typed import I64, Bool, Ptr

@@ -9,7 +9,8 @@ In: the suffix of a dtype (f64, f32). Out: internal functions of LLVM IR:
 
 Each number of an image is read once for all lanes, as the left operand of a product is (microkernel.py): where it
 stands follows from two tables, of results and of terms, so that no window of an image is ever copied. Where results
-lie beside each other in memory and their lanes apart, sums are turned around in registers.
+lie beside each other in memory and their lanes apart, sums are turned around in registers; where lanes do, they are
+stored as they are.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphc.codegen.gemm.microkernel import ARITHMETIC, Arithmetic, lanes_of
+from graphc.codegen.gemm.microkernel import ARITHMETIC, Arithmetic, Columns, first_lanes, lanes_of
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function, function
 from graphc.codegen.llvm.target import has_avx512
-from graphc.codegen.llvm.typed import I64, Ptr, vector
+from graphc.codegen.llvm.typed import I64, Bool, Ptr, vector
 
 SEGMENT = 16
 """Bytes within which registers are turned around at the cost of one instruction."""
@@ -65,6 +66,9 @@ def conv_tile(suffix: str, registers: int) -> Function[..., None]:
         apart = places[1].integer() - places[0].integer()
         is_beside = (rows == count) & (apart == (count - 1) * own.align)
         is_fresh = fresh != 0
+        with code.when(step == 1):
+            _store(code, suffix, sums, results, rows, there, is_fresh)
+            code.ret()
         with code.when(is_beside & is_fresh):
             _turn(code, own, sums, places[0], there, step, fresh=True)
             code.ret()
@@ -105,6 +109,24 @@ def _multiply(
         kernel_at.value = kernel_at.value.at(width, own.kind)
         left.value = left.value.apply("add nsw", -1)
         iteration.leave.when(left.value == 0)
+
+
+def _store(code: Code, suffix: str, sums: Sums, results: Ptr, rows: I64, there: I64, is_fresh: Bool) -> None:
+    """Stores the sums of each result, whose lanes go beside each other."""
+    own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
+    left = [there - number * lanes for number in range(len(sums[0]))]
+    parts = [Columns(suffix, lanes, first_lanes((each > 0).choose(each, 0), lanes)) for each in left]
+    done = code.label("done")
+    for place, row in enumerate(sums):
+        if place:
+            done.when(rows <= place)
+        at = results.at(place, Ptr).load(Ptr)
+        for number, (part, total) in enumerate(zip(parts, row, strict=True)):
+            here = at.at(number * lanes, own.kind)
+            with code.when(~is_fresh):
+                total.value = part.read(code, here).apply(own.join, total.value)
+            part.write(code, total.value, here)
+    code.place(done)
 
 
 def _turn(code: Code, own: Arithmetic, sums: Sums, place: Ptr, there: I64, step: I64, *, fresh: bool) -> None:

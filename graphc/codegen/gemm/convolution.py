@@ -21,6 +21,7 @@ from typing import Any
 from graphc.codegen.gemm.blocked import KEPT_USED, keep
 from graphc.codegen.gemm.context import SETTING, Words, share
 from graphc.codegen.gemm.conv_copies import images_range, is_finite, kernels_range
+from graphc.codegen.gemm.conv_dots import dots_range, takes_dots
 from graphc.codegen.gemm.conv_lines import FEW, lines_range
 from graphc.codegen.gemm.conv_tables import (
     TABLES,
@@ -356,6 +357,11 @@ def without_spread(suffix: str) -> Function[..., None]:
         with code.when(axes[0].count * axes[1].count * axes[2].count == 0):
             code.ret()
         terms = words["channels"] * axes[0].taps * axes[1].taps * axes[2].taps
+        with code.when(takes_dots(words, axes, FEW)):
+            lines = words["images"] * words["groups"] * words["outs"] * axes[0].count * axes[1].count
+            work = (terms * axes[2].count).to(F64) * UNIT[suffix]
+            distribute(code, dots_range(suffix), context, lines, work)
+            code.ret()
         with code.when(terms > 0), code.when(by_tiles(suffix)(code, context)):
             code.ret()
         one_by_one(suffix)(code, context)

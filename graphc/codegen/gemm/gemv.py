@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from graphc.codegen.gemm.api import ARGUMENTS
 from graphc.codegen.gemm.context import Words, share
 from graphc.codegen.gemm.gemv_kernels import columns, rows, short
 from graphc.codegen.gemm.microkernel import ARITHMETIC, Product, lanes_of, product_function
 from graphc.codegen.gemm.packing import panels
+from graphc.codegen.gemm.prototypes import ARGUMENTS
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, function
 from graphc.codegen.llvm.poison import poison

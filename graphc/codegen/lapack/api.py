@@ -17,10 +17,25 @@ from numpy.lib.stride_tricks import as_strided
 
 from graphc.codegen.gemm.api import Flat, find_routines
 from graphc.errors import GraphcError
-from graphc.ops.linalg.routine import ROUTINES, Routine
+from graphc.ops.linalg import equations, factor, matrices, spectral  # noqa: F401 - they fill ROUTINES
+from graphc.ops.linalg.routine import ROUTINES, Routine, symbol
 from graphc.startup.record import record
 
-NAMES = ("potrf", "getrf", "geqrf", "orgqr", "syevd", "gesdd", "geev")
+NAMES = (
+    "potrf",
+    "potri",
+    "getrf",
+    "geqrf",
+    "orgqr",
+    "syevd",
+    "gesdd",
+    "geev",
+    "gbtrf",
+    "gbtrs",
+    "pbsv",
+    "gees",
+    "trsyl",
+)
 """The routines of LAPACK, and in front of each letter's those of BLAS."""
 SOLVERS = ("trsm", "trsv")
 LETTERS = {"f64": "d", "f32": "s"}
@@ -45,6 +60,7 @@ def arguments(routine: Routine, suffix: str) -> list[Argument]:
     """Those of the function of a routine, in order."""
     dtype = DTYPES[suffix]
     names = ["count", *routine.letters, *routine.flags, *(["nan"] if routine.failures else [])]
+    names += ["slots"] if routine.spaces else []
     found = [Argument(name, "int64", "size") for name in names]
     for place, axes in enumerate(routine.operands):
         found.append(Argument(f"a{place}", f"{dtype}*", "operand"))
@@ -53,17 +69,11 @@ def arguments(routine: Routine, suffix: str) -> list[Argument]:
         found.append(Argument(f"r{place}", f"{own or dtype}*", "result"))
     for place, own in enumerate(routine.spaces):
         found.append(Argument(f"w{place}", f"{own or dtype}*", "workspace"))
+        found.append(Argument(f"w{place}_each", "int64", "size"))
     return found
 
 
-def function_name(routine: str, suffix: str) -> str:
-    """The symbol of a routine's function."""
-    return f"gc_{routine}_{suffix}"
-
-
-FUNCTIONS: dict[str, tuple[str, str]] = {
-    function_name(name, suffix): (name, suffix) for name in ROUTINES for suffix in DTYPES
-}
+FUNCTIONS: dict[str, tuple[str, str]] = {symbol(name, suffix): (name, suffix) for name in ROUTINES for suffix in DTYPES}
 """The routine and the suffix of each function."""
 
 PROTOTYPES: dict[str, tuple[tuple[str, ...], str]] = {
@@ -109,7 +119,7 @@ def _run(routine: Routine, suffix: str, *values: Any) -> int:
     for place, (axes, _) in enumerate(routine.parts):
         shape = (count, *(letters[letter] for letter in axes))
         results.append(given[f"r{place}"][: int(np.prod(shape))].reshape(shape))
-    flags = {name: bool(given[name]) for name in routine.flags}
+    flags = {name: int(given[name]) for name in routine.flags}
     status = 0
     for number in range(count):
         try:

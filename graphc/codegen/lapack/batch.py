@@ -1,9 +1,10 @@
 """What the functions of all routines have in common: matrix by matrix, shared by threads, and what is done on failure.
 
-In: what computes one matrix of a routine (elimination.py, orthogonal.py). Out: gc_<routine>_<t> (api.py) in LLVM IR.
+In: what computes one matrix of a routine (elimination.py, orthogonal.py, equations.py). Out: gc_<routine>_<t> (api.py)
+in LLVM IR.
 
-Matrices are shared out where each takes one thread, and all together are worth several. The routine's own loops need no
-memory of their own; where a routine of LAPACK does, matrices come one after the other.
+Matrices are shared out where each takes one thread, and all together are worth several. What a thread takes at a time
+has a workspace of its own, where a routine needs one.
 """
 
 from __future__ import annotations
@@ -14,23 +15,23 @@ from typing import Any
 
 from graphc.codegen.gemm.context import SETTING, Words, share
 from graphc.codegen.gemm.microkernel import ARITHMETIC
-from graphc.codegen.lapack.api import FUNCTIONS, arguments, function_name
+from graphc.codegen.lapack.api import FUNCTIONS, arguments
 from graphc.codegen.lapack.elimination import ELIMINATIONS
+from graphc.codegen.lapack.equations import EQUATIONS
 from graphc.codegen.lapack.orthogonal import ORTHOGONAL
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.typed import F64, I64, Ptr
 from graphc.codegen.threads.chunking import LEAST_WORK
-from graphc.ops.linalg.routine import ROUTINES, Routine
+from graphc.ops.linalg.routine import LARGEST, ROUTINES, Routine, symbol
 from graphc.startup.record import record
 
-ONES = {**ELIMINATIONS, **ORTHOGONAL}
+ONES = {**ELIMINATIONS, **ORTHOGONAL, **EQUATIONS}
 """By routine: a function that makes, of a suffix, LLVM's function for one matrix: it is given sizes, flags, operands
 with their strides, results and workspaces, and returns the status."""
-LARGEST = 64**3
-"""Additions of a matrix from which on LAPACK shares it out itself."""
-UNIT, FIXED = 1.0, 200.0
-"""What an addition of a routine costs, and a matrix besides, in units of work (threads/chunking.py)."""
+COSTS = {False: (1.0, 200.0), True: (20.0, 10_000.0)}
+"""What an addition of a routine costs, and a matrix besides, in units of work (threads/chunking.py): of one that does
+without workspaces, and of an iteration of LAPACK's."""
 
 
 @record(eq=False)
@@ -49,6 +50,10 @@ class Frame:
     def result_kind(self, place: int) -> Any:
         """The type of the elements of a result."""
         return I64 if self.routine.parts[place][1] else self.element
+
+    def space_kind(self, place: int) -> Any:
+        """The type of the elements of a workspace."""
+        return I64 if self.routine.spaces[place] else self.element
 
     def length(self, place: int, words: Mapping[str, Any]) -> I64:
         """How many elements a result has of each matrix."""
@@ -82,20 +87,25 @@ def batch(name: str, suffix: str) -> Function[..., I64]:
     range_: Function[..., None] = Function(
         f"{name}_range_{suffix}", None, context, partial(_write_range, frame), "noinline optsize", is_internal=True
     )
-    return Function(function_name(name, suffix), I64, kinds, partial(_write_batch, frame, range_), "noinline optsize")
+    return Function(symbol(name, suffix), I64, kinds, partial(_write_batch, frame, range_), "noinline optsize")
 
 
 def _words(frame: Frame) -> Words:
-    return Words({"status": I64, **frame.kinds})
+    return Words({"status": I64, "size": I64, **frame.kinds})
 
 
 def _write_range(frame: Frame, code: Code, context: Ptr, begin: I64, end: I64) -> None:
-    """The matrices from `begin` to `end`."""
+    """The matrices from `begin` to `end`, as many as a thread takes at a time."""
     routine, suffix = frame.routine, frame.suffix
     words = _words(frame).read(context)
     lengths = [frame.length(place, words) for place in range(len(routine.results))]
     one = ONES[routine.name](suffix)
     sizes = [words[name] for name in (*routine.letters, *routine.flags)]
+    slot = begin // words["size"] if routine.spaces else begin
+    spaces = [
+        words[f"w{place}"].at(slot * words[f"w{place}_each"], frame.space_kind(place))
+        for place in range(len(routine.spaces))
+    ]
     with code.count(begin, end) as number:
         given: list[Any] = []
         for place, axes in enumerate(routine.operands):
@@ -104,7 +114,6 @@ def _write_range(frame: Frame, code: Code, context: Ptr, begin: I64, end: I64) -
         results = [
             words[f"r{place}"].at(number * length, frame.result_kind(place)) for place, length in enumerate(lengths)
         ]
-        spaces = [words[f"w{place}"] for place in range(len(routine.spaces))]
         status = one(code, *sizes, *given, *results, *spaces)
         if routine.failures:
             with code.when(status != 0):
@@ -119,20 +128,21 @@ def _write_range(frame: Frame, code: Code, context: Ptr, begin: I64, end: I64) -
 
 def _write_batch(frame: Frame, range_: Function[..., None], code: Code, *values: Any) -> I64:
     words = dict(zip(frame.kinds, values, strict=True))
-    context = _words(frame).write(code, {"status": I64.of(0), **words})
-    count = words["count"]
-    if frame.routine.spaces:
-        range_(code, context, I64.of(0), count)
-        return context.load(I64)
-    letters, each = frame.letters(words), F64.of(UNIT)
-    for letter in frame.routine.work:
+    count, routine = words["count"], frame.routine
+    unit, fixed = COSTS[bool(routine.spaces)]
+    letters, each = frame.letters(words), F64.of(1.0)
+    for letter in routine.work:
         factor = letters[letter].to(F64)
         each = factor if each.code is None else each * factor
+    work = each * unit + fixed
+    worth = SETTING(code).at(LEAST_WORK, I64).load(I64).to(F64) / work  # matrices that are worth a claim
+    few = (worth < count.to(F64)).choose(worth, count.to(F64)).to(I64)
+    size = (few > 1).choose(few, 1)
+    if routine.spaces:
+        least = (count + words["slots"] - 1) // words["slots"]
+        size = (size > least).choose(size, (least > 1).choose(least, 1))
+    context = _words(frame).write(code, {"status": I64.of(0), "size": size, **words})
     with code.when(each < float(LARGEST)):
-        work = each * UNIT + FIXED
-        worth = SETTING(code).at(LEAST_WORK, I64).load(I64).to(F64) / work  # matrices that are worth a claim
-        few = (worth < count.to(F64)).choose(worth, count.to(F64)).to(I64)
-        size = (few > 1).choose(few, 1)
         share(code, range_.pointer(code), context, count, size, work * count.to(F64))
         code.ret(context.load(I64, order="monotonic", align=8))
     range_(code, context, I64.of(0), count)

@@ -12,13 +12,14 @@ from typing import Any, TypeAlias
 from graphc.codegen.gemm.dispatch import Operand
 from graphc.codegen.gemm.microkernel import ARITHMETIC, Matrix
 from graphc.codegen.lapack.fortran import (
+    BLOCK,
     call_lapack,
     call_routine,
     copy,
     copy_triangle,
     letter,
     matrix_function,
-    turn,
+    transpose_square,
     widen,
 )
 from graphc.codegen.llvm.builder import Code
@@ -40,12 +41,12 @@ def _at(kind: Any, base: Ptr, *parts: tuple[int, I64]) -> Ptr:
     return place
 
 
-def _less(total: Any, left: Any, right: Any) -> Any:
+def less(total: Any, left: Any, right: Any) -> Any:
     """total - left * right, rounded once where the processor can."""
     return total.apply("fsub contract", left.apply("fmul contract", right))
 
 
-def _sqrt(code: Code, value: Any) -> Any:
+def sqrt(code: Code, value: Any) -> Any:
     kind = type(value)
     return external(f"llvm.sqrt.{kind.vectors}", kind, kind)(code, value)
 
@@ -83,10 +84,10 @@ def small_cholesky(suffix: str, count: int) -> Function[..., I64]:
             for j in range(i + 1):
                 value = _at(kind, a, (i, row), (j, column)).load(kind)
                 for p in range(j):
-                    value = _less(value, found[i, p], found[j, p])
+                    value = less(value, found[i, p], found[j, p])
                 if i == j:
                     fails.when(value <= 0)
-                    found[i, i] = _sqrt(code, value)
+                    found[i, i] = sqrt(code, value)
                 else:
                     found[i, j] = value / found[j, j]
         for i in range(count):
@@ -112,19 +113,70 @@ def cholesky_loops(suffix: str) -> Function[..., I64]:
                 other = l.at(j * n, kind)
                 value = code.variable(source.at(j * column, kind).load(kind))
                 with code.count(0, j) as p:
-                    value.value = _less(value.value, own.at(p, kind).load(kind), other.at(p, kind).load(kind))
+                    value.value = less(value.value, own.at(p, kind).load(kind), other.at(p, kind).load(kind))
                 own.at(j, kind).store(value.value / other.at(j, kind).load(kind))
             value = code.variable(source.at(i * column, kind).load(kind))
             with code.count(0, i) as p:
                 each = own.at(p, kind).load(kind)
-                value.value = _less(value.value, each, each)
+                value.value = less(value.value, each, each)
             fails.when(value.value <= 0)
-            own.at(i, kind).store(_sqrt(code, value.value))
+            own.at(i, kind).store(sqrt(code, value.value))
             with code.count(i + 1, n) as j:
                 own.at(j, kind).store(kind.of(0))
         code.ret(I64.of(0))
         code.place(fails)
         return I64.of(1)
+
+    return write
+
+
+def inverse_of_factor(suffix: str) -> Function[..., I64]:
+    """inverse_of_factor(n, l, row, column, x): status 0."""
+    kind = ARITHMETIC[suffix].kind
+
+    @matrix_function("inverse_of_factor_one", suffix)
+    def write(code: Code, n: I64, l: Ptr, row: I64, column: I64, x: Ptr) -> I64:  # noqa: E741
+        copy_triangle(suffix)(code, n, l, row, column, x)
+        with code.when(n <= SMALL):
+            inverse_loops(suffix)(code, n, x)
+        with code.otherwise():
+            call_lapack(code, "potri", suffix, letter("U"), n, x, n)
+        with code.count(0, n, BLOCK) as top, code.count(0, top + BLOCK, BLOCK) as left:
+            below, beside = top + BLOCK, left + BLOCK
+            end = (below < n).choose(below, n)
+            with code.count(top, end) as i, code.count(left, (beside < i).choose(beside, i)) as j:
+                x.at(j * n + i, kind).store(x.at(i * n + j, kind).load(kind))
+        return I64.of(0)
+
+    return write
+
+
+def inverse_loops(suffix: str) -> Function[..., None]:
+    """inverse_loops(n, x): the lower triangle of the inverse, where that of the factor stands."""
+    kind = ARITHMETIC[suffix].kind
+
+    @matrix_function("inverse_loops", suffix)
+    def write(code: Code, n: I64, x: Ptr) -> None:
+        with code.count(0, n) as j:
+            corner = x.at(j * n + j, kind)
+            corner.store(kind.of(1) / corner.load(kind))
+        with code.count(0, n) as i:
+            own = x.at(i * n, kind)
+            scale = own.at(i, kind).load(kind)
+            with code.count(0, i) as j:
+                value = code.variable(kind.of(0))
+                with code.count(j, i) as p:
+                    # of row i what lies left of p is not needed any more: it holds the inverse
+                    value.value = less(value.value, own.at(p, kind).load(kind), x.at(p * n + j, kind).load(kind))
+                own.at(j, kind).store(value.value * scale)
+        with code.count(0, n) as i:
+            own = x.at(i * n, kind)
+            with code.count(0, i + 1) as j:
+                value = code.variable(kind.of(0))
+                with code.count(i, n) as p:
+                    each = x.at(p * n, kind)
+                    value.value = less(value.value, each.at(i, kind).load(kind), each.at(j, kind).load(kind))
+                own.at(j, kind).store(kind.of(0) - value.value)
 
     return write
 
@@ -236,7 +288,7 @@ def small_solve(suffix: str, count: int) -> Function[..., I64]:
             for i in range(count):
                 value = _at(kind, b, (i, b_row)).at(c * b_column, kind).load(kind)
                 for p in range(i):
-                    value = _less(value, own[i, p], values[p])
+                    value = less(value, own[i, p], values[p])
                 values.append(value / own[i, i])
             for i, value in enumerate(values):
                 _at(kind, x, (i, step)).at(c, kind).store(value)
@@ -263,7 +315,7 @@ def solve_loops(suffix: str) -> Function[..., None]:
                 value = code.variable(target.at(c, kind).load(kind))
                 with code.count(0, i) as p:
                     known = x.at(p * step, kind).at(c, kind).load(kind)
-                    value.value = _less(value.value, own.at(p * column, kind).load(kind), known)
+                    value.value = less(value.value, own.at(p * column, kind).load(kind), known)
                 target.at(c, kind).store(value.value / diagonal.value)
 
     return write
@@ -286,11 +338,11 @@ def lu(suffix: str) -> Function[..., I64]:
             lu_loops(suffix)(code, n, packed, pivots)
         with code.otherwise():
             with code.when(a == packed):
-                turn(suffix)(code, n, packed)
+                transpose_square(suffix)(code, n, packed)
             with code.otherwise():
                 copy(suffix)(code, n, n, a, row, column, packed, I64.of(1), n)
             call_lapack(code, "getrf", suffix, n, n, packed, n, pivots)
-            turn(suffix)(code, n, packed)
+            transpose_square(suffix)(code, n, packed)
             widen(code, pivots, n)
             with code.count(0, n) as i:
                 place = pivots.at(i, I64)
@@ -337,13 +389,14 @@ def lu_loops(suffix: str) -> Function[..., None]:
                 row.at(k, kind).store(factor)
                 with code.count(k + 1, n) as j:
                     place = row.at(j, kind)
-                    place.store(_less(place.load(kind), factor, own.at(j, kind).load(kind)))
+                    place.store(less(place.load(kind), factor, own.at(j, kind).load(kind)))
 
     return write
 
 
 ELIMINATIONS: Mapping[str, Callable[[str], Function[..., I64]]] = {
     "cholesky": cholesky,
+    "inverse_of_factor": inverse_of_factor,
     "triangular_solve": triangular_solve,
     "lu": lu,
 }

@@ -110,11 +110,11 @@ def copy_triangle(suffix: str) -> Function[..., None]:
     return write
 
 
-def turn(suffix: str) -> Function[..., None]:
-    """turn(n, a): a square matrix transposed where it stands."""
+def transpose_square(suffix: str) -> Function[..., None]:
+    """transpose_square(n, a): a square matrix transposed where it stands."""
     kind = ARITHMETIC[suffix].kind
 
-    @matrix_function("turn", suffix)
+    @matrix_function("transpose_square", suffix)
     def write(code: Code, n: I64, a: Ptr) -> None:
         with code.count(0, n, BLOCK) as row:
             below = row + BLOCK

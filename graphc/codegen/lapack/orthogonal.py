@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from graphc.codegen.gemm.microkernel import ARITHMETIC
-from graphc.codegen.lapack.fortran import call_lapack, copy, letter, matrix_function, turn
+from graphc.codegen.lapack.fortran import call_lapack, copy, letter, matrix_function, transpose_square
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external
 from graphc.codegen.llvm.typed import I64, Bool, Ptr
@@ -79,7 +79,7 @@ def eigh(suffix: str) -> Function[..., I64]:
         code: Code, n: I64, lower: I64, a: Ptr, row: I64, column: I64, w: Ptr, v: Ptr, work: Ptr, integers: Ptr
     ) -> I64:
         status = _eigenvalues(code, suffix, True, n, lower != 0, a, row, column, w, v, work, integers)
-        turn(suffix)(code, n, v)
+        transpose_square(suffix)(code, n, v)
         return status
 
     return write

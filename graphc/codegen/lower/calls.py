@@ -145,7 +145,7 @@ def _pass(lowerer: Lowerer, passed: Passed, place: Place) -> Iterator[Expr]:
             extents = lowerer.extents(node.type.shape)
             start: Index = (*place.loops, *(ZERO for _ in extents[len(place.loops) :]))
             yield Pointer(lowerer.buffers[node], lowerer.place(node, start))
-            yield from (_apart(lowerer, extents[axis + 1 :]) for axis in axes)
+            yield from (ZERO if axis is None else _apart(lowerer, extents[axis + 1 :]) for axis in axes)
         case _:
             yield place.factor
 

@@ -13,8 +13,8 @@ from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.lower.tiling import loop_across
 from graphc.codegen.schedule.plan import Nest, Plan, loop_vars, unrolls
-from graphc.ir.lowering import Writes
-from graphc.ir.node import Index
+from graphc.ir.lowering import Write, Writes
+from graphc.ir.node import Index, Node
 from graphc.loops import ir
 from graphc.loops.build import cast, start_const, within
 from graphc.loops.operators import ACCUMULATE_MINIMUM, ADD, GE, INFIX, MINIMUM, NEG, OR, SUB
@@ -119,22 +119,63 @@ def writes(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
     (node,) = nest.roots
     lowering = node.op.lower(node)
     assert isinstance(lowering, Writes)
-    buffer = lowerer.buffers[node]
-    for region in lowering.regions(node):
-        if region.copies and nest.in_place:
-            continue
-        index = loop_vars(len(region.sizes))
-        scope = lowerer.enter_all(outer, index, lowerer.extents(region.sizes))
-        position, inner = region.value(index)
-        value = lowerer.element(node.args[position], inner)
-        where = lowerer.place(node, region.target(index, lowerer.element))
-        if region.accumulate:
-            where = lowerer.bind(where, "place")
-            operands = (ir.Load(buffer, where), value)
-            value = ir.apply(OR if node.dtype == "bool" else ADD, *operands)
-        scope.body.append(ir.Store(buffer, where, value))
-        lowerer.leave(scope, outer)
+    regions = [region for region in lowering.regions(node) if not (region.copies and nest.in_place)]
+    around, rows = enter_own_rows(lowerer, node, regions, outer)
+    for region in regions:
+        path = loop_vars(len(region.sizes))
+        extents = lowerer.extents(region.sizes)
+        loops, iterations = path[len(rows) :], [(*rows, *path[len(rows) :])]
+        if len(loops) > 1 and unrolls([region.sizes[-1]]):
+            loops = loops[:-1]
+            iterations = [(*iterations[0][:-1], ir.integer(last)) for last in range(ir.int_value(extents[-1]) or 0)]
+        scope = lowerer.enter_all(around, loops, extents[len(rows) : len(rows) + len(loops)])
+        scope.body.extend([write(lowerer, node, region, index) for index in iterations])
+        lowerer.leave(scope, around)
+        lowerer.finish(around)
+    if around is not outer:
+        lowerer.leave(around, outer)
         lowerer.finish(outer)
+
+
+def write(lowerer: Lowerer, node: Node, region: Write, index: Index) -> ir.Stmt:
+    """Stores the element of a region at an index."""
+    buffer = lowerer.buffers[node]
+    position, inner = region.value(index)
+    value = lowerer.element(node.args[position], inner)
+    where = lowerer.place(node, region.target(index, lowerer.element))
+    if region.accumulate:
+        where = lowerer.bind(where, "place")
+        operands = (ir.Load(buffer, where), value)
+        value = ir.apply(OR if node.dtype == "bool" else ADD, *operands)
+    return ir.Store(buffer, where, value)
+
+
+def some_element(node: Node, index: Index) -> ir.Expr:
+    """Stands for an element that nobody asks for yet."""
+    return ir.Opaque(node, index, node.dtype)
+
+
+def enter_own_rows(
+    lowerer: Lowerer, node: Node, regions: Sequence[Write], outer: Scope
+) -> tuple[Scope, tuple[ir.Expr, ...]]:
+    """One loop around all regions, over the first axes that they have in common and along which each writes where it
+    stands, so that an iteration has a part of the result to itself; and the index along these axes. The last axis is
+    left to each region."""
+    extents = [lowerer.extents(region.sizes) for region in regions]
+    count = min((len(sizes) - 1 for sizes in extents), default=0)
+    for region in regions:
+        path = loop_vars(len(region.sizes))
+        target = region.target(path, some_element)
+        count = next((axis for axis in range(count) if target[axis] != path[axis]), count)
+    count = next((axis for axis in range(count) if len({sizes[axis] for sizes in extents}) > 1), count)
+    if count < 1:
+        return outer, ()
+    own, sizes = loop_vars(count), extents[0][:count]
+    if count > 1:
+        own = (ir.Var(lowerer.names.fresh("row"), ir.INDEX),)
+    scope = lowerer.enter(outer, own[0], lowerer.count(sizes))
+    scope.apart = (lowerer.buffers[node],)
+    return scope, ir.unravel(own[0], tuple(sizes))
 
 
 def guard(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from graphc.ir.node import Index
-from graphc.loops.ir import INDEX, ZERO, Apply, Const, Expr, Let, Loop, Stmt, Var, subexpressions
+from graphc.loops.ir import INDEX, ZERO, Apply, Buffer, Const, Expr, Let, Loop, Stmt, Var, subexpressions
 from graphc.loops.names import Names
 from graphc.startup.record import fresh, record
 
@@ -25,6 +25,7 @@ class Scope:
     var: Var | None = None
     size: Expr = ZERO
     asks: Expr | None = None
+    apart: tuple[Buffer, ...] = ()
     body: list[Stmt] = fresh(factory=list)
     depth: int = 0
     place: Var | None = None
@@ -72,7 +73,8 @@ class Scopes:
         """Close the loops from `scope` out to `outer`."""
         while scope is not outer:
             assert scope.parent is not None and scope.var is not None
-            scope.parent.body.append(Loop(scope.var, scope.size, tuple(scope.body), asks=scope.asks))
+            loop = Loop(scope.var, scope.size, tuple(scope.body), asks=scope.asks, apart=scope.apart)
+            scope.parent.body.append(loop)
             self.close(scope)
             scope = scope.parent
 

@@ -32,12 +32,8 @@ from graphc.codegen.gemm.api import (
     with_callees,
 )
 from graphc.codegen.gemm.lazy import FINDER, SUFFIXES, defer, defer_word, load_blocks
-from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS
-from graphc.codegen.lapack.api import lapack_symbols
 from graphc.codegen.link.image import load as load_code
 from graphc.codegen.llvm.cpu import keep_target
-from graphc.codegen.order.api import FUNCTIONS as ORDERS
-from graphc.codegen.order.api import order_symbols
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report, told_when_slow
 from graphc.codegen.pipeline.runtime import (
     ENTRY_POINTS,
@@ -315,7 +311,10 @@ def load_product(products: Products, name: str) -> int:
     if name not in products.loaded:
         others = {other: address for other, (address, _) in products.loaded.items()}
         needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
-        needed |= lapack_symbols() if name in FACTORISATIONS else order_symbols() if name in ORDERS else {}
+        if name.startswith("gc_lapack_"):
+            needed |= import_module("graphc.codegen.lapack.api").lapack_symbols()
+        if name.startswith("gc_order_"):
+            needed |= import_module("graphc.codegen.order.api").order_symbols()
         _, *free = exports = product_exports(name)
         loaded = load_code(part_code(name), needed, exports)
         mine = loaded.addresses[name], loaded.owner

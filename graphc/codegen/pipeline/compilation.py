@@ -13,9 +13,10 @@ from platform import machine
 from typing import TypeAlias, cast
 
 from graphc.codegen.call.entry import apart_ir, entry_ir
-from graphc.codegen.gemm.api import PROTOTYPES, blocks_name, free_name, product_exports
+from graphc.codegen.gemm.api import blocks_name, free_name, product_exports
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import blas_functions
+from graphc.codegen.gemm.prototypes import PROTOTYPES
 from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS
 from graphc.codegen.lapack.batch import functions as factorisations
 from graphc.codegen.link.elf import link

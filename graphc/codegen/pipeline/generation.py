@@ -11,7 +11,7 @@ from typing import Any
 from graphc.codegen.call.callback import CALLBACK, Failures, python_callback
 from graphc.codegen.call.interrupt import KINDS, answer_no
 from graphc.codegen.frontend.language import bind_source
-from graphc.codegen.gemm.api import PYTHON_SHIMS as PRODUCTS
+from graphc.codegen.gemm.prototypes import PYTHON_SHIMS as PRODUCTS
 from graphc.codegen.lapack.api import PYTHON_SHIMS as FACTORISATIONS
 from graphc.codegen.order.api import PYTHON_SHIMS as ORDERS
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report

@@ -18,7 +18,7 @@ from graphc.codegen.call.signature import Signature, Temp
 from graphc.codegen.frontend.constructs import TREES
 from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.codegen.gemm.api import PROTOTYPES as PRODUCTS
+from graphc.codegen.gemm.prototypes import PROTOTYPES as PRODUCTS
 from graphc.codegen.lapack.api import PROTOTYPES as FACTORISATIONS
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.lower.lowerer import Lowerer
@@ -32,6 +32,7 @@ from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.schedule.work import loops_of
 from graphc.codegen.transform.copies import write_where_copied
+from graphc.codegen.transform.double_buffers import double_buffer
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
@@ -43,7 +44,6 @@ from graphc.codegen.transform.polls import place_polls
 from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.simplify import drop_unused, simplify
-from graphc.codegen.transform.turns import take_turns
 from graphc.codegen.transform.unroll import unroll_steps
 from graphc.ir import sizes
 from graphc.ir.body import nodes_within, outputs_of
@@ -375,9 +375,9 @@ def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[ir.Stmt,
     if merged != body:
         forward = partial(forward_stores, fresh=lowerer.names.fresh)
         body = simplify(passes.run("forward_stores", forward, merged), passes.run)
-    turned = passes.run("take_turns", partial(take_turns, fresh=lowerer.names.fresh), body)
-    if turned != body:
-        body = simplify(turned, passes.run)
+    buffered = passes.run("double_buffer", partial(double_buffer, fresh=lowerer.names.fresh), body)
+    if buffered != body:
+        body = simplify(buffered, passes.run)
     body = passes.run("write_where_copied", write_where_copied, body)
     short = partial(unroll_steps, steps=lowerer.steps, fresh=lowerer.names.fresh)
     unrolled = passes.run("unroll_steps", short, body)

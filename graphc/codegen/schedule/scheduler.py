@@ -12,7 +12,7 @@ from functools import reduce
 
 from graphc.codegen.schedule.accumulators import added_by, row_length
 from graphc.codegen.schedule.extremes import branch_ranges, most_of, step_ranges
-from graphc.codegen.schedule.fusion import share
+from graphc.codegen.schedule.fusion import Sharing, share
 from graphc.codegen.schedule.inplace import chains, conflicts, deferred_targets, how_written
 from graphc.codegen.schedule.materialize import Scheduler
 from graphc.codegen.schedule.memory import Materialised, Slot, added_by_both, joined, largest, lay_out
@@ -42,7 +42,7 @@ from graphc.ir.closure import guard_sides
 from graphc.ir.lowering import Call, Fold, Recur, Scalar, View
 from graphc.ir.node import LEAVES, Guard, Node, Size
 from graphc.loops.ir import INDEX, Buffer, Var
-from graphc.startup.record import replace
+from graphc.startup.record import record, replace
 
 
 def schedule(
@@ -90,42 +90,10 @@ def _finish(scheduler: Scheduler, order: Sequence[Draft], around: Around) -> Pla
     chained = chains(scheduler, order)
     access = replace(access, needed=access.needed | chained.keys(), labels=around.labels)
     sharing = share(order, access)
-    position = {nest.number: place for place, part in enumerate(sharing.parts) for nest in nests_of(part)}
-    materialised: list[Materialised] = []
-    keepers: list[tuple[Node, str]] = []
-    results: dict[Node, Buffer] = {}
-    iterations: dict[Buffer, Size] = {}
-    nests = [nest for part in sharing.parts for nest in nests_of(part)]
-    writers = {node: nest for nest in nests for node in nest.roots}
-    for nest in nests:
-        now = position[nest.number]
-        for node in nest.roots:
-            chain = chained.get(node, (node,))
-            depth, lowering = sharing.depths[node], lowering_of(node)
-            shape = sizing.shape(node)[depth:]
-            rows, row = (sizing.shape(node)[0], row_length(shape, size_names)) if depth else (None, None)
-            writing = [each for each in chain if writers[each].kind == "writes"] or chain
-            added = reduce(added_by_both, (added_by(each, writers[each], size_names, sizing) for each in writing))
-            wide = lowering.dtypes[0] if isinstance(lowering, Fold) and nest.kind == "column reduction" else node.dtype
-            own = added if wide == node.dtype else None
-            if chain[-1] in scheduler.targets:
-                results[node] = Buffer(scheduler.targets[chain[-1]], node.dtype, target=own[0] if own else None)
-                iterations |= {results[node]: own[1]} if own else {}
-            elif node is chain[0] and not is_local(nest, node, depth, access.needed):
-                last = max((position[use.nest] for use in scheduler.materialised_uses[chain[-1]]), default=now)
-                materialised.append(Materialised(node.dtype, shape, now, last, rows, own, row))
-                keepers.append((node, "value"))
-            if wide != node.dtype:
-                materialised.append(Materialised(wide, shape, now, now, rows, added, row))
-                keepers.append((node, "accumulator"))
-            if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
-                materialised.append(Materialised(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now))
-                keepers.append((node, "accumulator"))
-        for number, space in enumerate(workspaces_of(nest)):
-            materialised.append(Materialised(space.dtype, tuple(map(sizing.of, space.shape)), now, now))
-            keepers.append((called(nest.roots[0]), f"workspace {number}"))
-    arena = lay_out(materialised, around.fresh, around.free)
-    held = dict(zip(keepers, arena.buffers, strict=True))
+    memory = _memory(scheduler, sharing, chained, access.needed, size_names)
+    arena = lay_out(memory.materialised, around.fresh, around.free)
+    held = dict(zip(memory.keepers, arena.buffers, strict=True))
+    results, iterations = memory.results, memory.iterations
     kept = {node: buffer for (node, role), buffer in held.items() if role == "value"}
     buffers = results | {each: buffer for node, buffer in kept.items() for each in chained.get(node, (node,))}
     written = {buffer.name: buffer for buffer in results.values()}
@@ -155,6 +123,61 @@ def _finish(scheduler: Scheduler, order: Sequence[Draft], around: Around) -> Pla
         (),
     )
     return replace(plan, lines=tuple(lines_of(plan, size_names, of != "kernel")))
+
+
+@record()
+class Memory:
+    """materialised: what lies in the arena, for each of keepers: of which node, and its role. results: the buffers of
+    targets; iterations: how often a loop adds to one."""
+
+    materialised: list[Materialised]
+    keepers: list[tuple[Node, str]]
+    results: dict[Node, Buffer]
+    iterations: dict[Buffer, Size]
+
+
+def _memory(
+    scheduler: Scheduler,
+    sharing: Sharing,
+    chained: Mapping[Node, Sequence[Node]],
+    needed: frozenset[Node],
+    size_names: Mapping[Node, str],
+) -> Memory:
+    """The memory that nests write."""
+    sizing = scheduler.sizing
+    position = {nest.number: place for place, part in enumerate(sharing.parts) for nest in nests_of(part)}
+    memory = Memory([], [], {}, {})
+    materialised, keepers, results, iterations = memory.materialised, memory.keepers, memory.results, memory.iterations
+    nests = [nest for part in sharing.parts for nest in nests_of(part)]
+    writers = {node: nest for nest in nests for node in nest.roots}
+    for nest in nests:
+        now = position[nest.number]
+        for node in nest.roots:
+            chain = chained.get(node, (node,))
+            depth, lowering = sharing.depths[node], lowering_of(node)
+            shape = sizing.shape(node)[depth:]
+            rows, row = (sizing.shape(node)[0], row_length(shape, size_names)) if depth else (None, None)
+            writing = [each for each in chain if writers[each].kind == "writes"] or chain
+            added = reduce(added_by_both, (added_by(each, writers[each], size_names, sizing) for each in writing))
+            wide = lowering.dtypes[0] if isinstance(lowering, Fold) and nest.kind == "column reduction" else node.dtype
+            own = added if wide == node.dtype else None
+            if chain[-1] in scheduler.targets:
+                results[node] = Buffer(scheduler.targets[chain[-1]], node.dtype, target=own[0] if own else None)
+                iterations.update({results[node]: own[1]} if own else {})
+            elif node is chain[0] and not is_local(nest, node, depth, needed):
+                last = max((position[use.nest] for use in scheduler.materialised_uses[chain[-1]]), default=now)
+                materialised.append(Materialised(node.dtype, shape, now, last, rows, own, row))
+                keepers.append((node, "value"))
+            if wide != node.dtype:
+                materialised.append(Materialised(wide, shape, now, now, rows, added, row))
+                keepers.append((node, "accumulator"))
+            if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
+                materialised.append(Materialised(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now))
+                keepers.append((node, "accumulator"))
+        for number, space in enumerate(workspaces_of(nest)):
+            materialised.append(Materialised(space.dtype, tuple(map(sizing.of, space.shape)), now, now))
+            keepers.append((called(nest.roots[0]), f"workspace {number}"))
+    return memory
 
 
 def _plan_bodies(

@@ -13,7 +13,8 @@ region of i's own. A position has such a region where it is built around i as po
     q * n + i           the loop has n iterations
 
 Within 0 .. n lie the variable of a loop of no more than n iterations, numbers below n, remainders by n, and quotients
-of what lies within 0 .. n * c by c. All positions in one buffer must be built alike, those in branches too. For a loop
+of what lies within 0 .. n * c by c. All positions in one buffer must be built alike, those in branches too. Or who
+wrote the loop says so (`Loop.apart`), as of windows that are added to rows of their own. For a loop
 inside others, what these count and name is the same in every iteration. A loop that an iteration may leave has an
 order. A loop of steps that threads may share does not ask whether its call must end (polls.py), as its steps are no
 more than there are elements in memory, but where loops within it do.
@@ -114,7 +115,7 @@ class _Nest:
         elif not found.asks:
             asks = None
         found.asks = found.asks or asks is not None
-        return replace(found, loop=replace(loop, body=body, conflicts=conflicts, asks=asks))
+        return replace(found, loop=replace(loop, body=body, conflicts=conflicts, asks=asks, apart=()))
 
     def marked(self, body: Sequence[ir.Stmt], found: _Marked, values: Known, sizes: Known) -> tuple[ir.Stmt, ...]:
         """The statements of a loop, or of a branch in it, with what there is in them noted in `found`."""
@@ -160,6 +161,7 @@ class _Nest:
         """The buffers of which iterations have no regions of their own."""
         found: dict[ir.Buffer, set[Region]] = {}
         written = {stmt.buffer for stmt in statements(inside.loop.body) if isinstance(stmt, ir.Store)}
+        written.difference_update(inside.loop.apart)
         for each in inside.accesses:
             if each.buffer in written and found.get(each.buffer, True):
                 scope = Scope(var, each.values, each.sizes, inside.names, self.names, self.sets)

@@ -20,8 +20,7 @@ from collections.abc import Iterable
 
 from llvmlite import ir
 
-from graphc.codegen.llvm.target import has_fma, longest_width, usual_width, vector_widths
-from graphc.codegen.llvm.unsupported import set_attribute
+from graphc.codegen.llvm.target import has_fma, usual_width, vector_widths
 from graphc.codegen.vecmath.abi import call_for_one, call_in_parts, declare_pure, limit_vectors
 from graphc.codegen.vecmath.floats import F64, Block, Format, widen
 from graphc.codegen.vecmath.philox import COUNTED, in_order, repeated
@@ -34,9 +33,10 @@ MOST_HELD = 2
 """Functions that a loop holds, by their `WEIGHT`."""
 WEIGHT = {"pow": 2, **dict.fromkeys(("erfc", "sin", "cos", "tan", "gammaln", "digamma", "trigamma"), 3)}
 """Of functions that take LLVM longer than others: one of 3 is always called, as are those of counters."""
-IN_ORDER = 4 * VECTORS
-"""Vectors that a function takes at a time of counters that follow on one another: half as many blocks."""
-PAIRED = "_paired"
+MOST_IN_ORDER = 4 * VECTORS
+COUNTERS = 64
+"""Vectors that a function takes at a time of counters that follow on one another, at most, and how many counters: half
+as many blocks, of which each is four numbers that wait for each other in registers."""
 IN_PAIRS = frozenset(("gammaln", "digamma", "trigamma"))
 """Functions of many instructions, which take these vectors by two."""
 
@@ -44,6 +44,11 @@ IN_PAIRS = frozenset(("gammaln", "digamma", "trigamma"))
 def one_vector(format: Format) -> int:
     """How many numbers are in a vector."""
     return usual_width() // format.width
+
+
+def vectors_in_order() -> int:
+    """How many vectors a function takes at a time of counters that follow on one another."""
+    return min(MOST_IN_ORDER, COUNTERS // one_vector(F64))
 
 
 def held(each: ir.Instruction) -> Symbol | None:
@@ -87,12 +92,9 @@ def math_ir(name: str) -> str:
     module, lanes = ir.Module(name), one_vector(symbol.format)
     for count in (1, lanes, VECTORS * lanes):
         define(module, replace(symbol, lanes=count, apart=True))
-    for count in (lanes, IN_ORDER * lanes) if symbol.name in COUNTED else ():
+    for count in (lanes, vectors_in_order() * lanes) if symbol.name in COUNTED else ():
         define_in_order(module, replace(symbol, lanes=count, apart=True, in_order=True))
     limit_vectors(module, usual_width())
-    for function in module.functions:
-        if function.name.endswith(PAIRED):
-            set_attribute(function, f'"min-legal-vector-width"="{longest_width()}"')
     return str(module)
 
 
@@ -104,7 +106,7 @@ def define_in_order(module: ir.Module, symbol: Symbol) -> None:
     entry, even, odd = map(function.append_basic_block, ("entry", "even", "odd"))
     builder = ir.IRBuilder(entry)
     builder.cbranch(builder.trunc(given[0], ir.IntType(1)), odd, even)
-    paired = ir.Function(module, function.type.pointee, f"{symbol}{PAIRED}")
+    paired = ir.Function(module, function.type.pointee, f"{symbol}_paired")
     paired.linkage = "internal"
     for attribute in ("noinline", "nounwind"):
         paired.attributes.add(attribute)

@@ -25,7 +25,7 @@ from llvmlite import ir
 
 from graphc.codegen.llvm.target import has_avx512, has_fma, usual_width
 from graphc.codegen.llvm.unsupported import loop_id
-from graphc.codegen.vecmath.outofline import IN_ORDER, VECTORS, are_many, held, one_vector
+from graphc.codegen.vecmath.outofline import VECTORS, are_many, held, one_vector, vectors_in_order
 from graphc.codegen.vectorize.legality import (
     Iteration,
     carried_by,
@@ -115,7 +115,7 @@ def shape_of(iteration: Iteration, is_held: bool) -> Shape | None:
     stores = any(isinstance(each, ir.StoreInstr) for each in own)
     predicated = has_avx512() and (bool(calls) or not stores)
     if apart:
-        count = VECTORS if iteration.counted.isdisjoint(own) else IN_ORDER
+        count = VECTORS if iteration.counted.isdisjoint(own) else vectors_in_order()
     elif calls:
         several = len(calls) >= 2 * longest_chain(own, iteration) or iteration.sums
         count = FEWER if several else CHAINS if has_fma() else 1

@@ -92,6 +92,50 @@ define_routine(
 )
 
 
+def inverse_of_factor(lower: Node) -> Node:
+    """The inverse of L L' for a lower triangular L. It never fails: where there is a 0 on the diagonal of L, it has
+    infinities."""
+    return apply_routine(OPS["inverse_of_factor"], (lower,))
+
+
+def _inverse_of_factor(lower: Array) -> Array:
+    found = np.empty(lower.shape)
+    for place in np.ndindex(lower.shape[:-2]):
+        one = np.tril(lower[place]).astype(np.float64)
+        try:
+            half = np.linalg.inv(one)
+        except np.linalg.LinAlgError:
+            half = np.full_like(one, np.inf)
+        found[place] = half.T @ half
+    return found
+
+
+def _inverse_of_factor_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    both = elementwise("add", cotangent, transpose(cotangent))
+    return [triangle(_scaled(-1.0, matmul(matmul(matmul(node, both), node), triangle(node.args[0]))))]
+
+
+define_routine(
+    Routine(
+        "inverse_of_factor",
+        operands=("nn",),
+        results=("nn",),
+        compute=_inverse_of_factor,
+        work="nnn",
+        overwritten=(0, 0),
+    ),
+    "The inverse of L L' for a lower triangular L, of which the lower triangle is read.",
+    Samples(
+        lambda: (
+            Sample("a matrix", lambda x: inverse_of_factor(cholesky(_positive(x))), (Argument((3, 3)),)),
+            Sample("a batch", lambda x: inverse_of_factor(cholesky(_positive(x))), (Argument((2, 3, 3)),)),
+            Sample("nothing", inverse_of_factor, (Argument((0, 0)),)),
+        )
+    ),
+    _inverse_of_factor_vjp,
+)
+
+
 # --- triangular systems -----------------------------------------------------------------------------------------------
 
 

@@ -3,12 +3,13 @@
 In: a `Routine`. Out: the op's record: type, guards, value, the call that computes it, its batch. Before their own axes
 all operands have the same axes of a batch, and so have the results.
 
-    gc_<name>_<t>(count, sizes…, flags…, operands…, results…, workspaces…) -> status
+    gc_lapack_<name>_<t>(count, sizes…, flags…, slots, operands…, results…, workspaces…) -> status
 
 is the function behind it (codegen/lapack). count: matrices; sizes: of the letters, in the order in which operands name
-them; flags: 0 or 1, the attributes of the node, then, where the routine may fail, whether NaN is the result of a matrix
-on which it does. An operand is an address, the stride of the batch, and one for each letter; a result an address,
-behind which it is contiguous.
+them; flags: numbers, the attributes of the node, then, where the routine may fail, whether NaN is the result of a
+matrix on which it does; slots, of a routine with workspaces: how many matrices may be computed at a time. An operand is
+an address, the stride of the batch, and one for each letter; a result an address, behind which it is contiguous; a
+workspace an address, and the elements of each slot.
 """
 
 from __future__ import annotations
@@ -55,6 +56,10 @@ class LinAlgError(GraphcError, np.linalg.LinAlgError):
 Letters: TypeAlias = Mapping[str, Size]
 """Sizes by the letters of a routine."""
 
+SLOTS = 16
+"""Matrices of a batch that have workspaces of their own, so that as many threads may compute them."""
+LARGEST = 64**3
+"""Additions of a matrix from which on LAPACK shares it out itself: such come one after the other."""
 ON_ERROR = "on_error"
 """The attribute that says what is done about a matrix on which a routine fails: "raise" or "nan"."""
 
@@ -73,9 +78,9 @@ class Routine:
 
     operands, results: for each a letter for every axis, sizes of equal letters being equal; the dtype of a result that
     has not that of the operands stands behind a colon. derived: sizes of letters that only results have. flags: the
-    attributes of the node that are true or false. failures: what it means to the user that the routine fails, with
-    status 1, 2, …, in NumPy's words; none where it never does. compute(*stacks, **flags): the result, or results, of
-    stacks of matrices in NumPy; raises LinAlgError. work: the letters whose product is the number of additions.
+    attributes of the node, true or false or whole numbers. failures: what it means to the user that the routine fails,
+    with status 1, 2, …, in NumPy's words; none where it never does. compute(*stacks, **flags): the result, or results,
+    of stacks of matrices in NumPy; raises LinAlgError. work: the letters whose product is the number of additions.
     spaces: the dtypes of workspaces, "" that of the operands; lengths: those of each. overwritten: the positions of
     an operand and of a result that may lie in the same place.
     """
@@ -102,7 +107,13 @@ class Routine:
         """The letters and the dtype of each result."""
         return [(axes, dtype) for axes, _, dtype in (result.partition(":") for result in self.results)]
 
-    def options(self, node: Node) -> dict[str, bool]:
+    def slots(self, letters: Letters, count: Size) -> Size:
+        """How many matrices of `count` may be computed at a time, as there is memory for each."""
+        work = sizes.product(letters[letter] for letter in self.work)
+        small = sizes.floor_divide(LARGEST, sizes.maximum(work, 1))
+        return sizes.maximum(sizes.minimum(sizes.minimum(count, SLOTS), sizes.multiply(small, SLOTS)), 1)
+
+    def options(self, node: Node) -> dict[str, int]:
         """The attributes that `compute` is given."""
         return {name: node.attrs[name] for name in self.flags}
 
@@ -149,11 +160,11 @@ def define_routine(
     )
 
 
-def apply_routine(op: Op, args: Sequence[Node], on_error: str | None = None, **flags: bool) -> Node:
+def apply_routine(op: Op, args: Sequence[Node], on_error: str | None = None, **flags: int) -> Node:
     """The node of a routine. on_error: of one that may fail, "raise" or "nan"."""
     if on_error is not None and on_error not in ("raise", "nan"):
         raise GraphTypeError(f"{op.name}: on_error={on_error!r}: it is 'raise' or 'nan'")
-    attrs: dict[str, Any] = {name: bool(flag) for name, flag in flags.items()}
+    attrs: dict[str, Any] = dict(flags)
     return make(op, args, attrs if on_error is None else {**attrs, ON_ERROR: on_error})
 
 
@@ -233,13 +244,13 @@ def _evaluate(routine: Routine, node: Node, arrays: Sequence[Array]) -> Any:
     return results if node.is_tuple else results[0]
 
 
-def _computed(routine: Routine, arrays: Sequence[Array], options: Mapping[str, bool]) -> tuple[Array, ...]:
+def _computed(routine: Routine, arrays: Sequence[Array], options: Mapping[str, int]) -> tuple[Array, ...]:
     with np.errstate(all="ignore"):
         made = routine.compute(*arrays, **options)
     return made if isinstance(made, tuple) else (made,)
 
 
-def _one_by_one(routine: Routine, node: Node, arrays: Sequence[Array], options: Mapping[str, bool]) -> list[Array]:
+def _one_by_one(routine: Routine, node: Node, arrays: Sequence[Array], options: Mapping[str, int]) -> list[Array]:
     outer = arrays[0].shape[: arrays[0].ndim - len(routine.operands[0])]
     flat = [array.reshape(prod(outer), *array.shape[len(outer) :]) for array in arrays]
     count, found = len(flat[0]), list[tuple[Array, ...] | None]()
@@ -292,11 +303,16 @@ def origin_of(node: Node) -> str:
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
+def symbol(routine: str, suffix: str) -> str:
+    """That of the function of a routine, for a dtype by its suffix."""
+    return f"gc_lapack_{routine}_{suffix}"
+
+
 def _call(routine: Routine, failures: tuple[str, ...]) -> Call:
     """The call of a routine's function."""
 
-    def symbol(node: Node) -> str:
-        return f"gc_{routine.name}_{SUFFIXES[node.args[0].dtype]}"
+    def name_of(node: Node) -> str:
+        return symbol(routine.name, SUFFIXES[node.args[0].dtype])
 
     def loops(node: Node) -> int:
         return max(node.args[0].ndim - len(routine.operands[0]) - 1, 0)
@@ -307,15 +323,19 @@ def _call(routine: Routine, failures: tuple[str, ...]) -> Call:
         flags = [node.attrs[name] for name in routine.flags]
         flags += [node.attrs[ON_ERROR] == "nan"] if routine.failures else []
         outer = (rank - 1 if rank else None,)
+        count = first.type.shape[rank - 1] if rank else 1
+        slots = routine.slots(letters, count) if routine.spaces else 1
         return [
-            Extent(first.type.shape[rank - 1] if rank else 1),
+            Extent(count),
             *(Extent(letters[letter]) for letter in routine.letters),
             *(Number(int(flag), "int64") for flag in flags),
+            *([Extent(slots)] if routine.spaces else []),
             *(Strided(arg, (*outer, *range(rank, arg.ndim))) for arg in node.args),
             *(Result(place) for place in range(len(routine.results))),
             *(
-                Workspace(dtype or first.dtype, (length,))
+                part
                 for dtype, length in zip(routine.spaces, routine.lengths(letters), strict=True)
+                for part in (Workspace(dtype or first.dtype, (slots, length)), Extent(length))
             ),
         ]
 
@@ -323,4 +343,4 @@ def _call(routine: Routine, failures: tuple[str, ...]) -> Call:
         first, letters = node.args[0], letters_of(routine, node)
         return [*first.type.shape[: first.ndim - len(routine.operands[0])], *map(letters.__getitem__, routine.work)]
 
-    return Call(symbol, passed, work, failures, loops, routine.overwritten)
+    return Call(name_of, passed, work, failures, loops, routine.overwritten)

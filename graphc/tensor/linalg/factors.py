@@ -14,10 +14,10 @@ from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe
 from graphc.ir.walk import as_size_node
-from graphc.ops import factor, matrices, spectral
 from graphc.ops import shape as layout
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_sizes, cast, elementwise
+from graphc.ops.linalg import factor, matrices, spectral
 from graphc.ops.linalg.derivatives import lower_triangle, upper_triangle
 from graphc.tensor.creation import eye
 from graphc.tensor.elementary import where
@@ -66,7 +66,8 @@ def with_columns(name: str, a: Node, b: Node, apply: Callable[[Node, Node], Node
     return layout.drop(result, (result.ndim - 1,)) if b.ndim == 1 else result
 
 
-def _on_error(name: str, on_error: str) -> str:
+def check_on_error(name: str, on_error: str) -> str:
+    """What becomes of a matrix that a function has no result for. Raises GraphTypeError for other words."""
     if on_error not in matrices.ON_ERROR:
         raise GraphTypeError(f"{name}: on_error={on_error!r} must be 'raise' or 'nan'")
     return on_error
@@ -85,7 +86,7 @@ def cholesky(a: Any, *, upper: bool = False, lower: bool | None = None, on_error
     """
     (node,) = matrices_of("cholesky", a)
     below = not upper if lower is None else lower
-    _on_error("cholesky", on_error)
+    check_on_error("cholesky", on_error)
     if below:
         return factor.cholesky(node, on_error=on_error)
     return transposed(factor.cholesky(transposed(node), on_error=on_error))
@@ -123,7 +124,7 @@ def solve_triangular(
     """
     if trans not in TRANSPOSED:
         raise GraphTypeError(f"solve_triangular: trans={trans!r} must be 0, 1, 2, 'N', 'T' or 'C'")
-    _on_error("solve_triangular", on_error)
+    check_on_error("solve_triangular", on_error)
     first, right = matrices_of("solve_triangular", a, b, vectors=True)
 
     def apply(a: Node, b: Node) -> Node:
@@ -219,7 +220,7 @@ def solve(
     kind = STRUCTURES.get("general" if assume_a is None else assume_a)
     if kind is None:
         raise GraphTypeError(f"solve: assume_a={assume_a!r} must be one of {', '.join(STRUCTURES)}")
-    _on_error("solve", on_error)
+    check_on_error("solve", on_error)
     first, right = matrices_of("solve", a, b, vectors=True)
     matrices.check_matrices("solve", first)
 
@@ -258,7 +259,7 @@ def inv(a: Any, on_error: str = "raise") -> Node:
     """The inverse of each matrix. `inv(a) @ b` is computed as `solve(a, b)`. A singular matrix is
     numpy.linalg.LinAlgError, or NaN with on_error="nan"."""
     (node,) = matrices_of("inv", a)
-    return matrices.inverse(node, _on_error("inv", on_error))
+    return matrices.inverse(node, check_on_error("inv", on_error))
 
 
 def det(a: Any) -> Node:

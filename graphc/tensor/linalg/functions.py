@@ -21,16 +21,16 @@ from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, literal
 from graphc.ir.walk import as_size_node
-from graphc.ops import matrices, spectral
 from graphc.ops import shape as layout
 from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.linalg import equations, matrices, spectral
 from graphc.ops.reduce import reduction
 from graphc.tensor.creation import eye
 from graphc.tensor.elementary import ceil, exp, isfinite, isnan, log, log2, maximum, sqrt, where
 from graphc.tensor.indexing import getitem
 from graphc.tensor.joining import concatenate
-from graphc.tensor.linalg.factors import eigvalsh, matrices_of, svdvals, transposed
+from graphc.tensor.linalg.factors import eigvalsh, in_one_batch, matrices_of, svdvals
 from graphc.tensor.products import matmul
 from graphc.tensor.reductions import norm as vector_norm_of
 from graphc.tensor.shaping import flatten, normalise_axes
@@ -459,39 +459,49 @@ def polar(a: Any, side: str = "right") -> tuple[Node, Node]:
 # --- linear equations of matrices -------------------------------------------------------------------------------------
 
 
-def _kronecker(a: Node, b: Node) -> Node:
-    (m, n), (p, q) = a.type.shape, b.type.shape
-    wide = layout.expand(a, (1, 3)) * layout.expand(b, (0, 2))
-    return layout.reshape(wide, (sizes.multiply(m, p), sizes.multiply(n, q)))
-
-
 def solve_sylvester(a: Any, b: Any, q: Any) -> Node:
-    """x with a x + x b = q for square matrices `a` and `b`: one system of as many equations as `q` has elements, so for
-    small matrices."""
+    """x with a x + x b = q for square matrices `a` and `b`, by their Schur forms (Bartels and Stewart 1972, SciPy's);
+    axes before are batches. Where an eigenvalue of `a` and one of `b` add up to 0 it is numpy.linalg.LinAlgError."""
     left, right, whole = matrices_of("solve_sylvester", a, b, q)
-    for node in (left, right, whole):
-        if node.ndim != 2:
-            raise GraphTypeError(f"solve_sylvester: {describe(node)} of type {node.type} is no matrix")
-    system = _kronecker(left, _identity(right)) + _kronecker(_identity(left), layout.transpose(right))
-    return _of_flat(system, whole)
+    for node in (left, right):
+        matrices.check_matrices("solve_sylvester", node)
+    left, right, whole = in_one_batch("solve_sylvester", left, right, whole)
+    return _sylvester(left, right, whole, (False, False))
 
 
-def _of_flat(system: Node, q: Node) -> Node:
-    rows, columns = q.type.shape
-    found = matrices.solve(system, layout.reshape(q, (sizes.multiply(rows, columns), 1)))
-    return layout.reshape(found, (rows, columns))
+def _sylvester(a: Node, b: Node, q: Node, turned: tuple[bool, bool]) -> Node:
+    """x with a x + x b = q, where either of `a` and `b` may be transposed; one Schur form of each serves all."""
+    (s, u), (t, v), turn = equations.schur(a), equations.schur(b), layout.transpose
+    inner = equations.triangular_sylvester(s, t, matmul(matmul(turn(u), q), v), turned)
+    value = matmul(matmul(u, inner), turn(v))
+
+    def rule(inputs: Sequence[Node], results: Sequence[Node], given: Mapping[int, Node], wanted: Any) -> list[Node]:
+        (a, b, _), (x,) = inputs, results
+        of_q = _sylvester(a, b, given[0], (not turned[0], not turned[1]))
+        of_a = matmul(x, turn(of_q)) if turned[0] else matmul(of_q, turn(x))
+        of_b = matmul(turn(of_q), x) if turned[1] else matmul(turn(x), of_q)
+        return [-of_a, -of_b, of_q]
+
+    return overridden([value], [a, b, q], rule)[0]
 
 
 def solve_continuous_lyapunov(a: Any, q: Any) -> Node:
-    """x with a x + x a' = q (SciPy's); for small matrices, as `solve_sylvester`."""
-    return solve_sylvester(a, transposed(_square("solve_continuous_lyapunov", a)), q)
+    """x with a x + x a' = q (SciPy's), by one Schur form, as `solve_sylvester`."""
+    left, whole = matrices_of("solve_continuous_lyapunov", _square("solve_continuous_lyapunov", a), q)
+    left, whole = in_one_batch("solve_continuous_lyapunov", left, whole)
+    return _sylvester(left, left, whole, (False, True))
 
 
 def solve_discrete_lyapunov(a: Any, q: Any) -> Node:
-    """x with a x a' - x + q = 0 (SciPy's); for small matrices, as `solve_sylvester`."""
-    left, whole = matrices_of("solve_discrete_lyapunov", a, q)
-    both = _kronecker(left, left)
-    return _of_flat(_identity(both) - both, whole)
+    """x with a x a' - x + q = 0 (SciPy's): with b = (a + 1)^-1 (a - 1) a continuous equation (Gajic and Qureshi,
+    Lyapunov Matrix Equation in System Stability and Control, 1995)."""
+    left, whole = matrices_of("solve_discrete_lyapunov", _square("solve_discrete_lyapunov", a), q)
+    left, whole = in_one_batch("solve_discrete_lyapunov", left, whole)
+    one, turn = _identity(left), layout.transpose
+    more = left + one
+    half = matrices.solve(more, left - one)
+    both = turn(matrices.solve(more, turn(matrices.solve(more, whole))))
+    return _sylvester(half, half, both * -2.0, (False, True))
 
 
 def tensorinv(a: Any, ind: int = 2) -> Node:

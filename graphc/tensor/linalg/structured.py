@@ -1,16 +1,18 @@
 """Matrices of a pattern, and equations with them: blocks, bands, constant diagonals.
 
-In: the parts. Out: nodes. Equations with them are solved as any others, by factorisation: the pattern saves writing,
-not time.
+In: the parts. Out: nodes. Bands are solved for in time that is linear in the number of rows, constant diagonals in n
+squared steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce as accumulated
 from typing import Any
 
-from graphc.arrays.dtypes import promote
+import numpy as np
+
+from graphc.arrays.dtypes import is_float, promote
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe, literal
@@ -18,12 +20,13 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import gather
-from graphc.ops.linalg import matrices
-from graphc.tensor.elementary import clip, logical_and, mod, where
+from graphc.ops.linalg import equations
+from graphc.tensor.elementary import mod, where
+from graphc.tensor.indexing import flip
 from graphc.tensor.joining import concatenate
-from graphc.tensor.linalg.factors import matrices_of, solve, with_columns
+from graphc.tensor.linalg.factors import check_on_error, matrices_of, solve, with_columns
 from graphc.tensor.products import matmul
-from graphc.tensor.shaping import flatten
+from graphc.tensor.shaping import flatten, specify_shape
 
 __all__ = [
     "block_diag", "circulant", "companion", "hankel", "matmul_toeplitz", "solve_banded", "solve_circulant",
@@ -115,51 +118,64 @@ def _toeplitz(c_or_cr: Any) -> Node:
 
 
 def solve_toeplitz(c_or_cr: Any, b: Any, on_error: str = "raise") -> Node:
-    """x with toeplitz(c) x = b, or toeplitz(c, r) x = b for a pair (c, r) (SciPy's)."""
-    return solve(_toeplitz(c_or_cr), b, on_error=on_error)
+    """x with toeplitz(c) x = b, or toeplitz(c, r) x = b for a pair (c, r), by Levinson's recursion (SciPy's): n squared
+    steps, no matrix. A singular leading part, not of the whole alone, is numpy.linalg.LinAlgError, or NaN with
+    on_error="nan"."""
+    column, row = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, c_or_cr)
+    right = as_node(b)
+    vectors = [_vector("solve_toeplitz", column), _vector("solve_toeplitz", row)]
+    if right.ndim not in (1, 2):
+        raise GraphTypeError(f"solve_toeplitz: {describe(right)} of type {right.type} is neither vector nor matrix")
+    nodes = [*vectors, right]
+    dtype = promote(*(node.dtype if is_float(node.dtype) else "float64" for node in nodes))
+    first, across, right = (cast(node, dtype) for node in nodes)
+    columns = layout.expand(right, (1,)) if right.ndim == 1 else right
+    found = equations.toeplitz_solve(first, across, columns, check_on_error("solve_toeplitz", on_error))
+    return layout.drop(found, (1,)) if right.ndim == 1 else found
 
 
 def solve_circulant(c: Any, b: Any, on_error: str = "raise") -> Node:
-    """x with circulant(c) x = b (SciPy's)."""
+    """x with circulant(c) x = b (SciPy's), as any other system."""
     return solve(circulant(c), b, on_error=on_error)
-
-
-def _from_bands(ab: Node, below: int, above: int) -> Node:
-    """The matrix a[i, j] = ab[above + i - j, j]."""
-    count = ab.type.shape[1]
-    down, along = _grid(count, count)
-    band = elementwise("add", elementwise("sub", down, along), above)
-    inside = logical_and(elementwise("greater_equal", band, 0), elementwise("less_equal", band, below + above))
-    place = cast(clip(band, 0, below + above), "int64")
-    columns = layout.broadcast_to(along, (count, count))
-    return where(inside, gather(ab, (place, columns), 0), literal(0, ab.dtype))
 
 
 def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any, on_error: str = "raise") -> Node:
     """x with a x = b for a matrix of `l` diagonals below and `u` above its main one, the rows of `ab` from the highest
-    on: a[i, j] = ab[u + i - j, j] (SciPy's)."""
-    below, above = l_and_u
+    on: a[i, j] = ab[u + i - j, j] (SciPy's). Its time is linear in the number of rows."""
+    pair = tuple(l_and_u)
+    if len(pair) != 2 or not all(isinstance(each, (int, np.integer)) and each >= 0 for each in pair):
+        raise GraphTypeError(f"solve_banded: l_and_u={l_and_u!r} should be two numbers of diagonals")
+    below, above = map(int, pair)
     bands, right = matrices_of("solve_banded", ab, b, vectors=True)
-    rows = bands.type.shape[0]
-    if bands.ndim != 2 or (isinstance(rows, int) and rows != below + above + 1):
+    rows = bands.type.shape[-2]
+    if isinstance(rows, int) and rows != below + above + 1:
         raise ShapeError(
-            f"solve_banded: {describe(bands)} of type {bands.type} should be a matrix of {below + above + 1} rows"
+            f"solve_banded: {describe(bands)} of type {bands.type} should have a row for each of {below + above + 1} "
+            "diagonals"
         )
-    return solve(_from_bands(bands, below, above), right, on_error=on_error)
+    bands = specify_shape(bands, (*[None] * (bands.ndim - 2), below + above + 1, None))
+    on_error = check_on_error("solve_banded", on_error)
+    return _with_bands(
+        "solve_banded", bands, right, lambda ab, b: equations.banded_solve(ab, b, below, False, on_error)
+    )
 
 
 def solveh_banded(ab: Any, b: Any, lower: bool = False, on_error: str = "raise") -> Node:
     """x with a x = b for a positive definite matrix of few diagonals, of which `ab` has those from the main one down
-    (`lower`, the first row the main one) or up (the last row) (SciPy's)."""
+    (`lower`, the first row the main one) or up (the last row) (SciPy's). Its time is linear in the number of rows."""
     bands, right = matrices_of("solveh_banded", ab, b, vectors=True)
-    rows = bands.type.shape[0]
-    if bands.ndim != 2 or not isinstance(rows, int):
-        raise ShapeError(
-            f"solveh_banded: {describe(bands)} of type {bands.type} should be a matrix whose number of rows is known"
-        )
-    whole = _from_bands(bands, rows - 1, 0) if lower else _from_bands(bands, 0, rows - 1)
+    on_error = check_on_error("solveh_banded", on_error)
 
-    def apply(a: Node, b: Node) -> Node:
-        return matrices.solve(a if lower else layout.transpose(a), b, "positive", on_error=on_error)
+    def apply(ab: Node, b: Node) -> Node:
+        if lower:
+            return equations.positive_banded_solve(ab, b, on_error)
+        # counted from the end, an upper triangle is a lower one
+        return flip(equations.positive_banded_solve(flip(ab, (-2, -1)), flip(b, -2), on_error), -2)
 
-    return with_columns("solveh_banded", whole, right, apply)
+    return _with_bands("solveh_banded", bands, right, apply)
+
+
+def _with_bands(name: str, bands: Node, right: Node, apply: Callable[[Node, Node], Node]) -> Node:
+    if isinstance(bands.type.shape[-2], int) and not bands.type.shape[-2]:
+        raise ShapeError(f"{name}: {describe(bands)} of type {bands.type} has no diagonals")
+    return with_columns(name, bands, right, apply)

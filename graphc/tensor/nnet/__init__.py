@@ -51,11 +51,12 @@ LAZY = {
     "upsampling": "bilinear_kernel_1D bilinear_kernel_2D bilinear_upsampling frac_bilinear_upsampling",
     "rows": "log_softmax logsoftmax logsoftmax_op softmax softmax_graph softmax_op",
     "conv": "",
+    "conv3d2d": "",
     "nnet": "",
     "sigm": "",
 }
-"""The modules of this package and the names of each: imported when one is asked for. `conv`, `nnet` and `sigm` are
-Theano's paths of the same functions."""
+"""The modules of this package and the names of each: imported when one is asked for. `conv`, `conv3d2d`, `nnet` and
+`sigm` are Theano's paths of the same functions."""
 
 OP_CLASSES = """
 LogSoftmax Prepend_scalar_constant_to_each_row Prepend_scalar_to_each_row Softmax SoftmaxGrad softmax_grad

@@ -175,18 +175,23 @@ def convolution(
     images, kernels, dtype = operands(x, w, "convolution")
     what = told(lambda: f"convolution of {describe(images)} with {describe(kernels)}")
     slide = sliding(images.ndim - 2, stride, padding, dilation, groups, flip, what)
-    return _channels_back(
-        cast(slid(*_channels_second(images, kernels, channels_last), slide, what), dtype), channels_last
-    )
+    return cast(slid(images, kernels, slide, what, channels_last), dtype)
 
 
-def slid(x: Node, w: Node, slide: Sliding, what: str) -> Node:
-    """A convolution of images with channels in front, of the dtype that it is computed in."""
-    pads = paddings(slide.padding, x.type.shape[2:], w.type.shape[2:], slide, what)
-    parts = split(x, 1, slide.groups, what), split(w, 0, slide.groups, what)
+def slid(x: Node, w: Node, slide: Sliding, what: str, channels_last: bool = False) -> Node:
+    """A convolution of images, of the dtype that it is computed in."""
+    last = x.ndim - 1
+    if channels_last:  # groups are axes of their own before any are moved: so results are written where they go
+        w = split(w, last, slide.groups, what)
+        x, w = split(x, last, slide.groups, what), dimshuffle(w, (last, last + 1, last - 1, *range(last - 1)))
+        parts = dimshuffle(x, (0, last, last + 1, *range(1, last))), w
+    else:
+        parts = split(x, 1, slide.groups, what), split(w, 0, slide.groups, what)
+    pads = paddings(slide.padding, parts[0].type.shape[3:], parts[1].type.shape[3:], slide, what)
     dilations = [-dilation if slide.flip else dilation for dilation in slide.dilations]
     lows, highs = zip(*pads, strict=True)
-    return joined(conv.convolve(*parts, slide.strides, dilations, lows, highs), 1)
+    found = conv.convolve(*parts, slide.strides, dilations, lows, highs)
+    return joined(dimshuffle(found, (0, *range(3, last + 2), 1, 2)), last) if channels_last else joined(found, 1)
 
 
 def transposed_convolution(

@@ -19,19 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphc.codegen.gemm import api, blocked, dispatch, gemv, gemv_kernels, microkernel, small
-from graphc.codegen.gemm.api import (
-    ENTRIES,
-    PRODUCT_WORDS,
-    PROTOTYPES,
-    PYTHON_SHIMS,
-    ROUTINES,
-    VECTORS,
-    blas_symbols,
-    vector_name,
-)
+from graphc.codegen.gemm.api import ENTRIES, PRODUCT_WORDS, ROUTINES, VECTORS, blas_symbols, vector_name
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import blas_functions
 from graphc.codegen.gemm.lazy import load_blocks
+from graphc.codegen.gemm.prototypes import PROTOTYPES, PYTHON_SHIMS
 from graphc.codegen.link.elf import link
 from graphc.codegen.llvm.functions import module_text
 from graphc.codegen.llvm.target import emit_object

@@ -22,7 +22,8 @@ from graphc.codegen.gemm.api import routines_of_scipy
 from graphc.codegen.lapack import api
 from graphc.errors import GraphcError, ShapeError
 from graphc.ir.node import Node
-from graphc.ops.linalg.factor import cholesky, lu, triangular_solve
+from graphc.ops.linalg.equations import schur
+from graphc.ops.linalg.factor import cholesky, inverse_of_factor, lu, triangular_solve
 from graphc.ops.linalg.routine import ROUTINES, LinAlgError
 from graphc.ops.linalg.spectral import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 
@@ -39,6 +40,7 @@ def everything(x: Node, positive: Node, right: Node) -> list[Node]:
     return [
         cholesky(positive),
         *(triangular_solve(positive, right, *each) for each in flags),
+        inverse_of_factor(positive),
         *lu(x),
         *qr(x),
         *qr(right, complete=True),
@@ -135,7 +137,7 @@ def test_layouts() -> None:
 def test_batches() -> None:
     """Of no matrices, of one, of axes of their own; of so many that threads share them, whose number changes no bit."""
     x = T.TensorType("float64", (False,) * 4)("x")
-    outputs = [cholesky(x), *lu(x), triangular_solve(x, x), eigvalsh(x)]
+    outputs = [cholesky(x), *lu(x), triangular_solve(x, x), eigvalsh(x), *qr(x), *eigh(x), *svd(x), *eig(x), *schur(x)]
     two, one = (graphc.function([x], outputs, threads=threads) for threads in (2, 1))
     interpreted = graphc.function([x], outputs, mode="interpreted")
     for shape in ((0, 2, 3, 3), (2, 0, 3, 3), (1, 1, 3, 3), (2, 3, 4, 4), (3, 2, 20, 20)):
@@ -150,6 +152,10 @@ def test_batches() -> None:
     many[1, 4321] *= -1
     with pytest.raises(LinAlgError, match=r"Matrix is not positive definite \(number 9321 of a batch of 10000\)"):
         two(many)
+    spectral = graphc.function([x], eig(x)[0], threads=2)
+    many[1, 4321, 2, 2] = np.nan
+    with pytest.raises(LinAlgError, match=r"infs or NaNs \(number 9321 of a batch of 10000\): eig of x"):
+        spectral(many)
 
 
 @pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])

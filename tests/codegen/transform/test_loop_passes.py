@@ -22,8 +22,9 @@ from watched import differs
 
 from graphc.codegen.call.interrupt import KINDS
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.codegen.gemm.api import PROTOTYPES
+from graphc.codegen.gemm.prototypes import PROTOTYPES
 from graphc.codegen.transform.copies import write_where_copied
+from graphc.codegen.transform.double_buffers import double_buffer
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
@@ -34,7 +35,6 @@ from graphc.codegen.transform.passes import Change
 from graphc.codegen.transform.polls import place_polls
 from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.simplify import STEPS
-from graphc.codegen.transform.turns import take_turns
 from graphc.loops.ir import INDEX, Buffer, Function, Let, Loop, Set
 from graphc.loops.names import Names
 from graphc.loops.text import print_functions
@@ -89,7 +89,9 @@ PASSES: dict[str, Pass] = {
     **{name: partial(changed, step) for name, step in STEPS},
     "merge_rows": partial(changed, merge_rows),
     "write_where_copied": partial(changed, write_where_copied),
-    "take_turns": lambda function: (replace(function, body=take_turns(function.body, fresh_names(function).fresh)),),
+    "double_buffer": lambda function: (
+        replace(function, body=double_buffer(function.body, fresh_names(function).fresh)),
+    ),
     "forward_stores": forwarded,
     "keep_in_registers": kept_in_registers,
     "narrow_sums": narrowed,

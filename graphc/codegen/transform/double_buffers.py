@@ -1,4 +1,4 @@
-"""A state that each step reads shifted, as a field on a ring, is in two rows that take turns.
+"""A state that each step reads shifted, as a field on a ring, is double-buffered.
 
 In: the statements of a kernel. Out: the same values. A step copies its state, shifted and joined at the ends, to
 temporaries, and computes the next one over it in place. Here no row is copied: a step reads the one row where its
@@ -86,13 +86,13 @@ class Step:
     joined: tuple[Joined, ...]
 
 
-def take_turns(body: Sequence[Stmt], fresh: Fresh) -> tuple[Stmt, ...]:
-    """Statements whose loops over such steps have two rows; `fresh` gives names."""
+def double_buffer(body: Sequence[Stmt], fresh: Fresh) -> tuple[Stmt, ...]:
+    """Statements whose loops over such steps have two buffers; `fresh` gives names."""
     reads = Counter(part.buffer for part in all_expressions(body) if isinstance(part, Load | Pointer))
-    return tuple(_with_turns(body, {}, reads, fresh))
+    return tuple(_double_buffered(body, {}, reads, fresh))
 
 
-def _with_turns(
+def _double_buffered(
     body: Sequence[Stmt], outer: Mapping[Var, Expr], reads: Mapping[Buffer, int], fresh: Fresh
 ) -> Iterator[Stmt]:
     """`outer`: places that have names around the statements."""
@@ -102,9 +102,9 @@ def _with_turns(
             values[stmt.var] = stmt.value
         step = _read_step(stmt, values, reads) if isinstance(stmt, Loop) else None
         if step is not None and isinstance(stmt, Loop):
-            yield from _in_turns(stmt, step, fresh)
+            yield from _in_pairs(stmt, step, fresh)
         else:
-            yield map_bodies(stmt, lambda inner: tuple(_with_turns(inner, values, reads, fresh)))
+            yield map_bodies(stmt, lambda inner: tuple(_double_buffered(inner, values, reads, fresh)))
 
 
 def _read_step(loop: Loop, outer: Mapping[Var, Expr], reads: Mapping[Buffer, int]) -> Step | None:
@@ -185,7 +185,7 @@ def _is_read_in_order(row: Loop, buffer: Buffer, reads: Mapping[Buffer, int]) ->
     return len(own) == reads[buffer] and all(isinstance(part, Load) and part.index == row.var for part in own)
 
 
-def _in_turns(loop: Loop, step: Step, fresh: Fresh) -> Iterator[Stmt]:
+def _in_pairs(loop: Loop, step: Step, fresh: Fresh) -> Iterator[Stmt]:
     """The loop over pairs of steps, and the last step of an odd number."""
     other = step.joined[0].buffer
 

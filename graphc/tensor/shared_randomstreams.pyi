@@ -1,0 +1,1 @@
+from graphc.random.streams import RandomStreams as RandomStreams
