@@ -12,7 +12,7 @@ PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test check test-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz mutation lint bench bench-env lines help clean
+.PHONY: run test check test-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -35,6 +35,9 @@ test-pythons: $(VENV)/test.stamp ## run all tests under each Python that is foun
 fuzz: $(VENV)/test.stamp ## run random programs against NumPy; ARGS="--programs 20000 --seed 7", ARGS="--pairs --programs 30000"
 	PYTHONPATH=tests $(BIN)/python -m corners --jobs $(JOBS) $(ARGS)
 
+fuzz-blends: $(VENV)/test.stamp ## run random programs of everything against the interpreted mode; ARGS="--programs 2000 --seed 7"
+	PYTHONPATH=tests $(BIN)/python -m blends --jobs $(JOBS) $(ARGS)
+
 mutation: $(VENV)/test.stamp ## break the compiler in 240 places, report what the tests overlook; hours; ARGS="plan" chooses
 	$(BIN)/python -m mutation --jobs $(JOBS) $(ARGS)
 
@@ -48,7 +51,7 @@ test-bridge: ## run the tests under PyTensor and PyMC, which want an older numba
 ON_AARCH64 := $(patsubst %,tests/%,codegen/link codegen/call/test_entry.py functions/test_calls.py functions/test_function.py \
 	test_seeds.py codegen/vecmath/test_vecmath.py codegen/gemm/test_gemv.py codegen/gemm/test_products.py \
 	codegen/transform/test_parallelize.py codegen/transform/test_nontemporal.py codegen/threads \
-	codegen/call/test_result_memory.py) \
+	codegen/call/test_result_memory.py codegen/lower/test_steps.py) \
 	--deselect tests/codegen/link/test_image.py::test_nothing_is_both_written_and_run_and_all_is_unmapped
 
 test-aarch64: ## run the tests that depend on the processor on an emulated 64-bit Arm; ARGS="tests/functions/test_calls.py" chooses

@@ -6,6 +6,7 @@ guard left out, a rule that does not hold. Those that only cost time are none: t
 
 from __future__ import annotations
 
+from mutation.linalg import LINALG
 from mutation.mutant import Area
 from mutation.mutant import Mutant as M
 
@@ -753,4 +754,5 @@ AREAS: tuple[Area, ...] = (
     GRAPHS,
     SCANS,
     CODE,
+    LINALG,
 )

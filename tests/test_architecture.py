@@ -39,7 +39,7 @@ tensor.nnet         neighbours sliding abstract_conv images conv conv3d2d __init
 tensor              __init__ dispatch
 tensor.signal       conv __init__
 control             derivative loop states scan branch functional batch __init__
-tensor.linalg       factors functions structured __init__ nlinalg slinalg
+tensor.linalg       factors functions equations structured polynomials __init__ nlinalg slinalg
 tensor.nnet         ctc attention
 .                   ifelse
 rewrite             engine algebra matrices positive views stable linear moments pairs scatter open_loops steps
@@ -71,8 +71,8 @@ codegen.pipeline    kernel program generation runtime compilation build beside s
 .                   shared
 random              bits slopes distributions implicit rejection multivariate orders __init__ streams
 sparse              variable structure arithmetic __init__
-functions           convention check_arguments layouts variants usage callables staged counted states nested checked
-                    __init__
+functions           convention check_arguments layouts variants usage callables staged wrapped counted states nested
+                    checked __init__
 .                   function gradient updates inspection
 tracing             arguments traced derivatives batches __init__
 numpy               named linalg __init__
@@ -157,6 +157,7 @@ LATE = {
     ("options", "warnings"),
     ("codegen.server.prestart", "graphc.codegen.server.process"),
     ("codegen.pipeline.build", "graphc.codegen.lapack.api"),
+    ("codegen.pipeline.build", "graphc.codegen.order.api"),
     ("functions.callables", "graphc.ops.linalg.routine"),
     ("codegen.pipeline.runtime", "graphc.codegen.call.entry"),
     ("codegen.pipeline.runtime", "graphc.codegen.server.client"),
@@ -189,7 +190,6 @@ LATE = {
     ("codegen.llvm.cpu", "graphc.codegen.llvm.target"),
     ("codegen.gemm.api", "scipy.linalg.cython_blas"),
     ("codegen.gemm.api", "scipy.linalg.cython_lapack"),
-    ("codegen.pipeline.build", "graphc.codegen.order.api"),
 }
 """What is imported only when it is needed, by `import_module`: (module, what it imports)."""
 
@@ -360,8 +360,8 @@ __future__ _blake2 atexit errno gc marshal mmap
 NOT_WARM = """
 tensor.absent tensor.arithmetic tensor.contraction tensor.nnet.losses tensor.padding tensor.selecting tensor.special
 compile configdefaults functions.states gof gradient scalar updates
-codegen.cache.bundle codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.server.client
-codegen.frontend.emit
+codegen.cache.bundle codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.order.api
+codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
 codegen.server.worker control.batch functions.nested gof inspection ir.apply ir.expression ir.parse ir.pickling

@@ -14,7 +14,7 @@ from typing import Any
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.functions.callables import Function, make_function
 from graphc.functions.convention import Convention
-from graphc.functions.usage import Memory
+from graphc.functions.wrapped import Wrapped
 from graphc.ir import sizes
 from graphc.ir.body import items_of
 from graphc.ir.node import Array, Node, Size
@@ -23,7 +23,7 @@ from graphc.ops.scan import SCAN, loop_of
 from graphc.startup.record import replace
 
 
-class Counted(Function):
+class Counted(Wrapped):
     """Runs `whole`, which has one result more."""
 
     def __init__(self, kernel: Kernel, call: Convention, kind: type[Function]) -> None:
@@ -34,32 +34,11 @@ class Counted(Function):
         self.whole = make_function(kind, whole, replace(call, keys=None), profile=False)
         self.foreign = self.whole.foreign
 
-    @property
-    def kind(self) -> type[Function]:
-        return self.whole.kind
-
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
         *outputs, steps = self.whole.run_values(values, [*given, None])
         assert self.profile is not None
         self.profile.steps += int(steps)
         return outputs
-
-    def memory(self, *sizes: Any) -> Memory:
-        return self.whole.memory(*sizes)
-
-    def free(self) -> None:
-        self.whole.free()
-
-    @property
-    def source(self) -> str:
-        return self.whole.source
-
-    @property
-    def assembly(self) -> str:
-        return self.whole.assembly
-
-    def explain(self) -> str:
-        return self.whole.explain()
 
 
 def loops_of(kernel: Kernel) -> list[Node]:

@@ -13,7 +13,7 @@ from graphc.arrays.trees import leaves, like, outline, paths, up_to
 from graphc.errors import ArgumentError, GraphTypeError
 from graphc.functions.callables import Function
 from graphc.functions.convention import REQUIRED, In, Out
-from graphc.functions.usage import Memory
+from graphc.functions.wrapped import Wrapped
 from graphc.ir.node import Array, Node
 from graphc.startup.record import replace
 
@@ -68,17 +68,13 @@ def _name(item: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-class Nested(Function):
+class Nested(Wrapped):
     """Calls `whole`, a function of leaves, with those of trees."""
 
     def __init__(self, whole: Function, trees: Sequence[Any], names: Sequence[str | None], outputs: Any) -> None:
         super().__init__(whole.kernel, whole.call, False)
         self.whole, self.trees, self.names, self.outputs = whole, trees, names, outputs
         self.mode, self.name, self.profile, self.foreign = whole.mode, whole.name, whole.profile, whole.foreign
-
-    @property
-    def kind(self) -> type[Function]:
-        return self.whole.kind
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return Nested, (self.whole, self.trees, self.names, self.outputs)
@@ -132,20 +128,3 @@ class Nested(Function):
 
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
         return self.whole.run_values(values, given)
-
-    def memory(self, *sizes: Any) -> Memory:
-        return self.whole.memory(*sizes)
-
-    def free(self) -> None:
-        self.whole.free()
-
-    @property
-    def source(self) -> str:
-        return self.whole.source
-
-    @property
-    def assembly(self) -> str:
-        return self.whole.assembly
-
-    def explain(self) -> str:
-        return self.whole.explain()

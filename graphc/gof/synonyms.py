@@ -12,10 +12,7 @@ from graphc.ops.elementwise import as_node
 from graphc.shared import SharedVariable
 from graphc.sparse.variable import sparse_shared
 
-__all__ = [
-    "ScalarSharedVariable", "TensorSharedVariable", "cpu_contiguous",
-    "sparse_constructor",
-]  # fmt: skip
+__all__ = ["ScalarSharedVariable", "TensorSharedVariable", "cpu_contiguous", "sparse_constructor"]
 
 TensorSharedVariable = ScalarSharedVariable = SharedVariable
 sparse_constructor = sparse_shared

@@ -7,7 +7,7 @@ numbers of draw t can be had without those before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,9 @@ class RandomStreams:
     does not tell. dtype: floatX for floats, int64 for whole numbers.
     """
 
-    def __init__(self, seed: Any = None, use_cuda: bool | None = None, no_warn: bool = False) -> None:
+    def __init__(
+        self, seed: int | Sequence[int] | None = None, use_cuda: bool | None = None, no_warn: bool = False
+    ) -> None:
         self.state_updates: list[tuple[SharedVariable, Node]] = []
         """The state of each variable with its next value."""
         self.default_instance_seed = 0
@@ -122,11 +124,10 @@ class RandomStreams:
         self._own(state).set_value(value)
 
     def _own(self, state: Any) -> SharedVariable:
-        for own, _ in self.state_updates:
-            if own is state:
-                found: SharedVariable = own
-                return found
-        raise KeyError(state)
+        found: SharedVariable | None = next((own for own, _ in self.state_updates if own is state), None)
+        if found is None:
+            raise KeyError(state)
+        return found
 
     def updates(self) -> list[tuple[SharedVariable, Node]]:
         """The updates of all states, for functions that are made without default updates."""
@@ -395,7 +396,9 @@ class RandomStreams:
 class MRG_RandomStreams(RandomStreams):  # noqa: N801 - Theano's name
     """Streams with one seed where none is given, as Theano's have it; the generator is that of `RandomStreams`."""
 
-    def __init__(self, seed: int | None = 12345, use_cuda: bool | None = None, no_warn: bool = False) -> None:
+    def __init__(
+        self, seed: int | Sequence[int] | None = 12345, use_cuda: bool | None = None, no_warn: bool = False
+    ) -> None:
         super().__init__(seed, use_cuda, no_warn)
 
 

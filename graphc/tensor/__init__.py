@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from graphc.tensor.elemwise import *
     from graphc.tensor.grids import *
     from graphc.tensor.inspection import *
+    from graphc.tensor.linalg.polynomials import *
     from graphc.tensor.nnet.losses import log_softmax as log_softmax
     from graphc.tensor.nnet.losses import softmax as softmax
     from graphc.tensor.order import *
@@ -141,7 +142,8 @@ LAZY = {
         intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values
     """,
     "padding": "pad",
-    "polynomials": "poly polyadd polyder polyint polymul polysub polyval",
+    "linalg.polynomials": "poly polydiv polyfit roots roots_parts",
+    "polynomials": "polyadd polyder polyint polymul polysub polyval",
     "selecting": """
         choose compress diag_indices diag_indices_from extract fill_diagonal fill_diagonal_offset
         inverse_permutation mask_indices nonzero_values permute_row_elements piecewise ravel_multi_index select

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 COMPLEX = "graphc has no complex dtypes"
 RANDOM = "random numbers are made by RandomStreams and graphc.random"
-FACTORS = "linalg has factorisations and lstsq; complex roots, fits and Theano's BLAS ops are not there"
+FACTORS = "linalg has factorisations and lstsq; Theano's BLAS ops are not there"
 OP_CLASS = "it is a part of another op of Theano's: apply the function"
 INDEX_OP = "x[...], set_subtensor and inc_subtensor make every form of indexing"
 REWRITE = "rewriting is graphc's own: nothing of Theano's optimizer has a counterpart"
@@ -34,7 +34,7 @@ GROUPS: tuple[tuple[str, str], ...] = (
         python_complex cdouble clongdouble csingle complex64 complex128 complex256 complexfloating sort_complex
     """),
     (RANDOM, "raw_random random"),
-    (FACTORS, "roots polyfit polydiv blas blas_c blas_headers blas_scipy sparse_module_ref"),
+    (FACTORS, "blas blas_c blas_headers blas_scipy sparse_module_ref"),
     (OP_CLASS, """
         SoftmaxWithBias crossentropy_categorical_1hot_grad CrossentropyCategorical1Hot
         CrossentropyCategorical1HotGrad CrossentropySoftmax1HotWithBiasDx CrossentropySoftmaxArgmax1HotWithBias

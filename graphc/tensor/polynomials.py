@@ -16,13 +16,12 @@ from graphc.ops import shape as ops
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.arranging import trim_zeros
 from graphc.tensor.calculus import convolve
-from graphc.tensor.creation import zeros
 from graphc.tensor.elementary import pow
 from graphc.tensor.joining import concatenate
 from graphc.tensor.reductions import sum as sum_of
 from graphc.tensor.shaping import flatten
 
-__all__ = ["poly", "polyadd", "polyder", "polyint", "polymul", "polysub", "polyval"]
+__all__ = ["polyadd", "polyder", "polyint", "polymul", "polysub", "polyval"]
 
 
 def _vector(name: str, p: Any) -> Node:
@@ -30,20 +29,6 @@ def _vector(name: str, p: Any) -> Node:
     if node.ndim > 1:
         raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no vector")
     return flatten(node)
-
-
-def poly(roots: Any) -> Node:
-    """The coefficients of the polynomial with these roots, whose number is known; the first one is 1."""
-    node = _vector("poly", roots)
-    count = node.type.shape[0]
-    if not isinstance(count, int):
-        raise GraphTypeError(f"poly: the number of roots of {describe(node)} of type {node.type} is not known")
-    node = node if is_float(node.dtype) else cast(node, "float64")
-    result = ops.filled(as_node(1, node.dtype), (1,))
-    for position in range(count):
-        zero = zeros(1, node.dtype)
-        result = concatenate([result, zero]) - concatenate([zero, result]) * node[position]
-    return result
 
 
 def _aligned(name: str, a: Any, b: Any) -> tuple[Node, Node]:

@@ -23,7 +23,7 @@ NARROW = 16
 """Diagonals up to which loops take less time than LAPACK."""
 
 
-def _smaller(left: I64, right: I64) -> I64:
+def smaller(left: I64, right: I64) -> I64:
     return (left < right).choose(left, right)
 
 
@@ -123,7 +123,7 @@ def banded_loops(suffix: str) -> Function[..., I64]:
         step = wide - 1  # from an element to the one below it
         with code.count(0, n) as i:
             own, right = rows.at(i * wide + below, kind), x.at(i * k, kind)
-            beyond = _smaller(below + 1, n - i)
+            beyond = smaller(below + 1, n - i)
             best, most = code.variable(I64.of(0)), code.variable(kind.of(-1))
             with code.count(0, beyond) as down:
                 size = absolute(code, own.at(down * step, kind).load(kind))
@@ -147,7 +147,7 @@ def banded_loops(suffix: str) -> Function[..., I64]:
         with code.count(0, n) as done:
             i = n - 1 - done
             own, right = rows.at(i * wide + below, kind), x.at(i * k, kind)
-            length, pivot = _smaller(d, n - i), own.load(kind)
+            length, pivot = smaller(d, n - i), own.load(kind)
             with code.count(0, k) as c:
                 value = code.variable(right.at(c, kind).load(kind))
                 with code.count(1, length) as place:
@@ -212,7 +212,7 @@ def positive_loops(suffix: str) -> Function[..., I64]:
         most = d - 1
         with code.count(0, n) as i:
             own, right = rows.at(i * d, kind), x.at(i * k, kind)
-            left = _smaller(most, i)  # elements before the diagonal
+            left = smaller(most, i)  # elements before the diagonal
             with code.count(0, left) as p:
                 back = left - p  # the column is i - back
                 other = rows.at((i - back) * d + back, kind)
@@ -241,7 +241,7 @@ def positive_loops(suffix: str) -> Function[..., I64]:
             with code.count(0, k) as c:
                 at = right.at(c, kind)
                 at.store(at.load(kind) / root)
-            with code.count(1, _smaller(most, i) + 1) as back:
+            with code.count(1, smaller(most, i) + 1) as back:
                 factor, above = own.at(most - back, kind).load(kind), x.at((i - back) * k, kind)
                 with code.count(0, k) as c:
                     at = above.at(c, kind)

@@ -16,6 +16,13 @@ from graphc.tensor.calculus import cross
 from graphc.tensor.creation import tril, triu
 from graphc.tensor.grids import vander
 from graphc.tensor.indexing import diagonal as _diagonal
+from graphc.tensor.linalg.equations import (
+    solve_continuous_lyapunov,
+    solve_discrete_lyapunov,
+    solve_sylvester,
+    tensorinv,
+    tensorsolve,
+)
 from graphc.tensor.linalg.factors import (
     cho_factor,
     cho_solve,
@@ -56,13 +63,8 @@ from graphc.tensor.linalg.functions import (
     pinvh,
     polar,
     sinhm,
-    solve_continuous_lyapunov,
-    solve_discrete_lyapunov,
-    solve_sylvester,
     sqrtm,
     tanhm,
-    tensorinv,
-    tensorsolve,
     vector_norm,
 )
 from graphc.tensor.linalg.structured import (

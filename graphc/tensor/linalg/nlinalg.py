@@ -12,6 +12,7 @@ from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node
 from graphc.tensor.indexing import diagonal
+from graphc.tensor.linalg.equations import tensorinv, tensorsolve
 from graphc.tensor.linalg.factors import det as det_of
 from graphc.tensor.linalg.factors import eig as eig_of
 from graphc.tensor.linalg.factors import eigh as eigh_of
@@ -22,7 +23,6 @@ from graphc.tensor.linalg.functions import lstsq as lstsq_of
 from graphc.tensor.linalg.functions import matrix_power as matrix_power_of
 from graphc.tensor.linalg.functions import norm as norm_of
 from graphc.tensor.linalg.functions import pinv as pinv_of
-from graphc.tensor.linalg.functions import tensorinv, tensorsolve
 from graphc.tensor.products import diag as diag_of
 from graphc.tensor.products import dot
 from graphc.tensor.products import trace as trace_of

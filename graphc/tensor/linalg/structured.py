@@ -104,8 +104,9 @@ def companion(a: Any) -> Node:
     node = node if node.dtype in ("float32", "float64") else cast(node, "float64")
     top = layout.expand(-node[1:] / node[0], (0,))
     size = sizes.subtract(node.type.shape[0], 1)
-    down, along = _grid(sizes.subtract(size, 1), size)
-    return concatenate([top, cast(elementwise("equal", down, along), node.dtype)], 0)
+    down, along = _grid(size, size)
+    below = cast(elementwise("equal", down, elementwise("add", along, 1)), node.dtype)
+    return where(elementwise("equal", down, 0), top, below)
 
 
 def matmul_toeplitz(c_or_cr: Any, x: Any) -> Node:
@@ -142,7 +143,7 @@ def solve_circulant(c: Any, b: Any, on_error: str = "raise") -> Node:
 def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any, on_error: str = "raise") -> Node:
     """x with a x = b for a matrix of `l` diagonals below and `u` above its main one, the rows of `ab` from the highest
     on: a[i, j] = ab[u + i - j, j] (SciPy's). Its time is linear in the number of rows."""
-    pair = tuple(l_and_u)
+    pair = tuple(l_and_u) if isinstance(l_and_u, (tuple, list)) else ()
     if len(pair) != 2 or not all(isinstance(each, (int, np.integer)) and each >= 0 for each in pair):
         raise GraphTypeError(f"solve_banded: l_and_u={l_and_u!r} should be two numbers of diagonals")
     below, above = map(int, pair)

@@ -1,0 +1,13 @@
+"""Random programs over everything (tests/blends), a few of them: `python -m blends` runs more."""
+
+from __future__ import annotations
+
+import pytest
+from blends.running import Setting, outcome
+
+
+@pytest.mark.parametrize("setting", [Setting("python"), Setting("slopes"), Setting(poison="on", threads=3)], ids=str)
+@pytest.mark.parametrize("number", range(2))
+def test_programs_of_everything(setting: Setting, number: int) -> None:
+    text, _, trouble, _ = outcome(f"suite {setting.mode}:{number}", setting, shrink=False)
+    assert not text and not trouble
