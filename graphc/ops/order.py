@@ -188,8 +188,13 @@ def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
+def symbol(name: str, dtype: str) -> str:
+    """The function of an op."""
+    return f"gc_order_{name}_{dtype}"
+
+
 def _symbol(node: Node) -> str:
-    return f"gc_order_{node.op.name}_{node.args[0].dtype}"
+    return symbol(node.op.name, node.args[0].dtype)
 
 
 def _along(node: Node) -> list[Passed]:

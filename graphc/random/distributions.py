@@ -172,11 +172,21 @@ def pareto(key: Any, b: Any, shape: Shape = None, dtype: Any = None) -> Node:
 
 
 def geometric(key: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
-    """How many trials of chance `p` it takes to succeed, the last one counted: ceil(log u / log(1 - p))."""
+    """How many trials of chance `p` it takes to succeed, the last one counted: ceil(log u / log(1 - p)); -1 where p is
+    no chance."""
     own, (chance,) = sized("geometric", shape, p)
     kind = float_of("geometric", None, chance)
     waited = -exponential(key, own, kind) / E("log1p", -cast(chance, kind))
-    return cast(E("maximum", E("ceil", waited), literal(np.dtype(kind).type(1), kind)), np.dtype(dtype).name)
+    is_chance = E("logical_and", E("greater", chance, 0), E("less_equal", chance, 1))
+    return whole(E("maximum", E("ceil", waited), literal(np.dtype(kind).type(1), kind)), is_chance, dtype)
+
+
+def whole(number: Node, holds: Node, dtype: Any) -> Node:
+    """A drawn number as a whole one; -1, as in JAX, where its parameters are none of the distribution's, and where it
+    is more than 63 bits hold."""
+    fits = E("logical_and", E("greater_equal", number, 0.0), E("less", number, 2.0**63))
+    exact = cast(E("where", E("logical_and", holds, fits), number, -1.0), "int64")
+    return cast(exact, np.dtype(dtype).name)
 
 
 def wald(key: Any, mean: Any, scale: Any = 1.0, shape: Shape = None, dtype: Any = None) -> Node:

@@ -21,12 +21,14 @@ from graphc.ops.elementwise import elementwise as E
 from graphc.ops.scalar import stop_gradient
 from graphc.ops.shape import reshape
 from graphc.random.bits import as_key, blocks, fold_in, places, unit
-from graphc.random.distributions import Shape, float_of, gaussian, normal, sized
+from graphc.random.distributions import Shape, float_of, gaussian, normal, sized, whole
 from graphc.random.implicit import slope
 from graphc.random.slopes import angle_by_concentration, by_its_place, truncated_by_limits
 
 EXACTLY = "float64"
 """What whole numbers are drawn in, whatever the dtypes of parameters."""
+TRIALS = 1000
+"""Each is accepted with a chance of more than a quarter."""
 Trial = Callable[[Node, Node], tuple[Node, Node]]
 """The number of a trial, of the counters of its two blocks, and whether it is accepted."""
 
@@ -46,7 +48,8 @@ class Element:
         return gaussian(self.key, self.index, self.kind, draw)
 
     def until_accepted(self, trial: Trial) -> Node:
-        """The number of the first trial that is accepted."""
+        """The number of the first trial that is accepted; NaN where none is, which no chance explains: a parameter is
+        NaN, or none of the distribution's."""
 
         def attempt(carry: tuple[Node, Node, Node]) -> tuple[Node, Node, Node]:
             draw, _, _ = carry
@@ -54,8 +57,13 @@ class Element:
             return draw + 2, cast(number, self.kind), accepted
 
         begin = literal(2), self.number(0.0), literal(np.False_, "bool")
-        number: Node = while_loop(lambda carry: E("logical_not", carry[2]), attempt, begin)[1]
-        return number
+
+        def goes_on(carry: tuple[Node, Node, Node]) -> Node:
+            return E("logical_and", E("logical_not", carry[2]), E("less", carry[0], 2 * TRIALS))
+
+        _, number, accepted = while_loop(goes_on, attempt, begin)
+        found: Node = E("where", accepted, number, self.number(math.nan))
+        return found
 
     def number(self, value: float) -> Node:
         return literal(np.dtype(self.kind).type(value), self.kind)
@@ -171,7 +179,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Shape = None, dtype: Any = None) 
 
 def poisson(key: Any, lam: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
     """Poisson numbers of mean `lam`: for a mean below 10 the distribution is added up, above that Hörmann's method
-    PTRS (Insurance: Mathematics and Economics 12, 1993)."""
+    PTRS (Insurance: Mathematics and Economics 12, 1993). -1 where the mean is negative, NaN, or too large."""
 
     def draw(element: Element, mean: Node) -> Node:
         def large() -> Node:
@@ -189,12 +197,13 @@ def poisson(key: Any, lam: Any, shape: Shape = None, dtype: Any = "int64") -> No
         drawn: Node = cond(E("less", mean, 10.0), small, large)
         return drawn
 
-    return cast(each("poisson", draw, key, shape, EXACTLY, lam), np.dtype(dtype).name)
+    own, (mean,) = sized("poisson", shape, lam)
+    return whole(each("poisson", draw, key, own, EXACTLY, mean), E("greater_equal", mean, 0), dtype)
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
     """How many of `n` trials of chance `p` succeed: where few do the distribution is added up, else Hörmann's method
-    BTRS (Journal of Statistical Computation and Simulation 46, 1993)."""
+    BTRS (Journal of Statistical Computation and Simulation 46, 1993). -1 for what is no number or no chance."""
 
     def draw(element: Element, count: Node, chance: Node) -> Node:
         is_rare = E("less_equal", chance, 0.5)
@@ -219,7 +228,10 @@ def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64"
         successes = cond(E("less", count * q, 10.0), small, large)
         return E("where", is_rare, successes, count - successes)
 
-    return cast(each("binomial", draw, key, shape, EXACTLY, n, p), np.dtype(dtype).name)
+    own, (count, chance) = sized("binomial", shape, n, p)
+    is_chance = E("logical_and", E("greater_equal", chance, 0), E("less_equal", chance, 1))
+    holds = E("logical_and", is_chance, E("greater_equal", count, 0))
+    return whole(each("binomial", draw, key, own, EXACTLY, count, chance), holds, dtype)
 
 
 def negative_binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
@@ -356,4 +368,5 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = None, dtyp
     own, limits = sized("truncated_normal", shape, lower, upper)
     kind = float_of("truncated_normal", dtype, *limits)
     number = each("truncated_normal", draw, key, own, kind, *limits)
+    number = E("where", E("less_equal", *(cast(stop_gradient(limit), kind) for limit in limits)), number, math.nan)
     return by_its_place(number, [cast(limit, kind) for limit in limits], truncated_by_limits)

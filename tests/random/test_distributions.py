@@ -190,3 +190,17 @@ def test_vectors_and_matrices_of_a_covariance() -> None:
     np.testing.assert_allclose(found[4], [[6, 0], [10, 6]], atol=0.7)
     with pytest.raises(GraphTypeError, match="no matrix"):
         R.wishart(KEY, 3.0, [1.0])
+
+
+def test_parameters_that_are_none_give_nan_or_less_than_nothing() -> None:
+    """And end."""
+    p, key, shape = T.dscalar("p"), R.key(1), (2,)
+    floats = [R.gamma(key, p, shape), R.vonmises(key, 0.0, p, shape), R.truncated_normal(key, p, 1.0, shape)]
+    whole = [R.poisson(key, p, shape), R.binomial(key, 10, p, shape), R.geometric(key, p, shape)]
+    whole += [R.negative_binomial(key, 2, p, shape), R.poisson(key, -T.ones((2,)), None)]
+    f = graphc.function([p], [*floats, *whole])
+    for made in f(np.nan):
+        assert np.isnan(made).all() if made.dtype.kind == "f" else (made == -1).all(), made
+    found = f(2.0)
+    assert np.isnan(found[2]).all() and (found[4] == -1).all() and (found[5] == -1).all() and (found[3] >= 0).all()
+    assert (graphc.function([p], R.poisson(key, p, shape), "interpreted")(np.inf) == -1).all()

@@ -22,7 +22,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.gemm.api import Flat
-from graphc.ops.order import first_elements, first_places, order_along, order_of_rows, sorted_along
+from graphc.ops.order import first_elements, first_places, order_along, order_of_rows, sorted_along, symbol
 
 ALONG = {"sort": sorted_along, "argsort": order_along}
 """Of three axes along the second, by the names of the ops: their values."""
@@ -31,7 +31,7 @@ FIRST = {"top": first_elements, "argtop": first_places}
 ROWS = {"lexorder": order_of_rows}
 """Of matrices."""
 FUNCTIONS: dict[str, tuple[str, str]] = {
-    f"gc_order_{name}_{dtype}": (name, dtype) for name in (*ALONG, *FIRST, *ROWS) for dtype in DTYPES
+    symbol(name, dtype): (name, dtype) for name in (*ALONG, *FIRST, *ROWS) for dtype in DTYPES
 }
 """The op and the dtype of each function."""
 
