@@ -94,7 +94,7 @@ class Table(dict[str, T]):
 
     def fill(self) -> None:
         """Import what is left."""
-        for module in set(self.later.values()):
+        for module in dict.fromkeys(self.later.values()):
             import_module(module)
 
 
