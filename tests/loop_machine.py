@@ -34,6 +34,8 @@ from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.gemm.prototypes import PYTHON_SHIMS
 from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS
 from graphc.codegen.lapack.api import arguments as arguments_of
+from graphc.codegen.order.api import ALONG, FIRST, ROWS
+from graphc.codegen.order.api import FUNCTIONS as ORDERS
 from graphc.ir.node import Node
 from graphc.loops.build import written_out
 from graphc.loops.ir import (
@@ -426,6 +428,34 @@ def factorisation(routine: Routine, suffix: str, exact: bool) -> Callable[..., i
     return call
 
 
+def order(name: str, exact: bool) -> Callable[..., int]:
+    """An order of NumPy's on memory; where floats are exact, any function of all elements."""
+    compute = {**ALONG, **FIRST, **ROWS}[name]
+    rank = 3 if name in ALONG else 2
+    first = 2 if name in ROWS else 3
+
+    def call(*values: Any) -> int:
+        shape, memory, result = [int(each) for each in values[:rank]], values[first], values[-1 if name in ROWS else -2]
+        steps = [int(each) for each in values[first + 1 : first + 1 + rank]]
+        wanted = [values[6][place] for place in range(int(values[2]))] if name in FIRST else []
+        at = [sum(map(int.__mul__, index, steps)) for index in cartesian(*map(range, shape))]
+        read = [memory[place] for place in at]
+        sizes = [shape[0], len(wanted)] if name in FIRST else shape[:1] if name in ROWS else shape
+        if exact and is_float(memory.dtype):
+            length = shape[0 if name in ROWS else 1]
+            made: list[Any] = [mixed(name, place, *wanted, *read) for place in range(int(np.prod(sizes)))]
+            if not is_float(result.dtype):  # any positions will do
+                made = [np.int64(value.residue % length) for value in made]
+        else:
+            given = np.array(read, memory.dtype).reshape(shape)
+            made = list(compute(given, *([np.array(wanted, "int64")] if name in FIRST else ())).ravel())
+        for place, value in enumerate(made):
+            result[place] = value
+        return 0
+
+    return call
+
+
 def callback(node: Node, exact: bool) -> Callable[..., int]:
     """The user's function of a node, on memory; where numbers are exact, any function of all elements."""
     operands = (*node.args, node)
@@ -537,6 +567,7 @@ def run(
     scope |= {
         name: factorisation(ROUTINES[routine], suffix, exact) for name, (routine, suffix) in FACTORISATIONS.items()
     }
+    scope |= {name: order(op, exact) for name, (op, _) in ORDERS.items()}
     scope |= {f"{CALLBACK}{number}": callback(node, exact) for number, node in enumerate(calls)}
     scope |= {
         "advance": Memory.at,
