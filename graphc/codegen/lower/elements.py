@@ -151,7 +151,7 @@ class Elements(Scopes):
                 return index[axis]
             case _:
                 message = f"a size depends on {describe(node)}, whose value is known only while the kernel runs"
-                raise StepSizeError(message)
+                raise StepSizeError(f"{message}; compute that value by a function of its own, and take it as an input")
 
     def canonical(self, size: Size) -> Size:
         """A size; once sizes are checked, the first of those that it must be equal to."""

@@ -49,6 +49,7 @@ def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
         import numpy as np
         import pytest
         import graphc, test_reductions, test_vectorize, test_wide_programs
+        from graphc.arrays import numerics
         x = graphc.tensor.dvector("x")
         machine_code = graphc.function([x], graphc.tensor.exp(x).sum()).assembly
         assert "zmm" not in machine_code and ("ymm" in machine_code) == has_fma()
