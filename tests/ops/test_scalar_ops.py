@@ -17,7 +17,7 @@ import graphc.tensor as T
 from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS
 from graphc.autodiff import grad
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.errors import GraphcError, GraphTypeError, ShapeError
+from graphc.errors import GraphcError, GraphTypeError, GraphValueError, ShapeError
 from graphc.ir.interpret import interpret
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import FUNCTIONS, OPS, Node, Sample, make, variable
@@ -265,7 +265,7 @@ def test_lists_that_hold_nodes_are_stacked() -> None:
     "value", [None, "text", object(), 1j, np.array(["a"]), [[1], [1, 2]], {}, np.float16(1.0), 2**70]
 )
 def test_what_is_no_tensor_is_refused(value: Any) -> None:
-    with pytest.raises(GraphTypeError):
+    with pytest.raises((GraphTypeError, GraphValueError)):
         as_node(value)
 
 
@@ -319,7 +319,7 @@ def test_integer_powers() -> None:
     exponent = np.array([-2, -3, -5, -1, -1, 3, 2])
     np.testing.assert_array_equal(run(elementwise("pow", x, y), {x: base, y: exponent}), [1, -1, 1, 0, 0, -27, 49])
     for bad in (-1, [2, -1], np.int8(-2), as_node(-3)):
-        with pytest.raises(GraphTypeError, match="negative integer powers"):
+        with pytest.raises(GraphValueError, match="negative integer powers"):
             elementwise("pow", x, bad)
     assert elementwise("pow", x, -1.0).dtype == "float64"
 

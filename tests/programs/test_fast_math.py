@@ -124,5 +124,5 @@ def test_one_function_may_be_fast() -> None:
 
     chosen = ((False, None), (False, True), (True, None), (True, False))
     assert [bool(np.isnan(values(*pair)[0])) for pair in chosen] == [False, True, True, False]
-    with pytest.raises(graphc.errors.ArgumentError, match="fast_math='no'"):
+    with pytest.raises(graphc.errors.GraphValueError, match="fast_math='no'"):
         graphc.function([x], x, fast_math="no")  # type: ignore[arg-type]
