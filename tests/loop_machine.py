@@ -430,7 +430,7 @@ def factorisation(routine: Routine, suffix: str, exact: bool) -> Callable[..., i
 
 def order(name: str, exact: bool) -> Callable[..., int]:
     """An order of NumPy's on memory; where floats are exact, any function of all elements."""
-    compute = {**ALONG, **FIRST, **ROWS}[name]
+    compute: Any = {**ALONG, **FIRST, **ROWS}[name]
     rank = 3 if name in ALONG else 2
     first = 2 if name in ROWS else 3
 
