@@ -14,7 +14,7 @@ LONGEST = 80
 
 ENDINGS = {
     "affine": r"^\[ 2 -1\]\n",
-    "char_rnn": r"^after 3 epochs, [34]\.\d\d bits a letter:\n",
+    "char_rnn": r"^after 3 epochs, [234]\.\d\d bits a letter:\n",
     "convolutional_digits": r"\d\d\.\d\d% of 450 test images; .* in convolutional_digits.png\n$",
     "digits": r"accuracy +\d\d\.\d\d% of 450 test images\n(cold compile|warm start).*\na step .* times as fast\n$",
     "gaussian_process": r"the truth lies within three deviations; plotted in gaussian_process.png\n$",

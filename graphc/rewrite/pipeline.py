@@ -39,7 +39,7 @@ PIPELINE = (
     Pass("prune", PRUNE),
     Pass("fold", FOLD + VIEWS),
     Pass("matrices", MATRICES),
-    Pass("positive", SHARED),
+    Pass("definiteness", SHARED),
     Pass("factors", FACTORS),  # after all that makes fewer of them, before rules of sums and products
     Pass("stability", STABLE),  # before algebra, while expressions are as they were written
     Pass("algebra", FOLD + STABLE + ALGEBRA + VIEWS + REDUCTIONS),

@@ -21,6 +21,8 @@ class Path(ModuleType):
         super().__init__(name, f"Theano's path of names in {', '.join(sources) or 'the modules below it'}.")
         self.__path__: list[str] = []
         self.__dict__.update(_sources=sources, _function=function)
+        if function is not None:
+            self.__dict__["__wrapped__"] = getattr(function, "__wrapped__", function)  # whose signature it has
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
