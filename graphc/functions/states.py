@@ -17,7 +17,7 @@ from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, RankEr
 from graphc.functions.callables import Compiled, Function, make_function
 from graphc.functions.check_arguments import label
 from graphc.functions.convention import REQUIRED, Convention, In, name_positions
-from graphc.functions.usage import Memory
+from graphc.functions.wrapped import Wrapped
 from graphc.ir.node import Array, Node, describe
 from graphc.ir.walk import substitute
 from graphc.shared import Container, SharedVariable, own_variable, variable_of
@@ -97,7 +97,7 @@ class Finder(Containers):
 
 def states_of(function: Function) -> dict[int, SharedVariable]:
     """The inputs that are states, by position, each with the variable that keeps its value."""
-    flat = getattr(function, "whole", function)
+    flat = function.whole if isinstance(function, Wrapped) and not isinstance(function, Stateful) else function
     return flat.states if isinstance(flat, Stateful) else {}
 
 
@@ -154,13 +154,13 @@ def _variable_of(record: In) -> SharedVariable:
     return own_variable(array.copy(), sizes, node.name, record.strict, record.allow_downcast)
 
 
-class Stateful(Function):
-    """Runs `inner`, to which states are shared variables."""
+class Stateful(Wrapped):
+    """Runs `whole`, to which states are shared variables."""
 
     def __init__(self, inner: Function, records: tuple[In, ...], states: dict[int, SharedVariable]) -> None:
         call = Convention(records, name_positions(records), inner.call.keys)
         super().__init__(inner.kernel, call, profile=False)
-        self.inner, self.states, self.mode = inner, states, inner.mode
+        self.whole, self.states, self.mode = inner, states, inner.mode
         self.profile, self.foreign = inner.profile, inner.foreign
         self.name = inner.name
         kept = [
@@ -168,10 +168,6 @@ class Stateful(Function):
             for place, item in enumerate(records)
         ]
         self.ordered = replace(call, inputs=tuple(kept))
-
-    @property
-    def kind(self) -> type[Function]:
-        return self.inner.kind
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         out = {name: kwargs.pop(name) for name in ("out",) if name in kwargs and name not in self.call.positions}
@@ -181,7 +177,7 @@ class Stateful(Function):
                 values.append(value)
             elif value is not REQUIRED:
                 self.states[place].set_value(value)
-        return self.inner(*values, **out)
+        return self.whole(*values, **out)
 
     def all_in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """What is given for each input; `REQUIRED` for a state that keeps its value."""
@@ -195,24 +191,7 @@ class Stateful(Function):
         return given
 
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
-        return self.inner.run_values(values, given)
-
-    def memory(self, *sizes: Any) -> Memory:
-        return self.inner.memory(*sizes)
-
-    def free(self) -> None:
-        self.inner.free()
-
-    @property
-    def source(self) -> str:
-        return self.inner.source
-
-    @property
-    def assembly(self) -> str:
-        return self.inner.assembly
-
-    def explain(self) -> str:
-        return self.inner.explain()
+        return self.whole.run_values(values, given)
 
 
 def is_implicit(record: In) -> bool:
@@ -236,7 +215,7 @@ def copy_function(
     if isinstance(function, Stateful):
         fresh = {place: _fresh(function.call.inputs[place], leaf) for place, leaf in function.states.items()}
         own = {leaf: fresh[place] for place, leaf in function.states.items()}
-        inner = copy_function(function.inner, {**own, **swap}, delete_updates, shown, profile)
+        inner = copy_function(function.whole, {**own, **swap}, delete_updates, shown, profile)
         states = {place: swap.get(leaf, leaf) for place, leaf in fresh.items()}
         return Stateful(inner, function.call.inputs, states)
     kernel = function.kernel

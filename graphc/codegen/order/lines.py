@@ -92,30 +92,35 @@ def sort_line(dtype: str) -> Function[..., None]:
     return write
 
 
+def insert_by_steps(code: Code, a: Ptr, kind: Any, n: I64, comes_before: Callable[[Any, Any], Bool]) -> None:
+    """Write Shell's method, whose steps are 1, 4, 13, …: the elements of `a` in the order that `comes_before` tells."""
+    step = code.variable(I64.of(1))
+    with code.loop() as widening:
+        widening.leave.unless(step.value * 9 < n)
+        step.value = step.value * 3 + 1
+    with code.loop() as narrowing:
+        apart = step.value
+        with code.count(apart, n) as i:
+            value, place = a.at(i, kind).load(kind), code.variable(i)
+            with code.loop() as moving:
+                moving.leave.when(place.value < apart)
+                before = a.at(place.value - apart, kind).load(kind)
+                moving.leave.unless(comes_before(value, before))
+                a.at(place.value, kind).store(before)
+                place.value = place.value - apart
+            a.at(place.value, kind).store(value)
+        narrowing.leave.when(apart == 1)
+        step.value = apart // 3
+
+
 @cache
 def shell_sort(dtype: str) -> Function[..., None]:
-    """The same by Shell's method, whose steps are 1, 4, 13, …"""
+    """The same by Shell's method."""
     kind = KINDS[dtype]
 
     @line_function("shell_sort", dtype)
     def write(code: Code, a: Ptr, n: I64) -> None:
-        step = code.variable(I64.of(1))
-        with code.loop() as widening:
-            widening.leave.unless(step.value * 9 < n)
-            step.value = step.value * 3 + 1
-        with code.loop() as narrowing:
-            apart = step.value
-            with code.count(apart, n) as i:
-                value, place = a.at(i, kind).load(kind), code.variable(i)
-                with code.loop() as moving:
-                    moving.leave.when(place.value < apart)
-                    before = a.at(place.value - apart, kind).load(kind)
-                    moving.leave.unless(is_less(dtype, value, before))
-                    a.at(place.value, kind).store(before)
-                    place.value = place.value - apart
-                a.at(place.value, kind).store(value)
-            narrowing.leave.when(apart == 1)
-            step.value = apart // 3
+        insert_by_steps(code, a, kind, n, lambda value, before: is_less(dtype, value, before))
 
     return write
 

@@ -10,7 +10,7 @@ from functools import cache
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.typed import I64, Bool, Ptr
-from graphc.codegen.order.lines import KINDS, argsort_line, is_less, line_function
+from graphc.codegen.order.lines import KINDS, argsort_line, insert_by_steps, is_less, line_function
 
 
 @cache
@@ -50,23 +50,10 @@ def sort_run(dtype: str) -> Function[..., None]:
 
     @line_function("sort_run", dtype)
     def write(code: Code, x: Ptr, row: I64, column: I64, n: I64, m: I64, places: Ptr) -> None:
-        step = code.variable(I64.of(1))
-        with code.loop() as widening:
-            widening.leave.unless(step.value * 9 < n)
-            step.value = step.value * 3 + 1
-        with code.loop() as narrowing:
-            apart = step.value
-            with code.count(apart, n) as i:
-                value, place = places.at(i, I64).load(I64), code.variable(i)
-                with code.loop() as moving:
-                    moving.leave.when(place.value < apart)
-                    before = places.at(place.value - apart, I64).load(I64)
-                    moving.leave.unless(is_row_less(dtype)(code, x, row, column, m, value, before))
-                    places.at(place.value, I64).store(before)
-                    place.value = place.value - apart
-                places.at(place.value, I64).store(value)
-            narrowing.leave.when(apart == 1)
-            step.value = apart // 3
+        def comes_before(i: I64, j: I64) -> Bool:
+            return is_row_less(dtype)(code, x, row, column, m, i, j)
+
+        insert_by_steps(code, places, I64, n, comes_before)
 
     return write
 
