@@ -12,7 +12,7 @@ PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test check test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-env lines help clean
+.PHONY: run test check test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-loops bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -21,7 +21,7 @@ test: $(VENV)/test.stamp ## run all tests; ARGS="-k name" chooses
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
 check: $(VENV)/test.stamp ## run the fast tests, in less than a minute; ARGS="tests/codegen/lower" chooses
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" --durations=5 --durations-min=1 $(ARGS)
 
 test-poison: ## run all tests with the memory of results and temporaries filled with NaN before each call
 	GRAPHC_POISON=1 $(MAKE) test
@@ -69,6 +69,9 @@ lint: $(VENV)/lint.stamp ## check style and types
 
 bench: $(VENV)/bench.stamp ## measure graphc and its peers, write docs/benchmarks.md; ARGS="--quick" is short, --help tells more
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-loops: $(VENV)/bench.stamp ## measure programs of many steps alone, write their section of docs/benchmarks.md
+	$(BIN)/python -m benchmarks --loops --fresh --peers graphc,numba,jax $(ARGS)
 
 bench-env: ## install JAX, PyTensor and PyTorch beside, for `make bench` to compare with
 	$(PYTHON) -m venv benchmarks/.venv

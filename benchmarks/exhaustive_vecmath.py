@@ -81,6 +81,7 @@ REFERENCES: dict[str, Callable[[Array], Array]] = {
     "cbrt": np.cbrt,
     "erf": scipy.special.erf,
     "erfc": scipy.special.erfc,
+    "erfcx": scipy.special.erfcx,
     "gammaln": _log_gamma,
     # Between the poles, where the result crosses zero, SciPy's own relative error is large.
     "digamma": lambda x: np.where(x < 0, np.nan, scipy.special.digamma(np.abs(x))),

@@ -296,6 +296,19 @@ def error_functions() -> Iterator[Row]:
         f"parts; relative error {' and '.join(errors)}"
     )
     yield Row("ERFCX", story, tables[0], tables[1])
+    tails = [_erfcx_tail(format, count) for format, count in (("f32", 5), ("f64", 7))]
+    yield Row(
+        "ERFCX_TAIL",
+        "the terms of x exp(x**2) erfc(x) in 1/x**2, of which the first is in two parts",
+        tails[0],
+        tails[1],
+    )
+
+
+def _erfcx_tail(format: str, count: int) -> tuple[float, ...]:
+    terms = [(-1) ** k * mp.fac2(2 * k - 1) / 2**k / mp.sqrt(mp.pi) for k in range(count)]
+    head = round_to(terms[0], format)
+    return (head, round_to(terms[0] - mp.mpf(head), format), *(round_to(term, format) for term in terms[1:]))
 
 
 def _less(function: Function, constant: Number, x: Number) -> Number:

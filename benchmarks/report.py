@@ -5,15 +5,18 @@ In: `Results`. Out: Markdown. Ratios are to graphc: 2 means that a peer needs tw
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from benchmarks.figures import (
     FRAMEWORKS,
     LOOPLESS,
     Target,
+    by_round,
     compile_cost,
     copy_bandwidth,
     figure,
+    loop_targets,
     nest_cost,
     ratio,
     targets,
@@ -22,7 +25,7 @@ from benchmarks.figures import (
 from benchmarks.libraries import PEERS
 from benchmarks.reasons import LEFT_OUT, reason
 from benchmarks.runner import Results
-from benchmarks.suite import WORKLOADS
+from benchmarks.suite import LOOPS, WORKLOADS
 
 INTRODUCTION = """# Benchmarks
 
@@ -47,6 +50,15 @@ result is there; only in the overhead workloads NumPy's arrays go in and come ou
 """
 
 
+LOOP_HEADING = "## Loops"
+LOOP_INTRODUCTION = """Programs of many steps, written by `make bench-loops`, which measures them alone.
+`graphc` is the time of a call, of each round the fastest batch of calls; `spread` the slowest of graphc's rounds over
+its fastest; `cold` the time from the start of a process to its first result with an empty cache. The columns of peers
+are ratios to graphc.
+"""
+LOOP_FIGURES = (("best", "warm"), ("process", "cold"))
+
+
 def write_report(results: Results) -> str:
     """The whole document."""
     parts = [
@@ -60,6 +72,7 @@ def write_report(results: Results) -> str:
         compile_table(results),
         memory_table(results),
         bandwidth_table(results),
+        write_loops(results),
         "## Cost against size\n\n![seconds of a call against the number of elements](benchmarks_sizes.png)\n",
         failures(results),
         "## Left out\n\n" + "".join(f"- {name}: {why}.\n" for name, why in LEFT_OUT.items()),
@@ -109,6 +122,10 @@ def measured(results: Results) -> list[str]:
 
 def describe(results: Results) -> str:
     """Machine and versions."""
+    return "## Machine and versions\n\n" + machine_lines(results)
+
+
+def machine_lines(results: Results) -> str:
     machine = results.machine
     lines = []
     if machine:
@@ -120,17 +137,21 @@ def describe(results: Results) -> str:
         versions = results.versions.get(where, {})
         if versions:
             lines.append(f"- {text} ran with " + ", ".join(f"{name} {version}" for name, version in versions.items()))
-    return "## Machine and versions\n\n" + "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def target_table(results: Results) -> str:
+    return "## Targets\n\n" + table_of(targets(results))
+
+
+def table_of(made: Iterable[Target]) -> str:
     def cells(target: Target) -> tuple[str, ...]:
         goal = f"{'at most' if target.below else 'at least'} {target.goal:g}"
         value = "-" if target.value is None else f"{target.value:.2f}"
         reached = {True: "reached", False: "not reached", None: "not measured"}[target.reached]
         return target.text, value, goal, reached, target.note
 
-    return "## Targets\n\n" + table(("what", "measured", "target", "", "where"), map(cells, targets(results)))
+    return table(("what", "measured", "target", "", "where"), map(cells, made))
 
 
 def behind_table(results: Results) -> str:
@@ -232,6 +253,34 @@ def bandwidth_table(results: Results) -> str:
     if copy:
         text += f" A copy of 64 MB, on one thread or all, whichever is faster: {copy / 1e9:.1f} GB/s."
     return text + "\n\n" + table(("workload", *peers), rows) if rows else ""
+
+
+def write_loops(results: Results) -> str:
+    """The section of programs of many steps; nothing where none was measured."""
+    names = [name for name in LOOPS if figure(results, name, "graphc", "best")]
+    if not names:
+        return ""
+    peers = [peer for peer in taking_part(results) if any(ratio(results, name, peer, "best") for name in names)]
+    rows = []
+    for name in names:
+        rounds = by_round(results, name, "graphc", "best")
+        steady = (times(ratio(results, name, peer, "best")) for peer in peers)
+        cold = [times(ratio(results, name, peer, "process", "cold")) for peer in peers]
+        call, start = (duration(figure(results, name, "graphc", each, when)) for each, when in LOOP_FIGURES)
+        rows.append((name, call, f"{max(rounds) / min(rounds):.2f}", *steady, start, *cold))
+    head = ("workload", "graphc", "spread", *peers, "cold", *(f"{peer}, cold" for peer in peers))
+    titles = "".join(f"- {name}: {WORKLOADS[name].title}\n" for name in names)
+    parts = LOOP_INTRODUCTION, machine_lines(results), table(head, rows), titles, table_of(loop_targets(results))
+    return f"{LOOP_HEADING}\n\n" + "\n".join(parts)
+
+
+def with_section(document: str, section: str) -> str:
+    """A document with a section anew: in the place of that of its heading, or at the end."""
+    heading = section.partition("\n")[0]
+    whole = re.compile(rf"^{re.escape(heading)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+    if not whole.search(document):
+        return f"{document.rstrip()}\n\n{section}" if document else section
+    return whole.sub(lambda _: f"{section}\n", document, count=1).rstrip() + "\n"
 
 
 def failures(results: Results) -> str:

@@ -45,6 +45,7 @@ NUMPY: dict[str, Callable[..., Array]] = {
     "pow": np.power,
     "erf": scipy.special.erf,
     "erfc": scipy.special.erfc,
+    "erfcx": scipy.special.erfcx,
     "gammaln": scipy.special.gammaln,
     "digamma": scipy.special.digamma,
     "trigamma": partial(scipy.special.polygamma, 1),

@@ -1,7 +1,4 @@
-"""A recurrent network that learns to write graphc's documentation, letter by letter (Karpathy, 2015).
-
-One loop reads the text, and is differentiated; another, of the same step, writes samples.
-"""
+"""A recurrent network that learns to write graphc's documentation, letter by letter (Karpathy, 2015)."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import graphc
@@ -21,14 +19,9 @@ pages = [path.read_text(encoding="utf-8") for path in (root / "README.md", *sort
 text = "\n".join(line for page in pages for line in page.splitlines() if not line.startswith("|"))  # no tables
 letters, codes = np.unique(list(text), return_inverse=True)
 rng = np.random.default_rng(0)
-
-
-def weights(name: str, *shape: int) -> graphc.SharedVariable:
-    return graphc.shared(rng.normal(scale=HIDDEN**-0.5, size=shape).astype("float32"), name=name)
-
-
-w_in, w_state = weights("w_in", len(letters), 3 * HIDDEN), weights("w_state", HIDDEN, 3 * HIDDEN)
-w_out = weights("w_out", HIDDEN, len(letters))
+sizes = {"w_in": (len(letters), 3 * HIDDEN), "w_state": (HIDDEN, 3 * HIDDEN), "w_out": (HIDDEN, len(letters))}
+normal = {name: rng.normal(scale=HIDDEN**-0.5, size=size).astype("float32") for name, size in sizes.items()}
+w_in, w_state, w_out = (graphc.shared(value, name=name) for name, value in normal.items())
 b_out = graphc.shared(np.zeros(len(letters), "float32"), name="b_out")
 
 
@@ -45,35 +38,40 @@ def guess(state: Any) -> Any:
     return nnet.softmax(T.dot(state, w_out) + b_out)
 
 
-def training() -> graphc.Function:
-    """A step on some rows of letters, one for each of BATCH places, where the last step left its states."""
-    read, following = T.lmatrix("read"), T.lmatrix("following")
-    state = graphc.shared(np.zeros((BATCH, HIDDEN), "float32"), name="state")
-    states, _ = graphc.scan(gru, sequences=w_in[read], outputs_info=state)
-    loss = nnet.categorical_crossentropy(guess(states), following).mean()
-    updates = optim.adam(loss, [w_in, w_state, w_out, b_out], learning_rate=4e-3)
-    return graphc.function([read, following], loss, updates={**updates, state: states[-1]}, name="train")
+def write_letter(draw: Any, letter: Any, state: Any) -> Any:
+    """A letter, drawn by a number between 0 and 1, and how likely it was."""
+    state = gru(w_in[letter], state)
+    chances = guess(state).flatten()
+    drawn = T.argmax(T.cumsum(chances) > draw)
+    return drawn, state, chances.take(drawn)
 
 
-def writing() -> graphc.Function:
-    """Letters that follow the first, each drawn by a number between 0 and 1."""
-    first, draws = T.lscalar("first"), T.fvector("draws")
+# Rows of letters, one for each of BATCH places, are read from where the last ones left their states.
+read, following = T.lmatrix("read"), T.lmatrix("following")
+last = graphc.shared(np.zeros((BATCH, HIDDEN), "float32"), name="last")
+states, _ = graphc.scan(gru, sequences=w_in[read], outputs_info=last)
+loss = nnet.categorical_crossentropy(guess(states), following).mean()
+updates = {**optim.adam(loss, [w_in, w_state, w_out, b_out], learning_rate=4e-3), last: states[-1]}
+train = graphc.function([read, following], loss / np.log(2), updates=updates, name="train")
+first, draws, begin = T.lscalar("first"), T.fvector("draws"), T.zeros(HIDDEN, dtype="float32")
+(written, _, chances), _ = graphc.scan(write_letter, sequences=draws, outputs_info=[first, begin, None])
+write = graphc.function([first, draws], [written, chances], name="write")
 
-    def write(draw: Any, letter: Any, state: Any) -> Any:
-        state = gru(w_in[letter], state)
-        return T.argmax(T.cumsum(guess(state)) > draw), state
-
-    (written, _), _ = graphc.scan(write, sequences=draws, outputs_info=[first, T.zeros(HIDDEN, dtype="float32")])
-    return graphc.function([first, draws], written, name="write")
-
-
-train, write = training(), writing()
-columns = codes[: len(codes) // BATCH * BATCH].reshape(BATCH, -1).T
+columns, bits = codes[: len(codes) // BATCH * BATCH].reshape(BATCH, -1).T, []
+begins = range(0, len(columns) - STEPS, STEPS)
 epochs = int(sys.argv[1]) if sys.argv[1:] else 40
 for epoch in range(1, epochs + 1):
-    begins = range(0, len(columns) - STEPS, STEPS)
-    losses = [train(columns[n : n + STEPS], columns[n + 1 : n + STEPS + 1]) / np.log(2) for n in begins]
+    bits += [float(train(columns[n : n + STEPS], columns[n + 1 : n + STEPS + 1])) for n in begins]
     if epoch % 8 == 0 or epoch == epochs:
-        sample = "".join(letters[write(0, rng.random(300, "float32"))])
-        print(f"after {epoch} epochs, {np.mean(losses):.2f} bits a letter:\n{sample}\n")
-assert np.mean(losses) < (5.0 if epochs < 40 else 2.0) < np.log2(len(letters))
+        sample, likely = write(0, rng.random(300, "float32"))
+        print(f"after {epoch} epochs, {np.mean(bits[-len(begins) :]):.2f} bits a letter:\n{''.join(letters[sample])}\n")
+assert np.mean(bits[-len(begins) :]) < (5.0 if epochs < 40 else 2.0) < np.log2(len(letters))
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.4), width_ratios=(2, 3), layout="constrained")
+left.plot(bits, linewidth=0.5)
+left.set(xlabel="batches", ylabel="bits a letter", ylim=0)
+for n, (letter, chance) in enumerate(zip(letters[sample], likely, strict=True)):
+    shown, color = letter.translate({10: "\u21b5", 36: r"\$"}), (1 - chance, 0.1, chance)
+    right.text(n % 50, -(n // 50), shown, color=color, family="monospace")
+right.set(xlim=(-1, 51), ylim=(-6, 1), xticks=[], yticks=[], title="what it wrote: blue it was sure of, red it was not")
+figure.savefig("char_rnn.png")

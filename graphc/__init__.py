@@ -29,8 +29,10 @@ from graphc.startup.finder import install
 from graphc.startup.garbage import uncollected
 from graphc.startup.idle_blas import import_numpy
 from graphc.startup.lazy import nearest
+from graphc.startup.versions import warn_of_versions
 
 with uncollected():
+    warn_of_versions()
     install()
     start_if_expected()
     import_numpy()

@@ -15,15 +15,17 @@ from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from graphc.arrays.dtypes import is_float
-from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError, NullTypeGradError
+from graphc.errors import CostError, DisconnectedInputError, GradientError, GraphTypeError, NullTypeGradError
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, item
 from graphc.ir.closure import close
 from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
 from graphc.ir.walk import dependents, mention, nodes_of, substitute
 from graphc.ir.where import warn_user
+from graphc.ops.custom import OWN
 from graphc.ops.derivative import DIRECTION, Absent, DisconnectedType, NullType, routes
-from graphc.ops.elementwise import elementwise
+from graphc.ops.elementwise import aligned, elementwise
+from graphc.ops.masks import Masks
 from graphc.ops.scan import scan_node
 from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
 from graphc.ops.shifts import hold_shifts, release
@@ -343,7 +345,7 @@ def _seeds(cost: Any, known_grads: Any) -> dict[Node, Node]:
         raise GradientError("grad needs a cost or known_grads")
     if cost is not None and (not isinstance(cost, Node) or cost.ndim):
         label = f"{describe(cost)} of type {cost.type}" if isinstance(cost, Node) else repr(cost)
-        raise GradientError(f"the cost must be a floating scalar, not {label}")
+        raise CostError(f"the cost must be a floating scalar, not {label}")
     if cost is not None and cost not in given:
         given[cost] = literal(1, cost.dtype if is_float(cost.dtype) else options.floatX)
     for node, value in given.items():
@@ -442,7 +444,7 @@ def _gradients(
     for target in targets:
         if not isinstance(target, Node):
             raise GraphTypeError(f"{target!r} is not a node of the graph")
-    mention(seeds)
+    mention([*seeds, *targets])
     seeds, targets, constants = _within_branches(seeds, targets, list(constants))
     held_shifts = hold_shifts(list(seeds), [*targets, *constants])
     if held_shifts:
@@ -455,6 +457,7 @@ def _gradients(
     cotangents: dict[Node, Node | Absent] = dict(seeds)
     reached = connected.intersection(seeds)
     several: dict[Node, dict[int, Node | Absent]] = {}
+    masks = Masks()
     for node in reversed(order):
         if node not in reached or node.op in held or node in held:
             continue
@@ -469,7 +472,7 @@ def _gradients(
         has_one = node in several or (node in cotangents and is_float(node.dtype))
         if passed_on and has_one and not empty:
             own = several[node] if node in several else cotangents[node]
-            for arg, cotangent in _pull_back(node, own, connected, whole):
+            for arg, cotangent in _pull_back(node, own, connected, whole, masks):
                 if not (replace and arg in seeds):
                     cotangents[arg] = _add(cotangents[arg], cotangent) if arg in cotangents else cotangent
     found = [_result(target, cotangents, reached, disconnected) for target in targets]
@@ -506,7 +509,11 @@ def _dependents(order: Sequence[Node], targets: Sequence[Node], constants: set[N
 
 
 def _pull_back(
-    node: Node, cotangent: Node | Absent | Mapping[int, Node | Absent], connected: set[Node], whole: set[Node]
+    node: Node,
+    cotangent: Node | Absent | Mapping[int, Node | Absent],
+    connected: set[Node],
+    whole: set[Node],
+    masks: Masks,
 ) -> list[tuple[Node, Node | Absent]]:
     """The cotangents that a node passes on to those of its arguments that are differentiated. Numbers of `whole` are
     integers that are taken as real numbers where they are cast to these."""
@@ -524,7 +531,8 @@ def _pull_back(
     elif node.op.vjp is not None and isinstance(cotangent, Node):
         guards = [g for g in node.op.guards(node) if (g.relation, g.error) == ("==", "shape")]
         cotangent, others = _held(cotangent, guards)
-        parts = node.op.vjp(node, cotangent)
+        derivative = partial(node.op.vjp, node)
+        parts = masks.outward(derivative, cotangent) if _is_elementwise(node) else derivative(cotangent)
     else:
         raise GradientError(f"op {node.op.name} has no derivative: {describe(node)}")
     if len(parts) != len(node.args):
@@ -540,6 +548,12 @@ def _pull_back(
             _check_cotangent(arg, part, f"the derivative that op {node.op.name} gives for")
             passed.append((arg, _held(part, others)[0]))
     return passed
+
+
+def _is_elementwise(node: Node) -> bool:
+    """Whether graphc itself says what an op passes on, and that each element of it is one of the cotangent's times a
+    derivative."""
+    return node.op.batch is aligned and node.op.version in ("", OWN)
 
 
 def _held(cotangent: Node, guards: Sequence[Guard]) -> tuple[Node, list[Guard]]:

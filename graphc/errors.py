@@ -72,6 +72,10 @@ class GradientError(GraphcError, ValueError):
     """A gradient that does not exist: a cost that is not a floating scalar, an op without a derivative."""
 
 
+class CostError(GradientError, GraphTypeError):
+    """A cost that is no scalar: a TypeError in Theano, a ValueError as other gradients that do not exist."""
+
+
 class NanGuardError(GraphcError, AssertionError):
     """A NaN, an infinity or a value too large, which a function in NanGuardMode has met."""
 

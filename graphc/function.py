@@ -25,8 +25,9 @@ from graphc.errors import (
     UnusedInputError,
     UpdateError,
 )
-from graphc.functions.callables import MODES, Function, Mode, kind_of, make_function
+from graphc.functions.callables import MODES, Function, Mode
 from graphc.functions.convention import Convention, In, Out, name_positions
+from graphc.functions.making import kind_of, make_function
 from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
 from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
 from graphc.ir.where import warn_user

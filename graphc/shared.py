@@ -54,6 +54,10 @@ class Container:
 
     data = value
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A pickle has the value, once for all that share it; a copy has a lock of its own."""
+        return _container, (self.value, self.lock is not None)
+
 
 def _copied(cell: list[Array], lock: Lock) -> Array:
     """A copy of a variable's value, between two calls that update it."""
@@ -82,6 +86,7 @@ class SharedVariable(Node):
         "cell": "A list of the current value.",
         "default_update": "The value after each call of a function that has no update of its own; None for the same.",
         "free_rank": "The rank of the values that are taken as they are, -1 where a size is static.",
+        "keeper": "The container, once one was asked for: variables that share a value share it.",
         "lock": "What calls that use the variable wait for.",
         "sizes": "The size along each axis, None where a value decides.",
         "strict": "Whether values that are set must be arrays of exactly its dtype.",
@@ -90,6 +95,7 @@ class SharedVariable(Node):
 
     cell: list[Array]
     lock: Lock
+    keeper: Container | None
     default_update: Node | None
     free_rank: int
     sizes: Sizes
@@ -100,7 +106,9 @@ class SharedVariable(Node):
     @property
     def container(self) -> Container:
         """The cell under Theano's name."""
-        return Container(self.cell, self.lock)
+        if self.keeper is None:
+            self.keeper = Container(self.cell, self.lock)
+        return self.keeper
 
     def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> Array:
         """The current value: a copy, or with `borrow` the array itself, which later updates may change or may leave
@@ -157,24 +165,39 @@ class SharedVariable(Node):
     def __deepcopy__(self, memo: dict[int, Any]) -> SharedVariable:
         """A variable of its own with a copy of the value, its default update over copied variables as well."""
         settings = (self.sizes, self.name, self.strict, self.allow_downcast, type(self))
-        twin = memo[id(self)] = own_variable(_copied(self.cell, self.lock), *settings)
+        value = _copied(self.cell, self.lock) if self.keeper is None else deep_copy(self.keeper, memo)
+        twin = memo[id(self)] = _variable(value, *settings)
         twin.default_update = deep_copy(self.default_update, memo)
         return twin
 
     def clone(self) -> SharedVariable:
         """A variable that shares the value of this one: what either is set to, both have."""
-        twin = own_variable(self.cell[0], self.sizes, self.name, self.strict, self.allow_downcast, type(self))
-        twin.cell, twin.lock = self.cell, self.lock
+        twin = _variable(self.container, self.sizes, self.name, self.strict, self.allow_downcast, type(self))
         twin.default_update = self.default_update
         twin.__dict__.update(self.attributes())
         return twin
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """A pickle has the value, as it is between two calls that update it. The default update, which may be over the
-        variable itself, follows."""
-        value = _copied(self.cell, self.lock)
+        """A pickle has the value, as it is between two calls that update it, or the container, which others may share.
+        The default update, which may be over the variable itself, follows."""
+        value = self.keeper or _copied(self.cell, self.lock)
         made = (value, self.sizes, self.name, self.strict, self.allow_downcast, self.where, type(self))
         return _restored, made, (self.attributes() or None, {"default_update": self.default_update})
+
+    def zero(self, borrow: bool = False) -> None:
+        """Set every element to zero."""
+        self.set_value(np.zeros_like(self.cell[0]), borrow=True)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "value":  # what the first Theanos had: a free attribute of that name would be lost
+            raise AttributeError(f"{self._label()}: set_value(...) sets its value, get_value() has it")
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name == "default_update":
+            self.default_update = None
+        else:
+            super().__delattr__(name)
 
     def _label(self) -> str:
         return f"shared variable {describe(self)}"
@@ -241,6 +264,7 @@ def own_variable(
     variable = made(SHARED, (), {"type": kind}, kind, name)
     variable.lock = Lock()
     variable.cell = [array]
+    variable.keeper = None
     variable.default_update = None
     variable.sizes = sizes
     variable.free_rank = len(sizes) if sizes.count(None) == len(sizes) else -1
@@ -253,13 +277,32 @@ def own_variable(
 def variable_of(container: Container, sizes: Sizes, name: str | None) -> SharedVariable:
     """A shared variable of the value in a container: the variables of one container have one value."""
     _check_static(sizes, container.storage[0], f"shared variable {name or ''}".rstrip())
-    variable = own_variable(container.storage[0], sizes, name, False, None)
-    variable.cell, variable.lock = container.storage, container.lock or Lock()
+    return _variable(container, sizes, name, False, None, SharedVariable)
+
+
+def _variable(
+    value: Array | Container,
+    sizes: Sizes,
+    name: str | None,
+    strict: bool,
+    allow_downcast: bool | None,
+    made: type[SharedVariable],
+) -> SharedVariable:
+    """A variable of an array of its own, or of the value that a container keeps."""
+    if not isinstance(value, Container):
+        return own_variable(value, sizes, name, strict, allow_downcast, made)
+    variable = own_variable(value.storage[0], sizes, name, strict, allow_downcast, made)
+    variable.cell, variable.lock, variable.keeper = value.storage, value.lock or Lock(), value
     return variable
 
 
+def _container(value: Any, is_kept: bool) -> Container:
+    """The container of a pickle."""
+    return Container([value], Lock() if is_kept else None)
+
+
 def _restored(
-    array: Array,
+    value: Array | Container,
     sizes: Sizes,
     name: str | None,
     strict: bool,
@@ -267,8 +310,9 @@ def _restored(
     where: Where | None,
     made: type[SharedVariable],
 ) -> SharedVariable:
-    value = as_array(array, array.dtype.name, "a pickled value")
-    variable = own_variable(value, sizes, name, strict, allow_downcast, made)
+    if not isinstance(value, Container):
+        value = as_array(value, value.dtype.name, "a pickled value")
+    variable = _variable(value, sizes, name, strict, allow_downcast, made)
     variable.where = where
     return variable
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -43,3 +44,11 @@ def cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
         del os.environ["GRAPHC_CACHE_DIR"]
     else:
         os.environ["GRAPHC_CACHE_DIR"] = before
+
+
+@pytest.fixture(autouse=True)
+def numpy_is_left_as_found() -> Iterator[None]:
+    """A test that changed how NumPy prints or warns would change what a later test sees, in some orders alone."""
+    before = np.get_printoptions(), np.geterr()
+    yield
+    assert (np.get_printoptions(), np.geterr()) == before

@@ -15,7 +15,7 @@ import numpy as np
 
 import graphc
 import graphc.tensor as T
-from graphc.functions.callables import Guarded
+from graphc.functions.native import Guarded
 from graphc.ir.node import Node
 from graphc.options import options
 

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 from wide_programs import arguments, difference, has_float32, outcome, random_program, rounded
 
-from graphc.functions.callables import Guarded
+from graphc.functions.native import Guarded
 from graphc.options import options
 
 SIZES = ((3, 4), (1, 1), (0, 3), (5, 0), (1, 7), (40, 33), (300, 5), (2, 600))

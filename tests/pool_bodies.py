@@ -70,8 +70,8 @@ _launch: Callable[..., None] = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[
 
 
 def launch(
-    body: str, data: NDArray[Any], count: int, size: int, threads: int, least: int = 2, patience: int = 0
+    body: str, data: NDArray[Any], count: int, size: int, threads: int, least: int = 2, back_off: int = 0
 ) -> None:
     """One launch, with the GIL released."""
-    settings = np.array([threads, least, 1, patience, 0], np.int64)
+    settings = np.array([threads, least, 1, back_off, 0], np.int64)
     _launch(_loaded.addresses[body], data.ctypes.data, count, size, settings.ctypes.data)

@@ -275,7 +275,7 @@ class Machine:
         for thread in state.threads:
             if thread.worker_slot < 0 and thread.frames:
                 raise Broken("a caller waits for good")
-            if thread.asleep and thread.worker_slot < self.word(state, "crew"):
+            if thread.asleep and thread.worker_slot < self.word(state, "team"):
                 share = self.word(state, "shares", 64 * thread.worker_slot)
                 if share >> 32 == self.word(state, "launches") != thread.asleep[1]:
                     raise Broken("a worker sleeps through a launch")

@@ -25,7 +25,7 @@ TARGETS = {
     "native": "",
 }
 """Values of the option `target`, and what OpenBLAS calls them, so that NumPy multiplies as it does there."""
-NUMBAS = ("0.63.1", "0.65.1")
+NUMBAS = ("0.62.1", "0.65.1")
 """The oldest that is admitted, and the newest that PyTensor takes; `make test` has the newest."""
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PROGRAMS = "200"

@@ -18,16 +18,16 @@ import graphc
 PACKAGE = Path(graphc.__file__ or "").parent
 
 FLOORS = """
-startup             digest finder garbage idle_blas lazy paths process record __init__
+startup             digest finder garbage idle_blas lazy once paths process record versions __init__
 .                   errors
 arrays              dtypes __init__
 .                   options configdefaults configparser
-arrays              numerics values trees
+arrays              portable numerics values trees
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  frozen samples where called traced symbol kind node lowering call walk body interpret passes sizes
                     closure text parse verify apply expression pickling __init__
-ops                 elementwise custom scalar shape checked index recur segment reduce
-ops.linalg          __init__ products derivatives routine factor spectral equations matrices
+ops                 elementwise custom scalar shape checked index recur segment reduce masks
+ops.linalg          __init__ products derivatives routine cotangents factor spectral equations matrices
 ops                 conv assemble scan branch given sinking derivative shifts windows order __init__
 .                   autodiff testing
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
@@ -38,28 +38,28 @@ tensor              absent constants special arithmetic selecting order quantile
 tensor.nnet         neighbours sliding abstract_conv images conv films __init__
 tensor              __init__ dispatch
 tensor.signal       conv __init__
-control             derivative loop states scan branch functional batch __init__
+control             derivative loop states updates scan branch functional batch __init__
 tensor.linalg       factors functions equations structured polynomials __init__ nlinalg slinalg
 tensor.nnet         ctc attention
 .                   ifelse
 rewrite             engine algebra matrices positive views stable linear moments pairs scatter open_loops steps
-                    dear_steps loops branches equal_steps rolling regions pipeline __init__
+                    expensive_steps loops branches equal_steps rolling regions pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
                     integers __init__
 codegen.link        image lljit relocations elf __init__
 codegen.threads     chunking nontemporal pool settings __init__
-codegen.vecmath     coefficients floats abi double exponential payne_hanek reflection trigonometric philox gamma
-                    log_gamma table outofline __init__
+codegen.vecmath     coefficients floats abi double exponential payne_hanek reflection trigonometric portable philox
+                    gamma log_gamma table outofline __init__
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api prototypes context lazy microkernel packing gemv_kernels gemv small blocked batched
-                    conv_tables conv_tiles conv_copies conv_lines conv_dots convolution dispatch __init__
+                    conv_tables conv_tiles conv_copies conv_lines conv_dots conv_groups convolution dispatch __init__
 codegen.lapack      api fortran elimination orthogonal equations batch __init__
 codegen.order       api lines rows batch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
                     adopt guard_pages native_op vectorcall interrupt signals entry pointer pointer_ir __init__
-codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion nests
-                    inplace materialize scheduler __init__
+codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion blocks
+                    nests inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences segments fused bodies steps
                     branches parts __init__
 codegen.transform   passes simplify privatize independence parallelize fuse forwarding copies registers unroll
@@ -71,21 +71,21 @@ codegen.pipeline    kernel program generation runtime compilation build beside s
 .                   shared
 random              bits slopes distributions implicit rejection multivariate orders __init__ streams raw
 sparse              variable structure arithmetic __init__
-functions           convention check_arguments layouts variants usage callables staged wrapped counted states nested
-                    checked pointer __init__
+functions           convention check_arguments layouts variants usage callables lowered native making staged
+                    wrapped counted states nested checked pointer recall __init__
 .                   function gradient updates inspection
 tracing             arguments traced derivatives batches __init__
 numpy               named linalg __init__
-gof                 graph test_values op fg null_type type opclasses tensor_basic synonyms python
-                    tried __init__
+gof                 graph test_values op fg null_type type opclasses optdb tensor_basic synonyms
+                    python tried saved __init__
 compile             builders ops mode io sharedvalue pfunc function_module debugmode nanguardmode __init__
 scalar              ops __init__ basic
-printing            drawing __init__
+printing            drawing __init__ monitormode
 .                   optim session preprocess
 layers              initial layer dense norm recurrent spatial sequential __init__
 train               checkpoint trainer plots estimator __init__
 pytensor            unknown scalars tensors loops walk linker __init__
-pymc                model sampler __init__
+pymc                identity model sampler __init__
 .                   bench cli
 """
 """The rooms from the lowest to the highest, each with its modules: a module stands above all that it imports. `.` is
@@ -117,6 +117,8 @@ LATE = {
     ("shared", "graphc.random.streams"),
     ("shared", "graphc.sparse"),
     ("arrays.values", "pickle"),
+    ("arrays.numerics", "graphc.arrays.portable"),
+    ("arrays.numerics", "scipy.special"),
     ("ops.linalg.equations", "scipy.linalg"),
     ("ops.linalg.equations", "scipy.linalg.lapack"),
     ("sparse.variable", "scipy.sparse"),
@@ -133,6 +135,9 @@ LATE = {
     ("", "graphc.gof.tensor_basic"),
     ("ir.called", "inspect"),
     ("tensor", "graphc.gof.tensor_basic"),
+    ("gradient", "graphc.gof.opclasses"),
+    ("ifelse", "graphc.gof.opclasses"),
+    ("tensor.nnet.abstract_conv", "graphc.gof.opclasses"),
     ("tensor.nnet", "graphc.gof.opclasses"),
     ("", "graphc.updates"),
     ("configdefaults", "graphc.gof.test_values"),
@@ -144,7 +149,7 @@ LATE = {
     ("tensor", "graphc.tensor.dispatch"),
     ("", "graphc.gof.graph"),
     ("", "graphc.inspection"),
-    ("functions.callables", "graphc.ir.pickling"),
+    ("functions.making", "graphc.ir.pickling"),
     ("ir.node", "graphc.ir.apply"),
     ("ir.node", "graphc.ir.expression"),
     ("ir.node", "graphc.ir.pickling"),
@@ -152,16 +157,18 @@ LATE = {
     ("codegen.transform.passes", "graphc.loops.verify"),
     ("loops", "graphc.loops.ir"),
     ("startup.idle_blas", "numpy"),
+    ("startup.versions", "warnings"),
     ("options", "difflib"),
     ("shared", "copy"),
     ("tensor", "graphc.tensor.absent"),
     ("tensor.nnet", "graphc.tensor.absent"),
     ("tensor.special", "scipy.special"),
+    ("ops.scalar", "scipy.special"),
     ("options", "warnings"),
     ("codegen.server.prestart", "graphc.codegen.server.process"),
     ("codegen.pipeline.build", "graphc.codegen.lapack.api"),
     ("codegen.pipeline.build", "graphc.codegen.order.api"),
-    ("functions.callables", "graphc.ops.linalg.routine"),
+    ("functions.lowered", "graphc.ops.linalg.routine"),
     ("codegen.pipeline.runtime", "graphc.codegen.call.entry"),
     ("codegen.pipeline.runtime", "graphc.codegen.server.client"),
     ("codegen.server.numba_subset", "graphc.codegen.llvm.binding"),
@@ -173,11 +180,11 @@ LATE = {
     ("codegen.pipeline.compilation", "graphc.codegen.vecmath.outofline"),
     ("codegen.pipeline.runtime", "graphc.codegen.pipeline.compilation"),
     ("codegen.server.client", "graphc.codegen.server.worker"),
-    ("functions.callables", "graphc.codegen.call.guard_pages"),
-    ("functions.callables", "graphc.codegen.call.launch_python"),
+    ("functions.native", "graphc.codegen.call.guard_pages"),
+    ("functions.lowered", "graphc.codegen.call.launch_python"),
     ("function", "graphc.functions.checked"),
-    ("functions.callables", "graphc.functions.staged"),
-    ("functions.callables", "graphc.functions.counted"),
+    ("functions.making", "graphc.functions.staged"),
+    ("functions.making", "graphc.functions.counted"),
     ("codegen.call.callback", "graphc.codegen.call.native_op"),
     ("codegen.call.native_op", "numba"),
     ("function", "graphc.functions.nested"),

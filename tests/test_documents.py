@@ -81,6 +81,7 @@ def test_the_program_learns_what_it_was_given(program: tuple[str, dict[str, Any]
     assert (guessed == variables["labels"]).mean() > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: page.stem)
 def test_the_programs_of_a_page_print_what_is_said(page: Path, mode: str) -> None:

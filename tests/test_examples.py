@@ -33,7 +33,7 @@ QUICK = {"char_rnn": ["3"], "convolutional_digits": ["2"], "variational_autoenco
 """Arguments for a short run."""
 
 PLOTS = (
-    "convolutional_digits", "gaussian_process", "hamiltonian", "lotka_volterra", "sigmoid_surface",
+    "char_rnn", "convolutional_digits", "gaussian_process", "hamiltonian", "lotka_volterra", "sigmoid_surface",
     "variational_autoencoder",
 )  # fmt: skip
 

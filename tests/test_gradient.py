@@ -167,3 +167,26 @@ def test_verification() -> None:
     numeric = numeric_grad(lambda a, b: (a * b).sum(), [np.ones(2), np.arange(2.0)])
     np.testing.assert_allclose(numeric.gf, [[0, 1], [1, 1]], atol=1e-6)
     assert numeric.max_err([np.array([0.0, 1.0]), np.array([1.0, 2.0])], 1e-4, 1e-4)[:2] == (1, 1)
+
+
+def test_sums_of_float32_are_checked_in_float64() -> None:
+    """A sum of hundreds of float32 numbers moves by less than its own precision for a step."""
+    points = [1 + np.random.RandomState(1234).random_sample(shape).astype("float32") for shape in ((10, 20), (20,))]
+    verify_grad(lambda x, v: (x - 1.5) / v + 2, points, rng=np.random.RandomState(0), mode="interpreted")
+    with pytest.raises(GradientMismatch):
+        verify_grad(
+            lambda x, v: grad_scale(x, 0.5) / v,
+            points,
+            rng=np.random.RandomState(0),
+            mode="interpreted",
+        )
+
+
+def test_a_cost_of_a_wrong_rank() -> None:
+    x = T.dvector("x")
+    for error in (TypeError, ValueError):
+        with pytest.raises(error, match="must be a floating scalar"):
+            theano.grad(T.argmax(T.dmatrix("m"), axis=1), x)
+    other = T.dscalar("other")
+    zero = theano.grad(x.sum(), other, disconnected_inputs="ignore")
+    assert theano.function([x, other], zero, mode="interpreted")([1.0], 2.0) == 0, "what was asked for is used"

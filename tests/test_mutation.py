@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 from mutation.mutants import AREAS, SIEVE
 
 ROOT = Path(__file__).resolve().parent.parent
 MUTANTS = [mutant for area in AREAS for mutant in area.mutants]
 
 
+@pytest.mark.slow
 def test_each_breaks_one_place() -> None:
     for mutant in MUTANTS:
         text = (ROOT / "graphc" / mutant.file).read_text("utf-8")

@@ -32,6 +32,7 @@ def test_an_unknown_variable_gives_one_warning_with_the_nearest_option() -> None
     assert "GRAPHC_ZZZ;" in err
 
 
+@pytest.mark.slow
 def test_known_variables_give_none() -> None:
     assert run(GRAPHC_FLOATX="float32", GRAPHC_CACHE_REQUIRE="0", GRAPHC_UPDATE="1")[1] == ""
 

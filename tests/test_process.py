@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.codegen.server.client import CompileServer
+from graphc.startup.once import once
 from graphc.startup.process import PROCESS, Process
 
 
@@ -56,3 +58,21 @@ def test_a_forked_child_has_the_code_and_no_processes(product: graphc.Function, 
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
     assert server._process is not None and server._process.poll() is None
+
+
+def test_threads_that_ask_at_once_get_one_value() -> None:
+    """All are within what makes the value before one has made it."""
+    both = threading.Barrier(4)
+
+    @once
+    def value() -> list[int]:
+        both.wait(60)
+        return []
+
+    found: list[list[int]] = []
+    threads = [threading.Thread(target=lambda: found.append(value())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(found) == 4 and all(each is found[0] for each in found) and value() is found[0]

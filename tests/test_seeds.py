@@ -117,6 +117,7 @@ def test_k2_a_prediction_by_matrix_and_vector(mode: str) -> None:
     close(theano.function([net.x], net.y_pred, mode=mode)([[1, 0]]), [0.7425526], 1e-7)
 
 
+@pytest.mark.slow
 def test_k3_a_list_of_gradients(mode: str) -> None:
     net = Listing()
     assert isinstance(net.gradients, list)
@@ -125,6 +126,7 @@ def test_k3_a_list_of_gradients(mode: str) -> None:
         close(got, want, 5e-9)
 
 
+@pytest.mark.slow
 def test_k4_to_k9_training(mode: str) -> None:
     net = Listing()
     data_x, data_y = XOR
@@ -141,6 +143,7 @@ def test_k4_to_k9_training(mode: str) -> None:
     assert not np.allclose(predict(data_x), K6_PREDICTIONS, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_k1_to_k8_as_printed() -> None:
     """The listing itself, nothing but its import lines changed."""
     program = """
@@ -303,6 +306,7 @@ def test_c4_order_and_cycles() -> None:
         toposort(["cost"], {**arrows, "w": ["cost"]}.__getitem__)
 
 
+@pytest.mark.slow
 def test_c5_one_call_for_the_loss_and_all_gradients(mode: str, rng: np.random.Generator) -> None:
     x, y = T.dmatrix("x"), T.dvector("y")
     w, b = graphc.shared(rng.normal(size=3), "w"), graphc.shared(0.5, "b")
@@ -399,6 +403,7 @@ def test_d1_the_sigmoid_surface_and_its_steps(mode: str) -> None:
                 np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_d2_what_is_not_needed_goes_and_buffers_are_used_again() -> None:
     x, w = T.dmatrix("x"), graphc.shared(np.eye(3), "w")
     h = x
@@ -423,6 +428,7 @@ def test_d3_gradients_of_two_consumers_are_summed(mode: str, rng: np.random.Gene
     check_derivatives(build, rng.normal(size=4), mode=mode)
 
 
+@pytest.mark.slow
 def test_d4_a_gradient_needs_its_inputs_and_no_pass_before(mode: str) -> None:
     x, y, w = T.dmatrix("x"), T.dvector("y"), graphc.shared(np.ones(2), "w")
     cost = T.sqr(T.dot(x, w) - y).sum() / 2
@@ -435,6 +441,7 @@ def test_d4_a_gradient_needs_its_inputs_and_no_pass_before(mode: str) -> None:
     close(backward(np.eye(2), [0, 3]), [1.0, -2.0])
 
 
+@pytest.mark.slow
 def test_d5_training_and_prediction_from_one_graph(mode: str, rng: np.random.Generator) -> None:
     x, mask, train = T.dmatrix("x"), T.dmatrix("mask"), T.bscalar("train")
     dropped = T.where(T.neq(train, 0), x * mask / 0.5, x)
@@ -484,6 +491,7 @@ def test_d6_values_and_derivatives_of_gates(name: str, mode: str, rng: np.random
     check_derivatives(build, *arrays, mode=mode)
 
 
+@pytest.mark.slow
 def test_d6_a_learnt_slope(mode: str, rng: np.random.Generator) -> None:
     x, alpha = T.dmatrix("x"), graphc.shared(np.full(3, 0.2), "alpha")
     cost = T.sqr(T.where(x > 0, x, alpha * x) - x).sum()
@@ -596,6 +604,7 @@ def test_d14_a_small_network_against_numpy(mode: str) -> None:
         back = back @ weights[layer].T
 
 
+@pytest.mark.slow
 def test_d15_forward_and_backward_are_native_code() -> None:
     x, w = T.dmatrix("x"), graphc.shared(np.ones((3, 2)), "w")
     cost = T.sqr(T.tanh(T.dot(x, w))).sum()
@@ -676,6 +685,7 @@ def test_dlp_methods_are_compiled_with_this_numba() -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "2.0"), done.stderr
 
 
+@pytest.mark.slow
 def test_cgraph_a_node_is_visited_once() -> None:
     """A diamond of diamonds has 2**1000 paths, and to walk them all would never end."""
     x = T.dscalar("x")

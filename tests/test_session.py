@@ -309,6 +309,7 @@ def test_gradients_against_finite_differences(name: str) -> None:
     np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_cross_entropy_of_softmax(session: ts.Session) -> None:
     rng = np.random.default_rng(1)
     scores, c = ts.placeholder(), ts.placeholder()

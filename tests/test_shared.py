@@ -62,6 +62,7 @@ def test_python_floats_follow_the_option_and_numpy_does_not() -> None:
         assert [shared(value).dtype for value in (np.float64(0.1), np.zeros(2), [np.float64(0.1)])] == ["float64"] * 3
 
 
+@pytest.mark.slow
 @given(arrays.arrays(st.sampled_from(DTYPES), arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)))
 def test_any_array_in_any_layout_comes_back(value: Any) -> None:
     for layout in (value, value.T, value[..., ::-1] if value.ndim else value, value.astype(value.dtype.newbyteorder())):
@@ -368,5 +369,16 @@ def test_the_place_of_the_class() -> None:
     """As programs tell shared variables from others, after Theano's module."""
     module = import_module("graphc.tensor.sharedvar")
     assert T.sharedvar is module and module.TensorSharedVariable is module.ScalarSharedVariable  # type: ignore[attr-defined]
+    made = module.tensor_constructor(np.zeros((1, 2)), "w", False, None, True, (True, False))
+    assert made.name == "w" and made.broadcastable == (True, False)
     assert isinstance(graphc.shared(np.zeros(2)), module.SharedVariable)
     assert not isinstance(T.dvector("x"), module.TensorSharedVariable)
+
+
+def test_zero_and_the_first_name_of_values() -> None:
+    w = graphc.shared(np.ones((2, 3), np.float32), "w")
+    w.zero()
+    np.testing.assert_array_equal(w.get_value(), np.zeros((2, 3), np.float32))
+    with pytest.raises(AttributeError, match=r"shared variable w .*set_value\(\.\.\.\) sets its value"):
+        w.value = 3
+    assert not hasattr(w, "value")

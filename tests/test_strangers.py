@@ -114,14 +114,15 @@ def test_modules_that_are_functions_here() -> None:
     assert (twice == value * 2).all() and (turned == value[::-1, 1:]).all() and emptied.tolist() == [[0] * 3, [3, 4, 5]]
 
 
-def test_a_size_that_a_step_selects_is_interpreted() -> None:
+@pytest.mark.parametrize("mode", ["compiled", "python"])
+def test_a_size_that_a_step_selects_is_interpreted(mode: str) -> None:
     x, z = T.dmatrix("x"), T.dvector("z")
     kept, _ = graphc.scan(lambda row: row[row > 1].sum(), sequences=x)
     rising, _ = graphc.scan(lambda row, last: last + z[(row > last).nonzero()].sum(), sequences=x, outputs_info=[z])
     single, _ = graphc.scan(lambda row: T.unique(row).sum(), sequences=x)
     values = np.array([[0.0, 2.0, 2.0], [3.0, 3.0, 1.0]]), np.arange(3.0)
     with pytest.warns(RuntimeWarning, match="step of a loop: function runs in the interpreted mode"):
-        f = graphc.function([x, z], [kept, rising, single])
+        f = graphc.function([x, z], [kept, rising, single], mode=mode)
     assert [made.tolist() for made in f(*values)] == [[4.0, 6.0], [[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]], [2.0, 4.0]]
 
 
@@ -150,3 +151,107 @@ def test_models_are_pickled_with_variables() -> None:
     model = {"input": x, "output": x * w, "params": [w]}
     again = pickle.loads(pickle.dumps(model))
     assert graphc.function([again["input"]], again["output"])([1.0, 2.0]).tolist() == [1.0, 2.0]
+
+
+def test_a_view_whose_derivative_is_the_users() -> None:
+    class Clipped(graphc.compile.ViewOp):
+        def __init__(self, bound: float) -> None:
+            self.bound = bound
+
+        def grad(self, args: Any, g_outs: Any) -> Any:
+            return [T.clip(g, -self.bound, self.bound) for g in g_outs]
+
+    seen = []
+
+    class Looked(graphc.compile.ViewOp):
+        def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
+            seen.append(inputs[0].copy())
+            output_storage[0][0] = inputs[0].copy()
+
+    x, clipped = T.dvector("x"), Clipped(1.0)
+    rows, _ = graphc.scan(lambda h: clipped(h) * 2, outputs_info=[x], n_steps=3)
+    slopes = [graphc.grad((op(x) ** 2).sum(), x) for op in (clipped, graphc.compile.view_op, Looked())]
+    outputs = [clipped(x), *slopes, graphc.grad(rows[-1].sum(), x), graphc.compile.deep_copy_op(x)]
+    value = np.array([0.25, 3.0, -2.0])
+    for mode in ("compiled", "interpreted"):
+        kept, held, plain, looked, through, copied = graphc.function([x], outputs, mode=mode)(value)
+        assert (kept == value).all() and (copied == value).all() and held.tolist() == [0.5, 1.0, -1.0]
+        assert (plain == 2 * value).all() and (looked == plain).all() and through.tolist() == [1.0] * 3
+    assert seen and (seen[-1] == value).all()
+
+
+def test_rewriting_that_is_registered_is_kept() -> None:
+    namespace: dict[str, Any] = {}
+    exec(
+        """
+from graphc.compile import optdb
+from graphc.gof import OpRemove, PatternSub, local_optimizer
+from graphc.gof.opt import OpSub
+from graphc.tensor.opt import register_canonicalize, register_specialize, register_stabilize
+import graphc.tensor as T
+
+@register_specialize("later")
+@register_stabilize
+@local_optimizer([T.Dot])
+def local_nothing(node):
+    return [node.inputs[0]] if len(node.inputs) == 1 else False
+
+register_canonicalize(OpRemove(T.exp), name="no_exp")
+""",
+        namespace,
+    )
+    basic: Any = T
+    rule, kept = namespace["local_nothing"], namespace["optdb"]
+    x = T.dmatrix("x")
+    assert kept["local_nothing"] is rule and "no_exp" in kept and "exp" not in kept
+    assert rule.tracks() == [basic.Dot] and rule(T.exp(x).owner) == [x] and rule.transform(T.dot(x, x).owner) is False
+    assert T.exp(T.constant(0.0)).eval() == 1.0, "none is applied"
+    with pytest.raises(ValueError, match="no_exp"):
+        kept.register("no_exp", rule, "fast_run")
+    pattern, swap = namespace["PatternSub"]((T.exp, "x"), "x"), namespace["OpSub"](T.exp, T.log)
+    assert pattern.in_pattern == (T.exp, "x") and swap.tracks() == [T.exp] and swap(None) is False
+
+
+def test_walks_through_parents() -> None:
+    x, w = T.dvector("x"), graphc.shared(np.ones(2), name="w")
+    todo, found = [(x * w + 2.0).sum()], []
+    while todo:
+        node = todo.pop()
+        todo += node.get_parents()
+        found += [node] if isinstance(node, graphc.Variable) and not node.get_parents() else []
+    basic: Any = T
+    assert {node for node in found if not isinstance(node, basic.Constant)} == {x, w}
+    assert basic.Tensor is T.TensorType and basic.Op is graphc.gof.Op and basic.Apply is graphc.gof.Apply
+    assert basic.hashtype(basic.Op()) == basic.hashtype(basic.Op()) != basic.hashtype(x)
+
+
+def test_updates_of_loops_are_added() -> None:
+    w, b, x = graphc.shared(1.0), graphc.shared(0.0), T.dscalar("x")
+    _, up = graphc.scan(lambda s: (s * 2, {w: s}), outputs_info=[x], n_steps=3)
+    _, down = graphc.scan(lambda s: (s / 2, [(b, s)]), outputs_info=[x], n_steps=2)
+    both = up + down
+    both[b] = both[b] + 1.0
+    graphc.function([x], [], updates=both, mode="interpreted")(3.0)
+    assert float(w.get_value()) == 12.0 and float(b.get_value()) == 2.5 and list(up) == [w] and list(both) == [w, b]
+
+
+def test_classes_of_convolutions() -> None:
+    kinds: Any = T.nnet.abstract_conv
+    x, w, top = T.dtensor4("x"), T.dtensor4("w"), T.dtensor4("top")
+    how: Any = {"border_mode": (1, 1), "subsample": (2, 2), "filter_flip": False}
+    made = kinds.AbstractConv2d(kshp=(3, 2, 3, 3), **how)(x, w)
+    plain = T.nnet.conv2d(x, w, **how)
+    cost = (plain * top).sum()
+    by_image = kinds.AbstractConv2d_gradInputs(imshp=(None, 2, None, None), kshp=(3, 2, 3, 3), **how)
+    by_filter = kinds.AbstractConv2d_gradWeights(imshp=(1, 2, 7, 6), **how)
+    outputs = [made, plain, by_image(w, top, x.shape[2:]), by_image(w, top, (7, 6)), graphc.grad(cost, x)]
+    outputs += [by_filter(x, top, (3, 3)), graphc.grad(cost, w)]
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(1, 2, 7, 6)), rng.normal(size=(3, 2, 3, 3)), rng.normal(size=(1, 3, 4, 3))
+    got = graphc.function([x, w, top], outputs, mode="interpreted")(*values)
+    for one, other in ((0, 1), (2, 4), (3, 4), (5, 6)):
+        np.testing.assert_allclose(got[one], got[other], rtol=1e-12, atol=1e-13)
+    volumes = T.tensor5("v"), T.tensor5("k")
+    assert kinds.AbstractConv3d(subsample=(1, 2, 1))(*volumes).ndim == 5
+    with pytest.raises(AttributeError, match="AbstractNothing"):
+        _ = kinds.AbstractNothing

@@ -59,6 +59,7 @@ def test_paths_have_names_of_others() -> None:
     spread: Any = np.var(T.constant([[1.0, 3.0]]), axis=1, ddof=1)
     assert spread.eval() == 2.0, "which has its own arguments"
     assert T.var(T.constant([1.0, 3.0])).eval() == 1.0 and T.sort([3, 1]).eval().tolist() == [1, 3], "still functions"
+    assert "rising order" in (T.sort.__doc__ or ""), "with their documentation"
     with pytest.raises(AttributeError, match=r"'graphc.tensor.type' has no attribute 'nothing'"):
         _ = sys.modules["graphc.tensor.type"].nothing
     assert "TensorType" in dir(sys.modules["graphc.tensor.type"])

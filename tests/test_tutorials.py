@@ -83,6 +83,7 @@ def test_more_examples_shared_givens_and_copies() -> None:
     assert (null_accumulator(9000), state.get_value()) == (10, 10)
 
 
+@pytest.mark.slow
 def test_a_real_example_logistic_regression() -> None:
     rng = np.random.RandomState(0)
     rows, features = 100, 20
@@ -100,6 +101,7 @@ def test_a_real_example_logistic_regression() -> None:
     assert errors[-1] < errors[0] / 2 and (predict(data[0]) == data[1]).mean() > 0.7
 
 
+@pytest.mark.slow
 def test_derivatives() -> None:
     x = T.dscalar("x")
     f = theano.function([x], T.grad(x**2, x))
@@ -121,6 +123,7 @@ def test_derivatives() -> None:
     close(theano.function([v], theano.gradient.hessian(cost, v))([4, 4]), [[2, 0], [0, 2]])
 
 
+@pytest.mark.slow
 def test_derivatives_times_vectors() -> None:
     w, along, x, v = T.dmatrix("W"), T.dmatrix("V"), T.dvector("x"), T.dvector("v")
     y = T.dot(x, w)
@@ -197,6 +200,7 @@ class AXPBOp(theano.Op):
         return [self.a * output_grads[0]]
 
 
+@pytest.mark.slow
 def test_extending() -> None:
     x = theano.tensor.matrix()
     inp = np.random.RandomState(0).random_sample((5, 4))

@@ -7,6 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import graphc as plain
@@ -77,3 +78,23 @@ def test_errors_of_the_user_are_their_own() -> None:
     with pytest.raises(TypeError, match="object of type 'int' has no len") as caught:
         graphc.scan(step, sequences=T.dmatrix("m"))
     assert type(caught.value) is TypeError
+
+
+def test_a_line_is_told_once_of_files_with_spaces_in_their_names() -> None:
+    """What names a line of the user's does not get another, whatever the file is called."""
+    called = import_module("graphc.ir.called")
+    called.explained_class(type(graphc.jit(lambda x: x)))
+    names: dict[str, Any] = {"graphc": graphc, "ones": np.ones(3)}
+    text = "@graphc.jit\ndef positive(x):\n    return x if x.sum() > 0 else -x\n\n\npositive(ones)"
+    with pytest.raises(TypeError) as caught:
+        exec(compile(text, "my program (new).py", "exec"), names)
+    assert str(caught.value).startswith("x.sum() > 0 (my program (new).py:3) is symbolic")
+
+
+def test_functions_show_their_parameters() -> None:
+    """`inspect` tells of a function what its definition says, by both of its ways."""
+    spec = inspect.getfullargspec(T.nnet.conv2d)
+    assert spec.args[:2] == ["input", "filters"] and "filter_dilation" in spec.args and spec.varargs is None
+    signature = inspect.signature(T.dot)
+    assert list(signature.parameters) == ["a", "b"] and signature == inspect.signature(T.dot)
+    assert signature.bind(1, b=2).arguments == {"a": 1, "b": 2} and str(signature).startswith("(a: ")

@@ -22,7 +22,7 @@ from graphc.arrays.dtypes import itemsize
 from graphc.codegen.call.signature import Array as Operand
 from graphc.codegen.call.signature import Signature
 from graphc.errors import GraphcError
-from graphc.functions.callables import Generated
+from graphc.functions.lowered import Generated
 from graphc.ir.interpret import interpret
 from graphc.ir.node import Node
 from graphc.ir.passes import Step, on_pass

@@ -134,8 +134,8 @@ SUMS: Sequence[Callable[..., Node]] = (T.sum, T.sum, T.sum, T.mean, T.var, T.std
 EXTREMES: Sequence[Callable[..., Node]] = (T.max, T.min)
 OF_TRUTHS: Sequence[Callable[..., Node]] = (T.any, T.all, T.sum)
 SHAPED: Sequence[Callable[[Node], Node]] = (
-    T.nnet.softmax,
-    T.nnet.log_softmax,
+    lambda a: T.softmax(a, axis=-1),
+    lambda a: T.log_softmax(a, axis=-1),
     lambda a: a - a.mean(axis=-1, keepdims=True),
     lambda a: a / T.sqrt(1.0 + T.sqr(a).sum(axis=0, keepdims=True)),
     lambda a: a / (1.0 + abs(a).max(axis=-1, keepdims=True)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -69,18 +70,53 @@ def philox_unit(index: Array, draw: Array, key: Array) -> Array:
 
 
 def philox_normal(index: Array, draw: Array, key: Array) -> Array:
-    """Normal number `index` of a sequence: of block index // 2 the cosine's or the sine's (Box and Muller, Annals of
-    Mathematical Statistics 29, 1958), of 52 bits of each half. The angle is reduced before it is rounded."""
+    """Normal number `index` of a sequence: of block index // 2 the cosine's or the sine's (Box and Muller)."""
     one = np.uint64(1)
     low, high = (half(index >> one, draw, key) for half in (philox_low, philox_high))
-    radius = np.sqrt(-2.0 * np.log((2**52 - (low >> np.uint64(12)).astype(np.float64)) * 2.0**-52))
-    turn = (high >> np.uint64(12)).astype(np.float64) * 2.0**-50
-    quarters = np.rint(turn)
-    angle = (turn - quarters) * (math.pi / 2)
-    turned = quarters.astype(np.int64) - (index & one).astype(np.int64)  # the sine is the cosine a quarter turn before
-    size = np.where(turned & 1, np.sin(angle), np.cos(angle))
-    drawn: Array = radius * np.where((turned + 1) & 2, -size, size)
+    cosine, sine = _portable().of_words("normals", low, high)
+    drawn: Array = np.where((index & one).astype(bool), sine, cosine)
     return drawn
+
+
+def _of_word(name: str) -> Callable[[Array, Array, Array], Array]:
+    """Number `index` of a sequence of a distribution: a function of its word."""
+
+    def drawn(index: Array, draw: Array, key: Array) -> Array:
+        made: Array = _portable().of_words(name, philox(index, draw, key))
+        return made
+
+    return drawn
+
+
+DRAWN: dict[str, Callable[[Any, Any, Any], Array]] = {
+    "unit": philox_unit,
+    "normal": philox_normal,
+    **{name: _of_word(name) for name in ("exponential", "gumbel", "logistic", "laplace", "cauchy")},
+}
+"""Numbers of distributions, each a function of an index, a draw and a key."""
+
+
+def portable_log(x: Array) -> Array:
+    """The natural logarithm, of the same bits on every machine."""
+    found: Array = _portable().of_numbers("log", x)
+    return found
+
+
+def portable_exp(x: Array) -> Array:
+    """e**x, of the same bits on every machine."""
+    found: Array = _portable().of_numbers("exp", x)
+    return found
+
+
+def portable_arccos(x: Array) -> Array:
+    """The inverse cosine, of the same bits on every machine."""
+    found: Array = _portable().of_numbers("arccos", x)
+    return found
+
+
+def _portable() -> Any:
+    """What these are made of, which a start that compiles nothing does not need."""
+    return import_module("graphc.arrays.portable")
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
@@ -105,6 +141,12 @@ def _log_gamma(x: float) -> float:
 erf = _each(math.erf)
 erfc = _each(math.erfc)
 gammaln = _each(_log_gamma)
+
+
+def erfcx(x: Array) -> Array:
+    """exp(x**2) * erfc(x), without overflow of the one and underflow of the other."""
+    found: Array = import_module("scipy.special").erfcx(x)
+    return found
 
 
 def _with_zeros(ufunc: np.ufunc, sign: int) -> Callable[[Array, Array], Array]:
@@ -237,7 +279,13 @@ def power(base: Array, exponent: Array) -> Array:
 
 
 def reciprocal(x: Array) -> Array:
-    """1 / x; of integers the truncated quotient, and 0 for 0."""
-    if np.issubdtype(np.asarray(x).dtype, np.floating):
+    """1 / x; of integers the truncated quotient, and for 0 what `of_zero` says."""
+    dtype = np.asarray(x).dtype
+    if np.issubdtype(dtype, np.floating):
         return np.asarray(np.reciprocal(x))
-    return np.where(np.abs(x) == 1, x, np.zeros_like(x))
+    return np.where(x == 0, dtype.type(of_zero(dtype.name)), np.where(np.abs(x) == 1, x, np.zeros_like(x)))
+
+
+def of_zero(dtype: str) -> int:
+    """NumPy's reciprocal of an integer 0, an infinity converted: the least int32 or int64, 0 of the others."""
+    return int(np.iinfo(dtype).min) if dtype in ("int32", "int64") else 0

@@ -10,7 +10,7 @@ of such a value, `__filled__` is what becomes of a tree with new leaves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -22,6 +22,16 @@ _LEAVES = frozenset((np.ndarray, float, int))
 """What most leaves are."""
 LEAF: Structure = "*"
 """The structure of a leaf."""
+
+
+def exact_kind(value: Any) -> Hashable:
+    """What tells apart values that Python takes for equal: 1, 1.0 and True, 0.0 and -0.0, alone or in tuples."""
+    kind: Any = type(value)
+    if kind is float:
+        return repr(value)
+    if isinstance(value, tuple):
+        return (kind, *map(exact_kind, value))
+    return (kind, repr(value)) if isinstance(value, np.floating) else kind
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -55,7 +65,7 @@ def _flatten(tree: Any, found: list[Any]) -> Structure:
     if _is_dataclass(tree):
         varying, static = _fields(tree)
         kept = tuple(getattr(tree, name) for name in static)
-        return (kind, kept, *_several([getattr(tree, name) for name in varying], found))
+        return (kind, kept, exact_kind(kept), *_several([getattr(tree, name) for name in varying], found))
     found.append(tree)
     return LEAF
 

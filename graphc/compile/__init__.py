@@ -22,7 +22,7 @@ from graphc.compile.mode import (
     register_mode,
 )
 from graphc.compile.nanguardmode import NanGuardMode
-from graphc.compile.ops import FromFunctionOp, as_op, shape
+from graphc.compile.ops import DeepCopyOp, FromFunctionOp, ViewOp, as_op, deep_copy_op, shape, specify_shape, view_op
 from graphc.errors import UnusedInputError
 from graphc.function import function
 from graphc.functions.callables import Function
@@ -40,6 +40,7 @@ __all__ = [
     "FAST_COMPILE",
     "FAST_RUN",
     "DebugMode",
+    "DeepCopyOp",
     "DisconnectedType",
     "FromFunctionOp",
     "Function",
@@ -56,8 +57,10 @@ __all__ = [
     "SymbolicOutput",
     "UnusedInputError",
     "Variable",
+    "ViewOp",
     "as_op",
     "config",
+    "deep_copy_op",
     "function",
     "get_default_mode",
     "get_mode",
@@ -69,9 +72,18 @@ __all__ = [
     "register_mode",
     "shape",
     "shared",
+    "specify_shape",
+    "view_op",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
-    __getattr__ = lazily("graphc.compile", {})
+    __getattr__ = lazily(
+        "graphc.compile",
+        {
+            "ops": "Rebroadcast Shape Shape_i SpecifyShape",
+            "graphc.printing.monitormode": "MonitorMode",
+            "graphc.gof.optdb": "optdb",
+        },
+    )
 
 explain_all(globals())

@@ -29,7 +29,7 @@ class FunctionMaker:
         self.inputs = [*function.call.inputs, *shared]
         self.outputs = [Out(node) for node in function.kernel.outputs]
         self.expanded_inputs = self.inputs
-        self.mode = Mode(function.mode)
+        self.mode = getattr(function, "checks", None) or Mode(function.mode)
         self.name = function.name
 
     @property

@@ -1,6 +1,6 @@
-"""Ops of the user made of a Python function of arrays: `as_op`.
+"""Ops of the user made of a Python function of arrays, `as_op`, and ops that give what they are given, `ViewOp`.
 
-In: a function, and the types of its arguments and results. Out: a function of nodes.
+In: a function, and the types of its arguments and results; subclasses with a derivative. Out: functions of nodes.
 """
 
 from __future__ import annotations
@@ -9,10 +9,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphc.gof.op import Apply, Op
+from graphc.gof.op import Apply, Op, derivative_of
+from graphc.gof.opclasses import Rebroadcast, Shape, Shape_i, SpecifyShape
+from graphc.ir.apply import apply_of
 from graphc.ir.called import explain_all
 from graphc.ir.node import Array
-from graphc.tensor.shaping import shape
+from graphc.ops.derivative import overridden
+from graphc.ops.elementwise import as_node
+from graphc.tensor.shaping import shape, specify_shape
 
 
 class FromFunctionOp(Op):
@@ -74,6 +78,47 @@ def as_op(
     return make_op
 
 
-__all__ = ["FromFunctionOp", "as_op", "shape"]
+class ViewOp(Op):
+    """An op whose value is its argument. Subclasses say what its derivative is; compiled code does nothing for it.
+
+    >>> class Clipped(ViewOp):
+    ...     def grad(self, args, g_outs):
+    ...         return [T.clip(g, -1, 1) for g in g_outs]
+    >>> T.grad(Clipped()(x) ** 2, x)  # clip(2 * x, -1, 1)
+    """
+
+    __props__: tuple[str, ...] | None = None  # each is its own unless a subclass says more
+    view_map = {0: [0]}  # noqa: RUF012 - Theano's way to say so
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """The op applied to a tensor; called back where a subclass has a `perform` of its own."""
+        (x,) = map(as_node, inputs)
+        if type(self).perform is not ViewOp.perform:
+            return Apply(self, [x], [x.type()])
+        return apply_of(overridden([x], [x], derivative_of(self))[0])
+
+    def perform(self, node: Apply, inputs: Sequence[Array], output_storage: Sequence[list[Any]]) -> None:
+        """The array itself."""
+        output_storage[0][0] = inputs[0]
+
+    def infer_shape(self, node: Apply, input_shapes: Sequence[Any]) -> Sequence[Any]:
+        """The argument's sizes."""
+        return input_shapes
+
+    def grad(self, args: Sequence[Any], g_outs: Sequence[Any]) -> Sequence[Any]:
+        """The cotangent itself."""
+        return g_outs
+
+
+class DeepCopyOp(ViewOp):
+    """The same: where a copy is needed, graphc makes one."""
+
+
+view_op, deep_copy_op = ViewOp(), DeepCopyOp()
+
+__all__ = [
+    "DeepCopyOp", "FromFunctionOp", "Rebroadcast", "Shape", "Shape_i", "SpecifyShape", "ViewOp", "as_op",
+    "deep_copy_op", "shape", "specify_shape", "view_op",
+]  # fmt: skip
 
 explain_all(globals())

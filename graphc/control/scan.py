@@ -16,7 +16,8 @@ import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS, can_cast_safely
 from graphc.control.loop import Checkpoint, carry_out, rows_from, until_end
-from graphc.control.states import Returned, State, Updates, as_step, at, flat, settle, title
+from graphc.control.states import Returned, State, as_step, at, flat, settle, title
+from graphc.control.updates import OrderedUpdates
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.called import explain_all
@@ -60,7 +61,7 @@ def scan(
     strict: bool = False,
     return_list: bool = False,
     checkpoint: Checkpoint = None,
-) -> tuple[Any, Updates]:
+) -> tuple[Any, OrderedUpdates]:
     """`fn` carried out step by step: what it returns, stacked along a new first axis, and updates for `function`.
 
     fn: called once, and again where a Python number among the initial values must take another dtype. It is given
@@ -73,12 +74,12 @@ def scan(
     reads older values, whose initial value has one row for each, the oldest first; or None where no step reads it. A
     Python number takes the dtype that a step gives it.
     n_steps: a number, a scalar, or None: as many as the shortest sequence has elements.
-    truncate_gradient: derivatives go back through so many of the last steps only; -1 through all.
+    truncate_gradient: the number of last steps through which derivatives go back; -1 for all.
     go_backwards: steps take the sequences from their ends. strict: what is used from outside must be in
     `non_sequences`. return_list: the outputs are a list also where there is one. mode, profile, allow_gc: for Theano's
     sake.
-    checkpoint: derivatives keep the states before every so many steps ("sqrt": the square root of their number), and
-    carry out the steps between again: memory for time.
+    checkpoint: the number of steps between the states that derivatives keep ("sqrt": the square root of `n_steps`);
+    those between are computed again: memory for time.
 
     Raises GraphTypeError for a state whose type changes from step to step, which names both types, and where the number
     of steps is not known. Calls raise ShapeError where a sequence is shorter than `n_steps`.
@@ -127,8 +128,8 @@ def scan(
         stacked = substitute(stacked, drawn)
         updates = dict(zip(updates, substitute([*updates.values()], drawn), strict=True))
     if return_list:
-        return stacked, updates
-    return (stacked[0] if len(stacked) == 1 else stacked or None), updates
+        return stacked, OrderedUpdates(updates)
+    return (stacked[0] if len(stacked) == 1 else stacked or None), OrderedUpdates(updates)
 
 
 # --- what a step is given ---------------------------------------------------------------------------------------------
@@ -357,7 +358,7 @@ def map(
     go_backwards: bool = False,
     mode: Any = None,
     name: str | None = None,
-) -> tuple[Any, Updates]:
+) -> tuple[Any, OrderedUpdates]:
     """`fn` of each element of the sequences, stacked; the arguments are those of `scan`."""
     return scan(fn, sequences, None, non_sequences, None, truncate_gradient, go_backwards, mode, name)
 
@@ -370,7 +371,7 @@ def reduce(
     go_backwards: bool = False,
     mode: Any = None,
     name: str | None = None,
-) -> tuple[Any, Updates]:
+) -> tuple[Any, OrderedUpdates]:
     """What `fn` makes of the last element and the state that the others have left; the arguments are those of
     `scan`."""
     stacked, updates = scan(fn, sequences, outputs_info, non_sequences, None, -1, go_backwards, mode, name)
@@ -385,7 +386,7 @@ def foldl(
     non_sequences: Any = None,
     mode: Any = None,
     name: str | None = None,
-) -> tuple[Any, Updates]:
+) -> tuple[Any, OrderedUpdates]:
     """`reduce` from the first element to the last."""
     return reduce(fn, sequences, outputs_info, non_sequences, False, mode, name)
 
@@ -397,7 +398,7 @@ def foldr(
     non_sequences: Any = None,
     mode: Any = None,
     name: str | None = None,
-) -> tuple[Any, Updates]:
+) -> tuple[Any, OrderedUpdates]:
     """`reduce` from the last element to the first."""
     return reduce(fn, sequences, outputs_info, non_sequences, True, mode, name)
 

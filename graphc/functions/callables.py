@@ -1,42 +1,21 @@
-"""What `function` returns: a graph that can be called, in each of the modes.
+"""What `function` returns: a graph that can be called.
 
-In: a `Kernel` and a `Convention`. Out: a `Function`, whose call goes straight to native code where its arguments are
-arrays of the declared types, and through Python, which converts or explains, where not.
+In: a `Kernel` and a `Convention`. Out: a `Function`, which converts arguments and explains what is wrong with them;
+`Interpreted`, which runs the graph node by node.
 """
 
 from __future__ import annotations
 
-from _thread import _local as local  # what threading calls so, without the rest of it
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache, cached_property
 from importlib import import_module
-from math import prod
 from time import perf_counter
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
-import numpy as np
-
-from graphc.arrays.dtypes import itemsize
-from graphc.codegen.cache.key import Key
-from graphc.codegen.call import result_memory
-from graphc.codegen.call.bind import ABSENT, OUT, Keywords, Locking, bind, measure
-from graphc.codegen.call.callback import CALLBACK, Failures, address, native_callback
-from graphc.codegen.call.locks import OPEN, run
-from graphc.codegen.call.signature import Need, Signature, overlapping, result_shapes
-from graphc.codegen.call.vectorcall import Direct, attach, vectorcall_type
-from graphc.codegen.gemm.lazy import free_panels
-from graphc.codegen.pipeline.build import (
-    Lookup,
-    build_native,
-    build_python,
-    compilation,
-    generation,
-    look_up,
-    stages_of,
-)
-from graphc.codegen.pipeline.kernel import Built, Kernel
-from graphc.codegen.threads.chunking import NONTEMPORAL
-from graphc.errors import ArgumentError, GraphcError, StepSizeError
+from graphc.codegen.call.bind import OUT
+from graphc.codegen.call.locks import run
+from graphc.codegen.pipeline.build import build_python, compilation, stages_of
+from graphc.codegen.pipeline.kernel import Kernel
+from graphc.errors import ArgumentError, GraphcError
 from graphc.functions.check_arguments import (
     check_shapes,
     convert,
@@ -48,16 +27,11 @@ from graphc.functions.check_arguments import (
 )
 from graphc.functions.convention import REQUIRED, Convention
 from graphc.functions.usage import Memory, Profile
-from graphc.functions.variants import Declined, Failed, Variants, arguments, decline, fail
-from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_steps
+from graphc.ir.interpret import Steps, plan_steps, run_steps
 from graphc.ir.node import Array, Node, user_line
 from graphc.ir.text import print_graph
-from graphc.ir.walk import Graph, nodes_of, substitute
-from graphc.ir.where import warn_user
-from graphc.ops.scan import SCAN
-from graphc.options import options
-from graphc.shared import SharedVariable, deep_copy
-from graphc.startup.record import replace
+from graphc.ir.walk import Graph, nodes_of
+from graphc.shared import SharedVariable
 
 T = TypeVar("T")
 Mode = Literal["compiled", "interpreted", "python"]
@@ -100,8 +74,13 @@ class Function:
     trust_input = False
     """Theano's switch that leaves out checks of arguments; here they cost nothing, and it changes nothing."""
 
-    def __init_subclass__(cls) -> None:
+    of_mode: ClassVar[type[Function]]
+    """The class that a mode has, of which this is one (making.py)."""
+
+    def __init_subclass__(cls, mode: Mode | None = None) -> None:
         cls.__doc__ = Description(cls.__doc__)  # type: ignore[assignment]
+        if mode is not None:
+            cls.mode, cls.of_mode = mode, cls
 
     def __dir__(self) -> list[str]:
         return [*(name for name in super().__dir__() if name.startswith("__")), *PUBLIC]
@@ -141,7 +120,7 @@ class Function:
     @property
     def kind(self) -> type[Function]:
         """What `make_function` makes a function like this of."""
-        return next(kind for kind in (Guarded, Compiled, Generated, Interpreted) if isinstance(self, kind))
+        return self.of_mode
 
     @property
     def graph(self) -> Graph:
@@ -181,21 +160,13 @@ class Function:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
         """The same function over deep copies of its shared variables."""
-        kernel, news = self.kernel, [new for _, new in self.kernel.updates]
-        twins = {leaf: deep_copy(leaf, memo) for leaf in kernel.shared}
-        results = substitute([*kernel.outputs, *news], twins)
-        updates = zip((twins[leaf] for leaf, _ in kernel.updates), results[len(kernel.outputs) :], strict=True)
-        outputs = tuple(results[: len(kernel.outputs)])
-        shared = tuple(twins[leaf] for leaf in kernel.shared)
-        copied = replace(kernel, outputs=outputs, shared=shared, updates=tuple(updates))
-        twin = make_function(self.kind, copied, self.call, self.profile is not None)
-        twin.name = self.name
+        twin: Function = states().deep_copied(self, memo)
         return twin
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """A pickle has the graph with its shared variables and their values; the code is found in the cache, or
         compiled, where it is read."""
-        return restored, (self.mode, packed(self.kernel), self.call, self.profile is not None, self.name)
+        return states().reduced(self)
 
     def copy(
         self,
@@ -222,13 +193,11 @@ class Function:
 
     @property
     def container(self) -> Any:
-        """Where they are kept: `f.container[w]` may be the value of an `In` of another function, which shares it."""
+        """Where they are kept: `f.container[w]` may be the value of an `In` of another function, which shares it. What
+        is given at each call is kept nowhere: None, or its default."""
         return states().Containers(self)
 
-    @property
-    def finder(self) -> Any:
-        """The same for inputs too, by variable, name or position: what is given at each call is kept nowhere, None."""
-        return states().Finder(self)
+    finder = container
 
     @property
     def input_storage(self) -> list[Any]:
@@ -379,70 +348,7 @@ class Function:
         return f"{self!r}\ninterpreted: one NumPy call for each of {len(nodes_of(self.kernel.results))} nodes"
 
 
-def states() -> Any:
-    """What few functions are asked for. Not an import statement: a warm start needs none of it."""
-    return import_module("graphc.functions.states")
-
-
-def make_function(kind: type[Function], kernel: Kernel, call: Convention, profile: bool) -> Function:
-    """A function of this kind; of several stages where sizes follow from values that have to be computed. With a
-    profile one that counts the steps of its loops, where it has any."""
-    if profile and any(node.op is SCAN for node in nodes_of(kernel.results)):
-        counted: Function = import_module("graphc.functions.counted").Counted(kernel, call, kind)
-        return counted
-    try:
-        return _made(kind, kernel, call, profile)
-    except StepSizeError as error:
-        if not issubclass(kind, Compiled):
-            raise
-        warn_user(f"{error}: {kernel.name} runs in the interpreted mode", RuntimeWarning)
-        return Interpreted(kernel, call, profile)
-
-
-def _made(kind: type[Function], kernel: Kernel, call: Convention, profile: bool) -> Function:
-    stages: tuple[Kernel, ...] = (kernel,)
-    if issubclass(kind, Compiled):
-        found = look_up(kernel)
-        if found.entry is not None or len(stages := stages_of(kernel)) == 1:
-            return kind(kernel, call, profile, found)
-    elif not issubclass(kind, Lowered) or len(stages := stages_of(kernel)) == 1:
-        return kind(kernel, call, profile)
-    made: Function = import_module("graphc.functions.staged").Staged(kernel, call, profile, stages, kind)
-    return made
-
-
-def packed(kernel: Kernel) -> tuple[Any, ...]:
-    """A kernel as values that can be pickled, its graph in one piece."""
-    graph = import_module("graphc.ir.pickling").pack([*kernel.inputs, *kernel.shared, *kernel.results])
-    counts = (len(kernel.inputs), len(kernel.shared), len(kernel.outputs))
-    updated = tuple(kernel.shared.index(leaf) for leaf, _ in kernel.updates)
-    return kernel.name, graph, counts, updated, kernel.returns, kernel.threads, kernel.mutable
-
-
-def restored(mode: Mode, fields: tuple[Any, ...], call: Convention, profile: bool, name: str) -> Function:
-    """The function of a pickle."""
-    function = make_function(kind_of(mode), restored_kernel(fields), call, profile)
-    function.name = name
-    return function
-
-
-def restored_kernel(fields: tuple[Any, ...]) -> Kernel:
-    """What `packed` was given."""
-    shown, graph, (inputs, shared, outputs), updated, returns, threads, mutable = fields
-    nodes = tuple(import_module("graphc.ir.pickling").unpack(graph))
-    leaves, variables, results = nodes[:inputs], nodes[inputs : inputs + shared], nodes[inputs + shared :]
-    updates = tuple(zip((variables[number] for number in updated), results[outputs:], strict=True))
-    return Kernel(shown, leaves, variables, results[:outputs], updates, returns, threads, mutable)
-
-
-def kind_of(mode: Mode) -> type[Function]:
-    """The class of the functions of a mode."""
-    native = Guarded if options.poison == "guard" else Compiled
-    kinds: dict[Mode, type[Function]] = {"compiled": native, "interpreted": Interpreted, "python": Generated}
-    return kinds[mode]
-
-
-class Interpreted(Function):
+class Interpreted(Function, mode="interpreted"):
     """Runs one NumPy call for each node."""
 
     def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
@@ -450,350 +356,6 @@ class Interpreted(Function):
         self.foreign = any(node.op.version for node in nodes_of(kernel.results))
 
 
-class Lowered(Function):
-    """A function whose graph has been lowered to statements.
-
-    `cells` hold the values of the shared variables, then the constants; `failures` what the user's ops raised within
-    the generated code.
-    """
-
-    built: Built
-    cells: list[list[Any]]
-    failures: Failures
-
-    def take(self, built: Built) -> None:
-        """Keep what was built, and the arrays it runs on besides its arguments."""
-        own = [node.cell for node in self.kernel.shared if isinstance(node, SharedVariable)]
-        self.built, self.failures, self.foreign = built, Failures(), bool(built.calls)
-        self.cells = [*own, *([constant] for constant in built.constants)]
-
-    @property
-    def source(self) -> str:
-        if not self.built.source:  # from the cache: generated again, so that its comments name this program's lines
-            return build_python(self.kernel).source
-        return self.built.source
-
-    @property
-    def plan(self) -> str:
-        """What is materialised, fused and updated in place, with the reasons; made again where the code was cached."""
-        return self.built.report.plan or build_python(self.kernel).report.plan
-
-    def explain(self) -> str:
-        report = self.built.report
-        phases = ", ".join(f"{name} {seconds * 1e3:.1f} ms" for name, seconds in report.phases.items())
-        lines = [repr(self), f"{report.origin}: {phases}"]
-        lines += ["rules that fired:", *(f"  {line}" for line in report.fired or ["none"])]
-        lines += ["plan:", *(f"  {line}" for line in self.plan.splitlines())]
-        return "\n".join(lines)
-
-    def memory(self, *sizes: Any) -> Memory:
-        return self.locked(self.memory_for, self.sized_arguments(sizes, self.built.signature.reads))
-
-    def memory_for(self, arrays: Sequence[Array]) -> Memory:
-        """The memory of a call with arrays of these sizes."""
-        need = self.measure(arrays)
-        if need is None:
-            check_guards(self.graph, self.values(arrays))
-            raise MemoryError(f"{self.label}: a result would need more memory than there can be")
-        outputs = self.built.signature.outputs
-        taken = sum(prod(shape) * itemsize(y.dtype) for shape, y in zip(need.shapes, outputs, strict=True))
-        return Memory(need.arena, taken, need.arena + taken)
-
-    def measure(self, arrays: Sequence[Array]) -> Need | None:
-        """What a call with arrays of these sizes needs; None where a check of sizes would fail."""
-        raise NotImplementedError
-
-    def separate(self, arrays: list[Array]) -> None:
-        """Copy what shares memory with a buffer that is about to be written."""
-        for number in overlapping(self.built.signature, arrays, self.cells):
-            if number < len(arrays):
-                arrays[number] = arrays[number].copy()
-            else:
-                cell = self.cells[number - len(arrays)]
-                cell[0] = cell[0].copy()
-
-    def make_way(self, given: Sequence[Array | None]) -> None:
-        """Move variables that are updated out of the arrays that results will be written to."""
-        for leaf, _ in self.kernel.updates:
-            assert isinstance(leaf, SharedVariable)
-            if any(array is not None and np.may_share_memory(array, leaf.cell[0]) for array in given):
-                leaf.cell[0] = leaf.cell[0].copy()
-
-    def explain_failure(self, arrays: Sequence[Array]) -> Any:
-        """A check failed in generated code: raise what a user's op raised, or what the interpreter says of the call."""
-        raised = self.failures.raised
-        if raised:
-            error = raised[0]
-            raised.clear()
-            raise error
-        values = self.values(arrays)
-        check_guards(self.graph, values)
-        interpret(self.graph, values)
-        factorisations = import_module("graphc.ops.linalg.routine")
-        nearly = factorisations.near_failures(nodes_of(self.graph.outputs))
-        if nearly:
-            raise factorisations.LinAlgError(f"{nearly}, by rounding: the interpreter finds it just in order")
-        raise GraphcError(f"{self.label}: a check failed that the interpreter finds in order; please report this")
-
-    def launch(
-        self, sizes: Callable[..., int], kernel: Callable[..., int], arrays: list[Array], given: list[Array | None]
-    ) -> list[Array]:
-        """`run_converted` by functions over flat arrays."""
-        self.separate(arrays)
-        self.make_way(given)
-        results = python_calls().launch_python(
-            self.built.signature,
-            sizes,
-            kernel,
-            arrays,
-            self.cells,
-            lambda code, *_: self.explain_failure(arrays),
-            lambda shapes: check_shapes(given, shapes, self.kernel.outputs),
-        )
-        return write_results(given, results)
-
-
-def python_calls() -> Any:
-    """How generated source is called under CPython. Not an import statement: a warm start needs none of it."""
-    return import_module("graphc.codegen.call.launch_python")
-
-
-class Generated(Lowered):
-    """Runs the generated source under CPython: the same statements as the native code, for pdb and for reading."""
-
-    mode: Mode = "python"
-
-    def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
-        super().__init__(kernel, call, profile)
-        self.take(build_python(kernel))
-        self.functions = generation().bind_python(self.built, self.failures)
-
-    def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
-        return self.launch(self.functions["sizes"], self.functions["kernel"], arrays, given)
-
-    def measure(self, arrays: Sequence[Array]) -> Need | None:
-        need: Need | None = python_calls().measure_python(
-            self.built.signature, self.functions["sizes"], arrays, self.cells
-        )
-        return need
-
-
-class Compiled(Lowered, Direct):
-    """Runs native code. A call goes straight to it, but where it is to be timed or returns a dict; what native code
-    refuses comes here."""
-
-    mode: Mode = "compiled"
-    entry: Any
-    key: Key
-
-    def __new__(cls, kernel: Kernel, call: Convention, profile: bool, found: Lookup | None = None) -> Compiled:
-        return object.__new__(cls if profile or call.keys is not None else _direct())
-
-    def __init__(self, kernel: Kernel, call: Convention, profile: bool, found: Lookup | None = None) -> None:
-        super().__init__(kernel, call, profile)
-        found = found or look_up(kernel)
-        self.key = found.key
-        built, load_code = build_native(kernel, found)
-        self.take(built)
-        self.callbacks: list[Any] = []
-        self.library = load_code(self.callback_addresses(built))
-        words = [leaf.lock.words for leaf in kernel.shared if isinstance(leaf, SharedVariable)]
-        words += [OPEN] * (len(self.cells) - len(words))
-        locking = Locking(tuple(words), self.contended, self.foreign) if self.wanted else None
-        keywords = keywords_of(call)
-        self.entry = bind(self.library, built.signature, self.cells, self.refuse, self.failed, keywords, locking)
-        self.variants = Variants(kernel, self.bind_variant)
-        if isinstance(self, _direct()):
-            attach(self, self.entry.__self__)
-
-    def callback_addresses(self, built: Built) -> dict[str, int]:
-        """The addresses of the user's functions that native code calls, which are kept with this function."""
-        own = {f"{CALLBACK}{n}": native_callback(node, self.failures) for n, node in enumerate(built.calls)}
-        self.callbacks += own.values()
-        return {name: address(callback) for name, callback in own.items()}
-
-    @cached_property
-    def held_entry(self) -> Any:
-        """The entry point for calls that have their locks."""
-        if not self.wanted:
-            return self.entry
-        keywords, signature = keywords_of(self.call), self.built.signature
-        beside = self.entry.__self__
-        return bind(self.library, signature, self.cells, self.refuse, self.failed_again, keywords, beside=beside)
-
-    def exact_entry(self, refuse: Callable[..., Any]) -> Any:
-        """The entry point for arrays of exactly the inputs' types, given by position; for others `refuse` is called. Of
-        a function without shared variables."""
-        beside = self.entry.__self__
-        exact = Keywords(exact=True)
-        return bind(self.library, self.built.signature, self.cells, refuse, self.failed_again, exact, beside=beside)
-
-    def contended(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Another thread uses a shared variable: wait."""
-        return self.locked(self.held_entry, *args, **kwargs)
-
-    def bind_variant(self, kernel: Kernel) -> tuple[Any, Signature]:
-        """The entry point of another kernel of the function, over the same shared variables, and its signature."""
-        built, load_code = build_native(kernel, look_up(kernel))
-        cells = [*self.cells[: len(kernel.shared)], *([constant] for constant in built.constants)]
-        library = load_code(self.callback_addresses(built))
-        keywords = Keywords(out=OUT not in self.call.positions)
-        return bind(library, built.signature, cells, decline, fail, keywords), built.signature
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        start = perf_counter()
-        if OUT in kwargs and OUT not in self.call.positions:
-            given = self.take_out(kwargs)
-            kwargs[OUT] = given[0] if self.kernel.returns == "one" else tuple(given)
-        results = self.entry(*args, **kwargs)
-        if self.profile is not None:
-            self.profile.add(perf_counter() - start)
-        return dict(zip(self.call.keys, results, strict=True)) if self.call.keys is not None else results
-
-    def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
-        """For a stage, which returns a list and is called with the locks of the whole function."""
-        named = {} if all(array is None for array in given) else {OUT: tuple(given)}
-        results: list[Array] = self.held_entry(*values, **named)
-        return results
-
-    def refuse(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Arguments that the entry point does not take as they are: convert them, or say what is wrong."""
-        return self.locked(self.convert_and_run, args, kwargs)
-
-    def convert_and_run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        if self in _converted.functions:
-            raise GraphcError(f"{self.name}: converted arguments were refused; please report this")
-        given = self.take_out(kwargs)
-        self.make_way(given)
-        values = self.in_order(args, kwargs)
-        result = self.run_where_it_stands(values, given)
-        if not isinstance(result, Declined):
-            return result
-        arrays = self.convert_all(values)
-        self.separate(arrays)
-        _converted.functions.add(self)
-        try:
-            if all(array is None for array in given):
-                return self.held_entry(*arrays)
-            return self.run_into(given, arrays)
-        finally:
-            _converted.functions.discard(self)
-
-    def run_where_it_stands(self, values: Sequence[Any], given: Sequence[Array | None]) -> Any:
-        """A call with large arrays that are not contiguous, or are results too, none of which is copied; Declined where
-        that cannot be."""
-        order = self.variants.common_order(values) if all(array is None for array in given) else None
-        if order is not None:
-            back = np.argsort(order)
-            results = self.held_entry(*(value.transpose(order) if np.ndim(value) else value for value in values))
-            if self.kernel.returns == "one":
-                return results.transpose(back)
-            return [result.transpose(back) for result in results]
-        in_place = self.variants.find_in_place(values, given)
-        found = self.variants.find(values) if in_place is None else (in_place, [None] * len(values))
-        if found is None:
-            return Declined()
-        entry, bases = found
-        records = zip(values, self.call.inputs, bases, strict=True)
-        arrays = self.with_shared([None if based else convert(value, item) for value, item, based in records])
-        named = {}
-        if any(array is not None for array in given):
-            named[OUT] = given[0] if self.kernel.returns == "one" else tuple(given)
-        result = entry(*arguments(bases, arrays), **named)
-        return self.failed_again(result.code, *values) if isinstance(result, Failed) else result
-
-    def run_into(self, given: Sequence[Array | None], arrays: list[Array]) -> Any:
-        """Run, and copy the results to the arrays given for them, which the entry point does not take as they are."""
-        need = self.measure(arrays)
-        if need is not None:
-            check_shapes(given, result_shapes(self.built.signature, need, arrays), self.kernel.outputs)
-        results = self.held_entry(*arrays)
-        single = self.kernel.returns == "one"
-        written = write_results(given, [results] if single else results)
-        return written[0] if single else written
-
-    def measure(self, arrays: Sequence[Array]) -> Need | None:
-        return measure(self.library, self.built.signature, arrays, self.cells)
-
-    def free(self) -> None:
-        self.entry.__self__.arena[0] = None
-        self.variants.free()
-        result_memory.free()
-        free_panels()
-
-    def failed(self, code: int, *args: Any) -> Any:
-        """A check failed; or it would not, now that no other thread can change the variables."""
-        return self.locked(self.held_entry, *args) if self.wanted else self.failed_again(code, *args)
-
-    def failed_again(self, code: int, *args: Any) -> Any:
-        """Check number `code` failed, or a size is absurd (-1): raise what explains it."""
-        _converted.functions.discard(self)
-        arrays = self.bind_arguments(args, {})
-        if code < 0 and not self.failures.raised:
-            check_guards(self.graph, self.values(arrays))
-            given = ", ".join(
-                f"{label(item)} {array[()] if not array.ndim else f'of shape {array.shape}'}"
-                for item, array in zip(self.call.inputs, arrays, strict=False)
-            )
-            raise MemoryError(f"{self.label}: for {given} a result would need more memory than there can be")
-        return self.explain_failure(arrays)
-
-    def explain(self) -> str:
-        text = "\n".join((super().explain(), *self.variants.lines()))
-        settings = self.library.settings
-        if settings is None:
-            return text
-        threads, chunks, work, _, least = settings.tolist()
-        shared = f"{threads} threads share a loop of {chunks * work} units of work or more, an addition being 1"
-        streamed = (
-            f"\nnon-temporal stores write what has {least / 2**20:.3g} MiB or more" if NONTEMPORAL in text else ""
-        )
-        return f"{text}\n{shared}{streamed}"
-
-
-class Guarded(Compiled):
-    """Runs native code under CPython's eyes, on arrays between pages that nobody may touch
-    (codegen/call/guard_pages.py)."""
-
-    def __new__(cls, kernel: Kernel, call: Convention, profile: bool, found: Lookup | None = None) -> Guarded:
-        return object.__new__(cls)
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return Function.__call__(self, *args, **kwargs)
-
-    def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
-        return Function.run_values(self, values, given)
-
-    def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
-        guard = import_module("graphc.codegen.call.guard_pages")
-        sizes, kernel = guard.guarded_functions(self.library, self.built.signature)
-        return self.launch(sizes, kernel, arrays, given)
-
-
-@cache
-def _direct() -> type[Compiled]:
-    direct: Any = vectorcall_type(Compiled)
-    direct.__doc__ = Description(Compiled.__doc__)
-    kind: type[Compiled] = direct
-    return kind
-
-
-def keywords_of(call: Convention) -> Keywords:
-    """How the entry point may be called: as `bind_arguments` has it."""
-    names = {position: name for name, position in call.positions.items()}
-    return Keywords(
-        names=tuple(names.get(position) for position in range(len(call.inputs))),
-        defaults=tuple(ABSENT if item.value is REQUIRED else item.value for item in call.inputs),
-        exact=any(item.strict or item.allow_downcast is False for item in call.inputs),
-        out=OUT not in call.positions,
-    )
-
-
-class _Converted(local):
-    """The functions whose converted arguments are on their way to the entry point, in each thread."""
-
-    def __init__(self) -> None:
-        self.functions: set[Function] = set()
-
-
-_converted = _Converted()
+def states() -> Any:
+    """What few functions are asked for. Not an import statement: a warm start needs none of it."""
+    return import_module("graphc.functions.states")

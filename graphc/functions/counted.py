@@ -12,8 +12,9 @@ from functools import reduce
 from typing import Any
 
 from graphc.codegen.pipeline.kernel import Kernel
-from graphc.functions.callables import Function, make_function
+from graphc.functions.callables import Function
 from graphc.functions.convention import Convention
+from graphc.functions.making import make_function
 from graphc.functions.wrapped import Wrapped
 from graphc.ir import sizes
 from graphc.ir.body import items_of

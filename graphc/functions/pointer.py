@@ -14,13 +14,14 @@ import numpy as np
 
 from graphc.codegen.call.bind import measure_sizes
 from graphc.codegen.call.pointer import CALM, FIELDS, POINTER, WORDS, Kind, form_of, words_of
-from graphc.codegen.call.signature import need_of
+from graphc.codegen.call.signature import Signature, need_of
 from graphc.codegen.gemm.lazy import find_all
 from graphc.codegen.link.image import load
 from graphc.codegen.pipeline.build import Code, build_native, look_up
 from graphc.codegen.pipeline.runtime import part_code
 from graphc.errors import ArgumentError
-from graphc.functions.callables import Compiled, Function
+from graphc.functions.callables import Function
+from graphc.functions.native import Compiled
 from graphc.ir.node import Array
 
 TYPES: dict[Kind, tuple[Any, ...]] = {
@@ -64,11 +65,11 @@ class Pointer:
             raise ArgumentError(f"{function.name}: only a function that is compiled as one kernel has an address in C")
         if function.kernel.shared:
             raise ArgumentError(f"{function.name}: a function of shared variables has no address in C")
-        built, load_kernel = build_native(function.kernel, look_up(function.kernel))
+        built, load_kernel = build_native(function.kernel, look_up(function.kernel, function.key))
         if built.calls:
             names = ", ".join(dict.fromkeys(node.op.name for node in built.calls))
             raise ArgumentError(f"{function.name}: Python computes {names}, so that it has no address in C")
-        self.check_results(function)
+        self.check_results(function, built.signature)
         form = form_of(self.kind, built.signature)
         count = form.operands + form.sizes + form.extents + form.temps
         self.words = np.zeros(count + len(FIELDS), np.int64)
@@ -80,13 +81,13 @@ class Pointer:
         find_all(self.library.code.metadata["products"])
         return built
 
-    def check_results(self, function: Function) -> None:
-        x, results = function.kernel.inputs[0], function.kernel.outputs
+    def check_results(self, function: Function, signature: Signature) -> None:
+        x = function.kernel.inputs[0]
         wanted = [("float64", 0), ("float64", 1)] if self.kind == "density" else [("float64", 1)]
-        found = [(node.dtype, node.ndim) for node in results]
+        found = [(result.dtype, len(result.shape)) for result in signature.outputs]
         length = x.type.shape[0] if x.ndim == 1 and x.dtype == "float64" else None
         if not isinstance(length, int) or found != wanted:
-            made = ", ".join(str(node.type) for node in results)
+            made = ", ".join(str(node.type) for node in function.kernel.outputs)
             raise ArgumentError(
                 f"{function.name}: it takes {x.type} and gives {made}; a {self.kind} is wanted, of a vector of float64 "
                 "whose length is known"

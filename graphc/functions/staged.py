@@ -13,8 +13,9 @@ from typing import Any
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.schedule.sizes import all_nodes
 from graphc.errors import AssertionFailed, IndexOutOfBounds, ShapeError
-from graphc.functions.callables import Function, Lowered
+from graphc.functions.callables import Function
 from graphc.functions.convention import Convention, In
+from graphc.functions.lowered import Lowered
 from graphc.functions.usage import Memory
 from graphc.ir.interpret import check_guards, interpret
 from graphc.ir.node import Array

@@ -14,13 +14,15 @@ import numpy as np
 from graphc.arrays.values import as_array
 from graphc.codegen.pipeline.build import look_up, shared_of
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, RankError
-from graphc.functions.callables import Compiled, Function, make_function
+from graphc.functions.callables import Function
 from graphc.functions.check_arguments import label
 from graphc.functions.convention import REQUIRED, Convention, In, name_positions
+from graphc.functions.making import make_function, packed, restored
+from graphc.functions.native import Compiled
 from graphc.functions.wrapped import Wrapped
 from graphc.ir.node import Array, Node, describe
 from graphc.ir.walk import substitute
-from graphc.shared import Container, SharedVariable, own_variable, variable_of
+from graphc.shared import Container, SharedVariable, deep_copy, own_variable, variable_of
 from graphc.startup.record import replace
 
 # Values by variable or name -------------------------------------------------------------------------------------------
@@ -73,20 +75,10 @@ class Values:
 
 
 class Containers(Values):
-    """Where they are kept."""
-
-    def __getitem__(self, key: Any) -> Container:
-        found = self.find(key)
-        if not isinstance(found, SharedVariable):
-            raise ArgumentError(f"argument {label(found)} of {self.function.label} is given at each call and not kept")
-        return found.container
+    """Where everything is kept that a call takes, by variable, name or position."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise ArgumentError(f"containers of {self.function.label} cannot be replaced; set f.value[...]")
-
-
-class Finder(Containers):
-    """Where everything is kept that a call takes, by variable, name or position: Theano's `f.finder`."""
 
     def __getitem__(self, key: Any) -> Container:
         found = self.find(key)
@@ -122,6 +114,9 @@ def make_stateful(
     states: dict[int, SharedVariable] = {}
     for place, item in enumerate(records):
         if item.is_state:
+            if isinstance(item.variable, SharedVariable):
+                what = f"{describe(item.variable)} is shared and cannot be an input"
+                raise GraphTypeError(f"{what}; updates=[...] of the function says what it becomes")
             leaf = _variable_of(item)
             states[place] = known.setdefault(id(leaf.cell), leaf)  # a value has one variable in a function
     replaced = {records[place].variable: leaf for place, leaf in states.items()}
@@ -193,6 +188,17 @@ class Stateful(Wrapped):
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
         return self.whole.run_values(values, given)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return Stateful, (self.whole, self.call.inputs, self.states)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        whole = self.whole.__deepcopy__(memo)
+        records = (
+            replace(item, value=deep_copy(item.value, memo)) if hasattr(item.value, "storage") else item
+            for item in self.call.inputs
+        )
+        return Stateful(whole, tuple(records), {place: memo[id(leaf)] for place, leaf in self.states.items()})
+
 
 def is_implicit(record: In) -> bool:
     """Whether a state cannot be given in a call: that of a container is shared, not to be overwritten unawares."""
@@ -236,6 +242,31 @@ def copy_function(
         made = make_function(function.kind, copied, function.call, profiled)
     made.name = shown
     return made
+
+
+def deep_copied(function: Function, memo: dict[int, Any]) -> Function:
+    """The same function over deep copies of its shared variables."""
+    kernel, news = function.kernel, [new for _, new in function.kernel.updates]
+    twins = {leaf: deep_copy(leaf, memo) for leaf in kernel.shared}
+    results = substitute([*kernel.outputs, *news], twins)
+    updates = zip((twins[leaf] for leaf, _ in kernel.updates), results[len(kernel.outputs) :], strict=True)
+    outputs = tuple(results[: len(kernel.outputs)])
+    shared = tuple(twins[leaf] for leaf in kernel.shared)
+    copied = replace(kernel, outputs=outputs, shared=shared, updates=tuple(updates))
+    twin = make_function(function.kind, copied, function.call, function.profile is not None)
+    twin.name = function.name
+    return twin
+
+
+def reduced(function: Function) -> tuple[Any, ...]:
+    """What a pickle keeps of a function: how it is made, and of what."""
+    return restored, (
+        function.mode,
+        packed(function.kernel),
+        function.call,
+        function.profile is not None,
+        function.name,
+    )
 
 
 def _fresh(record: In, leaf: SharedVariable) -> SharedVariable:

@@ -23,6 +23,6 @@ __all__ = [
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
-    __getattr__ = lazily("graphc.gof", {})
+    __getattr__ = lazily("graphc.gof", {"optdb": "LocalOptimizer OpRemove OpSub PatternSub local_optimizer"})
 
 explain_all(globals())

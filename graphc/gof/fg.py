@@ -14,6 +14,14 @@ from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, nodes_of
 
 
+class Clients(dict[Node, list[tuple[Any, int]]]):
+    """Who uses each value, and as which argument: `clients[x]`, or Theano's `clients(x)`."""
+
+    def __call__(self, value: Node) -> list[tuple[Any, int]]:
+        """Who uses a value."""
+        return self[value]
+
+
 class FunctionGraph:
     """inputs, outputs: variables and values. Graphs never change: a rewritten graph is another one.
 
@@ -43,11 +51,12 @@ class FunctionGraph:
         return {*self.inputs, *nodes_of(self.outputs)}
 
     @property
-    def clients(self) -> dict[Node, list[tuple[Any, int]]]:
+    def clients(self) -> Clients:
         """For each value, who uses it and as which argument; "output" for the graph itself."""
-        found: dict[Node, list[tuple[Any, int]]] = {node: [] for node in [*self.inputs, *nodes_of(self.outputs)]}
+        found = Clients({node: [] for node in [*self.inputs, *nodes_of(self.outputs)]})
         for node in nodes_of(self.outputs):
-            for place, arg in enumerate(node.args):
+            hidden = getattr(node.op.eval, "hidden", 0)  # what a user's op computes, before its inputs
+            for place, arg in enumerate(node.args[hidden:]):
                 found[arg].append((node.owner, place))
         for place, node in enumerate(self.outputs):
             found[node].append(("output", place))

@@ -30,15 +30,9 @@ def _listed(variables: Any) -> list[Node]:
     return [as_node(variables)] if isinstance(variables, Node) else [as_node(each) for each in variables]
 
 
-def _visible(node: Node) -> Node:
-    """The variable that a size is of; any other node itself."""
-    owner = size_owner(node) if node.op is SIZE else None
-    return node if owner is None else owner
-
-
 def parents(variable: Node) -> list[Node]:
     """What a variable is computed from directly."""
-    return [] if variable.owner is None else [_visible(each) for each in variable.owner.inputs]
+    return [] if variable.owner is None else variable.owner.get_parents()
 
 
 def stack_search(
@@ -164,10 +158,13 @@ def _pairs(replace: Any) -> dict[Node, Node]:
 
 
 def _checked(replace: Any, strict: bool) -> dict[Node, Node]:
-    """Replacements of the types of what they replace: cast, or an error."""
+    """Replacements that have the types of what they replace, or more static sizes, or in other dtypes unless `strict`;
+    others are an error."""
     pairs = _pairs(replace)
     for old, new in pairs.items():
-        if new.type != old.type and (strict or new.ndim != old.ndim):
+        sizes = zip(old.type.shape, new.type.shape, strict=False)
+        is_less = any(isinstance(before, int) and before != after for before, after in sizes)
+        if new.ndim != old.ndim or (strict and (is_less or new.dtype != old.dtype)):
             raise GraphTypeError(
                 f"{describe(new)} of type {new.type} cannot replace {describe(old)} of type {old.type}; strict=False "
                 "allows another dtype"

@@ -16,7 +16,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import is_float
 from graphc.autodiff import pulled_back
-from graphc.errors import GradientError, GraphcError, GraphTypeError
+from graphc.errors import GradientError, GraphcError, GraphTypeError, ShapeError
 from graphc.gof.test_values import get_debug_values, get_test_value
 from graphc.ir import sizes
 from graphc.ir.apply import Apply
@@ -244,6 +244,15 @@ class Performer:
             self.kept.results = []
         return results
 
+    def check_sizes(self, results: Sequence[Array], places: Sequence[int], told: Sequence[Array]) -> None:
+        """Compare results with the sizes that `infer_shape` told, those that the types leave open."""
+        left = iter(told)
+        for place in places:
+            result, static = results[place], _static(self.types[place])
+            wanted = tuple(int(next(left)) if n is None else n for n in static)
+            if result.shape != wanted:
+                raise ShapeError(f"op {self.op} computed shape {result.shape}; its infer_shape said {wanted}")
+
     def define(
         self, part: str, infer: Callable[[Sequence[Node], Attributes], Type], evaluate: Callable[..., Array]
     ) -> Definition:
@@ -302,7 +311,7 @@ def _results(apply: Apply) -> list[Node]:
     pattern = getattr(apply.op, "connection_pattern", None)
     connected = None if pattern is None else pattern(apply)
     values = _values(apply, performer)
-    return overridden(values, apply.inputs, derivative_of(apply.op), connected)
+    return overridden(values, apply.inputs, derivative_of(apply.op), connected, apply.op)
 
 
 def derivative_of(op: Op) -> Rule:
@@ -326,7 +335,8 @@ def _values(apply: Apply, performer: Performer) -> list[Node]:
     for dtype in dtypes:
         places = [place for place, kind in enumerate(performer.types) if kind.dtype == dtype]
         lengths = [sizes.product(shapes[place]) for place in places]
-        flat = _packed(apply, performer, places, sum_of(lengths), uses)
+        told = [size for place in places for size in _open(_static(performer.types[place]), shapes[place])]
+        flat = _packed(apply, performer, places, [*told, as_size_node(sum_of(lengths))], uses)
         begin: Size = 0
         for place, length in zip(places, lengths, strict=True):
             end = sizes.add(begin, length)
@@ -351,20 +361,29 @@ def _single(apply: Apply, performer: Performer, shape: Sequence[Size], uses: int
         rest = iter(args[count:])
         return Type(performer.types[0].dtype, tuple(sizes.as_size(next(rest)) if n is None else n for n in static))
 
-    op = performer.define("value", infer, lambda node, *values: performer.run_for(values, uses)[0])
-    given = [as_size_node(size) for size, n in zip(shape, static, strict=True) if n is None]
-    return make(op, [*apply.inputs, *given])
+    def evaluate(node: Node, *values: Array) -> Array:
+        (result,) = results = performer.run_for(values, uses)
+        performer.check_sizes(results, [0], values[count:])
+        return result
+
+    return make(performer.define("value", infer, evaluate), [*apply.inputs, *_open(static, shape)])
 
 
-def _packed(apply: Apply, performer: Performer, places: Sequence[int], length: Size, uses: int) -> Node:
+def _open(static: Sequence[int | None], shape: Sequence[Size]) -> list[Node]:
+    """The sizes that no type tells."""
+    return [as_size_node(size) for size, n in zip(shape, static, strict=True) if n is None]
+
+
+def _packed(apply: Apply, performer: Performer, places: Sequence[int], told: Sequence[Node], uses: int) -> Node:
     dtype = performer.types[places[0]].dtype
 
     def evaluate(node: Node, *values: Array) -> Array:
         results = performer.run_for(values, uses)
+        performer.check_sizes(results, places, values[len(apply.inputs) : -1])
         return np.concatenate([results[place].ravel() for place in places])
 
     op = performer.define(f"values_{dtype}", lambda args, attrs: Type(dtype, (sizes.as_size(args[-1]),)), evaluate)
-    return make(op, [*apply.inputs, as_size_node(length)])
+    return make(op, [*apply.inputs, *told])
 
 
 def _shapes(apply: Apply, performer: Performer) -> tuple[list[tuple[Size, ...]], bool]:

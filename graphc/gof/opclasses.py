@@ -14,6 +14,7 @@ from typing import Any
 
 from graphc.errors import ArgumentError, GraphValueError
 from graphc.ir.node import Node
+from graphc.ops.derivative import grad_clip, grad_scale, undefined_grad, zero_grad
 from graphc.tensor import (
     arithmetic,
     calculus,
@@ -30,7 +31,9 @@ from graphc.tensor import (
     shaping,
     variables,
 )
+from graphc.tensor.elementary import stop_gradient
 from graphc.tensor.elemwise import Family
+from graphc.tensor.nnet import abstract_conv
 from graphc.tensor.nnet.losses import prepend_scalar_to_each_row
 from graphc.tensor.nnet.rows import logsoftmax, softmax
 from graphc.tensor.order import argsort, argtopk, searchsorted, sort, topk, topk_and_argtopk
@@ -145,8 +148,54 @@ def _cumulated(axis: Any = None, mode: str = "add") -> Callable[..., Any]:
     return lambda x: (reductions.cumsum if mode == "add" else reductions.cumprod)(x, axis)
 
 
+def _convolution(rank: int, by: str = "") -> Make:
+    """The convolution over `rank` axes, or its derivative by "inputs" or "weights", of which the operator is told the
+    sizes along these axes."""
+
+    def make(
+        imshp: Any = None, kshp: Any = None, border_mode: Any = "valid", subsample: Any = None,
+        filter_flip: bool = True, filter_dilation: Any = None, num_groups: int = 1, unshared: bool = False,
+    ) -> Callable[..., Any]:  # fmt: skip
+        ones = (1,) * rank
+        how = [border_mode, subsample or ones, filter_flip, filter_dilation or ones, num_groups]
+        how += [unshared] if rank == 2 else []
+        if not by:
+            forward = getattr(abstract_conv, f"conv{rank}d")
+            return lambda img, kern: forward(img, kern, imshp, kshp, *how)
+        backward = getattr(abstract_conv, f"conv{rank}d_grad_wrt_{by}")
+        told, other = (imshp, kshp) if by == "inputs" else (kshp, imshp)
+
+        def apply(first: Any, topgrad: Any, shape: Any, add_assert_shape: bool = True) -> Any:
+            spatial = [shape[axis] for axis in range(rank)]
+            whole = (*(told[:2] if told else (None, None)), *spatial)
+            operands = (topgrad, first) if by == "inputs" else (first, topgrad)
+            return backward(*operands, whole, other, *how)
+
+        return apply
+
+    return make
+
+
+def _correlation(rank: int, by: str = "") -> Make:
+    """The same of filters that are not flipped, of which the operator is not told the sizes."""
+
+    def make(
+        border_mode: Any = "valid", subsample: Any = None, filter_dilation: Any = None, num_groups: int = 1,
+        unshared: bool = False,
+    ) -> Callable[..., Any]:  # fmt: skip
+        return _convolution(rank, by)(None, None, border_mode, subsample, False, filter_dilation, num_groups, unshared)
+
+    return make
+
+
 _TABLE: dict[str, tuple[str, Make | None]] = {
     "ARange": ("iota", lambda dtype: lambda start, stop, step: creation.arange(start, stop, step, dtype)),
+    "AbstractConv2d": ("conv", _convolution(2)),
+    "AbstractConv2d_gradInputs": ("", _convolution(2, "inputs")),
+    "AbstractConv2d_gradWeights": ("", _convolution(2, "weights")),
+    "AbstractConv3d": ("conv", _convolution(3)),
+    "AbstractConv3d_gradInputs": ("", _convolution(3, "inputs")),
+    "AbstractConv3d_gradWeights": ("", _convolution(3, "weights")),
     "AdvancedBooleanIncSubtensor": ("set_gather inc_gather", _increased),
     "AdvancedBooleanSubtensor": ("gather", lambda: lambda x, *index: variables.as_tensor(x)[index]),
     "AdvancedIncSubtensor": ("set_gather inc_gather", _increased),
@@ -163,12 +212,20 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "BaseAdvancedSubtensor": ("gather", lambda: lambda x, *index: variables.as_tensor(x)[index]),
     "BatchedDot": ("matmul", lambda: products.batched_dot),
     "Choose": ("", lambda mode="raise": lambda a, choices: selecting.choose(a, choices, mode=mode)),
+    "Corr3dMM": ("conv", _correlation(3)),
+    "Corr3dMM_gradInputs": ("", _correlation(3, "inputs")),
+    "Corr3dMM_gradWeights": ("", _correlation(3, "weights")),
+    "CorrMM": ("conv", _correlation(2)),
+    "CorrMM_gradInputs": ("", _correlation(2, "inputs")),
+    "CorrMM_gradWeights": ("", _correlation(2, "weights")),
+    "ConsiderConstant": ("", lambda: zero_grad),
     "CpuContiguous": ("", lambda: variables.as_tensor),
     "CumOp": ("running_sum running_prod", _cumulated),
     "CumprodOp": ("running_prod", lambda axis=None: _cumulated(axis, "mul")),
     "CumsumOp": ("running_sum", lambda axis=None: _cumulated(axis)),
     "Default": ("", lambda: arithmetic.default),
     "DiffOp": ("", lambda n=1, axis=-1: lambda x: calculus.diff(x, n, axis)),
+    "DisconnectedGrad": ("", lambda: stop_gradient),
     "Dot": ("matmul", lambda: products.dot),
     "Dot22": ("matmul", lambda: products.dot),
     "Dot22Scalar": ("gemm", lambda: lambda x, y, scale: products.dot(x, y) * scale),
@@ -183,6 +240,8 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "Gemm": ("gemm", lambda inplace=False: lambda z, a, x, y, b: b * z + a * products.dot(x, y)),
     "Gemv": ("gemm", lambda inplace=False: lambda y, a, matrix, x, b: b * y + a * products.dot(matrix, x)),
     "Ger": ("gemm", lambda destructive=False: lambda matrix, a, x, y: matrix + a * products.outer(x, y)),
+    "GradClip": ("", lambda low, high: lambda x: grad_clip(x, low, high)),
+    "GradScale": ("", lambda multiplier: lambda x: grad_scale(x, multiplier)),
     "IfElse": ("cond", None),
     "IncSubtensor": ("set_subtensor inc_subtensor", None),
     "Join": ("concatenate", lambda view=-1: joining.join),
@@ -219,6 +278,7 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "Tile": ("", lambda ndim: lambda x, reps: joining.tile(x, reps, ndim)),
     "TopKOp": ("", _top_k),
     "Tri": ("", lambda dtype=None: lambda n, m, k: creation.tri(n, m, k, dtype)),
+    "UndefinedGrad": ("", lambda: undefined_grad),
     "Unique": (
         "",
         lambda return_index=False, return_inverse=False, return_counts=False, axis=None: (
@@ -229,6 +289,7 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
         "",
         lambda ndim, order="C": lambda indices, shape: selecting.unravel_index(indices, shape, order, ndim=ndim),
     ),
+    "ZeroGrad": ("", lambda: zero_grad),
 }
 """For each class the names of the ops of graphc that are its instances, and what its parameters make of tensors."""
 

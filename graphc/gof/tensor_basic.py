@@ -8,9 +8,28 @@ import numpy as np
 
 from graphc import tensor
 from graphc.gof import opclasses
+from graphc.gof.op import Apply, MethodNotDefined, Op
+from graphc.gof.type import Type
+from graphc.ir.node import Constant
+from graphc.ops.derivative import DisconnectedType
+from graphc.ops.derivative import not_implemented as grad_not_implemented
 from graphc.shared import shared
 
+__all__ = [
+    "Apply", "Constant", "DisconnectedType", "MethodNotDefined", "Op", "Tensor", "Type", "disconnected_type",
+    "grad_not_implemented", "hashtype",
+]  # fmt: skip
+
 _shared = shared
+Tensor = tensor.TensorType
+disconnected_type = DisconnectedType()
+
+
+def hashtype(op: Any) -> int:
+    """What an op without parameters hashes to: a number of its class."""
+    return hash((type(op).__name__, type(op).__module__))
+
+
 _TOLERANCES = {"float32": (1e-5, 1e-5), "float64": (1.0000000000000001e-06, 1e-10)}
 """Of each dtype the relative and the absolute one, of which the larger of two operands' are taken."""
 

@@ -17,11 +17,13 @@ import numpy as np
 from graphc.errors import GraphTypeError, MissingInputError
 from graphc.ir.interpret import interpret
 from graphc.ir.node import FUNCTIONS, INPUT, PARAM, SHARED, SIZE, Array, Node, constant_value, describe, size_owner
-from graphc.ir.walk import Graph, nodes_of
+from graphc.ir.walk import Graph, substitute, toposort
 from graphc.shared import SharedVariable
 
 HOOK = "made"
-"""What `ir.node.make` calls with each node that it has made."""
+"""What `ir.node.make` calls with each node that it has made, and with one that there was already."""
+FOLLOWS = "_test_value_of"
+"""Where a node has its computed value, with those that it follows from: when one changes it is computed anew."""
 
 
 class MissingTestValue(MissingInputError, AttributeError):
@@ -82,13 +84,29 @@ def _own(node: Node) -> Any:
     if isinstance(node, SharedVariable):
         return node.get_value(borrow=True)
     constant = constant_value(node)
-    return constant if constant is not None else getattr(node.tag, "test_value", None)
+    if constant is not None:
+        return constant
+    value, made = getattr(node.tag, "test_value", None), node.__dict__.get(FOLLOWS)
+    stale = made is not None and made[0] is value and any(_own(leaf) is not held for leaf, held in made[1].items())
+    return None if stale else value
+
+
+def is_set(node: Node) -> bool:
+    """Whether the program has given a computed node a test value itself."""
+    made, value = node.__dict__.get(FOLLOWS), getattr(node.tag, "test_value", None)
+    return bool(node.args) and value is not None and (made is None or made[0] is not value)
 
 
 def _computed(node: Node) -> Any:
     """The value of a node from those of what it is computed from."""
     known: dict[Node, Array] = {}
-    for leaf in nodes_of([node]):
+    begun: dict[Node, Any] = {}
+    stands: dict[Node, Node] = {}  # variables for the nodes whose values the program has set
+    for leaf in toposort([node], lambda each: () if is_set(each) else each.args):
+        if is_set(leaf):
+            stands[leaf], begun[leaf] = leaf.type(), leaf.tag.test_value
+            known[stands[leaf]] = _as_own(leaf, begun[leaf])
+            continue
         if leaf.op is PARAM:
             raise InnerValue(f"{describe(node)} is within a loop or a branch and has no test value")
         owner = size_owner(leaf) if leaf.op is SIZE else leaf
@@ -99,12 +117,13 @@ def _computed(node: Node) -> Any:
             raise InnerValue(f"{describe(node)} is within a loop or a derivative and has no test value")
         if held is None:
             raise MissingTestValue(f"no test value is set for {describe(owner)}: x.tag.test_value = an array")
-        known[owner] = _as_own(owner, held)
+        known[owner], begun[owner] = _as_own(owner, held), held
     if node.is_tuple:
         return None
-    (value,) = interpret(Graph(tuple(known), (node,)), known)
+    (value,) = interpret(Graph(tuple(known), (*substitute([node], stands),)), known)
     value.flags.writeable = False
     node.tag.test_value = value
+    node.__dict__[FOLLOWS] = value, begun
     return value
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from weakref import ref
 
 from graphc.ir.body import ITEM, items_of
-from graphc.ir.node import Comparison, Node, Where, make
+from graphc.ir.node import SIZE, Comparison, Node, Where, make, size_owner
 
 
 class Apply:
@@ -19,14 +19,14 @@ class Apply:
 
     __slots__ = ("__weakref__", "node")
 
-    def __new__(cls, node: Any, inputs: Sequence[Any] | None = None, outputs: Sequence[Any] = ()) -> Apply:
+    def __new__(cls, op: Any, inputs: Sequence[Any] | None = None, outputs: Sequence[Any] = ()) -> Apply:
         """`Apply(op, inputs, outputs)` applies an op of the user's, as its `make_node` does."""
         kind = cls if inputs is None else import_module("graphc.gof.op").Application
         made: Apply = object.__new__(kind)
         return made
 
-    def __init__(self, node: Any, inputs: Sequence[Any] | None = None, outputs: Sequence[Any] = ()) -> None:
-        self.node: Node = node
+    def __init__(self, op: Any, inputs: Sequence[Any] | None = None, outputs: Sequence[Any] = ()) -> None:
+        self.node: Node = op
 
     @property
     def op(self) -> Any:
@@ -36,7 +36,7 @@ class Apply:
     @property
     def inputs(self) -> list[Node]:
         """What it is computed from."""
-        return list(self.node.args)
+        return list(self.node.args[getattr(self.node.op.eval, "hidden", 0) :])
 
     @property
     def outputs(self) -> list[Node]:
@@ -46,7 +46,7 @@ class Apply:
     @property
     def nin(self) -> int:
         """How many inputs there are."""
-        return len(self.node.args)
+        return len(self.inputs)
 
     @property
     def nout(self) -> int:
@@ -62,6 +62,11 @@ class Apply:
         """The only output, or the first."""
         return self.outputs[0]
 
+    def get_parents(self) -> list[Node]:
+        """The inputs, as walks through variables and applications ask for them: a size stands for what it is of."""
+        owners = [size_owner(node) if node.op is SIZE else None for node in self.inputs]
+        return [node if owner is None else owner for node, owner in zip(self.inputs, owners, strict=True)]
+
     @property
     def tag(self) -> Any:
         """A place for the user's attributes."""
@@ -74,6 +79,9 @@ class Apply:
 
     def clone_with_new_inputs(self, inputs: Sequence[Node], strict: bool = True) -> Apply:
         """The same op on other inputs. Raises GraphTypeError where it does not take them."""
+        if self.op is not self.node.op:
+            made: Apply = self.op.make_node(*inputs)
+            return made
         return apply_of(make(self.node.op, inputs, self.node.attrs))
 
     def clone(self) -> Apply:

@@ -76,8 +76,32 @@ def _explained(function: FunctionType, home: str) -> Callable[..., Any]:
     call.__name__, call.__qualname__, call.__doc__ = function.__name__, function.__qualname__, function.__doc__
     call.__module__ = home or function.__module__  # where a pickle looks for it
     call.__annotations__, call.__dict__ = function.__annotations__, {**vars(function), "explained": True}
-    vars(call)["__wrapped__"] = function
+    vars(call).update(__wrapped__=function, __signature__=Parameters(function))
     return call
+
+
+class Parameters:
+    """The `inspect.Signature` of a function, read when somebody asks for it: `inspect` takes long to import."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self.function = function
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return import_module("inspect").Signature
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module("inspect").signature(self.function), name)
+
+    def __str__(self) -> str:
+        return str(import_module("inspect").signature(self.function))
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return bool(import_module("inspect").signature(self.function) == other)
+
+    __hash__ = object.__hash__
 
 
 def place(error: GraphcError, name: str, args: Sequence[Any], kwargs: Mapping[str, Any] = EMPTY) -> None:
@@ -88,7 +112,7 @@ def place(error: GraphcError, name: str, args: Sequence[Any], kwargs: Mapping[st
         error.args = (f"{_head(name, args, kwargs)}: {INNER.sub('', said)}",)
 
 
-PLACED = re.compile(r"\([^\s()]+:\d+\)|, called at ")
+PLACED = re.compile(r":\d+\)|, called at ")
 INNER = re.compile(r"^[a-z_0-9]+(: |\(\) )")
 """The name of what has raised an error, for which that of what was called stands."""
 

@@ -141,15 +141,15 @@ def split_guards(body: Body, varying: Iterable[Node]) -> tuple[list[Guard], list
         return [], []
     nodes = nodes_of(body.results)
     changing = dependents(nodes, varying)
-    steady: list[Guard] = []
+    invariant: list[Guard] = []
     others: list[tuple[Node, Guard]] = []
     for node in nodes:
         for guard in node.op.guards(node):
             if changing.isdisjoint(nodes_of(guard_sides(guard))):
-                steady.append(guard)
+                invariant.append(guard)
             else:
                 others.append((node, guard))
-    return steady, others
+    return invariant, others
 
 
 def guard_sides(guard: Guard) -> list[Node]:

@@ -68,6 +68,16 @@ class Kind:
             raise TypeError(f"{what}: its shape is {array.shape}")
         return array
 
+    def filter_variable(self, other: Any, allow_convert: bool = True) -> Any:
+        """`other`, a tensor or a value, as a tensor that has this type, or whose axes of size 1 are more. Raises
+        TypeError for what is neither."""
+        given = FUNCTIONS["as_tensor"](other if hasattr(other, "owner") else self.filter(other))
+        pairs = zip(self.broadcastable, given.broadcastable, strict=False)
+        fits = given.dtype == self.dtype and given.ndim == len(self.shape) and all(ours <= its for ours, its in pairs)
+        if not fits or not (allow_convert or given.type == self):
+            raise TypeError(f"{given} of type {given.type} is no tensor of type {self}")
+        return given
+
     def is_valid_value(self, value: Any) -> bool:
         """Whether `filter` takes the value strictly."""
         try:

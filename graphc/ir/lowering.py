@@ -112,6 +112,19 @@ def _no_loops(node: Node) -> int:
 
 
 @record()
+class ByRows:
+    """A function that may compute some rows of its result at a time: `moving` are the operands of which each row of
+    the result needs the same row, `besides` how many elements it handles besides, as often as it is called."""
+
+    moving: tuple[Node, ...]
+    besides: Size
+
+
+def _all_rows(node: Node) -> ByRows | None:
+    return None
+
+
+@record()
 class Segments(Lowering):
     """The element at (i, ...) is the sum of the first argument's at (p, ...) for p from starts[i] up to starts[i + 1],
     elements of the second one, carried in `dtype`."""
@@ -129,6 +142,7 @@ class Call(Lowering):
     positions of an operand and of a result that may lie in the same place. is_product: it adds to what stands
     in the result, times `Factor`; added(node): the operand that is to be brought there first, and what that is
     multiplied by. is_python: it calls back into Python, is named by whoever writes the call, and may raise anything.
+    by_rows(node): whether it may compute some rows at a time; what is passed first is then how many.
     """
 
     symbol: Callable[[Node], str]
@@ -140,6 +154,7 @@ class Call(Lowering):
     is_product: bool = False
     added: Callable[[Node], tuple[Node, Node] | None] = lambda node: None
     is_python: bool = False
+    by_rows: Callable[[Node], ByRows | None] = _all_rows
 
     @property
     def may_fail(self) -> bool:

@@ -41,6 +41,9 @@ class Methods:
     def argmin(self, axis: Any = None, keepdims: bool = False) -> Node:
         """The int64 position of the first minimum (or first NaN) along `axis`, or in C order over all or several axes."""
 
+    def argsort(self, axis: Any = -1, kind: str | None = None, order: None = None) -> Node:
+        """The places of the elements along `axis` in rising order, int64; equal elements stay in order, NaN comes last."""
+
     def astype(self, dtype: Any) -> Node:
         """`x` converted to `dtype` as NumPy's astype does; "floatX" is `options.floatX`."""
 
@@ -171,11 +174,14 @@ class Methods:
     def repeat(self, repeats: Any, axis: int | None = None) -> Node:
         """Every element of `x` (slice along `axis`) `repeats` times: a number, a scalar, or a vector with one for each."""
 
-    def reshape(self, *newshape: Any, ndim: int | None = None) -> Node:
+    def reshape(self, *sizes: Any, ndim: int | None = None, newshape: Any = None, shape: Any = None) -> Node:
         """The elements of `x` in C order as an array of another shape: `reshape(x, (2, 3))` or `x.reshape(2, 3)`."""
 
     def round(self, decimals: int | str | None = 0, mode: str | None = None) -> Node:
         """`x` to the nearest multiple of 10**-decimals, halves to even; integers stay what they are for decimals >= 0."""
+
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Node:
+        """The places at which the elements of `v` would be put into the sorted vector `x`, int64: before equal elements or,"""
 
     def set(self, y: Any, inplace: bool = False, tolerate_inplace_aliasing: bool = False) -> Node:
         """The array of which `x` is a part, with that part replaced by `y`: `set_subtensor(a[1:3], y)`."""
@@ -188,6 +194,9 @@ class Methods:
 
     def sinh(self, /) -> Node:
         """Hyperbolic sine."""
+
+    def sort(self, axis: Any = -1, kind: str | None = None, order: None = None) -> Node:
+        """The elements along `axis` in rising order, of all axes where it is None; NaN comes last. `kind` is NumPy's, and"""
 
     def sqrt(self, /) -> Node:
         """Square root."""

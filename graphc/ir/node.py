@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 import numpy as np
 
 from graphc.arrays.dtypes import check_dtype
+from graphc.arrays.trees import exact_kind
 from graphc.errors import GraphcError, GraphTypeError, GraphValueError, StepSizeError
 from graphc.ir.called import explained, place
 from graphc.ir.frozen import FrozenArray as FrozenArray
@@ -370,6 +371,10 @@ class Node(Symbol):
         """The op with its inputs and outputs (`Apply`), where an op made this value; None of a leaf (Theano's name)."""
         return None if self.op in LEAVES else import_module("graphc.ir.apply").apply_of(self)
 
+    def get_parents(self) -> list[Any]:
+        """The owner, in a list; an empty one of a leaf (Theano's name)."""
+        return [] if self.owner is None else [self.owner]
+
     @property
     def index(self) -> int | None:
         """Which output of its owner this value is; None of a leaf."""
@@ -550,7 +555,8 @@ class Comparison(Node):
     def __bool__(self) -> bool:
         left, right = self.operands
         asked = left is not right and TRACED and isinstance(right, COMPARABLE) and asked_by_user()
-        if asked and traced_from(self.node()) is not None:
+        compared = self.operands if isinstance(right, Node) else (self.node(),) if asked else ()
+        if asked and any(traced_from(each) is not None for each in compared):
             return super().__bool__()
         return (left is right) == (self.relation == "equal")
 
@@ -583,6 +589,11 @@ class Constant(Node):
         value: Array = self.attrs["value"].value
         return value
 
+    @property
+    def value(self) -> Array:
+        """`data` (Theano's other name)."""
+        return self.data
+
 
 _interned: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
 
@@ -593,13 +604,15 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     attributes = attrs or {}
     key = _key(op, arguments, attributes)
     found = _interned.get(key)
+    watch = FUNCTIONS.get("made")
     if found is not None and found.op is op:
+        if watch is not None:
+            watch(found)
         return found
     if any(isinstance(arg, Comparison) for arg in arguments):
         return make(op, [arg.node() if isinstance(arg, Comparison) else arg for arg in arguments], attrs)
     node = (Constant if op is CONSTANT else Node)(op, arguments, attributes, op.infer(arguments, attributes))
     _interned[key] = node
-    watch = FUNCTIONS.get("made")
     if watch is not None:
         watch(node)
     return node
@@ -639,7 +652,7 @@ def made(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
 def _key(op: Op, args: Sequence[Node], attrs: Attributes) -> Hashable:
     own = attrs.items() if len(attrs) < 2 else sorted(attrs.items(), key=_first)
     sizes = attrs["type"].shape if op is PARAM else ()  # equal types may have other ones
-    return op.name, tuple(map(id, args)), tuple(own), sizes
+    return op.name, tuple(map(id, args)), tuple(own), tuple([exact_kind(value) for _, value in own]), sizes
 
 
 _first = itemgetter(0)

@@ -31,15 +31,15 @@ METHODS = {
         "min norm prod ravel repeat reshape round squeeze std sum swapaxes take trace transpose var zeros_like "
         "ones_like conj nonzero exp log sqrt sigmoid tanh ptp arccos arccosh arcsin arcsinh arctan arctanh ceil cos "
         "cosh deg2rad exp2 expm1 floor log10 log1p log2 rad2deg sin sinh tan trunc choose nonzero_values transfer "
-        "get_scalar_constant_value"
+        "get_scalar_constant_value argsort searchsorted sort"
     ).split()
 } | {"set": "set_subtensor", "inc": "inc_subtensor", "conjugate": "conj", "compress": "compressed"}
 """The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument;
 `FUNCTIONS["later"]` finds those that are loaded when they are asked for."""
 
 INTERNAL = {"free_rank", "wanted",
-    "_name", "attributes", "cell", "compared", "is_tuple", "lock", "mend", "mentioned", "node", "operands", "relation",
-    "serial", "sizes", "told",
+    "_name", "attributes", "cell", "compared", "is_tuple", "keeper", "lock", "mend", "mentioned", "node", "operands",
+    "relation", "serial", "sizes", "told",
 }  # fmt: skip
 """Attributes of nodes that are no user's business."""
 

@@ -87,7 +87,7 @@ def compensated_sum(sum: Expr, compensation: Expr) -> Expr:
 
 
 def asks_by_blocks(asks: Expr | None, block: int) -> Expr | None:
-    """After how many blocks of iterations a loop asks that did after so many iterations."""
+    """`asks`, a number of iterations after which a loop polls, as a number of blocks of them."""
     if asks is None:
         return None
     known = int_value(asks)

@@ -105,22 +105,25 @@ _COSTS = {
     "cbrt hypot exp exp2 expm1 log log2 log10 log1p sin cos floordiv mod fmod": 20.0,
     "sigmoid sinh cosh tanh": 25.0,
     "tan asin acos atan asinh acosh atanh erf erfc": 30.0,
-    "pow ipow logaddexp logaddexp2 softplus atan2 gammaln digamma trigamma": 40.0,
+    "pow ipow logaddexp logaddexp2 softplus atan2 gammaln digamma trigamma erfcx": 40.0,
     "gcd": 60.0,
     "lcm": 80.0,
     "philox_low philox_high": 30.0,
     "philox philox_unit": 15.0,
-    "philox_normal": 40.0,
+    "portable_log portable_exp portable_arccos": 20.0,
+    "philox_normal philox_exponential philox_gumbel philox_logistic philox_laplace philox_cauchy": 40.0,
 }
 _COST = {name: cost for names, cost in _COSTS.items() for name in names.split()}
 _UNARY = (
     "abs_ fabs sign floor ceil trunc rint sqrt exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan asin acos atan "
-    "sinh cosh tanh asinh acosh atanh sigmoid softplus erf erfc gammaln digamma trigamma deg2rad rad2deg"
+    "sinh cosh tanh asinh acosh atanh sigmoid softplus erf erfc erfcx gammaln digamma trigamma deg2rad rad2deg "
+    "portable_log portable_exp portable_arccos"
 ).split()
 _BINARY = (
     "fmin fmax copysign fmod floordiv mod shift_left shift_right ipow gcd lcm heaviside pow atan2 hypot logaddexp "
     "logaddexp2 nextafter"
 ).split()
+_DRAWN = [f"philox_{name}" for name in "unit normal exponential gumbel logistic laplace cauchy".split()]
 _BY_KNOWN = {"floordiv", "mod", "fmod", "pow", "ipow"}
 
 
@@ -132,7 +135,7 @@ def _functions() -> tuple[Operator, ...]:
         *(Operator(name, 1, "call", "bool") for name in ("isnan", "isinf", "signbit", "logical_not")),
         Operator("logical_xor", result="bool"),
         *(Operator(name, 3, cost=_COST[name]) for name in ("philox_low", "philox_high", "philox")),
-        *(Operator(name, 3, "call", "float64", cost=_COST[name]) for name in ("philox_unit", "philox_normal")),
+        *(Operator(name, 3, "call", "float64", cost=_COST[name]) for name in _DRAWN),
         Operator("accumulate_product", neutral="one", accumulates=True),
         Operator("accumulate_maximum", neutral="lowest", accumulates=True),
         Operator("accumulate_lowest", neutral="highest", accumulates=True),

@@ -24,7 +24,7 @@ import numpy as np
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call import SUFFIXES, Extent, Result, Strided
-from graphc.ir.lowering import Call, Passed
+from graphc.ir.lowering import ByRows, Call, Passed
 from graphc.ir.node import (
     OPS,
     Argument,
@@ -217,10 +217,24 @@ def _passed(node: Node) -> Sequence[Passed]:
     return passed
 
 
+PLACED = 8
+"""Words of tables for each place of a result, about."""
+
+
+def _by_images(node: Node) -> ByRows | None:
+    """Images may come some at a time; each time kernels are copied, and tables of places written."""
+    x, w = node.args[:2]
+    if order_of(node)[:1] != (0,) or x is w:
+        return None
+    places = sizes.product(axis.count for axis in axes_of(node))
+    return ByRows((x,), sizes.add(sizes.product(w.type.shape), sizes.multiply(places, PLACED)))
+
+
 CONVOLUTION = Call(
     lambda node: f"gc_conv_{SUFFIXES[node.dtype]}",
     _passed,
     lambda node: (*node.type.shape, *node.args[1].type.shape[2:]),
+    by_rows=_by_images,
 )
 
 

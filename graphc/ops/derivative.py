@@ -213,8 +213,9 @@ class Direction(local):
 DIRECTION = Direction()
 
 
-def overriding(count: int, rule: Rule) -> Op:
-    """The op that stands before so many values, whose derivatives a rule gives."""
+def overriding(count: int, rule: Rule, user: Any = None) -> Op:
+    """The op that stands before `count` values, whose derivatives a rule gives; they may be those of an op of the
+    user's."""
 
     def vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:
         inputs = node.args[count:]
@@ -226,19 +227,26 @@ def overriding(count: int, rule: Rule) -> Op:
     def evaluate(node: Node, *arrays: Any) -> Any:
         return arrays[:count]
 
-    evaluate.made = overriding, (count, rule)  # type: ignore[attr-defined]  # how a pickle makes it anew
+    evaluate.made = overriding, (count, rule, user)  # type: ignore[attr-defined]  # how a pickle makes it anew
+    if user is not None:
+        evaluate.user, evaluate.hidden = user, count  # type: ignore[attr-defined]  # as an owner shows it (ir/apply.py)
     return Op(NAME, _tuple_of_values(count), evaluate, _no_lowering, vjps=vjps, cost=0.0)
 
 
 def overridden(
-    values: Sequence[Node], inputs: Sequence[Node], rule: Rule, connected: Sequence[Sequence[bool]] | None = None
+    values: Sequence[Node],
+    inputs: Sequence[Node],
+    rule: Rule,
+    connected: Sequence[Sequence[bool]] | None = None,
+    user: Any = None,
 ) -> list[Node]:
     """The values, whose derivatives by `inputs`, and by nothing else, are those that `rule` gives.
 
-    connected: for each input, for each value, whether the value depends on it; all do where None.
+    connected: for each input, for each value, whether the value depends on it; all do where None. user: the op of the
+    user's that these are the values of.
     """
     count = len(values)
-    op = overriding(count, rule)
+    op = overriding(count, rule, user)
     attrs: dict[str, Any] = {"values": count}
     if connected is not None:
         attrs["connected"] = tuple(tuple(map(bool, row)) for row in connected)

@@ -7,7 +7,7 @@ node, of the arguments' sizes. Arguments of running sums and products have their
 The linear recurrence is h[i] = a[i] * h[i - 1] + b[i] with h[-1] = 0. Its forms, besides "own", which is h itself:
 
     before   the element before: h[i - 1]
-    late     h[i] = a[i - 1] * h[i - 1] + b[i], as the derivative of "own" wants it
+    late     h[i] = a[i - 1] * h[i - 1] + b[i], as the derivative of "own" wants it, with h[0] = b[0]
 
 These three are closed under differentiation: the derivative of one is another in the other direction.
 
@@ -141,7 +141,7 @@ def _accumulate(ufunc: np.ufunc) -> Callable[..., Array]:
 def _recurrence_eval(node: Node, a: Array, b: Array) -> Array:
     result, form = np.empty(b.shape, b.dtype), node.attrs["form"]
     iterations = _ahead(node, result)
-    carry = np.zeros(iterations.shape[1:], accumulated_in(node.dtype))
+    carry = np.full(iterations.shape[1:], -0.0 if form == "late" else 0.0, accumulated_in(node.dtype))
     with np.errstate(all="ignore"):
         for iteration, (factor, term) in enumerate(zip(_ahead(node, a), _ahead(node, b), strict=True)):
             following = carry + term if form == "late" else factor * carry + term
@@ -180,7 +180,7 @@ def _recurrence_lower(node: Node) -> Lowering:
         case "before":
             return _recur(node, "0", "_0", "multiply_add(_2, _0, _3)")
         case _:
-            return _recur(node, "0", "_0 + _2", "_2 * _1")
+            return _recur(node, "-0.0" if is_float(node.dtype) else "0", "_0 + _2", "_2 * _1")
 
 
 def _stepped_lower(node: Node) -> Lowering:

@@ -249,27 +249,33 @@ def _extreme_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     return (elementwise("where", attained, share, filled(literal(0, x.dtype), x.type.shape)),)
 
 
-define_op(
+def _define_extreme(name: str, reduce: Any, neutral: Callable[[str], Any], accumulate: str, doc: str) -> None:
+    define_op(
+        name,
+        _extreme_infer(name),
+        _extreme_eval(reduce),
+        lambda node: _fold(node, neutral(node.dtype), accumulate, node.dtype),
+        _extreme_vjp,
+        _nonempty_guards,
+        samples=Samples(lambda: (*_samples(name, empty=False), *_samples(name, "int", False, False)[:3])),
+        batch=shifted("axes"),
+        doc=doc,
+    )
+
+
+_define_extreme(
     "max",
-    _extreme_infer("max"),
-    _extreme_eval(largest),
-    lambda node: _fold(node, lowest(node.dtype), "accumulate_maximum(_0, _1)", node.dtype),
-    _extreme_vjp,
-    _nonempty_guards,
-    samples=Samples(lambda: (*_samples("max", empty=False), *_samples("max", "int", False, False)[:3])),
-    batch=shifted("axes"),
-    doc="The maximum over axes, 0.0 of zeros, NaN where one is NaN. Equal maxima share the derivative.",
+    largest,
+    lowest,
+    "accumulate_maximum(_0, _1)",
+    "The maximum over axes, 0.0 of zeros, NaN where one is NaN. Equal maxima share the derivative.",
 )
-define_op(
+_define_extreme(
     "min",
-    _extreme_infer("min"),
-    _extreme_eval(smallest),
-    lambda node: _fold(node, highest(node.dtype), "accumulate_minimum(_0, _1)", node.dtype),
-    _extreme_vjp,
-    _nonempty_guards,
-    samples=Samples(lambda: (*_samples("min", empty=False), *_samples("min", "int", False, False)[:3])),
-    batch=shifted("axes"),
-    doc="The minimum over axes, -0.0 of zeros, NaN where one is NaN. Equal minima share the derivative.",
+    smallest,
+    highest,
+    "accumulate_minimum(_0, _1)",
+    "The minimum over axes, -0.0 of zeros, NaN where one is NaN. Equal minima share the derivative.",
 )
 
 

@@ -7,14 +7,13 @@ In: nothing. Out: `OPS` and `FUNCTIONS` hold every scalar op. A row reads
 and may add laws, cost (an addition being 1) and the intervals on which it is tested. A cotangent is a function of the
 result's cotangent `g`, the result `z` and the arguments `x`, `y`; None stands for a derivative that is zero almost
 everywhere. At a tie, maximum and minimum halve the cotangent.
-
-Derivatives stop at `trigamma`: gammaln can be differentiated twice.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from graphc.ir.node import (
     define_op,
     make,
 )
+from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import (
     ANY,
     BITS,
@@ -117,7 +117,8 @@ def _extreme(relation: str) -> tuple[Partial, Partial]:
     """Cotangents of maximum ("greater") and minimum ("less")."""
 
     def cotangent(g: Any, mine: Node, other: Node) -> Any:
-        return choose(apply(relation, mine, other), g, choose(apply("equal", mine, other), 0.5 * g, 0.0))
+        share = choose(apply("equal", mine, other), 0.5 * g, g)
+        return choose(apply(f"{relation}_equal", mine, other), share, 0.0)
 
     return (lambda g, z, x, y: cotangent(g, x, y)), (lambda g, z, x, y: cotangent(g, y, x))
 
@@ -126,8 +127,8 @@ def _number_extreme(relation: str) -> tuple[Partial, Partial]:
     """Cotangents of fmax and fmin: a NaN leaves all to the other argument."""
 
     def cotangent(g: Any, mine: Node, other: Node) -> Any:
-        wins = apply("logical_or", apply(relation, mine, other), apply("isnan", other))
-        return choose(wins, g, choose(apply("equal", mine, other), 0.5 * g, 0.0))
+        wins = apply("logical_or", apply(f"{relation}_equal", mine, other), apply("isnan", other))
+        return choose(wins, choose(apply("equal", mine, other), 0.5 * g, g), 0.0)
 
     return (lambda g, z, x, y: cotangent(g, x, y)), (lambda g, z, x, y: cotangent(g, y, x))
 
@@ -201,8 +202,10 @@ _unary("cbrt", np.cbrt, "cbrt(_0)", FLOAT, lambda g, z, x: g / (3 * apply("sqr",
 _unary("reciprocal", numerics.reciprocal,
        lambda dtype: f"{dtype}(1.0) / _0" if dtype in FLOATS
        else f"select(_0 == {dtype}(1), _0, {dtype}(0))" if dtype in UNSIGNED
-       else f"select(abs_(_0) == {dtype}(1), _0, {dtype}(0))",
-       NUMBER, lambda g, z, x: -(g * apply("sqr", z)), "1 / x; of integers truncated, 0 of 0.",
+       else f"select(abs_(_0) == {dtype}(1), _0, {dtype}(0))" if not numerics.of_zero(dtype)
+       else f"select(abs_(_0) == {dtype}(1), _0, select(_0 == {dtype}(0), "
+            f"{dtype}(0) - {dtype}({np.iinfo(dtype).max}) - {dtype}(1), {dtype}(0)))",
+       NUMBER, lambda g, z, x: -(g * apply("sqr", z)), "1 / x; of integers truncated, of 0 as NumPy's.",
        laws=Laws(involution=True), cost=4.0, domain=(_POSITIVE,))
 _binary("hypot", np.hypot, "hypot(_0, _1)", FLOAT, lambda g, z, x, y: _hypot_partial(g, z, x),
         lambda g, z, x, y: _hypot_partial(g, z, y), "sqrt(x**2 + y**2) without overflow.", laws=Laws(commutative=True),
@@ -327,16 +330,36 @@ def _bell(x: Any) -> Any:
     return 2.0 / math.sqrt(math.pi) * apply("exp", -apply("sqr", x))
 
 
+def _polygamma(order: Array, x: Array) -> Any:
+    """Derivative `order`, a whole number, of digamma; its own is NaN with respect to the order."""
+    return import_module("scipy.special").polygamma(order, x)
+
+
+def _polygamma_vjp(node: Node, cotangent: Node) -> list[Node | None]:
+    order, x = node.args
+    return [cotangent * math.nan, cotangent * polygamma(order + 1, x)]
+
+
+_any_polygamma = custom_op("special_polygamma", _polygamma, vjp=_polygamma_vjp, own=True)
+
+
+def polygamma(n: Any, x: Any) -> Node:
+    """Derivative number `n` of digamma at `x`: digamma where `n` is 0, trigamma where it is 1, as SciPy's."""
+    return _any_polygamma(n, x)
+
+
 # fmt: off
 _unary("erf", numerics.erf, "erf(_0)", FLOAT, lambda g, z, x: g * _bell(x), "Error function.", cost=30.0)
 _unary("erfc", numerics.erfc, "erfc(_0)", FLOAT, lambda g, z, x: -(g * _bell(x)),
        "1 - erf(x), exact for large x.", cost=30.0)
+_unary("erfcx", numerics.erfcx, "erfcx(_0)", FLOAT, lambda g, z, x: g * (2.0 * x * z - 2.0 / math.sqrt(math.pi)),
+       "exp(x**2) * erfc(x), of which neither has to be finite nor other than 0.", cost=40.0)
 _unary("gammaln", numerics.gammaln, "gammaln(_0)", FLOAT, lambda g, z, x: g * apply("digamma", x),
        "Logarithm of |gamma(x)|.", cost=40.0, domain=(_POSITIVE,))
 _unary("digamma", numerics.digamma, "digamma(_0)", FLOAT, lambda g, z, x: g * apply("trigamma", x),
        "Derivative of gammaln.", cost=40.0, domain=(_POSITIVE,))
-define(Row("trigamma", numerics.trigamma, "trigamma(_0)", FLOAT, None,
-       "Derivative of digamma; has no derivative of its own.", cost=40.0, domain=(_POSITIVE,)))
+_unary("trigamma", numerics.trigamma, "trigamma(_0)", FLOAT, lambda g, z, x: g * cast(polygamma(2, x), x.dtype),
+       "Derivative of digamma.", cost=40.0, domain=(_POSITIVE,))
 
 # --- comparison and logic ---------------------------------------------------------------------------------------------
 
@@ -386,10 +409,22 @@ define(Row("philox_high", numerics.philox_high, "philox_high(_0, _1, _2)", BITS6
 define(Row("philox", numerics.philox, "philox(_0, _1, _2)", BITS64, (None, None, None),
            "Word `index` of 64 bits of the blocks of Philox 4x32-10 of a draw and a key, two words to a block.",
            arity=3, cost=15.0))
-define(Row("philox_unit", numerics.philox_unit, "philox_unit(_0, _1, _2)", DRAWN, (None, None, None),
-           "The first 53 bits of word `index` as a number in [0, 1).", arity=3, cost=15.0))
-define(Row("philox_normal", numerics.philox_normal, "philox_normal(_0, _1, _2)", DRAWN, (None, None, None),
-           "Normal number `index` of a draw and a key, two numbers to a block of Philox 4x32-10.", arity=3, cost=40.0))
+for _name, _text in (
+    ("unit", "The first 53 bits of word `index` as a number in [0, 1)."),
+    ("normal", "Normal number `index` of a draw and a key, two numbers to a block of Philox 4x32-10."),
+    *((each, f"Number `index` of a draw and a key, of the standard {each} distribution: its inverse, of a word.")
+      for each in ("exponential", "gumbel", "logistic", "laplace", "cauchy")),
+):
+    define(Row(f"philox_{_name}", numerics.DRAWN[_name], f"philox_{_name}(_0, _1, _2)", DRAWN, (None, None, None),
+               _text, arity=3, cost=15.0 if _name == "unit" else 40.0))
+# What random numbers are computed with.
+_unary("portable_log", numerics.portable_log, "portable_log(_0)", FLOAT, lambda g, z, x: g / x,
+       "log(x), of the same bits in all modes and on every machine.", cost=20.0, domain=(_POSITIVE,))
+_unary("portable_exp", numerics.portable_exp, "portable_exp(_0)", FLOAT, lambda g, z, x: g * z,
+       "exp(x), of the same bits in all modes and on every machine.", cost=20.0)
+_unary("portable_arccos", numerics.portable_arccos, "portable_arccos(_0)", FLOAT,
+       lambda g, z, x: -(g / apply("sqrt", (1 - x) * (1 + x))),
+       "arccos(x), of the same bits in all modes and on every machine.", cost=20.0, domain=((-0.8, 0.8),))
 
 # --- choice and conversion --------------------------------------------------------------------------------------------
 

@@ -230,8 +230,8 @@ def _all_guards(node: Node) -> Iterator[Guard]:
         for axis, (size, wanted) in enumerate(zip(outside_shape(loop, after), shape, strict=True)):
             text = "{}: {} has {{right}} elements along axis {}, after a step {{left}}"
             yield from equality_guard(size, wanted, phrase(text, what, label(state), axis))
-    steady, _ = split_guards(loop.body, (*loop.elements, *loop.states))
-    for guard in steady:
+    invariant, _ = split_guards(loop.body, (*loop.elements, *loop.states))
+    for guard in invariant:
         left, right = outside(guard.left, known), outside(guard.right, known)
         if not (guard.relation != "<" and sizes.equal(left, right)):
             yield replace(guard, left=left, right=right)

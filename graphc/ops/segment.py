@@ -43,11 +43,11 @@ from graphc.ops.shape import dimshuffle, filled, label, label_op, zeros
 
 def segment_sum(x: Node, starts: Node) -> Node:
     """result[i] = sum of x[starts[i] : starts[i + 1]] along the first axis; `x` has its accumulator's dtype."""
-    return _sum(x, ascending(starts, x.type.shape[0], "starts"))
+    return checked_sum(x, ascending(starts, x.type.shape[0], "starts"))
 
 
-def _sum(x: Node, starts: Node) -> Node:
-    """The same for starts that are checked already: what reads the rows relies on that."""
+def checked_sum(x: Node, starts: Node) -> Node:
+    """The same for starts that `ascending` has checked already: what reads the rows relies on that."""
     return make(OPS["segment_sum"], (x, starts), {})
 
 
@@ -108,7 +108,7 @@ def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size
     if batched[1]:
         return None
     x = args[0]
-    last = _sum(dimshuffle(x, (1, *range(2, x.ndim), 0)), args[1])
+    last = checked_sum(dimshuffle(x, (1, *range(2, x.ndim), 0)), args[1])
     return dimshuffle(last, (last.ndim - 1, *range(last.ndim - 1)))
 
 

@@ -199,7 +199,7 @@ def windows(x: Node, slidings: Sequence[Sliding]) -> Node:
 
 
 def filled_windows(x: Node, slidings: Sequence[Sliding], before: Sequence[Size | None], fill: Any) -> Node:
-    """The windows of `x` where the first begins so many elements before each of the last axes, and the last may end
+    """The windows of `x` where the first begins `before` elements before each of the last axes, and the last may end
     beyond it, with a number for what is not there; None where no window leaves the axis."""
     if all(number is None for number in before):
         return windows(x, slidings)

@@ -6,7 +6,7 @@ of them, each compiled by graphc from the graph as PyMC wrote it; nothing of PyT
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,9 @@ from graphc.errors import ArgumentError
 from graphc.function import function
 from graphc.functions.callables import Function
 from graphc.functions.pointer import Pointer
+from graphc.functions.recall import function_of, keep, recall
 from graphc.ir.node import Array, Node
+from graphc.pymc.identity import text_of
 from graphc.pytensor.tensors import OUTSIDE, UNCHECKED, applys
 from graphc.startup.record import record
 
@@ -67,9 +69,7 @@ class Model:
         given = dict(self._values)
         for variable in leaves_of(variables):
             if variable not in given and hasattr(variable, "get_value"):
-                value = variable.get_value(borrow=True)
-                node = T.tensor(value.dtype, variable.type.shape, name=variable.name)
-                self._data.setdefault(variable, node)
+                self._input(variable)
         return table.values_of(variables, {**given, **self._data})
 
     def _function(self, results: Any) -> Bound:
@@ -78,25 +78,51 @@ class Model:
         )
         return Bound(made, list(self._data))
 
+    def _recalled(self, what: str, make: Callable[[], Any]) -> Bound:
+        """The function of what `make` gives, which is called only where no process has kept the function before."""
+        if self._identity is None:
+            return self._function(make())
+        text, data = f"{what} {self.parameters}\n{self._identity[0]}", self._identity[1]
+        found = recall(text)
+        if found is None:
+            bound = self._function(make())
+            keep(text, bound.function, [data.index(variable) for variable in bound.data])
+            return bound
+        used = [data[number] for number in found.note]
+        inputs = [self._q, *[self._input(variable) for variable in used]]
+        made = function_of(found, inputs, lambda: nodes_in(make()), "list" if what == "both" else "one", self.threads)
+        return Bound(made, used)
+
+    @cached_property
+    def _identity(self) -> tuple[str, list[Any]] | None:
+        return text_of(self.model)
+
+    def _input(self, variable: Any) -> Node:
+        """The node of a shared variable's value."""
+        if variable not in self._data:
+            dtype = variable.get_value(borrow=True).dtype
+            self._data[variable] = T.tensor(dtype, variable.type.shape, name=variable.name)
+        return self._data[variable]
+
     @cached_property
     def logp(self) -> Bound:
         """q -> the log-density, a float64 array of rank 0."""
-        return self._function(self._density)
+        return self._recalled("value", lambda: self._density)
 
     @cached_property
     def dlogp(self) -> Bound:
         """q -> the gradient of the log-density, a vector as long as q."""
-        return self._function(grad(self._density, self._q))
+        return self._recalled("gradient", lambda: grad(self._density, self._q))
 
     @cached_property
     def logp_dlogp(self) -> Bound:
         """q -> a list of both, of one kernel that shares their work."""
-        return self._function([self._density, grad(self._density, self._q)])
+        return self._recalled("both", lambda: [self._density, grad(self._density, self._q)])
 
     @cached_property
     def d2logp(self) -> Bound:
         """q -> the matrix of second derivatives of the log-density."""
-        return self._function(hessian(self._density, self._q))
+        return self._recalled("curvature", lambda: hessian(self._density, self._q))
 
     def values(self, names: Sequence[str] | None = None) -> Bound:
         """A function of q that gives a dict of variables by name: transformed and free ones and deterministic ones, all
@@ -160,6 +186,10 @@ def compile(model: Any) -> Model:
     the table of `graphc.pytensor`: under the mode "GRAPHC" PyTensor itself would compute it.
     """
     return Model(model)
+
+
+def nodes_in(results: Any) -> Sequence[Node]:
+    return results if isinstance(results, list) else [results]
 
 
 def shapes_of(model: Any, variables: Sequence[Any]) -> list[tuple[int, ...]]:

@@ -1,7 +1,7 @@
 """PyTensor's Scan as graphc's.
 
 In: an Apply of Scan and its operands. Out: nodes of its results: buffers that begin with the initial values, as
-PyTensor has them before its rewrites.
+PyTensor has them before its rewrites, and end with zeros where nothing is written.
 """
 
 from __future__ import annotations
@@ -69,4 +69,13 @@ def _scan(apply: Any, args: list[Any], table: Table) -> list[Node]:
     for buffer, own in zip(begun, taps, strict=True):
         made.append(T.concatenate([buffer[: -min(own)], results.pop(0)]))
     last = [results.pop(0)[-1] for _ in whole]
+    if op.truncate_gradient != -1:
+        results = [filled(rows, size, args[0]) for rows, size in zip(results, free, strict=True)]
     return [*made, *results, *last]
+
+
+def filled(rows: Node, size: Node, steps: Node) -> Node:
+    """The rows of an output, and zeros where its buffer, of `size` rows, has more than there are steps: so have
+    gradients that go back through some steps only."""
+    more = T.maximum(size - steps, 0)
+    return T.concatenate([rows, T.zeros((more, *rows.shape[1:]), rows.dtype)])

@@ -16,7 +16,7 @@ from graphc.pytensor.unknown import Unknown
 NAMES: Mapping[str, str] = {
     "Abs": "abs", "Add": "add", "AND": "bitwise_and", "ArcCos": "arccos", "ArcCosh": "arccosh", "ArcSin": "arcsin",
     "ArcSinh": "arcsinh", "ArcTan": "arctan", "ArcTan2": "arctan2", "ArcTanh": "arctanh", "Ceil": "ceil",
-    "Clip": "clip", "Cos": "cos", "Cosh": "cosh", "Deg2Rad": "deg2rad", "Erf": "erf", "Erfc": "erfc",
+    "Cos": "cos", "Cosh": "cosh", "Deg2Rad": "deg2rad", "Erf": "erf", "Erfc": "erfc",
     "Erfcinv": "erfcinv", "Erfcx": "erfcx", "Erfinv": "erfinv", "Exp": "exp", "Exp2": "exp2", "Expm1": "expm1",
     "Floor": "floor", "Gamma": "gamma", "GammaInc": "gammainc", "GammaIncC": "gammaincc", "GammaL": "gammal",
     "GammaLn": "gammaln", "GammaU": "gammau", "I0": "i0", "I1": "i1", "IntDiv": "floor_divide", "Invert": "invert",
@@ -50,8 +50,15 @@ def _product_of_others(dtype: str, x: Node, y: Node) -> Node:
     return T.switch(T.eq(x, 0), y, T.switch(T.eq(y, 0), x, x * y))
 
 
+def _clip(dtype: str, x: Node, low: Node, high: Node) -> Node:
+    """`low` below it also where it is above `high`, where `T.clip` has `high`."""
+    x, low, high = T.cast(x, dtype), T.cast(low, dtype), T.cast(high, dtype)
+    return T.switch(x < low, low, T.switch(x > high, high, x))
+
+
 FORMS: Mapping[str, Callable[..., Node]] = {
     "Cast": lambda dtype, x: T.cast(x, dtype),
+    "Clip": _clip,
     "Identity": lambda dtype, x: x,
     "MulWithoutZeros": _product_of_others,
     "Second": lambda dtype, x, y: T.second(x, T.cast(y, dtype)),
@@ -81,7 +88,7 @@ def scalar(op: Any, dtype: str, args: Sequence[Node]) -> Node:
 
 def _of_all(function: Callable[..., Node], args: Sequence[Node]) -> Node:
     """A function of two operands of as many as there are: PyTensor adds and multiplies any number."""
-    return function(*args) if len(args) < 3 or function is T.clip else reduce(function, args)
+    return function(*args) if len(args) < 3 else reduce(function, args)
 
 
 def _composite(op: Any, args: Sequence[Node]) -> Node:

@@ -356,13 +356,16 @@ def _blockwise(apply: Any, args: list[Any], table: Table) -> Any:
     core = op._create_dummy_core_node(apply.inputs, propagate_unbatched_core_inputs=True)
     if not rank:
         return table.convert(core, args)
+    alone = all(size == 1 for arg in args for size in arg.type.shape[:rank])
+    if type(core.op).__name__ == "ARange" and not alone:
+        return _ranges(args, rank)
     outer = [_common([arg.type.shape[axis] for arg in args]) for axis in range(rank)]
     elements: list[Node] = []
     pairs: dict[Node, tuple[Node, bool]] = {}
     for arg in args:
         own, inner = arg.type.shape[:rank], arg.type.shape[rank:]
         if all(size == 1 for size in own):
-            elements.append(T.reshape(arg, inner))
+            elements.append(folded(T.reshape(arg, inner), [arg]))
             continue
         element = variable(arg.dtype, inner, None)
         pairs[element] = T.reshape(T.broadcast_to(arg, (*outer, *inner)), (_product(outer), *inner)), True
@@ -375,6 +378,17 @@ def _blockwise(apply: Any, args: list[Any], table: Table) -> Any:
         )
         for value, has in results
     ]
+
+
+def _ranges(args: Sequence[Node], rank: int) -> Node:
+    """A range for every element of leading axes, each as long as the first: PyTensor writes triangles of batches so,
+    whose sizes are repeated for every element."""
+    start, stop, step = args
+    numbers = T.arange(*[arg[(0,) * rank] for arg in args])
+    sizes = T.maximum(T.ceil(T.true_div(stop - start, step)), 0)
+    equal = T.cast(T.all(T.eq(sizes, numbers.shape[0])), "int64")
+    start, step = T.expand_dims(start, -1), T.expand_dims(step, -1)
+    return checked(start + step * T.arange(numbers.shape[0]), [equal], "ranges of a batch have different sizes")
 
 
 # Rows of matrices and linear algebra. ---------------------------------------------------------------------------------

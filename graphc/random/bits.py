@@ -5,8 +5,8 @@ which every element is a function of the key and of its own index alone: so the 
 every machine, for every number of threads, however loops are fused.
 
 The counter of a block is (index, draw): `draw` says what the bits are for. An element whose number needs 64 bits has
-one half of a block, so that two neighbours share one (ops `philox` and `philox_normal`); where more are needed, the
-block is its own, and `index` its place in the array. The last numbers of draws are kept for making keys of keys.
+one half of a block, so that two neighbours share one (ops `philox`, `philox_normal` and others); where more are needed,
+the block is its own, and `index` its place in the array. The last numbers of draws are kept for making keys of keys.
 """
 
 from __future__ import annotations
@@ -76,12 +76,6 @@ def blocks(key: Node, index: Node, draw: int | Node = 0) -> tuple[Node, Node]:
     counter = word(draw) if isinstance(draw, int) else cast(draw, "uint64")
     low, high = (elementwise(name, index, counter, key) for name in ("philox_low", "philox_high"))
     return low, high
-
-
-def signed(bits: Node, dtype: str) -> tuple[Node, Node]:
-    """A truth value and a number in (0, 1] that have nothing to do with each other, of one word."""
-    rest = elementwise("left_shift", bits, word(1))
-    return elementwise("greater_equal", bits, word(2**63)), unit(rest, dtype, above_zero=True)
 
 
 def unit(bits: Node, dtype: str, above_zero: bool = False) -> Node:

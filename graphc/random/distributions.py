@@ -7,7 +7,6 @@ made of them; whole numbers have none.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from graphc.ir.node import Node, Size, describe, literal
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
 from graphc.ops.scalar import stop_gradient
 from graphc.options import options
-from graphc.random.bits import as_key, below, blocks, fold_in, places, signed, unit, units, word, words
+from graphc.random.bits import as_key, below, fold_in, places, units, word, words
 from graphc.random.slopes import by_its_place, wald_by_parameters
 from graphc.tensor.shaping import as_shape
 
@@ -70,17 +69,22 @@ def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, m
 
 
 def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
-    """Standard normal numbers, by the method of Box and Muller (1958); those of float32 are those of float64,
-    rounded."""
-    own, _ = sized("normal", shape)
-    return cast(E("philox_normal", places(own), word(0), as_key(key)), float_of("normal", dtype))
+    """Standard normal numbers, by the method of Box and Muller (1958)."""
+    return _standard("normal", key, shape, dtype)
 
 
-def gaussian(key: Node, index: Node, kind: str, draw: int | Node = 0) -> Node:
-    """The normal number of each counter."""
-    low, high = blocks(key, index, draw)
-    radius = E("sqrt", -2.0 * E("log", unit(low, kind, above_zero=True)))
-    return radius * E("cos", literal(np.dtype(kind).type(2 * math.pi), kind) * unit(high, kind))
+def _standard(name: str, key: Any, shape: Shape, dtype: Any) -> Node:
+    """Numbers of a distribution without parameters; those of float32 are those of float64, rounded."""
+    own, _ = sized(name, shape)
+    return cast(E(f"philox_{name}", places(own), word(0), as_key(key)), float_of(name, dtype))
+
+
+def log1p(x: Node) -> Node:
+    """log(1 + x), of the same bits on every machine: what 1 + x loses of x is made good by a factor
+    (Hewlett-Packard, HP-15C Advanced Functions Handbook, 1982)."""
+    above = x + 1.0
+    is_lost = E("equal", above, 1.0)
+    return E("where", is_lost, x, E("portable_log", above) * (x / E("where", is_lost, 1.0, above - 1.0)))
 
 
 def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = "int64") -> Node:
@@ -119,56 +123,54 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape = None) -> N
 
 def exponential(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
     """Exponential numbers of mean 1: -log u."""
-    own, _ = sized("exponential", shape)
-    return -E("log", unit(words(as_key(key), own), float_of("exponential", dtype), above_zero=True))
+    return _standard("exponential", key, shape, dtype)
 
 
 def gumbel(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
     """Gumbel numbers: -log(-log u)."""
-    return -E("log", exponential(key, shape, dtype))
+    return _standard("gumbel", key, shape, dtype)
 
 
 def logistic(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
-    """Logistic numbers: log((1 - p) / p) of a number p up to 1/2, with either sign."""
-    own, _ = sized("logistic", shape)
-    is_negative, number = signed(words(as_key(key), own), float_of("logistic", dtype))
-    size = E("log", (2.0 - number) / number)
-    return E("where", is_negative, -size, size)
+    """Logistic numbers: log(u / (1 - u))."""
+    return _standard("logistic", key, shape, dtype)
 
 
 def laplace(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
     """Laplace numbers: exponential ones with either sign."""
-    own, _ = sized("laplace", shape)
-    is_negative, number = signed(words(as_key(key), own), float_of("laplace", dtype))
-    size = E("log", number)
-    return E("where", is_negative, size, -size)
+    return _standard("laplace", key, shape, dtype)
 
 
 def cauchy(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
     """Cauchy numbers: the tangent of an angle."""
-    kind = float_of("cauchy", dtype)
-    return E("tan", literal(np.dtype(kind).type(math.pi), kind) * (uniform(key, shape, kind) - 0.5))
+    return _standard("cauchy", key, shape, dtype)
+
+
+def not_negative(x: Any, kind: str) -> Node:
+    """A parameter, NaN where it is none."""
+    number = cast(x, kind)
+    return E("where", E("less", number, 0.0), literal(np.dtype(kind).type(np.nan), kind), number)
 
 
 def lognormal(key: Any, sigma: Any = 1.0, shape: Shape = (), dtype: Any = None) -> Node:
     """exp(sigma * z), z normal."""
     own, (width,) = sized("lognormal", shape, sigma)
     kind = float_of("lognormal", dtype, width)
-    return E("exp", cast(width, kind) * normal(key, own, kind))
+    return E("portable_exp", not_negative(width, kind) * normal(key, own, kind))
 
 
 def weibull_min(key: Any, scale: Any, concentration: Any, shape: Shape = None, dtype: Any = None) -> Node:
-    """scale * e ** (1 / concentration), e exponential."""
+    """scale * e ** (1 / concentration), e exponential: its logarithm is a Gumbel number with the other sign."""
     own, (factor, power) = sized("weibull_min", shape, scale, concentration)
     kind = float_of("weibull_min", dtype, factor, power)
-    return cast(factor, kind) * exponential(key, own, kind) ** (1.0 / cast(power, kind))
+    return cast(factor, kind) * E("portable_exp", -gumbel(key, own, kind) / not_negative(power, kind))
 
 
 def pareto(key: Any, b: Any, shape: Shape = None, dtype: Any = None) -> Node:
     """exp(e / b), e exponential: 1 at least, with a tail of power b."""
     own, (power,) = sized("pareto", shape, b)
     kind = float_of("pareto", dtype, power)
-    return E("exp", exponential(key, own, kind) / cast(power, kind))
+    return E("portable_exp", exponential(key, own, kind) / not_negative(power, kind))
 
 
 def geometric(key: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
@@ -176,7 +178,7 @@ def geometric(key: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> No
     no chance."""
     own, (chance,) = sized("geometric", shape, p)
     kind = float_of("geometric", None, chance)
-    waited = -exponential(key, own, kind) / E("log1p", -cast(chance, kind))
+    waited = -exponential(key, own, kind) / log1p(-cast(chance, kind))
     is_chance = E("logical_and", E("greater", chance, 0), E("less_equal", chance, 1))
     return whole(E("maximum", E("ceil", waited), literal(np.dtype(kind).type(1), kind)), is_chance, dtype)
 

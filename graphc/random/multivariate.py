@@ -16,7 +16,7 @@ from graphc.ir.node import Node, Size, describe
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
 from graphc.ops.linalg import factor, spectral
-from graphc.ops.linalg.derivatives import diagonal_matrix, lower_triangle
+from graphc.ops.linalg.derivatives import diagonal_matrix, triangle
 from graphc.random.bits import fold_in
 from graphc.random.distributions import Shape, float_of, normal
 from graphc.random.rejection import chisquare
@@ -104,6 +104,6 @@ def wishart(key: Any, df: Any, scale: Any, shape: Shape = None, dtype: Any = Non
     enough = freedom > 0
     drawn = chisquare(fold_in(key, 0), elementwise("where", enough, freedom, 1.0), (*outer, count), kind)
     lengths = elementwise("where", enough, sqrt(drawn), np.nan)
-    beyond = lower_triangle(normal(fold_in(key, 1), (*outer, count, count), kind), strictly=True)
+    beyond = triangle(normal(fold_in(key, 1), (*outer, count, count), kind), strict=True)
     half = matmul(factor.cholesky(spread), beyond + diagonal_matrix(lengths))
     return matmul(half, layout.transpose(half))

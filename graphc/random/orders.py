@@ -73,15 +73,18 @@ def shuffled_rows(key: Any, x: Any) -> Node:
 
 def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = None, dtype: Any = None) -> Node:
     """Items of `a`: a vector, or a number that stands for 0 … a - 1. p: their chances, equal where None. Without
-    `replace` no item comes twice. ShapeError where there are fewer items than are asked for."""
+    `replace` no item comes twice. RankError where `p` is no vector, ShapeError where there are fewer items than are
+    asked for."""
     items = as_node(a)
+    if p is not None and as_node(p).ndim != 1:
+        raise RankError(f"choice: the chances are a vector, not {describe(as_node(p))} of type {as_node(p).type}")
     own, _ = sized("choice", shape)
     count = items.shape[0] if items.ndim else cast(items, "int64")
     if replace:
         if p is None:
             chosen = below(words(as_key(key), own), broadcast_node(count, own))
         else:
-            chosen = categorical(key, E("log", as_node(p)), shape=own)
+            chosen = categorical(key, E("portable_log", as_node(p)), shape=own)
     else:
         total = as_size_node(sizes.product(own))
         ranked = order(as_key(key), count) if p is None else _ranked(key, as_node(p))

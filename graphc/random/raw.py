@@ -25,11 +25,24 @@ from graphc.tensor.indexing import set_subtensor
 from graphc.tensor.variables import TensorType
 
 __all__ = [
-    "RandomFunction", "RandomStreamsBase", "binomial", "choice", "multinomial", "normal", "permutation", "poisson",
-    "random_integers", "random_state_type", "shuffle_row_elements", "uniform",
+    "RandomFunction", "RandomStateType", "RandomStreamsBase", "binomial", "choice", "multinomial", "normal",
+    "permutation", "poisson", "random_integers", "random_state_type", "shuffle_row_elements", "uniform",
 ]  # fmt: skip
 
-random_state_type = TensorType("uint64", (2,), "random_state_type")
+
+class RandomStateType(TensorType):
+    """The class of the type of a state."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("uint64", (2,), "random_state_type")
+
+    def __reduce__(self) -> Any:
+        return RandomStateType, ()
+
+
+random_state_type = RandomStateType()
 """The type of a state: its key, and how often was drawn."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ from graphc.ops.elementwise import as_node, cast
 from graphc.ops.elementwise import elementwise as E
 from graphc.ops.scalar import stop_gradient
 from graphc.ops.shape import reshape
-from graphc.random.bits import as_key, blocks, fold_in, places, unit
-from graphc.random.distributions import Shape, float_of, gaussian, normal, sized, whole
+from graphc.random.bits import as_key, blocks, fold_in, places, unit, word
+from graphc.random.distributions import Shape, float_of, log1p, normal, not_negative, sized, whole
 from graphc.random.implicit import slope
 from graphc.random.slopes import angle_by_concentration, by_its_place, truncated_by_limits
 
@@ -31,6 +32,23 @@ TRIALS = 1000
 """Each is accepted with a chance of more than a quarter."""
 Trial = Callable[[Node, Node], tuple[Node, Node]]
 """The number of a trial, of the counters of its two blocks, and whether it is accepted."""
+
+
+log, exp = partial(E, "portable_log"), partial(E, "portable_exp")
+
+
+def log_factorial(k: Node) -> Node:
+    """log(k!) of whole numbers: Stirling's series (Abramowitz and Stegun 6.1.41) from 9 on, to which k below is brought
+    by factors."""
+    is_small = E("less", k, 9.0)
+    product = k + 1.0
+    for step in range(2, 10):
+        product = product * (k + float(step))
+    y = E("where", is_small, k + 10.0, k + 1.0)
+    z = 1.0 / (y * y)
+    series = 1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z * (1.0 / 1680.0 - z * (1.0 / 1188.0))))
+    whole = (y - 0.5) * log(y) - y + (0.5 * math.log(2.0 * math.pi)) + series / y
+    return whole - log(E("where", is_small, product, 1.0))
 
 
 class Element:
@@ -44,8 +62,15 @@ class Element:
         low, high = blocks(self.key, self.index, draw)
         return unit(low, self.kind, above_zero=True), unit(high, self.kind, above_zero=True)
 
-    def normal(self, draw: int | Node) -> Node:
-        return gaussian(self.key, self.index, self.kind, draw)
+    def normals(self, draw: Node) -> tuple[Node, Node]:
+        """Two normal numbers of a block."""
+        first = E("left_shift", self.index, word(1))
+        counters = first, E("bitwise_or", first, word(1))
+        cosine, sine = (cast(E("philox_normal", each, cast(draw, "uint64"), self.key), self.kind) for each in counters)
+        return cosine, sine
+
+    def normal(self, draw: Node) -> Node:
+        return self.normals(draw)[0]
 
     def until_accepted(self, trial: Trial) -> Node:
         """The number of the first trial that is accepted; NaN where none is, which no chance explains: a parameter is
@@ -122,15 +147,17 @@ def _gamma(element: Element, alpha: Node) -> tuple[Node, Node]:
 
     def trial(first: Node, second: Node) -> tuple[Node, Node]:
         x = element.normal(first)
-        cube = (1.0 + slope * x) ** 3
-        chance = 0.5 * x * x + third * (1.0 - cube + E("log", E("maximum", cube, element.number(0.0))))
-        return cube, E("logical_and", E("greater", cube, 0.0), E("less", E("log", element.units(second)[0]), chance))
+        side = 1.0 + slope * x
+        cube = side * side * side
+        chance = 0.5 * x * x + third * (1.0 - cube + log(E("maximum", cube, element.number(0.0))))
+        return cube, E("logical_and", E("greater", cube, 0.0), E("less", log(element.units(second)[0]), chance))
 
     whole = third * element.until_accepted(trial)
-    power = E("log", element.units(1)[0]) / alpha
+    whole = E("where", E("less", alpha, 0.0), element.number(math.nan), whole)  # -1/2 + 1 is a parameter as well
+    power = log(element.units(1)[0]) / alpha
     return (
-        E("where", is_small, whole * E("exp", power), whole),
-        E("where", is_small, E("log", whole) + power, E("log", whole)),
+        E("where", is_small, whole * exp(power), whole),
+        E("where", is_small, log(whole) + power, log(whole)),
     )
 
 
@@ -143,7 +170,10 @@ def beta(key: Any, a: Any, b: Any, shape: Shape = None, dtype: Any = None) -> No
     """g1 / (g1 + g2), by their logarithms: so small parameters give no 0 / 0."""
     own, (left, right) = sized("beta", shape, a, b)
     logs = [log_gamma_number(fold_in(key, n), each, own, dtype) for n, each in enumerate((left, right))]
-    return E("sigmoid", logs[0] - logs[1])
+    difference = logs[0] - logs[1]
+    is_above = E("greater", difference, 0.0)
+    odds = exp(E("where", is_above, -difference, difference))
+    return E("where", is_above, 1.0, odds) / (1.0 + odds)
 
 
 def dirichlet(key: Any, alpha: Any, shape: Shape = None, dtype: Any = None) -> Node:
@@ -153,8 +183,8 @@ def dirichlet(key: Any, alpha: Any, shape: Shape = None, dtype: Any = None) -> N
         front, _ = sized("dirichlet", shape)
         shape = (*front, chances.type.shape[-1])
     logs = log_gamma_number(key, chances, shape, dtype)
-    powers = E("exp", logs - logs.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
+    powers = exp(logs - logs.max(axis=-1, keepdims=True))
+    return powers / powers.cumsum(axis=-1)[..., -1:]
 
 
 def t(key: Any, df: Any, shape: Shape = None, dtype: Any = None) -> Node:
@@ -188,11 +218,11 @@ def poisson(key: Any, lam: Any, shape: Shape = None, dtype: Any = "int64") -> No
             limits = _Hat(
                 -0.059 + 0.02483 * b, b, mean + 0.43, 0.9277 - 3.6224 / (b - 2.0), 1.1239 + 1.1328 / (b - 3.4)
             )
-            log_mean = E("log", mean)
-            return limits.draw(element, lambda k: k * log_mean - mean - E("gammaln", k + 1.0))
+            log_mean = log(mean)
+            return limits.draw(element, lambda k: k * log_mean - mean - log_factorial(k))
 
         def small() -> Node:
-            return _add_up(element, E("exp", -mean), lambda k: mean / k)
+            return _add_up(element, exp(-mean), lambda k: mean / k)
 
         drawn: Node = cond(E("less", mean, 10.0), small, large)
         return drawn
@@ -211,17 +241,17 @@ def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64"
         odds = q / (1.0 - q)
 
         def small() -> Node:
-            return _add_up(element, E("exp", count * E("log1p", -q)), lambda k: (count - k + 1.0) / k * odds, count)
+            return _add_up(element, exp(count * log1p(-q)), lambda k: (count - k + 1.0) / k * odds, count)
 
         def large() -> Node:
             width = E("sqrt", count * q * (1.0 - q))
             b = 1.15 + 2.53 * width
             hat = _Hat(-0.0873 + 0.0248 * b + 0.01 * q, b, count * q + 0.5, 0.92 - 4.2 / b, (2.83 + 5.1 / b) * width)
-            mode, log_odds = E("floor", (count + 1.0) * q), E("log", odds)
-            top = E("gammaln", mode + 1.0) + E("gammaln", count - mode + 1.0)
+            mode, log_odds = E("floor", (count + 1.0) * q), log(odds)
+            top = log_factorial(mode) + log_factorial(count - mode)
 
             def log_chance(k: Node) -> Node:
-                return top - E("gammaln", k + 1.0) - E("gammaln", count - k + 1.0) + (k - mode) * log_odds
+                return top - log_factorial(k) - log_factorial(count - k) + (k - mode) * log_odds
 
             return hat.draw(element, log_chance, count)
 
@@ -280,7 +310,7 @@ class _Hat:
                 fits = E("logical_and", fits, E("less_equal", k, most))
             held = E("maximum", k, element.number(0.0))
             held = held if most is None else E("minimum", held, most)
-            below = E("log", v * self.scale / (self.a / (near * near) + self.b))
+            below = log(v * self.scale / (self.a / (near * near) + self.b))
             is_under = E("less_equal", below, log_chance(held))
             return k, E("logical_and", fits, E("logical_or", is_quick, is_under))
 
@@ -301,24 +331,26 @@ def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape = None, dtype: Any = No
         s = (1.0 + rho * rho) / (2.0 * rho)
 
         def trial(first: Node, second: Node) -> tuple[Node, Node]:
-            u, v = element.units(first)
-            z = E("cos", math.pi * u)
+            # of a random direction, the cosine of twice its angle
+            x, y = (each * each for each in element.normals(first))
+            z, v = (x - y) / (x + y), element.units(second)[0]
             w = (1.0 + s * z) / (s + z)
             c = kappa * (s - w)
-            accepted = E("logical_or", E("less", v, c * (2.0 - c)), E("greater_equal", E("log", c / v) + 1.0, c))
+            accepted = E("logical_or", E("less", v, c * (2.0 - c)), E("greater_equal", log(c / v) + 1.0, c))
             return w, accepted
 
         return element.until_accepted(trial)
 
     own, (centre, concentration) = sized("vonmises", shape, mu, kappa)
     kind = float_of("vonmises", dtype, centre, concentration)
+    concentration = not_negative(concentration, kind)
     cosine = each("vonmises", draw, fold_in(key, 0), own, kind, concentration)
     low, high = blocks(fold_in(key, 1), places(own))
     side = E("where", E("less", unit(low, kind), 0.5), -1.0, 1.0)
     # without concentration the angle is uniform
     flat = (2.0 * unit(high, kind) - 1.0) * math.pi
-    angle = E("where", E("less", cast(stop_gradient(concentration), kind), 1e-8), flat, side * E("arccos", cosine))
-    angle = by_its_place(cast(angle, kind), [cast(concentration, kind)], angle_by_concentration)
+    angle = E("where", E("less", stop_gradient(concentration), 1e-8), flat, side * E("portable_arccos", cosine))
+    angle = by_its_place(cast(angle, kind), [concentration], angle_by_concentration)
     turned = E("mod", cast(centre, kind) + angle + math.pi, 2.0 * math.pi) - math.pi
     return cast(turned, kind)
 
@@ -344,7 +376,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = None, dtyp
             def trial(first: Node, second: Node) -> tuple[Node, Node]:
                 u, v = element.units(first)
                 x = a + (b - a) * u
-                return x, E("less_equal", E("log", v), 0.5 * (peak * peak - x * x))
+                return x, E("less_equal", log(v), 0.5 * (peak * peak - x * x))
 
             return element.until_accepted(trial)
 
@@ -353,9 +385,9 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = None, dtyp
 
             def trial(first: Node, second: Node) -> tuple[Node, Node]:
                 u, v = element.units(first)
-                x = a - E("log", u) / rate
+                x = a - log(u) / rate
                 within = E("less_equal", x, b)
-                return x, E("logical_and", within, E("less_equal", E("log", v), -0.5 * E("sqr", x - rate)))
+                return x, E("logical_and", within, E("less_equal", log(v), -0.5 * E("sqr", x - rate)))
 
             return element.until_accepted(trial)
 

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.numerics import philox_low
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.called import explain_all
 from graphc.ir.node import Node
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.options import options
 from graphc.random import distributions, multivariate, orders, rejection
 from graphc.random.bits import FOLDING, fold_in, word
 from graphc.shared import SharedVariable, own_variable
@@ -63,7 +64,7 @@ class RandomStreams:
         g = graphc.function([], noise, no_default_updates=True)     # the same numbers until `f` is called
 
     size: a shape, which may be symbolic; None for that of the parameters. ndim: how many axes, where a symbolic shape
-    does not tell. nstreams: Theano's, changes nothing. dtype: floatX for floats, int64 for whole numbers.
+    does not tell. nstreams, target: Theano's, change nothing. dtype: floatX for floats, int64 for whole numbers.
     """
 
     def __init__(
@@ -71,15 +72,15 @@ class RandomStreams:
     ) -> None:
         self.state_updates: list[tuple[SharedVariable, Node]] = []
         """The state of each variable with its next value."""
-        self.default_instance_seed = 0
+        self.default_instance_seed: Any = seed
+        if seed is None:
+            self.default_instance_seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
         self._key = 0
-        self.seed(seed)
+        self.seed()
 
     def seed(self, seed: Any = None) -> None:
-        """Begin all streams anew, those made so far included."""
-        if seed is None:
-            seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-        self.set_rstate(seed)
+        """Begin all streams anew, those made so far included; without a seed with that of the beginning."""
+        self.set_rstate(self.default_instance_seed if seed is None else seed)
         for place, (state, _) in enumerate(self.state_updates):
             state.set_value(self._first(place))
 
@@ -90,7 +91,6 @@ class RandomStreams:
                 raise GraphTypeError(f"a seed is a whole number or several, not {seed!r}")
             parts = [int(part) for part in np.ravel(np.asarray(seed))]
             seed = sum(part << 32 * place for place, part in enumerate(parts))
-        self.default_instance_seed = int(seed)
         self._key, left = _hash(int(seed) % 2**64, 0), int(seed) >> 64
         while left not in (0, -1):
             self._key, left = _hash(left % 2**64, self._key), left >> 64
@@ -159,9 +159,10 @@ class RandomStreams:
         ndim: int | None = None,
         dtype: Any = None,
         nstreams: Any = None,
+        target: Any = None,
     ) -> Node:
         """Numbers from `low` to below `high`."""
-        return self.gen(distributions.uniform, _shape(size, ndim), dtype, low, high)
+        return self.gen(distributions.uniform, _shape(size, ndim), dtype or options.floatX, low, high)
 
     def normal(
         self,
@@ -171,6 +172,7 @@ class RandomStreams:
         ndim: int | None = None,
         dtype: Any = None,
         nstreams: Any = None,
+        target: Any = None,
     ) -> Node:
         """Normal numbers of mean `avg` and standard deviation `std`."""
         return self.gen(_normal, _shape(size, ndim), avg, std, dtype)
@@ -183,6 +185,7 @@ class RandomStreams:
         ndim: int | None = None,
         dtype: Any = None,
         nstreams: Any = None,
+        target: Any = None,
     ) -> Node:
         """Normal numbers at most two standard deviations from their mean."""
         return self.gen(_truncated_normal, _shape(size, ndim), avg, std, dtype)
@@ -196,6 +199,7 @@ class RandomStreams:
         dtype: Any = "int64",
         prob: Any = None,
         nstreams: Any = None,
+        target: Any = None,
     ) -> Node:
         """How many of `n` trials of chance `p` succeed."""
         chance = p if prob is None else prob
@@ -237,7 +241,7 @@ class RandomStreams:
     ) -> Node:
         """exp of normal numbers of mean `mean` and standard deviation `sigma`."""
         shape = _shape(size, ndim)
-        return self.gen(lambda key: elementwise("exp", _normal(key, shape, mean, sigma, dtype)))
+        return self.gen(lambda key: elementwise("portable_exp", _normal(key, shape, mean, sigma, dtype)))
 
     def laplace(
         self, size: Size = None, loc: Any = 0.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
@@ -325,7 +329,7 @@ class RandomStreams:
         self, size: Size = None, p: Any = (0.5, 0.5), ndim: int | None = None, dtype: Any = "int64"
     ) -> Node:
         """The number of a category of chances `p`, along their last axis."""
-        logits, shape = elementwise("log", as_node(p)), _shape(size, ndim)
+        logits, shape = elementwise("portable_log", as_node(p)), _shape(size, ndim)
         return self.gen(lambda key: cast(distributions.categorical(key, logits, -1, shape), _name(dtype)))
 
     def dirichlet(self, size: Size = None, alpha: Any = (1.0, 1.0), ndim: int | None = None, dtype: Any = None) -> Node:
@@ -361,14 +365,20 @@ class RandomStreams:
     def choice(
         self,
         size: Size = 1,
-        a: Any = 2,
+        a: Any = None,
         replace: bool = True,
         p: Any = None,
         ndim: int | None = None,
         dtype: Any = "int64",
         nstreams: Any = None,
+        target: Any = None,
     ) -> Node:
-        """Items of `a`, a vector or a number that stands for 0 … a - 1, with chances `p` where given."""
+        """Items of `a`, a vector or a number that stands for 0 … a - 1 (as many as chances; 2 without), with chances
+        `p` where given. A matrix of chances and replace=False: `size` different categories for each row."""
+        if not replace and p is not None and a is None and as_node(p).ndim == 2:
+            return self.gen(orders.without_replacement, size, p, dtype)
+        if a is None:
+            a = 2 if p is None else as_node(p).shape[-1]
         return self.gen(orders.choice, a, _shape(size, ndim), replace, p, dtype)
 
     def permutation(self, size: Size = (), n: Any = 1, ndim: int | None = None, dtype: Any = "int64") -> Node:
@@ -387,6 +397,7 @@ class RandomStreams:
         ndim: int | None = None,
         dtype: Any = "int64",
         nstreams: Any = None,
+        target: Any = None,
     ) -> Node:
         """How often each category of chances `pvals`, along the last axis, comes up in `n` trials."""
         return self.gen(orders.multinomial, n, pvals, _shape(size, ndim), dtype)
@@ -433,8 +444,11 @@ def _shape(size: Size, ndim: int | None) -> Any:
     if size is None:
         return None
     if isinstance(size, int | np.integer) or (isinstance(size, Node) and not size.ndim):
-        return (size,)
-    return as_shape(size, "size", ndim)
+        size = (size,)
+    sizes = as_shape(size, "size", ndim)
+    if ndim is not None and ndim != len(sizes):
+        raise GraphValueError(f"size has {len(sizes)} axes, and ndim={ndim} says otherwise")
+    return sizes
 
 
 def _binomial(key: Node, shape: Any, n: Any, p: Any, dtype: Any) -> Node:
@@ -448,7 +462,7 @@ def _scaled(what: str, draw: Callable[..., Node]) -> Callable[..., Node]:
 
     def scaled(key: Node, shape: Any, place: Any, scale: Any, dtype: Any) -> Node:
         own, (begin, width) = distributions.sized(what, shape, place, scale)
-        kind = distributions.float_of(what, dtype, begin, width)
+        kind = distributions.float_of(what, dtype or options.floatX)
         return cast(begin, kind) + cast(width, kind) * draw(key, own, kind)
 
     return scaled

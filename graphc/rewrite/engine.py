@@ -192,7 +192,7 @@ MOST_TOLD = 200
 
 
 def tell_of(fired: Sequence[Fired]) -> list[str]:
-    """What fired, in order; after so many only how often, for each rule."""
+    """What fired, in order; after the first MOST_TOLD only how often, for each rule."""
     rest = Counter(each.rule for each in fired[MOST_TOLD:])
     return [*map(str, fired[:MOST_TOLD]), *(f"{rule}: {count} times more" for rule, count in rest.items())]
 

@@ -7,7 +7,7 @@ the next an argument of a node may be
 
     the same node
     a node of the same step, at the same place in all steps
-    a node of an earlier step, so many steps before and at the same place in all
+    a node of an earlier step, the same distance before and at the same place in all
     another node in each step: numbers, or what each step of another run has made, from the first on or from the last
 
 A graph is no sequence, and what is equal in two steps may stand anywhere in an order that respects arguments. So the
@@ -32,7 +32,7 @@ LEAST_STEPS = 8
 LEAST_NODES = 64
 """Fewer equal steps, or fewer nodes in all of them, stay as they are."""
 ALIKE = 6
-"""So many nodes that occur again are looked at as the beginning of a step."""
+"""How many of the nodes that occur again are looked at as the beginning of a step."""
 PERIODS = 8
 """How many of the places where they occur again are tried."""
 FARTHEST = 8
@@ -41,7 +41,7 @@ SHORT, LONGEST = 64, 4096
 """Steps that make longer arrays are none: loops over their elements may be what they share with others. They share none
 where each step needs the whole of such an array; but those that are longer still are threads' to share."""
 CLOCKS = 8
-"""So many runs at most order what depends on them."""
+"""How many runs at most order what depends on them."""
 MOST_LEFT = 10
 """No more clocks are looked for in what is left, if it is less than this part of the graph."""
 PARTS = ("subtensor", "dimshuffle", "inc_subtensor", "set_subtensor")
@@ -481,7 +481,7 @@ class Column:
     def fits(self, step: int) -> bool:
         if self.run is None:
             node = self.value.node(step)
-            return node.op is CONSTANT and node.type == self.one.type and is_short(node)
+            return node.op is CONSTANT and node.type.is_same(self.one.type) and is_short(node)
         source = self.first + step * self.by
         return 0 <= source < self.run.count and self.value.place(step) == self.run.at(source, self.row)
 
@@ -498,7 +498,7 @@ def is_short(node: Node) -> bool:
 
 
 def is_bounded(node: Node, most: int = LONGEST) -> bool:
-    """Whether a node is known to be so many elements at most."""
+    """Whether a node is known to have at most `most` elements."""
     shape = [size for size in node.type.shape if isinstance(size, int)]
     return not node.is_tuple and len(shape) == node.ndim and prod(shape) <= most
 

@@ -5,7 +5,7 @@ pass is a function of an open loop (`open_loops.py`), or of all loops of a graph
 A loop within a loop is rewritten with the body that it stands in, before the loop around it.
 
     exact    loop_operands, loop_bodies, loop_results, join_loops, constant_states, last_row, first_row, rows_outside,
-             fuse_loops, sink_elementwise, dear_rows
+             fuse_loops, sink_elementwise, expensive_rows
     close    batch_products, sum_of_products, project_rows, recurrence: sums in another order
 
 Guards are those of the graph as it was written: what was an error remains one, also where a pass makes a value of it,
@@ -26,8 +26,8 @@ from graphc.ir.passes import Step, passed, watched
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, consumers, nodes_of, nodes_since, rebuilt, renamed
 from graphc.ops.scan import SCAN, is_recomputed
-from graphc.rewrite.dear_steps import move_dear_rows
 from graphc.rewrite.engine import Fired, place_new
+from graphc.rewrite.expensive_steps import move_expensive_rows
 from graphc.rewrite.open_loops import OpenLoop, close_loop, fitted, open_loop, prune
 from graphc.rewrite.steps import CHANGES, Change, Surroundings, sink_elementwise
 
@@ -41,7 +41,7 @@ LOOPS = (
     "join_loops",
     *CHANGES,
     "fuse_loops",
-    *(LAST := {"sink_elementwise": sink_elementwise, "dear_rows": move_dear_rows}),
+    *(LAST := {"sink_elementwise": sink_elementwise, "expensive_rows": move_expensive_rows}),
 )
 """The passes by name, in their order."""
 

@@ -16,14 +16,14 @@ from graphc.arrays.dtypes import INTEGERS, accumulator, is_float
 from graphc.ir import sizes
 from graphc.ir.body import ITEM
 from graphc.ir.node import CONSTANT, Node, Size, literal, make, variable
-from graphc.ir.walk import nodes_since, rebuilt, toposort
+from graphc.ir.walk import as_size_node, nodes_since, rebuilt, toposort
 from graphc.ops.elementwise import elementwise
-from graphc.ops.index import inc_subtensor, subtensor
+from graphc.ops.index import subtensor
 from graphc.ops.linalg.products import matmul
 from graphc.ops.recur import EXTREMES, linear_recurrence, running_sum, stepped_extreme
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import is_recomputed
-from graphc.ops.shape import concatenate, dimshuffle, drop, expand, filled, transpose, zeros
+from graphc.ops.shape import broadcast_to, concatenate, dimshuffle, drop, expand, filled, iota, transpose, zeros
 from graphc.rewrite.engine import is_number, scalar_constant
 from graphc.rewrite.open_loops import (
     OpenLoop,
@@ -40,7 +40,7 @@ from graphc.rewrite.open_loops import (
 )
 from graphc.startup.record import record
 
-DEAR = 10.0
+EXPENSIVE = 10.0
 """An op that costs more than this is worth vectors, which a step on single numbers has not."""
 
 
@@ -344,7 +344,8 @@ def _row_sum(term: Node, stored: set[Node], rows_of: Callable[[Node], Node]) -> 
 
 
 def _plus(initial: Node, terms: Sequence[Node]) -> Node:
-    total, *rest = terms if is_number(initial, 0.0) else [initial, *terms]
+    # 0.0 makes 0.0 of sums that are -0.0, as products of matrices never are
+    total, *rest = terms if is_number(initial, 0.0) and terms[0].op.name == "matmul" else [initial, *terms]
     for term in rest:
         total = elementwise("add", total, fitted(term, total.type))
     return total
@@ -482,26 +483,30 @@ class Recurrence:
         if self.extreme:
             return self._extremes()
         if self.factor is None:
-            sums = running_sum(self.term, 0, self.reverse)
-            zero = is_number(self.initial, 0.0)
-            return sums if zero else elementwise("add", spread(self.count, self.initial), sums)
+            if is_number(self.initial, 0.0):  # a sum with 0.0 is never -0.0
+                return running_sum(elementwise("add", self.term, self.initial), 0, self.reverse)
+            return elementwise("add", spread(self.count, self.initial), running_sum(self.term, 0, self.reverse))
+        if not self.late and is_number(self.initial, 0.0):
+            return linear_recurrence(self.factor, self.term, 0, self.reverse)
         late = self.late and repeated(self.factor) is None  # by one factor it is the same to multiply before or after
-        return linear_recurrence(self.factor, self._terms(), 0, self.reverse, "late" if late else "own")
+        factor = self.factor if late else self._in_first(literal(-0.0, self.factor.dtype), self.factor)
+        return linear_recurrence(factor, self._terms(), 0, self.reverse, "late" if late else "own")
 
     def _terms(self) -> Node:
-        """The terms, the first with what the initial value adds to it, if there is a first."""
-        if is_number(self.initial, 0.0) or self.factor is None:
-            return self.term
-        some = sizes.minimum(self.count, 1)
-        steps = [1] * self.term.ndim
-        starts: list[Size] = [0] * self.term.ndim
-        if self.reverse:
-            starts[0] = sizes.subtract(self.count, some)
-        begin = spread(some, self.initial)
+        """The terms, the first of them with what the initial value adds to it. The recurrence itself begins with zero,
+        which is not to be multiplied by a factor that may be infinite."""
+        assert self.factor is not None
+        begin = spread(self.count, self.initial)
         if not self.late:
-            first = subtensor(self.factor, starts, (some, *self.factor.type.shape[1:]), steps)
-            begin = elementwise("mul", first, begin)
-        return inc_subtensor(self.term, begin, starts, steps)
+            begin = elementwise("mul", self.factor, begin)
+        return self._in_first(elementwise("add", begin, self.term), self.term)
+
+    def _in_first(self, first: Node, others: Node) -> Node:
+        """One value in the first step, and another in those that follow."""
+        begins = sizes.add(self.count, -1) if self.reverse else 0
+        is_first = elementwise("equal", iota(self.count), as_size_node(begins))
+        is_first = broadcast_to(expand(is_first, range(1, others.ndim)), others.type.shape)
+        return elementwise("where", is_first, first, others)
 
     def _extremes(self) -> Node:
         """The values in all steps, where they are extremes."""
@@ -554,8 +559,8 @@ def _extreme(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], g
             for second, step in _pairs(held(first), "add"):
                 number = scalar_constant(step)
                 # the least number has no opposite
-                steady = held(second) is state and number is not None and number != np.iinfo(number.dtype).min
-                if steady and (other in able or other not in varying):
+                invariant = held(second) is state and number is not None and number != np.iinfo(number.dtype).min
+                if invariant and (other in able or other not in varying):
                     (rows,) = lifted(loop, [other], varying, given)
                     begin = loop.states[state]
                     return Recurrence(after, begin, step, rows, True, loop.count, loop.reverse, extreme)
@@ -608,8 +613,8 @@ def sink_elementwise(loop: OpenLoop, around: Surroundings) -> bool:
             known[element] = same
             continue
         own = sequence not in around.outputs and all(user in sunk for user, _ in around.taken.get(sequence, ()))
-        dear = sequence.op.cost > DEAR and not element.ndim
-        if not own or dear or not (is_elementwise(sequence) or held(sequence) is not sequence):
+        expensive = sequence.op.cost > EXPENSIVE and not element.ndim
+        if not own or expensive or not (is_elementwise(sequence) or held(sequence) is not sequence):
             continue
         sunk.add(sequence)
         before = set(loop.elements)

@@ -312,7 +312,7 @@ def _reduce_in_memory_order(node: Node, uses: Uses) -> Node | None:
 
 
 _POSITION_COST = 4.0
-"""An element dearer than this is not computed twice to find where the largest is."""
+"""An element that costs more than this is not computed twice to find where the largest is."""
 
 
 def _position_of_extreme(node: Node, uses: Uses) -> Node | None:

@@ -14,11 +14,12 @@ import numpy as np
 from graphc import tensor
 from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, SIGNED, UNSIGNED, promote
 from graphc.ir.called import explain_all
-from graphc.ir.node import Node, Type, describe, literal
+from graphc.ir.node import Node, describe, literal
 from graphc.ops.elementwise import as_node
 from graphc.scalar.ops import BinaryScalarOp, ScalarOp, UnaryScalarOp, same_out, upcast_out, upgrade_to_float
 from graphc.tensor.elementary import cast
 from graphc.tensor.elemwise import Family
+from graphc.tensor.variables import TensorType
 
 OPS = """
 abs_ add and_ angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh ceil chi2sf clip complex conj cos cosh deg2rad
@@ -45,7 +46,7 @@ CLASSES = {
 }  # fmt: skip
 """Theano's classes of scalar ops, as `isinstance(node.op.scalar_op, theano.scalar.Exp)` asks for them, and the ops."""
 
-_types = {dtype: Type(dtype, ()) for dtype in DTYPES}
+_types = {dtype: TensorType(dtype, (), dtype) for dtype in DTYPES}
 """For each dtype the constructor of scalars: `scalar.float64("x")`."""
 int_types = [_types[dtype] for dtype in SIGNED]
 uint_types = [_types[dtype] for dtype in UNSIGNED]
@@ -55,7 +56,7 @@ continuous_types = float_types
 all_types = (*discrete_types, *continuous_types)
 
 
-def get_scalar_type(dtype: Any) -> Type:
+def get_scalar_type(dtype: Any) -> TensorType:
     """The type of scalars of a dtype; calling it makes a variable. Raises KeyError for other dtypes."""
     return _types[np.dtype(dtype).name]
 

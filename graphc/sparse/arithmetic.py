@@ -17,7 +17,7 @@ from graphc.errors import GraphTypeError, RankError
 from graphc.ir.node import Node, Size, describe
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import gather, inc_gather
-from graphc.ops.segment import segment_sum
+from graphc.ops.segment import checked_sum
 from graphc.ops.shape import broadcast_to, concatenate, expand, transpose, zeros
 from graphc.sparse.structure import (
     asformat,
@@ -216,8 +216,8 @@ def sp_sum(x: Any, axis: int | None = None, sparse_grad: bool = False) -> Node:
         return cast(total, matrix.dtype)
     kept = 1 - axis % 2
     if (kept == 0) == (matrix.format == "csr"):
-        return cast(segment_sum(_accumulating(matrix.data), matrix.starts), matrix.dtype)
-    return inc_gather(zeros(matrix.dtype, (matrix.sizes[kept],)), matrix.data, (matrix.indices,), 0)
+        return cast(checked_sum(_accumulating(matrix.data), matrix.starts), matrix.dtype)
+    return inc_gather(zeros(matrix.dtype, (matrix.sizes[kept],)), matrix.data, (matrix.counted,), 0)
 
 
 def _accumulating(x: Node) -> Node:
@@ -235,10 +235,10 @@ def _sparse_dense(x: SparseVariable, y: Node) -> Node:
     y = broadcast_to(y, (columns, *y.type.shape[1:]))  # which holds it to that size
     data = x.data if y.ndim == 1 else expand(x.data, (1,))
     if x.format == "csr":
-        terms = elementwise("mul", data, gather(y, (x.indices,), 0))
-        return cast(segment_sum(_accumulating(terms), x.starts), terms.dtype)
+        terms = elementwise("mul", data, gather(y, (x.counted,), 0))
+        return cast(checked_sum(_accumulating(terms), x.starts), terms.dtype)
     terms = elementwise("mul", data, gather(y, (x.places()[1],), 0))
-    return inc_gather(zeros(terms.dtype, (rows, *y.type.shape[1:])), terms, (x.indices,), 0)
+    return inc_gather(zeros(terms.dtype, (rows, *y.type.shape[1:])), terms, (x.counted,), 0)
 
 
 def dot(x: Any, y: Any) -> Node:
@@ -258,7 +258,7 @@ def _sparse_sparse(x: SparseVariable, y: SparseVariable) -> SparseVariable:
     columns = held(columns, [(x.sizes[1], y.sizes[0])], f"dot: the columns of {x!r} are not as many as rows of {y!r}")
     source, entries = expanded(by_rows.starts, columns)
     terms = elementwise("mul", gather(x.data, (source,), 0), gather(by_rows.data, (entries,), 0))
-    places = gather(rows, (source,), 0), gather(cast(by_rows.indices, "int64"), (entries,), 0)
+    places = gather(rows, (source,), 0), gather(cast(by_rows.counted, "int64"), (entries,), 0)
     return ordered(x.format, terms, places, (height, y.sizes[1]), summed=True)
 
 

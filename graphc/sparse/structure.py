@@ -209,7 +209,7 @@ def get_item_list(x: Any, index: Any) -> SparseVariable:
     by_rows = asformat(matrix, "csr")
     chosen = _counted(cast(as_node(index), "int64"), matrix.sizes[0])
     rows, entries = expanded(by_rows.starts, chosen)
-    data, columns = (gather(each, (entries,), 0) for each in (by_rows.data, cast(by_rows.indices, "int64")))
+    data, columns = (gather(each, (entries,), 0) for each in (by_rows.data, cast(by_rows.counted, "int64")))
     return ordered(matrix.format, data, (rows, columns), (chosen.type.shape[0], matrix.sizes[1]))
 
 

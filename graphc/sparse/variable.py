@@ -172,9 +172,14 @@ class SparseVariable:
         """`indptr` as int64, checked."""
         return ascending(self.indptr, self.nnz, f"indptr of {self.name or self.format}:")
 
+    @property
+    def counted(self) -> Node:
+        """`indices` as numbers that never count from the end: a negative one is beyond every size."""
+        return cast(self.indices, "uint32") if self.indices.dtype == "int32" else self.indices
+
     def places(self) -> tuple[Node, Node]:
         """The row and the column of each entry, int64."""
-        own = segment_of(self.starts, self.nnz), cast(self.indices, "int64")
+        own = segment_of(self.starts, self.nnz), cast(self.counted, "int64")
         return own if self.format == "csr" else own[::-1]
 
     def with_data(self, data: Node) -> SparseVariable:

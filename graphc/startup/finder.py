@@ -18,11 +18,13 @@ class Path(ModuleType):
     """A module whose names are those of other modules, looked up when they are asked for."""
 
     def __init__(self, name: str, sources: Sequence[str], function: Any) -> None:
-        super().__init__(name, f"Theano's path of names in {', '.join(sources) or 'the modules below it'}.")
+        said = f"Theano's path of names in {', '.join(sources) or 'the modules below it'}."
+        super().__init__(name, said if function is None else function.__doc__)
         self.__path__: list[str] = []
         self.__dict__.update(_sources=sources, _function=function)
         if function is not None:
             self.__dict__["__wrapped__"] = getattr(function, "__wrapped__", function)  # whose signature it has
+            self.__doc__ = function.__doc__
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":

@@ -149,7 +149,7 @@ LAZY = {
         inverse_permutation mask_indices nonzero_values permute_row_elements piecewise ravel_multi_index select
         take_along_axis tril_indices tril_indices_from triu_indices triu_indices_from unravel_index
     """,
-    "special": "chi2sf erfcinv erfcx erfinv gamma gammainc gammaincc gammal gammau i0 i1 iv j0 j1 jv ndtri xlogx",
+    "special": "chi2sf erfcinv erfinv gamma gammainc gammaincc gammal gammau i0 i1 iv j0 j1 jv ndtri polygamma xlogx",
     "statistics": """
         corrcoef cov cumulative_prod cumulative_sum nanargmax nanargmin nancumprod nancumsum nanmax nanmean
         nanmin nanprod nanstd nansum nanvar
@@ -191,11 +191,14 @@ _OWN = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.s
 __all__ = [*_OWN, *names_of(LAZY)]  # noqa: PLE0604
 
 
-PRIVATE = "_allclose _dot _get_atol_rtol _nonzero _permute_row_elements _shared".split()
+PRIVATE = """
+    Apply Constant DisconnectedType MethodNotDefined Op Tensor Type disconnected_type grad_not_implemented hashtype
+    _allclose _dot _get_atol_rtol _nonzero _permute_row_elements _shared
+""".split()
 
 
 def _private(name: str) -> Anything:
-    """What Theano's programs use of its own (`T._shared`)."""
+    """What Theano's programs use of its own (`T._shared`), and of its graphs (`isinstance(x, T.Constant)`)."""
     return getattr(import_module("graphc.gof.tensor_basic"), name)
 
 

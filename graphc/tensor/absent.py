@@ -55,13 +55,12 @@ GROUPS: tuple[tuple[str, str], ...] = (
         register_transfer
     """),
     (GRAPH, """
-        type type_other         Apply Constant DisconnectedType Generic MethodNotDefined Op ParamsType Tensor
-        TensorConstantSignature Type _tensor_py_operators _as_tensor_variable
-        constant_cache constructor disconnected_type grad_not_implemented
+        type type_other Generic ParamsType TensorConstantSignature _tensor_py_operators _as_tensor_variable
+        constant_cache constructor
         scal printing pprint min_informative_str compile gof theano config
     """),
     (TOOL, """
-        SubtensorPrinter alloc_validate_shape check_and_normalize_axes check_equal_numpy hashtype key_to_cmp
+        SubtensorPrinter alloc_validate_shape check_and_normalize_axes check_equal_numpy key_to_cmp
         get_scalar_constant_value_elemwises numpy_diagonal_return_view numpy_scalar values_eq_approx_always_true
         values_eq_approx_remove_inf values_eq_approx_remove_nan _cast_mapping _conversion _convert_to_bool
         _convert_to_float16 _convert_to_float32 _convert_to_float64 _convert_to_int16 _convert_to_int32

@@ -23,6 +23,7 @@ from graphc.tensor.elementary import (
     equal,
     exp2,
     floor,
+    fmod,
     greater,
     isfinite,
     isinf,
@@ -133,8 +134,7 @@ def modf(x: Any) -> tuple[Node, Node]:
     """The fractional and the whole part, both with the sign of `x`."""
     node = as_node(x)
     node = node if is_float(node.dtype) else cast(node, "float64")
-    whole = trunc(node)
-    return copysign(where(isinf(node), 0.0, sub(node, whole)), node), whole
+    return where(isinf(node), copysign(0.0, node), fmod(node, 1.0)), trunc(node)
 
 
 def ldexp(x: Any, i: Any) -> Node:

@@ -27,7 +27,7 @@ __all__ = ["einsum", "einsum_path"]
 GUESS = 64
 """What a size that is not known is taken for."""
 EXHAUSTIVE = 8
-"""Up to so many operands all orders are compared; of more, the pair whose product is smallest goes first."""
+"""Up to this many operands all orders are compared; of more, the pair whose product is smallest goes first."""
 
 
 @record()

@@ -17,12 +17,13 @@ from graphc.ir.node import Node, describe
 from graphc.ops import shape as layout
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.reduce import reduction
 from graphc.options import options
 from graphc.tensor.creation import linspace, ones, zeros
-from graphc.tensor.elementary import logical_not, maximum, where
+from graphc.tensor.elementary import isfinite, logical_and, logical_not, maximum, where
 from graphc.tensor.indexing import inc_subtensor
 from graphc.tensor.joining import concatenate
-from graphc.tensor.order import argsort, searchsorted, sort
+from graphc.tensor.order import argsort, falls, searchsorted, sort
 from graphc.tensor.reductions import cumsum
 from graphc.tensor.shaping import flatten
 
@@ -52,16 +53,29 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
     if not isinstance(bins, int | np.integer):
         edges = as_node(bins)
         if edges.ndim == 1:
-            return edges
+            rises = logical_not(falls(edges)[0])
+            return checked(
+                edges, [cast(rises, "int64")], f"histogram: the edges {describe(edges)} do not rise", "shape"
+            )
         raise GraphTypeError(f"histogram: bins are a number or a vector of edges, not {describe(edges)}")
-    values = flatten(as_node(x))
-    kind = values.dtype if is_float(values.dtype) else "float64"
-    first, last = (
-        cast(each, kind) for each in ((values.min(), values.max()) if range is None else map(as_node, range))
-    )
+    first, last = _ends(flatten(as_node(x))) if range is None else map(as_node, range)
+    kind = as_node(x).dtype if is_float(as_node(x).dtype) else "float64"
+    first, last = cast(first, kind), cast(last, kind)
+    numbers = logical_and(isfinite(first), isfinite(last))
+    rises = logical_and(numbers, elementwise("less_equal", first, last))
+    message = f"histogram of {describe(as_node(x))}: its range is not finite, or falls"
+    first = checked(first, [cast(rises, "int64")], message, "shape")
     is_point = elementwise("equal", first, last)
     first, last = where(is_point, first - 0.5, first), where(is_point, last + 0.5, last)
-    return linspace(first, last, int(bins) + 1)
+    return cast(linspace(first, last, int(bins) + 1), kind)
+
+
+def _ends(values: Node) -> tuple[Node, Node]:
+    """The least and the largest of numbers; 0 and 1 where there are none."""
+    numbers = cast(values, values.dtype if is_float(values.dtype) else "float64")
+    least, largest = -reduction("supremum", -numbers, (0,)), reduction("supremum", numbers, (0,))
+    is_empty = elementwise("equal", values.shape[0], 0)
+    return where(is_empty, 0.0, least), where(is_empty, 1.0, largest)
 
 
 def histogram(

@@ -28,16 +28,17 @@ __all__ = [
     "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
     "cast", "cbrt", "ceil", "clip", "conj", "conjugate", "consider_constant", "copy", "copysign", "cos", "cosh",
     "deg2rad", "degrees", "digamma", "disconnected_grad", "div_proxy", "divide", "divmod", "eq", "equal", "erf",
-    "erfc", "exp", "exp2", "expit", "expm1", "fabs", "fix", "float_power", "floor", "floor_div", "floor_divide",
-    "fmax", "fmin", "fmod", "gammaln", "gcd", "ge", "greater", "greater_equal", "gt", "heaviside", "hypot", "imag",
-    "int_div", "inv", "invert", "iround", "isclose", "isfinite", "isinf", "isinf_", "isnan", "isnan_", "lcm", "le",
-    "left_shift", "less", "less_equal", "log", "log1mexp", "log1p", "log1pexp", "log2", "log10", "logaddexp",
-    "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "lt", "maximum", "minimum",
-    "mod", "mul", "multiply", "nan_to_num", "neg", "negative", "neq", "nextafter", "not_equal", "or_", "positive",
-    "pow", "power", "psi", "rad2deg", "radians", "real", "reciprocal", "remainder", "right_shift", "rint", "round",
-    "round_half_away_from_zero", "round_half_to_even", "sgn", "sigmoid", "sign", "signbit", "sin", "sinh",
-    "softplus", "sqr", "sqrt", "square", "stop_gradient", "sub", "subtract", "switch", "tan", "tanh", "tensor_copy",
-    "tri_gamma", "trigamma", "true_div", "true_divide", "trunc", "xlog1py", "xlogy", "xlogy0", "xor", "zero_grad",
+    "erfc", "erfcx", "exp", "exp2", "expit", "expm1", "fabs", "fix", "float_power", "floor", "floor_div",
+    "floor_divide", "fmax", "fmin", "fmod", "gammaln", "gcd", "ge", "greater", "greater_equal", "gt", "heaviside",
+    "hypot", "imag", "int_div", "inv", "invert", "iround", "isclose", "isfinite", "isinf", "isinf_", "isnan",
+    "isnan_", "lcm", "le", "left_shift", "less", "less_equal", "log", "log1mexp", "log1p", "log1pexp", "log2",
+    "log10", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "lt",
+    "maximum", "minimum", "mod", "mul", "multiply", "nan_to_num", "neg", "negative", "neq", "nextafter",
+    "not_equal", "or_", "positive", "pow", "power", "psi", "rad2deg", "radians", "real", "reciprocal", "remainder",
+    "right_shift", "rint", "round", "round_half_away_from_zero", "round_half_to_even", "sgn", "sigmoid", "sign",
+    "signbit", "sin", "sinh", "softplus", "sqr", "sqrt", "square", "stop_gradient", "sub", "subtract", "switch",
+    "tan", "tanh", "tensor_copy", "tri_gamma", "trigamma", "true_div", "true_divide", "trunc", "xlog1py", "xlogy",
+    "xlogy0", "xor", "zero_grad",
 ]  # fmt: skip
 
 stop_gradient = _table.stop_gradient
@@ -106,15 +107,18 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Node:
 def round(x: Any, decimals: int | str | None = 0, mode: str | None = None) -> Node:
     """`x` to the nearest multiple of 10**-decimals, halves to even; integers stay what they are for decimals >= 0.
 
-    mode "half_away_from_zero" is Theano's other one; it may stand in place of `decimals`. Raises GraphTypeError for
-    another mode or bools.
+    Bools become float32. mode "half_away_from_zero" is Theano's other one; it may stand in place of `decimals`. Raises
+    GraphValueError for another mode, and for bools with decimals.
     """
     node = as_node(x)
     if isinstance(decimals, str) or decimals is None:
         mode, decimals = mode or decimals, 0
     mode = mode or "half_to_even"
-    if node.dtype == "bool" or mode not in ("half_to_even", "half_away_from_zero"):
-        raise GraphValueError(f"round of {describe(node)} of dtype {node.dtype} with mode {mode!r}")
+    if mode not in ("half_to_even", "half_away_from_zero") or (node.dtype == "bool" and decimals):
+        given = f"mode {mode!r} and {decimals} decimals"
+        raise GraphValueError(f"round of {describe(node)} of dtype {node.dtype} with {given}")
+    if node.dtype == "bool":
+        return rint(node)
     if not is_float(node.dtype):
         if decimals >= 0:
             return node

@@ -381,7 +381,7 @@ def _fitted(name: str, x: Node, y: Any) -> Node:
     if not can_cast_safely(value.dtype, x.dtype) and not (value.dtype[0] == x.dtype[0] == "f"):
         raise GraphTypeError(f"{what}: {value.dtype} does not fit into {x.dtype}; cast it")
     if value.ndim > x.ndim:
-        raise ShapeError(f"{what}: it has more axes")
+        raise RankError(f"{what}: it has more axes")
     for axis in range(1, value.ndim + 1):
         old, new = value.type.shape[-axis], x.type.shape[-axis]
         if isinstance(old, int) and isinstance(new, int) and old not in (1, new):

@@ -62,7 +62,7 @@ def concatenate(arrays: Any, axis: Any = 0) -> Node:
     ranks = {node.ndim for node in nodes}
     if len(ranks) > 1 or 0 in ranks:
         shown = ", ".join(f"{describe(node)} of type {node.type}" for node in nodes)
-        raise ShapeError(f"concatenate: the arrays must have one rank, at least 1: {shown}")
+        raise RankError(f"concatenate: the arrays must have one rank, at least 1: {shown}")
     axis = known_number(axis)
     if isinstance(axis, Node) and not axis.ndim and axis.dtype in INTEGERS:
         return _along_any(nodes, axis)

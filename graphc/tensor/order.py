@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import is_float
+from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Array, Node, Type, constant_value, describe
@@ -21,7 +21,7 @@ from graphc.ops.checked import checked
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.creation import zeros
-from graphc.tensor.elementary import logical_and, minimum, where
+from graphc.tensor.elementary import isnan, logical_and, logical_not, logical_or, minimum, where
 from graphc.tensor.indexing import flip
 from graphc.tensor.selecting import take_along_axis
 from graphc.tensor.shaping import flatten, moveaxis, normalise_axis
@@ -113,15 +113,27 @@ def lexsort(keys: Any, axis: int = -1) -> Node:
     return order
 
 
+def _with_place(what: str, x: Any, kth: Any, axis: Any) -> Node:
+    """An array that has an element `kth` along an axis; one without elements need not."""
+    node, places = as_node(x), as_node(kth)
+    if is_float(places.dtype):
+        raise GraphTypeError(f"{what}: kth {describe(places)} of type {places.type} is no whole number")
+    size = node.size if axis is None else node.shape[axis]
+    within = logical_and(elementwise("greater_equal", places, -size), elementwise("less", places, size)).all()
+    held = logical_or(within, elementwise("equal", size, 0))
+    message = f"{what} of {describe(node)}: kth {describe(places)} is none of its places"
+    return checked(node, [cast(held, "int64")], message, "shape")
+
+
 def partition(x: Any, kth: Any, axis: int | None = -1, kind: str | None = None, order: None = None) -> Node:
     """An array in which element `kth` along `axis` stands where sorting would put it, smaller ones before and larger
-    ones after: all of it is sorted here."""
-    return sort(x, axis)
+    ones after: all of it is sorted here. A `kth` beyond the ends is an error of the call."""
+    return sort(_with_place("partition", x, kth, axis), axis)
 
 
 def argpartition(x: Any, kth: Any, axis: int | None = -1, kind: str | None = None, order: None = None) -> Node:
     """The places of the elements of `partition`."""
-    return argsort(x, axis)
+    return argsort(_with_place("argpartition", x, kth, axis), axis)
 
 
 def topk_and_argtopk(
@@ -183,16 +195,37 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Node
     if side not in _SEARCH:
         raise GraphValueError(f"searchsorted: side {side!r} must be 'left' or 'right'")
     if sorter is not None:
-        node = node[as_node(sorter)]
+        places = as_node(sorter)
+        if places.ndim != 1 or places.dtype not in INTEGERS:
+            what = f"sorter {describe(places)} of type {places.type}"
+            raise RankError(f"searchsorted: {what} is no vector of integers")
+        node = node[places]
     found: Node = _SEARCH[side](node, values)
     return found
 
 
+def falls(edges: Node) -> tuple[Node, Node]:
+    """Whether an element of a vector is less than the one before, and whether one is more; NaN is more than numbers."""
+    before, after = edges[:-1], edges[1:]
+    less, more = elementwise("less", after, before), elementwise("less", before, after)
+    if is_float(edges.dtype):
+        left, right = isnan(before), isnan(after)
+        less = logical_or(less, logical_and(left, logical_not(right)))
+        more = logical_or(more, logical_and(right, logical_not(left)))
+    return less.any(), more.any()
+
+
 def digitize(x: Any, bins: Any, right: bool = False) -> Node:
     """The number of the bin of each element, as NumPy's digitize: i where bins[i - 1] <= x < bins[i], with `right`
-    bins[i - 1] < x <= bins[i], of bins that rise; of falling ones the other way round."""
+    bins[i - 1] < x <= bins[i], of bins that rise; of falling ones the other way round. Others are an error of the
+    call."""
     edges, values = as_node(bins), as_node(x)
+    if edges.ndim != 1:
+        raise RankError(f"digitize: the bins {describe(edges)} of type {edges.type} are no vector")
     side = "left" if right else "right"
+    less, more = falls(edges)
+    message = f"digitize: the bins {describe(edges)} neither rise nor fall"
+    edges = checked(edges, [cast(logical_not(logical_and(less, more)), "int64")], message, "shape")
     rising = searchsorted(edges, values, side)
     falling = edges.shape[0] - searchsorted(flip(edges, 0), values, side)
-    return where(elementwise("greater_equal", edges[-1], edges[0]), rising, falling)
+    return where(less, falling, rising)

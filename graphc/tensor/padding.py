@@ -47,7 +47,7 @@ from graphc.tensor.shaping import as_size
 __all__ = ["pad"]
 
 Border = Callable[[Node, int, Size, Size], Node]
-"""Gives a tensor with an axis padded by so many before and after."""
+"""Gives a tensor with an axis padded by two sizes, before and after."""
 
 
 def pad(

@@ -17,7 +17,7 @@ from graphc.ir.node import Node, constant_value, describe
 from graphc.ops import shape as layout
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.tensor.elementary import floor, isnan, logical_and, logical_not, maximum, minimum, where
+from graphc.tensor.elementary import floor, isfinite, isnan, logical_and, logical_not, maximum, minimum, where
 from graphc.tensor.order import sort
 from graphc.tensor.selecting import take_along_axis
 from graphc.tensor.shaping import flatten, moveaxis, normalise_axes
@@ -34,17 +34,17 @@ CONTINUOUS = {
 }
 """alpha and beta of the place n q + alpha + q (1 - alpha - beta) - 1 (Hyndman and Fan, The American Statistician 50,
 1996)."""
-METHODS = (
-    *CONTINUOUS, "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "lower", "higher", "midpoint",
-    "nearest",
-)  # fmt: skip
+DISCRETE = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
+"""Those that take an element as it is."""
+METHODS = (*CONTINUOUS, *DISCRETE, "averaged_inverted_cdf", "midpoint")
 Axes = int | Sequence[int] | None
 
 
 def quantile(x: Any, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False) -> Node:
     """The element below which the part `q` of the elements along `axis` (one, several, None for all) lies: between two
-    elements by one of NumPy's methods. The axes of `q` come first. NaN where an element is NaN. Raises GraphTypeError
-    for another method, ShapeError where a part is not between 0 and 1.
+    elements by one of NumPy's methods. The axes of `q` come first. NaN where an element is NaN. A method that takes an
+    element as it is gives the dtype of `x`; others give integers' quantiles in float64. Raises GraphTypeError for
+    another method, ShapeError where a part is not between 0 and 1, or there are no integers.
 
         >>> T.quantile([1.0, 2.0, 4.0], [0.5, 0.75])  # 2, 3
     """
@@ -86,22 +86,19 @@ def _quantile(what: str, x: Any, q: Any, axis: Axes, method: str, keepdims: bool
     shape = node.type.shape
     kept, count = [shape[place] for place in others], sizes.product([shape[place] for place in axes])
     rows = layout.reshape(layout.dimshuffle(node, (*others, *axes)), (*kept, count))
-    kind = rows.dtype if is_float(rows.dtype) else "float64"
+    kind = rows.dtype if is_float(rows.dtype) or method in DISCRETE else "float64"
     part = _checked_parts(what, as_node(q))
-    ranked = _with_one(cast(sort(rows), kind), kind)
-    number = _count(rows) if without_nan and is_float(rows.dtype) else rows.shape[-1]
-    low, high, rest = _places(cast(flatten(part), kind), cast(number, kind), method)
+    ranked = _with_one(cast(sort(rows), kind), f"{what} of {describe(node)}: it has no elements")
+    number = _count(rows) if without_nan and is_float(kind) else rows.shape[-1]
+    low, high, rest = _places(cast(flatten(part), "float64"), cast(number, "float64"), method)
     if number.ndim:
         first, second = (take_along_axis(ranked, place, -1) for place in (low, high))
         is_lost = elementwise("less", number, 1)
     else:
         first, second = ranked[..., low], ranked[..., high]
         is_lost = isnan(ranked[..., -1]).dimshuffle(*range(len(kept)), "x")
-    apart = second - first
-    # as NumPy's: each end is met exactly
-    between = where(elementwise("greater_equal", rest, 0.5), second - apart * (1.0 - rest), first + apart * rest)
-    found = where(elementwise("greater", rest, 0.0), between, first)
-    found = moveaxis(where(is_lost, np.nan, found), -1, 0)
+    found = first if method in DISCRETE else _between(first, second, cast(rest, kind))
+    found = moveaxis(where(is_lost, np.nan, found) if is_float(kind) else found, -1, 0)
     if keepdims:
         kept = [1 if place in axes else size for place, size in enumerate(shape)]
     return cast(layout.reshape(found, (*part.type.shape, *kept)), kind)
@@ -118,12 +115,23 @@ def _checked_parts(what: str, q: Node) -> Node:
     return q
 
 
-def _with_one(ranked: Node, kind: str) -> Node:
-    """Sorted rows; where these are empty there is a NaN in each."""
+def _between(first: Node, second: Node, rest: Node) -> Node:
+    """What lies a part of the way from one to another: as NumPy's, that each end is met exactly. Where the way is
+    infinite, as NumPy's median."""
+    apart = second - first
+    found = where(elementwise("greater_equal", rest, 0.5), second - apart * (1.0 - rest), first + apart * rest)
+    found = where(isfinite(apart), found, first * (1.0 - rest) + second * rest)
+    return where(elementwise("greater", rest, 0.0), where(elementwise("less", rest, 1.0), found, second), first)
+
+
+def _with_one(ranked: Node, message: str) -> Node:
+    """Sorted rows; where these are empty there is a NaN in each, or an error where the dtype has none."""
     shape = ranked.type.shape
     if isinstance(shape[-1], int) and shape[-1]:
         return ranked
-    lost = layout.filled(as_node(np.array(np.nan, kind)), (*shape[:-1], 1))
+    if not is_float(ranked.dtype):
+        return checked(ranked, [cast(elementwise("greater", ranked.shape[-1], 0), "int64")], message, "shape")
+    lost = layout.filled(as_node(np.array(np.nan, ranked.dtype)), (*shape[:-1], 1))
     wide = layout.concatenate([ranked, lost], ranked.ndim - 1)
     size = maximum(ranked.shape[-1], 1)
     return wide[..., :size]

@@ -70,6 +70,9 @@ def erf(x: Any, /) -> Node:
 def erfc(x: Any, /) -> Node:
     """1 - erf(x), exact for large x."""
 
+def erfcx(x: Any, /) -> Node:
+    """exp(x**2) * erfc(x), of which neither has to be finite nor other than 0."""
+
 def exp(x: Any, /) -> Node:
     """e**x."""
 
@@ -193,8 +196,23 @@ def not_equal(x: Any, y: Any, /) -> Node:
 def philox(x: Any, y: Any, z: Any, /) -> Node:
     """Word `index` of 64 bits of the blocks of Philox 4x32-10 of a draw and a key, two words to a block."""
 
+def philox_cauchy(x: Any, y: Any, z: Any, /) -> Node:
+    """Number `index` of a draw and a key, of the standard cauchy distribution: its inverse, of a word."""
+
+def philox_exponential(x: Any, y: Any, z: Any, /) -> Node:
+    """Number `index` of a draw and a key, of the standard exponential distribution: its inverse, of a word."""
+
+def philox_gumbel(x: Any, y: Any, z: Any, /) -> Node:
+    """Number `index` of a draw and a key, of the standard gumbel distribution: its inverse, of a word."""
+
 def philox_high(x: Any, y: Any, z: Any, /) -> Node:
     """64 more random bits: the other half of that block."""
+
+def philox_laplace(x: Any, y: Any, z: Any, /) -> Node:
+    """Number `index` of a draw and a key, of the standard laplace distribution: its inverse, of a word."""
+
+def philox_logistic(x: Any, y: Any, z: Any, /) -> Node:
+    """Number `index` of a draw and a key, of the standard logistic distribution: its inverse, of a word."""
 
 def philox_low(x: Any, y: Any, z: Any, /) -> Node:
     """64 random bits: the first half of the block of Philox 4x32-10 of a counter (index, draw) and a key."""
@@ -204,6 +222,15 @@ def philox_normal(x: Any, y: Any, z: Any, /) -> Node:
 
 def philox_unit(x: Any, y: Any, z: Any, /) -> Node:
     """The first 53 bits of word `index` as a number in [0, 1)."""
+
+def portable_arccos(x: Any, /) -> Node:
+    """arccos(x), of the same bits in all modes and on every machine."""
+
+def portable_exp(x: Any, /) -> Node:
+    """exp(x), of the same bits in all modes and on every machine."""
+
+def portable_log(x: Any, /) -> Node:
+    """log(x), of the same bits in all modes and on every machine."""
 
 def positive(x: Any, /) -> Node:
     """The argument itself."""
@@ -215,7 +242,7 @@ def rad2deg(x: Any, /) -> Node:
     """Radians to degrees."""
 
 def reciprocal(x: Any, /) -> Node:
-    """1 / x; of integers truncated, 0 of 0."""
+    """1 / x; of integers truncated, of 0 as NumPy's."""
 
 def right_shift(x: Any, y: Any, /) -> Node:
     """Bits moved down; the sign stays."""
@@ -257,7 +284,7 @@ def tanh(x: Any, /) -> Node:
     """Hyperbolic tangent."""
 
 def trigamma(x: Any, /) -> Node:
-    """Derivative of digamma; has no derivative of its own."""
+    """Derivative of digamma."""
 
 def true_div(x: Any, y: Any, /) -> Node:
     """Quotient; of integers a float64."""

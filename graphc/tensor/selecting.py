@@ -79,13 +79,15 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Node:
 
 
 def inverse_permutation(perm: Any) -> Node:
-    """The permutation that undoes `perm`, a vector; of a matrix that of each row (Theano's)."""
-    node = cast(_integers("inverse_permutation", perm), "int64")
+    """The permutation that undoes `perm`, a vector; of a matrix that of each row. Its dtype is that of `perm`
+    (Theano's)."""
+    given = _integers("inverse_permutation", perm)
+    node = cast(given, "int64")
     if node.ndim not in (1, 2):
         raise RankError(f"inverse_permutation of {describe(node)} of type {node.type}: neither vector nor matrix")
     shape = node.type.shape
     keys = [*(_grid(shape, k) for k in range(node.ndim - 1)), node]
-    return ops.set_gather(layout.zeros("int64", shape), _grid(shape, node.ndim - 1), keys, 0)
+    return ops.set_gather(layout.zeros(given.dtype, shape), cast(_grid(shape, node.ndim - 1), given.dtype), keys, 0)
 
 
 def permute_row_elements(x: Any, y: Any, inverse: bool | int = 0) -> Node:

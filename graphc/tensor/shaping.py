@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS
-from graphc.errors import GraphcError, GraphTypeError, GraphValueError, ShapeError
+from graphc.errors import ArgumentError, GraphcError, GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make, told
 from graphc.ir.walk import as_size_node, mention
@@ -186,18 +186,23 @@ def unpack(arguments: Sequence[Any]) -> Any:
 # --- reshape --------------------------------------------------------------------------------------------------------
 
 
-def reshape(x: Any, *newshape: Any, ndim: int | None = None) -> Node:
+def reshape(x: Any, *sizes: Any, ndim: int | None = None, newshape: Any = None, shape: Any = None) -> Node:
     """The elements of `x` in C order as an array of another shape: `reshape(x, (2, 3))` or `x.reshape(2, 3)`.
 
-    One size may be -1: it is what remains. `ndim` tells the rank where the shape is a vector of unknown length. Raises
-    ShapeError where the numbers of elements differ, at run time where they are not known before.
+    newshape, shape: Theano's and NumPy's names of it. One size may be -1: it is what remains. `ndim` tells the rank
+    where the shape is a vector of unknown length. Raises ShapeError where the numbers of elements differ, at run time
+    where they are not known before.
     """
     node = as_node(x)
     what = told(lambda: f"reshape of {describe(node)} of type {node.type}")
-    if len(newshape) == 2 and isinstance(newshape[0], (tuple, list, Node)) and not _is_scalar(newshape[0]):
-        ndim = newshape[1]
-        newshape = (newshape[0],)
-    target = as_shape(unpack(newshape), what, ndim)
+    named = [each for each in (newshape, shape) if each is not None]
+    if named and (sizes or len(named) > 1):
+        raise ArgumentError(f"{what}: the shape is given more than once")
+    given = tuple(named) or sizes
+    if len(given) == 2 and isinstance(given[0], (tuple, list, Node)) and not _is_scalar(given[0]):
+        ndim = given[1]
+        given = (given[0],)
+    target = as_shape(unpack(given), what, ndim)
     if ndim is not None and len(target) != ndim:
         raise GraphValueError(f"{what}: {len(target)} sizes, but ndim={ndim}")
     return ops.reshape(node, _fill_in(node, target, what))

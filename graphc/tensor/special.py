@@ -11,13 +11,16 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
+from graphc.errors import GraphTypeError
 from graphc.ir.node import Array, Node
 from graphc.ops.custom import custom_op
+from graphc.ops.elementwise import cast
+from graphc.ops.scalar import polygamma
 from graphc.tensor.elementary import digamma, exp, gammaln, log, true_div, xlogy
 
 __all__ = [
-    "chi2sf", "erfcinv", "erfcx", "erfinv", "gamma", "gammainc", "gammaincc", "gammal", "gammau", "i0", "i1", "iv",
-    "j0", "j1", "jv", "ndtri", "xlogx",
+    "chi2sf", "erfcinv", "erfinv", "gamma", "gammainc", "gammaincc", "gammal", "gammau", "i0", "i1", "iv",
+    "j0", "j1", "jv", "ndtri", "polygamma", "xlogx",
 ]  # fmt: skip
 
 Function = Callable[..., Node]
@@ -31,10 +34,20 @@ def _special(name: str, doc: str, *partials: Partial) -> Callable[..., Node]:
         return getattr(import_module("scipy.special"), name)(*arrays)
 
     def vjp(node: Node, cotangent: Node) -> list[Any]:
-        return [partial(cotangent, node, node.args) for partial in partials]
+        parts = (partial(cotangent, node, node.args) for partial in partials)
+        return [cast(part, arg.dtype) for part, arg in zip(parts, node.args, strict=True)]
 
     compute.__doc__ = doc
-    return custom_op(f"special_{name}", compute, vjp=vjp, own=True)
+    made = custom_op(f"special_{name}", compute, vjp=vjp, own=True)
+
+    def function(*operands: Any) -> Node:
+        if len(operands) != len(partials):
+            raise GraphTypeError(f"{name}() takes {len(partials)} arguments, not {len(operands)}")
+        return made(*operands)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
 
 
 def _unknown(cotangent: Node, node: Node, args: Sequence[Node]) -> Node:
@@ -46,9 +59,6 @@ _HALF_ROOT_PI = math.sqrt(math.pi) / 2
 
 erfinv: Function = _special("erfinv", "The inverse of erf.", lambda g, z, args: g * (_HALF_ROOT_PI * exp(z * z)))
 erfcinv: Function = _special("erfcinv", "The inverse of erfc.", lambda g, z, args: g * (-_HALF_ROOT_PI * exp(z * z)))
-erfcx: Function = _special(
-    "erfcx", "exp(x**2) * erfc(x).", lambda g, z, args: g * (2 * args[0] * z - 1 / _HALF_ROOT_PI)
-)
 ndtri: Function = _special(
     "ndtri",
     "The inverse of the standard normal distribution function.",

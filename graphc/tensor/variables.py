@@ -106,7 +106,18 @@ class Kinds(type):
     """The class of `TensorType`, of which every tensor's type counts as an instance."""
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Kind)
+        return isinstance(instance, Kind) if cls.__base__ is Kind else type.__instancecheck__(cls, instance)
+
+
+def shown(kind: Kind) -> str:
+    """A type in Theano's words: `TensorType(float64, matrix)`; in sizes where some are known."""
+    if any(size not in (None, 1) for size in kind.shape):
+        return f"TensorType({kind.dtype}, {kind.shape})"
+    ones = kind.broadcastable
+    plain = {(): "scalar", (True, False): "row", (False, True): "col"} if len(ones) < 3 else {}
+    count = ("", "vector", "matrix", "3D", "4D", "5D")[len(ones)] if len(ones) < 6 else f"{len(ones)}D"
+    words = plain.get(ones, str(ones) if any(ones) else count)
+    return f"TensorType({kind.dtype}, {words})"
 
 
 class TensorType(Kind, metaclass=Kinds):
@@ -143,7 +154,7 @@ class TensorType(Kind, metaclass=Kinds):
         return TensorType, (self.dtype, self.shape, self.name)
 
     def __repr__(self) -> str:
-        return self.name or f"TensorType({self.dtype}, {self.shape})"
+        return self.name or shown(self)
 
 
 FUNCTIONS["tensor_type"] = TensorType
@@ -195,7 +206,7 @@ class Constructor(Kind):
         return declared(variable(self.fixed or resolve_dtype(dtype), sizes, name))
 
     def __repr__(self) -> str:
-        return f"<constructor {self.__name__}>"
+        return shown(self)
 
 
 def _constructor(word: str, sizes: Sizes, dtype: str | None) -> Constructor:
@@ -270,6 +281,9 @@ def as_tensor(x: Any, name: str | None = None, ndim: int | None = None, dtype: A
     if node.ndim > ndim:
         raise RankError(f"{describe(node)} of type {node.type} has more than {ndim} axes")
     return expand(node, range(ndim - node.ndim))
+
+
+FUNCTIONS["as_tensor"] = as_tensor
 
 
 def constant(x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None) -> Node:

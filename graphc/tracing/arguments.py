@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphc.arrays.trees import paths
+from graphc.arrays.trees import exact_kind, paths
 from graphc.arrays.values import natural_dtype
 from graphc.control.states import title
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
@@ -57,7 +57,7 @@ class Static:
         return bool(self.numbers or self.names)
 
     def places(self, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The positions of static arguments among so many, and those of the others."""
+        """The positions of static arguments among `count`, and those of the others."""
         return _places(self.numbers, count)
 
     def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Parts:
@@ -77,11 +77,11 @@ class Parts(NamedTuple):
     named: Mapping[str, Any]
 
     def key(self, function: Any) -> Hashable:
-        """The static values, to be compared: of equal type and value. Raises GraphTypeError where they cannot be."""
+        """The static values, to be compared: of equal types and values. Raises GraphTypeError where they cannot be."""
         values, fixed = self.values, self.fixed
-        key: Any = (len(self.left), values, tuple(map(type, values)))
+        key: Any = (len(self.left), values, exact_kind(values))
         if fixed:
-            key = (*key, fixed, tuple([type(value) for _, value in fixed]))
+            key = (*key, fixed, exact_kind(fixed))
         try:
             hash(key)
         except TypeError:
@@ -104,7 +104,7 @@ def _check_hashable(value: Any, what: str) -> None:
 
 @lru_cache(maxsize=256)
 def _places(numbers: tuple[int, ...], count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The positions of static arguments among so many, and those of the others."""
+    """The positions of static arguments among `count`, and those of the others."""
     own = sorted({number % count for number in numbers if -count <= number < count})
     return tuple(own), tuple(place for place in range(count) if place not in own)
 

@@ -21,8 +21,9 @@ from graphc.arrays.trees import LEAF, flatten, leaves, like, paths, structure
 from graphc.control.states import title
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.function import function as compile_function
-from graphc.functions.callables import Compiled, Function
+from graphc.functions.callables import Function
 from graphc.functions.convention import In
+from graphc.functions.native import Compiled
 from graphc.ir.node import INPUT, SIZE, Node, size_owner
 from graphc.ir.walk import nodes_of
 from graphc.ops.elementwise import as_node

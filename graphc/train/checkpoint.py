@@ -24,6 +24,7 @@ def save(path: str | Path, arrays: Mapping[str, Any], said: Any = None) -> None:
     """Write a file that `load` reads. Whenever the process ends, the file is the new one or the old one."""
     place = Path(path)
     beside = place.with_name(f".{place.name}.{os.getpid()}")
+    _clear(place)
     try:
         with beside.open("wb") as file:
             held: dict[str, Any] = {f"of {name}": array for name, array in arrays.items()}
@@ -39,6 +40,20 @@ def save(path: str | Path, arrays: Mapping[str, Any], said: Any = None) -> None:
         os.fsync(folder)  # the new name, too, is to be on the disk
     finally:
         os.close(folder)
+
+
+def _clear(place: Path) -> None:
+    """Remove what processes left that were killed while they wrote."""
+    prefix = f".{place.name}."
+    for left in place.parent.iterdir():
+        number = left.name.removeprefix(prefix)
+        if left.name != number and number.isdecimal():
+            try:
+                os.kill(int(number), 0)
+            except ProcessLookupError:
+                left.unlink(missing_ok=True)
+            except OSError:  # it is another user's
+                continue
 
 
 def load(path: str | Path) -> tuple[dict[str, Any], Any]:

@@ -85,10 +85,10 @@ class Trainer:
 
     optimizer: one of `graphc.optim`, or a function with its arguments. rate: a number, or a function of the number of
     the step (`graphc.optim.cosine`). batch_size: examples of a batch; the last of an epoch may be smaller. eval_size:
-    how many of the examples are kept for evaluation, a number or a part, where `train` is given none. eval_every: a row
-    after so many batches, None for an epoch. metric: a function of output and target, a scalar node, in place of the
-    score of the cost. clip_norm: the largest norm of the gradient. l2: decay. patience: after so many evaluations
-    without a smaller loss training ends, with the best parameters. checkpoint: a file that is written after
+    how many of the examples are kept for evaluation, a number or a part, where `train` is given none. eval_every: the
+    batches between two rows, None for an epoch. metric: a function of output and target, a scalar node, in place of the
+    score of the cost. clip_norm: the largest norm of the gradient. l2: decay. patience: the evaluations
+    without a smaller loss after which training ends, with the best parameters. checkpoint: a file that is written after
     every `checkpoint_every` batches (None: with each row), and from which training goes on where it exists. out: what a
     line is given to; None prints nothing. progress: a bar of tqdm's.
     """

@@ -71,6 +71,7 @@ def test_up_to() -> None:
             trees.up_to(tree, other)
 
 
+@pytest.mark.slow
 def test_functions_of_trees() -> None:
     x, w, b = T.dvector("x"), T.dmatrix("w"), T.dscalar()
     cost = T.dot(w, x).sum() + b

@@ -21,7 +21,7 @@ import graphc.tensor as T
 from blends.growing import REFUSALS, Array, Grower, Late, within
 from blends.inner import MAKERS
 from graphc.errors import GraphcError
-from graphc.functions.callables import Compiled
+from graphc.functions.native import Compiled
 from graphc.ir.node import Node
 from graphc.options import options
 
@@ -115,10 +115,16 @@ def shape_of(letters: str, sizes: dict[str, int]) -> tuple[int, ...]:
     return tuple(sizes[letter] if letter.isalpha() else int(letter) for letter in letters)
 
 
+SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-300, 3e38)
+
+
 def values_of(draw: random.Random, dtype: str, shape: tuple[int, ...]) -> Array:
     rng = np.random.default_rng(draw.getrandbits(32))
     if dtype.startswith("float"):
-        return np.asarray(rng.normal(size=shape), dtype)
+        numbers = rng.normal(size=shape)
+        if rng.random() < 0.1:
+            numbers = np.where(rng.random(shape) < 0.2, rng.choice(SPECIAL, shape), numbers)
+        return np.asarray(numbers, dtype)
     if dtype == "bool":
         return np.asarray(rng.integers(0, 2, shape) > 0)
     info = np.iinfo(dtype)

@@ -16,6 +16,7 @@ from pytensor.compile.builders import OpFromGraph  # noqa: E402
 from pytensor.compile.mode import Mode  # noqa: E402
 from pytensor.graph.basic import Apply  # noqa: E402
 from pytensor.graph.op import Op  # noqa: E402
+from pytensor.graph.replace import vectorize_graph  # noqa: E402
 from pytensor.ifelse import ifelse  # noqa: E402
 from pytensor.link.c.type import Generic  # noqa: E402
 from pytensor.raise_op import Assert  # noqa: E402
@@ -65,6 +66,7 @@ def test_elementwise_ops_in_the_dtypes_that_pytensor_gives_them() -> None:
     outputs += [getattr(pt, name)(x) for name in POSITIVE for x in (Y, W)]
     outputs += [getattr(pt, name)(a, b) for name in BINARY for a, b in ((X, Y), (V, W), (W, K[:1][0]), (K, J))]
     outputs += [V**2, V**W, 2.0**W, K // 2, K % 2, V // 0.4, -V % 0.4, pt.switch(X > 0, X, 0), pt.clip(X, -1, W)]
+    outputs += [pt.clip(X, Y, 0.5)]
     outputs += [pt.and_(X > 0, Y > 0.5), pt.or_(X > 0, Y > 0.5), pt.xor(K, J), ~(X > 0), pt.cast(X, "int8")]
     outputs += [pt.round(X), pt.log1mexp(-Y), pt.xlogx.xlogx(Y), pt.add(X, Y, V, W), pt.mul(X, Y, V)]
     check(outputs)
@@ -171,6 +173,44 @@ def test_loops_and_their_gradients() -> None:
     outputs = [power, states, taps, ended, mapped, pytensor.grad(power[-1].sum(), V)]
     outputs += [*pytensor.grad(pt.sum(states**2), [X, V]), pytensor.grad(pt.sum(taps**2), V)]
     check(outputs)
+
+
+@pytest.mark.parametrize("most", [1, 2, 9])
+def test_gradients_that_go_back_through_some_steps(most: int) -> None:
+    states = pytensor.scan(
+        lambda x, h: pt.tanh(x[:3] * h + V[:3]),
+        sequences=X,
+        outputs_info=V[1:],
+        truncate_gradient=most,
+        return_updates=False,
+    )
+    sums = pytensor.scan(
+        lambda a, b, c: pt.sin(a + b * c),
+        sequences=V,
+        outputs_info=[{"initial": V[:2], "taps": [-2, -1]}],
+        truncate_gradient=most,
+        return_updates=False,
+    )
+    check([*pytensor.grad(pt.sum(states**2), [X, V]), pytensor.grad(sums[-1], V)])
+
+
+def test_rows_of_what_is_written_for_one() -> None:
+    """PyTensor repeats sizes of triangles for every element of a batch, and constants such as an axis."""
+    stack = pt.stack([spd(X), 2.0 * spd(X)])
+    x = pt.dvector("x")
+    rows = [pt.argsort(x), pt.concatenate([x, V]), pt.tril(pt.outer(x, x)), x[::-2]]
+    outputs = [pytensor.grad(pt.sum(pt.linalg.cholesky(stack) ** 2), X), *vectorize_graph(rows, {x: X})]
+    check([*outputs, pytensor.grad(pt.sum(vectorize_graph(pt.tril(pt.outer(x, x)), {x: X}) ** 2), X)])
+
+
+def test_ranges_of_a_batch_have_one_size() -> None:
+    start, stop = pt.lscalars("start", "stop")
+    ranges = vectorize_graph(pt.arange(start, stop, 2), {start: K, stop: K + J})
+    f = pytensor.function([K, J], ranges, mode=STRICT)
+    np.testing.assert_array_equal(f([2, 0, -1], 5), [[2, 4, 6], [0, 2, 4], [-1, 1, 3]])
+    uneven = pytensor.function([K], vectorize_graph(pt.arange(0, stop, 2), {stop: K}), mode=STRICT)
+    with pytest.raises(AssertionError, match="ranges of a batch have different sizes"):
+        uneven([2, 9])
 
 
 def test_updates_of_shared_variables() -> None:

@@ -94,6 +94,7 @@ def check(
     return whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_samples(sample: Sample) -> None:
     rng = np.random.default_rng(zlib.crc32(sample.name.encode()))
@@ -229,6 +230,7 @@ def test_a_size_that_is_another_for_each_element() -> None:
             batched([made], {element: (n, True)}, n.type.shape[0])
 
 
+@pytest.mark.slow
 def test_compiled() -> None:
     x, w, k = T.dmatrix("x"), T.dmatrix("w"), T.lvector("k")
     e, i = variable("float64", x.type.shape[1:], "e"), variable("int64", (), "i")

@@ -82,6 +82,7 @@ def test_several_results(function: Any) -> None:
             np.testing.assert_array_equal(two, [6.0, 8.0, 10.0] if number else [3.0, 6.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(), (3,), (0,), (2, 0), (2, 3)])
 def test_dtypes_and_shapes(function: Any, dtype: str, shape: tuple[int, ...]) -> None:
@@ -182,6 +183,7 @@ def test_several_branches_that_need_one_value(function: Any) -> None:
     assert ones
 
 
+@pytest.mark.slow
 def test_guards_hold_only_where_the_branch_is_taken(function: Any) -> None:
     c, x, y, k = T.bscalar("c"), T.dvector("x"), T.dvector("y"), T.lscalar("k")
     f = function([c, x, y], graphc.ifelse(c, x + y, x))
@@ -228,6 +230,7 @@ def test_nested(function: Any) -> None:
     assert (len(ones), len(twos)) == (2, 1)
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_branches_stays_small(function: Any) -> None:
     x = start = T.dscalar("x")
     for _ in range(60):
@@ -240,6 +243,7 @@ def test_a_long_chain_of_branches_stays_small(function: Any) -> None:
     assert f(0.3) == value
 
 
+@pytest.mark.slow
 def test_a_ladder_of_branches(function: Any) -> None:
     x, result = T.dscalar("x"), T.constant(-1.0)
     for number in range(40):
@@ -298,6 +302,7 @@ def both(c: Node, x: Node, w: Node) -> tuple[Node, Node]:
     return graphc.ifelse(c, one, two), T.where(c, one, two)
 
 
+@pytest.mark.slow
 def test_derivatives_to_second_order(function: Any) -> None:
     c, x, w, v = T.bscalar("c"), T.dvector("x"), T.dmatrix("w"), T.dvector("v")
     results = []
@@ -341,6 +346,7 @@ def test_derivative_by_a_value_within_the_graph(function: Any) -> None:
     np.testing.assert_array_equal(f(0, [0.5]), [[0.0], [1.0]])
 
 
+@pytest.mark.slow
 def test_derivative_of_several_results_of_which_one_is_an_integer(function: Any) -> None:
     c, x = T.bscalar("c"), T.dvector("x")
     a, k, b = graphc.ifelse(c, [x * 2, T.argmax(x), x.sum()], [T.sqr(x), T.argmin(x), x[0]])
@@ -382,6 +388,7 @@ def test_a_branch_in_every_step(function: Any) -> None:
     assert f(np.zeros(0), 0.5).shape == (0,)
 
 
+@pytest.mark.slow
 def test_derivatives_through_a_branch_in_every_step(function: Any) -> None:
     x, s0, w = T.dvector("x"), T.dvector("s0"), T.dmatrix("w")
 
@@ -417,6 +424,7 @@ def test_a_loop_within_a_branch(function: Any) -> None:
         f(1, 1.0, 0)
 
 
+@pytest.mark.slow
 def test_a_loop_in_a_branch_in_a_loop(function: Any) -> None:
     x, k = T.dvector("x"), T.lscalar("k")
 
@@ -436,6 +444,7 @@ def test_a_loop_in_a_branch_in_a_loop(function: Any) -> None:
         np.testing.assert_allclose(slope[place], (f(up, 2)[0].sum() - f(down, 2)[0].sum()) / 2e-6, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_result_that_only_another_branch_needs(function: Any) -> None:
     c, d, x = T.bscalar("c"), T.bscalar("d"), T.dvector("x")
     one, two = graphc.ifelse(c, [x, T.exp(x)], [2 * x, T.log(x)])

@@ -263,6 +263,7 @@ def test_errors_of_branches(build: Callable[[Any], Any], message: str) -> None:
         build(T.dvector("x"))
 
 
+@pytest.mark.slow
 def test_branches_share_memory() -> None:
     """Only one of them runs."""
     c, x = T.bscalar("c"), T.dmatrix("x")
@@ -337,6 +338,7 @@ def test_the_last_row_of_blocks(function: Make, ended: bool) -> None:
         call(0, np.ones(2), np.ones(2))
 
 
+@pytest.mark.slow
 def test_what_is_said_of_a_loop() -> None:
     """What was taken out of it, what all its steps take from one product, and what is kept of them, for whom."""
     x, w, b = T.dmatrix("x"), T.dmatrix("w"), T.dvector("b")

@@ -90,11 +90,13 @@ def recurrent(x: Any, states: list[Any], others: list[Any]) -> tuple[list[Node],
 RECURRENT = [RNG.normal(size=size) for size in ((5, 3), (3,), (3, 3), (3,))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_a_recurrent_network(function: Make, steps: int) -> None:
     check(function, recurrent, RECURRENT, 1, steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", [1, 2, 3, 5, 7, "sqrt"])
 def test_in_blocks(function: Make, checkpoint: Any) -> None:
     check(function, recurrent, RECURRENT, 1, 5, checkpoint=checkpoint)
@@ -138,6 +140,7 @@ def inner_gradient(x: Any, states: list[Any], others: list[Any]) -> tuple[list[N
     return [q + 0.1 * p, p], [energy]
 
 
+@pytest.mark.slow
 def test_grad_within_a_step(function: Make) -> None:
     check(function, inner_gradient, [RNG.normal(size=(4, 2)), *RNG.normal(size=(2, 2)), 0.7], 2, 4)
 
@@ -148,6 +151,7 @@ def nested(x: Any, states: list[Any], others: list[Any]) -> tuple[list[Node], li
     return [h + inner[-1].sum() * 0.1], [inner.sum(axis=0)]
 
 
+@pytest.mark.slow
 def test_a_loop_within_a_loop(function: Make) -> None:
     def written(x: Any, states: list[Any], others: list[Any]) -> tuple[list[Node], list[Node]]:
         (h,), (w,) = states, others
@@ -183,6 +187,7 @@ def test_an_integer_state_that_indexes(function: Make) -> None:
         npt.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", [None, 2, 3, "sqrt"])
 def test_until(function: Make, mode: str, checkpoint: Any) -> None:
     """The loop ends at the step that the condition names; what comes after it has no derivative."""
@@ -284,6 +289,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_value_from_outside(function: Make, view: str, named: bool) -> None:

@@ -699,6 +699,7 @@ def hamiltonian_dynamics(rng: np.random.Generator) -> Program:
     return Program([position, momentum, size], [all_q[-1], final], given, run(*given), updates)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program(name: str, mode: str) -> None:

@@ -130,6 +130,7 @@ def drawn(seed: int, differ: bool) -> tuple[Program, list[Node], list[Any]]:
     return Program(seed, inputs, differ), [x, y, s], values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["interpreted", "python"])
 @pytest.mark.parametrize("seed", range(40))
 def test_values(seed: int, mode: str) -> None:
@@ -146,6 +147,7 @@ def test_values(seed: int, mode: str) -> None:
         np.testing.assert_allclose(got, value, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["interpreted", "python", "compiled"])
 @pytest.mark.parametrize("seed", range(12))
 def test_derivatives(seed: int, mode: str) -> None:

@@ -182,6 +182,29 @@ def test_until(function: Make, name: str) -> None:
         assert got[2] == values[:count].sum()
 
 
+@pytest.mark.parametrize("mode", ["compiled", "python", "interpreted"])
+def test_errors_of_states_that_no_result_needs(mode: str) -> None:
+    """Those of sizes are raised in every mode, those of numbers where each step is carried out as it is written; where
+    another state reads them, both are."""
+    x, y, k = T.dvector("x"), T.dvector("y"), T.lvector("k")
+
+    def step(i: Any, used: Any, other: Any, fits: Any) -> Any:
+        return used * 0.5 + 1.0, other + x[i], fits + y
+
+    begin = [T.constant(0.0), T.constant(0.0), T.zeros((3,))]
+    used, other, _ = graphc.scan(step, k, begin)[0]
+    call, both = (graphc.function([x, y, k], out[-1], mode=mode) for out in (used, used + other))
+    given, inside, beyond = np.arange(3.0), np.array([1, 2, 0]), np.array([1, 7, 0])
+    assert call(given, given, inside) == 1.75 and both(given, given, inside) == 4.75
+    for f in (call, both):
+        with pytest.raises(ShapeError):
+            f(given, np.arange(4.0), inside)
+    with pytest.raises(IndexOutOfBounds, match="index 7"):
+        both(given, given, beyond)
+    if mode != "interpreted":
+        assert call(given, given, beyond) == 1.75
+
+
 def test_nested(function: Make) -> None:
     """A table of binomial coefficients: rows of sums of the row before."""
     n = T.iscalar("n")

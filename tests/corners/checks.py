@@ -20,7 +20,7 @@ from corners.bounded import LONG, Array, Bounded
 from corners.programs import Program
 from corners.slopes import Case, Slopes
 from graphc.errors import GraphcError
-from graphc.functions.callables import Compiled
+from graphc.functions.native import Compiled
 from graphc.ir.node import Node
 from graphc.options import options
 

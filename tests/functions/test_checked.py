@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,10 @@ from graphc.functions import checked
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import OPS
 from graphc.ir.walk import Graph
+from graphc.printing.monitormode import MonitorMode, detect_nan
 from graphc.startup.record import replace
 
+compiling: Any = import_module("graphc.compile")
 X, Y = T.dvector("x"), T.dvector("y")
 HERE = r"\(test_checked\.py:\d+\)"
 ZERO, ONE = np.zeros(2), np.ones(2)
@@ -100,6 +103,7 @@ def test_debug_mode_finds_values_that_are_not_finite() -> None:
     assert np.isinf(graphc.function([X, Y], (X / Y).sum(), mode=DebugMode(check_isfinite=False))(ONE, ZERO))
 
 
+@pytest.mark.slow
 def test_debug_mode_finds_the_node_that_is_compiled_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = replace_op("sinh", lower=lambda node: Scalar("cosh(_0)"), version="wrong")
     monkeypatch.setitem(OPS, "sinh", wrong)
@@ -133,3 +137,39 @@ def test_debug_mode_finds_the_rule_that_is_wrong(monkeypatch: pytest.MonkeyPatch
 def test_other_modes_are_refused() -> None:
     with pytest.raises(GraphValueError, match=re.escape("mode 'NanGard': must be one of")):
         graphc.function([X], X, mode="NanGard")
+
+
+@pytest.mark.parametrize("loops", [False, True])
+def test_monitors_see_each_node_before_and_after(loops: bool) -> None:
+    assert import_module("graphc.compile.monitormode").MonitorMode is MonitorMode is compiling.MonitorMode
+    told: list[tuple[str, int, str, Any, Any]] = []
+
+    def monitor(when: str) -> Callable[..., None]:
+        return lambda i, node, fn: told.append((when, i, str(node.op), fn.inputs[0][0], fn.outputs[0][0]))
+
+    mode = MonitorMode(monitor("before"), monitor("after")).excluding("fusion", "inplace")
+    state = graphc.shared(2.0)
+    built = graphc.scan(lambda s: T.sin(s) * 2, outputs_info=X.sum(), n_steps=3)[0] if loops else T.exp(X) / Y
+    f = graphc.function([X, Y], built, updates=[(state, state * 3)], mode=mode, on_unused_input="ignore")
+    plain = graphc.function([X, Y], built, on_unused_input="ignore")
+    np.testing.assert_allclose(f(ONE, ONE + 1), plain(ONE, ONE + 1))
+    assert state.get_value() == 6.0 and [each[0] for each in told] == ["before", "after"] * (len(told) // 2)
+    assert all(each[4] is None for each in told[::2]) and not any(each[4] is None for each in told[1::2])
+    if not loops:
+        (after,) = (each for each in told[1::2] if each[2] == "exp")
+        np.testing.assert_allclose([*after[3], *after[4]], [1.0, 1.0, np.e, np.e])
+
+
+def test_detect_nan(capsys: pytest.CaptureFixture[str]) -> None:
+    f = graphc.function([X], X - T.log(X), mode=MonitorMode(post_func=detect_nan))
+    f(ONE)
+    assert capsys.readouterr().out == ""
+    f(-ONE)
+    shown = capsys.readouterr().out
+    assert shown.startswith("*** NaN detected ***\nlog") and "Inputs : [array([-1., -1.])]" in shown
+
+
+@pytest.mark.parametrize("mode", [NanGuardMode(), DebugMode(), MonitorMode()])
+def test_a_maker_has_the_mode(mode: Any) -> None:
+    made = graphc.function([X], X * 2, mode=mode)
+    assert made.maker.mode is mode and made.maker.fgraph.toposort()[-1].op.name == "mul"

@@ -26,7 +26,8 @@ import graphc
 import graphc.tensor as T
 from graphc.arrays.dtypes import DTYPES
 from graphc.errors import ArgumentError, GraphTypeError, MissingInputError, UnusedInputError
-from graphc.functions.callables import MODES, Function, Lowered
+from graphc.functions.callables import MODES, Function
+from graphc.functions.lowered import Lowered
 from graphc.options import options
 from graphc.startup.process import PROCESS
 
@@ -521,6 +522,7 @@ def test_an_update_of_what_is_not_read(function: Make) -> None:
     assert not np.shares_memory(w.get_value(borrow=True), v.get_value(borrow=True))
 
 
+@pytest.mark.slow
 def test_an_input_that_simplifies_away_was_used(function: Make) -> None:
     """Where the program asked for something of it that has an answer without it, as Theano's graphs keep it."""
     x, y, s = T.dscalar("x"), T.dvector("y"), T.tensor("float64", (3,), "s")
@@ -799,6 +801,7 @@ def test_profile(function: Make) -> None:
     same(function([x], x * 2, profile=True)([1.0]), [2.0])
 
 
+@pytest.mark.slow
 def test_profile_counts_steps(function: Make) -> None:
     x, n, w = T.dvector("x"), T.lscalar("n"), graphc.shared(0.0)
     sums, _ = graphc.scan(lambda e, s: s + e, sequences=x, outputs_info=0.0)
@@ -958,6 +961,7 @@ def test_threads_update_without_a_crash(function: Make) -> None:
     assert w.get_value().shape == (50,) and np.isfinite(w.get_value()).all()
 
 
+@pytest.mark.slow
 def test_threads_make_functions(function: Make) -> None:
     x = T.dvector("x")
 

@@ -54,6 +54,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 SLICES = st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from([1, 1, 2, 3, -1, -2]))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     shape=st.lists(st.integers(1, 5), min_size=1, max_size=4),

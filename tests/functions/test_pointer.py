@@ -43,6 +43,7 @@ def ask(pointer: Pointer, q: np.ndarray[Any, Any], length: int | None = None) ->
     return status, room[LENGTH + 1], room[LENGTH + 2 : 2 * LENGTH + 2]
 
 
+@pytest.mark.slow
 def test_a_density_by_its_address_in_threads_that_share_it() -> None:
     f = density()
     pointer = Pointer("density", f, [DATA])
@@ -66,6 +67,7 @@ def test_a_density_by_its_address_in_threads_that_share_it() -> None:
     assert not problems
 
 
+@pytest.mark.slow
 def test_what_is_refused_and_what_fails() -> None:
     pointer = Pointer("density", density(), [DATA])
     q = np.zeros(LENGTH)
@@ -109,6 +111,7 @@ def test_a_vector_of_values_over_copied_data() -> None:
     assert pointer.ctypes(3, 7, x.ctypes.data, out.ctypes.data, None) == REFUSED
 
 
+@pytest.mark.slow
 def test_functions_that_have_no_address_in_c() -> None:
     q, free = T.tensor("float64", (3,), name="q"), T.dvector("free")
     value = T.sum(q * q)

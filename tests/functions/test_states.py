@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import graphc.tensor as T
 from graphc import In, function, shared
 from graphc.compile.io import Param
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
-from graphc.functions.callables import Compiled
+from graphc.functions.native import Compiled
 
 MODES = ["interpreted", "compiled"]
 X, Y, INC, STATE = (T.dscalar(name) for name in ("x", "y", "inc", "state"))
@@ -72,7 +74,6 @@ def test_what_is_refused() -> None:
         (lambda: f["nope"], ArgumentError, "no input and no shared variable called 'nope'; it has x, y, x, w"),
         (lambda: f["x"], ArgumentError, "several inputs or variables called 'x'"),
         (lambda: f.value.__setitem__(Y, 2.0), ArgumentError, "y .* is given at each call"),
-        (lambda: f.container[X], ArgumentError, "not kept"),
         (lambda: f.container.__setitem__(w, 1), ArgumentError, "cannot be replaced"),
         (lambda: In(X, update=T.iscalar("i")), GraphTypeError, r"update of x .* must be float64"),
         (lambda: In(X, implicit=True), GraphTypeError, "implicit input needs a value"),
@@ -108,6 +109,7 @@ def test_copies(mode: str) -> None:
     assert f.copy(profile=True).profile is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cached", [True, False])
 def test_equal_graphs_share_their_code(cached: bool, tmp_path: Path) -> None:
     def build(factor: float = 3.0, **given: Any) -> Any:
@@ -147,6 +149,7 @@ def test_what_a_function_was_made_of(mode: str) -> None:
     assert ops == (["add", "add"] if mode == "compiled" else ["mul", "add", "add"])
     assert len(graph.apply_nodes) == len(ops) == len(graph) and X in graph.variables
     users = graph.clients[X]
+    assert graph.clients(X) == users
     assert len(users) == 2 and all(node is not None for node, _ in users)
     assert graph.clients[graph.outputs[0]] == [("output", 0)] and "outputs" in str(graph)
     assert [item.variable for item in f.maker.inputs] == [X, Y, w] and f.maker.outputs[0].variable.ndim == 0
@@ -172,6 +175,7 @@ def test_what_is_kept_where() -> None:
     w = shared([1.0, 2.0], "w")
     inputs = [X, In(STATE, value=2.0, update=STATE + 1), In(Y, value=7.0)]
     f = function(inputs, X * STATE * Y + w.sum(), mode="interpreted")
+    assert f.container[X].value is None and f.container["y"].value == 7.0
     assert f.finder[X].value is None and f.finder[1].value == 2.0 and f.finder["y"].value == 7.0
     assert [kept.value for kept in f.input_storage] == [None, 2.0, 7.0] and f.unpack_single
     f.finder[w].value = [5.0, 5.0]
@@ -181,3 +185,43 @@ def test_what_is_kept_where() -> None:
         f.finder[Y].value = 3.0
     with pytest.raises(GraphTypeError, match="has 1 axes, not 0"):
         f.finder[w].value = 3.0
+
+
+def by_pickle(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("twins_of", [by_pickle, copy.deepcopy])
+def test_states_in_pickles_and_copies(mode: str, twins_of: Any) -> None:
+    """Twins keep what a call may leave out, have a state of their own, and share it where the originals do."""
+    a = T.dscalar("a")
+    inputs = [X, In(a, value=1.0), In(STATE, value=0.0, update=STATE + a * X)]
+    f = function(inputs, STATE + a * X, mode=mode)
+    g = function([X, In(STATE, value=f.container[STATE])], STATE * X, mode=mode)
+    assert f(3.0) == 3.0
+    first, second = twins_of([f, g])
+    assert (first(2.0), first(1.0, 10.0), second(2.0)) == (5.0, 15.0, 30.0)
+    assert (f[STATE], g(2.0), first["state"], first.container[2].value) == (3.0, 6.0, 15.0, 15.0)
+    second.container["state"].value = 1.0
+    assert first(1.0) == 2.0 and f(1.0) == 4.0
+    with pytest.raises(ArgumentError, match="implicit"):
+        second(1.0, 2.0)
+
+
+def test_variables_of_one_value_in_pickles() -> None:
+    w = shared([1.0, 2.0], "w")
+    pair = by_pickle([w, w.clone()])
+    pair[0].set_value([5.0, 6.0])
+    assert pair[1].get_value().tolist() == [5.0, 6.0] and w.get_value().tolist() == [1.0, 2.0]
+
+
+def test_default_updates_can_be_deleted() -> None:
+    n = shared(0)
+    n.default_update = n + 1
+    function([], n, mode="interpreted")()
+    del n.default_update
+    function([], n, mode="interpreted")()
+    assert n.get_value() == 1 and n.default_update is None
+    with pytest.raises(GraphTypeError, match=r"shared .* cannot be an input"):
+        function([In(n, update=n + 1)], n)

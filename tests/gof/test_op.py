@@ -10,7 +10,7 @@ import pytest
 
 import graphc as theano
 import graphc.tensor as T
-from graphc.errors import GradientError, GraphTypeError, NullTypeGradError
+from graphc.errors import GradientError, GraphTypeError, NullTypeGradError, ShapeError
 from graphc.gof import Apply, Op
 from graphc.gradient import DisconnectedType, grad_undefined, verify_grad
 
@@ -58,7 +58,7 @@ class Affine(Op):
         self.a, self.b = a, b
 
     def make_node(self, x: Any) -> Apply:
-        return Apply(self, [x], [T.as_tensor_variable(x).type()])
+        return Apply(op=self, inputs=[x], outputs=[T.as_tensor_variable(x).type()])
 
     def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
         output_storage[0][0] = self.a * inputs[0] + self.b
@@ -254,3 +254,31 @@ def test_connections() -> None:
 @pytest.mark.parametrize("op", [Twice(), Shaped(), Affine(3.0, 1.0)])
 def test_derivatives_agree_with_differences(op: Op) -> None:
     verify_grad(op, [A / 3], rng=np.random.RandomState(1), mode="interpreted")
+
+
+class Turned(Op):
+    """The transpose and its double, whose sizes `infer_shape` tells in the wrong order."""
+
+    __props__ = ("count",)
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def make_node(self, x: Any) -> Apply:
+        return Apply(self, [x], [T.dmatrix() for _ in range(self.count)])
+
+    def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
+        for number, storage in enumerate(output_storage):
+            storage[0] = inputs[0].T * (number + 1)
+
+    def infer_shape(self, node: Any, input_shapes: Any) -> Any:
+        return input_shapes * self.count
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_wrong_infer_shape_is_told(mode: str, count: int) -> None:
+    x = T.dmatrix("x")
+    f = theano.function([x], Turned(count)(x), mode=mode)
+    with pytest.raises(ShapeError, match=r"Turned.* computed shape \(3, 2\); its infer_shape said \(2, 3\)"):
+        f(np.ones((2, 3)))

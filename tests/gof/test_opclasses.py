@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,14 @@ from graphc.errors import ArgumentError
 from graphc.gof import opclasses
 
 T: Any = tensor
+gradient: Any = import_module("graphc.gradient")
+CORR: Any = import_module("graphc.tensor.nnet.corr")
 M = np.arange(12.0).reshape(3, 4)
 V = np.array([0.5, -1.0, 2.0, 4.0])
 ROWS = np.array([2, 0])
+PADDED = np.pad(M, ((1, 1), (0, 0)))
+CORRELATED = [[[[(PADDED[i : i + 2, j : j + 2] * M[:2, :2]).sum() for j in (0, 2)] for i in range(4)]]]
+"""The correlation of M with its corner, a row of zeros on either side, in every second column."""
 E_M = np.exp(M) / np.exp(M).sum(1, keepdims=True)
 
 APPLIED: list[tuple[Any, tuple[Any, ...], Any]] = [
@@ -33,6 +39,7 @@ APPLIED: list[tuple[Any, tuple[Any, ...], Any]] = [
     (T.Bartlett(), (5,), np.bartlett(5)),
     (T.BatchedDot(), (M[None], M.T[None]), (M @ M.T)[None]),
     (T.Choose("clip"), (np.array([0, 5]), [V[:2], V[2:]]), np.array([0.5, 4.0])),
+    (CORR.CorrMM((1, 0), (1, 2)), (M[None, None], M[None, None, :2, :2]), CORRELATED),
     (T.CumOp(axis=1), (M,), M.cumsum(1)),
     (T.CumOp(axis=0, mode="mul"), (M,), M.cumprod(0)),
     (T.CumsumOp(), (M,), M.cumsum()),
@@ -88,6 +95,28 @@ def test_several_results() -> None:
         len(T.TopKOp(return_values=v, return_indices=i)(x, 1, return_list=True)) for v, i in ((1, 1), (1, 0), (0, 1))
     ] == [2, 1, 1]
     assert [one.eval() for one in T.UnravelIndex(2)(np.int64(5), np.array([3, 4]))] == [1, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("op", "slope"),
+    [
+        (gradient.GradClip(-1.0, 0.5), 0.5), (gradient.GradScale(3.0), 6.0), (gradient.ZeroGrad(), 0.0),
+        (gradient.DisconnectedGrad(), 0.0), (gradient.ConsiderConstant(), 0.0),
+    ],
+)  # fmt: skip
+def test_classes_of_derivatives(op: Any, slope: float) -> None:
+    x = T.dvector("x")
+    cost = (2 * op(x)).sum()
+    made = graphc.function([x], [cost, graphc.grad(cost, x, disconnected_inputs="ignore")])
+    total, found = made(V)
+    np.testing.assert_allclose([total, *found], [2 * V.sum(), *([slope] * 4)])
+
+
+def test_the_class_of_branches() -> None:
+    x = T.dscalar("x")
+    chosen = graphc.ifelse(x > 0, x, -x)
+    assert isinstance(chosen.owner.op, import_module("graphc.ifelse").IfElse)
 
 
 def test_ops_are_equal_by_their_parameters() -> None:

@@ -96,3 +96,27 @@ def test_ops_of_the_user() -> None:
     with theano.change_flags(compute_test_value="off"):
         f = theano.function([a], y + 1)
         assert any(isinstance(node.op, Twice) for node in f.maker.fgraph.toposort())
+
+
+def test_values_follow_those_that_are_set() -> None:
+    """An expression that is written again is computed again where a value that it needs was set anew."""
+    a, b, w = T.dmatrix("a"), T.dmatrix("b"), theano.shared(np.ones((1, 3)))
+    a.tag.test_value, b.tag.test_value = np.array([[1.0, 2.0]]), np.array([[1.0], [2.0]])
+    product = T.dot(T.dot(a, b), w)
+    np.testing.assert_array_equal(product.tag.test_value, [[5.0, 5.0, 5.0]])
+    b.tag.test_value = np.ones((3, 1))
+    with pytest.raises(ValueError, match="sizes 2 and 3"):
+        T.dot(a, b)
+    b.tag.test_value = np.array([[10.0], [0.0]])
+    w.set_value(np.ones((1, 1)))
+    np.testing.assert_array_equal(T.dot(T.dot(a, b), w).tag.test_value, [[10.0]])
+
+
+def test_a_value_that_is_set_within_a_graph_counts() -> None:
+    a = given("a", np.arange(3.0))
+    doubled = a * 2
+    doubled.tag.test_value = np.array([10.0, 20.0, 30.0])
+    np.testing.assert_array_equal((doubled[1:] + 1).tag.test_value, [21.0, 31.0])
+    doubled.tag.test_value = np.zeros(3)
+    np.testing.assert_array_equal((doubled[1:] + 1).tag.test_value, [1.0, 1.0])
+    np.testing.assert_array_equal((a + 1).tag.test_value, [1.0, 2.0, 3.0])

@@ -174,6 +174,7 @@ def test_substitute_rebuilds_what_depends_and_keeps_the_rest() -> None:
     assert substitute([elementwise("exp", x)], {x: fixed})[0].type.shape == (3,)
 
 
+@pytest.mark.slow
 def test_the_work_of_a_node_does_not_grow_with_the_graph() -> None:
     def build_and_move(length: int) -> Callable[[], object]:
         x, y = variable("float64", (None,)), variable("float64", (None,))

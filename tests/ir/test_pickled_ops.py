@@ -94,6 +94,7 @@ CASES: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_pickle_computes_the_same(case: str) -> None:
     """So do its derivatives, and a deep copy."""
@@ -121,3 +122,17 @@ def test_a_rule_that_no_name_finds() -> None:
     node = overridden([X * 1], [X], rule)[0]
     with pytest.raises(GraphTypeError, match="cannot be pickled: define it in a module"):
         pickle.dumps(node)
+
+
+def test_owners_of_twins_have_the_users_op() -> None:
+    """A clone and what a pickle gives tell of the op, its inputs and its outputs as the first result does."""
+    x, y = T.dvector("x"), T.dvector("y")
+    first, total = Scaled(3.0)(x)
+    read, read_first, read_total = pickle.loads(pickle.dumps((x, first, total)))
+    cloned = graphc.clone(first, replace={x: y + 1})
+    for leaf, owner in ((x, first.owner), (read, read_first.owner), (y + 1, cloned.owner)):
+        assert isinstance(owner.op, Scaled) and owner.op.by == 3.0 and owner.inputs == [leaf] and owner.nin == 1
+    assert read_total.owner == read_first.owner and read_first.owner.outputs == [read_first, read_total]
+    other = read_first.owner.clone_with_new_inputs([y])
+    assert isinstance(other.op, Scaled) and other.inputs == [y]
+    assert other.outputs[1].eval({y: [1.0, 2.0]}) == 3.0

@@ -241,6 +241,7 @@ def graphs(draw: Any) -> Graph:
     return Graph((leaf, single), (*outputs, weights))
 
 
+@pytest.mark.slow
 @given(graphs())
 def test_random_graphs_read_back(graph: Graph) -> None:
     again = roundtrip(graph)
@@ -251,6 +252,7 @@ def test_random_graphs_read_back(graph: Graph) -> None:
 # --- size ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_work_of_a_node_does_not_grow_with_the_graph() -> None:
     def printing(length: int) -> Callable[[], object]:
         x = variable("float64", (None,), "x")

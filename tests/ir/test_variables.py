@@ -107,6 +107,13 @@ def test_graphs_with_replacements() -> None:
     with pytest.raises(GraphTypeError, match="y .*cannot replace x"):
         graphc.clone(C, replace={X: T.fmatrix("y")})
     assert graphc.clone(T.exp(X), replace={X: T.fmatrix("y")}, strict=False).dtype == "float32"
+    row = T.dvector("v")[None]
+    assert graphc.clone(T.exp(X).sum(), replace={X: row}).eval({row.owner.inputs[0]: [0.0, 0.0]}) == 2.0
+    narrow = T.drow("r")
+    with pytest.raises(GraphTypeError, match="x .*cannot replace r"):
+        graphc.clone(T.exp(narrow), replace={narrow: X})
+    constant: Any = T.constant([1.0, 2.0])
+    assert constant.value.tolist() == [1.0, 2.0], "as data"
     with pytest.raises(GraphValueError, match="y .*do not need it"):
         graphc.graph_replace([C], {y: X})
     assert graphc.graph_replace(C, {y: X}, strict=False) is C
@@ -195,6 +202,7 @@ def test_a_function_is_pickled_as_its_graph(mode: str) -> None:
     assert copy.deepcopy(f)(ONES)["y"].sum() == 24
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_pickled() -> None:
     y = X
     for _ in range(5000):
@@ -214,6 +222,7 @@ print(y.eval({x: [1.0]}, mode="interpreted"))
 """
 
 
+@pytest.mark.slow
 def test_an_op_of_the_user_is_pickled_by_its_name() -> None:
     twice = graphc.op("twice_in_a_pickle")(lambda a: 2 * a)
     v = T.dvector("v")
@@ -233,3 +242,31 @@ def test_a_function_of_trees_is_pickled() -> None:
 def test_an_index_that_gives_what_the_tensor_was_made_of_is_written() -> None:
     count = T.dmatrix("x").flatten().shape
     assert str(count[0] + 1).startswith("x.shape[0] * x.shape[1] + 1")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ((), "scalar"), ((False,), "vector"), ((True,), "(True,)"), ((True, False), "row"), ((False, True), "col"),
+        ((False, False), "matrix"), ((True, True), "(True, True)"), ((False,) * 3, "3D"), ((False,) * 7, "7D"),
+        ((False, True, False), "(False, True, False)"),
+    ],
+)  # fmt: skip
+def test_types_are_shown_in_theanos_words(pattern: tuple[bool, ...], words: str) -> None:
+    assert str(T.TensorType("int8", pattern)) == f"TensorType(int8, {words})"
+
+
+def test_constructors_and_scalar_types_are_shown() -> None:
+    assert str(T.dmatrix) == "TensorType(float64, matrix)" and str(graphc.scalar.float32) == "float32"
+    assert str(T.TensorType("int8", (None, 3))) == "TensorType(int8, (None, 3))"
+
+
+def test_a_type_takes_variables_and_values() -> None:
+    row, values = T.drow("r"), np.ones((2, 3))
+    assert X.type.filter_variable(X) is X and X.type.filter_variable(row) is row
+    np.testing.assert_array_equal(X.type.filter_variable(values).eval(), values)
+    for kind, other in ((T.drow, X), (T.dvector, X), (T.fmatrix, X), (X.type, "x")):
+        with pytest.raises(TypeError):
+            kind.filter_variable(other)
+    with pytest.raises(TypeError, match="is no tensor of type"):
+        X.type.filter_variable(row, allow_convert=False)

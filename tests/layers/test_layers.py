@@ -153,6 +153,7 @@ def test_recurrent_layers() -> None:
     assert layers.LSTM(2)(T.TensorType("float32", (None, None, 3))("x")).ndim == 2
 
 
+@pytest.mark.slow
 def test_a_network_as_the_seed_builds_it() -> None:
     net = layers.Sequential(seed=1)
     net.add_fc(784, 1500, "relu", normalize=True, dropout=True, dropout_args={"p": 0.2})
@@ -187,6 +188,7 @@ def test_costs() -> None:
     assert stable([[1000.0, 0.0]], [1]) == 1000
 
 
+@pytest.mark.slow
 def test_networks_are_copied() -> None:
     net = layers.Sequential(dtype="float64").add_fc(2, 3, "tanh", dropout=0.1).add_fc(3, 1).add_cost("norm")
     x = RNG.normal(size=(4, 2))

@@ -227,6 +227,7 @@ def test_watchers_see_each_pass_that_changes_something() -> None:
     assert all(one.after == other.before for one, other in pairwise(forms))
 
 
+@pytest.mark.slow
 def test_no_verifier_is_imported_unless_it_is_asked_for() -> None:
     script = (
         "import sys, graphc, graphc.tensor as T; x = T.dvector('x'); graphc.function([x], x + 1, 'python');"

@@ -137,6 +137,7 @@ def test_what_is_differentiated_by_stays() -> None:
         np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_in_steps() -> None:
     """A forward recursion of a hidden Markov model, of which no step backward looks for the extreme."""
     scores, moves = T.dmatrix("scores"), T.dmatrix("moves")

@@ -148,6 +148,7 @@ class Machine:
             result[target] = result[target] + value if region.accumulate else value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sample", "static"), SAMPLES)
 def test_eval_gives_the_declared_type(sample: Sample, static: bool) -> None:
     inputs, node = drawn(sample, static)

@@ -6,6 +6,7 @@ import pytest
 from blends.running import Setting, outcome
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", [Setting("python"), Setting("slopes"), Setting(poison="on", threads=3)], ids=str)
 @pytest.mark.parametrize("number", range(2))
 def test_programs_of_everything(setting: Setting, number: int) -> None:

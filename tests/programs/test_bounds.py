@@ -76,6 +76,7 @@ def _columns(x: Any) -> Any:
     return x.sum(axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_products(dtype: str, mode: str) -> None:

@@ -50,6 +50,7 @@ def test_functions_along_axes_of_known_sizes_compute_what_numpy_computes(number:
     assert not found, report(found)
 
 
+@pytest.mark.slow
 def test_all_pairs_are_there() -> None:
     """Each function along each axis for each pair of sizes that it takes, in each place."""
     seen = {(p.values[1].text, p.values[0].sizes) for p in pairs_of_sizes.programs()}

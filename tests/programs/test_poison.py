@@ -69,6 +69,7 @@ def test_the_pattern_is_no_number_and_no_index() -> None:
         assert (np.abs(PATTERN.view(dtype)) > 2**18).all() and (PATTERN.view(dtype) < 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*LEFT_OUT, "sum begun with anything", "operand not stored", "NaN that does not show"])
 def test_a_guarded_call_says_which_result_depends_on_unwritten_memory(name: str) -> None:
     with options.change(poison="guard"):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from wide_programs import arguments, difference, has_float32, laid_out, outcome, random_program, rounded
 
-from graphc.functions.callables import Compiled
+from graphc.functions.native import Compiled
 from graphc.options import options
 
 PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "60"))

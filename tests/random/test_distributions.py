@@ -105,6 +105,54 @@ def test_whole_numbers_are_distributed_as_they_should(name: str) -> None:
     assert stats.chisquare(counts[kept], wanted[kept] * counts[kept].sum() / wanted[kept].sum()).pvalue > LEAST
 
 
+EXTREMES: dict[str, tuple[str, tuple[float, ...], Any]] = {
+    **{f"gamma of {a}": ("gamma", (a,), stats.gamma(a)) for a in (0.05, 0.999, 1.0, 1e6, 1e9)},
+    **{f"loggamma of {a}": ("loggamma", (a,), stats.loggamma(a)) for a in (1e-6, 1e4)},
+    **{f"beta of {a}, {b}": ("beta", (a, b), stats.beta(a, b)) for a, b in ((1e5, 1.0), (1e5, 1e5), (1.0, 1.0))},
+    **{f"t of {a}": ("t", (a,), stats.t(a)) for a in (0.1, 1e6)},
+    **{f"f of {a}, {b}": ("f", (a, b), stats.f(a, b)) for a, b in ((0.1, 9.0), (1e5, 1e5))},
+    **{f"chisquare of {a}": ("chisquare", (a,), stats.chi2(a)) for a in (0.1, 1e5)},
+    "vonmises of 0": ("vonmises", (0.0, 0.0), stats.uniform(-np.pi, 2 * np.pi)),
+    **{f"vonmises of {k}": ("vonmises", (0.0, k), stats.norm(scale=k**-0.5)) for k in (1e5, 1e9)},
+    **{f"wald of {m}": ("wald", (m, 1.0), stats.invgauss(m)) for m in (1e-3, 1e2)},
+    **{f"pareto of {a}": ("pareto", (a,), stats.pareto(a)) for a in (0.05, 100.0)},
+    **{f"weibull_min of {a}": ("weibull_min", (1.0, a), stats.weibull_min(a)) for a in (0.1, 50.0)},
+    **{f"lognormal of {a}": ("lognormal", (a,), stats.lognorm(a)) for a in (1e-3, 10.0)},
+    **{
+        f"truncated_normal of {a}, {b}": ("truncated_normal", (a, b), stats.truncnorm(a, b))
+        for a, b in ((30.0, 40.0), (5.0, np.inf), (-np.inf, np.inf), (0.0, 1e-8), (-1e-3, 50.0))
+    },
+    **{f"poisson of {a}": ("poisson", (a,), stats.poisson(a)) for a in (1e-6, 9.99, 1e3, 1e6, 1e9)},
+    **{
+        f"binomial of {n}, {p}": ("binomial", (n, p), stats.binom(n, p))
+        for n, p in ((0, 0.5), (5, 0.0), (5, 1.0), (10**9, 1e-9), (10**6, 1 - 1e-6), (2**31, 0.5), (10**12, 0.25))
+    },
+    **{f"geometric of {p}": ("geometric", (p,), stats.geom(p)) for p in (1e-6, 1 - 1e-9, 1.0)},
+    **{
+        f"negative_binomial of {n}, {p}": ("negative_binomial", (n, p), stats.nbinom(n, p))
+        for n, p in ((0.01, 0.5), (1e4, 0.999), (5.0, 1e-4))
+    },
+}
+"""Functions with parameters near the ends of what they may be."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whole", [False, True])
+def test_extreme_parameters(whole: bool) -> None:
+    """The distribution function of what is drawn is uniform; where it jumps, anywhere between both its values."""
+    rows = {name: row for name, row in EXTREMES.items() if hasattr(row[2].dist, "pmf") == whole}
+    drawn = graphc.function([KEY], [getattr(R, name)(KEY, *given, (N,)) for name, given, _ in rows.values()])
+    rng = np.random.default_rng(0)
+    for key in (1, 99):
+        for name, found, (_, _, expected) in zip(rows, drawn(np.uint64(key)), rows.values(), strict=True):
+            assert np.isfinite(found).all(), name
+            with np.errstate(divide="ignore"):
+                above, below = expected.cdf(found), expected.cdf(found - whole)
+            place = below + rng.random(N) * (above - below)
+            assert stats.kstest(place, "uniform").pvalue > LEAST, name
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*FLOATS, *WHOLE])
 def test_the_modes_agree_for_any_shape(name: str) -> None:
     """Symbolic, empty and scalar shapes; the bits are the same, what is computed of them close."""
@@ -121,6 +169,7 @@ def test_the_modes_agree_for_any_shape(name: str) -> None:
     assert made(3, np.uint64(3))[0].shape == (3, 2)
 
 
+@pytest.mark.slow
 def test_parameters_broadcast_and_have_derivatives() -> None:
     scale, place = T.dvector("scale"), T.dvector("place")
     drawn = place[:, None] + scale[:, None] * R.normal(KEY, (3, 4))
@@ -169,6 +218,7 @@ def test_wrong_parameters_say_so() -> None:
         R.randint(KEY, (2,), 0, T.dscalar("high"))
 
 
+@pytest.mark.slow
 def test_vectors_and_matrices_of_a_covariance() -> None:
     cov, mean, n = T.dmatrix("cov"), T.dvector("mean"), T.lscalar("n")
     vectors, one = R.multivariate_normal(KEY, mean, cov, (n,)), R.multivariate_normal(KEY, mean, cov)
@@ -192,6 +242,7 @@ def test_vectors_and_matrices_of_a_covariance() -> None:
         R.wishart(KEY, 3.0, [1.0])
 
 
+@pytest.mark.slow
 def test_parameters_that_are_none_give_nan_or_less_than_nothing() -> None:
     """And end."""
     p, key, shape = T.dscalar("p"), R.key(1), (2,)
@@ -204,3 +255,10 @@ def test_parameters_that_are_none_give_nan_or_less_than_nothing() -> None:
     found = f(2.0)
     assert np.isnan(found[2]).all() and (found[4] == -1).all() and (found[5] == -1).all() and (found[3] >= 0).all()
     assert (graphc.function([p], R.poisson(key, p, shape), "interpreted")(np.inf) == -1).all()
+    of_gamma = [draw(key, p, shape) for draw in (R.gamma, R.loggamma, R.chisquare, R.t)]
+    others = [draw(key, p, shape) for draw in (R.pareto, R.lognormal)]
+    others += [R.f(key, p, 2.0, shape), R.beta(key, 1.0, p, shape), R.weibull_min(key, 1.0, p, shape)]
+    g = graphc.function([p], [*of_gamma, *others, R.vonmises(key, 0.0, p, shape)])
+    for wrong in (-0.3, -1.0, -2.5, -30.0):
+        for made in g(wrong):
+            assert np.isnan(made).all(), wrong

@@ -35,6 +35,7 @@ def exact(alpha: Any, y: Any) -> Any:
     return -(above - below) / (2 * step) / mpmath.exp(alpha * y - x - mpmath.loggamma(alpha))
 
 
+@pytest.mark.slow
 def test_against_differences_of_the_distribution_function() -> None:
     y, alpha = T.dvector("y"), T.dvector("alpha")
     h = slope(y, alpha)
@@ -55,6 +56,7 @@ def test_against_differences_of_the_distribution_function() -> None:
                 assert abs(value / float(want) - 1) < least, (a, log, value, want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [999.0, 1001.0, 1e5])
 def test_large_parameters_against_differences_of_the_inverse(alpha: float) -> None:
     y, a = T.dvector("y"), T.dvector("alpha")
@@ -72,6 +74,7 @@ def test_large_parameters_against_differences_of_the_inverse(alpha: float) -> No
     np.testing.assert_allclose(second, (about[0] - about[1]) / (2e-4 * alpha), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_what_is_made_of_gamma_numbers() -> None:
     """Derivatives of means are means of derivatives, of 20,000 numbers each; in float32 too."""
     a, b = T.dvector("a"), T.dscalar("b")
@@ -105,6 +108,7 @@ def test_what_is_made_of_gamma_numbers() -> None:
     np.testing.assert_allclose(found["dirichlet"], 2 * np.array([shapes[1], -shapes[0]]) / total**2, rtol=0.08)
 
 
+@pytest.mark.slow
 def test_in_loops_and_under_vmap() -> None:
     def drawn(alpha: Any, key: Any) -> Any:
         return R.gamma(key, alpha)

@@ -24,6 +24,7 @@ def values(*nodes: Any) -> list[Any]:
     return list(graphc.function([], list(nodes))())
 
 
+@pytest.mark.slow
 def test_moments() -> None:
     count = 40_000
     vectors, matrices, small = values(
@@ -42,6 +43,7 @@ def test_moments() -> None:
     assert (np.linalg.eigvalsh(matrices[:100]) > 0).all()
 
 
+@pytest.mark.slow
 def test_shapes_dtypes_and_singular_covariances() -> None:
     two = np.stack([COV, 2 * COV]).astype("float32")
     singular = np.outer(MEAN, MEAN)
@@ -60,6 +62,7 @@ def test_shapes_dtypes_and_singular_covariances() -> None:
     assert np.isnan(found[5]).any()
 
 
+@pytest.mark.slow
 def test_streams_and_modes_give_the_same() -> None:
     results = []
     for mode in ("compiled", "interpreted"):

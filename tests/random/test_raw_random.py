@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -82,3 +83,10 @@ def test_what_is_refused() -> None:
         raw.normal(T.dvector("q"), (2,))
     with pytest.raises(GraphValueError, match="'cauchy' is not one of uniform, normal"):
         RandomFunction("cauchy", T.dvector)
+
+
+def test_the_type_of_a_state() -> None:
+    kind = raw.RandomStateType()
+    assert kind == raw.random_state_type and isinstance(kind, T.TensorType)
+    assert not isinstance(T.dvector, raw.RandomStateType)
+    assert isinstance(pickle.loads(pickle.dumps(kind)), raw.RandomStateType)

@@ -7,6 +7,7 @@ from typing import Any
 
 import mpmath
 import numpy as np
+import pytest
 from scipy import special, stats
 
 import graphc
@@ -29,6 +30,7 @@ def by_concentration(x: float, kappa: float) -> Any:
     return -mpmath.quad(lambda t: (mpmath.cos(t) - mean) * mpmath.exp(kappa * (mpmath.cos(t) - mpmath.cos(x))), places)
 
 
+@pytest.mark.slow
 def test_angles_by_their_concentration() -> None:
     f = compiled([angle_by_concentration(X, P)], X, P)
     kappas = np.repeat([1e-3, 4.0, 1e6], 4)
@@ -61,6 +63,7 @@ def by_limits(a: float, b: float, x: float) -> tuple[float, float]:
     return float(area(x, b) / whole * heights[0]), float(area(a, x) / whole * heights[1])
 
 
+@pytest.mark.slow
 def test_truncated_normal_numbers_by_their_limits() -> None:
     f = compiled(truncated_by_limits(X, P, Q), X, P, Q)
     low, high, x = np.array(LIMITS).T
@@ -91,6 +94,7 @@ def test_inverse_gaussian_numbers_by_their_parameters() -> None:
     assert np.isfinite(second).all()
 
 
+@pytest.mark.slow
 def test_means_of_derivatives_are_derivatives_of_means() -> None:
     """Of 100,000 numbers each, in float32 too; where each number's choice of a root would hide a part of them."""
     a, b, shape = T.dscalar("a"), T.dscalar("b"), (100_000,)

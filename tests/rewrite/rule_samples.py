@@ -14,7 +14,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops.conv import convolve
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import inc_gather, inc_subtensor, set_subtensor, subtensor
-from graphc.ops.linalg.derivatives import diagonal_matrix, lower_triangle
+from graphc.ops.linalg.derivatives import diagonal_matrix, triangle
 from graphc.ops.linalg.factor import cholesky
 from graphc.ops.linalg.matrices import cofactors, det, detsign, inverse, logabsdet, solve
 from graphc.ops.linalg.products import matmul, scaled_matmul
@@ -458,7 +458,7 @@ def _beside_solution(function: Callable[[Node], Node], x: Node, y: Node) -> Node
 
 
 def _lower(x: Node) -> Node:
-    return lower_triangle(_well(x))
+    return triangle(_well(x))
 
 
 def _turning(x: Node) -> Node:

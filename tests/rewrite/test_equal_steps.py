@@ -78,7 +78,20 @@ def singles(steps: int) -> tuple[Inputs, list[Any]]:
     return [x, n], [value, count]
 
 
-OTHERS: dict[str, Build] = {each.__name__: each for each in (numbers, regions, matrices, observed, singles)}
+def of_several_sizes(steps: int) -> tuple[Inputs, list[Any]]:
+    """What is added has another size in each of three steps, which are one of the loop."""
+    p = T.dscalar("p")
+    rng = np.random.default_rng(0)
+    kept: Any = p * T.ones((6,))
+    for t in range(steps + 64):
+        rows = rng.integers(0, 6, 2 + t % 3)
+        kept = T.inc_subtensor(kept[rows], rng.normal(size=len(rows)))
+    return [p], [kept]
+
+
+OTHERS: dict[str, Build] = {
+    each.__name__: each for each in (numbers, regions, matrices, observed, singles, of_several_sizes)
+}
 ROLLED = {**PROGRAMS, **OTHERS}
 WRITTEN_OUT = {"layers"}
 """Steps over arrays of a size that is not known, whose loops they may share."""
@@ -115,6 +128,7 @@ def test_bits_are_those_of_steps_written_out(name: str) -> None:
                 assert bits(np.asarray(got)) == bits(np.asarray(want))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROLLED)
 def test_every_pass_over_equal_steps(name: str) -> None:
     steps = 11
@@ -123,6 +137,7 @@ def test_every_pass_over_equal_steps(name: str) -> None:
     check_passes(found, values(inputs, steps, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(24))
 def test_random_steps(seed: int) -> None:
     steps = 24
@@ -141,6 +156,7 @@ def evaluated(graph: Graph, given: dict[Node, Any]) -> list[Any]:
         return [np.asarray(value) for value in interpret(graph, given)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [PROGRAMS["level"], PROGRAMS["kalman"], numbers, regions, matrices])
 def test_what_is_made_of_equal_steps_does_not_grow_with_their_number(build: Callable[[int], Any]) -> None:
     small, large = (len(nodes_of(rewrite(Graph((), tuple(build(steps)[1])))[0].outputs)) for steps in (40, 80))

@@ -46,6 +46,7 @@ def outcome(graph: Graph, values: dict[Node, Any]) -> Any:
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("left", "right"), list(product(LEFT, RIGHT)))
 def test_products(left: str, right: str) -> None:
     result = T.dot(LEFT[left](), RIGHT[right]())
@@ -69,6 +70,7 @@ def test_products(left: str, right: str) -> None:
             np.testing.assert_allclose(got, value, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["interpreted", "compiled"])
 def test_a_product_of_equal_rows(mode: str) -> None:
     """A check that a derivative makes for a product is no check of what stands in its place."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -100,6 +102,7 @@ def recurrent_values(steps: int, batch: bool = False) -> list[Array]:
     return [draw(steps, *outer, 3), draw(*outer, 4), draw(3, 4), draw(4, 4), draw(4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_a_recurrent_network_and_its_gradients(steps: int, batch: bool) -> None:
@@ -308,6 +311,7 @@ def test_a_state_that_no_step_changes_is_a_constant() -> None:
     check([x, h, c], with_gradients([rows, same], [x, h, c]), [draw(3), draw(), draw()])
 
 
+@pytest.mark.slow
 def test_products_of_elements_are_one_product() -> None:
     x, w, h = T.dmatrix("x"), T.dmatrix("w"), T.dvector("h")
     z, v = T.dtensor3("z"), T.dvector("v")
@@ -326,6 +330,7 @@ def test_products_of_elements_are_one_product() -> None:
         check([x, w, h, z, v], with_gradients([rows], [x, w, z, v], twice=steps == 3), values)
 
 
+@pytest.mark.slow
 def test_products_with_a_state_stay() -> None:
     x, w, h = T.dmatrix("x"), T.dmatrix("w"), T.dvector("h")
     rows, _ = graphc.scan(lambda a, s: T.dot(a * s, w), x, h)
@@ -334,6 +339,7 @@ def test_products_with_a_state_stay() -> None:
     check([x, w, h], with_gradients([rows], [x, w, h]), [draw(3, 2), draw(2, 2), draw(2)])
 
 
+@pytest.mark.slow
 def test_products_of_a_loop_that_may_end_early_stay() -> None:
     x, w, h = T.dmatrix("x"), T.dmatrix("w"), T.dvector("h")
     rows, _ = graphc.scan(lambda a, s: (T.tanh(s + T.dot(a, w)), graphc.until(s.sum() > 0.5)), x, h)
@@ -359,6 +365,7 @@ def test_a_sum_of_products_is_one_product() -> None:
         check([x, y, z, m], ends, [draw(steps, 2), draw(steps, 4), draw(steps, 3, 2), draw(2, 4)])
 
 
+@pytest.mark.slow
 def test_what_a_network_gives_at_each_step_is_one_product() -> None:
     inputs, rows = recurrent()
     v, c = T.dmatrix("v"), T.dvector("c")
@@ -379,6 +386,7 @@ def test_what_a_network_gives_at_each_step_is_one_product() -> None:
         check([*inputs, v, c], with_gradients([given_], [*inputs, v, c], twice=False), values)
 
 
+@pytest.mark.slow
 def test_a_loop_without_states_needs_none() -> None:
     x, y, v = T.dmatrix("x"), T.dmatrix("y"), T.dvector("v")
     rows, _ = graphc.map(lambda a, b: T.dot(a, b) * T.exp(a - a.max()).sum() + T.dot(v, b), [x, y])
@@ -405,6 +413,7 @@ def test_new_nodes_stand_for_the_line_of_the_loop() -> None:
     assert not made
 
 
+@pytest.mark.slow
 def test_outputs_that_need_what_states_do_not_store_stay() -> None:
     x, h, w = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w")
 
@@ -437,6 +446,7 @@ def test_a_running_sum() -> None:
     check([x, h], [rows], [np.asarray([[np.inf, 1.0], [-np.inf, np.nan]]), draw(2)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("initial", [None, "h"])
 def test_a_linear_recurrence(backwards: bool, initial: str | None) -> None:
@@ -450,6 +460,31 @@ def test_a_linear_recurrence(backwards: bool, initial: str | None) -> None:
         check([a, b, h], outputs, [draw(steps, 2), draw(steps, 2), draw(2)])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("backwards", [False, True])
+def test_recurrences_of_infinities_nans_and_zeros(backwards: bool) -> None:
+    """NaN, infinities and signs of zeros are those of the steps: of the first too, which takes the initial value."""
+    numbers = [2.0, -1.5, 0.0, -0.0, np.inf, -np.inf, np.nan]
+    cases = np.array(list(product(numbers, numbers, numbers, numbers, [0.5, -0.0])))
+    factors, terms, begins = cases[:, [0, 4]].T, cases[:, [1, 3]].T, cases[:, 2]
+    a, b, h = T.dmatrix("a"), T.dmatrix("b"), T.dvector("h")
+
+    def scaled(c: float, late: bool, f: Any, t: Any, s: Any) -> Any:
+        return c * (s + t) if late else c * s + t
+
+    steps: list[Callable[..., Any]] = [lambda f, t, s: f * s + t, lambda f, t, s: f * (s + t), lambda f, t, s: s + t]
+    steps += [partial(scaled, c, late) for c in (0.5, -2.0, np.inf) for late in (False, True)]
+    begin_as = [h, T.zeros_like(h)]
+    results = [graphc.scan(step, [a, b], begin, go_backwards=backwards)[0] for step in steps for begin in begin_as]
+    results += [graphc.scan(steps[2], [a, b], begin, go_backwards=backwards)[0][-1] for begin in begin_as]
+    assert not loops(rewritten([a, b, h], results)[0].outputs)
+    want, got = (graphc.function([a, b, h], results, mode)(factors, terms, begins) for mode in ("interpreted", None))
+    for right, value in zip(want, got, strict=True):
+        np.testing.assert_array_equal(value, right)
+        here = ~np.isnan(right)
+        np.testing.assert_array_equal(np.signbit(value[here]), np.signbit(right[here]))
+
+
 def test_a_recurrence_of_which_only_the_end_is_taken_stays_a_loop() -> None:
     a, h, x = T.dvector("a"), T.dvector("h"), T.dvector("x")
     rows, _ = graphc.scan(lambda c, s: s * x + c, a, h)
@@ -458,6 +493,7 @@ def test_a_recurrence_of_which_only_the_end_is_taken_stays_a_loop() -> None:
     check([a, h, x], with_gradients([rows[-1]], [a, x]), [draw(4), draw(3), draw(3)])
 
 
+@pytest.mark.slow
 def test_loops_over_the_same_steps_are_one() -> None:
     x, y, h = T.dmatrix("x"), T.dmatrix("y"), T.dvector("h")
     first, _ = graphc.scan(lambda a, s: T.tanh(s + a), x, h)
@@ -513,6 +549,7 @@ def test_sequences_may_be_longer_than_the_steps() -> None:
     check([x, w, h], outputs, [draw(5, 2), draw(2, 2), draw(2)])
 
 
+@pytest.mark.slow
 def test_elementwise_sequences_are_computed_in_the_steps() -> None:
     x, c, h = T.dmatrix("x"), T.dvector("c"), T.dvector("h")
     sequence = (x + 1.0) * T.exp(c)
@@ -533,6 +570,7 @@ def test_what_costs_much_stays_outside_where_a_step_has_no_vectors() -> None:
     check([x, h], [rows], [draw(3), draw()])
 
 
+@pytest.mark.slow
 def test_what_costs_much_moves_outside_where_what_it_is_made_of_is_stored() -> None:
     x, h = T.dvector("x"), T.dscalar("h")
 
@@ -543,12 +581,13 @@ def test_what_costs_much_moves_outside_where_what_it_is_made_of_is_stored() -> N
     (states, costs, totals), _ = graphc.scan(step, x, [h, None, None])
     after, fired = rewritten([x, h], [costs.sum(), totals, states])
     (loop,) = loops(after.outputs)
-    assert "dear_rows" in fired and all(node.op.name != "log" for node in nodes_of(loop.body.results))
-    assert "dear_rows" not in rewritten([x, h], [costs.sum(), states])[1]  # another array would be stored for it
+    assert "expensive_rows" in fired and all(node.op.name != "log" for node in nodes_of(loop.body.results))
+    assert "expensive_rows" not in rewritten([x, h], [costs.sum(), states])[1]  # another array would be stored for it
     for steps in (0, 1, 4):
         check([x, h], with_gradients([costs, totals, states], [x, h]), [draw(steps), draw()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backwards", [False, True])
 def test_sums_of_what_a_recurrence_goes_through(backwards: bool) -> None:
     x, h, c = T.dvector("x"), T.dscalar("h"), T.dscalar("c")
@@ -565,6 +604,7 @@ def test_sums_of_what_a_recurrence_goes_through(backwards: bool) -> None:
         check([x, h, c], with_gradients([totals[-1], others[-1]], [x, h, c]), [draw(steps), draw(), draw()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int64", "int8", "uint32"])
 @pytest.mark.parametrize("backwards", [False, True])
 def test_an_extreme_with_a_step(backwards: bool, dtype: str) -> None:
@@ -582,6 +622,7 @@ def test_an_extreme_with_a_step(backwards: bool, dtype: str) -> None:
             check([x, h], [least, most], [values, np.asarray(begin, dtype)])
 
 
+@pytest.mark.slow
 def test_loops_within_loops() -> None:
     x, w, u, h = T.dmatrix("x"), T.dmatrix("w"), T.dmatrix("u"), T.dvector("h")
 
@@ -604,6 +645,7 @@ def test_loops_within_loops() -> None:
 # --- on and off, and what it costs ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in LOOPS if name not in ("loop_bodies",)])
 def test_each_pass_can_be_switched_off(name: str) -> None:
     inputs, rows = recurrent()
@@ -613,8 +655,8 @@ def test_each_pass_can_be_switched_off(name: str) -> None:
     maps, _ = graphc.map(T.exp, x)
     same, _ = graphc.scan(lambda a, s, r: [T.tanh(s * r + a), r], x[:, 1], [T.constant(0.5), T.constant(1.0)])
     other, _ = graphc.scan(lambda a, b, s: T.tanh(s * a - b), [x[:, 2], x[:, 2]], T.constant(0.5))
-    dear, _ = graphc.scan(lambda a, s: [T.tanh(s - a), T.log(2.0 + T.tanh(s - a))], x[:, 2], [T.constant(0.25), None])
-    outputs = [*grad(T.sqr(rows[-1]).sum(), inputs), scaled, sums, maps, same[0], other[-1], *dear]
+    costly, _ = graphc.scan(lambda a, s: [T.tanh(s - a), T.log(2.0 + T.tanh(s - a))], x[:, 2], [T.constant(0.25), None])
+    outputs = [*grad(T.sqr(rows[-1]).sum(), inputs), scaled, sums, maps, same[0], other[-1], *costly]
     assert name in rewritten(inputs, outputs)[1]
     after, fired = rewritten(inputs, outputs, [name])
     assert name not in fired
@@ -660,6 +702,7 @@ def chained(count: int) -> Graph:
     return Graph((x,), (rows,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [nested, chained])
 def test_loops_cost_as_much_as_there_are(build: Callable[[int], Graph]) -> None:
     def work(count: int) -> Callable[[], object]:

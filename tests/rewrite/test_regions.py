@@ -28,6 +28,7 @@ def same_bits(one: Any, other: Any) -> bool:
     return bool(one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes())
 
 
+@pytest.mark.slow
 def test_parts_of_joined_vectors_are_the_vectors() -> None:
     inputs = [T.dvector(name) for name in "abc"]
     joined = T.concatenate(inputs)
@@ -73,6 +74,7 @@ def test_regions_that_are_all_of_an_array_are_stored_once(dtype: str) -> None:
         assert same_bits(got[0], want[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("starts", [(0, 1), (0, 3), (3, 0), (2, 2)])
 def test_regions_that_overlap_or_leave_something_are_added_to_zeros(starts: tuple[int, int]) -> None:
     x, y = (T.tensor("float64", shape=(2,), name=name) for name in "xy")
@@ -198,6 +200,7 @@ def leaves_of(node: Node) -> list[Node]:
     return [each for each in nodes_of([node]) if each.op is INPUT]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "take",
     [

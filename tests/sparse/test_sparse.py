@@ -115,15 +115,18 @@ def compare(expressions: list[tuple[str, ...]], filled: float, dtype: str, mode:
             assert result.format == output.format
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("filled", "dtype"), [(0.4, "float64"), (0.4, "float32"), (0.0, "float64"), (1.0, "float64")])
 def test_they_are_what_dense_ones_are(filled: float, dtype: str) -> None:
     compare(CASES, filled, dtype, "interpreted")
 
 
+@pytest.mark.slow
 def test_compiled_they_are_the_same() -> None:
     compare([case for case in CASES if case[0] in COMPILED], 0.4, "float64", None)
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_dense_ones_at_the_entries() -> None:
     symbols, values = variables(), matrices(0.4)
     x, y, v, e = (symbols[name] for name in "xyve")
@@ -147,6 +150,7 @@ def test_gradients_are_those_of_dense_ones_at_the_entries() -> None:
     assert results[0].nnz == values["x"].nnz
 
 
+@pytest.mark.slow
 def test_a_shared_one_is_updated() -> None:
     value, vector = matrices(0.4)["x"], np.arange(5.0)
     w: Any = graphc.shared(value, "w")
@@ -216,6 +220,7 @@ def test_duplicates_add_up_and_order_does_not_matter() -> None:
     assert results[4].indices.tolist() == [0, 2, 2] and results[5].indices.tolist() == [0, 2]
 
 
+@pytest.mark.slow
 def test_of_parts() -> None:
     data, indices, indptr, shape = T.dvector("data"), T.ivector("indices"), T.ivector("indptr"), T.ivector("shape")
     made = sparse.CSR(data, indices, indptr, shape)
@@ -227,6 +232,7 @@ def test_of_parts() -> None:
     assert sums.tolist() == [1.0, 2.0] and {each.dtype.name for each in parts[1:]} == {"int32"}
     for given, error, message in (
         (([1.0, 2.0], [2, 3], [0, 1, 2], [2, 3]), IndexOutOfBounds, "index 3 of .* is out of bounds"),
+        (([1.0, 2.0], [2, -1], [0, 1, 2], [2, 3]), IndexOutOfBounds, "is out of bounds"),
         (([1.0, 2.0], [2, 0], [0, 2, 1], [2, 3]), IndexOutOfBounds, "do not ascend from 0"),
         (([1.0, 2.0], [2, 0], [0, 1, 3], [2, 3]), IndexOutOfBounds, "do not ascend from 0"),
         (([1.0, 2.0], [2, 0], [0, 1, 2], [4, 3]), ShapeError, "not one element more"),
@@ -264,6 +270,20 @@ def test_what_they_refuse() -> None:
         _ = x[1:2, 3]
     with pytest.raises(AttributeError, match="no attribute 'todia'"):
         _ = x.todia
+
+
+@pytest.mark.slow
+def test_rows_of_every_length() -> None:
+    """Long rows are added up by partial sums, short ones in order, some have no entries."""
+    counts = [0, 1, 31, 32, 33, 0, 100, 2]
+    rng, indptr = np.random.default_rng(2), np.cumsum([0, *counts])
+    parts = rng.integers(-9, 9, indptr[-1]).astype(float), rng.integers(0, 50, indptr[-1]), indptr
+    matrix, vector = scipy.sparse.csr_matrix(parts, shape=(len(counts), 50)), rng.integers(-9, 9, 50).astype(float)
+    x, v = sparse.csr_dmatrix("x"), T.dvector("v")
+    results = graphc.function([x, v], [x @ v, sparse.sp_sum(x, 1), graphc.grad((x @ v).sum(), v)])(matrix, vector)
+    wanted = matrix @ vector, matrix.sum(1).A1, matrix.sum(0).A1
+    for result, each in zip(results, wanted, strict=True):
+        np.testing.assert_array_equal(result, each)
 
 
 def test_rows_are_shared_by_threads() -> None:

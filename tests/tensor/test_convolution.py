@@ -111,6 +111,7 @@ def leaf(array: NDArray[Any]) -> Any:
     return T.tensor(str(array.dtype), (False,) * array.ndim)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(cases())
 def test_is_what_the_definition_says(case: dict[str, Any]) -> None:
@@ -143,6 +144,7 @@ def drawn(count: int, seed: int) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_compiled_as_defined_with_derivatives(dtype: str) -> None:
     """Many convolutions in one function; the derivatives as the interpreter has them, which is held to differences."""
@@ -169,6 +171,7 @@ def test_compiled_as_defined_with_derivatives(dtype: str) -> None:
         np.testing.assert_allclose(mine, other, rtol=tolerance, atol=tolerance * 100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_large_ones_are_what_small_ones_are(dtype: str) -> None:
     """Sizes at which panels, parts of tiles, lines and threads are used, with special values."""
@@ -200,6 +203,51 @@ def test_large_ones_are_what_small_ones_are(dtype: str) -> None:
             np.testing.assert_allclose(mine, other, rtol=close, atol=close * 10)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("last", [False, True])
+def test_groups_are_lanes(dtype: str, last: bool) -> None:
+    """Depthwise kernels in both orders of axes, with their derivatives, for whole panels of groups and others, and
+    lines of as many results as a block, fewer, and more."""
+    generator, close = np.random.default_rng(8), 1e-9 if dtype == "float64" else 1e-3
+    x, w = T.tensor4("x", dtype), T.tensor4("w", dtype)
+    cases = [(1, 1, "same", False, 37, 2), (2, 1, "same", True, 70, 1), (3, 2, [(2, 1), (0, 3)], True, 8, 1)]
+    for stride, dilation, padding, flip, groups, outs in cases:
+        how: dict[str, Any] = {"stride": stride, "dilation": dilation, "padding": padding, "flip": flip}
+        moved = (x.dimshuffle(0, 2, 3, 1), w.dimshuffle(2, 3, 1, 0)) if last else (x, w)
+        y = T.nnet.convolution(*moved, **how, groups=groups, channels_last=last)
+        y = y.dimshuffle(0, 3, 1, 2) if last else y
+        results = [y, *graphc.grad((y * T.sin(y)).sum(), [x, w])]
+        f, g = (graphc.function([x, w], results, mode=mode) for mode in ("compiled", "interpreted"))
+        for size, taps in [((19, 22), (3, 3)), ((5, 23), (2, 20))]:
+            a = generator.normal(size=(2, groups, *size)).astype(dtype)
+            b = generator.normal(size=(groups * outs, 1, *taps)).astype(dtype)
+            if dilation * (taps[1] - 1) > size[1]:
+                b = b[..., :4]
+            if last:
+                a = np.ascontiguousarray(a.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+                b = np.ascontiguousarray(b.transpose(2, 3, 1, 0)).transpose(3, 2, 0, 1)
+            for mine, other in zip(f(a, b), g(a, b), strict=True):
+                np.testing.assert_allclose(mine, other, rtol=close, atol=close * np.abs(other).max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("last", [False, True])
+def test_special_values_stay_in_their_groups(last: bool) -> None:
+    """A NaN or an infinity, of the image or of a kernel, is in its own group alone, and where it meets an element."""
+    x, w = T.tensor4("x"), T.tensor4("w")
+    moved = (x.dimshuffle(0, 2, 3, 1), w.dimshuffle(2, 3, 1, 0)) if last else (x, w)
+    y = T.nnet.convolution(*moved, stride=2, padding="same", groups=20, channels_last=last)
+    f = graphc.function([x, w], y.dimshuffle(0, 3, 1, 2) if last else y)
+    a, b = np.ones((1, 20, 6, 9)), np.ones((20, 1, 3, 3))
+    a[0, 3, 2, 2], b[7, 0, 0, 0] = np.nan, np.inf
+    pads = pads_of("same", (6, 9), (3, 3), (2, 2), (1, 1))
+    with np.errstate(invalid="ignore"):
+        other = direct(a, np.where(np.isinf(b), 1.0, b), (2, 2), pads, (1, 1), 20, False)
+    other[0, 7, :, 1:] = np.inf
+    np.testing.assert_array_equal(f(a, b), other)
+
+
 def test_what_is_around_an_image_adds_nothing() -> None:
     """An infinity of a kernel counts only where it meets an element."""
     for size, outs in [(3, 1), (16, 24)]:
@@ -213,6 +261,7 @@ def test_what_is_around_an_image_adds_nothing() -> None:
             assert np.isfinite(y[0, 1:]).all()
 
 
+@pytest.mark.slow
 def test_second_derivatives() -> None:
     x, w = T.tensor3("x"), T.tensor3("w")
     a, b, da, db = (np.random.default_rng(k).normal(size=s) for k, s in enumerate([(2, 4, 7), (4, 2, 3)] * 2))
@@ -238,6 +287,7 @@ def test_layouts_of_operands_are_read_where_they_stand() -> None:
         np.testing.assert_allclose(f(a, b)[0], other, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_transposed_is_the_derivative_by_images() -> None:
     x, w, v = T.tensor4("x"), T.tensor4("w"), T.tensor4("v")
     generator = np.random.default_rng(4)
@@ -325,6 +375,7 @@ def test_films() -> None:
         films.conv3d(s, w, border_mode="same")
 
 
+@pytest.mark.slow
 def test_as_scipy() -> None:
     x, w = T.dmatrix("x"), T.dmatrix("w")
     generator = np.random.default_rng(6)
@@ -422,6 +473,7 @@ def test_as_theano_1_0_5() -> None:
         is_as_recorded(y, x, w, a, b, recorded)
 
 
+@pytest.mark.slow
 def test_as_pytorch_2_13() -> None:
     for is_transposed, images, kernels, stride, padding, dilation, groups, more, recorded in records("torch"):
         a, b = wave(images, 1.0), wave(kernels, 1.7)
@@ -444,6 +496,7 @@ def test_nothing_beside_the_operands_is_touched() -> None:
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_memory_is_given_back_and_threads_change_no_bit() -> None:
     """Of so many images that some are copied at a time."""
     x, w = T.ftensor4("x"), T.ftensor4("w")

@@ -79,6 +79,7 @@ def test_each_expression_gives_of_tensors_what_it_gives_of_values() -> None:
         np.testing.assert_allclose(value, want, rtol=1e-6, err_msg=expression)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "values", [np.zeros((0, 3)), np.array([[np.nan, -0.0, np.inf]]), np.array([[1, -2, 3]], "float32")]
 )

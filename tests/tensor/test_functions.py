@@ -287,6 +287,12 @@ SELECTING: tuple[Row, ...] = (
         (np.array([[2, 0, 1], [0, 2, 1]]),),
     ),
     (
+        "inverse_permutation of int16",
+        T.inverse_permutation,
+        lambda x: np.argsort(x).astype("int16"),
+        (np.array([2, 0, 3, 1], "int16"),),
+    ),
+    (
         "ravel_multi_index",
         lambda i, j: T.ravel_multi_index((i, j), (3, 5)),
         lambda i, j: np.ravel_multi_index((i, j), (3, 5)),
@@ -755,6 +761,12 @@ NETS: tuple[Row, ...] = (
         lambda x, y: [np.array([[1, 1, 0], [0, 1, 0], [1, 0, 1]]), np.array([-1, 2, 7])],
         (np.array([2, -1, 7, -1, 7]), np.array([2, 2, 7, -1, -1])),
     ),
+    (
+        "confusion_matrix of floats",
+        nnet.confusion_matrix,
+        lambda x, y: [np.array([[0, 2], [1, 0]]), np.array([0.5, 2.0], "float32")],
+        (np.array([0.5, 2.0, 0.5], "float32"), np.array([2.0, 0.5, 2.0], "float32")),
+    ),
     *(
         (f"{name} of int8", getattr(nnet, name), lambda x, f=name: reference(f, x.astype("float32")), (SMALL,))
         for name in ("hard_sigmoid", "softsign", "elu", "gelu")
@@ -853,6 +865,7 @@ def compare(found: Array, wanted: Array) -> None:
     np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance, strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("static", [True, False], ids=["static", "open"])
 @pytest.mark.parametrize("row", CASES)
 def test_values_are_numpys(row: Row, static: bool) -> None:
@@ -894,6 +907,7 @@ SMOOTH = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", SMOOTH)
 def test_derivatives_to_second_order(row: Row) -> None:
     def floating(*nodes: Node) -> list[Node]:
@@ -918,6 +932,7 @@ def compiled_together(rows: list[Row]) -> None:
         compare(value, want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_some_of_each_table_are_compiled(table: str) -> None:
     compiled_together(list(TABLES[table][::9]))
@@ -1047,6 +1062,7 @@ LATER: tuple[tuple[str, Node, type[Exception], str, tuple[Any, ...]], ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["interpreted", "compiled"])
 @pytest.mark.parametrize(("result", "error", "message", "values"), [pytest.param(*row[1:], id=row[0]) for row in LATER])
 def test_calls_are_refused(
@@ -1062,3 +1078,32 @@ def test_a_reduction_of_selected_elements_has_its_derivative() -> None:
     x = T.dmatrix("x")
     slope = function([x], grad((x[x > 0] ** 2).mean(), x))(M)
     np.testing.assert_allclose(slope, np.where(M > 0, 2 * M, 0) / (M > 0).sum())
+
+
+@pytest.mark.parametrize("name", ["iv", "jv", "gammainc", "gammaincc", "erfinv"])
+def test_special_functions_count_their_arguments(name: str) -> None:
+    x = T.dvector("x")
+    for given in ((), (x, x, x), (x,) if name != "erfinv" else (x, x)):
+        with pytest.raises(GraphTypeError, match="takes [12] arguments, not"):
+            getattr(T, name)(*given)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_gammaln_has_derivatives_of_any_order(dtype: str) -> None:
+    x = T.vector("x", dtype=dtype)
+    points = np.array([0.5, 2.0, -1.25, 7.0], dtype)
+    value = T.gammaln(x)
+    for order in range(6):
+        value = grad(value.sum(), x)
+        found = function([x], value, mode="interpreted")(points)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, scipy.special.polygamma(order, points), rtol=1e-5)
+
+
+def test_derivatives_of_bessel_functions_have_the_dtype_of_their_argument() -> None:
+    x = T.fvector("x")
+    points = np.array([0.5, 2.0], "float32")
+    for name, slope in (("j1", scipy.special.jvp), ("i1", scipy.special.ivp)):
+        found = function([x], grad(getattr(T, name)(x).sum(), x), mode="interpreted")(points)
+        assert found.dtype == "float32"
+        np.testing.assert_allclose(found, slope(1, points), rtol=1e-6)

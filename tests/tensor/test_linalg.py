@@ -19,6 +19,7 @@ from graphc.autodiff import grad
 from graphc.errors import GraphcError, GraphTypeError, GraphValueError, ShapeError
 from graphc.function import function
 from graphc.ir.node import Array, Node
+from graphc.ops.linalg import factor
 from graphc.ops.linalg.routine import LinAlgError
 from graphc.rewrite.positive import is_symmetric
 
@@ -98,6 +99,13 @@ SYSTEMS: Table = {
     "lstsq": (la.lstsq(tall, tall[:, 0] ** 2)[0], N.lstsq(TALL, TALL[:, 0] ** 2, None)[0]),
     "lstsq residuals": (la.lstsq(tall, tall**2)[1], N.lstsq(TALL, TALL**2, None)[1]),
     "lstsq wide": (la.lstsq(tall.T, tall[:3, 0])[0], N.lstsq(TALL.T, TALL[:3, 0], None)[0]),
+    **{
+        f"lstsq of rcond {rcond}": (
+            la.lstsq(T.constant(np.diag([1.0, 1e-3, 1e-20])), np.ones(3), rcond)[0],
+            N.lstsq(np.diag([1.0, 1e-3, 1e-20]), np.ones(3), rcond)[0],
+        )
+        for rcond in (-5, 0, 1e-30, 0.01, 1, 2)
+    },
     "lstsq rank": (la.lstsq(tall, tall)[2], N.lstsq(TALL, TALL, None)[2]),
     "tensorinv": (la.tensorinv(a.reshape((2, 2, 4))), N.tensorinv(A.reshape(2, 2, 4))),
     "tensorsolve": (
@@ -248,6 +256,7 @@ def differing(table: Table, found: Any) -> list[str]:
     return wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["interpreted", "compiled"])
 @pytest.mark.parametrize("name", TABLES)
 def test_values_are_numpys(name: str, mode: Any) -> None:
@@ -268,6 +277,7 @@ EMPTY: Mapping[str, Callable[[Node], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(0, 0), (1, 1), (0, 3, 3), (2, 1, 1)])
 def test_empty_and_single(shape: tuple[int, ...]) -> None:
     value = np.full(shape, 4.0) + (3 * np.eye(3) if shape[-1] == 3 else 0)
@@ -286,6 +296,7 @@ def test_empty_and_single(shape: tuple[int, ...]) -> None:
             np.testing.assert_allclose(one, of_numpy[name](value), rtol=1e-12, err_msg=f"{name} {mode}")
 
 
+@pytest.mark.slow
 def test_dtypes_are_numpys() -> None:
     whole, single = T.lmatrix(), T.fmatrix()
     pairs: list[Any] = [(la.inv, N.inv), (la.det, N.det), (la.cholesky, N.cholesky), (la.eigvalsh, N.eigvalsh)]
@@ -397,6 +408,7 @@ def second_order(build: Callable[[Any], Node], value: Array, mode: Any = "interp
     return slope, differences(lambda y: f(y)[0], value, one), bend, differences(lambda y: f(y)[1], value, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_derivatives_are_those_of_differences(name: str) -> None:
     build, value = DERIVATIVES[name]
@@ -408,6 +420,7 @@ def test_derivatives_are_those_of_differences(name: str) -> None:
 COMPILED = ("inv", "solve", "det", "cholesky", "qr", "svd", "eigh", "eig", "pinv", "lstsq", "expm")
 
 
+@pytest.mark.slow
 def test_compiled_derivatives_are_the_interpreted_ones() -> None:
     x, tall_one = T.dmatrix("x"), T.dmatrix("tall")
     outputs = []
@@ -452,6 +465,7 @@ def test_what_depends_on_a_choice_of_vectors_has_no_derivative() -> None:
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["interpreted", "compiled"])
 def test_matrices_without_a_result(mode: Any) -> None:
     k = T.dmatrix("kernel")
@@ -514,9 +528,107 @@ def test_misuse_is_told_of(words: str) -> None:
         WRONG[words]()
 
 
+# --- the derivative of Cholesky's factor ------------------------------------------------------------------------------
+
+
+def _solved(lower: Any, b: Any, trans: int = 0) -> Any:
+    return la.solve_triangular(lower, b, trans=trans, lower=True)
+
+
+def _log_diagonal(lower: Any) -> Any:
+    return T.log(T.diagonal(lower, axis1=-2, axis2=-1)).sum()
+
+
+OF_FACTORS: dict[str, tuple[Callable[..., Any], bool]] = {
+    "two solutions": (lambda k, y, z, s: y @ _solved(k, _solved(k, y), 1) / 2 + 2 * _log_diagonal(k), True),
+    "half a solution": (lambda k, y, z, s: (_solved(k, y) ** 2).sum() * s + _log_diagonal(k), True),
+    "a product with itself": (lambda k, y, z, s: _solved(k, y) @ _solved(k, y) - _log_diagonal(k) / s, True),
+    "cho_solve": (lambda k, y, z, s: s * (y @ la.cho_solve((k, True), z)) + 0.3 * _log_diagonal(k), True),
+    "two vectors": (lambda k, y, z, s: -T.exp(y @ la.cho_solve((k, True), z) / 9) + T.tanh(_log_diagonal(k)), True),
+    "what is made of a solution": (lambda k, y, z, s: T.tanh(la.cho_solve((k, True), z)).sum(), True),
+    "several": (
+        lambda k, y, z, s: (_solved(k, y) ** 2).sum() + s * (_solved(k, z) ** 2).sum() + la.slogdet(k)[1], True
+    ),
+    "the transpose": (lambda k, y, z, s: y @ la.solve_triangular(k.T, _solved(k, z * s)) - _log_diagonal(k), True),
+    "columns": (lambda k, y, z, s: T.trace(la.cho_solve((k, True), T.outer(y, z) + s)) + _log_diagonal(k), True),
+    "a determinant": (lambda k, y, z, s: s * _log_diagonal(k), True),
+    "one solution": (lambda k, y, z, s: z @ _solved(k, y), False),
+    "a sum of elements": (lambda k, y, z, s: (k * k).sum() + _log_diagonal(k), False),
+    "the diagonal": (lambda k, y, z, s: T.log(T.diag(k)) @ y, False),
+    "a product": (lambda k, y, z, s: T.tanh(k @ y).sum() + _log_diagonal(k), False),
+    "ones on the diagonal": (lambda k, y, z, s: (la.solve_triangular(k, y, 0, True, True) ** 2).sum(), False),
+}  # fmt: skip
+"""What is made of a factor, and whether its derivative needs no system of whole matrices."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dtype", "mode"), [("float64", "compiled"), ("float32", "interpreted")])
+def test_derivative_of_a_factor(dtype: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by the general form, to the second derivative, whichever way the cotangent is read."""
+    k, y, z, s = T.matrix("k", dtype=dtype), *(T.vector(each, dtype=dtype) for each in "yz"), T.scalar("s", dtype=dtype)
+
+    def slopes() -> list[Any]:
+        first = [grad(make(la.cholesky(k), y, z, s), k) for make, _ in OF_FACTORS.values()]
+        return first + [grad((each * T.outer(y, z)).sum(), k) for each in first]
+
+    found = slopes()
+    monkeypatch.setattr(factor, "pulled_back", lambda *args: None)
+    general = slopes()
+    short = {name: found[place] is not general[place] for place, name in enumerate(OF_FACTORS)}
+    assert short == {name: wanted for name, (_, wanted) in OF_FACTORS.items()}
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(6, 6))
+    values = [(x @ x.T + 3 * np.eye(6)).astype(dtype), *rng.normal(size=(2, 6)).astype(dtype), np.array(0.7, dtype)]
+    inputs, count = [k, y, z, s], len(OF_FACTORS)
+    made = function(inputs, found[:count], mode=mode)(*values) + function(inputs, found[count:], mode="interpreted")(
+        *values
+    )
+    expected = function(inputs, general, mode="interpreted")(*values)
+    tolerance = 1e-9 if dtype == "float64" else 1e-4
+    for one, other, name in zip(made, expected, [*OF_FACTORS, *OF_FACTORS], strict=True):
+        np.testing.assert_allclose(one, other, tolerance, tolerance * np.abs(other).max(), err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["half a solution", "cho_solve"])
+def test_derivatives_of_factors_of_a_batch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with a number of its own that multiplies."""
+    k, y, s = T.dtensor3("k"), T.dmatrix("y"), T.dvector("s")
+    lower = la.cholesky(k, on_error="nan")
+    half = _solved(lower, y[:, :, None])[:, :, 0]
+    whole = la.cho_solve((lower, True), y[:, :, None])[:, :, 0]
+    each = (half**2).sum(1) if name == "half a solution" else (y * whole).sum(1)
+    cost = (s * each + T.log(T.diagonal(lower, axis1=1, axis2=2)).sum(1) * s * s).sum()
+    found = grad(cost, k)
+    monkeypatch.setattr(factor, "pulled_back", lambda *args: None)
+    general = grad(cost, k)
+    assert found is not general
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(5, 4, 4))
+    values = [x @ x.swapaxes(1, 2) + np.eye(4), rng.normal(size=(5, 4)), rng.normal(size=5)]
+    values[0][3] = -np.eye(4)
+    forms = ((found, "compiled"), (general, "interpreted"))
+    one, other = (function([k, y, s], of, mode=mode)(*values) for of, mode in forms)
+    np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    assert np.isnan(np.tril(one[3])).any() and not np.isnan(one[[0, 1, 2, 4]]).any()
+
+
+@pytest.mark.slow
+def test_a_long_sum_of_solutions_is_differentiated() -> None:
+    """More terms than are paired, and more of them than frames on a stack."""
+    k, y = T.dmatrix("k"), T.dvector("y")
+    lower = la.cholesky(k)
+    total, vector = T.log(T.diag(lower)).sum(), y
+    for _ in range(1500):
+        vector = _solved(lower, vector)
+        total = total + vector.sum()
+    assert grad(total, k).ndim == 2
+
+
 # --- what stands in the graph -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_marginal_likelihood_has_one_factorisation() -> None:
     """A Gaussian process with its gradient, however the solution and the determinant are written."""
     x, y, scale, noise = T.dmatrix("x"), T.dvector("y"), T.dscalar("scale"), T.dscalar("noise")
@@ -552,6 +664,7 @@ def factorisations(f: Any, kind: str) -> int:
     return len(re.findall(rf"\bgc_lapack_{kind}_f64\(", f.source))
 
 
+@pytest.mark.slow
 def test_what_is_said_of_a_matrix() -> None:
     """A matrix that is given is positive definite where a solution says so; its Cholesky factor reads a triangle alone,
     so that its determinant is that of the whole. What is said not to be positive definite and is, is an error."""

@@ -213,6 +213,7 @@ HARD: Mapping[str, Row] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [EXAMPLES, HARD], ids=["examples", "hard"])
 def test_documented_examples(table: Mapping[str, Row]) -> None:
     outputs, leaves, values, wanted = list[Any](), list[Any](), list[Any](), list[Any]()
@@ -236,6 +237,7 @@ def test_documented_examples(table: Mapping[str, Row]) -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 def test_polynomials_compiled() -> None:
     p, x, y = T.dvector("p"), T.dvector("x"), T.dvector("y")
     outputs = [*T.roots_parts(p), T.poly(x), T.polyfit(x, y, 2), *T.polydiv([2.0, 3, 4], [1.0, 2])]

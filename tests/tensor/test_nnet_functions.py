@@ -36,6 +36,7 @@ def both_modes(inputs: Any, rows: Any, values: Any) -> None:
             np.testing.assert_allclose(result, wanted, rtol=1e-9, atol=1e-12, err_msg=f"{mode} {number}")
 
 
+@pytest.mark.slow
 def test_losses_of_scores() -> None:
     x, b, y = T.dmatrix("x"), T.dvector("b"), T.ivector("y")
     scores, bias, classes = RNG.normal(size=(4, 5)), RNG.normal(size=5), np.array([0, 3, 4, 3], "int32")
@@ -59,6 +60,10 @@ def test_losses_of_scores() -> None:
     ]
     rows[-1] = (rows[-1][0], (slope[:, None] * (biased - one_hot)).sum(0))
     assert rows[5][0].dtype == "int32"
+    unneeded = T.ivector("unneeded")  # but taken, as any result of Theano's op has all three of its inputs
+    found = nnet.crossentropy_softmax_argmax_1hot_with_bias(x, b, unneeded)[1]
+    chances = graphc.function([x, b, unneeded], found, mode="interpreted")(scores, bias, classes)
+    np.testing.assert_allclose(chances, biased)
     both_modes([x, b, y], rows, [scores, bias, classes])
 
 
@@ -81,6 +86,7 @@ def test_activations_of_other_frameworks() -> None:
         graphc.function([x], nnet.glu(x), mode="interpreted")(value[:, :3])
 
 
+@pytest.mark.slow
 def test_softmax_of_two_levels_and_blocks() -> None:
     x, y = T.dmatrix("x"), T.lmatrix("y")
     features, targets = RNG.normal(size=(3, 4)), np.array([[2], [7], [0]])
@@ -97,6 +103,7 @@ def test_softmax_of_two_levels_and_blocks() -> None:
     rows = [
         (nnet.h_softmax(x, 3, 14, 3, 5, w1, b1, w2, b2), whole[:, :14]),
         (nnet.h_softmax(x, 3, 14, 3, 5, w1, b1, w2, b2, y), whole[np.arange(3), targets[:, 0]]),
+        (nnet.h_softmax(x[:0], 0, 14, 3, 5, w1, b1, w2, b2), whole[:0, :14]),
         (nnet.sparse_block_dot(weights, blocks, given, bias, wanted), product),
         (nnet.sparse_block_dot(weights, blocks[0], given[0], bias, wanted[0]), product[:1]),
         (sparse_block_gemv(bias[wanted], weights, blocks, given, wanted), product),
@@ -118,6 +125,7 @@ def neighbourhoods(x: Any, widths: Any, strides: Any, mode: str) -> Any:
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_neighbourhoods() -> None:
     """The cases were compared with Theano 1.0.5's numbers."""
     x, w = T.dtensor4("x"), T.dtensor4("w")
@@ -160,6 +168,7 @@ def interpolated(x: Any, ratio: int, step: int) -> Any:
     return full[..., start : start + n * ratio : step]
 
 
+@pytest.mark.slow
 def test_larger_images() -> None:
     x, ratio = T.dtensor4("x"), T.lscalar("ratio")
     image = RNG.normal(size=(2, 1, 2, 3))
@@ -179,6 +188,7 @@ def test_larger_images() -> None:
     check_gradient(lambda x: nnet.bilinear_upsampling(x, 2) ** 2, image)
 
 
+@pytest.mark.slow
 def test_dropout_and_embeddings() -> None:
     x, w, table, at = T.fmatrix("x"), T.fmatrix("w"), T.dmatrix("table"), T.lmatrix("at")
     stream = RandomStreams(5)
@@ -219,6 +229,7 @@ def brute_force(scores: Any, labels: Any, lengths: Any) -> Any:
     return np.array(losses)
 
 
+@pytest.mark.slow
 def test_the_loss_of_sequences() -> None:
     scores, labels, lengths = T.dtensor3("scores"), T.imatrix("labels"), T.ivector("lengths")
     values = RNG.normal(size=(5, 4, 3))
@@ -259,6 +270,7 @@ def attended(arrays: Any, mask: Any = None, causal: bool = False) -> Any:
     return powers @ v / np.where(total == 0, 1, total)
 
 
+@pytest.mark.slow
 def test_attention() -> None:
     q, k, v, added = (T.dtensor4(name) for name in ("q", "k", "v", "added"))
     seen = variable("bool", [None, None], "seen")
@@ -275,15 +287,19 @@ def test_attention() -> None:
     both_modes([q, k, v, seen, added], rows[:4], [*arrays, mask, bias])
     small: Any = [RNG.normal(size=size) for size in ((2, 3, 2), (2, 4, 2), (2, 4, 3))]
     check_gradient(attention, *small)
-    check_gradient(lambda q, k, v, m: attention(q, k, v, m, True), *small, RNG.normal(size=(3, 4)))
+    for size in ((3, 4), (1, 4), (2, 1, 4), (2, 3, 1), (1, 1, 1)):
+        check_gradient(lambda q, k, v, m: attention(q, k, v, m, True), *small, RNG.normal(size=size))
     with pytest.raises(GraphTypeError, match="other axes"):
         attention(q, seen, v)
 
 
+@pytest.mark.slow
 def test_memory_of_attention_grows_with_its_length() -> None:
     q, k, v = (T.ftensor3(name) for name in "qkv")
-    result = attention(q, k, v, causal=True)
-    for nodes in (result, T.grad(result.sum(), [q, k, v])):
-        f = graphc.function([q, k, v], nodes)
-        one, four = (f.memory(*[(1, length, 16)] * 3).total for length in (1024, 4096))
+    result, row = attention(q, k, v, causal=True), T.frow("row")
+    masked = T.grad(attention(q, k, v, row).sum(), [q, k, v, row])
+    for nodes, inputs in ((result, []), (T.grad(result.sum(), [q, k, v]), []), (masked, [row])):
+        f = graphc.function([q, k, v, *inputs], nodes)
+        sizes = [[(1, length, 16)] * 3 + [(1, length)] * len(inputs) for length in (1024, 4096)]
+        one, four = (f.memory(*each).total for each in sizes)
         assert four < 4.2 * one < 2.0e7

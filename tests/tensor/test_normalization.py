@@ -36,6 +36,7 @@ def draw(shape: tuple[int, ...], seed: int = 0) -> Any:
     return np.random.default_rng(seed).normal(2.0, 3.0, size=shape)
 
 
+@pytest.mark.slow
 def test_batch_normalization() -> None:
     for dtype, mode in (("float64", "interpreted"), ("float32", "interpreted"), ("float32", "compiled")):
         inputs, nodes, values, expected = [], [], [], []
@@ -71,6 +72,7 @@ def test_batch_normalization() -> None:
             np.testing.assert_allclose(result, wanted, rtol=2e-4 if dtype == "float32" else 1e-9, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_the_other_forms() -> None:
     x, images, g = T.dmatrix("x"), T.dtensor4("images"), T.dvector("g")
     matrix, pictures, gamma = draw((3, 5)), draw((2, 4, 3, 2)), draw((4,), 2)
@@ -133,6 +135,7 @@ def test_how_often_memory_is_gone_over() -> None:
         assert len(nests) == passes
 
 
+@pytest.mark.slow
 def test_what_is_special() -> None:
     x = T.fmatrix("x")
     far = (1e4 + np.random.default_rng(1).normal(size=(400, 3))).astype("f")

@@ -4,7 +4,7 @@ derivatives."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -56,6 +56,10 @@ def unique_part(a: Any, place: int) -> Any:
 VECTORS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "searchsorted": (T.searchsorted(T.sort(V), V), lambda a: np.searchsorted(np.sort(a), a)),
     "searchsorted right": (T.searchsorted(T.sort(V), V, "right"), lambda a: np.searchsorted(np.sort(a), a, "right")),
+    "methods": (
+        V.sort().searchsorted(V[V.argsort()], "right"),
+        lambda a: np.searchsorted(np.sort(a), np.sort(a), "right"),
+    ),
     "sorter": (T.searchsorted(V, V, sorter=T.argsort(V)), lambda a: np.searchsorted(np.sort(a), a)),
     **{
         f"unique {place}": (
@@ -97,6 +101,7 @@ def test_of_vectors(mode: str) -> None:
             np.testing.assert_array_equal(found, want(part), err_msg=name)
 
 
+@pytest.mark.slow
 def test_counts() -> None:
     numbers, weights = np.array([3, 1, 1, 0, 5]), np.random.default_rng(1).random(5)
     outputs = [
@@ -131,6 +136,7 @@ def test_the_largest() -> None:
     assert graphc.function([X], T.topk(X, 2, axis=0), mode="interpreted")(matrix).tolist() == [[4, 5], [2, 3]]
 
 
+@pytest.mark.slow
 def test_derivatives_go_through_the_permutation() -> None:
     cost = (T.sort(X, axis=0) ** 2 * T.arange(6.0)).sum()
     slope = T.grad(cost, X)
@@ -154,6 +160,7 @@ def test_wrong_arguments() -> None:
         T.quantile(X, 0.5, method="nearby")
 
 
+@pytest.mark.slow
 def test_quantiles_without_nan_and_several_keys() -> None:
     keys = [T.round(X), X]
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
@@ -190,6 +197,7 @@ def test_an_axis_that_the_call_tells() -> None:
             f(value, 2)
 
 
+@pytest.mark.slow
 def test_orders_within_loops_and_branches_call_no_python() -> None:
     c = T.lscalar("c")
 
@@ -214,6 +222,7 @@ def test_orders_within_loops_and_branches_call_no_python() -> None:
     np.testing.assert_allclose(gradient.reshape(-1), slopes, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_orders_under_transformations() -> None:
     x = np.random.default_rng(0).normal(size=(4, 5))
     found = graphc.vmap(lambda a: (T.sort(a), T.argsort(a), T.topk(a, 2)))(x)
@@ -242,6 +251,7 @@ def test_different_slices_along_an_axis(mode: str) -> None:
             np.testing.assert_array_equal(found, want)
 
 
+@pytest.mark.slow
 def test_quantiles_over_several_axes_and_beyond() -> None:
     parts = np.array([[0.0, 0.1], [0.77, 1.0]])
     calls = [
@@ -289,3 +299,68 @@ def test_counts_in_boxes() -> None:
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
     with pytest.raises(GraphTypeError, match="known number of columns"):
         T.histogramdd(X)
+
+
+@pytest.mark.parametrize("mode", ["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
+def test_quantiles_of_infinities_and_of_whole_numbers(mode: str) -> None:
+    """A median is the mean of two; what takes an element as it is gives each bit of it."""
+    f = graphc.function([V], [T.median(V), T.nanmedian(V), T.quantile(V, 1.0), T.quantile(V, 0.0)], mode)
+    inf = np.inf
+    for row in ([inf], [1, inf], [-inf, inf], [inf, inf], [-inf, 1], [1, 2, inf], [-1.7e308, 1.7e308], [1.0, np.nan]):
+        median, other, most, least = f(row)
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal([median, other], [np.median(row), np.nanmedian(row)])
+        np.testing.assert_array_equal([most, least], [np.max(row), np.min(row)])
+    whole, of = T.lvector("whole"), cast(Any, np.quantile)
+    methods = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+    g = graphc.function([whole], [T.quantile(whole, 0.7, method=method) for method in methods], mode)
+    big = 2**62 + np.arange(9)
+    for method, found in zip(methods, g(big), strict=True):
+        want = of(big, 0.7, method=method)
+        assert found.dtype == want.dtype and found == want
+    with pytest.raises(ShapeError, match=r"quantile of whole .*: it has no elements"):
+        g(big[:0])
+
+
+@pytest.mark.parametrize("mode", ["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
+def test_edges_of_bins(mode: str) -> None:
+    """Edges with NaN, that fall, that are equal; none, numbers that have no range, and edges in no order."""
+    inf, nan = np.inf, np.nan
+    f = graphc.function([V, W], [T.digitize(V, W), T.digitize(V, W, True)], mode)
+    numbers = np.array([inf, 1.0, nan, -3.0, 0.0])
+    for edges in ([-inf, 0, 1, inf, nan, nan], [nan, 1.0], [3, 1, 1, 0], [1, 1], [2], [], [-1, 0.0, -0.0, 5]):
+        for found, right in zip(f(numbers, edges), (False, True), strict=True):
+            np.testing.assert_array_equal(found, np.digitize(numbers, np.array(edges, float), right))
+    with pytest.raises(ShapeError, match="digitize: the bins w .*neither rise nor fall"):
+        f(numbers, [1.0, 3.0, 2.0])
+    first, last = T.dscalars("first", "last")
+    g = graphc.function([V], T.histogram(V, 5), mode)
+    h = graphc.function([V, W], T.histogram(V, W)[0], mode)
+    k = graphc.function([V, first, last], T.histogram(V, 3, (first, last)), mode)
+    for given in ([], [1.0], [-2.0, 0.5, 7.0]):
+        for found, want in zip(g(given), np.histogram(given, 5), strict=True):
+            np.testing.assert_array_equal(found, want)
+        for found, want in zip(k(given, 0.0, 6.0), np.histogram(given, 3, (0.0, 6.0)), strict=True):
+            np.testing.assert_array_equal(found, want)
+        np.testing.assert_array_equal(h(given, [0.0, 1.0, 9.0]), np.histogram(given, [0.0, 1.0, 9.0])[0])
+    for call, values in ((g, ([1.0, nan],)), (g, ([1.0, inf],)), (k, ([1.0], 2.0, 1.0)), (k, ([1.0], 0.0, nan))):
+        with pytest.raises(ShapeError, match="histogram of v .*: its range is not finite, or falls"):
+            call(*values)
+    with pytest.raises(ShapeError, match="histogram: the edges w .*do not rise"):
+        h([1.0], [0.0, 2.0, 1.0])
+
+
+def test_partition_of_a_place_that_is_none() -> None:
+    f = graphc.function([X, K], [T.partition(X, K, 1), T.argpartition(X, K, 0), T.partition(X, [0, K], None)])
+    x = np.random.default_rng(0).normal(size=(3, 3))
+    for place in (-3, 0, 2):
+        found, places, flat = f(x, place)
+        np.testing.assert_array_equal(found[:, place], np.sort(x, 1)[:, place])
+        np.testing.assert_array_equal(np.take_along_axis(x, places, 0)[place], np.sort(x, 0)[place])
+        assert flat[place] == np.sort(x, None)[place]
+    assert f(np.zeros((0, 0)), 5)[0].shape == (0, 0)
+    for place in (-4, 3):
+        with pytest.raises(ShapeError, match="partition of x .*: kth k .* is none of its places"):
+            f(x, place)
+    with pytest.raises(GraphTypeError, match="is no whole number"):
+        T.partition(X, 1.5)

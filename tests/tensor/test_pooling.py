@@ -77,6 +77,7 @@ def draw(shape: tuple[int, ...], dtype: str = "float64") -> Any:
     return np.floor(values * 4).astype(dtype) if dtype.startswith("int") else values.astype(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
 def test_pooling_is_what_its_definition_says(static: bool, dtype: str) -> None:
@@ -93,6 +94,7 @@ def test_pooling_is_what_its_definition_says(static: bool, dtype: str) -> None:
             np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6, err_msg=f"{shape} {given} {mode}")
 
 
+@pytest.mark.slow
 def test_compiled_pooling_and_its_gradients_are_the_interpreters() -> None:
     xs, results = [], []
     for number, (shape, *given) in enumerate(CASES):
@@ -109,6 +111,7 @@ def test_compiled_pooling_and_its_gradients_are_the_interpreters() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_pooling_has_theanos_numbers() -> None:
     functions = {2: pool.pool_2d, 3: pool.pool_3d}
     rows = [line.split("; ") for line in RECORDED.read_text().splitlines() if not line.startswith("#")]
@@ -129,6 +132,7 @@ def test_pooling_has_theanos_numbers() -> None:
             np.testing.assert_allclose(gradient.ravel(), [float(v) for v in row[8].split(",")], rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_derivatives_to_second_order(case: Any) -> None:
     shape, *given = case

@@ -213,6 +213,8 @@ SHAPING: tuple[Row, ...] = (
     ("reshape", lambda x: x.reshape((4, 3)), lambda x: x.reshape(4, 3), (MATRIX,)),
     ("reshape arguments", lambda x: x.reshape(2, 6), lambda x: x.reshape(2, 6), (MATRIX,)),
     ("reshape -1", lambda x: x.reshape((-1, 2)), lambda x: x.reshape(-1, 2), (MATRIX,)),
+    ("reshape by Theano's name", lambda x: T.reshape(x, newshape=(4, 3)), lambda x: x.reshape(4, 3), (MATRIX,)),
+    ("reshape by NumPy's name", lambda x: x.reshape(shape=(4, 3)), lambda x: x.reshape(4, 3), (MATRIX,)),
     ("reshape all", lambda x: x.reshape(-1), lambda x: x.reshape(-1), (CUBE,)),
     ("reshape symbolic", lambda x: x.reshape((x.shape[1], x.shape[0])), lambda x: x.reshape(4, 3), (MATRIX,)),
     ("reshape rest", lambda x: x.reshape((x.shape[0], -1)), lambda x: x.reshape(2, 12), (CUBE,)),
@@ -740,6 +742,14 @@ NNET: tuple[Row, ...] = (
     ),
     ("to_one_hot", lambda y: nnet.to_one_hot(y, 4, dtype="int8"), lambda y: np.eye(4, dtype="int8")[y], (CLASSES,)),
 )
+
+
+def test_derivatives_where_pieces_meet() -> None:
+    """The slope at 0 of what is made of pieces is that of both."""
+    x = T.dvector("x")
+    points = np.array([0.0, -0.0, 1e-9, -1e-9])
+    np.testing.assert_allclose(evaluate(grad(nnet.ultra_fast_sigmoid(x).sum(), x), {x: points}), 0.375)
+    np.testing.assert_array_equal(evaluate(grad(T.modf(x)[0].sum(), x), {x: np.append(points, [2.0, -2.0, 2.5])}), 1.0)
 
 
 def test_ultra_fast_sigmoid_is_near_the_sigmoid() -> None:

@@ -217,6 +217,18 @@ def test_comparisons_outside_of_functions_stay_theanos() -> None:
     assert x not in [y] and x in [y, x] and bool(x == x) and bool(x != y)  # noqa: PLR0124
 
 
+@pytest.mark.usefixtures("interpreted")
+def test_containers_of_tensors_that_are_not_traced_go_by_identity() -> None:
+    """Also while a function is traced, and where the tensors' sizes differ."""
+    short, long = T.tensor("float64", shape=(2,)), T.tensor("float64", shape=(3,))
+
+    @graphc.jit
+    def f(x: Any) -> Any:
+        return x + [short, long].index(long)
+
+    assert f(1.0) == 2.0
+
+
 def test_tensors_make_graphs(each_mode: str) -> None:
     f = graphc.jit(lambda x, k: x * k)
     x, w = T.dvector("x"), graphc.shared(2.0, "w")
@@ -333,3 +345,20 @@ def test_numbers_in_loops_and_branches() -> None:
             assert one == (1 if flag else start)
     with pytest.raises(GraphTypeError, match="the branches must have the same dtype"):
         graphc.jit(lambda k: lax.cond(True, lambda: np.int32(1), lambda: k))(3.5)
+
+
+def test_static_values_that_python_takes_for_equal() -> None:
+    """1, 1.0 and True, 0.0 and -0.0 are traced apart, in tuples and in fields of dataclasses too."""
+
+    @dataclass(frozen=True)
+    class Scale:
+        x: Any
+        sign: float = field(metadata={"static": True})
+
+    signed = graphc.jit(lambda x, s: x * np.copysign(2.0, s), static_argnums=1)
+    assert [signed(3.0, s) for s in (0.0, -0.0, np.float64(-0.0), np.float64(0.0))] == [6.0, -6.0, -6.0, 6.0]
+    kinds = {int: 1.0, bool: 2.0, float: 3.0}
+    typed = graphc.jit(lambda x, s=(1,): x * kinds[type(s[0][0])], static_argnames="s")
+    assert [typed(1.0, s=((s,),)) for s in (1, True, 1.0)] == [1.0, 2.0, 3.0]
+    scaled = graphc.jit(lambda scale: scale.x * np.copysign(1.0, scale.sign))
+    assert [scaled(Scale(5.0, sign)) for sign in (0.0, -0.0)] == [5.0, -5.0]

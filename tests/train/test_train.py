@@ -33,6 +33,7 @@ def linear(**more: Any) -> layers.Sequential:
     return layers.Sequential(dtype="float64", **more).add_fc(3, 1).add_cost("norm")
 
 
+@pytest.mark.slow
 def test_a_training_is_numpys() -> None:
     net = linear(seed=3)
     w, b = (param.get_value() for param in net.params)
@@ -57,6 +58,7 @@ def test_a_training_is_numpys() -> None:
     assert [row.epoch for row in rows] == [1, 2] and rows[-1].batch == 8 and rows[-1].rate == pytest.approx(0.1 / 8)
 
 
+@pytest.mark.slow
 def test_its_table_and_its_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trainer = train.Trainer(linear(), optim.adam, 0.05, 10, eval_size=0.2, eval_every=1, progress=True)
     trainer.train(X, Y, epochs=2)
@@ -80,6 +82,7 @@ def test_it_stops_early_with_the_best() -> None:
     assert trainer.train(X, Y, 100) == rows
 
 
+@pytest.mark.slow
 def test_what_it_refuses(tmp_path: Path) -> None:
     with pytest.raises(GraphValueError, match="50 examples and 49 targets"):
         train.Trainer(linear(), out=None).train(X, Y[1:])
@@ -134,9 +137,11 @@ def test_killed_at_random_it_goes_on_to_the_same_numbers(tmp_path: Path) -> None
         process.wait()
         process.stdout.close()
         kills += 1
+    (tmp_path / f".killed.checkpoint.{whole_one.pid}").write_bytes(b"half of it")
     last = start("killed")
     last.communicate()
     assert last.returncode == 0 and kills > 1
+    assert not [*tmp_path.glob(".killed*")], "what a killed process was writing is removed"
     whole, killed = np.load(tmp_path / "whole.npz"), np.load(tmp_path / "killed.npz")
     assert whole.files == killed.files and len(whole["rows"]) == 60
     for name in whole.files:
@@ -206,6 +211,7 @@ def test_they_are_estimators(kind: Any) -> None:
     assert len(results) > 40 and {result["status"] for result in results} == {"passed", "skipped"}
 
 
+@pytest.mark.slow
 def test_estimators() -> None:
     x, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]

@@ -60,12 +60,17 @@ class Key:
 
 def make_key(graph: Graph, settings: Mapping[str, str]) -> Key:
     """The key of a graph under the options as they are; `settings` is what else its function is made for."""
+    return key_of_text(graph_key_text(graph), settings)
+
+
+def key_of_text(text: str, settings: Mapping[str, str]) -> Key:
+    """The key of what a text says, a printed graph or another that decides one."""
     chosen = {
         "excluding": ",".join(options.excluding),
         "outline": options.outline,
         "poison": str(options.poison != "off"),
     }
-    return Key(graph_key_text(graph), {**settings, **chosen}, fingerprint())
+    return Key(text, {**settings, **chosen}, fingerprint())
 
 
 def fingerprint() -> str:

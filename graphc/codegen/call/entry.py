@@ -94,23 +94,23 @@ save_thread = Imported("PyEval_SaveThread", Ptr)
 restore_thread = Imported("PyEval_RestoreThread", NOTHING, Ptr)
 bad_call: Function[[], None] = external("bad_call", None)
 
-APART = (overlap, place, make, grow, arrange, adopt, discard, suit, cover, enter, depart)
+OUT_OF_LINE = (overlap, place, make, grow, arrange, adopt, discard, suit, cover, enter, depart)
 """What entry points call, but is compiled once for a machine, not with each of them."""
 
 
-def apart_ir() -> str:
-    """The module that exports the functions of `APART`."""
-    return module_text(APART, exports=[function.name for function in APART])
+def out_of_line_ir() -> str:
+    """The module that exports the functions of `OUT_OF_LINE`."""
+    return module_text(OUT_OF_LINE, exports=[function.name for function in OUT_OF_LINE])
 
 
 def entry_ir(signature: Signature, whole: bool = True, poison: bool = False) -> str:
     """The LLVM module of the entry point for this signature, as text. It declares `sizes` and `kernel`, and `layout`
     tells what it assumes.
 
-    whole=False: it declares as well what `apart_ir` exports, which is compiled once for all entry points.
+    whole=False: it declares as well what `out_of_line_ir` exports, which is compiled once for all entry points.
     poison: before the kernel runs it fills the memory of all results and temps with a pattern.
     """
-    declares = [] if whole else [function.name for function in APART]
+    declares = [] if whole else [function.name for function in OUT_OF_LINE]
     data = [f"@layout = constant i64 {layout_tag()}"]
     return module_text(_entry_points(signature, poison), data, declares=declares)
 

@@ -21,6 +21,8 @@ KINDS: dict[str, tuple[str, ...]] = {INTERRUPTED: (), STOPPED: ("int64*",)}
 
 POLLED = 10**7
 """Work after which a loop of steps asks (schedule/work.py): a millisecond, and some twenty where all is misjudged."""
+LONG = 3
+"""Sizes over which a nest without steps goes that asks as well."""
 PATIENT = POLLED // 8
 """Work of loops up to which none of a call can ask."""
 

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from llvmlite import ir
 
+from graphc.arrays import numerics
 from graphc.codegen.llvm.integers import (
     float_floordiv,
     float_mod,
@@ -365,7 +366,7 @@ _COMPOSED: dict[str, Emit] = {
 
 _UNARY_MATH = (
     "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-    "sigmoid softplus erf erfc gammaln digamma trigamma deg2rad rad2deg"
+    "sigmoid softplus erf erfc erfcx gammaln digamma trigamma deg2rad rad2deg"
 ).split()
 _BINARY_MATH = "pow atan2 hypot logaddexp logaddexp2 nextafter".split()
 _ROUNDING = "floor ceil trunc rint sqrt".split()
@@ -402,8 +403,8 @@ def _build_table() -> dict[str, Intrinsic]:
         ("philox_low", _same(3, ("uint64",)), philox_low),
         ("philox_high", _same(3, ("uint64",)), philox_high),
         ("philox", _same(3, ("uint64",)), _drawn("philox")),
-        ("philox_unit", _same(3, ("uint64",), "float64"), _drawn("philoxunit")),
-        ("philox_normal", _same(3, ("uint64",), "float64"), _drawn("philoxnormal")),
+        *((f"philox_{name}", _same(3, ("uint64",), "float64"), _drawn(f"philox{name}")) for name in numerics.DRAWN),
+        *((f"portable_{name}", _same(1, FLOATS), _math_call(f"portable_{name}")) for name in ("log", "exp", "arccos")),
         ("isnan", _test(1, both), _by_kind(_isnan, _fixed(0))),
         ("isinf", _test(1, both), _by_kind(_to_infinity("=="), _fixed(0))),
         ("isfinite", _test(1, both), _by_kind(_to_infinity("<"), _fixed(1))),

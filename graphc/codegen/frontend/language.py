@@ -202,9 +202,10 @@ def _build_prelude() -> dict[str, Function]:
         table[name] = _quiet(getattr(numerics, name))
     table |= {f"accumulate_{name}": table[name] for name in ("minimum", "maximum")}
     table |= {"erf": _elementwise(math.erf), "erfc": _elementwise(math.erfc), "gammaln": _elementwise(math.lgamma)}
-    table |= {"digamma": _special(numerics.digamma), "trigamma": _special(numerics.trigamma)}
-    for name in ("philox_low", "philox_high", "philox", "philox_unit", "philox_normal"):
+    table |= {name: _special(getattr(numerics, name)) for name in ("digamma", "trigamma", "erfcx")}
+    for name in ("philox_low", "philox_high", "philox", "portable_log", "portable_exp", "portable_arccos"):
         table[name] = _quiet(getattr(numerics, name))
+    table |= {f"philox_{name}": _quiet(function) for name, function in numerics.DRAWN.items()}
     table |= {"select": select, "ipow": ipow, "pow": pow_, "sigmoid": sigmoid, "softplus": softplus, "advance": advance}
     table |= {
         "chunk": chunk,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 from graphc.codegen.threads.chunking import SETTINGS_WORDS
+from graphc.startup.once import once
 
 ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv", "ssyrk", "dsyrk")
 """The first entries of the table of addresses behind the symbol gc_blas; 0 where there is no BLAS."""
@@ -69,7 +69,7 @@ def with_callees(name: str) -> tuple[str, ...]:
     return (*(with_callees(f"gc_{called}_{suffix}") if called else ()), name)
 
 
-@cache
+@once
 def blas_symbols() -> Mapping[str, int]:
     """The addresses that an object of a product needs at load, besides those of its settings and of what it calls.
 
@@ -78,7 +78,7 @@ def blas_symbols() -> Mapping[str, int]:
     return {"gc_blas": ctypes.addressof(blas_table())}
 
 
-@cache
+@once
 def blas_table() -> ctypes.Array[ctypes.c_void_p]:
     """The addresses of ENTRIES; those of our own functions are 0 until they are set."""
     return (ctypes.c_void_p * len(ENTRIES))(*find_routines(ROUTINES)[0])

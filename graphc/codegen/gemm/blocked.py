@@ -43,8 +43,8 @@ from graphc.codegen.gemm.packing import GROUP, least, most, pack_panels, panels
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, function, module_text
 from graphc.codegen.llvm.poison import poison
-from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Ptr
-from graphc.codegen.threads.chunking import LEAST_CHUNKS, LEAST_WORK, PARALLEL, PATIENCE_WORD, SETTINGS_WORDS, THREADS
+from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Bool, Ptr
+from graphc.codegen.threads.chunking import BACK_OFF_WORD, LEAST_CHUNKS, LEAST_WORK, PARALLEL, SETTINGS_WORDS, THREADS
 from graphc.startup.record import replace
 
 DEPTH = 512
@@ -129,6 +129,27 @@ def keep(code: Code, length: I64) -> Ptr:
     KEPT(code).store(new)
     KEPT_BYTES(code).store((new == NULL).choose(I64.of(0), length))
     return new
+
+
+def take_panels(code: Code, length: I64) -> tuple[Ptr, Bool]:
+    """Memory of a call, null where there is none; whether it is what is kept, which no other call uses now."""
+    _, is_mine = KEPT_USED(code).exchange(I32.of(0), I32.of(1), "acquire", failure="monotonic", align=4)
+    memory = code.variable(NULL)
+    with code.when(is_mine):
+        memory.value = keep(code, length)
+    with code.otherwise():
+        memory.value = malloc(code, length)
+    if code.poison:
+        poison(code, memory.value, length)
+    return memory.value, is_mine
+
+
+def leave_panels(code: Code, memory: Ptr, is_mine: Bool) -> None:
+    """The end of `take_panels`."""
+    with code.when(is_mine):
+        KEPT_USED(code).store(I32.of(0), order="release", align=4)
+    with code.otherwise():
+        free(code, memory)
 
 
 def give_back(suffix: str) -> Function[[], None]:
@@ -305,19 +326,19 @@ def slabs(suffix: str) -> Function[..., None]:
     return write
 
 
-def crew(suffix: str) -> Function[..., None]:
+def team(suffix: str) -> Function[..., None]:
     """The settings of launches: threads only where the product is worth them."""
 
     @function("noinline optsize", name=f"crew_{suffix}")
     def write(code: Code, settings: Ptr, m: I64, n: I64, k: I64, own: Ptr) -> None:
-        threads, chunks, chunk, patience = (
-            settings.at(place, I64).load(I64) for place in (THREADS, LEAST_CHUNKS, LEAST_WORK, PATIENCE_WORD)
+        threads, chunks, chunk, back_off = (
+            settings.at(place, I64).load(I64) for place in (THREADS, LEAST_CHUNKS, LEAST_WORK, BACK_OFF_WORD)
         )
         work = m.to(F64) * n.to(F64) * k.to(F64) * UNIT[suffix]
         is_worthy = work >= (chunks * chunk).to(F64)
         own.at(THREADS, I64).store(is_worthy.choose(threads, 1))
         own.at(LEAST_CHUNKS, I64).store(I64.of(2))
-        own.at(PATIENCE_WORD, I64).store(patience)
+        own.at(BACK_OFF_WORD, I64).store(back_off)
 
     return write
 
@@ -358,26 +379,16 @@ def blocks(suffix: str) -> Function[..., I64]:
         fitting = PANEL_BYTES // own.align // lanes // depth
         pass_ = least(code, most(code, fitting, I64.of(1)), depths) * depth
         length = lanes * pass_ * own.align + 64
-        _, is_mine = KEPT_USED(code).exchange(I32.of(0), I32.of(1), "acquire", failure="monotonic", align=4)
-        memory = code.variable(NULL)
-        with code.when(is_mine):
-            memory.value = keep(code, length)
-        with code.otherwise():
-            memory.value = malloc(code, length)
-        if code.poison:
-            poison(code, memory.value, length)
-        is_missing = memory.value == NULL
+        memory, is_mine = take_panels(code, length)
+        is_missing = memory == NULL
         with code.when(~is_missing):
             launches = code.local(I64, SETTINGS_WORDS)
-            crew(suffix)(code, settings, m, n, k, launches)
-            address = memory.value.integer()
-            aligned = memory.value.at(((address + 63) & -64) - address)
+            team(suffix)(code, settings, m, n, k, launches)
+            address = memory.integer()
+            aligned = memory.at(((address + 63) & -64) - address)
             product = m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, c_row, c_col
             slabs(suffix)(code, *product, launches, triangle, depth, pass_, aligned)
-        with code.when(is_mine):
-            KEPT_USED(code).store(I32.of(0), order="release", align=4)
-        with code.otherwise():
-            free(code, memory.value)
+        leave_panels(code, memory, is_mine)
         return is_missing.to(I64, signed=False)
 
     return write

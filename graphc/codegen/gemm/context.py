@@ -16,7 +16,7 @@ from graphc.codegen.gemm.api import ENTRIES, PRODUCT_WORDS
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Global, function
 from graphc.codegen.llvm.typed import F64, I64, NULL, Ptr, Value
-from graphc.codegen.threads.chunking import LEAST_CHUNKS, LEAST_WORK, PATIENCE_WORD, SETTINGS, SETTINGS_WORDS, THREADS
+from graphc.codegen.threads.chunking import BACK_OFF_WORD, LEAST_CHUNKS, LEAST_WORK, SETTINGS, SETTINGS_WORDS, THREADS
 
 
 class Words:
@@ -67,15 +67,15 @@ def find_pool(code: Code) -> Ptr:
 
 @function("noinline optsize")
 def share(code: Code, body: Ptr, context: Ptr, count: I64, size: I64, work: F64) -> None:
-    threads, least, chunk, patience = (
-        SETTING(code).at(place, I64).load(I64) for place in (THREADS, LEAST_CHUNKS, LEAST_WORK, PATIENCE_WORD)
+    threads, least, chunk, back_off = (
+        SETTING(code).at(place, I64).load(I64) for place in (THREADS, LEAST_CHUNKS, LEAST_WORK, BACK_OFF_WORD)
     )
     alone = code.label("alone")
     alone.unless((work >= (least * chunk).to(F64)) & (count > 1) & (threads > 1))
     launch = find_pool(code)
     alone.when(launch == NULL)
     own = code.local(I64, SETTINGS_WORDS)
-    for place, value in ((THREADS, threads), (LEAST_CHUNKS, I64.of(2)), (PATIENCE_WORD, patience)):
+    for place, value in ((THREADS, threads), (LEAST_CHUNKS, I64.of(2)), (BACK_OFF_WORD, back_off)):
         own.at(place, I64).store(value)
     launch.call(None, body, context, count, size, own)
     code.ret()

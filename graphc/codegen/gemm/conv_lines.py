@@ -25,7 +25,7 @@ REGISTERS = 4
 
 
 def line(suffix: str, registers: int) -> Function[..., None]:
-    """conv_line_<registers>_<t>: `count` results, as many as so many registers hold at most."""
+    """conv_line_<registers>_<t>: `count` results, at most as many as the registers hold."""
     own, lanes, width = ARITHMETIC[suffix], lanes_of(suffix), tile_width(suffix)
 
     @function("noinline optsize", name=f"conv_line_{registers}_{suffix}")

@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphc.codegen.gemm.blocked import KEPT_USED, keep
+from graphc.codegen.gemm.blocked import leave_panels, take_panels
 from graphc.codegen.gemm.context import SETTING, Words, share
 from graphc.codegen.gemm.conv_copies import images_range, is_finite, kernels_range
 from graphc.codegen.gemm.conv_dots import dots_range, takes_dots
+from graphc.codegen.gemm.conv_groups import group_lines_range, group_panels_range, takes_lines, takes_panels
 from graphc.codegen.gemm.conv_lines import FEW, lines_range
 from graphc.codegen.gemm.conv_tables import (
     TABLES,
@@ -35,13 +36,11 @@ from graphc.codegen.gemm.conv_tables import (
     write_places,
 )
 from graphc.codegen.gemm.conv_tiles import conv_tile, rows_of_tile, tile_width
-from graphc.codegen.gemm.gemv import free, malloc
 from graphc.codegen.gemm.microkernel import ARITHMETIC, lanes_of
 from graphc.codegen.gemm.packing import GROUP, least, most, panels
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function
-from graphc.codegen.llvm.poison import poison
-from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Bool, Ptr
+from graphc.codegen.llvm.typed import F64, I64, NULL, Bool, Ptr
 from graphc.codegen.threads.chunking import LEAST_WORK
 
 UNIT = {"f64": 0.3, "f32": 0.15, "i64": 2.0, "i32": 2.0}
@@ -224,9 +223,9 @@ def by_tiles(suffix: str) -> Function[..., Bool]:
         words = sum(sizes[1:], sizes[0])
         copied = is_padded.choose(chunk * passes * volume, 0)
         length = words * 8 + (passes * taps * lanes + copied) * own.align + 256
-        memory, is_mine = _take(code, length)
+        memory, is_mine = take_panels(code, length)
         with code.when(memory == NULL):
-            _leave(code, memory, is_mine)
+            leave_panels(code, memory, is_mine)
             code.ret(False)
         aligned = memory.at(((memory.integer() + 63) & -64) - memory.integer())
         tables, at = {}, aligned
@@ -255,9 +254,9 @@ def by_tiles(suffix: str) -> Function[..., Bool]:
                 })  # fmt: skip
             is_fit = part(suffix)(code, context)
             with code.when(~is_fit):
-                _leave(code, memory, is_mine)
+                leave_panels(code, memory, is_mine)
                 code.ret(False)
-        _leave(code, memory, is_mine)
+        leave_panels(code, memory, is_mine)
         return Bool.of(True)
 
     return Function(f"conv_by_tiles_{suffix}", Bool, {"context": Ptr}, write, "noinline optsize", is_internal=True)
@@ -276,26 +275,6 @@ def _lengths(code: Code, record: Words, context: Ptr, axes: Sequence[Axis]) -> d
     found["is_padded"] = is_padded.to(I64, signed=False)
     record.put(context, found)
     return found
-
-
-def _take(code: Code, length: I64) -> tuple[Ptr, Bool]:
-    """Memory, that which is kept where no other call uses it."""
-    _, is_mine = KEPT_USED(code).exchange(I32.of(0), I32.of(1), "acquire", failure="monotonic", align=4)
-    memory = code.variable(NULL)
-    with code.when(is_mine):
-        memory.value = keep(code, length)
-    with code.otherwise():
-        memory.value = malloc(code, length)
-    if code.poison:
-        poison(code, memory.value, length)
-    return memory.value, is_mine
-
-
-def _leave(code: Code, memory: Ptr, is_mine: Bool) -> None:
-    with code.when(is_mine):
-        KEPT_USED(code).store(I32.of(0), order="release", align=4)
-    with code.otherwise():
-        free(code, memory)
 
 
 def part(suffix: str) -> Function[..., Bool]:
@@ -357,11 +336,24 @@ def without_spread(suffix: str) -> Function[..., None]:
         with code.when(axes[0].count * axes[1].count * axes[2].count == 0):
             code.ret()
         terms = words["channels"] * axes[0].taps * axes[1].taps * axes[2].taps
+        with code.when(takes_lines(words, FEW)):
+            lines = words["images"] * words["outs"] * axes[0].count * axes[1].count
+            work = (words["groups"] * terms * axes[2].count).to(F64) * UNIT[suffix]
+            distribute(code, group_lines_range(suffix), context, lines, work)
+            code.ret()
         with code.when(takes_dots(words, axes, FEW)):
             lines = words["images"] * words["groups"] * words["outs"] * axes[0].count * axes[1].count
             work = (terms * axes[2].count).to(F64) * UNIT[suffix]
             distribute(code, dots_range(suffix), context, lines, work)
             code.ret()
+        with code.when(takes_panels(suffix, words, FEW)):
+            words_of().put(context, {"is_new": I64.of(0)})
+            results = words["outs"] * axes[0].count * axes[1].count * axes[2].count
+            work = (results * terms * tile_width(suffix)).to(F64) * UNIT[suffix]
+            across = panels(words["groups"], tile_width(suffix))
+            distribute(code, group_panels_range(suffix), context, words["images"] * across, work)
+            with code.when(words_of().read(context)["is_new"] == 0):
+                code.ret()
         with code.when(terms > 0), code.when(by_tiles(suffix)(code, context)):
             code.ret()
         one_by_one(suffix)(code, context)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from graphc.codegen.gemm.api import Flat, find_routines
 from graphc.errors import GraphcError
 from graphc.ops.linalg import equations, factor, matrices, spectral  # noqa: F401 - they fill ROUTINES
 from graphc.ops.linalg.routine import ROUTINES, Routine, symbol
+from graphc.startup.once import once
 from graphc.startup.record import record
 
 NAMES = (
@@ -83,13 +84,13 @@ PROTOTYPES: dict[str, tuple[tuple[str, ...], str]] = {
 """By name: the types of the arguments, "*" after those that are pointers, and of the result."""
 
 
-@cache
+@once
 def lapack_symbols() -> Mapping[str, int]:
     """The addresses that an object of a factorisation needs at load, besides those of all products."""
     return {"gc_lapack": ctypes.addressof(lapack_table())}
 
 
-@cache
+@once
 def lapack_table() -> ctypes.Array[ctypes.c_int64]:
     """ENTRIES. SciPy is imported only where NumPy's own library has not all of them."""
     solvers, _ = find_routines(BLAS)

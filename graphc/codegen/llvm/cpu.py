@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from contextlib import suppress
 from functools import cache
 from importlib import import_module
 
 from graphc.errors import GraphcError
 from graphc.options import options
 from graphc.startup.process import PROCESS
+from graphc.startup.versions import version_of
 
 PROCESSOR = "/proc/cpuinfo"
 IDENTITY = (
@@ -24,10 +24,6 @@ IDENTITY = (
 )
 """Lines of PROCESSOR that tell one kind from another, for x86 and for Arm; the rest are counters and clocks."""
 FEATURES = ("flags", "Features")
-VERSION_FILES = ("_version.py", "version.py")
-VERSION_MARKS = ('"version": "', "version_version = '", 'version = "')
-"""What stands before the version of numba, of llvmlite, and of NumPy; a regular expression would cost a warm start a
-third of a millisecond."""
 FIRST_BYTES = 16384
 """More than what PROCESSOR says of the first processor, and much less than it says of many."""
 
@@ -78,19 +74,3 @@ def processor() -> tuple[str, str]:
         return name.replace(";", ","), features
     name, _, features = import_module("graphc.codegen.llvm.target").processor()
     return name, features
-
-
-def version_of(package: str) -> str:
-    """The version of an installed package, which is not imported: from its version file, since importlib.metadata would
-    cost a warm start 10 ms."""
-    found = (finder.find_spec(package, None) for finder in sys.meta_path)
-    spec = next((spec for spec in found if spec is not None), None)
-    if spec is None or spec.origin is None:
-        return "absent"
-    for name in VERSION_FILES:
-        with suppress(OSError), open(os.path.join(os.path.dirname(spec.origin), name), encoding="utf-8") as file:
-            text = file.read()
-            for before in VERSION_MARKS:
-                if before in text:
-                    return text.partition(before)[2].partition(before[-1])[0]
-    return "unknown"

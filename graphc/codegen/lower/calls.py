@@ -7,7 +7,7 @@ transposed or sliced operand is read where it stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import partial
 
 import numpy as np
@@ -35,6 +35,15 @@ class Place:
     results: tuple[Node, ...]
     loops: Index
     factor: Expr
+    block: Block | None = None
+
+
+@record()
+class Block:
+    """Some rows of a result: the first, and how many."""
+
+    begin: Expr
+    count: Expr
 
 
 def lower_call(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
@@ -44,6 +53,13 @@ def lower_call(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
         _add_products(lowerer, nest, node, scope)
     else:
         _invoke(lowerer, nest, node, tuple(outputs_of(node)), ZERO, scope)
+
+
+def lower_block(lowerer: Lowerer, nest: Nest, block: Block, scope: Scope) -> None:
+    """The call that computes some rows of the result of a nest."""
+    (node,) = nest.roots
+    factor = _number(0, node.dtype) if is_product(node) else ZERO
+    _invoke(lowerer, nest, node, (node,), factor, scope, block)
 
 
 def _add_products(lowerer: Lowerer, nest: Nest, node: Node, outer: Scope) -> None:
@@ -104,19 +120,31 @@ def _scaled(factor: Expr, value: Expr) -> Expr:
     return apply(MUL, factor, value)
 
 
-def _invoke(lowerer: Lowerer, nest: Nest, node: Node, results: tuple[Node, ...], factor: Expr, outer: Scope) -> None:
+def _invoke(
+    lowerer: Lowerer,
+    nest: Nest,
+    node: Node,
+    results: tuple[Node, ...],
+    factor: Expr,
+    outer: Scope,
+    block: Block | None = None,
+) -> None:
     """The function of a node, in the loops that go around it; where it may fail, its status decides."""
     call = _call(node)
     loops = loop_vars(call.loops(node))
     scope = lowerer.enter_all(outer, loops, lowerer.extents(results[0].type.shape[: len(loops)]))
-    place = Place(results, loops, factor)
+    place = Place(results, loops, factor, block)
+    by_rows = call.by_rows(node) if block is not None else None
+    moving = by_rows.moving if by_rows is not None else ()
     workspaces = iter(lowerer.workspaces.get(node, ()))
     args: list[Expr] = []
     for passed in call.passed(node):
         if isinstance(passed, Workspace):
             args.append(Pointer(next(workspaces), ZERO))
         else:
-            args.extend(_pass(lowerer, passed, place))
+            args.extend(_pass(lowerer, passed, place, moving))
+    if block is not None:
+        args[0] = block.count
     name = call.symbol(node)
     if call.is_python:
         name = f"{CALLBACK}{len(lowerer.callbacks)}"
@@ -125,8 +153,8 @@ def _invoke(lowerer: Lowerer, nest: Nest, node: Node, results: tuple[Node, ...],
     lowerer.leave(scope, outer)
 
 
-def _pass(lowerer: Lowerer, passed: Passed, place: Place) -> Iterator[Expr]:
-    """What a function is given for one record."""
+def _pass(lowerer: Lowerer, passed: Passed, place: Place, moving: Container[Node]) -> Iterator[Expr]:
+    """What a function is given for one record. moving: operands of which it gets the rows of a block."""
     match passed:
         case Extent(size):
             yield lowerer.size(size)
@@ -137,13 +165,16 @@ def _pass(lowerer: Lowerer, passed: Passed, place: Place) -> Iterator[Expr]:
         case Whole(operand):
             yield Pointer(lowerer.buffers[operand], lowerer.in_buffer(operand, ZERO))
         case Strided(operand, axes):
-            pointer, steps = _where(lowerer, operand, place.loops)
+            begin = place.block.begin if place.block is not None and operand in moving else None
+            pointer, steps = _where(lowerer, operand, place.loops, begin)
             yield pointer
             yield from (ZERO if axis is None else steps[axis] for axis in axes)
         case Result(position, axes):
             node = place.results[position]
             extents = lowerer.extents(node.type.shape)
             start: Index = (*place.loops, *(ZERO for _ in extents[len(place.loops) :]))
+            if place.block is not None and node not in lowerer.blocks:
+                start = (place.block.begin, *start[1:])
             yield Pointer(lowerer.buffers[node], lowerer.place(node, start))
             yield from (ZERO if axis is None else _apart(lowerer, extents[axis + 1 :]) for axis in axes)
         case _:
@@ -158,8 +189,9 @@ def _apart(lowerer: Lowerer, inner: tuple[Expr, ...]) -> Expr:
     return lowerer.hoist(count)
 
 
-def _where(lowerer: Lowerer, operand: Node, loops: Index) -> tuple[Pointer, list[Expr]]:
-    """Where an operand begins for what `loops`, its first axes, are at, and the strides of its axes."""
+def _where(lowerer: Lowerer, operand: Node, loops: Index, begin: Expr | None) -> tuple[Pointer, list[Expr]]:
+    """Where an operand begins for what `loops`, its first axes, are at, or from row `begin` on, and the strides of its
+    axes."""
     view = strided(operand, lowerer.sizing)
     extents = lowerer.extents(view.shape)
     steps: list[Expr] = [ZERO] * operand.ndim
@@ -171,6 +203,8 @@ def _where(lowerer: Lowerer, operand: Node, loops: Index) -> tuple[Pointer, list
             start = add(start, multiply(integer(part.step), loops[part.axis]))
         elif part.axis is not None:
             steps[part.axis] = multiply(integer(part.step), apart)
+            if part.axis == 0 and begin is not None:
+                start = add(start, multiply(integer(part.step), begin))
         index.insert(0, start)
         apart = multiply(apart, extent)
     place = lowerer.in_buffer(view.base, lowerer.position(tuple(index), view.shape))

@@ -11,7 +11,7 @@ becomes a loop of its own in that place. A value that is asked for twice at one 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from graphc.codegen.lower.scopes import Scope, Scopes
 from graphc.codegen.schedule.labels import UNLABELLED, Labels
@@ -32,9 +32,10 @@ class Elements(Scopes):
     `buffers`: the buffer of every leaf and materialised value; `size_names`: the parameter that holds each size leaf.
     `accumulators`: where column reductions are carried in a wider dtype; `workspaces`: what external functions use
     while they run; `depths`: for a buffer that holds one row, the number of loops that pick the row; `rows`: for a
-    value that is one row of its buffer, which one. Without a plan every value is computed where it is needed, the way
-    sizes are computed; `unchecked` is then the code of a failed check of a gather's indices. `labels`: what values are
-    called.
+    value that is one row of its buffer, which one; `blocks`: the values whose buffer holds the rows of one block, and
+    `in_block`: for the number of a row, which it is of its block. Without a plan every value is computed where it is
+    needed, the way sizes are computed; `unchecked` is then the code of a failed check of a gather's indices. `labels`:
+    what values are called.
     """
 
     def __init__(
@@ -53,6 +54,8 @@ class Elements(Scopes):
         self.workspaces: Mapping[Node, Sequence[Buffer]] = {}
         self.depths: Mapping[Node, int] = {}
         self.rows: Mapping[Node, Size] = {}
+        self.blocks: Container[Node] = ()
+        self.in_block: dict[Expr, Expr] = {}
         self.unchecked: int | None = None
         self.labels: Labels = UNLABELLED
         self.memo: dict[tuple[Node, Index], Expr] = {}
@@ -78,6 +81,8 @@ class Elements(Scopes):
     def place(self, node: Node, index: Index) -> Expr:
         """The position of an element in the node's buffer, which may hold only the row at hand."""
         depth = self.depths.get(node, 0)
+        if node in self.blocks:
+            index = (self.in_block.get(index[0], index[0]), *index[1:])
         return self.in_buffer(node, self.position(index[depth:], node.type.shape[depth:]))
 
     def in_buffer(self, node: Node, flat: Expr) -> Expr:

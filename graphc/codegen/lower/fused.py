@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from graphc.codegen.lower.calls import Block, lower_block
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.nests import loops
 from graphc.codegen.lower.reductions import add_row, begin_rows, finish_rows, fold_of, lower_column_reduction
@@ -17,8 +18,8 @@ from graphc.codegen.schedule.plan import Nest, Rows, first_reduced, nests_of
 from graphc.ir.lowering import Fold
 from graphc.ir.node import Index, Node, Size
 from graphc.loops.build import add_compensated, cast, compensated_sum, start_const
-from graphc.loops.ir import ZERO, Expr, Note, Set, Store, Var
-from graphc.loops.operators import ACCUMULATE
+from graphc.loops.ir import INDEX, ZERO, Expr, Let, Note, Set, Store, Var, add, apply, multiply, subtract
+from graphc.loops.operators import ACCUMULATE, BLOCKS, MINIMUM
 from graphc.loops.syntax import filled, operator_of
 from graphc.startup.record import record
 
@@ -49,7 +50,11 @@ def _shared_loop(
     for nest in reductions:
         scope.body.extend(remarks(nest))
         _begin(lowerer, nest, scope, running)
-    inner = lowerer.enter(scope, rows.var, lowerer.size(rows.size))
+    of_blocks = lowerer.of_blocks
+    if rows.makes is None:
+        inner = lowerer.enter(scope, rows.var, lowerer.size(rows.size))
+    else:
+        inner = _enter_block(lowerer, rows, rows.makes, scope, remarks)
     for part in rows.body:
         if isinstance(part, Rows):
             _shared_loop(lowerer, part, inner, remarks, running)
@@ -58,8 +63,26 @@ def _shared_loop(
                 inner.body.extend(remarks(part))
             _part(lowerer, part, inner, running)
     lowerer.leave(inner, scope)
+    lowerer.of_blocks = of_blocks
     for nest in reductions:
         _finish(lowerer, nest, scope, running)
+
+
+def _enter_block(lowerer: Lowerer, rows: Rows, makes: Nest, scope: Scope, remarks: Remarks) -> Scope:
+    """A loop over blocks of rows, in which a function makes those of one; and the loop over these."""
+    block, begin, number = (Var(lowerer.names.fresh(name), INDEX) for name in ("block", "begin", f"{rows.var.name}_in"))
+    size, length = lowerer.size(rows.size), lowerer.name_once(lowerer.size(rows.block), "length")
+    outer = lowerer.enter(scope, block, apply(BLOCKS, size, length))
+    lowerer.of_blocks = lowerer.scopes[begin] = outer
+    outer.body.append(Let(begin, multiply(block, length)))
+    count = lowerer.bind(apply(MINIMUM, length, subtract(size, begin)), "count", (begin,))
+    outer.body.extend(remarks(makes))
+    lower_block(lowerer, makes, Block(begin, count), outer)
+    inner = lowerer.enter(outer, number, count)
+    inner.place, lowerer.scopes[rows.var] = rows.var, inner
+    lowerer.in_block = {rows.var: number}
+    inner.body.append(Let(rows.var, add(begin, number)))
+    return inner
 
 
 def _part(lowerer: Lowerer, nest: Nest, scope: Scope, running: dict[Node, FullReduction]) -> None:

@@ -42,6 +42,7 @@ class Scopes:
         self.top = self.base = Scope(None)
         self.scopes: dict[Var, Scope] = {}
         self.positions: dict[Expr, Var] = {}
+        self.of_blocks: Scope | None = None
 
     def scope_of(self, expr: Expr) -> Scope:
         """The outermost scope in which everything that `expr` names is known."""
@@ -56,8 +57,10 @@ class Scopes:
         return max(map(self.scope_of, exprs), key=lambda scope: scope.depth, default=self.base)
 
     def depth(self, scope: Scope) -> int:
-        """How many loops there are around a scope, inside `base`, which is the innermost branch."""
-        return scope.depth - self.base.depth
+        """How many loops there are around a scope, inside `base`, which is the innermost branch. One over blocks of the
+        rows that the next one goes over does not count."""
+        around = self.of_blocks is not None and self.base.depth < self.of_blocks.depth < scope.depth
+        return scope.depth - self.base.depth - around
 
     def enter(self, parent: Scope, var: Var, size: Expr) -> Scope:
         scope = Scope(parent, var, size, depth=parent.depth + 1)

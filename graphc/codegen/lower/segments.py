@@ -20,6 +20,7 @@ from graphc.loops.ir import (
     INDEX,
     ONE,
     Expr,
+    If,
     Load,
     Set,
     Store,
@@ -32,7 +33,10 @@ from graphc.loops.ir import (
     remainder,
     subtract,
 )
-from graphc.loops.operators import ACCUMULATE
+from graphc.loops.operators import ACCUMULATE, ACCUMULATE_IN_ORDER, LT
+
+SHORT = 32
+"""Numbers that are added one after the other: of so few, partial sums take longer to begin and to end."""
 
 
 def lower_segments(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
@@ -51,13 +55,18 @@ def _of_numbers(lowerer: Lowerer, nest: Nest, node: Node, scope: Scope, begin: E
     assert isinstance(lowering, Segments)
     total = Var(lowerer.names.fresh(lowerer.labels(node)), lowering.dtype)
     scope.body.append(Set(total, start_const("0", total.dtype)))
-    place = Var(lowerer.names.fresh("r"), INDEX)
-    inner = lowerer.enter(scope, place, count)
-    lowerer.scopes[total] = inner
-    term = cast(lowerer.element(node.args[0], (add(begin, place),)), total.dtype)
-    inner.body.append(Set(total, apply(ACCUMULATE, total, term)))
-    lowerer.leave(inner, scope)
+    sums = []
+    for step in (ACCUMULATE_IN_ORDER, ACCUMULATE):
+        with lowerer.branch(scope) as side:
+            place = Var(lowerer.names.fresh("r"), INDEX)
+            inner = lowerer.enter(side, place, count)
+            lowerer.scopes[total] = inner
+            term = cast(lowerer.element(node.args[0], (add(begin, place),)), total.dtype)
+            inner.body.append(Set(total, apply(step, total, term)))
+            lowerer.leave(inner, side)
+        sums.append(tuple(side.body))
     lowerer.scopes[total] = scope
+    scope.body.append(If(apply(LT, count, integer(SHORT)), *sums))
     scope.body.append(Store(lowerer.buffers[node], lowerer.place(node, nest.index), cast(total, node.dtype)))
 
 

@@ -23,6 +23,7 @@ from numpy.lib.stride_tricks import as_strided
 from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.gemm.api import Flat
 from graphc.ops.order import first_elements, first_places, order_along, order_of_rows, sorted_along, symbol
+from graphc.startup.once import once
 
 ALONG = {"sort": sorted_along, "argsort": order_along}
 """Of three axes along the second, by the names of the ops: their values."""
@@ -69,13 +70,13 @@ SORT, STABLE_ARGSORT, LENGTH = 33, 38, 39
 """The places of functions in that table: the first of three sorts, the last of three sorts of places."""
 
 
-@cache
+@once
 def order_symbols() -> Mapping[str, int]:
     """The addresses that an object of an order needs at load, besides those of all products."""
     return {"gc_order": ctypes.addressof(order_table())}
 
 
-@cache
+@once
 def order_table() -> ctypes.Array[ctypes.c_void_p]:
     """The addresses of ENTRIES."""
     tables = {dtype: _functions_of(dtype) for dtype in DTYPES}

@@ -119,22 +119,22 @@ def _write_along(name: str, dtype: str, words: Words, code: Code, context: Ptr, 
             width = (left < COLUMNS).choose(left, COLUMNS)
             space = given["space"].at((number * across + first) * n, kind)
             if name == "sort":
-                turn(dtype)(code, n, width, x, step, given["inner"], space, I64.of(1), n)
+                transposed(dtype)(code, n, width, x, step, given["inner"], space, I64.of(1), n)
             with code.count(0, width) as column:
                 line = space.at(column * n, kind)
                 if name == "sort":
                     sort_line(dtype)(code, line, n)
                 else:
                     argsort_line(dtype)(code, x.at(column * given["inner"], element), step, n, line)
-            turn(made)(code, n, width, space, I64.of(1), n, result, across, I64.of(1))
+            transposed(made)(code, n, width, space, I64.of(1), n, result, across, I64.of(1))
 
 
 @cache
-def turn(dtype: str) -> Callable[..., None]:
-    """turn(rows, columns, from, row, column, to, to_row, to_column): a matrix copied, row by row."""
+def transposed(dtype: str) -> Callable[..., None]:
+    """transposed(rows, columns, from, row, column, to, to_row, to_column): a matrix copied, row by row."""
     kind = KINDS[dtype]
 
-    @line_function("turn", dtype)
+    @line_function("transposed", dtype)
     def write(code: Code, m: I64, n: I64, a: Ptr, a_row: I64, a_column: I64, c: Ptr, c_row: I64, c_column: I64) -> None:
         with code.count(0, m) as i:
             source, target = a.at(i * a_row, kind), c.at(i * c_row, kind)

@@ -47,7 +47,7 @@ from graphc.codegen.pipeline.runtime import (
 from graphc.codegen.server.prestart import note_hit
 from graphc.codegen.threads.chunking import CHUNK, PARALLEL, SETTINGS, STREAM
 from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, settings_of
-from graphc.errors import GraphcError
+from graphc.errors import CompileError, GraphcError
 from graphc.ir.body import ITEM, nodes_within
 from graphc.ir.lowering import Call
 from graphc.ir.node import LEAVES, SHARED, SIZE, Node, size_owner
@@ -57,6 +57,7 @@ from graphc.options import NATIVE, options
 from graphc.startup.garbage import uncollected
 from graphc.startup.process import PROCESS
 from graphc.startup.record import record, replace
+from graphc.startup.versions import wrong_versions
 
 
 def generation() -> ModuleType:
@@ -211,7 +212,12 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
     if entry is None and options.cache_require:
         store.refuse_miss(key)
     with told_when_slow(report):
-        return compile_native(kernel, key, report)
+        try:
+            return compile_native(kernel, key, report)
+        except (CompileError, ImportError, AttributeError) as error:
+            if not wrong_versions():
+                raise
+            raise CompileError(f"{wrong_versions()} ({error})") from error
 
 
 def compile_native(kernel: Kernel, key: Key, report: Report) -> tuple[Built, Callable[[Mapping[str, int]], Library]]:
@@ -289,7 +295,7 @@ def product_addresses(names: Sequence[str], threads: int | str | None) -> dict[s
     settings = settings_of(threads, DEFAULT_CROSSOVER)
     known = tuple(settings.tolist())
     if known not in PROCESS.products:
-        PROCESS.products[known] = new_products(settings)
+        PROCESS.products.setdefault(known, new_products(settings))  # another thread may have been faster
     products: Products = PROCESS.products[known]
     for name in with_all_callees(names):
         load_product(products, name)

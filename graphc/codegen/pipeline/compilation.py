@@ -12,7 +12,7 @@ from importlib import import_module
 from platform import machine
 from typing import TypeAlias, cast
 
-from graphc.codegen.call.entry import apart_ir, entry_ir
+from graphc.codegen.call.entry import entry_ir, out_of_line_ir
 from graphc.codegen.call.pointer import CALM, POINTER, Form
 from graphc.codegen.call.pointer_ir import pointer_ir
 from graphc.codegen.gemm.api import blocks_name, free_name, product_exports
@@ -31,7 +31,7 @@ from graphc.codegen.order.batch import functions as orders
 from graphc.codegen.pipeline.generation import generate_program
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import Program
-from graphc.codegen.pipeline.runtime import APART_EFFORT, ENTRY_POINTS, missing_parts
+from graphc.codegen.pipeline.runtime import ENTRY_POINTS, OUT_OF_LINE_OPT, missing_parts
 from graphc.codegen.server.client import compile_assembly, compile_request, lower_source
 from graphc.codegen.server.protocol import ELEMENTARY_OPT, Request
 from graphc.codegen.threads.chunking import PARALLEL
@@ -54,12 +54,12 @@ Job: TypeAlias = tuple[tuple[str | int, int], Source, int]
 """The name of a part, or of a kernel the number of the attempt, and the module's own; the module; LLVM's level for it.
 """
 
-KERNEL_EFFORT = 3
+KERNEL_OPT = 3
 PRODUCT_MODULES = 2
 """Of a matrix product: this process and the compile process make one each."""
-ENTRY_EFFORT = PRODUCTS_EFFORT = 1
+ENTRY_OPT = PRODUCTS_OPT = 1
 """LLVM's level for what is no kernel: the entry point, and products, of which no loop gains from more."""
-POOL_EFFORT = 0 if machine() == "x86_64" else 1
+POOL_OPT = 0 if machine() == "x86_64" else 1
 """The pool's, whose code waits for threads or memory more than it runs: at level 0 machine code takes a fifth of the
 time to make, which a first start waits for. For other processors LLVM then forgets which stores are non-temporal."""
 
@@ -120,12 +120,12 @@ class Ahead:
 
     def _make(self) -> None:
         for name in self.names:
-            texts, effort = part_ir(name)
+            texts, opt = part_ir(name)
             for number, text in enumerate(texts):
                 if self.stopped:
                     return
                 try:
-                    self.made[name, number] = emit_beside(text, effort)
+                    self.made[name, number] = emit_beside(text, opt)
                 except CompileError:  # it will be said again by whoever needs the part
                     return
 
@@ -155,18 +155,18 @@ class Compilation:
         """The elementary functions that the kernel calls."""
 
     def add_part(self, name: str) -> None:
-        texts, effort = part_ir(name)
+        texts, opt = part_ir(name)
         self.counts[name] = len(texts)
         for number, text in enumerate(texts):
             if (name, number) not in self.made:
-                self.work.add(((name, number), text, effort))
+                self.work.add(((name, number), text, opt))
 
     def add_module(self, number: int, module: Module) -> None:
         """The next module of the kernel, and the functions that it calls where they are missing."""
         if number == 0:
             self.attempts.append(0)
         self.attempts[-1] = number + 1
-        self.work.add(((len(self.attempts), number), module, KERNEL_EFFORT))
+        self.work.add(((len(self.attempts), number), module, KERNEL_OPT))
         called = [name for name in module.calls if name not in self.called]
         self.called |= dict.fromkeys(called)
         for name in missing_parts(called):
@@ -175,8 +175,8 @@ class Compilation:
     def compile_all(self, emit: Callable[[Source, int], bytes], last: bool) -> None:
         """Compile modules until there will be no more, from the last that is there or from the first."""
         while (job := self.work.take(last)) is not None:
-            name, source, effort = job
-            self.made[name] = emit(source, effort)
+            name, source, opt = job
+            self.made[name] = emit(source, opt)
 
     def kernel(self) -> list[bytes]:
         """The objects of the kernel's last attempt."""
@@ -230,7 +230,7 @@ def compile_program(program: Program, parts: Sequence[str], fast_math: bool, ahe
     worker = threading.Thread(target=compile_beside)
     worker.start()
     try:
-        entry = emit_here(entry_ir(program.signature, whole=False, poison=options.poison != "off"), ENTRY_EFFORT)
+        entry = emit_here(entry_ir(program.signature, whole=False, poison=options.poison != "off"), ENTRY_OPT)
         compilation.made |= ahead.finish()
         for name in parts:
             compilation.add_part(name)
@@ -246,19 +246,19 @@ def compile_program(program: Program, parts: Sequence[str], fast_math: bool, ahe
     return Compiled([*compilation.kernel(), entry], list(compilation.called), compilation.parts())
 
 
-def emit_here(source: Source, effort: int) -> bytes:
+def emit_here(source: Source, opt: int) -> bytes:
     """The object of a module, compiled in this process."""
     if isinstance(source, Elementary):
         # Imported here: most programs call no elementary function, and of others the compile process takes some.
         source = cast("str", import_module("graphc.codegen.vecmath.outofline").math_ir(source.name))
-    return emit_object([source], effort)
+    return emit_object([source], opt)
 
 
-def emit_beside(source: Source, effort: int) -> bytes:
+def emit_beside(source: Source, opt: int) -> bytes:
     """The same, compiled in the compile process."""
     if isinstance(source, Elementary):
-        return compile_request(Request(elementary=(source.name,), opt=effort))
-    return compile_request(Request(modules=(source,), opt=effort))
+        return compile_request(Request(elementary=(source.name,), opt=opt))
+    return compile_request(Request(modules=(source,), opt=opt))
 
 
 def products_of(program: Program) -> list[str]:
@@ -274,21 +274,21 @@ is: a bit of a result depends neither on that, nor on its threads, nor on a cloc
 def part_ir(name: str) -> tuple[Sequence[Source], int]:
     """The IR of a part (runtime.py), in modules, and LLVM's level for it."""
     if name == ENTRY_POINTS:
-        return [apart_ir()], APART_EFFORT
+        return [out_of_line_ir()], OUT_OF_LINE_OPT
     if name.startswith(POINTER):
-        return [pointer_ir(Form.from_name(name), options.poison != "off")], ENTRY_EFFORT
+        return [pointer_ir(Form.from_name(name), options.poison != "off")], ENTRY_OPT
     if name == PARALLEL:
-        return [pool_ir(options.poison != "off")], POOL_EFFORT
+        return [pool_ir(options.poison != "off")], POOL_OPT
     if len(product_exports(name)) > 1:  # what it keeps is in one module
-        return [module_text(blas_functions([name]), poison=options.poison != "off")], PRODUCTS_EFFORT
+        return [module_text(blas_functions([name]), poison=options.poison != "off")], PRODUCTS_OPT
     if name in PROTOTYPES:
-        return split(blas_functions([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_EFFORT
+        return split(blas_functions([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_OPT
     if name in FACTORISATIONS:
-        return split(factorisations([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_EFFORT
+        return split(factorisations([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_OPT
     if name in ORDERS:
-        return [module_text(orders([name]), poison=options.poison != "off")], PRODUCTS_EFFORT
+        return [module_text(orders([name]), poison=options.poison != "off")], PRODUCTS_OPT
     if name in LARGE_PRODUCTS:
-        return [blocks_ir(LARGE_PRODUCTS[name], options.poison != "off")] if has_avx512() else [], PRODUCTS_EFFORT
+        return [blocks_ir(LARGE_PRODUCTS[name], options.poison != "off")] if has_avx512() else [], PRODUCTS_OPT
     return [Elementary(name)], ELEMENTARY_OPT
 
 
@@ -306,5 +306,5 @@ def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
 
 def compile_part(name: str) -> bytes:
     """The code of a part, compiled in this process."""
-    texts, effort = part_ir(name)
-    return finish_part(name, [emit_here(text, effort) for text in texts])
+    texts, opt = part_ir(name)
+    return finish_part(name, [emit_here(text, opt) for text in texts])

@@ -40,7 +40,7 @@ from graphc.codegen.transform.outline import Copies, Outlined, outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
 from graphc.codegen.transform.passes import Passes
-from graphc.codegen.transform.polls import place_polls
+from graphc.codegen.transform.polls import ask_in_nests, place_polls
 from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.simplify import drop_unused, simplify
@@ -104,7 +104,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
     lowerer = Lowerer({**plan.leaves, **stored}, size_names, sizing, names)
     lowerer.accumulators, lowerer.depths, lowerer.labels = plan.accumulators, plan.depths, labels
-    lowerer.workspaces = plan.workspaces
+    lowerer.workspaces, lowerer.blocks = plan.workspaces, plan.blocks
     buffers = (*plan.leaves.values(), *stored.values(), *(slot.buffer for slot in plan.arena))
     passes = Passes("kernel", buffers, [dim.name for dim in dims], lambda: external_kinds(lowerer.callbacks))
     lowered = lower_kernel(plan, lowerer, passes)
@@ -112,7 +112,8 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     passes.know(narrowed.changed, narrowed.narrow)
     passes.ran("narrow_sums", narrowed.body)
     marked = passes.run("mark_independent", mark_independent, narrowed.body)
-    polled = passes.run("place_polls", partial(place_polls, fresh=names.fresh), marked)
+    asking = passes.run("ask_in_nests", partial(ask_in_nests, kept=results.overwritten), marked)
+    polled = passes.run("place_polls", partial(place_polls, fresh=names.fresh), asking)
     polls = polled != marked
     if plan.loops or plan.branches:
         polled = passes.run("drop_unused", drop_unused, polled)
@@ -121,7 +122,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     passes.ran("outline", kernel_part.body, kernel_part.functions)
     check_sizes(sizing, dims, sizes_lowerer)
     temporaries = arena(plan, narrowed, marked, kernel_part, sizes_lowerer)
-    work = [sizing.of(loops_of(kernel.results))] if polls else []
+    work = [sizing.of(loops_of(kernel.results, nests=asking != marked))] if polls else []
     bodies = write_sizes(results, temporaries, work, dims, sizes_lowerer), kernel_part.body
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, ir.Var)}
     passed = [dim for dim in dims if ir.Var(dim.name, ir.INDEX) in used]

@@ -23,7 +23,7 @@ ENTRY_POINTS = "entry points"
 """The part that the entry points of all functions call. It is an object, linked into each of them, as elementary
 functions are into kernels; others are loaded beside."""
 
-APART_EFFORT = 1
+OUT_OF_LINE_OPT = 1
 """LLVM's level for it: no loop in it gains from more."""
 
 
@@ -67,8 +67,8 @@ def begin_entry_points() -> Callable[[], bytes] | None:
     the rest; a function that waits for its code."""
     if options.compile != "process" or find_part(ENTRY_POINTS) is not None:
         return None
-    ir = import_module("graphc.codegen.call.entry").apart_ir()
-    finish: Callable[[], bytes] = import_module("graphc.codegen.server.client").compile_ahead(ir, APART_EFFORT)
+    ir = import_module("graphc.codegen.call.entry").out_of_line_ir()
+    finish: Callable[[], bytes] = import_module("graphc.codegen.server.client").compile_ahead(ir, OUT_OF_LINE_OPT)
     return finish
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from graphc.codegen.schedule.labels import UNLABELLED, Labels
 from graphc.codegen.schedule.plan import Draft, Kind, Nest, Part, Rows, Use, first_reduced, nests_of, variables_of
-from graphc.ir.node import Index, Node
+from graphc.ir.node import Index, Node, Size
 from graphc.startup.record import fresh, record
 
 NESTS_BACK = 16
@@ -63,6 +63,10 @@ class Sharing:
     depths: Mapping[Node, int]
     apart: Mapping[int, tuple[int, str]]
     """For a nest: another before it over the same sizes, and why they share no loop."""
+    blocks: Mapping[Node, Size] = fresh(factory=dict)
+    """For results of functions of which there is memory for some rows only: for how many (blocks.py)."""
+    over: Mapping[Node, Node] = fresh(factory=dict)
+    """For results of functions the value that is computed over them, row by row."""
 
 
 @record(frozen=False)

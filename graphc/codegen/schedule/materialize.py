@@ -137,7 +137,7 @@ class Scheduler(Nests):
     def reason_of_cost(self, node: Node, uses: Sequence[Use]) -> str | None:
         """Why materialising a value costs less time than recomputing it at each use, or as part of so large a nest."""
         if any(map(self.goes_across, uses)) and again(node, WHOLE, self.is_materialised, EXPENSIVE) > EXPENSIVE:
-            return "computed in order: its nest goes across its rows"
+            return "computed in order: its nest reads it strided"
         if self.materialising_pays(node, uses):
             repeated = any(not self.once(use) for use in uses)
             within = "used inside loops it does not depend on" if repeated else SEVERAL_LOOPS
@@ -225,7 +225,7 @@ class Scheduler(Nests):
         return isinstance(lowering, Recur) and lowering.apart
 
     def goes_across(self, use: Use) -> bool:
-        """Whether the innermost loop goes across the rows that another one goes along: LLVM does not vectorise it."""
+        """Whether the innermost loop is strided where another one is contiguous: LLVM does not vectorise it."""
         if not use.path or not isinstance(use.index[-1], Var) or use.index[-1] not in use.path[:-1]:
             return False
         return use.path[-1] in variables_of(use.index[:-1])

@@ -196,7 +196,7 @@ def nominal_bytes(value: Materialised) -> int:
 
 
 def nominal(dtype: str, shape: Sequence[Size]) -> int:
-    """The length of so many elements if every size that is not known were NOMINAL."""
+    """The bytes of an array of this shape if every size that is not known were NOMINAL."""
     return itemsize(dtype) * prod(size if isinstance(size, int) else NOMINAL for size in shape)
 
 

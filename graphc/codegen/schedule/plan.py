@@ -116,12 +116,14 @@ class Nest:
 @record()
 class Rows:
     """A loop that several nests share, with `depth` others around it: each iteration carries out the parts one by
-    one."""
+    one. It may go by blocks of `block` iterations, before each of which a function makes the rows that they read."""
 
     depth: int
     var: Var
     size: Size
     body: tuple[Part, ...]
+    makes: Nest | None = None
+    block: Size = 1
 
 
 Part: TypeAlias = "Nest | Rows"
@@ -319,6 +321,8 @@ class Plan:
     """For each nest of kind branch: its bodies."""
     readers: Mapping[Node, frozenset[int]]
     """For each result of a loop the nests that read it."""
+    blocks: Mapping[Node, Size]
+    """For each result of a function of which there is memory for some rows only: for how many."""
     lines: tuple[str, ...]
     """The plan as a person reads it."""
 
@@ -331,7 +335,8 @@ def nests_of(part: Part) -> tuple[Nest, ...]:
     """The nests of a part, in order."""
     if isinstance(part, Nest):
         return (part,)
-    return tuple(nest for inner in part.body for nest in nests_of(inner))
+    made = () if part.makes is None else (part.makes,)
+    return (*made, *(nest for inner in part.body for nest in nests_of(inner)))
 
 
 def lowering_of(node: Node) -> object:
@@ -515,9 +520,12 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str], is_body: bool) -> Itera
 
     def lines(part: Part, pad: str) -> Iterable[str]:
         if isinstance(part, Rows):
-            yield f"{pad}rows: for each of {size(part.size)} in turn"
-            for inner in part.body:
-                yield from lines(inner, pad + "  ")
+            made = () if part.makes is None else (part.makes,)
+            pads = f"{pad}  ", f"{pad}{'  ' * len(made)}"
+            yield from (f"{pad}blocks of {size(part.block)} rows, while they are in cache:" for _ in made)
+            yield from (line for nest in made for line in lines(nest, pads[0]))
+            yield f"{pads[1]}rows: for each of {size(part.size)} in turn"
+            yield from (line for inner in part.body for line in lines(inner, f"{pads[1]}  "))
             return
         yield f"{pad}nest {numbers[part.number]}: {part.kind} over [{', '.join(map(size, part.space))}]"
         if part.number in plan.apart:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from graphc.codegen.schedule.accumulators import added_by, row_length
+from graphc.codegen.schedule.blocks import in_blocks
 from graphc.codegen.schedule.extremes import branch_ranges, most_of, step_ranges
 from graphc.codegen.schedule.fusion import Sharing, share
 from graphc.codegen.schedule.inplace import chains, conflicts, deferred_targets, how_written
@@ -90,6 +91,9 @@ def _finish(scheduler: Scheduler, order: Sequence[Draft], around: Around) -> Pla
     chained = chains(scheduler, order)
     access = replace(access, needed=access.needed | chained.keys(), labels=around.labels)
     sharing = share(order, access)
+    if of == "kernel":
+        sharing = in_blocks(sharing, order, access, chained, sizing)
+        chained |= {each: pair for pair in sharing.over.items() for each in pair}
     memory = _memory(scheduler, sharing, chained, access.needed, size_names)
     arena = lay_out(memory.materialised, around.fresh, around.free)
     held = dict(zip(memory.keepers, arena.buffers, strict=True))
@@ -120,6 +124,7 @@ def _finish(scheduler: Scheduler, order: Sequence[Draft], around: Around) -> Pla
         loops,
         branches,
         {n: frozenset(use.nest for use in uses) for n, uses in scheduler.materialised_uses.items() if n.op is ITEM},
+        sharing.blocks,
         (),
     )
     return replace(plan, lines=tuple(lines_of(plan, size_names, of != "kernel")))
@@ -156,6 +161,8 @@ def _memory(
             chain = chained.get(node, (node,))
             depth, lowering = sharing.depths[node], lowering_of(node)
             shape = sizing.shape(node)[depth:]
+            if node in sharing.blocks:
+                shape = (sharing.blocks[node], *shape[1:])
             rows, row = (sizing.shape(node)[0], row_length(shape, size_names)) if depth else (None, None)
             writing = [each for each in chain if writers[each].kind == "writes"] or chain
             added = reduce(added_by_both, (added_by(each, writers[each], size_names, sizing) for each in writing))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from graphc.arrays.dtypes import is_float
+from graphc.codegen.call.interrupt import LONG
 from graphc.codegen.schedule.plan import lowering_of
 from graphc.ir import sizes
 from graphc.ir.closure import outside
@@ -41,11 +42,14 @@ def work_of(results: Sequence[Node], varying: Collection[Node] = (), known: Mapp
     return _total(sizes.multiply(elements, cost) for elements, cost in parts.items())
 
 
-def loops_of(results: Sequence[Node], known: Mapping[Node, Node] = {}) -> Size:
-    """The work of the loops that results of a kernel need, but for what is in other loops."""
+def loops_of(results: Sequence[Node], known: Mapping[Node, Node] = {}, nests: bool = False) -> Size:
+    """The work of the loops that results of a kernel need, but for what is in other loops; `nests`: and that of values
+    that are computed over as many sizes as nests that ask go over."""
     found: list[Size] = []
     for node in nodes_of(results):
         lowering = lowering_of(node)
+        if nests and _is_long(node):
+            found.append(sizes.multiply(*_elements(node, (), known)))
         if isinstance(lowering, Branch):
             inside = _given(node, node.attrs["then"].params, node.args[1:], known)
             found += [loops_of(node.attrs[side].results, inside) for side in ("then", "orelse")]
@@ -55,6 +59,15 @@ def loops_of(results: Sequence[Node], known: Mapping[Node, Node] = {}) -> Size:
             count = _plain(sizes.as_size(loop.count), (), known)
             found.append(sizes.multiply(sizes.minimum(count, 2**31), sizes.minimum(work, 2**24)))
     return _total(found)
+
+
+def _is_long(node: Node) -> bool:
+    """Whether the elements of a value, and what each is made of, go over several sizes that only a call can tell."""
+    if node.is_tuple:
+        return False
+    lowering = lowering_of(node)
+    shape = (*node.type.shape, *(lowering.sizes(node) if isinstance(lowering, Fold) else ()))
+    return sum(isinstance(size, Node) for size in shape) >= LONG
 
 
 def _total(parts: Iterable[Size]) -> Size:

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from graphc.codegen.llvm.cpu import version_of
+from graphc.startup.versions import version_of
 
 UNUSED = (
     "numpy",

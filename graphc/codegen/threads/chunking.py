@@ -19,13 +19,13 @@ LINE = 64
 PARALLEL, STREAM, CHUNK, SETTINGS = "gc_parallel", "gc_stream", "gc_chunk", "gc_settings"
 """The symbols that a kernel with parallel loops needs: three functions of the pool (pool.py), and the settings of
 the kernel's function, five int64: threads, the least number of chunks for several of them, the least work of a chunk,
-the patience (pool.py), the least bytes for non-temporal stores (nontemporal.py)."""
+the back-off (pool.py), the least bytes for non-temporal stores (nontemporal.py)."""
 SETTINGS_WORDS = 5
 NONTEMPORAL = "by non-temporal stores"
 """What a plan says of a result that non-temporal stores may write."""
-THREADS, LEAST_CHUNKS, LEAST_WORK, PATIENCE_WORD, LEAST_STREAMED = range(5)
+THREADS, LEAST_CHUNKS, LEAST_WORK, BACK_OFF_WORD, LEAST_STREAMED = range(5)
 """Where they stand."""
-PATIENCE = 20
+BACK_OFF = 20
 """Threads lose at most one part in this many, whatever else the machine does."""
 MOST_WORDS = 64
 """Of the context of a loop whose result non-temporal stores write: it is copied to the stack."""

@@ -13,7 +13,7 @@ In: the machine this is. Out: IR text. Its object is compiled once for a machine
     gc_probe(context, begin, end)
         a body to measure with: a polynomial of degree 8, with 1 for all coefficients, of float64, in place
 
-The chunks do not depend on who runs them, so results do not either. Each thread of the crew has a worker slot, the
+The chunks do not depend on who runs them, so results do not either. Each thread of the team has a worker slot, the
 caller the first, and each worker slot a share of the chunks, which lie side by side. A thread claims the chunks of its
 own share in order, then what is left of the others', last chunk first. Worker slots are for life, so that from call to
 call, and from loop to loop, a thread finds in its own caches what it wrote or read before: where processors have their
@@ -25,8 +25,8 @@ by the number of the process. No lock is ever held, so a fork cannot leave one b
 A worker that is not given a processor in the middle of a chunk costs the caller more than it gains: on a busy machine a
 launch may take as long as other processes please. So each launch is timed. What those lost that took longer than the
 caller would have taken alone, judged by the processor time of the chunks that it ran itself, is added up, less what
-others gained, and where that is more than `GRACE` there are no workers for a multiple of it. A loop that is still at it
-when that time is over gets them for the rest. Whatever else the machine does, little is lost by threads.
+others gained, and where that is more than `TOLERATED` there are no workers for a multiple of it. A loop that is still
+at it when that time is over gets them for the rest. Whatever else the machine does, little is lost by threads.
 
 Workers are native threads that know nothing of Python, block all signals, and end with the process. They spin for a
 tenth of a millisecond after a launch that they had a worker slot in, then sleep in a futex.
@@ -46,8 +46,8 @@ A worker goes through these states, and moves itself but for one step:
 A launch is moved by its caller, but for the chunks:
 
     free      the caller takes `owner`                                                                      -> owned
-    owned     workers are there; body, context, count, size, crew, then `pending`, then the shares are set  -> open
-    open      the caller sets `launches` and wakes who sleeps; the crew, and the caller as one of it, claim
+    owned     workers are there; body, context, count, size, team, then `pending`, then the shares are set  -> open
+    open      the caller sets `launches` and wakes who sleeps; the team, and the caller as one of it, claim
               chunks until none is left, each counting `pending` down                                       -> joined
     joined    the caller has found nothing to claim; it spins, then sleeps, until `pending` is 0            -> complete
     complete  the caller settles its account of time and gives `owner` back                                 -> free
@@ -65,7 +65,7 @@ tests/codegen/threads/test_protocol.py takes the functions that are written here
     resume      the time, in nanoseconds, before which launches are serial
     lost        nanoseconds that launches have lost since there were none, less what others gained; never negative
     sample      what some chunk has taken, in nanoseconds, for launches of which the caller runs none
-    body, context, count, size, crew    the launch. Read before a claim; a claim that succeeds proves them to be its own
+    body, context, count, size, team    the launch. Read before a claim; a claim that succeeds proves them to be its own
 
 The order of these words is that of C11's memory model, whatever the processor keeps by itself: x86-64 nearly all, Arm
 nothing that is not asked for. What each order is for:
@@ -95,7 +95,7 @@ from typing import Any
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Global, external, function, module_text
 from graphc.codegen.llvm.typed import F64, I8, I32, I64, NULL, Bool, Ptr, SizeAndFlag
-from graphc.codegen.threads.chunking import LEAST_CHUNKS, LEAST_WORK, LINE, MOST_CHUNKS, PATIENCE_WORD, THREADS
+from graphc.codegen.threads.chunking import BACK_OFF_WORD, LEAST_CHUNKS, LEAST_WORK, LINE, MOST_CHUNKS, THREADS
 from graphc.codegen.threads.nontemporal import gc_stream
 from graphc.options import MOST_THREADS
 from graphc.startup.record import record
@@ -112,7 +112,7 @@ worker that has to be woken comes some tens of microseconds late, which is all o
 YIELD = 128
 """Pauses, a power of two, after which a thread that waits gives way to any other that is to run on its processor. Where
 all are busy a worker may be woken on the caller's own."""
-GRACE = 100_000
+TOLERATED = 100_000
 """Nanoseconds that launches may lose before there are none for a while. A worker may sleep when it is first wanted, and
 is there for the next launch only if that comes before it sleeps again."""
 MOST_COUNTED = 2**16 - 1
@@ -138,7 +138,7 @@ BODY = Global("body", "internal global ptr null, align 64")
 CONTEXT = Global("context", "internal global ptr null, align 8")
 COUNT = Global("count", "internal global i64 0, align 8")
 SIZE = Global("size", "internal global i64 0, align 8")
-CREW = Global("crew", "internal global i64 0, align 8")
+TEAM = Global("team", "internal global i64 0, align 8")
 SAMPLE = Global("sample", "internal global i64 0, align 64")
 
 system_call = external("syscall", I64, I64, is_variadic=True)
@@ -293,16 +293,16 @@ TAKE_FIRST, TAKE_LAST = 1 << 16, -1
 
 @function()
 def work(code: Code, worker_slot: I64, launch: I64, tally: Ptr) -> Bool:
-    """Runs chunks of this launch while there are some, if the slot is one of its crew's; whether it is. Adds to `tally`
+    """Runs chunks of this launch while there are some, if the slot is one of its team's; whether it is. Adds to `tally`
     how many it ran."""
     own = Share(share_of(code, worker_slot).load(I64, order="acquire", align=64))
     with code.when(own.launch != launch):
         code.ret(False)
-    crew = CREW(code).load(I64, order="monotonic", align=8)
+    team = TEAM(code).load(I64, order="monotonic", align=8)
     farther = code.variable(I64.of(0))
     with code.loop() as iteration:
         other = worker_slot + farther.value
-        whose = other.below(crew).choose(other, other - crew)
+        whose = other.below(team).choose(other, other - team)
         at = share_of(code, whose)
         word = at.load(I64, order="acquire", align=64)
         share = Share(word)
@@ -317,7 +317,7 @@ def work(code: Code, worker_slot: I64, launch: I64, tally: Ptr) -> Bool:
             finish(code)
             iteration.again.go()
         farther.value += 1
-        iteration.leave.unless(farther.value.below(crew))
+        iteration.leave.unless(farther.value.below(team))
     return Bool.of(True)
 
 
@@ -346,7 +346,7 @@ def finish(code: Code) -> None:
 
 @function()
 def worker(code: Code, argument: Ptr) -> Ptr:
-    """A thread of the crew, for life. Its worker slot is its argument."""
+    """A thread of the team, for life. Its worker slot is its argument."""
     tally = code.local(I64)
     tally.store(I64.of(0))
     worker_slot = argument.integer()
@@ -383,9 +383,9 @@ def gc_parallel(code: Code, body: Ptr, context: Ptr, count: I64, size: I64, sett
     _, is_mine = OWNER(code).exchange(I32.of(0), I32.of(1), "acq_rel", align=4)
     alone.unless(is_mine)
     rest = chunks - skipped.value
-    crew = man(code, threads, rest)
-    number = publish(code, launch, crew, skipped.value, rest)
-    announce(code, number, crew)
+    team = man(code, threads, rest)
+    number = publish(code, launch, team, skipped.value, rest)
+    announce(code, number, team)
     tally = code.local(I64)
     tally.store(I64.of(0))
     busy = clock(code, OWN)  # behind `announce`: waking others is no work that the caller would have had alone
@@ -422,30 +422,30 @@ def man(code: Code, threads: I64, chunks: I64) -> I64:
     return least(code, wanted, STARTED(code).load(I32).to(I64, signed=False) + 1)
 
 
-def publish(code: Code, launch: Launch, crew: I64, first: I64, chunks: I64) -> I32:
-    """Writes the launch, and to each worker slot of its crew an equal share of its chunks; its number."""
+def publish(code: Code, launch: Launch, team: I64, first: I64, chunks: I64) -> I32:
+    """Writes the launch, and to each worker slot of its team an equal share of its chunks; its number."""
     BODY(code).store(launch.body, order="monotonic", align=8)
     CONTEXT(code).store(launch.context, order="monotonic", align=8)
     COUNT(code).store(launch.count, order="monotonic", align=8)
     SIZE(code).store(launch.size, order="monotonic", align=8)
-    CREW(code).store(crew, order="monotonic", align=8)
+    TEAM(code).store(team, order="monotonic", align=8)
     PENDING(code).store(chunks.to(I32), order="seq_cst", align=4)
     number = LAUNCHES(code).load(I32, order="monotonic", align=4) + 1
     high = number.to(I64, signed=False) << 32
     begin = code.variable(first)
-    with code.count(0, crew, sure=True) as worker_slot:
-        limit = first + (worker_slot + 1) * chunks // crew
+    with code.count(0, team, sure=True) as worker_slot:
+        limit = first + (worker_slot + 1) * chunks // team
         word = high | ((begin.value << 16) | limit)
         share_of(code, worker_slot).store(word, order="release", align=64)
         begin.value = limit
     return number
 
 
-def announce(code: Code, number: I32, crew: I64) -> None:
-    """Lets the crew see the launch, and wakes who sleeps of it: the worker slots from 1 on, each by its bit."""
+def announce(code: Code, number: I32, team: I64) -> None:
+    """Lets the team see the launch, and wakes who sleeps of it: the worker slots from 1 on, each by its bit."""
     LAUNCHES(code).store(number, order="seq_cst", align=4)
     with code.when(SLEEPERS(code).load(I32, order="seq_cst", align=4) != 0):
-        bits = crew.below(32).choose((1 << crew) - 2, -1)
+        bits = team.below(32).choose((1 << team) - 2, -1)
         wake(code, LAUNCHES(code), bits.to(I32))
 
 
@@ -470,11 +470,11 @@ def settle(code: Code, settings: Ptr, chunks: I64, busy: I64, ran: I64, began: I
     own = busy // is_idle.choose(I64.of(1), ran)
     each = is_idle.choose(SAMPLE(code).load(I64, order="monotonic", align=8), own)
     lost = signed_most(code, LOST(code).load(I64) + (ended - began - each * chunks), I64.of(0))
-    with code.when(lost <= GRACE):
+    with code.when(lost <= TOLERATED):
         LOST(code).store(lost)
     with code.otherwise():
         LOST(code).store(I64.of(0))
-        RESUME(code).store(ended + lost * setting(settings, PATIENCE_WORD), order="monotonic", align=8)
+        RESUME(code).store(ended + lost * setting(settings, BACK_OFF_WORD), order="monotonic", align=8)
 
 
 @function()

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from graphc.codegen.link.image import load
-from graphc.codegen.threads.chunking import CHUNK, CHUNK_WORK, PARALLEL, PATIENCE, STREAM
+from graphc.codegen.threads.chunking import BACK_OFF, CHUNK, CHUNK_WORK, PARALLEL, STREAM
 from graphc.options import options
 from graphc.startup.process import PROCESS
 from graphc.startup.record import record
@@ -94,9 +94,9 @@ def settings_of(threads: int | str | None, crossover: int) -> Words:
     return settings_words(thread_count(threads), crossover)
 
 
-def settings_words(threads: int, least_chunks: int, patience: int = PATIENCE) -> Words:
+def settings_words(threads: int, least_chunks: int, back_off: int = BACK_OFF) -> Words:
     """Settings as machine code reads them (chunking.py)."""
-    return np.array([threads, least_chunks, CHUNK_WORK, patience, least_streamed_bytes()], np.int64)
+    return np.array([threads, least_chunks, CHUNK_WORK, back_off, least_streamed_bytes()], np.int64)
 
 
 @record()
@@ -146,7 +146,7 @@ def _crossover_now(pool: Pool) -> int:
     data = np.zeros(LONGEST_PROBE)
 
     def seconds(iterations: int, threads: int) -> float:
-        settings = settings_words(threads, 2, patience=0)
+        settings = settings_words(threads, 2, back_off=0)
         time.sleep(PAUSE_SECONDS)
         start = time.perf_counter()
         launch(pool.probe, data.ctypes.data, iterations, iterations // 8, settings.ctypes.data)

@@ -80,7 +80,7 @@ from graphc.codegen.transform.polls import asked_together
 from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.loops import ir
 from graphc.loops.names import Names
-from graphc.loops.operators import BLOCKS, COLUMNS, FILLS, GT, MAXIMUM, MINIMUM, READS, ROUNDING, SELECT
+from graphc.loops.operators import BLOCKS, COLUMNS, EQ, FILLS, GT, MAXIMUM, MINIMUM, READS, ROUNDING, SELECT
 from graphc.loops.unparse import text_of
 from graphc.loops.visit import bodies, moved_buffers, read_buffers, with_bodies
 from graphc.startup.record import fresh, record, replace
@@ -255,7 +255,9 @@ class Caller:
         """A part whose loops ask whether the call must end, as threads that share it do."""
         if part.shares is None or not part.code:
             return part
-        return replace(part, body=asked_together(part.body, self.flag()))
+        flag = self.flag()
+        goes_on = ir.Check(ir.apply(EQ, ir.Load(flag.buffer, flag.index), ir.ZERO), part.code)
+        return replace(part, body=(goes_on, *asked_together(part.body, flag)))
 
     def flag(self) -> ir.Pointer:
         """Where threads note that the call must end."""

@@ -28,7 +28,7 @@ LEAST_BLOCK_OPS = 30
 """Fewer operators than this stay in the kernel."""
 LEAST_NESTS = 2
 """Of a loop around nests, of which those become functions and not the loop: where it has as many as a kernel that calls
-them, so many can be shared by threads. A loop over rows, too, is around a few."""
+them, they are enough to be shared by threads. A loop over rows, too, is around a few."""
 
 MOST_COLUMN_BYTES = 24
 """Of the buffers that are read or written by column: of MOST_COLUMNS columns more would fill a nearest cache of 32 KiB,
@@ -118,7 +118,7 @@ def is_around(least: int, stmt: ir.Stmt, part: Part | None, begun: Collection[ir
     as many nests, some of which threads may share; or around such a loop."""
     if not isinstance(stmt, ir.Loop) or (part is not None and part.shares is not None):
         return isinstance(stmt, ir.If)
-    if is_of_columns(stmt):
+    if is_of_columns(stmt) or is_of_blocks(stmt):
         return True
     loops = [inner for inner in in_line(stmt.body) if isinstance(inner, ir.Loop)]
     if len(loops) < least:
@@ -133,6 +133,12 @@ def is_of_columns(loop: ir.Loop) -> bool:
         case (ir.Loop() as steps, ir.If()):
             return columns_of(steps) is not None
     return False
+
+
+def is_of_blocks(loop: ir.Loop) -> bool:
+    """Whether a loop goes by blocks, of each of which a function makes something that loops then read."""
+    by_blocks = isinstance(loop.size, ir.Apply) and loop.size.op is BLOCKS
+    return by_blocks and any(isinstance(stmt, ir.Invoke) for stmt in loop.body)
 
 
 def all_nests(body: Sequence[ir.Stmt], begun: Collection[ir.Var]) -> Iterator[Part]:

@@ -14,16 +14,20 @@ a loop that is left, or whose steps threads may share, the question is asked in 
 
     if step % 4096 == 4095:
         if gc_interrupted() != 0: return 1
+
+Loops without steps go over what lies in memory, for the most part, and do not ask. Those of three sizes may take far
+longer than that, as the rows of a Jacobian that are computed at once: these ask as well (`ask_in_nests`), where nothing
+was written yet that is to be as it was before the call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 
-from graphc.codegen.call.interrupt import INTERRUPTED, STOPPED
+from graphc.codegen.call.interrupt import INTERRUPTED, LONG, POLLED, STOPPED
 from graphc.loops import ir
-from graphc.loops.operators import BLOCKS, EQ, LT, MINIMUM
-from graphc.loops.visit import is_left, map_bodies
+from graphc.loops.operators import BLOCK_LENGTH, BLOCKS, EQ, LT, MAXIMUM, MINIMUM
+from graphc.loops.visit import defined, is_left, map_bodies, statements, stored_buffers
 from graphc.startup.record import replace
 
 Fresh = Callable[[str], str]
@@ -41,6 +45,61 @@ def asked_together(body: Sequence[ir.Stmt], flag: ir.Expr) -> tuple[ir.Stmt, ...
         return map_bodies(stmt, lambda inner: asked_together(inner, flag))
 
     return tuple(map(asked, body))
+
+
+GUESS = ir.integer(1000)
+"""Of a loop whose number of iterations is known in the midst of a nest only."""
+
+
+def ask_in_nests(body: Sequence[ir.Stmt], kept: Container[str]) -> tuple[ir.Stmt, ...]:
+    """Statements whose long nests ask, up to the first that writes to one of the buffers that are `kept` as they were
+    where a call is left."""
+    result: list[ir.Stmt] = []
+    for place, stmt in enumerate(body):
+        if any(buffer.name in kept for buffer in stored_buffers([stmt])):
+            return (*result, *body[place:])
+        result.append(_asking(stmt))
+    return tuple(result)
+
+
+def _asking(stmt: ir.Stmt) -> ir.Stmt:
+    if isinstance(stmt, ir.If):
+        return map_bodies(stmt, lambda inner: tuple(map(_asking, inner)))
+    if not isinstance(stmt, ir.Loop) or any(isinstance(each, ir.Loop) and each.asks for each in statements([stmt])):
+        return stmt
+    path = _longest(stmt)
+    count = sum(map(_is_open, path))
+    if count > LONG:
+        return map_bodies(stmt, lambda inner: tuple(map(_asking, inner)))
+    if count < LONG or is_left(stmt):
+        return stmt
+    inside = defined([stmt]) | {each.var for each in statements([stmt]) if isinstance(each, ir.Loop)}
+    work: ir.Expr = ir.ONE
+    for loop in path[1:]:
+        most = next((arg for arg in _bounds(loop) if ir.int_value(arg) is not None), loop.size)
+        known = inside.isdisjoint(part for part in ir.subexpressions(most) if isinstance(part, ir.Var))
+        work = ir.multiply(work, most if known else GUESS)
+    every = ir.quotient(ir.integer(POLLED), ir.add(work, ir.ONE))  # a size may be 0
+    return replace(stmt, asks=ir.apply(MAXIMUM, every, ir.ONE))
+
+
+def _longest(loop: ir.Loop) -> list[ir.Loop]:
+    """The loops from one inwards that go over the most sizes."""
+    inner = (_longest(stmt) for stmt in statements(loop.body) if isinstance(stmt, ir.Loop))
+    return [loop, *max(inner, key=lambda path: sum(map(_is_open, path)), default=[])]
+
+
+def _is_open(loop: ir.Loop) -> bool:
+    """Whether nothing bounds the number of iterations."""
+    return all(ir.int_value(bound) is None for bound in _bounds(loop))
+
+
+def _bounds(loop: ir.Loop) -> tuple[ir.Expr, ...]:
+    """Numbers of which a loop has no more iterations than any."""
+    size = loop.size
+    if isinstance(size, ir.Apply) and size.op in (MINIMUM, BLOCK_LENGTH):
+        return size.args if size.op is MINIMUM else size.args[2:]
+    return (size,)
 
 
 def place_polls(body: Sequence[ir.Stmt], fresh: Fresh) -> tuple[ir.Stmt, ...]:

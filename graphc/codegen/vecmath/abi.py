@@ -122,7 +122,7 @@ def as_struct(builder: ir.IRBuilder, values: Sequence[ir.Value]) -> ir.Value:
 
 
 def lanes_from(first: int, count: int) -> ir.Constant:
-    """So many lanes of a vector, in order."""
+    """`count` lanes of a vector, in order."""
     return lanes_at(range(first, first + count))
 
 

@@ -29,16 +29,51 @@ def erf(x: Real) -> Real:
 
 
 def erfc(x: Real) -> Real:
-    """1 - erf(x), 2 ulp: e**(-x**2) * P(t) / (1 + 2|x|), t = (|x|-4)/(|x|+4), after Shepherd and Laframboise (Math.
-    Comp. 36, 1981).
-
-    What each step loses by rounding is gathered in the last term of the sum.
-    """
-    size = x.magnitude().at_most(10.5 if x.format.is_single else 28.0)
+    """1 - erf(x), 2 ulp: e**(-x**2) * erfcx(|x|)."""
+    size = x.magnitude().at_most(_scaled_limit(x))
     square, square_error = multiply_exactly(size, size)
     bits, r, c = reduce_exp(-square, -square_error)
     growth = exp_minus_one(r, c)
-    divisor, divisor_error = add_exactly(x.block.real(1.0), size + size)
+    v, rest = _scaled_erfc(size)
+    result = scale_by(v + fma(v, growth, fma(rest, growth, rest)), bits)
+    return (x < 0.0).select(2.0 - result, result)
+
+
+def erfcx(x: Real) -> Real:
+    """e**(x**2) * erfc(x), 2 ulp: beyond the polynomial of `erfc` the asymptotic series (Abramowitz and Stegun 7.1.23)
+    to degree 6 in 1/x**2 (float32: 4), whose next term is below 2**-57 (2**-29); for x < 0 2 e**(x**2) - erfcx(-x).
+
+    Where that difference cancels, for a small |x|, the exponential's rounding error is counted too.
+    """
+    size, limit = x.magnitude(), _scaled_limit(x)
+    near = size.at_most(limit)
+    v, rest = _scaled_erfc(near)
+    inverse = 1.0 / size
+    first, first_error, *others = table.ERFCX_TAIL[x.format.name]
+    z = inverse * inverse
+    far = (fma(z, polynomial(z, tuple(others)), first_error) + first) / size
+    positive = (size <= limit).select(v + rest, far)
+    square, square_error = multiply_exactly(near, near)
+    bits, r, c = reduce_exp(square, square_error)
+    growth = exp_minus_one(r, c)
+    power = growth + 1.0
+    lost = (size < 1.0).select((growth - (power - 1.0)) * power_of_two(bits), 0.0)
+    negative = (scale_by(power + power, bits) - v) + fma(lost, 2.0, -rest)
+    return (x < 0.0).select(negative, positive)
+
+
+def _scaled_limit(x: Real) -> float:
+    """Where the polynomial of `_scaled_erfc` ends, and erfc is 0."""
+    return 10.5 if x.format.is_single else 28.0
+
+
+def _scaled_erfc(size: Real) -> tuple[Real, Real]:
+    """e**(x**2) erfc(x) for 0 <= x <= `_scaled_limit` in two parts: P(t) / (1 + 2x), t = (x-4)/(x+4), after Shepherd
+    and Laframboise (Math. Comp. 36, 1981).
+
+    What each step loses by rounding is gathered in the second part.
+    """
+    divisor, divisor_error = add_exactly(size.block.real(1.0), size + size)
     shifted = size + 4.0
     # One division serves for both quotients.
     inverse = 1.0 / (divisor * shifted)
@@ -47,16 +82,14 @@ def erfc(x: Real) -> Real:
     lost = (1.0 - unit) - fma(divisor_error, u, unit_error)
     ratio = (size + size) * (inverse * divisor)
     t = ratio - 1.0
-    first, first_error, *others = table.ERFCX[x.format.name]
+    first, first_error, *others = table.ERFCX[size.format.name]
     slope = polynomial(t, tuple(others))
     p = fma(slope, t, first)
     # Near t = -1 P is steep, about 7 * (t + 1/2)**2, and feels the rounding of t.
     bend = (t + 0.5).at_most(0.0)
     p_error = fma(bend * bend * 7.0, ratio - (t + 1.0), fma(slope, t, first - p) + first_error)
     v, v_error = multiply_exactly(p, u)
-    rest = fma(v, lost, fma(p_error, u, v_error))
-    result = scale_by(v + fma(v, growth, fma(rest, growth, rest)), bits)
-    return (x < 0.0).select(2.0 - result, result)
+    return v, fma(v, lost, fma(p_error, u, v_error))
 
 
 # --- the gamma function ---------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ VECTORS = 4
 """Vectors that a function takes at a time."""
 MOST_HELD = 2
 """Functions that a loop holds, by their `WEIGHT`."""
-WEIGHT = {"pow": 2, **dict.fromkeys(("erfc", "sin", "cos", "tan", "gammaln", "digamma", "trigamma"), 3)}
+WEIGHT = {"pow": 2, **dict.fromkeys(("erfc", "erfcx", "sin", "cos", "tan", "gammaln", "digamma", "trigamma"), 3)}
 """Of functions that take LLVM longer than others: one of 3 is always called, as are those of counters."""
 MOST_IN_ORDER = 4 * VECTORS
 COUNTERS = 64

@@ -1,12 +1,11 @@
-"""Random words and normal numbers, two of each block of Philox 4x32-10 (numerics.py says which).
+"""Random words and numbers made of them, two of each block of Philox 4x32-10 (numerics.py says which).
 
-In: counters, a draw and a key, numbers of 64 bits or vectors of them. Out: a word or a normal number of each counter;
+In: counters, a draw and a key, numbers of 64 bits or vectors of them. Out: a word or a number of each counter;
 of counters that follow on one another, from an even one on, both halves of half as many blocks, one after the other.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -15,31 +14,12 @@ from llvmlite import ir
 from graphc.arrays.numerics import PHILOX_BUMPS, PHILOX_ROUNDS
 from graphc.codegen.llvm.integers import join_words, philox_begun, philox_block, philox_round
 from graphc.codegen.vecmath.abi import LANE, lanes_at, vector_of
-from graphc.codegen.vecmath.exponential import log, round_scaled
 from graphc.codegen.vecmath.floats import F64, Bits, Block, Real
-from graphc.codegen.vecmath.trigonometric import reduced_cosine, reduced_sine
-
-Halves = Callable[[Bits, Bits], tuple[ir.Value, ir.Value]]
+from graphc.codegen.vecmath.portable import DRAWN, Halves
 
 
 def _words(low: Bits, high: Bits) -> tuple[ir.Value, ir.Value]:
     return low.value, high.value
-
-
-def _normals(low: Bits, high: Bits) -> tuple[ir.Value, ir.Value]:
-    """Two normal numbers of two words (Box and Muller): radius times the cosine, and times the sine."""
-    below_two, turns = (((word >> 12) | word.block.format.one_bits).real() for word in (low, high))
-    radius = (log(2.0 - below_two) * -2.0).root()
-    turn = turns * 4.0 - 4.0
-    quarters, whole = round_scaled(turn)
-    angle = (turn - whole) * (math.pi / 2)
-    sine, cosine = reduced_sine(angle), reduced_cosine(angle)
-    drawn = []
-    for turned in (quarters, quarters - 1):
-        size = turned.bit(0).select(sine, cosine)
-        sign = ((turned + 1) & 2) << (size.format.width - 2)
-        drawn.append((radius * (size.bits() ^ sign).real()).value)
-    return drawn[0], drawn[1]
 
 
 def _units(low: Bits, high: Bits) -> tuple[ir.Value, ir.Value]:
@@ -49,7 +29,7 @@ def _units(low: Bits, high: Bits) -> tuple[ir.Value, ir.Value]:
     return tuple((Real(block, number) * 2.0**-53).value for number in (first, second))
 
 
-COUNTED: dict[str, Halves] = {"philox": _words, "philoxunit": _units, "philoxnormal": _normals}
+COUNTED: dict[str, Halves] = {"philox": _words, "philoxunit": _units, **DRAWN}
 """Functions of a counter, a draw and a key, by what they make of the two words of a block."""
 
 

@@ -50,9 +50,10 @@ from graphc.codegen.vecmath.exponential import (
     tanh,
 )
 from graphc.codegen.vecmath.floats import F32, F64, Block, Format, Real, find_format, widen
-from graphc.codegen.vecmath.gamma import digamma, erf, erfc, trigamma
+from graphc.codegen.vecmath.gamma import digamma, erf, erfc, erfcx, trigamma
 from graphc.codegen.vecmath.log_gamma import gammaln
 from graphc.codegen.vecmath.philox import COUNTED, each_counter, number_type
+from graphc.codegen.vecmath.portable import portable_arccos, portable_exp, portable_log
 from graphc.codegen.vecmath.trigonometric import acos, asin, atan, atan2, cos, sin, tan
 from graphc.startup.record import record
 
@@ -62,7 +63,7 @@ Kernel = Callable[..., Real]
 @record()
 class Symbol:
     """What the name of a function in a module says: how many numbers it takes at a time, whether it is compiled apart
-    from the loop that calls it, and whether it is of so many counters in order, of which it is given the first."""
+    from the loop that calls it, and whether its arguments are counters in order, of which it is given the first."""
 
     name: str
     format: Format
@@ -78,7 +79,7 @@ class Symbol:
         return f"gc_{self.name}_{self.format.name}{relaxed}{lanes}"
 
 
-SYMBOL = re.compile(r"gc_([a-z0-9]+)_(f32|f64)(_relaxed)?(?:_([vxc])(\d+))?")
+SYMBOL = re.compile(r"gc_([a-z0-9_]+?)_(f32|f64)(_relaxed)?(?:_([vxc])(\d+))?")
 
 
 def read_symbol(text: str) -> Symbol | None:
@@ -176,7 +177,7 @@ VECTOR_MATH: dict[str, Kernel] = {
         *(exp, exp2, expm1, log, log2, log10, log1p, softplus, sigmoid),
         *(sin, cos, tan, asin, acos, atan, atan2),
         *(sinh, cosh, tanh, asinh, acosh, atanh),
-        *(cbrt, hypot, pow, erf, erfc, gammaln, digamma, trigamma),
+        *(cbrt, hypot, pow, erf, erfc, erfcx, gammaln, digamma, trigamma, portable_log, portable_exp, portable_arccos),
     )
 }
 TOGETHER: dict[str, tuple[str, ...]] = {"sincos": ("sin", "cos")}

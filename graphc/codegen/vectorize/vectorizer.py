@@ -14,7 +14,8 @@ one chain keeps them busy.
 
 What does not fill a vector is done element by element where that is soon done, and else under a mask where the CPU has
 one: a masked store takes as long as twenty others. Sums store nothing. So a row of 15 exponentials takes two
-iterations, and a sum's last elements are added in partial sums like all others.
+iterations, and a sum's last elements are added in partial sums like all others. What a body that calls its functions
+has left is four vectors under one mask as well, where there are more than two of them.
 """
 
 from __future__ import annotations

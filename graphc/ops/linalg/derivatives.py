@@ -54,16 +54,15 @@ def places(a: Node) -> tuple[Node, Node]:
     return expand(iota(rows), (1,)), expand(iota(columns), (0,))
 
 
-def lower_triangle(a: Node, strictly: bool = False) -> Node:
-    """The matrices with zeros above the diagonal, and on it."""
-    row, column = places(a)
-    return _where(elementwise("less" if strictly else "less_equal", column, row), a, 0.0)
+def triangle(a: Node, lower: bool = True, strict: bool = False) -> Node:
+    """The lower or upper triangle of matrices, zeros elsewhere. strict: without the diagonal."""
+    smaller, larger = reversed(places(a)) if lower else places(a)
+    return _where(elementwise("less" if strict else "less_equal", smaller, larger), a, 0.0)
 
 
-def upper_triangle(a: Node) -> Node:
-    """The matrices with zeros below the diagonal."""
-    row, column = places(a)
-    return _where(elementwise("less_equal", row, column), a, 0.0)
+def on_diagonal(a: Node, value: Node) -> Node:
+    """`a` with the elements of `value` on its diagonal."""
+    return _where(elementwise("equal", *places(a)), value, a)
 
 
 def diagonal_matrix(v: Node) -> Node:
@@ -82,7 +81,7 @@ def diagonal_of(a: Node) -> Node:
 def mirrored(cotangent: Node) -> Node:
     """The cotangent of the lower triangle, where only that is read and stands for both: what belongs above the diagonal
     is added to what lies below."""
-    below = lower_triangle(_add(cotangent, transpose(cotangent)), strictly=True)
+    below = triangle(_add(cotangent, transpose(cotangent)), strict=True)
     row, column = places(cotangent)
     return _add(below, _where(elementwise("equal", row, column), cotangent, 0.0))
 
@@ -178,9 +177,11 @@ def svd_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Seq
     else:
         v, of_v = transpose(vh), None if of_vh is None else transpose(of_vh)
     inner = diagonal_matrix(cotangents[1]) if 1 in cotangents else None
-    turns = [None if of is None else _turning(matmul(transpose(vectors), of)) for vectors, of in ((u, of_u), (v, of_v))]
-    if turns != [None, None]:
-        turned = _turned_pairs(s, *turns)
+    rotations = [
+        None if of is None else _turning(matmul(transpose(vectors), of)) for vectors, of in ((u, of_u), (v, of_v))
+    ]
+    if rotations != [None, None]:
+        turned = _turned_pairs(s, *rotations)
         inner = turned if inner is None else _add(inner, turned)
     assert inner is not None
     found = matmul(matmul(u, inner), vh)
@@ -192,7 +193,7 @@ def svd_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Seq
 
 
 def _turned_pairs(s: Node, of_u: tuple[Node, Node] | None, of_v: tuple[Node, Node] | None) -> Node:
-    """(x s_j + s_i y) / E for the turns x of U and y of V, as ((x + y) / (s_j - s_i) + (x - y) / (s_j + s_i)) / 2."""
+    """(x s_j + s_i y) / E for rotations x of U and y of V, as ((x + y) / (s_j - s_i) + (x - y) / (s_j + s_i)) / 2."""
     if of_u is None or of_v is None:
         given = of_u or of_v
         assert given is not None
@@ -274,7 +275,7 @@ def _qr_of_tall(q: Node, r: Node, of_q: Node | None, of_r: Node | None) -> Node:
     if of_q is not None:
         parts.append(elementwise("neg", matmul(transpose(of_q), q)))
     whole = parts[0] if len(parts) == 1 else _add(*parts)
-    symmetric = _add(lower_triangle(whole), transpose(lower_triangle(whole, strictly=True)))
+    symmetric = _add(triangle(whole), transpose(triangle(whole, strict=True)))
     product = matmul(q, symmetric)
     product = product if of_q is None else _add(of_q, product)
     return transpose(
@@ -365,5 +366,5 @@ def _phase(seen: Complex, wi: Node) -> Node:
     """NaN for complex vectors whose phase the cotangent asks for, 0 for others."""
     bound = _rows(_add(_noise(seen[0]), _noise(seen[1])))
     asked = elementwise("greater", elementwise("abs", diagonal_of(seen[1])), bound)
-    turns = elementwise("logical_and", asked, elementwise("not_equal", wi, literal(0, wi.dtype)))
-    return elementwise("where", turns, literal(np.nan, wi.dtype), zeros(wi.dtype, wi.type.shape))
+    is_complex = elementwise("logical_and", asked, elementwise("not_equal", wi, literal(0, wi.dtype)))
+    return elementwise("where", is_complex, literal(np.nan, wi.dtype), zeros(wi.dtype, wi.type.shape))

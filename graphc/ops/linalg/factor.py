@@ -16,28 +16,11 @@ from graphc.ir.body import items_of
 from graphc.ir.node import OPS, Argument, Array, Node, Sample, Samples, literal
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import gather, set_gather
+from graphc.ops.linalg.cotangents import pulled_back
+from graphc.ops.linalg.derivatives import on_diagonal, triangle
 from graphc.ops.linalg.products import matmul
 from graphc.ops.linalg.routine import ON_ERROR, Routine, apply_routine, define_routine
-from graphc.ops.shape import broadcast_to, dimshuffle, expand, iota, transpose, zeros
-
-# --- triangles --------------------------------------------------------------------------------------------------------
-
-
-def triangle(x: Node, lower: bool = True, strict: bool = False) -> Node:
-    """The lower or upper triangle of square matrices, zeros elsewhere. strict: without the diagonal."""
-    return elementwise("where", _mask(x, lower, strict), x, literal(0, x.dtype))
-
-
-def _mask(x: Node, lower: bool, strict: bool) -> Node:
-    rows, columns = (iota(size) for size in x.type.shape[-2:])
-    relation = ("greater" if lower else "less") + ("" if strict else "_equal")
-    return elementwise(relation, expand(rows, (1,)), expand(columns, (0,)))
-
-
-def on_diagonal(x: Node, value: Node) -> Node:
-    """`x` with the elements of `value` on its diagonal."""
-    rows, columns = (iota(size) for size in x.type.shape[-2:])
-    return elementwise("where", elementwise("equal", expand(rows, (1,)), expand(columns, (0,))), value, x)
+from graphc.ops.shape import broadcast_to, dimshuffle, iota, transpose, zeros
 
 
 def _scaled(number: float, x: Node) -> Node:
@@ -55,6 +38,9 @@ def cholesky(a: Node, on_error: str = "raise") -> Node:
 
 def _cholesky_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     """Of the lower triangle alone (Murray, Differentiation of the Cholesky decomposition, 2016)."""
+    found = pulled_back(node, cotangent)
+    if found is not None:
+        return [on_diagonal(triangle(found, strict=True), _scaled(0.5, found))]
     solve = partial(triangular_solve, node, transposed=True, on_error=node.attrs[ON_ERROR])
     inner = triangle(matmul(transpose(node), triangle(cotangent)))
     inner = on_diagonal(inner, _scaled(0.5, inner))

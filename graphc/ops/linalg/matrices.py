@@ -8,6 +8,7 @@ is made of."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -68,15 +69,15 @@ def each(node: Node, compute: Callable[..., Any], *arrays: Array) -> Array:
     try:
         with np.errstate(all="ignore"):
             return np.asarray(compute(*arrays), node.dtype)
-    except np.linalg.LinAlgError as error:
-        if node.attrs.get("on_error", "raise") == "raise":
-            raise LinAlgError(failed(node, str(error))) from None
-    outer = arrays[0].shape[:-2]
-    rows = []
-    for place in np.ndindex(outer):
+    except np.linalg.LinAlgError:
+        pass
+    outer, rows = arrays[0].shape[:-2], []
+    for number, place in enumerate(np.ndindex(outer)):
         try:
             rows.append(compute(*(array[place] for array in arrays)))
-        except np.linalg.LinAlgError:
+        except np.linalg.LinAlgError as error:
+            if node.attrs.get("on_error", "raise") == "raise":
+                raise LinAlgError(failed(node, str(error), (number, prod(outer)) if outer else None)) from None
             rows.append(np.full(arrays[-1].shape[len(outer) :], np.nan))
     return np.asarray(rows, node.dtype).reshape(*outer, *np.shape(rows[0]))
 

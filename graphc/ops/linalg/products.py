@@ -15,7 +15,7 @@ from graphc.arrays.dtypes import accumulated_in, accumulator, is_float
 from graphc.errors import GraphTypeError, RankError
 from graphc.ir import sizes
 from graphc.ir.call import SUFFIXES, Extent, Factor, Given, Number, Result, Strided
-from graphc.ir.lowering import Call, Fold, Part, Passed, Recur, Segments, Writes
+from graphc.ir.lowering import ByRows, Call, Fold, Part, Passed, Recur, Segments, Writes
 from graphc.ir.node import (
     LEAVES,
     OPS,
@@ -288,8 +288,28 @@ def _product_added(node: Node) -> tuple[Node, Node] | None:
     return None if parts.c is None or parts.beta is None else (parts.c, parts.beta)
 
 
+def _untransposed(node: Node) -> Node:
+    return node.args[0] if node.op.name == "dimshuffle" else node
+
+
+def _product_by_rows(node: Node) -> ByRows | None:
+    """Some rows of a product that is added to nothing; its second factor is copied each time. Of a matrix times its own
+    transpose only a triangle is computed, of all rows at once."""
+    parts = as_product(node.args)
+    is_plain = parts.c is None and parts.a.ndim == parts.b.ndim == 2
+    if not is_plain or _untransposed(parts.a) is _untransposed(parts.b):
+        return None
+    return ByRows((parts.a,), sizes.product(parts.b.type.shape))
+
+
 PRODUCT = Call(
-    _product_symbol, _product_passed, _product_work, loops=_product_loops, is_product=True, added=_product_added
+    _product_symbol,
+    _product_passed,
+    _product_work,
+    loops=_product_loops,
+    is_product=True,
+    added=_product_added,
+    by_rows=_product_by_rows,
 )
 """The lowering of products of matrices, and of those with a vector that a rewrite has made."""
 

@@ -214,40 +214,16 @@ def _svd(a: Array, full: bool) -> tuple[Array, Array, Array]:
 
 SVD_FAILED = ("SVD did not converge",)
 
-define_routine(
-    Routine(
-        "svd",
-        ("mn",),
-        ("mk", "k", "kn"),
-        partial(_svd, full=False),
-        "mnk",
-        (),
-        SVD_FAILED,
-        _shorter,
-        ("", "", "", "", "int64"),
-        partial(_of_svd, full=False),
-    ),
-    "Orthonormal columns, singular values, orthonormal rows.",
-    _samples(svd, result=1),
-    vjps=svd_vjps,
-)
-define_routine(
-    Routine(
-        "svd_full",
-        ("mn",),
-        ("mm", "k", "nn"),
-        partial(_svd, full=True),
-        "mnk",
-        (),
-        SVD_FAILED,
-        _shorter,
-        ("", "", "", "", "int64"),
-        partial(_of_svd, full=True),
-    ),
-    "An orthogonal matrix, singular values, an orthogonal matrix.",
-    _samples(partial(svd, full=True), result=1),
-    vjps=svd_vjps,
-)
+
+def _define_svd(name: str, full: bool, results: tuple[str, ...], doc: str) -> None:
+    compute, sizes = partial(_svd, full=full), partial(_of_svd, full=full)
+    workspaces = ("", "", "", "", "int64")
+    routine = Routine(name, ("mn",), results, compute, "mnk", (), SVD_FAILED, _shorter, workspaces, sizes)
+    define_routine(routine, doc, _samples(partial(svd, full=full), result=1), vjps=svd_vjps)
+
+
+_define_svd("svd", False, ("mk", "k", "kn"), "Orthonormal columns, singular values, orthonormal rows.")
+_define_svd("svd_full", True, ("mm", "k", "nn"), "An orthogonal matrix, singular values, an orthogonal matrix.")
 define_routine(
     Routine(
         "svdvals",

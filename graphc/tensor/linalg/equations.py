@@ -43,15 +43,15 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Node:
 
 def _sylvester(a: Node, b: Node, q: Node, turned: tuple[bool, bool]) -> Node:
     """x with a x + x b = q, where either of `a` and `b` may be transposed; one Schur form of each serves all."""
-    (s, u), (t, v), turn = equations.schur(a), equations.schur(b), layout.transpose
-    inner = equations.triangular_sylvester(s, t, matmul(matmul(turn(u), q), v), turned)
-    value = matmul(matmul(u, inner), turn(v))
+    (s, u), (t, v), transpose = equations.schur(a), equations.schur(b), layout.transpose
+    inner = equations.triangular_sylvester(s, t, matmul(matmul(transpose(u), q), v), turned)
+    value = matmul(matmul(u, inner), transpose(v))
 
     def rule(inputs: Sequence[Node], results: Sequence[Node], given: Mapping[int, Node], wanted: Any) -> list[Node]:
         (a, b, _), (x,) = inputs, results
         of_q = _sylvester(a, b, given[0], (not turned[0], not turned[1]))
-        of_a = matmul(x, turn(of_q)) if turned[0] else matmul(of_q, turn(x))
-        of_b = matmul(turn(of_q), x) if turned[1] else matmul(turn(x), of_q)
+        of_a = matmul(x, transpose(of_q)) if turned[0] else matmul(of_q, transpose(x))
+        of_b = matmul(transpose(of_q), x) if turned[1] else matmul(transpose(x), of_q)
         return [-of_a, -of_b, of_q]
 
     return overridden([value], [a, b, q], rule)[0]
@@ -69,10 +69,10 @@ def solve_discrete_lyapunov(a: Any, q: Any) -> Node:
     Lyapunov Matrix Equation in System Stability and Control, 1995)."""
     left, whole = matrices_of("solve_discrete_lyapunov", _square("solve_discrete_lyapunov", a), q)
     left, whole = in_one_batch("solve_discrete_lyapunov", left, whole)
-    one, turn = eye(as_size_node(left.type.shape[-1]), dtype=left.dtype), layout.transpose
+    one, transpose = eye(as_size_node(left.type.shape[-1]), dtype=left.dtype), layout.transpose
     more = left + one
     half = matrices.solve(more, left - one)
-    both = turn(matrices.solve(more, turn(matrices.solve(more, whole))))
+    both = transpose(matrices.solve(more, transpose(matrices.solve(more, whole))))
     return _sylvester(half, half, both * -2.0, (False, True))
 
 

@@ -18,7 +18,7 @@ from graphc.ops import shape as layout
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_sizes, cast, elementwise
 from graphc.ops.linalg import factor, matrices, spectral
-from graphc.ops.linalg.derivatives import lower_triangle, upper_triangle
+from graphc.ops.linalg.derivatives import triangle
 from graphc.tensor.creation import eye
 from graphc.tensor.elementary import where
 from graphc.tensor.indexing import diagonal
@@ -173,7 +173,7 @@ def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> tuple[Node, 
     upper one. permute_l: `(p l, u)`. p_indices: p as the order of rows, a = l[p] u (SciPy's)."""
     packed, perm = lu_factor(a)
     one = eye(as_size_node(packed.type.shape[-1]), dtype=packed.dtype)
-    left, right = lower_triangle(packed, strictly=True) + one, upper_triangle(packed)
+    left, right = triangle(packed, strict=True) + one, triangle(packed, lower=False)
     if permute_l:
         return factor.permuted(left, perm, inverse=True), right
     if p_indices:

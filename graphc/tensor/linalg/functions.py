@@ -365,7 +365,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Node, Node, Node, Node]:
     """`(x, residuals, rank, s)`: the shortest x for which |a x - b| is least, for each column of `b`, or for a vector.
 
     residuals: the sums of squares of a x - b, none where the rank is less than the columns or `a` has not more rows
-    than columns. s: the singular values; those not above `rcond` times the largest count as zero (NumPy's).
+    than columns. s: the singular values; those not above `rcond` times the largest count as zero. As LAPACK's gelsd,
+    and so NumPy, it takes the machine's precision for an rcond that is not between 0 and 1.
     """
     left, right = matrices_of("lstsq", a, b, vectors=True)
     if left.ndim != 2 or right.ndim not in (1, 2):
@@ -373,9 +374,9 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Node, Node, Node, Node]:
             f"lstsq: {describe(left)} of type {left.type} and {describe(right)} of type {right.type} are not a matrix "
             "and a vector or matrix"
         )
-    limit = _threshold(left, None if _is_minus_one(rcond) else rcond, literal(_machine(left), left.dtype))
-    if rcond is None:
-        limit = _longer(left) * _machine(left)
+    limit = _threshold(left, rcond, _longer(left) * _machine(left))
+    if rcond is not None:
+        limit = where(elementwise("logical_and", limit > 0, limit < 1), limit, literal(_machine(left), left.dtype))
     columns = right if right.ndim == 2 else layout.expand(right, (1,))
     x = _least(left, limit, columns, turned=False)
     s = spectral.svd(left, full=False)[1]
@@ -385,10 +386,6 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Node, Node, Node, Node]:
     squares = ((matmul(left, x) - columns) ** 2).sum(0)
     count = where(whole, as_size_node(squares.type.shape[0]), 0)
     return (x if right.ndim == 2 else layout.drop(x, (1,))), getitem(squares, slice(None, count)), rank, s
-
-
-def _is_minus_one(rcond: Any) -> bool:
-    return isinstance(rcond, (int, float)) and rcond == -1
 
 
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Node:  # noqa: N803

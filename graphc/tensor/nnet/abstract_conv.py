@@ -9,6 +9,7 @@ is not known. Out: nodes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from graphc.errors import GraphValueError, RankError
@@ -35,6 +36,13 @@ __all__ = [
 
 bilinear_kernel_1D, bilinear_kernel_2D = upsampling.bilinear_kernel_1D, upsampling.bilinear_kernel_2D  # noqa: N816
 bilinear_upsampling, frac_bilinear_upsampling = upsampling.bilinear_upsampling, upsampling.frac_bilinear_upsampling
+
+
+def __getattr__(name: str) -> Any:
+    """Theano's classes of these ops (`AbstractConv2d_gradInputs`)."""
+    if name.startswith("AbstractConv"):
+        return getattr(import_module("graphc.gof.opclasses"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _told(x: Any, shape: Any, name: str, rank: int) -> Node:

@@ -57,10 +57,11 @@ def ultra_fast_sigmoid(x: Any) -> Node:
     node = in_floats(x)
     half = mul(node, 0.5)
     size = abs(half)
-    inner = true_div(mul(size, 1.5), add(size, 1.0))
+    inner = true_div(mul(half, 1.5), add(size, 1.0))
     outer = add(mul(sub(size, 1.7), 0.0458812946797165), 0.935409070603099)
-    steps = where(less_equal(size, 1.7), inner, where(less_equal(size, 3.0), outer, 0.99505475368673))
-    return add(mul(where(greater(half, 0), steps, neg(steps)), 0.5), 0.5)
+    flat = where(less_equal(size, 3.0), outer, 0.99505475368673)
+    steps = where(less_equal(size, 1.7), inner, where(greater(half, 0), flat, neg(flat)))
+    return add(mul(steps, 0.5), 0.5)
 
 
 def relu(x: Any, alpha: Any = 0) -> Node:

@@ -29,7 +29,7 @@ from graphc.tensor.reductions import shift_of, sum
 __all__ = ["scaled_dot_product_attention"]
 
 BLOCK = 64
-"""Queries of a block: products of so many rows are as fast as larger ones, and their scores stay in cache for some
+"""Queries of a block: products of this many rows are as fast as larger ones, and their scores stay in cache for some
 thousand keys."""
 
 
@@ -166,23 +166,26 @@ def _derivative(
     if 1 in cotangents:  # a derivative of the second order, by the logarithms of the sums
         even = sub(even, cotangents[1])
 
-    def step(carry: tuple[Node, Node], block: Any) -> tuple[tuple[Node, Node], Any]:
+    axes = () if mask is None else tuple(axis for axis in range(3) if sizes.equal(mask.type.shape[axis], 1))
+    is_row = by_mask and 1 in axes  # the same for all queries
+
+    def step(carry: tuple[Node, ...], block: Any) -> tuple[tuple[Node, ...], Any]:
         begin, queries, slope, mean, log_total, *own = block
         there = less(layout.expand(elementwise("add", layout.iota(BLOCK), begin), (0, 2)), as_size_node(form.queries))
         slope, mean = where(there, slope, 0), where(there, mean, 0)
         scores = form.scores(queries, k, begin, own[0] if own else mask)
         weights = exp(sub(scores, log_total))
-        by_keys, by_values = carry
+        by_keys, by_values, *by_row = carry
         by_scores = mul(weights, sub(matmul(slope, layout.transpose(v)), mean))
         by_values = add(by_values, matmul(layout.transpose(weights), slope))
         by_keys = add(by_keys, matmul(layout.transpose(by_scores), mul(queries, form.scale)))
         by_queries = mul(matmul(by_scores, k), form.scale)
-        return (by_keys, by_values), (by_queries, by_scores) if by_mask else by_queries
+        by_own = sum(by_scores, axes, keepdims=True) if axes else by_scores
+        by_row = [add(row, by_own) for row in by_row]
+        return (by_keys, by_values, *by_row), (by_queries, by_own) if by_mask and not is_row else by_queries
 
-    nothing = tuple(layout.zeros(x.dtype, x.type.shape) for x in (k, v))
-    (by_keys, by_values), stacked = scan(step, nothing, form.sequences(mask, q, cotangent, even, logs))
-    if not by_mask or mask is None:
-        return [form.joined(stacked), by_keys, by_values, None]
-    whole = form.joined(stacked[1])
-    axes = tuple(axis for axis in range(3) if sizes.equal(mask.type.shape[axis], 1))
-    return [form.joined(stacked[0]), by_keys, by_values, sum(whole, axes, keepdims=True) if axes else whole]
+    nothing = tuple(layout.zeros(x.dtype, x.type.shape) for x in (k, v, *([mask] if is_row else [])) if x is not None)
+    (by_keys, by_values, *by_row), stacked = scan(step, nothing, form.sequences(mask, q, cotangent, even, logs))
+    if is_row or not by_mask:
+        return [form.joined(stacked), by_keys, by_values, by_row[0] if is_row else None]
+    return [form.joined(stacked[0]), by_keys, by_values, form.joined(stacked[1])]

@@ -168,12 +168,12 @@ def to_one_hot(y: Any, nb_class: Any, dtype: Any = None) -> Node:
 def confusion_matrix(actual: Any, pred: Any) -> tuple[Node, Node]:
     """How often each class was taken for each other one, and the classes in ascending order (Theano's).
 
-    Both arguments are vectors of integers. Row i and column j count where `actual` is class i and `pred` class j.
+    Both arguments are vectors. Row i and column j count where `actual` is class i and `pred` class j.
     """
     given = [as_node(one) for one in (actual, pred)]
     for node in given:
-        if node.ndim != 1 or node.dtype not in INTEGERS:
-            raise RankError(f"confusion_matrix of {describe(node)} of type {node.type}: no vector of integers")
+        if node.ndim != 1:
+            raise RankError(f"confusion_matrix of {describe(node)} of type {node.type}: no vector")
     dtype = promote(*(node.dtype for node in given))
     found, taken = (cast(node, dtype) for node in given)
     both = concatenate([found, taken])

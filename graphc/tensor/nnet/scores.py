@@ -11,6 +11,7 @@ from typing import Any
 from graphc.arrays.dtypes import INTEGERS
 from graphc.errors import RankError
 from graphc.ir.node import Node, describe
+from graphc.ir.walk import mention
 from graphc.ops.elementwise import as_node, cast
 from graphc.tensor.creation import arange, zeros
 from graphc.tensor.elementary import add, floor_div, mod, mul
@@ -56,6 +57,7 @@ def crossentropy_softmax_argmax_1hot_with_bias(x: Any, b: Any, y_idx: Any, **_ho
     """
     name = "crossentropy_softmax_argmax_1hot_with_bias"
     scores, classes = _biased(name, x, b), _classes(name, y_idx)
+    mention([classes])  # which Theano's op takes, whichever of its results is used
     probabilities = softmax(scores)
     loss = categorical_crossentropy(probabilities, classes)
     return loss, probabilities, cast(argmax(scores, 1), classes.dtype)
@@ -119,8 +121,10 @@ def h_softmax(
     classes = softmax(add(dot(node, W1), b1))
     if target is None:
         scores = add(tensordot(node, W2, (1, 1)), b2)
-        within = reshape(softmax(reshape(scores, (-1, n_outputs_per_class))), (batch_size, n_classes, -1))
-        both = reshape(mul(getitem(classes, (slice(None), slice(None), None)), within), (batch_size, -1))
+        wide = batch_size, n_classes, n_outputs_per_class
+        within = reshape(softmax(reshape(scores, (-1, n_outputs_per_class))), wide)
+        both = mul(getitem(classes, (slice(None), slice(None), None)), within)
+        both = reshape(both, (batch_size, n_classes * n_outputs_per_class))
         return getitem(both, (slice(None), slice(None, n_outputs)))
     wanted = reshape(as_node(target), (-1,))
     own, place = floor_div(wanted, n_outputs_per_class), mod(wanted, n_outputs_per_class)

@@ -50,8 +50,8 @@ def _count(length: Size, width: Size, stride: Size, ignore_border: bool) -> Size
 
 @record()
 class _Pooled:
-    """The windows of an axis of this length, within a border of so many elements; and that number, or None where no
-    window leaves the axis."""
+    """The windows of an axis of this length, and the width of the border they begin in, or None where no window
+    leaves the axis."""
 
     length: Size
     sliding: Sliding
@@ -126,7 +126,7 @@ def _checked_mode(mode: str, what: str) -> str:
 
 
 def _added(x: Node, axes: tuple[int, ...], mode: str, numbers: Callable[[str], Node]) -> Node:
-    """The sum over axes, or the average of so many elements, of the dtype of `x`."""
+    """The sum over axes, or the average over `numbers` of elements, of the dtype of `x`."""
     if mode == "sum":
         return cast(sum(x, axes), x.dtype)
     inside = x.dtype if is_float(x.dtype) else "float64"

@@ -487,6 +487,7 @@ def number_lists() -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 def test_lists_become_what_they_become_in_python() -> None:
     """Where native code takes a list at all, its elements are those of values.as_array."""
     taken = 0
@@ -719,6 +720,7 @@ def test_scalar_parameters(dtype: str) -> None:
         assert function(value) == ("refused", (value,), {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_scalar_parameters_that_are_exact(dtype: str) -> None:
     function = echo(Array("x", dtype, ()), Keywords(exact=True))
@@ -963,6 +965,7 @@ def run_threads(*targets: Callable[[], None]) -> None:
     assert not errors, errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [2, 40])
 def test_threads_share_a_function(rows: int) -> None:
     n = 5_000
@@ -994,6 +997,7 @@ def test_threads_share_a_function(rows: int) -> None:
     assert function.__self__.busy[0] == 0
 
 
+@pytest.mark.slow
 def test_collection_of_cycles() -> None:
     class Owner:
         def __init__(self) -> None:

@@ -170,6 +170,7 @@ def test_a_default_is_never_written(mode: str) -> None:
     np.testing.assert_array_equal(default, np.ones(3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_every_result_takes_the_input_it_is_made_from(mode: str) -> None:
     """Parameters and their gradient step: each new value lies in the array of the old one."""

@@ -52,6 +52,7 @@ def test_a_dropped_result_gives_its_memory_to_the_next(doubled: graphc.Function)
     np.testing.assert_array_equal(second, 2 * x + 2)
 
 
+@pytest.mark.slow
 def test_a_result_that_is_held_keeps_its_memory(doubled: graphc.Function) -> None:
     x = np.ones(COUNT)
     held = [doubled(x * number) for number in range(1, 6)]
@@ -133,6 +134,7 @@ def test_free_gives_idle_memory_back(doubled: graphc.Function) -> None:
     assert not PROCESS.blocks
 
 
+@pytest.mark.slow
 def test_threads_never_share_a_block(doubled: graphc.Function) -> None:
     right: list[bool] = []
 

@@ -234,6 +234,7 @@ def test_the_lean_numba_compiles_them() -> None:
         server.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TEXTS)
 def test_functions_of_their_own_do_the_same(name: str) -> None:
     """With all that may be a function; the machine faults where memory is read that is not there."""

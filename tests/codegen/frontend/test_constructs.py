@@ -88,6 +88,7 @@ def graphs() -> Iterator[tuple[str, Callable[[Node, Node], Sequence[Node]]]]:
 GRAPHS = dict(graphs())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_what_is_printed_expands_to_the_statements(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:

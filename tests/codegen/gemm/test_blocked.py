@@ -99,6 +99,7 @@ def test_sizes_around_the_edges_of_blocks(dtype: str) -> None:
         assert_product(c, alpha, a, b, beta, old)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("short", [True, False])
 @pytest.mark.parametrize("dtype", SUFFIXES)
 def test_bits_are_those_of_one_thread(dtype: str, short: bool) -> None:
@@ -198,6 +199,7 @@ def from_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "settings_of", settings)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("from_little_work")
 @pytest.mark.parametrize("dtype", SUFFIXES)
 def test_functions_with_threads(dtype: str) -> None:
@@ -301,6 +303,7 @@ def test_what_cannot_be_loaded_is_left_to_blas() -> None:
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=120)
 
 
+@pytest.mark.slow
 @ours
 def test_an_interrupt_while_code_is_found_is_raised_later() -> None:
     program = """

@@ -295,6 +295,7 @@ def test_vectors(which: str, dtype: str) -> None:
             check(which, a, x, y, alpha, beta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", IMPLEMENTATIONS)
 @pytest.mark.parametrize("dtype", SUFFIX)
 @pytest.mark.parametrize(
@@ -313,6 +314,7 @@ def test_batches(which: str, dtype: str, size: tuple[int, int, int, int]) -> Non
         check(which, left, right, c, 1.5, beta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", IMPLEMENTATIONS)
 @pytest.mark.parametrize("size", [2, 64], ids=["loops", "blas"])
 def test_not_a_number(which: str, size: int) -> None:
@@ -368,6 +370,7 @@ def test_a_matrix_times_its_transpose(which: str, dtype: str) -> None:
             check(which, a, a.T, result(c, m, m, dtype, beta, rng), alpha, beta)
 
 
+@pytest.mark.slow
 def test_vector_with_many_elements() -> None:
     """The path to BLAS for products whose rows are few and long, and the other way about."""
     rng = np.random.default_rng(3)
@@ -375,12 +378,14 @@ def test_vector_with_many_elements() -> None:
         check("BLAS", rng.normal(size=(m, k)), rng.normal(size=(k, n)), np.full((m, n), np.nan), 1.0, 0.0)
 
 
+@pytest.mark.slow
 def test_ir_only_for_what_is_called() -> None:
     assert blas_functions([]) == blas_functions(["something_else"]) == []
     assert "float" not in module_text(blas_functions(["gc_gemm_f64"]))
     assert "double @dot_f64" not in module_text(blas_functions(["gc_gemv_f32"]))
 
 
+@pytest.mark.slow
 def test_numpy_has_the_blas() -> None:
     """NumPy's wheels bring OpenBLAS: it is found without SciPy and without threadpoolctl."""
     program = f"""if True:
@@ -393,6 +398,7 @@ def test_numpy_has_the_blas() -> None:
     assert out.split() == ["True", "False", "False"]
 
 
+@pytest.mark.slow
 def test_scipy_as_fallback() -> None:
     pytest.importorskip("scipy.linalg.cython_blas")
     known = api.routines_of_scipy(ROUTINES)

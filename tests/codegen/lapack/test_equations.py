@@ -23,6 +23,7 @@ def drawn(*shape: int) -> Any:
     return np.random.default_rng(shape).normal(size=shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_bands(dtype: str) -> None:
     ab, positive, b = (T.TensorType(dtype, (False,) * 3)(name) for name in ("ab", "positive", "b"))
@@ -95,6 +96,7 @@ def test_time_is_linear() -> None:
     assert seconds(100_000) < 100 * seconds(10_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "interpreted"])
 def test_failures(mode: Any) -> None:
     bands, b, c = T.dmatrix("bands"), T.dvector("b"), T.dvector("c")

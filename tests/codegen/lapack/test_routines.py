@@ -78,6 +78,7 @@ def agree(found: list[Array], wanted: list[Array], dtype: str) -> None:
         np.testing.assert_allclose(got, want, rtol=0, atol=TOLERANCE[dtype] * scale, err_msg=str(number))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_every_size(dtype: str) -> None:
     compiled, interpreted = functions(dtype)
@@ -101,6 +102,7 @@ def layouts(arrays: list[Array]) -> Iterator[list[Array]]:
     yield [array[::3, :, ::2] for array in wide]
 
 
+@pytest.mark.slow
 def test_layouts() -> None:
     """Transposed, sliced and repeated operands are read where they stand."""
     x, y, b = T.dtensor3("x"), T.dmatrix("y"), T.dmatrix("b")
@@ -134,6 +136,7 @@ def test_layouts() -> None:
             agree(compiled(other[0], np.asfortranarray(given[1]), sides[:, ::1]), wanted, "float64")
 
 
+@pytest.mark.slow
 def test_batches() -> None:
     """Of no matrices, of one, of axes of their own; of so many that threads share them, whose number changes no bit."""
     x = T.TensorType("float64", (False,) * 4)("x")
@@ -158,6 +161,7 @@ def test_batches() -> None:
         spectral(many)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
 def test_failures(mode: str) -> None:
     """A matrix without factors is an error that names it and its line, or NaN in its results only."""
@@ -220,6 +224,7 @@ def test_values_that_are_no_numbers() -> None:
                     np.testing.assert_allclose(found, want, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_in_a_loop_and_a_branch() -> None:
     """Steps factorise; what fails in one leaves variables as they were."""
     a, steps = T.dmatrix("a"), T.lscalar("steps")
@@ -246,6 +251,7 @@ def test_in_a_loop_and_a_branch() -> None:
 MODES = ("interpreted", "compiled", "python")
 
 
+@pytest.mark.slow
 def test_in_place() -> None:
     """A result stands where an operand was that nothing else reads; not where it is read again, or is another part."""
     x, y = T.dtensor3("x"), T.dmatrix("y")
@@ -298,6 +304,7 @@ def test_near_failures() -> None:
     assert told == {start, f"{start}, by rounding: the interpreter finds it just in order"}
 
 
+@pytest.mark.slow
 def test_scipy_as_fallback() -> None:
     """SciPy's routines have integers of 32 bits."""
     pytest.importorskip("scipy.linalg.cython_lapack")

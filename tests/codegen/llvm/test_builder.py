@@ -20,9 +20,9 @@ from graphc.codegen.llvm.typed import F32, F64, I8, I32, I64, NULL, Bool, Ptr, T
 _kept: list[Any] = []
 
 
-def run(what: Function[..., Any], effort: int = 0) -> Callable[..., int]:
+def run(what: Function[..., Any], opt: int = 0) -> Callable[..., int]:
     """The function of int64, compiled."""
-    code = link([emit_object([module_text([what])], effort)], [what.name])
+    code = link([emit_object([module_text([what])], opt)], [what.name])
     loaded = load(code, {}, [what.name])
     _kept.append(loaded)
     made: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(what.params))(

@@ -123,6 +123,7 @@ def values(inputs: Sequence[Node], shapes: dict[int, tuple[int, ...]]) -> list[A
     return [np.asarray(3, node.dtype) if node.dtype == "int32" else v for node, v in zip(inputs, drawn, strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_steps_compute_what_the_interpreter_computes(name: str, dtype: str) -> None:
@@ -136,6 +137,7 @@ def test_steps_compute_what_the_interpreter_computes(name: str, dtype: str) -> N
             np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name in PROGRAMS if name not in ("a_state_changed_in_place", "taps", "a_loop_in_a_loop")]
 )
@@ -188,6 +190,7 @@ def test_scalars_are_carried_in_names_and_vectors_updated_in_place() -> None:
     assert "the state for the next step, in place" in graphc.function([x], state, mode="python").explain()
 
 
+@pytest.mark.slow
 def test_products_of_what_must_be_small_are_written_out() -> None:
     x, w, n = T.matrix("x"), T.matrix("w"), T.iscalar("n")
     out = scanned(lambda state: T.dot(T.dot(w, state), w.T) + np.eye(3), outputs_info=x, n_steps=n)[-1]
@@ -208,6 +211,7 @@ def test_threads_share_the_elements_of_steps_that_know_nothing_of_each_other() -
     assert "columns(" not in code(graphc.function([x], around).source)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["interpreted", "python", "compiled"])
 def test_steps_in_blocks_over_parts_of_a_size_that_outer_steps_are_given(mode: str) -> None:
     a, x, n = T.dscalar("a"), T.dvector("x"), T.lscalar("n")
@@ -242,6 +246,7 @@ def doubled(x: Any) -> Any:
     return 2 * x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("limited", [False, True])
 def test_rows_that_no_step_has_written_are_zeros(reverse: bool, limited: bool) -> None:

@@ -82,6 +82,7 @@ def check(f: Any, x: NDArray[Any]) -> None:
             np.testing.assert_array_equal(top, np.take_along_axis(x, want, axis))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_orders_are_those_of_a_stable_sort(dtype: str) -> None:
     for shape in SHAPES if dtype in ("float64", "int64") else SHAPES[2:7]:
@@ -90,6 +91,7 @@ def test_orders_are_those_of_a_stable_sort(dtype: str) -> None:
             check(function(dtype), np.asfortranarray(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "uint64", "int16"])
 def test_without_numpys_sorts(dtype: str) -> None:
     f = function(dtype)
@@ -105,6 +107,7 @@ def test_without_numpys_sorts(dtype: str) -> None:
         ctypes.memmove(table, known, len(known))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "int8"])
 def test_nothing_beyond_operands_results_and_workspaces_is_touched(dtype: str) -> None:
     f = function(dtype, "guard")
@@ -137,6 +140,7 @@ def test_of_another_interface_no_sort_is_taken(monkeypatch: pytest.MonkeyPatch) 
         assert api._functions_of("float64") == (0, 0)
 
 
+@pytest.mark.slow
 def test_threads_change_nothing() -> None:
     x = np.random.default_rng(0).normal(size=(300, 2000))
     outputs = [T.sort(X["float64"], 0), T.argsort(X["float64"], 1), T.argtopk(X["float64"], 7, 1)]
@@ -148,6 +152,7 @@ def test_threads_change_nothing() -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_sorted_along_an_axis_in_the_middle() -> None:
     x, k = T.tensor3("x"), T.lscalar("k")
     weights = T.arange(24.0).reshape((2, 3, 4))

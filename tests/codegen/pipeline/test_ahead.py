@@ -34,6 +34,7 @@ def test_which_are_likely(name: str) -> None:
     assert sorted(likely_products(Kernel("f", leaves, (), (result,), (), "one"))) == names
 
 
+@pytest.mark.slow
 def test_what_was_begun_is_what_would_be_made() -> None:
     name = "gc_gemv_i32"
     with graphc.options.change(compile="process"):
@@ -42,11 +43,12 @@ def test_what_was_begun_is_what_would_be_made() -> None:
         while not ahead.made and time.monotonic() < until:
             time.sleep(0.01)
         made = ahead.finish()
-    texts, effort = part_ir(name)
-    assert made and all(code == emit_here(texts[number], effort) for (_, number), code in made.items())
+    texts, opt = part_ir(name)
+    assert made and all(code == emit_here(texts[number], opt) for (_, number), code in made.items())
     assert ahead.finish() == made and not Ahead([]).finish()
 
 
+@pytest.mark.slow
 def test_a_first_product(tmp_path: Path) -> None:
     """Nothing is there yet, and what was begun goes into the cache with the rest."""
     with graphc.options.change(cache_dir=str(tmp_path), compile="process"):

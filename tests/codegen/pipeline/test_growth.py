@@ -15,7 +15,7 @@ from generated import code
 import graphc
 import graphc.tensor as T
 from graphc import session
-from graphc.codegen.call.entry import APART, apart_ir, entry_ir
+from graphc.codegen.call.entry import OUT_OF_LINE, entry_ir, out_of_line_ir
 from graphc.codegen.call.signature import Array, Signature
 from graphc.codegen.llvm.target import emit_object
 from graphc.loops.names import Names
@@ -195,14 +195,15 @@ def test_three_hundred_results_new_and_given() -> None:
 
 
 def test_what_entry_points_share_is_exported_by_one_module() -> None:
-    own, shared = entry_ir(updated(2), whole=False), apart_ir()
-    for function in APART:
+    own, shared = entry_ir(updated(2), whole=False), out_of_line_ir()
+    for function in OUT_OF_LINE:
         assert not re.search(rf"^define .*@{function.name}\(", own, re.MULTILINE), function.name
         assert re.search(rf"^define (?!internal).*@{function.name}\(", shared, re.MULTILINE), function.name
     assert "declare i1 @overlap(" in own
     assert emit_object([own, shared], 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [(0, 1), (3, 29), (28, 29)])
 def test_two_of_many_updated_variables_may_overlap(place: tuple[int, int]) -> None:
     x = T.dvector("x")

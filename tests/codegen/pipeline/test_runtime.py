@@ -44,11 +44,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_both_processes_compile_the_same(name: str) -> None:
-    texts, effort = compilation.part_ir(name)
+    texts, opt = compilation.part_ir(name)
     for ir in texts:
-        assert compilation.emit_here(ir, effort) == compilation.emit_beside(ir, effort)
+        assert compilation.emit_here(ir, opt) == compilation.emit_beside(ir, opt)
 
 
 @pytest.mark.slow
@@ -170,18 +171,18 @@ def test_code_does_not_depend_on_who_compiles_a_module(who: str, monkeypatch: py
     here, beside = compilation.emit_here, compilation.emit_beside
     is_kernel = threading.Event()
 
-    def emit_here(ir: str, effort: int) -> bytes:
-        if effort == compilation.KERNEL_EFFORT:
+    def emit_here(ir: str, opt: int) -> bytes:
+        if opt == compilation.KERNEL_OPT:
             compiled.append("here")
             if who == "beside":
                 is_kernel.wait(20)  # the other takes all that are left
-        return here(ir, effort)
+        return here(ir, opt)
 
-    def emit_beside(ir: str, effort: int) -> bytes:
+    def emit_beside(ir: str, opt: int) -> bytes:
         compiled.append("beside")
         if who == "here":
             is_kernel.wait(20)
-        return beside(ir, effort)
+        return beside(ir, opt)
 
     def take(work: compilation.Work, last: bool, take: Any = compilation.Work.take) -> compilation.Job | None:
         job: compilation.Job | None = take(work, last)

@@ -92,6 +92,7 @@ PROGRAMS: tuple[Callable[[], graphc.Function], ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_snapshot(program: Callable[[], graphc.Function]) -> None:
     call = program()

@@ -282,6 +282,7 @@ def test_an_update_in_place_waits_for_all_rows_that_read_it() -> None:
             np.testing.assert_allclose(got, want, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["python", "compiled"])
 def test_a_step_of_an_embedding_changes_the_rows_it_looked_up(mode: str) -> None:
     rows, target = T.lvector("rows"), T.dmatrix("target")

@@ -62,6 +62,7 @@ CHAINS: dict[str, tuple[list[Node], list[Node], list[Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHAINS)
 @pytest.mark.parametrize("poison", ["off", "on"])
 def test_values_written_one_after_the_other(name: str, poison: str) -> None:
@@ -75,6 +76,7 @@ def test_values_written_one_after_the_other(name: str, poison: str) -> None:
                 assert_specified(call, call(*values), values)
 
 
+@pytest.mark.slow
 def test_a_gradient_by_steps_is_written_into_one_array() -> None:
     few, many = (graphc.function(*recurrent(steps)) for steps in (4, 8))
     needs = [call.memory((8, 3, 5), (5, 5)).total for call in (few, many)]

@@ -80,12 +80,12 @@ def test_one_thread_or_few_chunks_start_no_worker() -> None:
 @pytest.mark.slow
 def test_after_launches_that_lost_time_there_are_no_workers_for_a_while() -> None:
     run("""
-        def users(patience):
+        def users(back_off):
             data = np.zeros(16, np.int64)
-            launch("name", data, 16, 1, 4, patience=patience)
+            launch("name", data, 16, 1, 4, back_off=back_off)
             return len(set(data.tolist()))
         assert max(users(0) for iteration in range(5)) > 1
-        launch("doze", np.zeros(4, np.int64), 4, 1, 4, patience=10**7)  # sleep is no work: it is lost
+        launch("doze", np.zeros(4, np.int64), 4, 1, 4, back_off=10**7)  # sleep is no work: it is lost
         assert users(0) == 1
     """)
 
@@ -96,7 +96,7 @@ def test_a_loop_that_outlasts_the_pause_has_workers_for_the_rest() -> None:
         def late():
             # whether the caller ran the first chunk of another's share, and others ran some in the end
             names = np.zeros(200, np.int64)
-            launch("doze", np.zeros(4, np.int64), 4, 1, 4, patience=75)  # loses two milliseconds, and a pause of 150
+            launch("doze", np.zeros(4, np.int64), 4, 1, 4, back_off=75)  # loses two milliseconds, and a pause of 150
             launch("name", names, 200, 1, 4)
             return len(set(names[:52].tolist())) == 1 and len(set(names.tolist())) > 1
         assert any(late() for iteration in range(50))

@@ -32,7 +32,7 @@ from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import narrow_sums
 from graphc.codegen.transform.passes import Change
-from graphc.codegen.transform.polls import place_polls
+from graphc.codegen.transform.polls import ask_in_nests, place_polls
 from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.simplify import STEPS
 from graphc.loops.ir import INDEX, Buffer, Function, Let, Loop, Set
@@ -96,6 +96,7 @@ PASSES: dict[str, Pass] = {
     "keep_in_registers": kept_in_registers,
     "narrow_sums": narrowed,
     "mark_independent": partial(changed, mark_independent),
+    "ask_in_nests": partial(changed, partial(ask_in_nests, kept=("kept",))),
     "place_polls": polled,
     "outline": outlined,
 }

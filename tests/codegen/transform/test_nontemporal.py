@@ -22,7 +22,7 @@ import graphc.tensor as T
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.llvm.target import emit_assembly
 from graphc.codegen.pipeline import build
-from graphc.codegen.pipeline.compilation import POOL_EFFORT
+from graphc.codegen.pipeline.compilation import POOL_OPT
 from graphc.codegen.threads import settings
 from graphc.codegen.threads.chunking import MOST_WORDS
 from graphc.codegen.threads.nontemporal import BLOCK, LINE_BYTES
@@ -216,7 +216,7 @@ def test_memory_that_was_never_touched_is_written_as_ever() -> None:
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="looks for an instruction")
 def test_the_stores_are_non_temporal() -> None:
-    assert re.search(r"\bv?movnt(ps|pd|dq)\b", emit_assembly([pool_ir()], POOL_EFFORT))
+    assert re.search(r"\bv?movnt(ps|pd|dq)\b", emit_assembly([pool_ir()], POOL_OPT))
 
 
 # What they hold -----------------------------------------------------------------------------------------------------

@@ -193,6 +193,7 @@ def test_columns_are_shared_where_rows_are_not() -> None:
     assert columns_of(loop(Loop(J, M, (summed,)), Store(A, ITERATION, VALUE))) is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("everything_parallel")
 @pytest.mark.parametrize("rows", [0, 1, 40])
 def test_columns_of_scattered_rows_are_shared(rows: int) -> None:

@@ -172,6 +172,7 @@ def test_every_number_of_threads_gives_the_same_bits(name: str, dtype: str) -> N
         assert_specified(call, want, values)
 
 
+@pytest.mark.slow
 @needs_threads
 def test_special_values_reach_the_columns_they_belong_to() -> None:
     values = np.random.default_rng(0).normal(size=(2, 60, 4))
@@ -228,6 +229,7 @@ def test_zeros_keep_their_sign_where_nothing_is_added() -> None:
     assert got.tolist() == [0, 100, 0] and np.signbit(got).tolist() == [True, False, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "bool"])
 def test_elements_go_to_small_tables_and_to_large_ones(dtype: str) -> None:
     table, places, y = T.vector("table", dtype=dtype), T.lvector("places"), T.vector("y", dtype=dtype)
@@ -256,6 +258,7 @@ def test_rows_go_to_small_tables_and_to_large_ones() -> None:
             np.testing.assert_array_equal(run(call, threads, start, where, values)[0], want)
 
 
+@pytest.mark.slow
 def test_copies_are_few_and_counted_as_memory() -> None:
     """At most MOST_COPIES, each with a part of the rows many times its size; none for a table as large as updates."""
     x, y = T.fmatrix("x"), T.fmatrix("y")

@@ -81,6 +81,7 @@ def filter_of_three(dtype: str) -> tuple[list[Node], list[Node]]:
     return [x, w, v], [means, cost, *graphc.grad(cost, [x, w, v])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_filter_of_three_states(dtype: str) -> None:
     inputs, outputs = filter_of_three(dtype)
@@ -97,6 +98,7 @@ def test_a_filter_of_three_states(dtype: str) -> None:
     assert "carry" in steps_
 
 
+@pytest.mark.slow
 def test_every_pass_keeps_what_few_elements_compute() -> None:
     inputs, outputs = filter_of_three("float64")
     options.verify = True

@@ -115,6 +115,7 @@ def test_functions_that_share_their_work_are_one(dtype: str) -> None:
     assert calls("sin(v) * cos(v) + sin(v + 1.0)", dtype) == {"sincos", "sin"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fast_math", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("together", TOGETHER)

@@ -19,7 +19,7 @@ WORTH = 8.0
 """Ops that are worth an array: a division is 4."""
 
 
-def move_dear_rows(loop: OpenLoop, around: Surroundings) -> bool:
+def move_expensive_rows(loop: OpenLoop, around: Surroundings) -> bool:
     """Outputs that follow from elements and from outputs that are stored in any case."""
     if not loop.is_whole or not loop.states:
         return False

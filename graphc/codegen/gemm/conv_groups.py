@@ -1,0 +1,320 @@
+"""Convolutions of many groups to few channels each, as depthwise ones are: groups are the lanes.
+
+In: the suffix of a dtype (f64, f32). Out: internal functions of LLVM IR, for a convolution without spreads
+(convolution.py):
+
+    conv_group_lines_<t>(context, begin, end)
+        lines of results along the last axis, of all groups, which stand beside each other in images and kernels
+    conv_group_panels_<t>(context, begin, end)
+        all results of panels of groups, copied to where they stand beside each other if they do not
+
+Only terms that lie within the image are read. What a line of taps adds up to, or a channel where lines are short, is a
+part of a sum; parts are added up in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from graphc.codegen.gemm.blocked import leave_panels, take_panels
+from graphc.codegen.gemm.conv_tables import Axis, axes_of, range_function, words_of
+from graphc.codegen.gemm.conv_tiles import rows_of_tile, tile_width
+from graphc.codegen.gemm.microkernel import ARITHMETIC, Columns, first_lanes, lanes_of
+from graphc.codegen.gemm.packing import GROUP, least, most, pack, panels
+from graphc.codegen.llvm.builder import Code, Variable
+from graphc.codegen.llvm.functions import Function, function
+from graphc.codegen.llvm.typed import I64, NULL, Bool, Ptr
+
+LONG = 16
+"""Taps of a line of which the sum is a part of its own."""
+TURNED_BYTES = 2**24
+"""Memory for a panel of groups, at most."""
+
+Sums: TypeAlias = Sequence[Sequence[Variable[Any]]]
+
+
+def takes_lines(w: dict[str, Any], few: int) -> Bool:
+    """Whether lines of results of many groups are to be computed: their numbers stand beside each other."""
+    third = axes_of(w)[2]
+    return _beside(w) & (w["groups"] > 1) & (w["outs"] <= few) & (third.taps <= third.count)  # type: ignore[no-any-return]
+
+
+def takes_panels(suffix: str, w: dict[str, Any], few: int) -> Bool:
+    """Whether panels of groups are: there are many terms for each result, or no other lanes stand beside each other."""
+    third = axes_of(w)[2]
+    is_line = (third.stride == 1) & (third.y == 1) & (third.taps <= third.count)
+    image, kernel = _turned_length(suffix, w)
+    length = _beside(w).choose(I64.of(1), image + kernel)
+    is_fit = (w["channels"] > 0) & (length > 0) & (length <= TURNED_BYTES // ARITHMETIC[suffix].align)
+    is_better = _beside(w) | (~is_line & (w["groups"] >= GROUP))
+    return is_better & is_fit & (w["groups"] > 1) & (w["outs"] <= few)  # type: ignore[no-any-return]
+
+
+def _beside(w: dict[str, Any]) -> Bool:
+    """Whether the groups of images and kernels stand beside each other."""
+    return (w["x_g"] == 1) & (w["w_g"] == 1)  # type: ignore[no-any-return]
+
+
+def _results() -> int:
+    """Results of a line that are computed at a time."""
+    return rows_of_tile() // 2
+
+
+def group_block(suffix: str, registers: int) -> Function[..., None]:
+    """conv_group_block_<registers>_<t>(context, image, kernel, result, p, q, begin, there, fresh): the results at
+    places p, q along the first axes, from `begin` on along the last, of `there` groups: two registers, or at most one.
+    They are added to what stands there unless `fresh`."""
+    own, lanes, results = ARITHMETIC[suffix], lanes_of(suffix), _results()
+
+    @function("noinline optsize", name=f"conv_group_block_{registers}_{suffix}")
+    def write(
+        code: Code, context: Ptr, image: Ptr, kernel: Ptr, result: Ptr, p: I64, q: I64, begin: I64, there: I64,
+        fresh: I64,
+    ) -> None:  # fmt: skip
+        w = words_of().read(context)
+        first, second, third = axes_of(w)
+        columns = Columns(suffix, lanes, first_lanes(there, lanes) if registers == 1 else None)
+        places = [least(code, begin + number, third.count - 1) for number in range(results)]
+        taps = _taps(code, third, places)
+        bases = [image.at((place * third.stride - third.low) * third.x, own.kind) for place in places]
+        sums, totals = (
+            [[code.variable(columns.kind.of(0)) for _ in range(registers)] for _ in places] for _ in range(2)
+        )
+        with code.count(0, w["channels"]) as c:
+            with code.count(0, first.taps) as i:
+                at_0 = p * first.stride + i * first.dilation - first.low
+                with code.when(at_0.below(first.size)), code.count(0, second.taps) as j:
+                    at_1 = q * second.stride + j * second.dilation - second.low
+                    with code.when(at_1.below(second.size)):
+                        apart = c * w["x_c"] + at_0 * first.x + at_1 * second.x
+                        line = kernel.at(c * w["w_c"] + i * first.w + j * second.w, own.kind)
+                        _add(code, columns, third, sums, [base.at(apart, own.kind) for base in bases], line, *taps)
+                        with code.when(third.taps >= LONG):
+                            _join(columns, sums, totals)
+            _join(columns, sums, totals)
+        left = least(code, third.count - begin, I64.of(results))
+        _store(code, columns, totals, result.at(begin * third.y, own.kind), (third.y, w["y_g"]), left, there, fresh)
+
+    return write
+
+
+def _taps(code: Code, axis: Axis, places: Sequence[I64]) -> tuple[list[tuple[I64, I64]], Bool]:
+    """For each result the first tap within the image, and the one behind the last; whether all taps are, for all."""
+    firsts, lasts = ([code.variable(end) for _ in places] for end in (I64.of(0), axis.taps))
+    reach = (axis.taps - 1) * axis.dilation
+    begins = [place * axis.stride - axis.low for place in places]
+    is_within: Bool | None = None
+    for begin in (begins[0], begins[-1]):
+        inside = begin.below(axis.size) & (begin + reach).below(axis.size)
+        is_within = inside if is_within is None else is_within & inside
+    assert is_within is not None
+    with code.when(~is_within):
+        for begin, first, last in zip(begins, firsts, lasts, strict=True):
+            first.value, last.value = axis.taps, I64.of(0)
+            with code.count(0, axis.taps) as tap:
+                is_there = (begin + tap * axis.dilation).below(axis.size)
+                first.value = is_there.choose(least(code, first.value, tap), first.value)
+                last.value = is_there.choose(tap + 1, last.value)
+    return [(first.value, last.value) for first, last in zip(firsts, lasts, strict=True)], is_within
+
+
+def _add(
+    code: Code, columns: Columns, axis: Axis, sums: Sums, bases: Sequence[Ptr], line: Ptr,
+    taps: Sequence[tuple[I64, I64]], is_within: Bool,
+) -> None:  # fmt: skip
+    """Adds a line of taps: those that all results have together, then what else each has."""
+    own, lanes = columns.own, columns.kind.lanes
+    begin, end = code.variable(taps[0][0]), code.variable(taps[0][1])
+    for first, last in taps[1:]:
+        begin.value, end.value = most(code, begin.value, first), least(code, end.value, last)
+    end.value = most(code, begin.value, end.value)
+
+    def add(tap: I64, chosen: Sequence[int]) -> None:
+        kernel, apart = line.at(tap * axis.w, own.kind), tap * (axis.dilation * axis.x)
+        for number in range(len(sums[0])):
+            weights = columns.read(code, kernel.at(number * lanes, own.kind))
+            for place in chosen:
+                numbers = columns.read(code, bases[place].at(apart, own.kind).at(number * lanes, own.kind))
+                total = sums[place][number]
+                total.value = total.value.apply(own.plus, numbers.apply(own.times, weights))
+
+    with code.count(begin.value, end.value) as tap:
+        add(tap, range(len(bases)))
+    with code.when(~is_within):
+        for place, (first, last) in enumerate(taps):
+            with code.count(first, least(code, begin.value, last)) as tap:
+                add(tap, [place])
+            with code.count(most(code, end.value, first), last) as tap:
+                add(tap, [place])
+
+
+def _join(columns: Columns, sums: Sums, totals: Sums) -> None:
+    """Adds up parts of sums, which begin anew."""
+    for parts, wholes in zip(sums, totals, strict=True):
+        for part, whole in zip(parts, wholes, strict=True):
+            whole.value = whole.value.apply(columns.own.join, part.value)
+            part.value = columns.kind.of(0)
+
+
+def _store(
+    code: Code, columns: Columns, totals: Sums, result: Ptr, steps: tuple[I64, I64], rows: I64, there: I64, fresh: I64
+) -> None:
+    """Stores results. steps: how far apart they are along the line, and among groups."""
+    own, lanes = columns.own, columns.kind.lanes
+    (step, group), is_fresh = steps, fresh != 0
+    kept = code.local(own.kind, lanes * len(totals[0]), align=64)
+    done = code.label("done")
+    for place, row in enumerate(totals):
+        if place:
+            done.when(rows <= place)
+        at = result.at(step * place, own.kind)
+        with code.when(group == 1):
+            for number, total in enumerate(row):
+                here = at.at(number * lanes, own.kind)
+                with code.when(~is_fresh):
+                    total.value = columns.read(code, here).apply(own.join, total.value)
+                columns.write(code, total.value, here)
+        with code.otherwise():
+            for number, total in enumerate(row):
+                kept.at(number * lanes, own.kind).store(total.value, align=own.align)
+            with code.count(0, there, sure=True) as lane:
+                to, whole = at.at(group * lane, own.kind), code.variable(kept.at(lane, own.kind).load(own.kind))
+                with code.when(~is_fresh):
+                    whole.value = to.load(own.kind).apply(own.join, whole.value)
+                to.store(whole.value)
+    code.place(done)
+
+
+def _block(code: Code, suffix: str, context: Ptr, at: Sequence[Ptr], places: Sequence[I64], there: I64, fresh: I64
+) -> None:  # fmt: skip
+    """Results of a panel of groups."""
+    kind, lanes = ARITHMETIC[suffix].kind, lanes_of(suffix)
+    y_g = words_of().read(context)["y_g"]
+    with code.when(there == tile_width(suffix)):
+        group_block(suffix, 2)(code, context, *at, *places, there, fresh)
+    with code.otherwise(), code.count(0, there, lanes, sure=True) as lane:
+        image, kernel, result = at
+        given = image.at(lane, kind), kernel.at(lane, kind), result.at(lane * y_g, kind)
+        group_block(suffix, 1)(code, context, *given, *places, least(code, there - lane, I64.of(lanes)), fresh)
+
+
+def group_lines_range(suffix: str) -> Function[..., None]:
+    """conv_group_lines_<t>: the number of a line is that of its image, channel, and places along the first axes."""
+    kind, width = ARITHMETIC[suffix].kind, tile_width(suffix)
+
+    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
+        w = words_of().read(context)
+        first, second, third = axes_of(w)
+        with code.count(begin, end, sure=True) as number:
+            q, rest = number % second.count, number // second.count
+            p, rest = rest % first.count, rest // first.count
+            o, n = rest % w["outs"], rest // w["outs"]
+            image, kernel = w["x"].at(n * w["x_n"], kind), w["w"].at(o * w["w_o"], kind)
+            result = w["y"].at(n * w["y_n"] + o * w["y_o"] + p * w["y_0"] + q * w["y_1"], kind)
+            with (
+                code.count(0, third.count, _results(), sure=True) as r,
+                code.count(0, w["groups"], width, sure=True) as lane,
+            ):
+                at = image.at(lane, kind), kernel.at(lane, kind), result.at(lane * w["y_g"], kind)
+                there = least(code, w["groups"] - lane, I64.of(width))
+                _block(code, suffix, context, at, (p, q, r), there, I64.of(1))
+
+    return range_function(f"conv_group_lines_{suffix}", write)
+
+
+def group_panels_range(suffix: str) -> Function[..., None]:
+    """conv_group_panels_<t>: the number of a panel is that of its image and its first group."""
+    own, width = ARITHMETIC[suffix], tile_width(suffix)
+
+    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
+        record = words_of()
+        w = record.read(context)
+        axes = axes_of(w)
+        image_length, kernel_length = _turned_length(suffix, w)
+        is_turned = ~_beside(w)
+        length = is_turned.choose((image_length + kernel_length) * own.align, I64.of(64))
+        memory, is_mine = take_panels(code, length)
+        with code.when(memory == NULL):
+            leave_panels(code, memory, is_mine)
+            record.put(context, {"is_new": I64.of(1)})
+            code.ret()
+        mine = record.write(code, w)
+        record.put(mine, {"channels": I64.of(1)})
+        sizes, taps = [axis.size for axis in axes], [w["outs"], *(axis.taps for axis in axes)]
+        with code.when(is_turned):
+            record.put(mine, _dense("x", "012", sizes, width) | _dense("w", "o012", taps, width))
+        across = panels(w["groups"], width)
+        with code.count(begin, end, sure=True) as number, code.count(0, w["channels"], sure=True) as c:
+            lane, n = number % across * width, number // across
+            there = least(code, w["groups"] - lane, I64.of(width))
+            image = code.variable(w["x"].at(n * w["x_n"] + lane * w["x_g"] + c * w["x_c"], own.kind))
+            kernel = code.variable(w["w"].at(lane * w["w_g"] + c * w["w_c"], own.kind))
+            with code.when(is_turned):
+                _copy(code, suffix, image.value, w, "x", "012", sizes, there, memory)
+                _copy(code, suffix, kernel.value, w, "w", "o012", taps, there, memory.at(image_length, own.kind))
+                image.value, kernel.value = memory, memory.at(image_length, own.kind)
+            result = w["y"].at(n * w["y_n"] + lane * w["y_g"], own.kind)
+            fresh = (c == 0).to(I64, signed=False)
+            _panel(code, suffix, mine, (image.value, kernel.value, result), there, fresh)
+        leave_panels(code, memory, is_mine)
+
+    return range_function(f"conv_group_panels_{suffix}", write)
+
+
+def _panel(code: Code, suffix: str, context: Ptr, at: Sequence[Ptr], there: I64, fresh: I64) -> None:
+    """All results of a panel of groups of an image."""
+    w = words_of().read(context)
+    first, second, third = axes_of(w)
+    image, kernel, result = at
+    kind = ARITHMETIC[suffix].kind
+    with (
+        code.count(0, w["outs"], sure=True) as o,
+        code.count(0, first.count, sure=True) as p,
+        code.count(0, second.count, sure=True) as q,
+        code.count(0, third.count, _results(), sure=True) as r,
+    ):
+        here = result.at(o * w["y_o"] + p * first.y + q * second.y, kind)
+        _block(code, suffix, context, (image, kernel.at(o * w["w_o"], kind), here), (p, q, r), there, fresh)
+
+
+# Copies of operands whose groups do not stand beside each other. ------------------------------------------------------
+
+
+def _turned_length(suffix: str, w: dict[str, Any]) -> tuple[I64, I64]:
+    """How many elements of a channel of an image, and of its kernels, are copied for a panel of groups."""
+    axes, width = axes_of(w), tile_width(suffix)
+    return axes[0].size * axes[1].size * axes[2].size * width, axes[0].taps * axes[1].taps * axes[2].taps * w[
+        "outs"
+    ] * width
+
+
+def _dense(name: str, axes: str, sizes: Sequence[I64], width: int) -> dict[str, I64]:
+    """The steps of a copy."""
+    steps, step = {}, I64.of(width)
+    for axis, size in zip(axes[::-1], sizes[::-1], strict=True):
+        steps[f"{name}_{axis}"] = step
+        step = size * step
+    return steps
+
+
+def _copy(
+    code: Code, suffix: str, source: Ptr, w: dict[str, Any], name: str, axes: str, sizes: Sequence[I64], there: I64,
+    to: Ptr,
+) -> None:  # fmt: skip
+    """Copies the groups of a panel, so that they stand beside each other; those that are missing are 0."""
+    kind, width = ARITHMETIC[suffix].kind, tile_width(suffix)
+    *outer, last = sizes
+    lines = outer[0]
+    for size in outer[1:]:
+        lines = lines * size
+    group, step = w[f"{name}_g"], w[f"{name}_{axes[-1]}"]
+    with code.count(0, lines) as line:
+        rest, from_ = line, source
+        for axis, size in zip(axes[-2::-1], outer[::-1], strict=True):
+            from_ = from_.at(rest % size * w[f"{name}_{axis}"], kind)
+            rest = rest // size
+        with code.count(0, width, GROUP, sure=True) as lane:
+            here = most(code, least(code, there - lane, I64.of(GROUP)), I64.of(0))
+            begins = from_.at((here > 0).choose(lane * group, I64.of(0)), kind)
+            pack(suffix)(code, here, last, begins, group, step, to.at(line * last * width + lane, kind), I64.of(width))

@@ -1,0 +1,155 @@
+"""Functions whose graph has been lowered to statements; those that run them under CPython.
+
+In: a `Kernel` and a `Convention`. Out: `Lowered`, what the modes with generated source share, and `Generated`, the
+python mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from graphc.arrays.dtypes import itemsize
+from graphc.codegen.call.callback import Failures
+from graphc.codegen.call.signature import Need, overlapping
+from graphc.codegen.pipeline.build import build_python, generation
+from graphc.codegen.pipeline.kernel import Built, Kernel
+from graphc.errors import GraphcError
+from graphc.functions.callables import Function
+from graphc.functions.check_arguments import check_shapes, write_results
+from graphc.functions.convention import Convention
+from graphc.functions.usage import Memory
+from graphc.ir.interpret import check_guards, interpret
+from graphc.ir.node import Array
+from graphc.ir.walk import nodes_of
+from graphc.shared import SharedVariable
+
+
+class Lowered(Function):
+    """A function whose graph has been lowered to statements.
+
+    `cells` hold the values of the shared variables, then the constants; `failures` what the user's ops raised within
+    the generated code.
+    """
+
+    built: Built
+    cells: list[list[Any]]
+    failures: Failures
+
+    def take(self, built: Built) -> None:
+        """Keep what was built, and the arrays it runs on besides its arguments."""
+        own = [node.cell for node in self.kernel.shared if isinstance(node, SharedVariable)]
+        self.built, self.failures, self.foreign = built, Failures(), bool(built.calls)
+        self.cells = [*own, *([constant] for constant in built.constants)]
+
+    @property
+    def source(self) -> str:
+        if not self.built.source:  # from the cache: generated again, so that its comments name this program's lines
+            return build_python(self.kernel).source
+        return self.built.source
+
+    @property
+    def plan(self) -> str:
+        """What is materialised, fused and updated in place, with the reasons; made again where the code was cached."""
+        return self.built.report.plan or build_python(self.kernel).report.plan
+
+    def explain(self) -> str:
+        report = self.built.report
+        phases = ", ".join(f"{name} {seconds * 1e3:.1f} ms" for name, seconds in report.phases.items())
+        lines = [repr(self), f"{report.origin}: {phases}"]
+        lines += ["rules that fired:", *(f"  {line}" for line in report.fired or ["none"])]
+        lines += ["plan:", *(f"  {line}" for line in self.plan.splitlines())]
+        return "\n".join(lines)
+
+    def memory(self, *sizes: Any) -> Memory:
+        return self.locked(self.memory_for, self.sized_arguments(sizes, self.built.signature.reads))
+
+    def memory_for(self, arrays: Sequence[Array]) -> Memory:
+        """The memory of a call with arrays of these sizes."""
+        need = self.measure(arrays)
+        if need is None:
+            check_guards(self.graph, self.values(arrays))
+            raise MemoryError(f"{self.label}: a result would need more memory than there can be")
+        outputs = self.built.signature.outputs
+        taken = sum(prod(shape) * itemsize(y.dtype) for shape, y in zip(need.shapes, outputs, strict=True))
+        return Memory(need.arena, taken, need.arena + taken)
+
+    def measure(self, arrays: Sequence[Array]) -> Need | None:
+        """What a call with arrays of these sizes needs; None where a check of sizes would fail."""
+        raise NotImplementedError
+
+    def separate(self, arrays: list[Array]) -> None:
+        """Copy what shares memory with a buffer that is about to be written."""
+        for number in overlapping(self.built.signature, arrays, self.cells):
+            if number < len(arrays):
+                arrays[number] = arrays[number].copy()
+            else:
+                cell = self.cells[number - len(arrays)]
+                cell[0] = cell[0].copy()
+
+    def make_way(self, given: Sequence[Array | None]) -> None:
+        """Move variables that are updated out of the arrays that results will be written to."""
+        for leaf, _ in self.kernel.updates:
+            assert isinstance(leaf, SharedVariable)
+            if any(array is not None and np.may_share_memory(array, leaf.cell[0]) for array in given):
+                leaf.cell[0] = leaf.cell[0].copy()
+
+    def explain_failure(self, arrays: Sequence[Array]) -> Any:
+        """A check failed in generated code: raise what a user's op raised, or what the interpreter says of the call."""
+        raised = self.failures.raised
+        if raised:
+            error = raised[0]
+            raised.clear()
+            raise error
+        values = self.values(arrays)
+        check_guards(self.graph, values)
+        interpret(self.graph, values)
+        factorisations = import_module("graphc.ops.linalg.routine")
+        nearly = factorisations.near_failures(nodes_of(self.graph.outputs))
+        if nearly:
+            raise factorisations.LinAlgError(f"{nearly}, by rounding: the interpreter finds it just in order")
+        raise GraphcError(f"{self.label}: a check failed that the interpreter finds in order; please report this")
+
+    def launch(
+        self, sizes: Callable[..., int], kernel: Callable[..., int], arrays: list[Array], given: list[Array | None]
+    ) -> list[Array]:
+        """`run_converted` by functions over flat arrays."""
+        self.separate(arrays)
+        self.make_way(given)
+        results = python_calls().launch_python(
+            self.built.signature,
+            sizes,
+            kernel,
+            arrays,
+            self.cells,
+            lambda code, *_: self.explain_failure(arrays),
+            lambda shapes: check_shapes(given, shapes, self.kernel.outputs),
+        )
+        return write_results(given, results)
+
+
+def python_calls() -> Any:
+    """How generated source is called under CPython. Not an import statement: a warm start needs none of it."""
+    return import_module("graphc.codegen.call.launch_python")
+
+
+class Generated(Lowered, mode="python"):
+    """Runs the generated source under CPython: the same statements as the native code, for pdb and for reading."""
+
+    def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
+        super().__init__(kernel, call, profile)
+        self.take(build_python(kernel))
+        self.functions = generation().bind_python(self.built, self.failures)
+
+    def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
+        return self.launch(self.functions["sizes"], self.functions["kernel"], arrays, given)
+
+    def measure(self, arrays: Sequence[Array]) -> Need | None:
+        need: Need | None = python_calls().measure_python(
+            self.built.signature, self.functions["sizes"], arrays, self.cells
+        )
+        return need

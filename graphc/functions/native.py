@@ -1,0 +1,259 @@
+"""Functions that run native code.
+
+In: a `Kernel` and a `Convention`. Out: `Compiled`, whose call goes straight to native code where its arguments are
+arrays of the declared types, and through Python, which converts or explains, where not; `Guarded`, which runs the same
+code on arrays between pages that nobody may touch.
+"""
+
+from __future__ import annotations
+
+from _thread import _local as local  # what threading calls so, without the rest of it
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from importlib import import_module
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from graphc.codegen.cache.key import Key
+from graphc.codegen.call import result_memory
+from graphc.codegen.call.bind import ABSENT, OUT, Keywords, Locking, bind, measure
+from graphc.codegen.call.callback import CALLBACK, address, native_callback
+from graphc.codegen.call.locks import OPEN
+from graphc.codegen.call.signature import Need, Signature, result_shapes
+from graphc.codegen.call.vectorcall import Direct, attach, vectorcall_type
+from graphc.codegen.gemm.lazy import free_panels
+from graphc.codegen.pipeline.build import Lookup, build_native, look_up
+from graphc.codegen.pipeline.kernel import Built, Kernel
+from graphc.codegen.threads.chunking import NONTEMPORAL
+from graphc.errors import GraphcError
+from graphc.functions.callables import Description, Function
+from graphc.functions.check_arguments import check_shapes, convert, label, write_results
+from graphc.functions.convention import REQUIRED, Convention
+from graphc.functions.lowered import Lowered
+from graphc.functions.variants import Declined, Failed, Variants, arguments, decline, fail
+from graphc.ir.interpret import check_guards
+from graphc.ir.node import Array
+from graphc.shared import SharedVariable
+from graphc.startup.once import once
+
+
+class Compiled(Lowered, Direct, mode="compiled"):
+    """Runs native code. A call goes straight to it, but where it is to be timed or returns a dict; what native code
+    refuses comes here."""
+
+    entry: Any
+    key: Key
+
+    def __new__(cls, kernel: Kernel, call: Convention, profile: bool, found: Lookup | None = None) -> Compiled:
+        return object.__new__(cls if profile or call.keys is not None else _direct())
+
+    def __init__(self, kernel: Kernel, call: Convention, profile: bool, found: Lookup | None = None) -> None:
+        super().__init__(kernel, call, profile)
+        found = found or look_up(kernel)
+        self.key = found.key
+        built, load_code = build_native(kernel, found)
+        self.take(built)
+        self.callbacks: list[Any] = []
+        self.library = load_code(self.callback_addresses(built))
+        words = [leaf.lock.words for leaf in kernel.shared if isinstance(leaf, SharedVariable)]
+        words += [OPEN] * (len(self.cells) - len(words))
+        locking = Locking(tuple(words), self.contended, self.foreign) if self.wanted else None
+        keywords = keywords_of(call)
+        self.entry = bind(self.library, built.signature, self.cells, self.refuse, self.failed, keywords, locking)
+        self.variants = Variants(kernel, self.bind_variant)
+        if isinstance(self, _direct()):
+            attach(self, self.entry.__self__)
+
+    def callback_addresses(self, built: Built) -> dict[str, int]:
+        """The addresses of the user's functions that native code calls, which are kept with this function."""
+        own = {f"{CALLBACK}{n}": native_callback(node, self.failures) for n, node in enumerate(built.calls)}
+        self.callbacks += own.values()
+        return {name: address(callback) for name, callback in own.items()}
+
+    @cached_property
+    def held_entry(self) -> Any:
+        """The entry point for calls that have their locks."""
+        if not self.wanted:
+            return self.entry
+        keywords, signature = keywords_of(self.call), self.built.signature
+        beside = self.entry.__self__
+        return bind(self.library, signature, self.cells, self.refuse, self.failed_again, keywords, beside=beside)
+
+    def exact_entry(self, refuse: Callable[..., Any]) -> Any:
+        """The entry point for arrays of exactly the inputs' types, given by position; for others `refuse` is called. Of
+        a function without shared variables."""
+        beside = self.entry.__self__
+        exact = Keywords(exact=True)
+        return bind(self.library, self.built.signature, self.cells, refuse, self.failed_again, exact, beside=beside)
+
+    def contended(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Another thread uses a shared variable: wait."""
+        return self.locked(self.held_entry, *args, **kwargs)
+
+    def bind_variant(self, kernel: Kernel) -> tuple[Any, Signature]:
+        """The entry point of another kernel of the function, over the same shared variables, and its signature."""
+        built, load_code = build_native(kernel, look_up(kernel))
+        cells = [*self.cells[: len(kernel.shared)], *([constant] for constant in built.constants)]
+        library = load_code(self.callback_addresses(built))
+        keywords = Keywords(out=OUT not in self.call.positions)
+        return bind(library, built.signature, cells, decline, fail, keywords), built.signature
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        start = perf_counter()
+        if OUT in kwargs and OUT not in self.call.positions:
+            given = self.take_out(kwargs)
+            kwargs[OUT] = given[0] if self.kernel.returns == "one" else tuple(given)
+        results = self.entry(*args, **kwargs)
+        if self.profile is not None:
+            self.profile.add(perf_counter() - start)
+        return dict(zip(self.call.keys, results, strict=True)) if self.call.keys is not None else results
+
+    def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
+        """For a stage, which returns a list and is called with the locks of the whole function."""
+        named = {} if all(array is None for array in given) else {OUT: tuple(given)}
+        results: list[Array] = self.held_entry(*values, **named)
+        return results
+
+    def refuse(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Arguments that the entry point does not take as they are: convert them, or say what is wrong."""
+        return self.locked(self.convert_and_run, args, kwargs)
+
+    def convert_and_run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        if self in _converted.functions:
+            raise GraphcError(f"{self.name}: converted arguments were refused; please report this")
+        given = self.take_out(kwargs)
+        self.make_way(given)
+        values = self.in_order(args, kwargs)
+        result = self.run_where_it_stands(values, given)
+        if not isinstance(result, Declined):
+            return result
+        arrays = self.convert_all(values)
+        self.separate(arrays)
+        _converted.functions.add(self)
+        try:
+            if all(array is None for array in given):
+                return self.held_entry(*arrays)
+            return self.run_into(given, arrays)
+        finally:
+            _converted.functions.discard(self)
+
+    def run_where_it_stands(self, values: Sequence[Any], given: Sequence[Array | None]) -> Any:
+        """A call with large arrays that are not contiguous, or are results too, none of which is copied; Declined where
+        that cannot be."""
+        order = self.variants.common_order(values) if all(array is None for array in given) else None
+        if order is not None:
+            back = np.argsort(order)
+            results = self.held_entry(*(value.transpose(order) if np.ndim(value) else value for value in values))
+            if self.kernel.returns == "one":
+                return results.transpose(back)
+            return [result.transpose(back) for result in results]
+        in_place = self.variants.find_in_place(values, given)
+        found = self.variants.find(values) if in_place is None else (in_place, [None] * len(values))
+        if found is None:
+            return Declined()
+        entry, bases = found
+        records = zip(values, self.call.inputs, bases, strict=True)
+        arrays = self.with_shared([None if based else convert(value, item) for value, item, based in records])
+        named = {}
+        if any(array is not None for array in given):
+            named[OUT] = given[0] if self.kernel.returns == "one" else tuple(given)
+        result = entry(*arguments(bases, arrays), **named)
+        return self.failed_again(result.code, *values) if isinstance(result, Failed) else result
+
+    def run_into(self, given: Sequence[Array | None], arrays: list[Array]) -> Any:
+        """Run, and copy the results to the arrays given for them, which the entry point does not take as they are."""
+        need = self.measure(arrays)
+        if need is not None:
+            check_shapes(given, result_shapes(self.built.signature, need, arrays), self.kernel.outputs)
+        results = self.held_entry(*arrays)
+        single = self.kernel.returns == "one"
+        written = write_results(given, [results] if single else results)
+        return written[0] if single else written
+
+    def measure(self, arrays: Sequence[Array]) -> Need | None:
+        return measure(self.library, self.built.signature, arrays, self.cells)
+
+    def free(self) -> None:
+        self.entry.__self__.arena[0] = None
+        self.variants.free()
+        result_memory.free()
+        free_panels()
+
+    def failed(self, code: int, *args: Any) -> Any:
+        """A check failed; or it would not, now that no other thread can change the variables."""
+        return self.locked(self.held_entry, *args) if self.wanted else self.failed_again(code, *args)
+
+    def failed_again(self, code: int, *args: Any) -> Any:
+        """Check number `code` failed, or a size is absurd (-1): raise what explains it."""
+        _converted.functions.discard(self)
+        arrays = self.bind_arguments(args, {})
+        if code < 0 and not self.failures.raised:
+            check_guards(self.graph, self.values(arrays))
+            given = ", ".join(
+                f"{label(item)} {array[()] if not array.ndim else f'of shape {array.shape}'}"
+                for item, array in zip(self.call.inputs, arrays, strict=False)
+            )
+            raise MemoryError(f"{self.label}: for {given} a result would need more memory than there can be")
+        return self.explain_failure(arrays)
+
+    def explain(self) -> str:
+        text = "\n".join((super().explain(), *self.variants.lines()))
+        settings = self.library.settings
+        if settings is None:
+            return text
+        threads, chunks, work, _, least = settings.tolist()
+        shared = f"{threads} threads share a loop of {chunks * work} units of work or more, an addition being 1"
+        streamed = (
+            f"\nnon-temporal stores write what has {least / 2**20:.3g} MiB or more" if NONTEMPORAL in text else ""
+        )
+        return f"{text}\n{shared}{streamed}"
+
+
+class Guarded(Compiled, mode="compiled"):
+    """Runs native code under CPython's eyes, on arrays between pages that nobody may touch
+    (codegen/call/guard_pages.py)."""
+
+    def __new__(cls, kernel: Kernel, call: Convention, profile: bool, found: Lookup | None = None) -> Guarded:
+        return object.__new__(cls)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return Function.__call__(self, *args, **kwargs)
+
+    def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
+        return Function.run_values(self, values, given)
+
+    def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
+        guard = import_module("graphc.codegen.call.guard_pages")
+        sizes, kernel = guard.guarded_functions(self.library, self.built.signature)
+        return self.launch(sizes, kernel, arrays, given)
+
+
+@once
+def _direct() -> type[Compiled]:
+    direct: Any = vectorcall_type(Compiled)
+    direct.__doc__ = Description(Compiled.__doc__)
+    kind: type[Compiled] = direct
+    return kind
+
+
+def keywords_of(call: Convention) -> Keywords:
+    """How the entry point may be called: as `bind_arguments` has it."""
+    names = {position: name for name, position in call.positions.items()}
+    return Keywords(
+        names=tuple(names.get(position) for position in range(len(call.inputs))),
+        defaults=tuple(ABSENT if item.value is REQUIRED else item.value for item in call.inputs),
+        exact=any(item.strict or item.allow_downcast is False for item in call.inputs),
+        out=OUT not in call.positions,
+    )
+
+
+class _Converted(local):
+    """The functions whose converted arguments are on their way to the entry point, in each thread."""
+
+    def __init__(self) -> None:
+        self.functions: set[Function] = set()
+
+
+_converted = _Converted()
