@@ -383,7 +383,7 @@ def conv(images: int, groups: int, outs: int, channels: int, *rest: Any) -> int:
     return 0
 
 
-PRODUCTS = {"gemm": gemm, "gemv": gemv, "batched_gemm": batched_gemm, "conv": conv}
+PRODUCTS = {"gemm": gemm, "gemv": gemv, "batched_gemm": batched_gemm, "conv": conv, "grouped_conv": conv}
 SHIMS = {name: PRODUCTS[name.removeprefix("gc_").rpartition("_")[0]] for name in PYTHON_SHIMS}
 
 

@@ -230,8 +230,14 @@ def _by_images(node: Node) -> ByRows | None:
     return ByRows((x,), sizes.add(sizes.product(w.type.shape), sizes.multiply(places, PLACED)))
 
 
+def _symbol(node: Node) -> str:
+    x, w = node.args[:2]
+    has_one = sizes.equal(x.type.shape[1], 1) or sizes.equal(w.type.shape[0], 1)
+    return f"gc_{'conv' if has_one else 'grouped_conv'}_{SUFFIXES[node.dtype]}"
+
+
 CONVOLUTION = Call(
-    lambda node: f"gc_conv_{SUFFIXES[node.dtype]}",
+    _symbol,
     _passed,
     lambda node: (*node.type.shape, *node.args[1].type.shape[2:]),
     by_rows=_by_images,

@@ -27,6 +27,7 @@ ENTRIES = (*ROUTINES, *DEFERRED, *FINDERS)
 
 Flat = np.ndarray[Any, np.dtype[Any]]
 
+CONVOLUTIONS = ("conv", "grouped_conv")
 DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
 """By suffix; an unsigned product has the bits of the signed one."""
 
@@ -44,7 +45,7 @@ def free_name(suffix: str) -> str:
 def product_exports(name: str) -> tuple[str, ...]:
     """The symbols of the object of a product: its own, and what gives back the memory that it keeps, if it does."""
     routine, _, suffix = name.removeprefix("gc_").rpartition("_")
-    return (name, free_name(suffix)) if routine == "conv" and suffix in ("f64", "f32") else (name,)
+    return (name, free_name(suffix)) if routine in CONVOLUTIONS and suffix in ("f64", "f32") else (name,)
 
 
 CALLED = {"batched_gemm": "gemm"}

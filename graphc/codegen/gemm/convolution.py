@@ -1,4 +1,4 @@
-"""Convolutions: gc_conv_<t> (api.py) in LLVM IR.
+"""Convolutions: gc_conv_<t> and gc_grouped_conv_<t> (prototypes.py) in LLVM IR.
 
 In: the suffix of a dtype. Out: the function, which calls `share` (context.py).
 
@@ -327,8 +327,8 @@ def _dense(w: dict[str, Any]) -> list[I64]:
 # The convolution. -----------------------------------------------------------------------------------------------------
 
 
-def without_spread(suffix: str) -> Function[..., None]:
-    """A convolution without spreads."""
+def without_spread(suffix: str, has_groups: bool) -> Function[..., None]:
+    """A convolution without spreads. has_groups: whether the code for many groups is worth its compilation."""
 
     def write(code: Code, context: Ptr) -> None:
         words = words_of().read(context)
@@ -336,24 +336,26 @@ def without_spread(suffix: str) -> Function[..., None]:
         with code.when(axes[0].count * axes[1].count * axes[2].count == 0):
             code.ret()
         terms = words["channels"] * axes[0].taps * axes[1].taps * axes[2].taps
-        with code.when(takes_lines(words, FEW)):
-            lines = words["images"] * words["outs"] * axes[0].count * axes[1].count
-            work = (words["groups"] * terms * axes[2].count).to(F64) * UNIT[suffix]
-            distribute(code, group_lines_range(suffix), context, lines, work)
-            code.ret()
+        if has_groups:
+            with code.when(takes_lines(words, FEW)):
+                lines = words["images"] * words["outs"] * axes[0].count * axes[1].count
+                work = (words["groups"] * terms * axes[2].count).to(F64) * UNIT[suffix]
+                distribute(code, group_lines_range(suffix), context, lines, work)
+                code.ret()
         with code.when(takes_dots(words, axes, FEW)):
             lines = words["images"] * words["groups"] * words["outs"] * axes[0].count * axes[1].count
             work = (terms * axes[2].count).to(F64) * UNIT[suffix]
             distribute(code, dots_range(suffix), context, lines, work)
             code.ret()
-        with code.when(takes_panels(suffix, words, FEW)):
-            words_of().put(context, {"is_new": I64.of(0)})
-            results = words["outs"] * axes[0].count * axes[1].count * axes[2].count
-            work = (results * terms * tile_width(suffix)).to(F64) * UNIT[suffix]
-            across = panels(words["groups"], tile_width(suffix))
-            distribute(code, group_panels_range(suffix), context, words["images"] * across, work)
-            with code.when(words_of().read(context)["is_new"] == 0):
-                code.ret()
+        if has_groups:
+            with code.when(takes_panels(suffix, words, FEW)):
+                words_of().put(context, {"is_new": I64.of(0)})
+                results = words["outs"] * axes[0].count * axes[1].count * axes[2].count
+                work = (results * terms * tile_width(suffix)).to(F64) * UNIT[suffix]
+                across = panels(words["groups"], tile_width(suffix))
+                distribute(code, group_panels_range(suffix), context, words["images"] * across, work)
+                with code.when(words_of().read(context)["is_new"] == 0):
+                    code.ret()
         with code.when(terms > 0), code.when(by_tiles(suffix)(code, context)):
             code.ret()
         one_by_one(suffix)(code, context)
@@ -363,7 +365,7 @@ def without_spread(suffix: str) -> Function[..., None]:
     )
 
 
-def by_periods(suffix: str) -> Function[..., None]:
+def by_periods(suffix: str, has_groups: bool) -> Function[..., None]:
     """A convolution with spreads: for each place within the period of an axis one without, of the taps that meet
     elements there, which are as far apart as it takes to meet the next."""
 
@@ -390,7 +392,7 @@ def by_periods(suffix: str) -> Function[..., None]:
                 record.put(own, {f"w_{number}": step * axis.w, f"y_{number}": axis.spread * axis.y})
                 w, y = w.at((left > 0).choose(tap * axis.w, 0), kind), y.at(place * axis.y, kind)
             record.put(own, {"x": x, "w": w, "y": y})
-            without_spread(suffix)(code, own)
+            without_spread(suffix, has_groups)(code, own)
 
     return Function(f"conv_by_periods_{suffix}", None, {"context": Ptr}, write, "noinline optsize", is_internal=True)
 
@@ -410,8 +412,9 @@ def _taps_at(code: Code, axis: Axis, place: I64) -> tuple[I64, I64]:
     return first.value, step.value
 
 
-def convolution(suffix: str) -> Function[..., I64]:
-    """gc_conv_<t>."""
+def convolution(routine: str, suffix: str) -> Function[..., I64]:
+    """gc_conv_<t>, or gc_grouped_conv_<t>."""
+    has_groups = routine == "grouped_conv"
     params: dict[str, Any] = {name: Ptr if name in ("x", "w", "y") else I64 for name in WORDS}
 
     def write(code: Code, *values: Any) -> I64:
@@ -426,11 +429,11 @@ def convolution(suffix: str) -> Function[..., I64]:
         if suffix in ("f64", "f32"):
             is_plain = axes[0].spread * axes[1].spread * axes[2].spread == 1
             with code.when(is_plain):
-                without_spread(suffix)(code, context)
+                without_spread(suffix, has_groups)(code, context)
             with code.otherwise():
-                by_periods(suffix)(code, context)
+                by_periods(suffix, has_groups)(code, context)
         else:
             one_by_one(suffix)(code, context)
         return I64.of(0)
 
-    return Function(f"gc_conv_{suffix}", I64, params, write, "noinline optsize")
+    return Function(f"gc_{routine}_{suffix}", I64, params, write, "noinline optsize")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from graphc.codegen.gemm.api import ENTRIES, VECTOR_FINDERS, VECTORS
+from graphc.codegen.gemm.api import CONVOLUTIONS, ENTRIES, VECTOR_FINDERS, VECTORS
 from graphc.codegen.gemm.batched import batch
 from graphc.codegen.gemm.blocked import give_back
 from graphc.codegen.gemm.context import ENTRY, SETTING, find
@@ -65,8 +65,8 @@ def blas_functions(names: Iterable[str]) -> list[Function[..., Any]]:
     made: list[Function[..., Any]] = []
     for name in sorted(PROTOTYPES.keys() & set(names)):
         routine, _, suffix = name.removeprefix("gc_").rpartition("_")
-        if routine == "conv":
-            made.append(convolution(suffix))
+        if routine in CONVOLUTIONS:
+            made.append(convolution(routine, suffix))
             made += [give_back(suffix)] * (suffix in LETTERS)
         elif routine == "batched_gemm":
             made.append(batch(suffix, BLOCKED if has_avx512() else SMALL_GEMM))

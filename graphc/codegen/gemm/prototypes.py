@@ -14,6 +14,8 @@ meaning over flat arrays.
     gc_conv_<t>(images, groups, outs, channels, x and its steps, w and its steps, y and its steps, and for each of three
                 spatial axes size, taps, count, stride, dilation, spread, low)
         y[n, g, o, p...] = sum of x[n, g, c, i...] * w[g, o, c, k...] as the op of graphc/ops/conv.py says
+    gc_grouped_conv_<t>(the same)
+        the same, faster where there are many groups of few channels
 
 t is f64, f32, i64 or i32. Element (i, j) of a stands at a[i * a_row + j * a_col]: a transposed or sliced operand needs
 no copy. c must not overlap a or b. Where beta is 0, c is written but its old values do not count, NaN or not; all else
@@ -32,7 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from graphc.codegen.gemm.api import DTYPES, Flat
+from graphc.codegen.gemm.api import CONVOLUTIONS, DTYPES, Flat
 from graphc.ops.conv import MOST_SPATIAL, convolve_arrays
 
 ALONG = ("size", "taps", "count", "stride", "dilation", "spread", "low")
@@ -41,12 +43,15 @@ ARGUMENTS = {
     "gemm": "m n k alpha a a_row a_col b b_row b_col beta c c_row c_col",
     "gemv": "m n alpha a a_row a_col x x_step beta y y_step",
     "batched_gemm": "count m n k alpha a a_batch a_row a_col b b_batch b_row b_col beta c c_batch c_row c_col",
-    "conv": " ".join(
-        (
-            "images groups outs channels",
-            "x x_n x_g x_c x_0 x_1 x_2 w w_g w_o w_c w_0 w_1 w_2 y y_n y_g y_o y_0 y_1 y_2",
-            *(f"{word}_{axis}" for axis in range(MOST_SPATIAL) for word in ALONG),
-        )
+    **dict.fromkeys(
+        CONVOLUTIONS,
+        " ".join(
+            (
+                "images groups outs channels",
+                "x x_n x_g x_c x_0 x_1 x_2 w w_g w_o w_c w_0 w_1 w_2 y y_n y_g y_o y_0 y_1 y_2",
+                *(f"{word}_{axis}" for axis in range(MOST_SPATIAL) for word in ALONG),
+            )
+        ),
     ),
 }
 """Those of each routine, in order."""
@@ -110,7 +115,9 @@ def _convolution(*values: Any) -> int:
 
 
 PYTHON_SHIMS: dict[str, Callable[..., int]] = {
-    f"gc_{routine}_{suffix}": _convolution if routine == "conv" else partial(_product, routine, np.dtype(dtype).type)
+    f"gc_{routine}_{suffix}": _convolution
+    if routine in CONVOLUTIONS
+    else partial(_product, routine, np.dtype(dtype).type)
     for suffix, dtype in DTYPES.items()
     for routine in ARGUMENTS
 }
