@@ -37,7 +37,7 @@ class FullReduction:
 
 def lower_rows(lowerer: Lowerer, rows: Rows, remarks: Remarks, scope: Scope) -> None:
     """A loop that nests share."""
-    names = "_".join(dict.fromkeys(lowerer.labels(root) for nest in nests_of(rows) for root in nest.roots))
+    names = lowerer.labels.joined(root for nest in nests_of(rows) for root in nest.roots)
     scope.body.extend(Note(note.text, names) for note in remarks(nests_of(rows)[0])[:1])
     _shared_loop(lowerer, rows, scope, remarks, {})
 

@@ -65,4 +65,4 @@ def remarks(plan: Plan, nest: Nest) -> list[Note]:
         return [Note(text, f"check_{plan.labels(bound.gather)}")]
     if nest.kind == "guard":
         return []
-    return [Note(plan.labels.origin(nest.roots), "_".join(map(plan.labels, nest.roots)))]
+    return [Note(plan.labels.origin(nest.roots), plan.labels.joined(nest.roots))]

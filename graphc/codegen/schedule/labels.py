@@ -23,8 +23,15 @@ class Labels:
     assigned: Mapping[Node, str] = fresh(factory=dict)
 
     def __call__(self, node: Node) -> str:
-        """The user's name of a node, or that of its op."""
-        return node.name or self.assigned.get(node) or node.op.name
+        """The user's name of a node, or that of its op; of one of several results, that of what gives them."""
+        named = node.name or self.assigned.get(node)
+        if named is None and node.op.name == "item":
+            return self(node.args[0])
+        return named or node.op.name
+
+    def joined(self, nodes: Iterable[Node]) -> str:
+        """One word for several nodes, in which each name stands once."""
+        return "_".join(dict.fromkeys(map(self, nodes)))
 
     def origin(self, nodes: Iterable[Node]) -> str:
         """The lines that made nodes, as they stand in the program."""
