@@ -84,7 +84,7 @@ printing            drawing __init__ monitormode
 .                   optim session preprocess
 layers              initial layer dense norm recurrent spatial sequential __init__
 train               checkpoint trainer plots estimator __init__
-pytensor            unknown scalars tensors loops walk linker __init__
+pytensor            unknown scalars table tensors matrices loops walk linker __init__
 pymc                identity model sampler __init__
 .                   bench cli
 """
@@ -431,8 +431,8 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 TABLES = {
     "codegen.llvm.typed.ELEMENTS", "configdefaults.ADDED", "gof.op._performers", "ir.body._bodies",
     "ir.node._interned", "ir.node._owners", "ir.passes._watchers", "ir.symbol.FUNCTIONS", "ir.traced.TRACED",
-    "ops.elementwise.ROWS", "ops.linalg.routine.ROUTINES", "pytensor.linker.WARNED", "pytensor.tensors.NESTED",
-    "pytensor.tensors.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",
+    "ops.elementwise.ROWS", "ops.linalg.routine.ROUTINES", "pytensor.linker.WARNED", "pytensor.table.NESTED",
+    "pytensor.table.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",
     "tensor.indexing._selections",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""

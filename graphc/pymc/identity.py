@@ -24,7 +24,7 @@ from pytensor.graph.op import Op
 from pytensor.graph.rewriting.db import RewriteDatabase
 from pytensor.graph.type import Type
 
-from graphc.pytensor.tensors import applys
+from graphc.pytensor.table import applys
 from graphc.startup.digest import digest_of
 
 PLAIN = (bool, int, str, bytes, type(None), type(Ellipsis))

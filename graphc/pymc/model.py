@@ -21,7 +21,8 @@ from graphc.functions.pointer import Pointer
 from graphc.functions.recall import function_of, keep, recall
 from graphc.ir.node import Array, Node
 from graphc.pymc.identity import text_of
-from graphc.pytensor.tensors import OUTSIDE, UNCHECKED, applys
+from graphc.pytensor.table import applys
+from graphc.pytensor.tensors import OUTSIDE, UNCHECKED
 from graphc.startup.record import record
 
 

@@ -20,7 +20,8 @@ from pytensor.link.basic import JITLinker
 from graphc.errors import ArgumentError, AssertionFailed
 from graphc.function import function
 from graphc.functions.callables import Function
-from graphc.pytensor.tensors import CHECKED, OUTSIDE, UNCHECKED, Table
+from graphc.pytensor.table import Table
+from graphc.pytensor.tensors import CHECKED, OUTSIDE, UNCHECKED
 from graphc.pytensor.walk import Stage, Walk
 from graphc.startup.record import record
 

@@ -11,7 +11,7 @@ from typing import Any
 import graphc.tensor as T
 from graphc.control.scan import scan, until
 from graphc.ir.node import Node
-from graphc.pytensor.tensors import Table, held, known, row
+from graphc.pytensor.table import Table, held, known, row
 from graphc.pytensor.unknown import Unknown
 
 

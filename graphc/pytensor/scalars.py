@@ -15,20 +15,24 @@ from graphc.pytensor.unknown import Unknown
 
 NAMES: Mapping[str, str] = {
     "Abs": "abs", "Add": "add", "AND": "bitwise_and", "ArcCos": "arccos", "ArcCosh": "arccosh", "ArcSin": "arcsin",
-    "ArcSinh": "arcsinh", "ArcTan": "arctan", "ArcTan2": "arctan2", "ArcTanh": "arctanh", "Ceil": "ceil",
-    "Cos": "cos", "Cosh": "cosh", "Deg2Rad": "deg2rad", "Erf": "erf", "Erfc": "erfc",
-    "Erfcinv": "erfcinv", "Erfcx": "erfcx", "Erfinv": "erfinv", "Exp": "exp", "Exp2": "exp2", "Expm1": "expm1",
-    "Floor": "floor", "Gamma": "gamma", "GammaInc": "gammainc", "GammaIncC": "gammaincc", "GammaL": "gammal",
-    "GammaLn": "gammaln", "GammaU": "gammau", "I0": "i0", "I1": "i1", "IntDiv": "floor_divide", "Invert": "invert",
-    "Iv": "iv", "J0": "j0", "J1": "j1", "Jv": "jv", "Log": "log", "Log10": "log10", "Log1mexp": "log1mexp",
-    "Log1p": "log1p", "Log2": "log2", "Maximum": "maximum", "Minimum": "minimum", "Mod": "mod", "Mul": "mul",
-    "Neg": "neg", "OR": "bitwise_or", "Pow": "pow", "Psi": "psi", "Rad2Deg": "rad2deg", "Reciprocal": "reciprocal",
-    "RoundHalfAwayFromZero": "round_half_away_from_zero", "RoundHalfToEven": "round_half_to_even",
-    "ScalarMaximum": "maximum", "ScalarMinimum": "minimum", "Sigmoid": "sigmoid", "Sign": "sgn", "Sin": "sin",
-    "Sinh": "sinh", "Softplus": "softplus", "Sqr": "sqr", "Sqrt": "sqrt", "Sub": "sub", "Tan": "tan", "Tanh": "tanh",
-    "TriGamma": "tri_gamma", "TrueDiv": "true_div", "Trunc": "trunc", "XOR": "bitwise_xor", "XlogX": "xlogx",
+    "ArcSinh": "arcsinh", "ArcTan": "arctan", "ArcTan2": "arctan2", "ArcTanh": "arctanh", "BetaInc": "betainc",
+    "BetaIncInv": "betaincinv", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Deg2Rad": "deg2rad", "Erf": "erf",
+    "Erfc": "erfc", "Erfcinv": "erfcinv", "Erfcx": "erfcx", "Erfinv": "erfinv", "Exp": "exp", "Exp2": "exp2",
+    "Expm1": "expm1", "Floor": "floor", "Gamma": "gamma", "GammaInc": "gammainc", "GammaIncC": "gammaincc",
+    "GammaIncCInv": "gammainccinv", "GammaIncInv": "gammaincinv", "GammaL": "gammal", "GammaLn": "gammaln",
+    "GammaU": "gammau", "Hyp2F1": "hyp2f1", "I0": "i0", "I0e": "i0e", "I1": "i1", "I1e": "i1e",
+    "IntDiv": "floor_divide", "Invert": "invert", "Iv": "iv", "Ive": "ive", "Kve": "kve", "J0": "j0", "J1": "j1",
+    "Jv": "jv", "Log": "log", "Log10": "log10", "Log1mexp": "log1mexp", "Log1p": "log1p", "Log2": "log2",
+    "Maximum": "maximum", "Minimum": "minimum", "Mod": "mod", "Mul": "mul", "Neg": "neg", "OR": "bitwise_or",
+    "Owens_t": "owens_t", "PolyGamma": "polygamma", "Pow": "pow", "Psi": "psi", "Rad2Deg": "rad2deg",
+    "Reciprocal": "reciprocal", "RoundHalfAwayFromZero": "round_half_away_from_zero",
+    "RoundHalfToEven": "round_half_to_even", "ScalarMaximum": "maximum", "ScalarMinimum": "minimum",
+    "Sigmoid": "sigmoid", "Sign": "sgn", "Sin": "sin", "Sinh": "sinh", "Softplus": "softplus", "Sqr": "sqr",
+    "Sqrt": "sqrt", "Sub": "sub", "Tan": "tan", "Tanh": "tanh", "TriGamma": "tri_gamma", "TrueDiv": "true_div",
+    "Trunc": "trunc", "XOR": "bitwise_xor", "XlogX": "xlogx",
 }  # fmt: skip
 """Ops computed in the dtype of their result, by the name of PyTensor's class."""
+OF_ANY_NUMBER = ("Add", "AND", "Mul", "OR", "XOR")
 ON_OPERANDS: Mapping[str, str] = {
     "EQ": "eq", "GE": "ge", "GT": "gt", "IsInf": "isinf", "IsNan": "isnan", "LE": "le", "LT": "lt", "NEQ": "neq",
 }  # fmt: skip
@@ -74,7 +78,7 @@ def scalar(op: Any, dtype: str, args: Sequence[Node]) -> Node:
     if kind in FORMS:
         return FORMS[kind](dtype, *args)
     if kind in ON_OPERANDS:
-        return _of_all(getattr(T, ON_OPERANDS[kind]), args)
+        return getattr(T, ON_OPERANDS[kind])(*args)
     if kind == "Composite":
         return _composite(op, args)
     if kind not in NAMES or not hasattr(T, NAMES[kind]):
@@ -83,12 +87,8 @@ def scalar(op: Any, dtype: str, args: Sequence[Node]) -> Node:
         kind = "OR" if kind in ("Add", "Maximum") else "AND"
     if dtype == "bool" and kind == "Abs":
         return args[0]
-    return _of_all(getattr(T, NAMES[kind]), [T.cast(arg, dtype) for arg in args])
-
-
-def _of_all(function: Callable[..., Node], args: Sequence[Node]) -> Node:
-    """A function of two operands of as many as there are: PyTensor adds and multiplies any number."""
-    return function(*args) if len(args) < 3 else reduce(function, args)
+    function, operands = getattr(T, NAMES[kind]), [T.cast(arg, dtype) for arg in args]
+    return reduce(function, operands) if kind in OF_ANY_NUMBER else function(*operands)
 
 
 def _composite(op: Any, args: Sequence[Node]) -> Node:

@@ -1,94 +1,22 @@
-"""PyTensor's ops of tensors as functions of nodes, a row for each.
-
-In: an Apply of PyTensor and its operands: nodes, or what stands in its place where PyTensor has no tensor (slices,
-None). Out: a node for each of its results. Rows are found by the name of an op's class, or of one that it derives from.
-"""
+"""Rows of elements, shapes, indices, checks, and graphs within ops (table.py)."""
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Callable, Iterator, Sequence
-from math import prod
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 import graphc.tensor as T
 from graphc.control.batch import batched
 from graphc.ifelse import ifelse
-from graphc.ir.interpret import interpret
-from graphc.ir.node import LEAVES, Node, Size, constant_value, variable
-from graphc.ir.walk import Graph, as_size_node
+from graphc.ir.node import Node, Size, variable
+from graphc.ir.walk import as_size_node
 from graphc.ops.checked import checked
 from graphc.pytensor.scalars import scalar
+from graphc.pytensor.table import Table, folded, known, row
 from graphc.pytensor.unknown import Unknown
-
-Row: TypeAlias = Callable[..., Any]
-ROWS: dict[str, Row] = {}
-NESTED: set[Row] = set()
-"""Rows that convert graphs within ops, and take the table too."""
-
-
-def row(*names: str, nested: bool = False) -> Callable[[Row], Row]:
-    def add(function: Row) -> Row:
-        ROWS.update(dict.fromkeys(names, function))
-        if nested:
-            NESTED.add(function)
-        return function
-
-    return add
-
-
-class Table:
-    """The rows, some of them replaced by those given."""
-
-    def __init__(self, **replaced: Row) -> None:
-        self.rows = ChainMap(replaced, ROWS)
-        self.found: dict[type, Row] = {}
-
-    def row_of(self, kind: type) -> Row:
-        """The row of an op's class, or of one that it derives from."""
-        if kind not in self.found:
-            name = next((base.__name__ for base in kind.__mro__ if base.__name__ in self.rows), None)
-            if name is None:
-                raise Unknown(kind.__name__)
-            self.found[kind] = self.rows[name]
-        return self.found[kind]
-
-    def convert(self, apply: Any, args: Sequence[Any]) -> list[Any]:
-        """The values of an Apply's results; raises Unknown where they are PyTensor's to compute."""
-        function = self.row_of(type(apply.op))
-        made = function(apply, list(args), self) if function in NESTED else function(apply, list(args))
-        results = made if isinstance(made, list) else [made]
-        return [folded(held(value, out.type), args) for value, out in zip(results, apply.outputs, strict=True)]
-
-    def values_of(self, outputs: Sequence[Any], values: dict[Any, Any]) -> list[Any]:
-        """The nodes of a graph's outputs, where those of its inputs are given; raises Unknown where PyTensor would have
-        to compute a part."""
-        for apply in applys(list(values), outputs):
-            args = [values[arg] if arg in values else constant(arg) for arg in apply.inputs]
-            values.update(zip(apply.outputs, self.convert(apply, args), strict=True))
-        return [values[out] if out in values else constant(out) for out in outputs]
-
-
-def held(value: Any, kind: Any) -> Any:
-    """A value of the dtype and with the static sizes that PyTensor gives it."""
-    if not isinstance(value, Node):
-        return value
-    if value.dtype != kind.dtype:
-        value = T.cast(value, kind.dtype)
-    own = value.type.shape
-    sizes = getattr(kind, "shape", ())
-    if any(size is not None and not isinstance(there, int) for size, there in zip(sizes, own, strict=True)):
-        value = T.specify_shape(value, sizes)
-    return value
-
-
-def known(value: Any) -> Any:
-    """The number of a constant scalar, else the value itself."""
-    constant = constant_value(value) if isinstance(value, Node) and not value.ndim else None
-    return value if constant is None else constant.item()
-
+from graphc.tensor.signal import conv as signal
 
 # Elements and reductions. ---------------------------------------------------------------------------------------------
 
@@ -135,6 +63,15 @@ def _argmax(apply: Any, args: list[Any]) -> Any:
     kept = [axis for axis in range(x.ndim) if axis not in axes]
     x = T.transpose(x, (*kept, *axes)) if x.ndim else x
     return T.argmax(T.flatten(x, ndim=len(kept) + 1), axis=-1) if x.ndim else T.zeros((), "int64")
+
+
+@row("Convolve1d", "Convolve2d")
+def _convolve(apply: Any, args: list[Any]) -> Any:
+    x, w, is_full = args
+    mode = {True: "full", False: "valid"}.get(known(is_full))
+    if mode is None:
+        raise Unknown("a convolution whose mode is not known")
+    return T.convolve(x, w, mode) if x.ndim == 1 else signal.convolve2d(x, w, mode)
 
 
 @row("CumOp")
@@ -233,6 +170,11 @@ def _arange(apply: Any, args: list[Any]) -> Any:
     return T.arange(start, stop, step, dtype=apply.op.dtype)
 
 
+@row("Bartlett")
+def _bartlett(apply: Any, args: list[Any]) -> Any:
+    return T.bartlett(known(args[0]))
+
+
 @row("Eye")
 def _eye(apply: Any, args: list[Any]) -> Any:
     rows, columns, offset = map(known, args)
@@ -274,6 +216,13 @@ def _sort(apply: Any, args: list[Any]) -> Any:
         raise Unknown("sort along an axis that is not known")
     kind = apply.op.kind if apply.op.kind == "stable" else None
     return (T.sort if apply.op.__class__.__name__ == "SortOp" else T.argsort)(x, known(axis), kind)
+
+
+@row("Unique")
+def _unique(apply: Any, args: list[Any]) -> Any:
+    op = apply.op
+    found = T.unique(args[0], op.return_index, op.return_inverse, op.return_counts, op.axis)
+    return list(found) if isinstance(found, tuple) else found
 
 
 @row("SearchsortedOp")
@@ -319,6 +268,39 @@ def _inc_subtensor(apply: Any, args: list[Any]) -> Any:
     if place == () and not apply.op.set_instead_of_inc:
         return x + T.cast(y, x.dtype)
     return function(x[place], T.cast(y, x.dtype))
+
+
+@row("Choose")
+def _choose(apply: Any, args: list[Any]) -> Any:
+    return T.choose(args[0], args[1], mode=apply.op.mode)
+
+
+@row("PermuteRowElements")
+def _permute_rows(apply: Any, args: list[Any]) -> Any:
+    return T.permute_row_elements(args[0], args[1], apply.op.inverse)
+
+
+@row("RavelMultiIndex")
+def _ravel_index(apply: Any, args: list[Any]) -> Any:
+    *places, sizes = args
+    sizes = [known(sizes[axis]) for axis in range(len(places))]
+    return T.ravel_multi_index(tuple(places), tuple(sizes), apply.op.mode, apply.op.order)
+
+
+@row("UnravelIndex")
+def _unravel_index(apply: Any, args: list[Any]) -> Any:
+    sizes = [known(args[1][axis]) for axis in range(len(apply.outputs))]
+    return list(T.unravel_index(args[0], tuple(sizes), apply.op.order))
+
+
+@row("FillDiagonal")
+def _fill_diagonal(apply: Any, args: list[Any]) -> Any:
+    return T.fill_diagonal(*args)
+
+
+@row("FillDiagonalOffset")
+def _fill_diagonal_offset(apply: Any, args: list[Any]) -> Any:
+    return T.fill_diagonal_offset(args[0], args[1], known(args[2]))
 
 
 @row("Nonzero")
@@ -391,114 +373,7 @@ def _ranges(args: Sequence[Node], rank: int) -> Node:
     return checked(start + step * T.arange(numbers.shape[0]), [equal], "ranges of a batch have different sizes")
 
 
-# Rows of matrices and linear algebra. ---------------------------------------------------------------------------------
-
-
-@row("Dot")
-def _dot(apply: Any, args: list[Any]) -> Any:
-    dtype = apply.outputs[0].type.dtype
-    return T.dot(*[T.cast(arg, dtype) for arg in args])
-
-
-@row("BatchedDot")
-def _batched_dot(apply: Any, args: list[Any]) -> Any:
-    return T.batched_dot(*args)
-
-
-@row("Gemv", "Gemm")
-def _gemm(apply: Any, args: list[Any]) -> Any:
-    z, alpha, x, y, beta = args
-    return beta * z + alpha * T.dot(x, y)
-
-
-@row("Dot22")
-def _matrix_product(apply: Any, args: list[Any]) -> Any:
-    return T.dot(*args)
-
-
-@row("Dot22Scalar")
-def _scaled_product(apply: Any, args: list[Any]) -> Any:
-    return args[2] * T.dot(*args[:2])
-
-
-@row("Ger")
-def _outer(apply: Any, args: list[Any]) -> Any:
-    a, alpha, x, y = args
-    return a + alpha * T.outer(x, y)
-
-
-@row("Cholesky")
-def _cholesky(apply: Any, args: list[Any]) -> Any:
-    """NaN where a matrix has no factor, as PyTensor's."""
-    return T.linalg.cholesky(args[0], lower=apply.op.lower, on_error="nan")
-
-
-@row("SolveTriangular")
-def _solve_triangular(apply: Any, args: list[Any]) -> Any:
-    op = apply.op
-    return T.linalg.solve_triangular(*args, lower=op.lower, unit_diagonal=op.unit_diagonal, on_error="nan")
-
-
-@row("Solve")
-def _solve(apply: Any, args: list[Any]) -> Any:
-    op = apply.op
-    return T.linalg.solve(*args, assume_a=op.assume_a, lower=op.lower, on_error="nan")
-
-
-@row("CholeskySolve")
-def _solve_by_cholesky(apply: Any, args: list[Any]) -> Any:
-    return T.linalg.cho_solve((args[0], apply.op.lower), args[1])
-
-
-@row("MatrixInverse")
-def _inverse(apply: Any, args: list[Any]) -> Any:
-    return T.linalg.inv(args[0])
-
-
-@row("MatrixPinv")
-def _pseudo_inverse(apply: Any, args: list[Any]) -> Any:
-    return T.linalg.pinv(args[0])
-
-
-@row("Det")
-def _determinant(apply: Any, args: list[Any]) -> Any:
-    return T.linalg.det(args[0])
-
-
-@row("SLogDet")
-def _log_determinant(apply: Any, args: list[Any]) -> Any:
-    return list(T.linalg.slogdet(args[0]))
-
-
-@row("Eigh")
-def _eigenvalues(apply: Any, args: list[Any]) -> Any:
-    return list(T.linalg.eigh(args[0], UPLO=apply.op.UPLO))
-
-
-@row("SVD")
-def _singular_values(apply: Any, args: list[Any]) -> Any:
-    if not apply.op.compute_uv:
-        return T.linalg.svdvals(args[0])
-    return list(T.linalg.svd(args[0], full_matrices=apply.op.full_matrices))
-
-
-@row("QR")
-def _orthogonal(apply: Any, args: list[Any]) -> Any:
-    op = apply.op
-    if op.pivoting or op.mode == "raw":
-        raise Unknown("a QR factorisation with pivots, or LAPACK's own form of it")
-    q, r = T.linalg.qr(args[0], "reduced" if op.mode == "economic" else "complete")
-    return r if op.mode == "r" else [q, r]
-
-
-@row("BlockDiagonal")
-def _block_diagonal(apply: Any, args: list[Any]) -> Any:
-    return T.linalg.block_diag(*args)
-
-
-@row("Expm")
-def _exponential(apply: Any, args: list[Any]) -> Any:
-    return T.linalg.expm(args[0])
+# Softmax. -------------------------------------------------------------------------------------------------------------
 
 
 @row("Softmax")
@@ -524,54 +399,7 @@ def _softmax_gradient(apply: Any, args: list[Any]) -> Any:
     return product - T.sum(product, axis=apply.op.axis, keepdims=True) * y
 
 
-# Graphs. --------------------------------------------------------------------------------------------------------------
-
-
-CONSTANT_KINDS = (np.ndarray, np.generic, int, float, bool)
-"""What a constant may hold that becomes a node; None and slices stay as they are."""
-
-
-def applys(inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[Any]:
-    """The Applys that compute outputs from inputs, each after those whose results it takes."""
-    done, pending = set(inputs), list(reversed(outputs))
-    while pending:
-        variable = pending[-1]
-        apply = variable.owner
-        if variable in done or apply is None:
-            done.add(variable)
-            pending.pop()
-            continue
-        left = [arg for arg in apply.inputs if arg not in done]
-        if left:
-            pending += reversed(left)
-            continue
-        done.update(apply.outputs)
-        yield apply
-        pending.pop()
-
-
-def folded(value: Any, args: Sequence[Any]) -> Any:
-    """A value that is computed of constants, where it is no larger than they are: a constant."""
-    if not isinstance(value, Node) or value.op in LEAVES or not args:
-        return value
-    arrays = [constant_value(arg) if isinstance(arg, Node) else None for arg in args]
-    most = sum(array.size for array in arrays if array is not None)
-    sizes = [size for size in value.type.shape if isinstance(size, int)]
-    if any(array is None for array in arrays) or len(sizes) < value.ndim or prod(sizes) > most:
-        return value
-    return T.constant(interpret(Graph((), (value,)), {})[0], dtype=value.dtype)
-
-
-def constant(variable: Any) -> Any:
-    """The value of a constant: a node, a slice or None."""
-    if not hasattr(variable, "data"):
-        raise Unknown(f"{variable} is neither an input nor a constant")
-    data = variable.data
-    if isinstance(data, CONSTANT_KINDS):
-        return held(T.constant(data, dtype=variable.type.dtype), variable.type)
-    if data is None or isinstance(data, slice):
-        return data
-    raise Unknown(f"a constant of type {type(data).__name__}")
+# The tables. ----------------------------------------------------------------------------------------------------------
 
 
 def density_outside(apply: Any, args: list[Any]) -> Any:

@@ -13,7 +13,8 @@ from typing import Any
 import graphc.tensor as T
 from graphc.errors import GraphcError
 from graphc.ir.node import Node
-from graphc.pytensor.tensors import CHECKED, Table, applys, constant
+from graphc.pytensor.table import Table, applys, constant
+from graphc.pytensor.tensors import CHECKED
 from graphc.pytensor.unknown import Unknown
 
 

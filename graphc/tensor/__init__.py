@@ -149,7 +149,10 @@ LAZY = {
         inverse_permutation mask_indices nonzero_values permute_row_elements piecewise ravel_multi_index select
         take_along_axis tril_indices tril_indices_from triu_indices triu_indices_from unravel_index
     """,
-    "special": "chi2sf erfcinv erfinv gamma gammainc gammaincc gammal gammau i0 i1 iv j0 j1 jv ndtri polygamma xlogx",
+    "special": """
+        betainc betaincinv betaln chi2sf erfcinv erfinv gamma gammainc gammaincc gammainccinv gammaincinv gammal gammau
+        hyp2f1 i0 i0e i1 i1e iv ive j0 j1 jv k0 k0e k1 k1e kv kve log_ndtr ndtr ndtri owens_t polygamma xlogx y0 y1 yv
+    """,
     "statistics": """
         corrcoef cov cumulative_prod cumulative_sum nanargmax nanargmin nancumprod nancumsum nanmax nanmean
         nanmin nanprod nanstd nansum nanvar

@@ -1,4 +1,4 @@
-"""Special functions that SciPy computes: the error function's inverses, gamma functions, Bessel functions.
+"""Special functions that SciPy computes: the error function's inverses, gamma, beta and Bessel functions.
 
 In: nodes, arrays, numbers. Out: nodes of ops whose elements SciPy's function of the same name gives, an array at a
 time, in every mode. SciPy is imported when the first one is computed. Derivatives are graphs.
@@ -14,13 +14,28 @@ from typing import Any
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Array, Node
 from graphc.ops.custom import custom_op
-from graphc.ops.elementwise import cast
+from graphc.ops.elementwise import as_node, cast
 from graphc.ops.scalar import polygamma
-from graphc.tensor.elementary import digamma, exp, gammaln, log, true_div, xlogy
+from graphc.tensor.elementary import (
+    digamma,
+    erf,
+    erfc,
+    erfcx,
+    exp,
+    gammaln,
+    log,
+    log1p,
+    sgn,
+    sqr,
+    true_div,
+    where,
+    xlogy,
+)  # fmt: skip
 
 __all__ = [
-    "chi2sf", "erfcinv", "erfinv", "gamma", "gammainc", "gammaincc", "gammal", "gammau", "i0", "i1", "iv",
-    "j0", "j1", "jv", "ndtri", "polygamma", "xlogx",
+    "betainc", "betaincinv", "betaln", "chi2sf", "erfcinv", "erfinv", "gamma", "gammainc", "gammaincc", "gammainccinv",
+    "gammaincinv", "gammal", "gammau", "hyp2f1", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "k0", "k0e",
+    "k1", "k1e", "kv", "kve", "log_ndtr", "ndtr", "ndtri", "owens_t", "polygamma", "xlogx", "y0", "y1", "yv",
 ]  # fmt: skip
 
 Function = Callable[..., Node]
@@ -106,6 +121,120 @@ iv: Function = _special(
     _unknown,
     lambda g, z, args: g * 0.5 * (iv(args[0] - 1, args[1]) + iv(args[0] + 1, args[1])),
 )
+
+i0e: Function = _special("i0e", "i0 over exp(abs(x)).", lambda g, z, args: g * (i1e(args[0]) - sgn(args[0]) * z))
+i1e: Function = _special(
+    "i1e",
+    "i1 over exp(abs(x)).",
+    lambda g, z, args: g * (0.5 * (i0e(args[0]) + ive(2, args[0])) - sgn(args[0]) * z),
+)
+ive: Function = _special(
+    "ive",
+    "iv over exp(abs(x)); its derivative is NaN with respect to v.",
+    _unknown,
+    lambda g, z, args: g * (0.5 * (ive(args[0] - 1, args[1]) + ive(args[0] + 1, args[1])) - sgn(args[1]) * z),
+)
+y0: Function = _special("y0", "The Bessel function of the second kind of order 0.", lambda g, z, args: -g * y1(args[0]))
+y1: Function = _special(
+    "y1",
+    "The Bessel function of the second kind of order 1.",
+    lambda g, z, args: g * 0.5 * (y0(args[0]) - yv(2, args[0])),
+)
+yv: Function = _special(
+    "yv",
+    "The Bessel function of the second kind of order v at x; its derivative is NaN with respect to v.",
+    _unknown,
+    lambda g, z, args: g * 0.5 * (yv(args[0] - 1, args[1]) - yv(args[0] + 1, args[1])),
+)
+k0: Function = _special(
+    "k0", "The modified Bessel function of the second kind of order 0.", lambda g, z, args: -g * k1(args[0])
+)
+k1: Function = _special(
+    "k1",
+    "The modified Bessel function of the second kind of order 1.",
+    lambda g, z, args: -0.5 * g * (k0(args[0]) + kv(2, args[0])),
+)
+kv: Function = _special(
+    "kv",
+    "The modified Bessel function of the second kind of order v at x; its derivative is NaN with respect to v.",
+    _unknown,
+    lambda g, z, args: -0.5 * g * (kv(args[0] - 1, args[1]) + kv(args[0] + 1, args[1])),
+)
+k0e: Function = _special("k0e", "k0 times exp(x).", lambda g, z, args: g * (z - k1e(args[0])))
+k1e: Function = _special("k1e", "k1 times exp(x).", lambda g, z, args: g * (z - 0.5 * (k0e(args[0]) + kve(2, args[0]))))
+kve: Function = _special(
+    "kve",
+    "kv times exp(x); its derivative is NaN with respect to v.",
+    _unknown,
+    lambda g, z, args: g * (z - 0.5 * (kve(args[0] - 1, args[1]) + kve(args[0] + 1, args[1]))),
+)
+
+
+def _beta_density(a: Node, b: Node, x: Node) -> Node:
+    """The derivative of the regularised incomplete beta function with respect to x."""
+    return exp((a - 1) * log(x) + (b - 1) * log1p(-x) - betaln(a, b))
+
+
+betaln: Function = _special(
+    "betaln",
+    "The logarithm of the beta function.",
+    lambda g, z, args: g * (digamma(args[0]) - digamma(args[0] + args[1])),
+    lambda g, z, args: g * (digamma(args[1]) - digamma(args[0] + args[1])),
+)
+betainc: Function = _special(
+    "betainc",
+    "The regularised incomplete beta function of a, b and x; its derivative is NaN with respect to a and b.",
+    _unknown,
+    _unknown,
+    lambda g, z, args: g * _beta_density(*args),
+)
+betaincinv: Function = _special(
+    "betaincinv",
+    "The x whose betainc(a, b, x) is y; its derivative is NaN with respect to a and b.",
+    _unknown,
+    _unknown,
+    lambda g, z, args: g / _beta_density(args[0], args[1], z),
+)
+gammaincinv: Function = _special(
+    "gammaincinv",
+    "The x whose gammainc(k, x) is y; its derivative is NaN with respect to k.",
+    _unknown,
+    lambda g, z, args: g / _density(args[0], z),
+)
+gammainccinv: Function = _special(
+    "gammainccinv",
+    "The x whose gammaincc(k, x) is y; its derivative is NaN with respect to k.",
+    _unknown,
+    lambda g, z, args: -g / _density(args[0], z),
+)
+hyp2f1: Function = _special(
+    "hyp2f1",
+    "Gauss's hypergeometric function of a, b, c at z; its derivative is NaN with respect to a, b and c.",
+    _unknown,
+    _unknown,
+    _unknown,
+    lambda g, z, args: g * (args[0] * args[1] / args[2]) * hyp2f1(*(arg + 1 for arg in args[:3]), args[3]),
+)
+owens_t: Function = _special(
+    "owens_t",
+    "Owen's T: the probability that a standard normal variable is above h, and another between 0 and a times it.",
+    lambda g, z, args: (
+        g * (-0.5 / math.sqrt(2 * math.pi)) * exp(-0.5 * sqr(args[0])) * erf(args[0] * args[1] * math.sqrt(0.5))
+    ),
+    lambda g, z, args: g * exp(-0.5 * sqr(args[0]) * (1 + sqr(args[1]))) / (2 * math.pi * (1 + sqr(args[1]))),
+)
+
+
+def ndtr(x: Any) -> Node:
+    """The standard normal distribution function."""
+    return 0.5 * erfc(-math.sqrt(0.5) * as_node(x))
+
+
+def log_ndtr(x: Any) -> Node:
+    """The logarithm of the standard normal distribution function, precise in both tails."""
+    x = as_node(x)
+    scaled = math.sqrt(0.5) * x
+    return where(x < -1, log(0.5 * erfcx(-scaled)) - sqr(scaled), log1p(-0.5 * erfc(scaled)))
 
 
 def gammal(k: Any, x: Any) -> Node:

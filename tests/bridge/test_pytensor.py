@@ -21,7 +21,12 @@ from pytensor.ifelse import ifelse  # noqa: E402
 from pytensor.link.c.type import Generic  # noqa: E402
 from pytensor.raise_op import Assert  # noqa: E402
 from pytensor.scan.utils import until  # noqa: E402
+from pytensor.tensor._linalg.solve.linear_control import TRSYL  # noqa: E402
+from pytensor.tensor.basic import permute_row_elements  # noqa: E402
+from pytensor.tensor.extra_ops import fill_diagonal_offset  # noqa: E402
 from pytensor.tensor.random.utils import RandomStream  # noqa: E402
+from pytensor.tensor.slinalg import Eigvalsh  # noqa: E402
+from pytensor.tensor.type_other import NoneConst  # noqa: E402
 
 from graphc.errors import ArgumentError  # noqa: E402
 from graphc.pytensor import GraphcLinker, explain  # noqa: E402
@@ -68,6 +73,15 @@ def test_elementwise_ops_in_the_dtypes_that_pytensor_gives_them() -> None:
     outputs += [V**2, V**W, 2.0**W, K // 2, K % 2, V // 0.4, -V % 0.4, pt.switch(X > 0, X, 0), pt.clip(X, -1, W)]
     outputs += [pt.clip(X, Y, 0.5)]
     outputs += [pt.and_(X > 0, Y > 0.5), pt.or_(X > 0, Y > 0.5), pt.xor(K, J), ~(X > 0), pt.cast(X, "int8")]
+    half = pt.sigmoid(X)
+    outputs += [
+        pt.betainc(2.5, Y, half),
+        pt.gammaincinv(Y, half),
+        pt.gammainccinv(Y, half),
+        pt.betaincinv(2.0, Y, half),
+    ]
+    outputs += [pt.hyp2f1(1.5, 0.5, 2.5, half), pt.owens_t(X, Y), pt.ive(1.5, Y)]
+    outputs += [pt.kve(0.5, Y), pt.kv(1.5, Y), pytensor.grad(pt.sum(pt.hyp2f1(1.5, 0.5, 2.5, half)), X)]
     outputs += [pt.round(X), pt.log1mexp(-Y), pt.xlogx.xlogx(Y), pt.add(X, Y, V, W), pt.mul(X, Y, V)]
     check(outputs)
 
@@ -143,6 +157,38 @@ def test_orders_and_orthogonal_factors() -> None:
     outputs += [pt.extra_ops.searchsorted(V, Y), pt.extra_ops.searchsorted(V, V, side="right"), pt.sort(K)]
     outputs += [*pt.linalg.qr(X.T), *pt.linalg.qr(X, mode="full"), pt.linalg.qr(X.T, mode="r")]
     outputs += [pt.xlogx.xlogy0(pt.zeros(4), V * np.nan), pytensor.grad(pt.sum(pt.sort(X, axis=1)[:, 0] ** 2), X)]
+    check(outputs)
+
+
+def test_matrices_that_are_solved_and_taken_apart() -> None:
+    a, b = spd(X), spd(Y)
+    values = pt.linalg.eigh(a)
+    outputs = [
+        pt.linalg.eigvalsh(a, NoneConst),
+        pt.linalg.eigvalsh(a, b, lower=False),
+        pytensor.grad(pt.sum(values[0] ** 3), X),
+    ]
+    outputs += [pytensor.grad(pt.sum(abs(values[1]) * pt.arange(9).reshape((3, 3))), X)]
+    outputs += [pytensor.grad(pt.sum(Eigvalsh()(a, b) ** 2), wrt) for wrt in (X, Y)]
+    outputs += [*pt.linalg.lu(Y[:, :3]), *pt.linalg.lu(Y[:, :3], permute_l=True), *pt.linalg.lu(a, p_indices=True)]
+    outputs += [*pt.linalg.lstsq(X.T, Y.T, -1.0)[:1], TRSYL()(pt.triu(a), pt.triu(b), X[:, :3])]
+    outputs += [
+        pt.linalg.tensorinv((X @ Y.T).reshape((3, 1, 3)), 2),
+        pt.linalg.tensorsolve(a.reshape((3, 3, 1)), V[:3]),
+    ]
+    check(outputs)
+
+
+def test_what_is_chosen_convolved_and_filled() -> None:
+    order, flat = pt.constant([2, 0, 3, 1]), pt.constant([3, 11, 0])
+    outputs = [pt.choose(pt.constant([0, 1, 1, 0]), X[:2]), pt.choose(K, X[:, :3], mode="wrap")]
+    outputs += [pt.signal.convolve1d(V, X[0], mode) for mode in ("full", "valid", "same")]
+    outputs += [pt.signal.convolve2d(X, Y[:2, :2], mode) for mode in ("full", "valid", "same")]
+    outputs += [permute_row_elements(X, order), permute_row_elements(X, order, inverse=True), pt.bartlett(J + 6)]
+    outputs += [pt.fill_diagonal(X, V[0]), fill_diagonal_offset(X, V[1], 1), fill_diagonal_offset(X.T, 2.0, -2)]
+    outputs += [*pt.unravel_index(flat, (3, 4)), *pt.unravel_index(flat, X.shape, order="F")]
+    outputs += [pt.ravel_multi_index((K, abs(K)), (3, 4), mode="wrap"), pt.polygamma(2, Y), pt.polygamma(J, Y)]
+    outputs += [*pt.unique(K % 2, return_index=True, return_inverse=True, return_counts=True), pt.unique(X, axis=0)]
     check(outputs)
 
 

@@ -72,6 +72,12 @@ def scipys(name: str, *arrays: Any) -> Row:
     return (name, getattr(T, name), getattr(scipy.special, name), arrays)
 
 
+def of_last(name: str, *numbers: float, array: Any) -> Row:
+    """A function of SciPy's whose derivative is known with respect to its last argument alone."""
+    mine, own = getattr(T, name), getattr(scipy.special, name)
+    return (name, lambda x: mine(*numbers, x), lambda x: own(*numbers, x), (array,))
+
+
 def put(x: Array, key: Any, y: Any, add: bool = False) -> Array:
     """NumPy's assignment, of a copy."""
     changed = x.copy()
@@ -725,6 +731,17 @@ SPECIAL: tuple[Row, ...] = (
         (POSITIVE,),
     ),
     scipys("erfinv", UNIT.astype("float32")),
+    *(scipys(name, M) for name in ("i0e", "i1e", "ndtr", "log_ndtr")),
+    *(scipys(name, POSITIVE) for name in ("y0", "y1", "k0", "k1", "k0e", "k1e")),
+    ("far tails of log_ndtr", T.log_ndtr, scipy.special.log_ndtr, (np.array([-1e5, -40.0, -1.0, 1.0, 9.0, 40.0]),)),
+    *(of_last(name, 1.5, array=POSITIVE) for name in ("ive", "yv", "kv", "kve")),
+    of_last("betainc", 2.5, 0.7, array=(UNIT + 1) / 2),
+    of_last("betaincinv", 2.5, 1.7, array=(UNIT + 1) / 2),
+    of_last("gammaincinv", 2.5, array=(UNIT + 1) / 2),
+    of_last("gammainccinv", 2.5, array=(UNIT + 1) / 2),
+    of_last("hyp2f1", 1.5, 0.3, 2.7, array=UNIT / 2),
+    ("betaln", T.betaln, scipy.special.betaln, (POSITIVE, POSITIVE[::-1])),
+    ("owens_t", T.owens_t, scipy.special.owens_t, (M, M[::-1])),
     ("jv", lambda x: T.jv(2, x), lambda x: scipy.special.jv(2, x), (M,)),
     ("iv", lambda x: T.iv(1.5, x), lambda x: scipy.special.iv(1.5, x), (POSITIVE,)),
     (
