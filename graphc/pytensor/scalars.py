@@ -78,7 +78,8 @@ def scalar(op: Any, dtype: str, args: Sequence[Node]) -> Node:
     if kind in FORMS:
         return FORMS[kind](dtype, *args)
     if kind in ON_OPERANDS:
-        return getattr(T, ON_OPERANDS[kind])(*args)
+        compared: Node = getattr(T, ON_OPERANDS[kind])(*args)
+        return compared
     if kind == "Composite":
         return _composite(op, args)
     if kind not in NAMES or not hasattr(T, NAMES[kind]):
