@@ -9,6 +9,7 @@ the next one; shared variables that a step updates are states too.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -101,6 +102,7 @@ def scan(
 
     def call(past: list[list[Node]]) -> Returned:
         priors = flat(_priors(*each) for each in zip(states, past, strict=True))
+        _name(fn, [*elements, *priors])
         returned = _returned(fn, _called(fn, [*elements, *priors, *others]))
         if states and len(states) != len(returned.outputs):
             raise GraphValueError(
@@ -245,6 +247,14 @@ def _priors(state: State, history: Sequence[Node]) -> list[Node]:
 
 
 # --- what a step returns ----------------------------------------------------------------------------------------------
+
+
+def _name(fn: Callable[..., Any], given: Sequence[Node]) -> None:
+    """Names for what has none: those of the step's parameters, for messages and for the generated source."""
+    code = getattr(fn, "__code__", None)
+    if code is not None:
+        for node, name in zip(given, code.co_varnames[inspect.ismethod(fn) : code.co_argcount], strict=False):
+            node.name = node.name or name
 
 
 def _called(fn: Callable[..., Any], given: Sequence[Node]) -> Any:

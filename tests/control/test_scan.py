@@ -427,7 +427,7 @@ def test_errors(case: str) -> None:
 def test_a_step_that_takes_other_arguments() -> None:
     with pytest.raises(TypeError, match="takes 2 positional arguments but 4 were given") as raised:
         graphc.scan(two, V, 0.0, [W, M])
-    assert raised.value.__notes__[0].endswith("with 4 arguments: V[t], float64[], W, M")
+    assert raised.value.__notes__[0].endswith("with 4 arguments: V[t], s, W, M")
 
 
 def test_an_error_within_a_step_is_the_users_own() -> None:
