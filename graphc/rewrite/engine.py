@@ -192,9 +192,10 @@ MOST_TOLD = 200
 
 
 def tell_of(fired: Sequence[Fired]) -> list[str]:
-    """What fired, in order; after the first MOST_TOLD only how often, for each rule."""
-    rest = Counter(each.rule for each in fired[MOST_TOLD:])
-    return [*map(str, fired[:MOST_TOLD]), *(f"{rule}: {count} times more" for rule, count in rest.items())]
+    """What fired, in order, each line once; after the first MOST_TOLD only how often, for each rule."""
+    first, rest = Counter(map(str, fired[:MOST_TOLD])), Counter(each.rule for each in fired[MOST_TOLD:])
+    lines = [line if count == 1 else f"{line}, {count} times" for line, count in first.items()]
+    return [*lines, *(f"{rule}: {count} times more" for rule, count in rest.items())]
 
 
 # --- building rules ---------------------------------------------------------------------------------------------------
