@@ -270,6 +270,10 @@ class Writer:
     def item(self, node: Node, depth: int) -> Part:
         return f"{self.write(node.args[0], depth + 1)[0]}[{node.attrs['index']}]", BINDS_ATTRIBUTE
 
+    def checked(self, node: Node, depth: int) -> Part:
+        """What is checked, as if it were not."""
+        return self.write(node.args[0], depth)
+
     def several(self, node: Node, depth: int) -> Part:
         return f"{node.op.name}({ELIDED})", ATOM
 
@@ -282,6 +286,7 @@ SPECIAL: dict[str, Callable[[Writer, Node, int], Part]] = {
     "dimshuffle": Writer.dimshuffle,
     "subtensor": Writer.subtensor,
     "broadcast_to": Writer.broadcast,
+    "checked": Writer.checked,
     "cast": Writer.cast,
     "reshape": Writer.reshape,
     "gather": Writer.gather,

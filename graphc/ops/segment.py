@@ -43,7 +43,7 @@ from graphc.ops.shape import dimshuffle, filled, label, label_op, zeros
 
 def segment_sum(x: Node, starts: Node) -> Node:
     """result[i] = sum of x[starts[i] : starts[i + 1]] along the first axis; `x` has its accumulator's dtype."""
-    return checked_sum(x, ascending(starts, x.type.shape[0], "starts"))
+    return checked_sum(x, ascending(starts, x.type.shape[0], f"starts {label(starts)}"))
 
 
 def checked_sum(x: Node, starts: Node) -> Node:
@@ -59,7 +59,7 @@ def ascending(starts: Node, count: Size, what: str) -> Node:
     first, last = (gather(wide, (as_size_node(place),), 0) for place in (0, length))
     whole = (make(OPS["all"], (grows,), {"axes": (0,)}), elementwise("equal", first, 0))
     conditions = (*whole, elementwise("equal", last, as_size_node(count)))
-    message = f"{what} of {label(starts)} do not ascend from 0 to the number of elements"
+    message = f"{what} do not ascend from 0 to the number of elements"
     return checked(wide, [cast(condition, "int64") for condition in conditions], message, "index")
 
 

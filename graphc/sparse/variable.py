@@ -170,7 +170,7 @@ class SparseVariable:
     @property
     def starts(self) -> Node:
         """`indptr` as int64, checked."""
-        return ascending(self.indptr, self.nnz, f"indptr of {self.name or self.format}:")
+        return ascending(self.indptr, self.nnz, f"indptr of {self.name or self.format}")
 
     @property
     def counted(self) -> Node:
