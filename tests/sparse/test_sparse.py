@@ -308,12 +308,13 @@ def test_classes_of_ops() -> None:
         sparse.SparseFromDense("csc")(v).toarray(),
         sparse.greater_than_s_d(x, 1.0 + v.T * 0),
         sparse.Cast("float32")(x).toarray(),
+        sparse.GetItemList()(x, index=[1]).toarray(),
     ]
     f = graphc.function([x, v], results, mode="interpreted")
     found = f(scipy.sparse.csr_matrix(dense), dense.T)
     wanted = [
         np.hstack([dense, dense]), np.vstack([dense, dense]), dense @ dense.T, dense.sum(0), dense.T,
-        (dense > 1).astype("uint8"), dense.astype("float32"),
+        (dense > 1).astype("uint8"), dense.astype("float32"), dense[[1]],
     ]  # fmt: skip
     for result, each in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(result, each)
