@@ -244,7 +244,7 @@ LOWER = Area(
         M("bools are added as numbers", "codegen/lower/nests.py",
           'OR if node.dtype == "bool" else ADD', "ADD"),
         M("a check of indices reports another check", "codegen/lower/nests.py",
-          "ir.apply(NEG, size)), nest.number + 1))", "ir.apply(NEG, size)), 1))",
+          "ir.Check(holds, nest.number + 1)", "ir.Check(holds, 1)",
           excuse="only that it is not 0 matters: the interpreter says what was wrong"),
         M("arithmetic of literals under CPython is Python's", "codegen/lower/elements.py",
           "return (convert(args[0], args[0].dtype), *args[1:])", "return args"),

@@ -82,9 +82,9 @@ class Parametrised(metaclass=Family):
         self.__dict__.update(self.parameters)
         self.function = make(*bound.args, **bound.kwargs)
 
-    def __call__(self, *operands: Any, name: str | None = None, return_list: bool = False) -> Any:
+    def __call__(self, *operands: Any, name: str | None = None, return_list: bool = False, **named: Any) -> Any:
         """The result for these tensors, or a list of results."""
-        made = self.function(*operands)
+        made = self.function(*operands, **named)
         if name is not None and isinstance(made, Node):
             made.name = name
         return list(made) if isinstance(made, tuple) else [made] if return_list else made

@@ -133,6 +133,12 @@ class Segments(Lowering):
 
 
 @record()
+class SegmentNumber(Lowering):
+    """The element at p is the number of the segment that p lies in: these begin at the elements of the first argument.
+    A loop over all p in order goes over the segments, and over the positions of each."""
+
+
+@record()
 class Call(Lowering):
     """The results are stored by an external function, `symbol(node)`, which is given what `passed(node)` lists. Its
     status is 0, or says that it failed: `statuses` tells what 1, 2, … mean to the user.

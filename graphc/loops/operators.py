@@ -91,6 +91,7 @@ MULTIPLY_ADD = Operator("multiply_add", 3)
 ROUNDING = Operator("rounding")
 """What an addition rounds away."""
 ACCUMULATE_MINIMUM = Operator("accumulate_minimum", neutral="highest", accumulates=True)
+ACCUMULATE_MAXIMUM = Operator("accumulate_maximum", neutral="lowest", accumulates=True)
 
 CHUNK, COLUMNS = Operator("chunk"), Operator("columns")
 """How many iterations a thread takes at a time, or of a loop over columns, of their number and the work of each."""
@@ -137,11 +138,10 @@ def _functions() -> tuple[Operator, ...]:
         *(Operator(name, 3, cost=_COST[name]) for name in ("philox_low", "philox_high", "philox")),
         *(Operator(name, 3, "call", "float64", cost=_COST[name]) for name in _DRAWN),
         Operator("accumulate_product", neutral="one", accumulates=True),
-        Operator("accumulate_maximum", neutral="lowest", accumulates=True),
         Operator("accumulate_lowest", neutral="highest", accumulates=True),
         Operator("accumulate_highest", neutral="lowest", accumulates=True),
         *(SELECT, MINIMUM, MAXIMUM, ISFINITE, LOGICAL_AND, LOGICAL_OR),
-        *(ACCUMULATE, ACCUMULATE_IN_ORDER, MULTIPLY_ADD, ROUNDING, ACCUMULATE_MINIMUM),
+        *(ACCUMULATE, ACCUMULATE_IN_ORDER, MULTIPLY_ADD, ROUNDING, ACCUMULATE_MINIMUM, ACCUMULATE_MAXIMUM),
         *(CHUNK, COLUMNS, FILLS, READS, *CASTS.values()),
     )
 

@@ -447,7 +447,7 @@ def never_negative(index: Node) -> bool:
         elif node.op.name == "running_sum":
             if node.args[0].op.name != "cast" or node.args[0].args[0].dtype != "bool":
                 return False
-        elif node.op.name not in ("iota", "argmax", "argmin"):
+        elif node.op.name not in ("iota", "segment_of", "argmax", "argmin"):
             return False
     return True
 

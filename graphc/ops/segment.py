@@ -1,8 +1,10 @@
-"""Sums of segments: element i of the result is the sum of the rows starts[i] to starts[i + 1] of an array.
+"""Sums of segments: element i of the result is the sum of the rows starts[i] to starts[i + 1] of an array; and the
+number of the segment that each row lies in.
 
-In: an array and a vector of integers, one longer than the result. Out: an op record and a function that makes its node.
-A product with a sparse matrix in rows is such a sum of what its entries give. Starts ascend from 0 to the size of the
-axis, which is checked: each row lies in one segment. Terms of a vector are added in the accumulator's dtype
+In: an array and a vector of integers, one longer than the result. Out: two op records and functions that make their
+nodes. A product with a sparse matrix in rows is such a sum of what its entries give; one in columns adds to places
+what its entries give, each times the element of a vector at the number of its segment. Starts ascend from 0 to the size
+of the axis, which is checked: each row lies in one segment. Terms of a vector are added in the accumulator's dtype
 (`dtypes.accumulated_in`), rows of more axes in their own, as in a matrix product.
 """
 
@@ -16,7 +18,7 @@ import numpy as np
 from graphc.arrays.dtypes import INTEGERS, accumulated_in, accumulator
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.lowering import Segments
+from graphc.ir.lowering import SegmentNumber, Segments
 from graphc.ir.node import (
     OPS,
     Argument,
@@ -36,9 +38,8 @@ from graphc.ir.node import (
 from graphc.ir.walk import as_size_node
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import cast, elementwise
-from graphc.ops.index import gather, inc_gather, subtensor
-from graphc.ops.recur import running_sum
-from graphc.ops.shape import dimshuffle, filled, label, label_op, zeros
+from graphc.ops.index import gather, subtensor
+from graphc.ops.shape import as_sizes, dimshuffle, label, label_op
 
 
 def segment_sum(x: Node, starts: Node) -> Node:
@@ -64,11 +65,9 @@ def ascending(starts: Node, count: Size, what: str) -> Node:
 
 
 def segment_of(starts: Node, count: Size) -> Node:
-    """For each of `count` positions the number of the segment that it lies in."""
-    ends = subtensor(starts, (1,), (sizes.subtract(starts.type.shape[0], 1),), (1,))
-    marks = zeros("int64", (sizes.add(count, 1),))
-    marks = inc_gather(marks, filled(literal(1, "int64"), ends.type.shape), (ends,), 0)
-    return running_sum(subtensor(marks, (0,), (count,), (1,)), 0)
+    """For each of `count` positions the number of the segment that it lies in, an int64 vector; starts are what
+    `ascending` has checked for that count."""
+    return make(OPS["segment_of"], (starts, as_size_node(count)), {})
 
 
 def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
@@ -141,4 +140,45 @@ define_op(
     ),
     batch=_batch,
     doc="The sum of each segment of the first axis, which begin at the second argument's elements and end at the next.",
+)
+
+
+# --- numbers of segments --------------------------------------------------------------------------------------------
+
+
+def _of_infer(args: Sequence[Node], attrs: Attributes) -> Type:
+    starts, count = args
+    if starts.ndim != 1 or starts.dtype not in INTEGERS:
+        held = f"{describe(starts)} of type {starts.type}"
+        raise GraphTypeError(f"segment_of takes a vector of integers and a size, not {held}")
+    return Type("int64", as_sizes((count,), "segment_of"))
+
+
+def _of_eval(node: Node, starts: Array, count: Array) -> Array:
+    return np.repeat(np.arange(len(starts) - 1, dtype="int64"), np.diff(starts))
+
+
+def _of_sample(name: str, starts: Sequence[int]) -> Sample:
+    def build(x: Node) -> Node:
+        count = x.type.shape[0]
+        inside = elementwise("minimum", literal(np.array([*starts[:-1], 2**30]), "int64"), as_size_node(count))
+        return segment_of(ascending(inside, count, "starts"), count)
+
+    return Sample(name, build, (Argument((starts[-1],)),), differentiable=False)
+
+
+define_op(
+    "segment_of",
+    _of_infer,
+    _of_eval,
+    lambda node: SegmentNumber(),
+    lambda node, cotangent: (None, None),
+    samples=Samples(
+        lambda: (
+            _of_sample("some empty", (0, 0, 2, 2, 5)),
+            _of_sample("one", (0, 3)),
+            _of_sample("nothing", (0, 0)),
+        )
+    ),
+    doc="For each position the number of the segment that it lies in: they begin at the first argument's elements.",
 )

@@ -116,7 +116,20 @@ from graphc.sparse.variable import (
 from graphc.sparse.variable import sparse_shared as shared
 from graphc.startup.lazy import lazily
 
-__getattr__ = lazily("graphc.sparse", {"basic": "", "sharedvar": "", "type": ""})
+__getattr__ = lazily(
+    "graphc.sparse",
+    {
+        "basic": "",
+        "sharedvar": "",
+        "type": "",
+        "graphc.gof.sparse_ops": """
+            AddSD AddSS AddSSData CSMProperties Cast ColScaleCSC ConstructSparseFromList DenseFromSparse Diag Dot
+            EnsureSortedIndices GetItem2Lists GetItem2d GetItemList GetItemScalar HStack MulSD MulSS MulSV Neg Remove0
+            RowScaleCSC SamplingDot SparseFromDense SpSum SquareDiagonal StructuredAddSV StructuredDot Transpose
+            TrueDot Usmm VStack
+        """,
+    },
+)
 as_sparse = as_sparse_variable
 cast = cast_entries
 enable_sparse = True
@@ -124,6 +137,12 @@ transpose = transpose_of
 eliminate_zeros = remove0
 add_s_s = add_s_d = add
 mul_s_s = mul_s_d = mul_s_v = mul
+equal_s_s = equal_s_d = eq
+not_equal_s_s = not_equal_s_d = neq
+less_than_s_s = less_than_s_d = lt
+less_equal_s_s = less_equal_s_d = le
+greater_than_s_s = greater_than_s_d = gt
+greater_equal_s_s = greater_equal_s_d = ge
 
 __all__ = [
     "CSC",
@@ -176,6 +195,8 @@ __all__ = [
     "enable_sparse",
     "ensure_sorted_indices",
     "eq",
+    "equal_s_d",
+    "equal_s_s",
     "expm1",
     "float_dtypes",
     "floor",
@@ -184,11 +205,19 @@ __all__ = [
     "get_item_2lists",
     "get_item_list",
     "get_item_scalar",
+    "greater_equal_s_d",
+    "greater_equal_s_s",
+    "greater_than_s_d",
+    "greater_than_s_s",
     "gt",
     "hstack",
     "int_dtypes",
     "integer_dtypes",
     "le",
+    "less_equal_s_d",
+    "less_equal_s_s",
+    "less_than_s_d",
+    "less_than_s_s",
     "log1p",
     "lt",
     "matrix",
@@ -198,6 +227,8 @@ __all__ = [
     "mul_s_v",
     "neg",
     "neq",
+    "not_equal_s_d",
+    "not_equal_s_s",
     "rad2deg",
     "remove0",
     "rint",

@@ -12,7 +12,7 @@ import scipy.sparse
 import graphc
 import graphc.tensor as T
 from graphc import sparse
-from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
+from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
 
 CASES = [
     tuple(part.strip() for part in line.split("|"))
@@ -294,3 +294,30 @@ def test_rows_are_shared_by_threads() -> None:
     vector = np.random.default_rng(1).normal(size=300)
     np.testing.assert_allclose(f(big, vector), big @ vector, 1e-10)
     assert (graphc.function([x, v], x @ v, threads=2)(big, vector) == f(big, vector)).all()
+
+
+def test_classes_of_ops() -> None:
+    """Theano's classes, with their parameters, do what the functions do."""
+    dense = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, -3.0]])
+    x, v = sparse.csr_dmatrix("x"), T.dmatrix("v")
+    results = [
+        sparse.DenseFromSparse(structured=False)(sparse.HStack("csr")(x, x)),
+        sparse.DenseFromSparse()(sparse.VStack(format="csc", dtype="float32")(x, x)),
+        sparse.basic.StructuredDot()(x, v),
+        sparse.SpSum(axis=0, sparse_grad=False)(x),
+        sparse.SparseFromDense("csc")(v).toarray(),
+        sparse.greater_than_s_d(x, 1.0 + v.T * 0),
+        sparse.Cast("float32")(x).toarray(),
+        sparse.GetItemList()(x, index=[1]).toarray(),
+    ]
+    f = graphc.function([x, v], results, mode="interpreted")
+    found = f(scipy.sparse.csr_matrix(dense), dense.T)
+    wanted = [
+        np.hstack([dense, dense]), np.vstack([dense, dense]), dense @ dense.T, dense.sum(0), dense.T,
+        (dense > 1).astype("uint8"), dense.astype("float32"), dense[[1]],
+    ]  # fmt: skip
+    for result, each in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(result, each)
+    assert sparse.HStack("csr") == sparse.HStack("csr") != sparse.HStack("csc") and repr(sparse.Cast("int8"))
+    with pytest.raises(ArgumentError):
+        sparse.SparseFromDense()

@@ -18,10 +18,27 @@ from graphc.codegen.schedule.labels import UNLABELLED, Labels
 from graphc.codegen.schedule.plan import gathered, loop_vars
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import StepSizeError
-from graphc.ir.lowering import Fold, Iota, Scalar, View
+from graphc.ir import sizes
+from graphc.ir.lowering import Fold, Iota, Scalar, SegmentNumber, View
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, constant_value, describe
 from graphc.loops.build import cast, convert, literal_const, within
-from graphc.loops.ir import INDEX, ONE, Buffer, Check, Const, Expr, Let, Load, Store, Var, add, integer, multiply, ravel
+from graphc.loops.ir import (
+    INDEX,
+    ONE,
+    Buffer,
+    Check,
+    Const,
+    Expr,
+    Let,
+    Load,
+    Store,
+    Var,
+    add,
+    integer,
+    multiply,
+    ravel,
+    subtract,
+)
 from graphc.loops.names import Names
 from graphc.loops.syntax import filled
 
@@ -33,7 +50,8 @@ class Elements(Scopes):
     `accumulators`: where column reductions are carried in a wider dtype; `workspaces`: what external functions use
     while they run; `depths`: for a buffer that holds one row, the number of loops that pick the row; `rows`: for a
     value that is one row of its buffer, which one; `blocks`: the values whose buffer holds the rows of one block, and
-    `in_block`: for the number of a row, which it is of its block. Without a plan every value is computed where it is
+    `in_block`: for the number of a row, which it is of its block; `segments`: for numbers of segments that a loop goes
+    over, the one at hand. Without a plan every value is computed where it is
     needed, the way sizes are computed; `unchecked` is then the code of a failed check of a gather's indices. `labels`:
     what values are called.
     """
@@ -56,6 +74,7 @@ class Elements(Scopes):
         self.rows: Mapping[Node, Size] = {}
         self.blocks: Container[Node] = ()
         self.in_block: dict[Expr, Expr] = {}
+        self.segments: dict[Node, Expr] = {}
         self.unchecked: int | None = None
         self.labels: Labels = UNLABELLED
         self.memo: dict[tuple[Node, Index], Expr] = {}
@@ -95,6 +114,24 @@ class Elements(Scopes):
     def finish(self, scope: Scope) -> None:
         """The elements that were named in `scope` are asked for anew: a part of the plan is written."""
         self.forget(self.memo, scope)
+
+    # Segments -------------------------------------------------------------------------------------------------
+
+    def enter_segment(self, outer: Scope, starts: Node, row: Var) -> tuple[Scope, Expr, Expr]:
+        """A loop over segments; where each begins, and how many positions it has."""
+        scope = self.enter(outer, row, self.size(sizes.subtract(starts.type.shape[0], 1)))
+        begin, end = (self.bind(cast(self.element(starts, (at,)), INDEX), "begin") for at in (row, add(row, ONE)))
+        return scope, begin, self.bind(subtract(end, begin), "count")
+
+    def enter_positions(self, outer: Scope, numbers: Node, place: Var) -> Scope:
+        """A loop over segments and one over the positions of each, in the place of one over all positions."""
+        segment, step = (Var(self.names.fresh(name), INDEX) for name in ("segment", "r"))
+        around, begin, count = self.enter_segment(outer, numbers.args[0], segment)
+        self.remember(self.segments, numbers, segment)
+        scope = self.enter(around, step, count)
+        scope.place, self.scopes[place] = place, scope
+        scope.body.append(Let(place, add(begin, step)))
+        return scope
 
     # Elements -------------------------------------------------------------------------------------------------
 
@@ -154,6 +191,8 @@ class Elements(Scopes):
                 return self.fold(node, lowering, index)
             case Iota(axis):
                 return index[axis]
+            case SegmentNumber() if node in self.segments:
+                return self.segments[node]
             case _:
                 message = f"a size depends on {describe(node)}, whose value is known only while the kernel runs"
                 raise StepSizeError(f"{message}; compute that value by a function of its own, and take it as an input")

@@ -17,7 +17,24 @@ from graphc.ir.lowering import Write, Writes
 from graphc.ir.node import Index, Node
 from graphc.loops import ir
 from graphc.loops.build import cast, start_const, within
-from graphc.loops.operators import ACCUMULATE_MINIMUM, ADD, GE, INFIX, MINIMUM, NEG, OR, SUB
+from graphc.loops.operators import (
+    ACCUMULATE_MAXIMUM,
+    ACCUMULATE_MINIMUM,
+    ADD,
+    EQ,
+    GE,
+    INFIX,
+    LT,
+    MINIMUM,
+    NEG,
+    OR,
+    SELECT,
+    SUB,
+)
+
+UNSIGNED = ("uint8", "uint16", "uint32")
+NARROW = ("int32", *UNSIGNED)
+"""Dtypes of indices that are compared as they are: a vector has twice as many of them as of int64, or more."""
 
 
 def lower_nest(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
@@ -36,6 +53,9 @@ def lower_nest(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
 
 def loops(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """The loops of a nest that do not stand around `scope` already, as one loop where that is possible."""
+    if nest.segments is not None:
+        positions_of_segments(lowerer, nest, nest.segments, scope)
+        return
     index, depth = nest.index, lowerer.depth(scope)
     inner = [axis for axis in range(depth, len(index)) if isinstance(index[axis], ir.Var)]
     loops, extents = [nest.vars[axis] for axis in inner], lowerer.extents([nest.space[axis] for axis in inner])
@@ -55,6 +75,17 @@ def loops(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
         innermost = lowerer.enter_all(scope, loops, extents)
     store_roots(lowerer, nest, innermost, *iterations)
     lowerer.leave(innermost, scope)
+
+
+def positions_of_segments(lowerer: Lowerer, nest: Nest, numbers: Node, outer: Scope) -> None:
+    """The loops of a nest of which the first goes over segments. Each segment has rows of the results to itself."""
+    first, *rest = nest.vars
+    scope = lowerer.enter_positions(outer, numbers, first)
+    assert scope.parent is not None
+    scope.parent.apart = tuple(lowerer.buffers[root] for root in nest.roots if root in lowerer.buffers)
+    innermost = lowerer.enter_all(scope, rest, lowerer.extents(nest.space[1:]))
+    store_roots(lowerer, nest, innermost, (first, *nest.index[1:]))
+    lowerer.leave(innermost, outer)
 
 
 def survey_of(lowerer: Lowerer, nest: Nest, index: Index) -> Survey:
@@ -120,7 +151,7 @@ def writes(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
     lowering = node.op.lower(node)
     assert isinstance(lowering, Writes)
     regions = [region for region in lowering.regions(node) if not (region.copies and nest.in_place)]
-    around, rows = enter_own_rows(lowerer, node, regions, outer)
+    around, rows = (outer, ()) if nest.segments else enter_own_rows(lowerer, node, regions, outer)
     for region in regions:
         path = loop_vars(len(region.sizes))
         extents = lowerer.extents(region.sizes)
@@ -128,7 +159,11 @@ def writes(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
         if len(loops) > 1 and unrolls([region.sizes[-1]]):
             loops = loops[:-1]
             iterations = [(*iterations[0][:-1], ir.integer(last)) for last in range(ir.int_value(extents[-1]) or 0)]
-        scope = lowerer.enter_all(around, loops, extents[len(rows) : len(rows) + len(loops)])
+        scope, inner = around, slice(len(rows), len(rows) + len(loops))
+        if nest.segments is not None and extents[0] == lowerer.size(nest.segments.type.shape[0]):
+            scope = lowerer.enter_positions(scope, nest.segments, path[0])
+            loops, inner = loops[1:], slice(1, len(loops))
+        scope = lowerer.enter_all(scope, loops, extents[inner])
         scope.body.extend([write(lowerer, node, region, index) for index in iterations])
         lowerer.leave(scope, around)
         lowerer.finish(around)
@@ -185,22 +220,29 @@ def guard(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
 
 
 def check(lowerer: Lowerer, nest: Nest, plan: Plan, outer: Scope) -> None:
-    """One comparison for all elements of an index array: with the furthest of them, counted down from -1 at either end
-    of the axis, which vectors find."""
+    """One comparison for all elements of an index array: with the furthest of them, which vectors find. It is counted
+    down from -1 at either end of the axis, or is the largest where none counts from the end."""
     bound = plan.bounds[nest.number]
     size = lowerer.size(bound.size)
     if not nest.vars:
         value = lowerer.bind(cast(lowerer.element(bound.index, ()), ir.INDEX), "index")
         outer.body.append(ir.Check(within(value, size), nest.number + 1))
         return
-    dtype = "int32" if bound.index.dtype == "int32" else ir.INDEX
+    dtype = bound.index.dtype if bound.index.dtype in NARROW else ir.INDEX
     furthest = ir.Var(lowerer.names.fresh("furthest"), dtype)
     outer.body.append(ir.Set(furthest, start_const("0", dtype)))
-    scope = lowerer.enter_all(outer, nest.vars, lowerer.extents(nest.space))
+    extents = lowerer.extents(nest.space)
+    scope = lowerer.enter_all(outer, nest.vars, extents)
     lowerer.scopes[furthest] = scope
     value = lowerer.bind(cast(lowerer.element(bound.index, nest.vars), dtype), "index")
-    back = ir.apply(SUB, start_const("-1", dtype), value)
-    scope.body.append(ir.Set(furthest, ir.apply(ACCUMULATE_MINIMUM, furthest, ir.apply(MINIMUM, value, back))))
+    if dtype in UNSIGNED:
+        scope.body.append(ir.Set(furthest, ir.apply(ACCUMULATE_MAXIMUM, furthest, value)))
+        most = ir.apply(SELECT, ir.apply(EQ, lowerer.count(extents), ir.ZERO), ir.integer(-1), cast(furthest, ir.INDEX))
+        holds = ir.apply(LT, most, size)
+    else:
+        back = ir.apply(SUB, start_const("-1", dtype), value)
+        scope.body.append(ir.Set(furthest, ir.apply(ACCUMULATE_MINIMUM, furthest, ir.apply(MINIMUM, value, back))))
+        holds = ir.apply(GE, cast(furthest, ir.INDEX), ir.apply(NEG, size))
     lowerer.leave(scope, outer)
     lowerer.scopes[furthest] = outer
-    outer.body.append(ir.Check(ir.apply(GE, cast(furthest, ir.INDEX), ir.apply(NEG, size)), nest.number + 1))
+    outer.body.append(ir.Check(holds, nest.number + 1))

@@ -22,7 +22,7 @@ from collections.abc import Callable
 import numpy as np
 
 from graphc.codegen.schedule.plan import lowering_of, unrolls
-from graphc.ir.lowering import Call, Fold, Recur, Segments, Writes
+from graphc.ir.lowering import Call, Fold, Recur, SegmentNumber, Segments, Writes
 from graphc.ir.node import LEAVES, Node
 from graphc.startup.record import record
 
@@ -63,6 +63,8 @@ def again(node: Node, memory: Memory, is_materialised: Callable[[Node], bool], l
         if current is not node and (lies_in_memory(current) or is_materialised(current)):
             total += memory.read * np.dtype(current.dtype).itemsize
             continue
+        if any(isinstance(lowering_of(arg), SegmentNumber) for arg in current.args):
+            continue  # once for all of a segment
         total += current.op.cost
         for arg in current.args:
             if arg.ndim and arg not in seen:

@@ -238,6 +238,8 @@ def objection(first: Draft, then: Draft, depth: int, access: Access) -> str | No
     for draft in (first, then):
         if draft.kind in ALONE:
             return ALONE[draft.kind]
+        if draft.segments is not None:
+            return "it goes over segments"
     if min(deepest(first), deepest(then)) < depth or first.space[:depth] != then.space[:depth]:
         return "they go over different sizes"
     if first.space[depth - 1] == 1:

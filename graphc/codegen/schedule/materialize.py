@@ -25,9 +25,9 @@ from math import prod
 from graphc.codegen.schedule.cost import EXPENSIVE, MANY, ROW, WHOLE, again, materialising_pays
 from graphc.codegen.schedule.fusion import ALONE
 from graphc.codegen.schedule.nests import NEST_OPS, Nests
-from graphc.codegen.schedule.plan import Use, is_bufferless, lowering_of, variables_of
+from graphc.codegen.schedule.plan import Use, is_bufferless, is_by_segment, lowering_of, variables_of
 from graphc.ir.body import ITEM
-from graphc.ir.lowering import Call, Fold, Recur, Scalar, Segments, Writes
+from graphc.ir.lowering import Call, Fold, Recur, Scalar, SegmentNumber, Segments, Writes
 from graphc.ir.node import LEAVES, Index, Node
 from graphc.loops.ir import Apply, Opaque, Var, subexpressions
 
@@ -40,6 +40,7 @@ STORED: Mapping[type, str] = {
     Writes: "built by several writes",
     Recur: "a recurrence, each element from the one before",
     Segments: "sums of segments",
+    SegmentNumber: "numbers of segments",
 }
 """What no other nest can compute on its way."""
 SEVERAL_NESTS = "used in several nests"
@@ -113,6 +114,8 @@ class Scheduler(Nests):
         match lowering:
             case Writes() | Recur() | Segments():
                 return STORED[type(lowering)]
+            case SegmentNumber():
+                return None if all(self.goes_over(node, use) for use in uses) else STORED[SegmentNumber]
             case Call():
                 return None if self.begins_sum(node, uses) else "the result of an external function"
             case Fold():
@@ -231,8 +234,12 @@ class Scheduler(Nests):
         return use.path[-1] in variables_of(use.index[:-1])
 
     def is_row_again(self, use: Use) -> bool:
-        """Whether an innermost loop goes along the last axis, in an outer loop that the element does not depend on."""
-        return bool(use.path) and use.index[-1] == use.path[-1] and not self.once(use)
+        """Whether an innermost loop goes along the last axis, in an outer loop that the element does not depend on, or
+        at the positions of segments."""
+        if not use.path or use.index[-1] != use.path[-1]:
+            return False
+        by_segments = self.drafts[use.nest].kind == "segments" or any(map(is_by_segment, use.index))
+        return by_segments or not self.once(use)
 
     def is_prefix(self, use: Use) -> bool:
         """Whether the index is just the outermost loops, in their order: then a reduction over it runs once."""

@@ -27,6 +27,7 @@ from graphc.codegen.schedule.plan import (
     fold_vars,
     gathered,
     in_range,
+    is_by_segment,
     is_product,
     loop_vars,
     lowering_of,
@@ -43,7 +44,20 @@ from graphc.codegen.schedule.strided import strided
 from graphc.ir.body import items_of
 from graphc.ir.call import Extent, Given, Strided, Whole, Workspace
 from graphc.ir.closure import guard_sides
-from graphc.ir.lowering import Branch, Call, Fold, Iota, Part, Recur, Repeat, Scalar, Segments, View, Writes
+from graphc.ir.lowering import (
+    Branch,
+    Call,
+    Fold,
+    Iota,
+    Part,
+    Recur,
+    Repeat,
+    Scalar,
+    SegmentNumber,
+    Segments,
+    View,
+    Writes,
+)
 from graphc.ir.node import LEAVES, SIZE, Guard, Index, Node, Size, TupleType, constant_value
 from graphc.ir.walk import as_size_node, reachable, toposort
 from graphc.loops.build import cast
@@ -267,6 +281,8 @@ class Nests:
             draft = self.drafts[number]
             if draft.kind != kind or draft.space != space or not self.has_room(draft, node):
                 continue
+            if isinstance(lowering, SegmentNumber) and draft.segments not in (None, node):
+                continue
             if kind == "column reduction" and self.reduced_axes(draft.roots[0]) != axes:
                 continue
             if any(use.nest == number and (kind == "column reduction" or use.index != draft.index) for use in uses):
@@ -365,6 +381,9 @@ class Nests:
                     self.want_size(self.sizing.of(size), use.nest)
                 for position, index in lowering.operands(node, use.index, reduced):
                     self.want(node.args[position], Use(use.nest, index, inner))
+            case SegmentNumber():
+                draft.segments = node
+                self.expand_starts(node.args[0], Use(use.nest, (segment_var(node),), (segment_var(node),)))
             case Iota() | None:
                 pass
             case Call():
@@ -389,11 +408,34 @@ class Nests:
         draft.ops += 1
         x, starts = node.args
         row, *columns = draft.vars
-        element = self.element(Use(draft.number, draft.vars, draft.vars))
-        begin, _ = element(starts, (row,)), element(starts, (add(row, ONE),))
+        begin = self.expand_starts(starts, Use(draft.number, (row,), draft.vars))
         place = segment_var(node)
         index = (add(cast(begin, INDEX), place), *columns)
         self.want(x, Use(draft.number, index, (row, place, *columns)))
+
+    def expand_starts(self, starts: Node, use: Use) -> Expr:
+        """Note what a loop over segments needs, of which a use has the variable: where each begins and ends."""
+        element, (row,) = self.element(use), use.index
+        begin, _ = element(starts, (row,)), element(starts, (add(row, ONE),))
+        return begin
+
+    def goes_over(self, node: Node, use: Use) -> bool:
+        """Whether numbers of segments are read in the order of positions by the first loop of a nest, which may then
+        be one over these segments."""
+        draft = self.drafts[use.nest]
+        if draft.segments not in (None, node):
+            return False
+        count = self.sizing.of(node.type.shape[0])
+        if draft.kind == "loops":
+            return use.index == draft.index[:1] and draft.space[:1] == (count,)
+        if draft.kind != "writes" or use.index != loop_vars(1):
+            return False
+        (root,) = draft.roots
+        lowering = lowering_of(root)
+        assert isinstance(lowering, Writes)
+        regions = [region for region in lowering.regions(root) if not (region.copies and draft.in_place)]
+        short = [region for region in regions if region.sizes and self.sizing.of(region.sizes[0]) != count]
+        return not any(needs(root.args[region.value(loop_vars(len(region.sizes)))[0]], node) for region in short)
 
     def expand_writes(self, node: Node, lowering: Writes, draft: Draft) -> None:
         self.bound_gather(node, draft.number)
@@ -406,7 +448,8 @@ class Nests:
             use = Use(draft.number, path, path)
             self.want_sizes(region.sizes, draft)
             target = region.target(path, self.element(use))
-            draft.scattered = draft.scattered or bool(path and not follow(target[-1], path[-1]))
+            in_order = not path or follow(target[-1], path[-1]) or is_by_segment(target[-1])
+            draft.scattered = draft.scattered or not in_order
             position, index = region.value(path)
             self.want(node.args[position], Use(draft.number, index, reach(index, path)))
             draft.ops += 1

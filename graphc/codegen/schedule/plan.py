@@ -16,7 +16,7 @@ from graphc.codegen.schedule.memory import Slot
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, items_of, outputs_of
-from graphc.ir.lowering import Call, Fold, Scalar, View
+from graphc.ir.lowering import Call, Fold, Scalar, SegmentNumber, View
 from graphc.ir.node import (
     LEAVES,
     PARAM,
@@ -32,7 +32,7 @@ from graphc.ir.node import (
     describe_size,
 )
 from graphc.ir.walk import nodes_of
-from graphc.loops.ir import INDEX, ZERO, Buffer, Const, Expr, Var, subexpressions
+from graphc.loops.ir import INDEX, ZERO, Buffer, Const, Expr, Opaque, Var, subexpressions
 from graphc.loops.syntax import filled
 from graphc.loops.unparse import text_of
 from graphc.ops.index import never_negative
@@ -107,6 +107,8 @@ class Nest:
     """An operand's buffer, the first of writes and products, is the result's: it is changed in place, not copied."""
     ops: int = 0
     """Ops of an iteration of the innermost loop."""
+    segments: Node | None = None
+    """The numbers of segments that are known where its first loop is one over segments and the positions of each."""
 
     @property
     def index(self) -> Index:
@@ -143,6 +145,8 @@ class Draft:
     in_place: bool = False
     scattered: bool = False
     """Whether elements are written to places that do not follow one another."""
+    segments: Node | None = None
+    """The numbers of segments that its first loop goes over."""
     open: set[Node] = fresh(factory=set)
     """What it needs of values that are yet to be computed, in it or in another nest."""
     index: Index = ()
@@ -156,7 +160,7 @@ class Draft:
     def nest(self) -> Nest:
         """The nest as it is planned so far."""
         roots = tuple(sorted(self.roots, key=lambda node: node.serial))
-        return Nest(self.number, self.kind, self.space, self.vars, roots, self.in_place, self.ops)
+        return Nest(self.number, self.kind, self.space, self.vars, roots, self.in_place, self.ops, self.segments)
 
 
 @record()
@@ -399,6 +403,12 @@ def segment_var(node: Node) -> Var:
     return Var(f"r{node.serial}", INDEX)
 
 
+def is_by_segment(place: Expr) -> bool:
+    """Whether a place follows from the number of a segment."""
+    nodes = (part.of for part in subexpressions(place) if isinstance(part, Opaque) and isinstance(part.of, Node))
+    return any(isinstance(lowering_of(node), SegmentNumber) for node in nodes)
+
+
 def first_reduced(node: Node) -> int:
     """The outermost loop over a reduction's operand that is reduced."""
     fold = lowering_of(node)
@@ -459,6 +469,8 @@ def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
     if value is not None and isinstance(size, int):
         return bool(((value >= -size) & (value < size)).all())
     if index.op.name == "iota" and sizes.equal(sizing.of(sizes.as_size(index.args[0])), size):
+        return True
+    if index.op.name == "segment_of" and sizes.equal(sizing.of(sizes.subtract(index.args[0].type.shape[0], 1)), size):
         return True
     most = _most(index, sizing)
     return most is not None and never_negative(index) and sizes.known_at_least(size, sizes.add(most, 1))
@@ -527,7 +539,8 @@ def lines_of(plan: Plan, size_names: Mapping[Node, str], is_body: bool) -> Itera
             yield f"{pads[1]}rows: for each of {size(part.size)} in turn"
             yield from (line for inner in part.body for line in lines(inner, f"{pads[1]}  "))
             return
-        yield f"{pad}nest {numbers[part.number]}: {part.kind} over [{', '.join(map(size, part.space))}]"
+        by = "" if part.segments is None else f" by segments of {plan.labels(part.segments.args[0])}"
+        yield f"{pad}nest {numbers[part.number]}: {part.kind} over [{', '.join(map(size, part.space))}]{by}"
         if part.number in plan.apart:
             other, why = plan.apart[part.number]
             yield f"{pad}  apart from nest {numbers[other]}: {why}"
