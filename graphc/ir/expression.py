@@ -90,6 +90,8 @@ class Writer:
             strength, symbol = INFIX[name]
             left = self.operand(implied(node, node.args[0]), depth, strength)
             right = self.operand(implied(node, node.args[1]), depth, strength + 1)
+            if symbol == "+" and right.startswith("-"):
+                symbol, right = "-", right[1:]
             return f"{left} {symbol} {right}", strength
         if name == "pow":
             base, power = (implied(node, arg) for arg in node.args)
