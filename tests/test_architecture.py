@@ -58,8 +58,8 @@ codegen.lapack      api fortran elimination orthogonal equations batch __init__
 codegen.order       api lines rows batch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
                     adopt guard_pages native_op vectorcall interrupt signals entry pointer pointer_ir __init__
-codegen.schedule    memory sizes labels plan accumulators cost strided work steps branches extremes fusion blocks
-                    nests inplace materialize scheduler __init__
+codegen.schedule    memory sizes labels plan listing accumulators cost strided work steps branches extremes fusion
+                    blocks nests inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences segments fused bodies steps
                     branches parts __init__
 codegen.transform   passes simplify privatize independence parallelize fuse forwarding copies registers unroll

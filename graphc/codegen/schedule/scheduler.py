@@ -15,6 +15,7 @@ from graphc.codegen.schedule.blocks import in_blocks
 from graphc.codegen.schedule.extremes import branch_ranges, most_of, step_ranges
 from graphc.codegen.schedule.fusion import Sharing, share
 from graphc.codegen.schedule.inplace import chains, conflicts, deferred_targets, how_written
+from graphc.codegen.schedule.listing import lines_of
 from graphc.codegen.schedule.materialize import Scheduler
 from graphc.codegen.schedule.memory import Materialised, Slot, added_by_both, joined, largest, lay_out
 from graphc.codegen.schedule.plan import (
@@ -31,7 +32,6 @@ from graphc.codegen.schedule.plan import (
     Steps,
     call_of,
     called,
-    lines_of,
     lowering_of,
     nests_of,
 )
