@@ -212,5 +212,13 @@ for _name in __all__:
     globals()[_name] = explained(globals()[_name], "graphc")
 
 
+__all__ += [
+    "Apply", "FunctionGraph", "Mode", "Op", "OpFromGraph", "OrderedUpdates", "Param", "as_op", "change_flags", "clone",
+    "compile", "configdefaults", "gof", "gradient", "pp", "printing", "scalar", "sparse",
+    "sparse_grad", "theano",
+]  # fmt: skip
+"""And what `from theano import *` gives besides, loaded when it is asked for."""
+
+
 def __dir__() -> list[str]:
     return sorted({*__all__, *_LATE})

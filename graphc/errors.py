@@ -60,8 +60,9 @@ class ArgumentError(GraphcError, TypeError):
     """A call with a missing, repeated or unknown argument."""
 
 
-class UpdateError(GraphcError, ValueError):
-    """An update that cannot be carried out: not a shared variable, another type, or given twice."""
+class UpdateError(GraphTypeError, ValueError):
+    """An update that cannot be carried out: not a shared variable or another type, a TypeError in Theano; or given
+    twice, a ValueError."""
 
 
 class DisconnectedInputError(GraphcError, ValueError):

@@ -76,7 +76,7 @@ functions           convention check_arguments layouts variants usage callables 
 .                   function gradient updates inspection
 tracing             arguments traced derivatives batches __init__
 numpy               named linalg __init__
-gof                 graph test_values op fg null_type type opclasses sparse_ops optdb tensor_basic synonyms
+gof                 graph test_values op fg null_type type opclasses sparse_ops optdb tensor_basic fft synonyms
                     python tried saved __init__
 compile             builders ops mode io sharedvalue pfunc function_module debugmode nanguardmode __init__
 scalar              ops __init__ basic

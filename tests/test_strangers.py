@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 from collections import OrderedDict
 from typing import Any
@@ -49,8 +50,8 @@ from graphc.scan_module.scan_utils import equal_computations
     same, determinant, above = f(value)
     assert (same == value).all() and np.isclose(determinant, 1.75)
     assert 0 <= above - np.linalg.eigvalsh(value).max() < 0.01
-    for wrong in ((T.dvector("v"), 2), (x, 0), (x, 0.5)):
-        with pytest.raises(GraphTypeError):
+    for wrong, error in (((T.dvector("v"), 2), TypeError), ((x, 0), ValueError), ((x, 0.5), TypeError)):
+        with pytest.raises(error):
             namespace["spectral_radius_bound"](*wrong)
     assert graphc.function([], T.xlogx.xlogy0([0.0, 2.0], [0.0, np.e]))().tolist() == [0.0, 2.0]  # type: ignore[attr-defined]
 
@@ -255,3 +256,83 @@ def test_classes_of_convolutions() -> None:
     assert kinds.AbstractConv3d(subsample=(1, 2, 1))(*volumes).ndim == 5
     with pytest.raises(AttributeError, match="AbstractNothing"):
         _ = kinds.AbstractNothing
+
+
+def test_modules_that_programs_import_and_never_use() -> None:
+    namespace: dict[str, Any] = {}
+    exec("import graphc.typed_list, graphc.gpuarray\nfrom graphc import typed_list", namespace)
+    assert not hasattr(namespace["typed_list"], "TypedListType")
+    with pytest.raises(AttributeError, match="'graphc.typed_list' has no attribute 'append': inputs and outputs of"):
+        _ = namespace["typed_list"].append
+    with pytest.raises(ModuleNotFoundError, match="'graphc.typed_list.TypedListType' is not in graphc: inputs and"):
+        exec("from graphc.typed_list import TypedListType")
+
+
+def test_star_imports() -> None:
+    namespace: dict[str, Any] = {}
+    exec("from graphc import *", namespace)
+    wanted = {"theano", "tensor", "function", "shared", "config", "gof", "Op", "Apply", "Param", "clone", "printing"}
+    assert wanted < namespace.keys() and namespace["theano"] is graphc
+    assert not {"numpy", "random", "layers", "session"} & namespace.keys(), "which are other modules to the program"
+    assert T.theano is graphc and T.config is graphc.config and T.gof is graphc.gof  # type: ignore[attr-defined]
+
+
+class Longer(graphc.Op):
+    """A result whose type is that of the argument and whose size is another."""
+
+    def make_node(self, x: Any) -> Any:
+        x = T.as_tensor_variable(x)
+        return graphc.Apply(self, [x], [x.type()])
+
+    def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
+        output_storage[0][0] = np.concatenate([inputs[0], inputs[0]])
+
+    def grad(self, inputs: Any, output_grads: Any) -> list[Any]:
+        size = inputs[0].shape[0]
+        return [output_grads[0][:size] + output_grads[0][size:]]
+
+
+def test_an_op_of_the_type_of_an_argument_of_known_size() -> None:
+    a, b, c = T.dscalars("abc")
+    result = Longer()(T.stack([a, b, c])).reshape((2, 3))
+    cost = (result**2).sum()
+    f = graphc.function([a, b, c], [result, *T.grad(cost, [a, b, c])], mode="interpreted")
+    values = f(1.0, 2.0, 3.0)
+    assert values[0].tolist() == [[1, 2, 3], [1, 2, 3]] and values[1:] == [4.0, 8.0, 12.0]
+    row = T.as_tensor([[1.0, 2.0]])
+    assert row.type().broadcastable == (True, False), "axes of size 1 are part of the type"
+
+
+def test_what_functions_are_asked_for() -> None:
+    count = graphc.shared(0)
+    f = graphc.function([], count + 1, updates=[(count, count + 1)], mode="interpreted")
+    f.fn()
+    f.fn(n_calls=3)
+    assert count.get_value() == 4 and [out.variable for out in f.outputs] == [count + 1]
+
+
+def test_ops_of_branches_and_products() -> None:
+    ifelse_module: Any = importlib.import_module("graphc.ifelse")
+    IfElse = ifelse_module.IfElse  # noqa: N806 - a class
+
+    flag, a, b = T.lscalar("flag"), T.dvector("a"), T.dvector("b")
+    f = graphc.function([flag, a, b], [*IfElse(1)(flag, a, b), *IfElse(2)(flag, a, b, b, a)], mode="interpreted")
+    assert [value.tolist() for value in f(0, [1.0], [2.0])] == [[2.0], [2.0], [1.0]]
+    gemm = graphc.tensor.blas.gemm  # type: ignore[attr-defined]
+    assert gemm(np.ones((2, 2)), 2.0, np.eye(2), np.eye(2), 3.0).eval().tolist() == [[5, 3], [3, 5]]
+
+
+def test_pages_of_graphs(tmp_path: Any) -> None:
+    namespace: dict[str, Any] = {}
+    exec("import graphc.d3viz as d3v\nfrom graphc.d3viz.d3viz import d3viz", namespace)
+    x = T.dvector("x")
+    for draw, name in ((namespace["d3v"].d3viz, "a.html"), (namespace["d3viz"], "b.html")):
+        draw(x * 2, tmp_path / name, copy_deps=False)
+        page = (tmp_path / name).read_text("utf-8")
+        assert page.startswith("<!DOCTYPE html>") and "<svg" in page and "mul" in page
+
+
+def test_updates_of_what_is_no_shared_variable() -> None:
+    for kind in (TypeError, ValueError):
+        with pytest.raises(kind, match="the keys of updates"):
+            graphc.OrderedUpdates({"d": 3})

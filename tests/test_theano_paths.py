@@ -68,7 +68,7 @@ def test_paths_have_names_of_others() -> None:
 def test_what_is_missing_says_why() -> None:
     for place, why in {
         "gpuarray.dnn": "no GPUs",
-        "typed_list": "lists of tensors",
+        "typed_list.basic": "lists of tensors",
         "tests.unittest_tools": "graphc.testing",
     }.items():
         with pytest.raises(ModuleNotFoundError, match=f"is not in graphc: .*{why}"):

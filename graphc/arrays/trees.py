@@ -20,6 +20,8 @@ Structure: TypeAlias = "Any"  # nested tuples, which are hashable
 
 _LEAVES = frozenset((np.ndarray, float, int))
 """What most leaves are."""
+_TEXT = frozenset((str,))
+"""What the keys of most dicts are."""
 LEAF: Structure = "*"
 """The structure of a leaf."""
 
@@ -57,7 +59,8 @@ def _flatten(tree: Any, found: list[Any]) -> Structure:
         return LEAF
     if kind is dict or isinstance(tree, dict):
         keys = _ordered(tree)
-        return (kind, keys, *_several(map(tree.__getitem__, keys), found))
+        told = keys if _TEXT.issuperset(map(type, keys)) else (keys, exact_kind(keys))
+        return (kind, told, *_several(map(tree.__getitem__, keys), found))
     if kind is tuple or kind is list or isinstance(tree, (tuple, list)):
         return (kind, *_several(tree, found))
     if tree is None:
@@ -82,15 +85,19 @@ def _several(trees: Iterable[Any], found: list[Any]) -> list[Structure]:
 
 
 def _ordered(tree: dict[Any, Any]) -> tuple[Any, ...]:
-    return _sorted(tuple(tree))
+    keys = tuple(tree)
+    return _sorted_text(keys) if _TEXT.issuperset(map(type, keys)) else _sorted(keys)
 
 
-@lru_cache(maxsize=1024)
 def _sorted(keys: tuple[Any, ...]) -> tuple[Any, ...]:
     try:
         return tuple(sorted(keys))
     except TypeError:
         return tuple(sorted(keys, key=lambda key: (type(key).__name__, repr(key))))
+
+
+_sorted_text = lru_cache(maxsize=1024)(_sorted)
+"""Of texts alone: a cache takes 1 and True for one key."""
 
 
 def _is_dataclass(tree: Any) -> bool:

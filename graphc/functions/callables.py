@@ -48,7 +48,7 @@ MODES: dict[str, Mode] = {
 
 PUBLIC = (
     "assembly", "container", "copy", "explain", "finder", "free", "graph", "input_storage", "maker", "memory", "mode",
-    "name", "profile", "shared", "source", "text", "value", "where",
+    "name", "outputs", "profile", "shared", "source", "text", "value", "where",
 )  # fmt: skip
 """What a user asks of a function besides calling it."""
 
@@ -208,6 +208,16 @@ class Function:
     def unpack_single(self) -> bool:
         """Whether a call gives its one result, and no list (Theano's name)."""
         return self.kernel.returns == "one"
+
+    @property
+    def outputs(self) -> Any:
+        """An `Out` for each result."""
+        return self.maker.outputs
+
+    def fn(self, n_calls: int = 1) -> None:
+        """Call it, `n_calls` times, without arguments: what Theano's programs time."""
+        for _ in range(n_calls):
+            self()
 
     def get_shared(self) -> list[SharedVariable]:
         """The shared variables that it reads or updates."""

@@ -73,22 +73,22 @@ class Nested(Wrapped):
 
     def __init__(self, whole: Function, trees: Sequence[Any], names: Sequence[str | None], outputs: Any) -> None:
         super().__init__(whole.kernel, whole.call, False)
-        self.whole, self.trees, self.names, self.outputs = whole, trees, names, outputs
+        self.whole, self.trees, self.names, self.form = whole, trees, names, outputs
         self.mode, self.name, self.profile, self.foreign = whole.mode, whole.name, whole.profile, whole.foreign
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return Nested, (self.whole, self.trees, self.names, self.outputs)
+        return Nested, (self.whole, self.trees, self.names, self.form)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         named = {}
         if "out" in kwargs and "out" not in self.names:
             out = kwargs.pop("out")
-            named["out"] = tuple(self.up_to(self.outputs, out, "out")) if out is not None else None
-        return like(self.outputs, self.whole(*self.flat(args, kwargs), **named))
+            named["out"] = tuple(self.up_to(self.form, out, "out")) if out is not None else None
+        return like(self.form, self.whole(*self.flat(args, kwargs), **named))
 
     def copy(self, *args: Any, **kwargs: Any) -> Nested:
         """`Function.copy`, of trees."""
-        return Nested(self.whole.copy(*args, **kwargs), self.trees, self.names, self.outputs)
+        return Nested(self.whole.copy(*args, **kwargs), self.trees, self.names, self.form)
 
     def flat(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The value of each leaf of the inputs."""
@@ -124,7 +124,7 @@ class Nested(Wrapped):
             raise ArgumentError(f"{self.label}: {what} {wanted}; got {outline(value)}") from None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
-        return Nested(self.whole.__deepcopy__(memo), self.trees, self.names, self.outputs)
+        return Nested(self.whole.__deepcopy__(memo), self.trees, self.names, self.form)
 
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
         return self.whole.run_values(values, given)

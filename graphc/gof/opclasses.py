@@ -12,6 +12,7 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+from graphc.control.branch import ifelse
 from graphc.errors import ArgumentError, GraphValueError
 from graphc.ir.node import Node
 from graphc.ops.derivative import grad_clip, grad_scale, undefined_grad, zero_grad
@@ -114,6 +115,10 @@ def _alloc_diag(offset: int = 0, axis1: int = 0, axis2: int = 1) -> Callable[[An
         return shaping.moveaxis(indexing.set_subtensor(wide[key], x), (-2, -1), (axis1, axis2))
 
     return make
+
+
+def _ifelse(n_outs: int, as_view: bool = False, gpu: bool = False, name: str | None = None) -> Callable[..., Any]:
+    return lambda condition, *values: ifelse(condition, list(values[:n_outs]), list(values[n_outs:]), name)
 
 
 def _rebroadcast(*axes: tuple[int, bool]) -> Callable[[Any], Any]:
@@ -242,7 +247,7 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "Ger": ("gemm", lambda destructive=False: lambda matrix, a, x, y: matrix + a * products.outer(x, y)),
     "GradClip": ("", lambda low, high: lambda x: grad_clip(x, low, high)),
     "GradScale": ("", lambda multiplier: lambda x: grad_scale(x, multiplier)),
-    "IfElse": ("cond", None),
+    "IfElse": ("cond", _ifelse),
     "IncSubtensor": ("set_subtensor inc_subtensor", None),
     "Join": ("concatenate", lambda view=-1: joining.join),
     "LogSoftmax": ("", lambda: logsoftmax),
@@ -307,6 +312,7 @@ APPLIED: dict[str, tuple[str, tuple[Any, ...]]] = {
     "bartlett_": ("Bartlett", ()),
     "fill_diagonal_": ("FillDiagonal", ()),
     "fill_diagonal_offset_": ("FillDiagonalOffset", ()),
+    "gemm": ("Gemm", ()),
     "gemm_inplace": ("Gemm", (True,)),
     "gemm_no_inplace": ("Gemm", ()),
     "gemv": ("Gemv", ()),

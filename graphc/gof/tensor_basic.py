@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,9 @@ def _allclose(a: Any, b: Any, rtol: float | None = None, atol: float | None = No
 
 
 def __getattr__(name: str) -> Any:
+    package = sys.modules["graphc"]
+    if name in ("compile", "config", "gof", "printing", "theano"):  # what theano.tensor imports for itself
+        return getattr(package, name)
     return getattr(opclasses if name in opclasses.APPLIED else tensor, name)
 
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node
 from graphc.tensor.elementary import pow as power
 from graphc.tensor.products import dot, trace
 
-__all__ = ["cuda_available", "cuda_enabled", "dnn_available", "psd", "spectral_radius_bound"]
+__all__ = ["cuda_available", "cuda_enabled", "dnn_available", "imported_scipy", "psd", "spectral_radius_bound"]
 
 cuda_available = cuda_enabled = False
+imported_scipy = True
 
 
 def dnn_available() -> bool:
@@ -31,13 +32,15 @@ def psd(v: Any) -> Node:
 
 def spectral_radius_bound(X: Any, log2_exponent: int) -> Node:  # noqa: N803 - Theano's
     """A number that no eigenvalue of the symmetric matrix X exceeds: the closer, the larger `log2_exponent`, the number
-    of times that X is squared (Pan, Computers Math. Applic. 17, 1990). Raises GraphTypeError for another rank,
-    and where the exponent is not a positive whole number."""
+    of times that X is squared (Pan, Computers Math. Applic. 17, 1990). Raises GraphTypeError for another rank
+    and an exponent that is no whole number, GraphValueError where it is not positive."""
     squared = as_node(X)
     if squared.ndim != 2:
         raise GraphTypeError(f"spectral_radius_bound: {describe(squared)} of type {squared.type} is not a matrix")
-    if not isinstance(log2_exponent, int) or log2_exponent <= 0:
-        raise GraphTypeError(f"spectral_radius_bound: {log2_exponent!r} is not a positive whole number")
+    if not isinstance(log2_exponent, int):
+        raise GraphTypeError(f"spectral_radius_bound: {log2_exponent!r} is not a whole number")
+    if log2_exponent <= 0:
+        raise GraphValueError(f"spectral_radius_bound: {log2_exponent} is not positive")
     for _ in range(log2_exponent):
         squared = dot(squared, squared)
     return power(trace(squared), 2.0**-log2_exponent)

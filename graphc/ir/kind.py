@@ -42,8 +42,9 @@ class Kind:
         return self.make_variable(name)
 
     def make_variable(self, name: str | None = None) -> Any:
-        """A fresh variable of this type; sizes that are not numbers are known at each call."""
-        sizes = tuple(size if isinstance(size, int) else None for size in self.shape)
+        """A fresh variable of this dtype and broadcasting pattern, which is all that types are equal by: an op whose
+        result is declared as `x.type()` may give other sizes than those of `x`."""
+        sizes = tuple(1 if one else None for one in self.broadcastable)
         return FUNCTIONS["variable"](self.dtype, sizes, name)
 
     @property

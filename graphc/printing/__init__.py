@@ -29,7 +29,10 @@ from graphc.ops.elementwise import as_node
 from graphc.printing.drawing import Arrow, Box, draw
 from graphc.startup.digest import Digest
 
-__all__ = ["Print", "debugprint", "min_informative_str", "pp", "pprint", "pydotprint"]
+__all__ = ["Print", "d3viz", "debugprint", "min_informative_str", "pp", "pprint", "pydot_imported", "pydotprint"]
+
+pydot_imported = True
+"""Whether pictures can be drawn: no program is needed for them."""
 
 SIZED = {"subtensor", "broadcast_to", "reshape", "set_subtensor", "inc_subtensor", "iota"}
 """Ops some of whose arguments are sizes or positions."""
@@ -336,6 +339,13 @@ def pydotprint(
     if print_output_file:
         print(f"The output file is available at {path}")
     return path
+
+
+def d3viz(fct: Any, outfile: str | os.PathLike[str], copy_deps: bool = True, *_args: Any, **_kwargs: Any) -> None:
+    """Draw the graph of a variable, a function, or a list of variables, as a page for a browser: the file `outfile`,
+    which needs nothing else. The other arguments are Theano's, and change nothing."""
+    drawn = pydotprint(fct, return_image=True)
+    Path(outfile).write_text(f'<!DOCTYPE html>\n<meta charset="utf-8">\n{drawn}', "utf-8")
 
 
 def picture(

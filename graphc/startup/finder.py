@@ -1,7 +1,8 @@
 """Theano's modules that graphc has no file for: another module under that path, or the reason why there is none.
 
 In: an import statement that Python has found no file for. Out: a module that has the names of others
-(`graphc.startup.paths`), or a ModuleNotFoundError that says what to use instead.
+(`graphc.startup.paths`); or an empty one, since many programs import what they never use, whose names are errors that
+say what to use instead; or a ModuleNotFoundError that says so.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from typing import Any
 class Path(ModuleType):
     """A module whose names are those of other modules, looked up when they are asked for."""
 
-    def __init__(self, name: str, sources: Sequence[str], function: Any) -> None:
+    def __init__(self, name: str, sources: Sequence[str], function: Any, missing: str = "") -> None:
         said = f"Theano's path of names in {', '.join(sources) or 'the modules below it'}."
+        if missing:
+            said = f"Not in graphc: {missing}."
         super().__init__(name, said if function is None else function.__doc__)
         self.__path__: list[str] = []
-        self.__dict__.update(_sources=sources, _function=function)
+        self.__dict__.update(_sources=sources, _function=function, _missing=missing)
         if function is not None:
             self.__dict__["__wrapped__"] = getattr(function, "__wrapped__", function)  # whose signature it has
             self.__doc__ = function.__doc__
@@ -44,7 +47,8 @@ class Path(ModuleType):
                 short = name.removesuffix("_inplace")
                 if short != name and hasattr(module, short):  # where a result lies is graphc's own decision
                     return getattr(module, short)
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        missing = self.__dict__["_missing"]
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}{missing and ': '}{missing}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the function gives whose name this path has too: `theano.tensor.sort`, whose place an import takes."""
@@ -65,17 +69,19 @@ class Finder:
             return None
         paths = import_module("graphc.startup.paths")
         loader: Any = Finder
-        if place in paths.PATHS:
-            return ModuleSpec(name, loader, is_package=True)
         reason = paths.why(place)
+        if place in paths.PATHS or any(place in names.split() for _, names in paths.REASONS):
+            return ModuleSpec(name, loader, is_package=True)
         if not reason:
             return None
-        raise ModuleNotFoundError(f"{name!r} is not in graphc: {reason}", name=name)
+        # named after the package, or `from package import name` would drop the reason
+        raise ModuleNotFoundError(f"{name!r} is not in graphc: {reason}", name=name.rpartition(".")[0])
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> ModuleType:
         """The module of a path."""
-        places = import_module("graphc.startup.paths").PATHS[spec.name.partition(".")[2]]
+        paths, place = import_module("graphc.startup.paths"), spec.name.partition(".")[2]
+        homes = [f"graphc.{home}" for home in paths.PATHS.get(place, "").split()]
         parent, _, child = spec.name.rpartition(".")
         package = sys.modules[parent]
         if isinstance(package, Path):
@@ -83,7 +89,7 @@ class Finder:
         else:
             known = child in vars(package) or child in getattr(package, "__all__", ())
             function = getattr(package, child) if known else None
-        return Path(spec.name, [f"graphc.{place}" for place in places.split()], function)
+        return Path(spec.name, homes, function, "" if place in paths.PATHS else paths.why(place))
 
     @staticmethod
     def exec_module(module: ModuleType) -> None:

@@ -196,6 +196,7 @@ __all__ = [*_OWN, *names_of(LAZY)]  # noqa: PLE0604
 
 PRIVATE = """
     Apply Constant DisconnectedType MethodNotDefined Op Tensor Type disconnected_type grad_not_implemented hashtype
+    compile config gof printing theano
     _allclose _dot _get_atol_rtol _nonzero _permute_row_elements _shared
 """.split()
 

@@ -57,7 +57,7 @@ GROUPS: tuple[tuple[str, str], ...] = (
     (GRAPH, """
         type type_other Generic ParamsType TensorConstantSignature _tensor_py_operators _as_tensor_variable
         constant_cache constructor
-        scal printing pprint min_informative_str compile gof theano config
+        scal pprint min_informative_str
     """),
     (TOOL, """
         SubtensorPrinter alloc_validate_shape check_and_normalize_axes check_equal_numpy key_to_cmp

@@ -362,3 +362,17 @@ def test_static_values_that_python_takes_for_equal() -> None:
     assert [typed(1.0, s=((s,),)) for s in (1, True, 1.0)] == [1.0, 2.0, 3.0]
     scaled = graphc.jit(lambda scale: scale.x * np.copysign(1.0, scale.sign))
     assert [scaled(Scale(5.0, sign)) for sign in (0.0, -0.0)] == [5.0, -5.0]
+
+
+def test_keys_that_are_equal_and_not_the_same() -> None:
+    seen: list[Any] = []
+
+    @graphc.jit
+    def first(tree: dict[Any, Any]) -> Any:
+        seen.append(next(iter(tree)))
+        return tree[next(iter(tree))] * (2 if type(next(iter(tree))) is bool else 3)
+
+    one = np.ones(2)
+    assert [first({key: one}).tolist() for key in (1, True, 1, True)] == [[3, 3], [2, 2], [3, 3], [2, 2]]
+    assert seen == [1, True] and list(map(type, seen)) == [int, bool]
+    assert first({2: one, "a": one}).tolist() == first({"a": one, 2: one}).tolist() == [3, 3]

@@ -12,7 +12,9 @@ from graphc.ir.called import explain_all
 from graphc.ir.node import Node
 from graphc.tensor.nnet import abstract_conv
 
-__all__ = ["conv2d"]
+__all__ = ["conv2d", "imported_scipy_signal"]
+
+imported_scipy_signal = True
 
 
 def conv2d(
