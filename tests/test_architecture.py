@@ -33,8 +33,8 @@ ops                 conv assemble scan branch given sinking derivative shifts wi
 tensor              variables elementary shaping masks keys creation indexing joining reductions products
 tensor.nnet         activations normalization bn losses rows regularization blocksparse scores upsampling
 tensor.signal       pool downsample
-tensor              absent constants special arithmetic selecting order quantiles counts sets arranging padding grids
-                    statistics calculus polynomials contraction inspection elemwise assertion
+tensor              absent constants special arithmetic selecting order quantiles binning counts sets arranging padding
+                    grids statistics calculus polynomials contraction inspection elemwise assertion
 tensor.nnet         neighbours sliding abstract_conv images conv films __init__
 tensor              __init__ dispatch
 tensor.signal       conv __init__

@@ -99,7 +99,8 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = "int6
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None) -> Node:
-    """True with probability `p`."""
+    """True with probability `p`: always above 1, and never below 0 or for NaN, as there is no third value that would
+    tell of what is no chance."""
     own, (chance,) = sized("bernoulli", shape, p)
     kind = float_of("bernoulli", None, chance)
     return E("less", units(as_key(key), own, kind), cast(chance, kind))
@@ -163,7 +164,7 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Shape = None, d
     """scale * e ** (1 / concentration), e exponential: its logarithm is a Gumbel number with the other sign."""
     own, (factor, power) = sized("weibull_min", shape, scale, concentration)
     kind = float_of("weibull_min", dtype, factor, power)
-    return cast(factor, kind) * E("portable_exp", -gumbel(key, own, kind) / not_negative(power, kind))
+    return not_negative(factor, kind) * E("portable_exp", -gumbel(key, own, kind) / not_negative(power, kind))
 
 
 def pareto(key: Any, b: Any, shape: Shape = None, dtype: Any = None) -> Node:

@@ -17,7 +17,7 @@ from graphc.ir.node import Node, describe, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import as_node, broadcast_node, cast
 from graphc.ops.elementwise import elementwise as E
-from graphc.ops.shape import reshape
+from graphc.ops.shape import reshape, zeros
 from graphc.random.bits import as_key, below, blocks, fold_in, places, units, words
 from graphc.random.distributions import Shape, categorical, exponential, float_of, sized
 from graphc.random.rejection import binomial
@@ -96,11 +96,11 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
 
 def multinomial(key: Any, n: Any, pvals: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
     """How often each category, along the last axis of its chances `pvals`, comes up in `n` trials: binomial numbers of
-    what is left, one category after the other. shape: without the axis of categories."""
+    what is left, one category after the other. shape: without the axis of categories; by default that of both."""
     chances = as_node(pvals)
     kind = float_of("multinomial", None, chances)
     rest, categories = chances.type.shape[:-1], chances.type.shape[-1]
-    own, _ = sized("multinomial", shape) if shape is not None else (rest, [])
+    own, (trials, _) = sized("multinomial", shape, n, zeros("bool", rest))
     wide = broadcast_node(cast(chances, kind), (*own, categories))
     if isinstance(n, int | np.integer) and n == 1:
         limit = units(as_key(key), own, kind) * wide.sum(axis=-1)
@@ -112,7 +112,7 @@ def multinomial(key: Any, n: Any, pvals: Any, shape: Shape = None, dtype: Any = 
         return cast(E("equal", numbers, chosen.dimshuffle(*range(len(own)), "x")), np.dtype(dtype).name)
     columns = wide.dimshuffle(len(own), *range(len(own)))
     bits = as_key(key)
-    begun = (broadcast_node(cast(as_node(n), "int64"), own), columns.sum(axis=0))
+    begun = (cast(trials, "int64"), columns.sum(axis=0))
 
     def step(carry: tuple[Node, Node], given: tuple[Node, Node]) -> tuple[tuple[Node, Node], Node]:
         left, weight = carry

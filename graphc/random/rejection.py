@@ -20,7 +20,7 @@ from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.elementwise import elementwise as E
 from graphc.ops.scalar import stop_gradient
-from graphc.ops.shape import reshape
+from graphc.ops.shape import expand, reshape
 from graphc.random.bits import as_key, blocks, fold_in, places, unit, word
 from graphc.random.distributions import Shape, float_of, log1p, normal, not_negative, sized, whole
 from graphc.random.implicit import slope
@@ -64,24 +64,28 @@ class Element:
 
     def normals(self, draw: Node) -> tuple[Node, Node]:
         """Two normal numbers of a block."""
-        first = E("left_shift", self.index, word(1))
-        counters = first, E("bitwise_or", first, word(1))
-        cosine, sine = (cast(E("philox_normal", each, cast(draw, "uint64"), self.key), self.kind) for each in counters)
+        cosine, sine = (self.half("philox_normal", draw, number) for number in (0, 1))
         return cosine, sine
+
+    def half(self, op: str, draw: Node, which: int) -> Node:
+        """What an op makes of one half of a block."""
+        counter = E("bitwise_or", E("left_shift", self.index, word(1)), word(which))
+        return cast(E(op, counter, cast(draw, "uint64"), self.key), self.kind)
 
     def normal(self, draw: Node) -> Node:
         return self.normals(draw)[0]
 
-    def until_accepted(self, trial: Trial) -> Node:
+    def until_accepted(self, trial: Trial, begun: tuple[Node, Node, Node] | None = None) -> Node:
         """The number of the first trial that is accepted; NaN where none is, which no chance explains: a parameter is
-        NaN, or none of the distribution's."""
+        NaN, or none of the distribution's. begun: the draw to go on from, and the number before with whether it is
+        accepted."""
 
         def attempt(carry: tuple[Node, Node, Node]) -> tuple[Node, Node, Node]:
             draw, _, _ = carry
             number, accepted = trial(draw, draw + 1)
             return draw + 2, cast(number, self.kind), accepted
 
-        begin = literal(2), self.number(0.0), literal(np.False_, "bool")
+        begin = begun or (literal(2), self.number(0.0), literal(np.False_, "bool"))
 
         def goes_on(carry: tuple[Node, Node, Node]) -> Node:
             return E("logical_and", E("logical_not", carry[2]), E("less", carry[0], 2 * TRIALS))
@@ -94,14 +98,40 @@ class Element:
         return literal(np.dtype(self.kind).type(value), self.kind)
 
 
+def tried(
+    what: str, trial_of: Callable[..., Trial], key: Any, shape: Shape, dtype: Any, *parameters: Any, at_once: int = 1
+) -> Node:
+    """For each element the number of the first of `trial_of(element, *parameters)` that is accepted. The first trials
+    are of all elements at once, in vectors; a loop is for those that fail them. It has no derivative of its own."""
+    bits, kind, own, (index, *flat) = _flat(what, key, shape, dtype, *parameters)
+    trial = trial_of(Element(bits, index, kind), *flat)
+    number, accepted = trial(literal(2), literal(3))
+    for draw in range(4, 2 + 2 * at_once, 2):
+        another, is_one = trial(literal(draw), literal(draw + 1))
+        number, accepted = E("where", accepted, number, another), E("logical_or", accepted, is_one)
+
+    def go_on(given: Sequence[Node]) -> Node:
+        index, number, accepted, *rest = given
+        element = Element(bits, index, kind)
+        return element.until_accepted(trial_of(element, *rest), (literal(2 + 2 * at_once), number, accepted))
+
+    made: Node = map(go_on, (index, cast(number, kind), accepted, *flat))
+    return reshape(made, own)
+
+
 def each(what: str, draw: Callable[..., Node], key: Any, shape: Shape, dtype: Any, *parameters: Any) -> Node:
     """`draw(element, *parameters)` for each element. What it gives has no derivative of its own."""
+    bits, kind, own, flat = _flat(what, key, shape, dtype, *parameters)
+    made: Node = map(lambda given: draw(Element(bits, given[0], kind), *given[1:]), flat)
+    return reshape(made, own)
+
+
+def _flat(what: str, key: Any, shape: Shape, dtype: Any, *parameters: Any) -> tuple[Node, str, Any, tuple[Node, ...]]:
+    """The key, the dtype and the shape of a draw; and the places and parameters of its elements, as vectors."""
     own, nodes = sized(what, shape, *parameters)
     kind = float_of(what, dtype, *nodes)
-    count, bits = sizes.product(own), as_key(key)
-    index, *flat = (reshape(node, (count,)) for node in (places(own), *(cast(stop_gradient(n), kind) for n in nodes)))
-    made: Node = map(lambda given: draw(Element(bits, given[0], kind), *given[1:]), (index, *flat))
-    return reshape(made, own)
+    vectors = places(own), *(cast(stop_gradient(node), kind) for node in nodes)
+    return as_key(key), kind, own, tuple(reshape(node, (sizes.product(own),)) for node in vectors)
 
 
 # Gamma numbers, and what is made of them ------------------------------------------------------------------------------
@@ -135,14 +165,21 @@ def _drawn_gamma(what: str, which: int, key: Any, a: Any, shape: Shape, dtype: A
     """Gamma numbers or their logarithms, and the parameter in their shape and dtype."""
     own, (alpha,) = sized(what, shape, a)
     kind = float_of(what, dtype, alpha)
-    number = each(what, lambda element, given: _gamma(element, given)[which], key, own, kind, alpha)
-    return number, cast(alpha, kind)
+    alpha = cast(alpha, kind)
+    cube = tried(what, _cubes, key, own, kind, alpha)
+    element = Element(as_key(key), places(own), kind)
+    return _gamma(element, stop_gradient(alpha), cube)[which], alpha
 
 
-def _gamma(element: Element, alpha: Node) -> tuple[Node, Node]:
-    """A number and its logarithm. Below 1 it is one of alpha + 1 times u ** (1 / alpha)."""
-    is_small = E("less", alpha, element.number(1.0))
-    third = E("where", is_small, alpha + 1.0, alpha) - 1.0 / 3.0
+def _third(alpha: Node) -> tuple[Node, Node]:
+    """Whether a parameter is below 1, where numbers of alpha + 1 are drawn; and what is drawn, less a third."""
+    is_small = E("less", alpha, literal(np.dtype(alpha.dtype).type(1.0), alpha.dtype))
+    return is_small, E("where", is_small, alpha + 1.0, alpha) - 1.0 / 3.0
+
+
+def _cubes(element: Element, alpha: Node) -> Trial:
+    """Of what a number is a multiple."""
+    _, third = _third(alpha)
     slope = 1.0 / E("sqrt", 9.0 * third)
 
     def trial(first: Node, second: Node) -> tuple[Node, Node]:
@@ -152,7 +189,13 @@ def _gamma(element: Element, alpha: Node) -> tuple[Node, Node]:
         chance = 0.5 * x * x + third * (1.0 - cube + log(E("maximum", cube, element.number(0.0))))
         return cube, E("logical_and", E("greater", cube, 0.0), E("less", log(element.units(second)[0]), chance))
 
-    whole = third * element.until_accepted(trial)
+    return trial
+
+
+def _gamma(element: Element, alpha: Node, cube: Node) -> tuple[Node, Node]:
+    """A number and its logarithm. Below 1 it is one of alpha + 1 times u ** (1 / alpha)."""
+    is_small, third = _third(alpha)
+    whole = third * cube
     whole = E("where", E("less", alpha, 0.0), element.number(math.nan), whole)  # -1/2 + 1 is a parameter as well
     power = log(element.units(1)[0]) / alpha
     return (
@@ -184,7 +227,7 @@ def dirichlet(key: Any, alpha: Any, shape: Shape = None, dtype: Any = None) -> N
         shape = (*front, chances.type.shape[-1])
     logs = log_gamma_number(key, chances, shape, dtype)
     powers = exp(logs - logs.max(axis=-1, keepdims=True))
-    return powers / powers.cumsum(axis=-1)[..., -1:]
+    return powers / expand(powers.cumsum(axis=-1)[..., -1], (powers.ndim - 1,))
 
 
 def t(key: Any, df: Any, shape: Shape = None, dtype: Any = None) -> Node:
@@ -324,27 +367,27 @@ def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape = None, dtype: Any = No
     """Angles about `mu` of concentration `kappa` (Best and Fisher, Applied Statistics 28, 1979), from -pi to pi. Their
     derivatives: slopes.py."""
 
-    def draw(element: Element, kappa: Node) -> Node:
+    def trial_of(element: Element, kappa: Node) -> Trial:
         r = 1.0 + E("sqrt", 1.0 + 4.0 * kappa * kappa)
         # (r - sqrt(2 r)) / (2 kappa), which cancels for a small kappa
         rho = 2.0 * kappa / (r + E("sqrt", 2.0 * r))
         s = (1.0 + rho * rho) / (2.0 * rho)
 
         def trial(first: Node, second: Node) -> tuple[Node, Node]:
-            # of a random direction, the cosine of twice its angle
-            x, y = (each * each for each in element.normals(first))
-            z, v = (x - y) / (x + y), element.units(second)[0]
+            # the cosine of a random angle, by the tangent of its half, which has one half of a block, v the other
+            square = E("sqr", element.half("philox_cauchy", first, 0))
+            z, v = (1.0 - square) / (1.0 + square), element.units(first)[1]
             w = (1.0 + s * z) / (s + z)
             c = kappa * (s - w)
             accepted = E("logical_or", E("less", v, c * (2.0 - c)), E("greater_equal", log(c / v) + 1.0, c))
             return w, accepted
 
-        return element.until_accepted(trial)
+        return trial
 
     own, (centre, concentration) = sized("vonmises", shape, mu, kappa)
     kind = float_of("vonmises", dtype, centre, concentration)
     concentration = not_negative(concentration, kind)
-    cosine = each("vonmises", draw, fold_in(key, 0), own, kind, concentration)
+    cosine = tried("vonmises", trial_of, fold_in(key, 0), own, kind, concentration, at_once=2)
     low, high = blocks(fold_in(key, 1), places(own))
     side = E("where", E("less", unit(low, kind), 0.5), -1.0, 1.0)
     # without concentration the angle is uniform

@@ -15,8 +15,8 @@ import numpy as np
 from graphc.arrays.numerics import philox_low
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.called import explain_all
-from graphc.ir.node import Node
-from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ir.node import Node, literal
+from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise
 from graphc.options import options
 from graphc.random import distributions, multivariate, orders, rejection
 from graphc.random.bits import FOLDING, fold_in, word
@@ -230,7 +230,8 @@ class RandomStreams:
         self, size: Size = None, a: Any = 1.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
     ) -> Node:
         """Gamma numbers of shape parameter `a`, times `scale`."""
-        return self.gen(lambda key: as_node(scale) * rejection.gamma(key, a, _shape(size, ndim), dtype))
+        own = _own("gamma", _shape(size, ndim), a, scale)
+        return self.gen(lambda key: as_node(scale) * rejection.gamma(key, a, own, dtype))
 
     def beta(self, size: Size = None, a: Any = 1.0, b: Any = 1.0, ndim: int | None = None, dtype: Any = None) -> Node:
         """Beta numbers."""
@@ -277,7 +278,8 @@ class RandomStreams:
         dtype: Any = None,
     ) -> Node:
         """Student's t numbers of `df` degrees of freedom about `loc`."""
-        return self.gen(lambda key: loc + scale * rejection.t(key, df, _shape(size, ndim), dtype))
+        own = _own("t", _shape(size, ndim), df, loc, scale)
+        return self.gen(lambda key: loc + scale * rejection.t(key, df, own, dtype))
 
     def chisquare(self, size: Size = None, df: Any = 1.0, ndim: int | None = None, dtype: Any = None) -> Node:
         """Chi-square numbers of `df` degrees of freedom."""
@@ -297,7 +299,8 @@ class RandomStreams:
         self, size: Size = None, b: Any = 1.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
     ) -> Node:
         """Pareto numbers, `scale` at least, with a tail of power `b`."""
-        return self.gen(lambda key: scale * distributions.pareto(key, b, _shape(size, ndim), dtype))
+        own = _own("pareto", _shape(size, ndim), b, scale)
+        return self.gen(lambda key: scale * distributions.pareto(key, b, own, dtype))
 
     def vonmises(
         self, size: Size = None, mu: Any = 0.0, kappa: Any = 1.0, ndim: int | None = None, dtype: Any = None
@@ -451,9 +454,22 @@ def _shape(size: Size, ndim: int | None) -> Any:
     return sizes
 
 
+def _own(what: str, shape: Any, *parameters: Any) -> Any:
+    """The shape of numbers that are scaled after they are drawn: one for each element, whatever it is scaled by."""
+    return distributions.sized(what, shape, *parameters)[0]
+
+
 def _binomial(key: Node, shape: Any, n: Any, p: Any, dtype: Any) -> Node:
     if isinstance(n, int | np.integer) and n == 1:
-        return cast(distributions.bernoulli(key, p, shape), _name(dtype))
+        chance, kind = as_node(p), _name(dtype)
+        drawn = distributions.bernoulli(key, chance, shape)
+        if kind == "bool":
+            return drawn
+        is_chance = elementwise(
+            "logical_and", elementwise("greater_equal", chance, 0), elementwise("less_equal", chance, 1)
+        )
+        none = literal(np.int64(-1).astype(kind), kind)
+        return elementwise("where", broadcast_node(is_chance, drawn.type.shape), cast(drawn, kind), none)
     return rejection.binomial(key, n, p, shape, dtype)
 
 

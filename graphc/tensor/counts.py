@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import DISCRETE, is_float
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe
 from graphc.ops import shape as layout
@@ -19,6 +19,7 @@ from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.reduce import reduction
 from graphc.options import options
+from graphc.tensor.binning import RULES, bins_by_rule
 from graphc.tensor.creation import linspace, ones, zeros
 from graphc.tensor.elementary import isfinite, logical_and, logical_not, maximum, where
 from graphc.tensor.indexing import inc_subtensor
@@ -50,7 +51,11 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, assert_nonneg: boo
 
 def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Node:
     """The edges of `histogram`."""
-    if not isinstance(bins, int | np.integer):
+    if isinstance(bins, str) and bins not in RULES:
+        raise GraphValueError(f"histogram: bins={bins!r} is no rule; there are {', '.join(RULES)}")
+    if isinstance(bins, str) and weights is not None:
+        raise GraphTypeError(f"histogram: no rule, bins={bins!r}, is for numbers with weights")
+    if not isinstance(bins, int | np.integer | str):
         edges = as_node(bins)
         if edges.ndim == 1:
             rises = logical_not(falls(edges)[0])
@@ -67,7 +72,10 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
     first = checked(first, [cast(rises, "int64")], message, "shape")
     is_point = elementwise("equal", first, last)
     first, last = where(is_point, first - 0.5, first), where(is_point, last + 0.5, last)
-    return cast(linspace(first, last, int(bins) + 1), kind)
+    count: Any = bins
+    if isinstance(bins, str):
+        count = bins_by_rule(bins, cast(flatten(as_node(x)), kind), first, last, not is_float(as_node(x).dtype))
+    return cast(linspace(first, last, count + 1), kind)
 
 
 def _ends(values: Node) -> tuple[Node, Node]:
@@ -81,9 +89,11 @@ def _ends(values: Node) -> tuple[Node, Node]:
 def histogram(
     x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
 ) -> tuple[Node, Node]:
-    """How many elements lie in each bin, the last of which has both its edges, and the edges. bins: their number, or
-    their rising edges. density: the counts over their sum and the bins' widths. weights: what elements count as."""
-    edges = histogram_bin_edges(x, bins, range)
+    """How many elements lie in each bin, the last of which has both its edges, and the edges. bins: their number, their
+    rising edges, or NumPy's rule that tells their number of elements without weights: "auto", "doane", "fd", "rice",
+    "scott", "sqrt", "stone" or "sturges". density: the counts over their sum and the bins' widths. weights: what
+    elements count as."""
+    edges = histogram_bin_edges(x, bins, range, weights)
     values = flatten(as_node(x))
     inner, outer = edges[:-1], edges[-1:]
     if weights is None:

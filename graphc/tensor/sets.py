@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from graphc.arrays.dtypes import is_float
+from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe
 from graphc.ops import order as ops
@@ -129,9 +130,17 @@ def unique_values(x: Any) -> Node:
     return found
 
 
-def isin(x: Any, test_elements: Any, invert: bool = False) -> Node:
-    """Which elements of `x` are among `test_elements`."""
+def isin(
+    x: Any, test_elements: Any, invert: bool = False, *, assume_unique: bool = False, kind: str | None = None
+) -> Node:
+    """Which elements of `x` are among `test_elements`. assume_unique and kind ("sort", "table"), which say how NumPy
+    finds them, change nothing; GraphValueError for another kind, GraphTypeError for a table of other than whole
+    numbers."""
     node, others = as_node(x), sort(flatten(as_node(test_elements)))
+    if kind not in (None, "sort", "table"):
+        raise GraphValueError(f"isin: kind={kind!r} must be None, 'sort' or 'table'")
+    if kind == "table" and (is_float(node.dtype) or is_float(others.dtype)):
+        raise GraphTypeError(f"isin of {describe(node)}: kind='table' is for whole numbers, not {node.dtype}")
     found = elementwise("less", searchsorted(others, node), searchsorted(others, node, "right"))
     if is_float(node.dtype):
         found = logical_and(found, logical_not(isnan(node)))
@@ -144,20 +153,28 @@ def union1d(x: Any, y: Any) -> Node:
     return found
 
 
-def intersect1d(x: Any, y: Any) -> Node:
-    """The elements of both, each once, in rising order."""
-    own = unique(x)
-    found: Node = own[isin(own, y)]
-    return found
+def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """The elements of both, each once, in rising order; with them, where asked for, the place of the first of each in
+    `x` and in `y`. assume_unique changes nothing.
+
+        >>> T.intersect1d([3, 1, 3], [2, 3], return_indices=True)  # 3; 0; 1
+    """
+    own, first = unique(x, return_index=True)
+    is_common = isin(own, y)
+    if not return_indices:
+        return own[is_common]
+    others, there = unique(y, return_index=True)
+    common = own[is_common]
+    return common, first[is_common], there[searchsorted(others, common)]
 
 
-def setdiff1d(x: Any, y: Any) -> Node:
-    """The elements of `x` that are not in `y`, each once, in rising order."""
-    own = unique(x)
-    found: Node = own[isin(own, y, invert=True)]
-    return found
+def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Node:
+    """The elements of `x` that are not in `y`, each once, in rising order; with `assume_unique` those of `x` in its own
+    order, as in NumPy."""
+    own: Node = flatten(as_node(x)) if assume_unique else unique(x)
+    return own[isin(own, y, invert=True)]
 
 
-def setxor1d(x: Any, y: Any) -> Node:
-    """The elements of one of the two alone, each once, in rising order."""
+def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Node:
+    """The elements of one of the two alone, each once, in rising order. assume_unique changes nothing."""
     return sort(concatenate([setdiff1d(x, y), setdiff1d(y, x)], 0))

@@ -258,6 +258,7 @@ def test_parameters_that_are_none_give_nan_or_less_than_nothing() -> None:
     of_gamma = [draw(key, p, shape) for draw in (R.gamma, R.loggamma, R.chisquare, R.t)]
     others = [draw(key, p, shape) for draw in (R.pareto, R.lognormal)]
     others += [R.f(key, p, 2.0, shape), R.beta(key, 1.0, p, shape), R.weibull_min(key, 1.0, p, shape)]
+    others += [R.weibull_min(key, p, 2.0, shape)]
     g = graphc.function([p], [*of_gamma, *others, R.vonmises(key, 0.0, p, shape)])
     for wrong in (-0.3, -1.0, -2.5, -30.0):
         for made in g(wrong):

@@ -292,3 +292,21 @@ def test_a_matrix_of_chances_gives_a_row_of_items_for_each_row() -> None:
     assert set(items.tolist()) == {1, 2}
     with pytest.raises(RankError, match="the chances are a vector"):
         RandomStreams(3).choice(size=2, p=chances)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["compiled", "interpreted"])
+def test_trials_of_no_chance(mode: str) -> None:
+    """-1 of a number that is no chance, for one trial as for several; no third value in bool."""
+    p, rng = T.dvector("p"), RandomStreams(2)
+    counts = [
+        rng.binomial(p=p),
+        rng.binomial(n=2, p=p),
+        rng.bernoulli(p=p, dtype="float32"),
+        rng.binomial(p=p, dtype="int8"),
+    ]
+    f = graphc.function([p], [*counts, rng.bernoulli(p=p, dtype="bool")], mode=mode)
+    *found, alone = f([-0.1, np.nan, 1.1, 0.0, 1.0])
+    for value, n in zip(found, (1, 2, 1, 1), strict=True):
+        np.testing.assert_array_equal(value, [-1, -1, -1, 0, n])
+    np.testing.assert_array_equal(alone, [False, False, True, False, True])

@@ -27,6 +27,7 @@ NAMES = (
     "potri",
     "getrf",
     "geqrf",
+    "geqp3",
     "orgqr",
     "syevd",
     "gesdd",

@@ -359,6 +359,40 @@ def lu(suffix: str) -> Function[..., I64]:
     return write
 
 
+def lu_of_any(suffix: str) -> Function[..., I64]:
+    """lu_of_any(m, n, a, row, column, packed, permutation, matrix, pivots): status 0."""
+
+    @matrix_function("lu_of_any_one", suffix)
+    def write(
+        code: Code,
+        m: I64,
+        n: I64,
+        a: Ptr,
+        row: I64,
+        column: I64,
+        packed: Ptr,
+        permutation: Ptr,
+        matrix: Ptr,
+        pivots: Ptr,
+    ) -> I64:
+        with code.count(0, m) as i:
+            permutation.at(i, I64).store(i)
+        shorter = (m < n).choose(m, n)
+        with code.when(shorter > 0):
+            copy(suffix)(code, m, n, a, row, column, matrix, I64.of(1), m)
+            call_lapack(code, "getrf", suffix, m, n, matrix, m, pivots)
+            copy(suffix)(code, m, n, matrix, I64.of(1), m, packed, n, I64.of(1))
+            widen(code, pivots, shorter)
+        with code.count(0, shorter) as i:
+            here, there = permutation.at(i, I64), permutation.at(pivots.at(i, I64).load(I64) - 1, I64)
+            value, other = here.load(I64), there.load(I64)
+            here.store(other)
+            there.store(value)
+        return I64.of(0)
+
+    return write
+
+
 def lu_loops(suffix: str) -> Function[..., None]:
     """lu_loops(n, x, pivots): contiguous rows, where they stand."""
     kind = ARITHMETIC[suffix].kind
@@ -399,5 +433,6 @@ ELIMINATIONS: Mapping[str, Callable[[str], Function[..., I64]]] = {
     "inverse_of_factor": inverse_of_factor,
     "triangular_solve": triangular_solve,
     "lu": lu,
+    "lu_of_any": lu_of_any,
 }
 """By routine."""

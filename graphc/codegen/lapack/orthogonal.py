@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from graphc.codegen.gemm.microkernel import ARITHMETIC
-from graphc.codegen.lapack.fortran import call_lapack, copy, letter, matrix_function, transpose_square
+from graphc.codegen.lapack.fortran import call_lapack, copy, letter, matrix_function, transpose_square, widen
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external
 from graphc.codegen.llvm.typed import I64, Bool, Ptr
@@ -63,6 +63,38 @@ def qr(suffix: str, complete: bool) -> Function[..., I64]:
         call_lapack(code, "orgqr", suffix, m, columns, shorter, matrix, m, scales, work, size)
         copy(suffix)(code, m, columns, matrix, ONE, m, q, columns, ONE)
         code.place(done)
+        return I64.of(0)
+
+    return write
+
+
+def qr_order(suffix: str) -> Function[..., I64]:
+    """qr_order(m, n, a, row, column, order, matrix, marks, scales, work)"""
+
+    @matrix_function("qr_order_one", suffix)
+    def write(
+        code: Code,
+        m: I64,
+        n: I64,
+        a: Ptr,
+        row: I64,
+        column: I64,
+        order: Ptr,
+        matrix: Ptr,
+        marks: Ptr,
+        scales: Ptr,
+        work: Ptr,
+    ) -> I64:
+        with code.count(0, n) as i:
+            order.at(i, I64).store(i)
+            marks.at(i, I64).store(I64.of(0))
+        with code.when(_smaller(m, n) > 0):
+            copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
+            size = (n + 1) * (spectral.WIDE + 2) + 1
+            call_lapack(code, "geqp3", suffix, m, n, matrix, m, marks, scales, work, size)
+            widen(code, marks, n)
+            with code.count(0, n) as i:
+                order.at(i, I64).store(marks.at(i, I64).load(I64) - 1)
         return I64.of(0)
 
     return write
@@ -266,6 +298,7 @@ def _general(
 ORTHOGONAL: Mapping[str, Make] = {
     "qr": partial(qr, complete=False),
     "qr_complete": partial(qr, complete=True),
+    "qr_order": qr_order,
     "eigh": eigh,
     "eigvalsh": eigvalsh,
     "svd": partial(svd, full=False),

@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from graphc.ir import sizes
 from graphc.ir.body import items_of
 from graphc.ir.node import OPS, Argument, Array, Node, Sample, Samples, literal
 from graphc.ops.elementwise import elementwise
@@ -19,7 +20,7 @@ from graphc.ops.index import gather, set_gather
 from graphc.ops.linalg.cotangents import pulled_back
 from graphc.ops.linalg.derivatives import on_diagonal, triangle
 from graphc.ops.linalg.products import matmul
-from graphc.ops.linalg.routine import ON_ERROR, Routine, apply_routine, define_routine
+from graphc.ops.linalg.routine import ON_ERROR, Routine, apply_routine, define_routine, shorter
 from graphc.ops.shape import broadcast_to, dimshuffle, iota, transpose, zeros
 
 
@@ -211,11 +212,11 @@ def lu(a: Node) -> tuple[Node, Node, Node]:
 
 def _factorise(a: Array) -> tuple[Array, Array, Array]:
     """By columns, in float64; of equal pivots the first."""
-    outer, count = a.shape[:-2], a.shape[-1]
-    x = np.array(a, np.float64).reshape(prod(outer), count, count)
+    outer, rows, steps = a.shape[:-2], a.shape[-2], min(a.shape[-2:])
+    x = np.array(a, np.float64).reshape(prod(outer), rows, a.shape[-1])
     each = np.arange(len(x))
-    permutation, pivots = (np.tile(np.arange(count), (len(x), 1)) for _ in range(2))
-    for k in range(count):
+    permutation, pivots = (np.tile(np.arange(count), (len(x), 1)) for count in (rows, steps))
+    for k in range(steps):
         size = np.abs(x[:, k:, k])
         pivot = k + np.argmax(np.where(np.isnan(size), -1.0, size), axis=-1)
         pivots[:, k] = pivot
@@ -225,7 +226,7 @@ def _factorise(a: Array) -> tuple[Array, Array, Array]:
         factor = np.where(divisor == 0, x[:, k + 1 :, k], x[:, k + 1 :, k] / divisor)
         x[:, k + 1 :, k] = factor
         x[:, k + 1 :, k + 1 :] -= factor[..., None] * x[:, k, None, k + 1 :]
-    return x.reshape(a.shape), permutation.reshape(*outer, count), pivots.reshape(*outer, count)
+    return x.reshape(a.shape), permutation.reshape(*outer, rows), pivots.reshape(*outer, steps)
 
 
 def permuted(x: Node, permutation: Node, inverse: bool = False) -> Node:
@@ -271,4 +272,33 @@ define_routine(
         )
     ),
     vjps=_lu_vjps,
+)
+
+
+def lu_of_any(a: Node) -> tuple[Node, Node]:
+    """The same of m x n matrices: L, of as many columns as the shorter side, below the diagonal, U on and above it; and
+    the permutation. They have no derivative here: its parts are of sizes that only the caller tells apart."""
+    packed, permutation = items_of(apply_routine(OPS["lu_of_any"], (a,)))
+    return packed, permutation
+
+
+define_routine(
+    Routine(
+        "lu_of_any",
+        operands=("mn",),
+        results=("mn", "m:int64"),
+        compute=lambda a: _factorise(a)[:2],
+        work="mnk",
+        derived=shorter,
+        spaces=("", "int64"),
+        lengths=lambda letters: (sizes.product((letters["m"], letters["n"])), letters["k"]),
+    ),
+    "L and U of matrices that need not be square, in one matrix, and the permutation p with a[p] = L U.",
+    Samples(
+        lambda: (
+            Sample("a high one", lambda x: lu_of_any(x)[0], (Argument((4, 2)),), differentiable=False),
+            Sample("broad ones", lambda x: lu_of_any(x)[0], (Argument((2, 2, 4)),), differentiable=False),
+            Sample("an order", lambda x: lu_of_any(x)[1], (Argument((5, 3)),), differentiable=False),
+        )
+    ),
 )

@@ -344,4 +344,12 @@ _determinant(
     lambda node, cotangent: (elementwise("mul", _spread(cotangent), transpose(inverse(node.args[0], "nan"))),),
     "The logarithm of the determinant's magnitude.",
 )
-_determinant("detsign", lambda a: np.linalg.slogdet(a)[0], lambda node, cotangent: (None,), "The determinant's sign.")
+
+
+def _sign(a: Array) -> Any:
+    """NaN where the determinant is, of which NumPy tells 1 or -1, by what it has exchanged before."""
+    sign, size = np.linalg.slogdet(a)
+    return np.where(np.isnan(size), np.nan, sign)
+
+
+_determinant("detsign", _sign, lambda node, cotangent: (None,), "The determinant's sign.")

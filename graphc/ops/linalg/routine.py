@@ -68,6 +68,11 @@ def _no_letters(letters: Letters) -> Letters:
     return {}
 
 
+def shorter(letters: Letters) -> Letters:
+    """The shorter side k of m x n matrices."""
+    return {"k": sizes.minimum(letters["m"], letters["n"])}
+
+
 def _no_lengths(letters: Letters) -> Sequence[Size]:
     return ()
 

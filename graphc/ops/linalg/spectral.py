@@ -6,6 +6,7 @@ In: nodes of floats, matrices in their last two axes. Out: op records (routine.p
 from __future__ import annotations
 
 from functools import partial, reduce
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,16 +24,12 @@ from graphc.ops.linalg.derivatives import (
     svd_vjps,
     svdvals_vjp,
 )
-from graphc.ops.linalg.routine import Letters, Routine, apply_routine, define_routine
+from graphc.ops.linalg.routine import Letters, Routine, apply_routine, define_routine, shorter
 from graphc.ops.shape import transpose
 
 WIDE, LONG = 32, 72
 """Columns that LAPACK takes at a time, and rows of what it needs besides, generously."""
 NOT_CONVERGED = "Eigenvalues did not converge"
-
-
-def _shorter(letters: Letters) -> Letters:
-    return {"k": sizes.minimum(letters["m"], letters["n"])}
 
 
 def _plus(*terms: Size) -> Size:
@@ -107,7 +104,7 @@ define_routine(
         ("mk", "kn"),
         partial(_qr, mode="reduced"),
         "mnk",
-        derived=_shorter,
+        derived=shorter,
         spaces=("", "", ""),
         lengths=partial(_of_qr, complete=False),
     ),
@@ -128,6 +125,52 @@ define_routine(
     "An orthogonal matrix and an upper triangle, whose product is a.",
     _samples(partial(qr, complete=True)),
     vjps=qr_vjps,
+)
+
+
+def qr_order(a: Node) -> Node:
+    """The order of columns in which each is the one of which most is left beside those before: that of QR with
+    pivots."""
+    return apply_routine(OPS["qr_order"], (a,))
+
+
+def _order_of_columns(a: Array) -> Array:
+    """Householder's reflections, in float64; of equal columns the first."""
+    outer, (rows, columns) = a.shape[:-2], a.shape[-2:]
+    x = np.array(a, np.float64).reshape(prod(outer), rows, columns)
+    order = np.tile(np.arange(columns), (len(x), 1))
+    for place, own in enumerate(x):
+        for k in range(min(rows, columns)):
+            first = k + int(np.argmax(np.linalg.norm(own[k:, k:], axis=0)))
+            own[:, [k, first]], order[place, [k, first]] = own[:, [first, k]], order[place, [first, k]]
+            q, _ = np.linalg.qr(own[k:, k : k + 1], "complete")
+            own[k:] = q.T @ own[k:]
+    return order.reshape(*outer, columns)
+
+
+def _of_qr_order(letters: Letters) -> list[Size]:
+    m, n = letters["m"], letters["n"]
+    return [_times(m, n), n, sizes.minimum(m, n), _plus(_times(WIDE + 2, _plus(n, 1)), 1)]
+
+
+define_routine(
+    Routine(
+        "qr_order",
+        ("mn",),
+        ("n:int64",),
+        _order_of_columns,
+        "mnk",
+        derived=shorter,
+        spaces=("", "int64", "", ""),
+        lengths=_of_qr_order,
+    ),
+    "The order of columns of a QR with pivots.",
+    Samples(
+        lambda: [
+            Sample(name, qr_order, (Argument(shape),), differentiable=False)
+            for name, shape in {"a high one": (4, 2), "broad ones": (2, 2, 4)}.items()
+        ]
+    ),
 )
 
 
@@ -218,7 +261,7 @@ SVD_FAILED = ("SVD did not converge",)
 def _define_svd(name: str, full: bool, results: tuple[str, ...], doc: str) -> None:
     compute, sizes = partial(_svd, full=full), partial(_of_svd, full=full)
     workspaces = ("", "", "", "", "int64")
-    routine = Routine(name, ("mn",), results, compute, "mnk", (), SVD_FAILED, _shorter, workspaces, sizes)
+    routine = Routine(name, ("mn",), results, compute, "mnk", (), SVD_FAILED, shorter, workspaces, sizes)
     define_routine(routine, doc, _samples(partial(svd, full=full), result=1), vjps=svd_vjps)
 
 
@@ -233,7 +276,7 @@ define_routine(
         "mnk",
         (),
         SVD_FAILED,
-        _shorter,
+        shorter,
         ("", "", "int64"),
         _of_svdvals,
     ),

@@ -16,12 +16,15 @@ from graphc.ir.node import Node, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.checked import checked
+from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, broadcast_sizes, cast, elementwise
 from graphc.ops.linalg import factor, matrices, spectral
 from graphc.ops.linalg.derivatives import triangle
+from graphc.ops.linalg.products import matmul
+from graphc.ops.scalar import stop_gradient
 from graphc.tensor.creation import eye
 from graphc.tensor.elementary import where
-from graphc.tensor.indexing import diagonal
+from graphc.tensor.indexing import diagonal, set_subtensor
 from graphc.tensor.order import argsort
 from graphc.tensor.reductions import all as all_of
 from graphc.tensor.selecting import take_along_axis
@@ -168,19 +171,61 @@ def solve_by_lu(packed: Node, perm: Node, b: Node, turned: bool, on_error: str) 
     return factor.permuted(whole, perm, inverse=True)
 
 
+def _lu_of_any(a: Node) -> tuple[Node, Node]:
+    """`lu_factor` of matrices that need not be square.
+
+    With a[p] = L U, of which L1 and U1 are square, L2 what L has below them and U2 what U has beside, the derivative of
+    a[p] is, beside and below L1'^-1 B U1'^-1, L1'^-1 of that of U2, and that of L2 times U1'^-1; B is the strict lower
+    triangle of L1' dL1 - dU2 U2' and the upper one of dU1 U1' - L2' dL2, where d stands for a derivative.
+    """
+    found, perm = factor.lu_of_any(stop_gradient(a))
+
+    def rule(inputs: Sequence[Node], results: Sequence[Node], given: Any, wanted: Any) -> list[Node]:
+        count = as_size_node(sizes.minimum(*a.type.shape[-2:]))
+        first, rest = slice(None, count), slice(count, None)
+        square, below, beside = (results[0][..., rows, columns] for rows, columns in _parts(first, rest))
+        of_square, of_below, of_beside = (given[0][..., rows, columns] for rows, columns in _parts(first, rest))
+        of_lower = triangle(of_square, strict=True)
+        of_lower = of_lower + matmul(transposed(triangle(square, strict=True)), of_lower)
+        of_upper = matmul(triangle(of_square, lower=False), transposed(triangle(square, lower=False)))
+        inner = triangle(of_lower - matmul(of_beside, transposed(beside)), strict=True)
+        inner = inner + triangle(of_upper - matmul(transposed(below), of_below), lower=False)
+
+        def by_left(x: Node) -> Node:
+            return factor.triangular_solve(square, x, transposed=True, unit=True)
+
+        def by_right(x: Node) -> Node:
+            return transposed(factor.triangular_solve(square, transposed(x), lower=False, on_error="nan"))
+
+        whole = layout.zeros(a.dtype, a.type.shape)
+        for (rows, columns), part in zip(
+            _parts(first, rest), (by_right(by_left(inner)), by_right(of_below), by_left(of_beside)), strict=True
+        ):
+            whole = set_subtensor(whole[..., rows, columns], part)
+        return [factor.permuted(whole, perm, inverse=True)]
+
+    return overridden([found], [a], rule)[0], perm
+
+
+def _parts(first: slice, rest: slice) -> tuple[tuple[slice, slice], ...]:
+    return (first, first), (rest, first), (first, rest)
+
+
 def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> tuple[Node, ...]:
-    """`(p, l, u)` with a = p l u of a square matrix: a permutation, a lower triangle with ones on its diagonal, an
-    upper one. permute_l: `(p l, u)`. p_indices: p as the order of rows, a = l[p] u (SciPy's)."""
-    packed, perm = lu_factor(a)
-    one = eye(as_size_node(packed.type.shape[-1]), dtype=packed.dtype)
-    left, right = triangle(packed, strict=True) + one, triangle(packed, lower=False)
+    """`(p, l, u)` with a = p l u of an m x n matrix: a permutation, m x m, a lower triangle with ones on its diagonal,
+    m x k, an upper one, k x n, k being the smaller of m and n. permute_l: `(p l, u)`. p_indices: p as the order of
+    rows, a = l[p] u (SciPy's)."""
+    (node,) = matrices_of("lu", a)
+    rows, columns = node.type.shape[-2:]
+    packed, perm = lu_factor(node) if sizes.equal(rows, columns) else _lu_of_any(node)
+    count, one = as_size_node(sizes.minimum(rows, columns)), eye(as_size_node(rows), dtype=node.dtype)
+    left = triangle(packed, strict=True)[..., :, :count] + one[:, :count]
+    right = triangle(packed, lower=False)[..., :count, :]
     if permute_l:
         return factor.permuted(left, perm, inverse=True), right
     if p_indices:
-        count = layout.iota(packed.type.shape[-1])
-        columns = layout.broadcast_to(layout.expand(count, [*range(perm.ndim - 1), perm.ndim]), (*perm.type.shape, 1))
-        return layout.drop(factor.permuted(columns, perm, inverse=True), (perm.ndim,)), left, right
-    wide = layout.broadcast_to(layout.expand(one, range(packed.ndim - 2)), packed.type.shape)
+        return argsort(perm), left, right
+    wide = layout.broadcast_to(layout.expand(one, range(packed.ndim - 2)), (*perm.type.shape, rows))
     return factor.permuted(wide, perm, inverse=True), left, right
 
 
@@ -279,17 +324,21 @@ def slogdet(a: Any) -> tuple[Node, Node]:
 QR_MODES = ("reduced", "complete", "r", "economic", "full")
 
 
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: Any, mode: str = "reduced", *, pivoting: bool = False) -> Any:
     """`(q, r)` with q r = a, q of orthonormal columns, r an upper triangle (NumPy's).
 
     mode: "reduced", min(m, n) columns; "complete", m columns, whose derivative is that of what depends on no more than
-    the space of those beyond; "r", r alone.
+    the space of those beyond; "r", r alone. pivoting: with them, last, the order p of the columns in which the diagonal
+    of r falls, q r = a[:, p] (SciPy's).
     """
     if mode not in QR_MODES:
         raise GraphValueError(f"qr: mode={mode!r} must be one of {', '.join(QR_MODES[:3])}")
     (node,) = matrices_of("qr", a)
-    q, r = spectral.qr(node, complete=mode in ("complete", "full"))
-    return r if mode == "r" else (q, r)
+    order = spectral.qr_order(stop_gradient(node)) if pivoting else None
+    turned = node if order is None else transposed(factor.permuted(transposed(node), order))
+    q, r = spectral.qr(turned, complete=mode in ("complete", "full"))
+    found = (r,) if mode == "r" else (q, r)
+    return (*found, order) if pivoting else found if mode != "r" else r
 
 
 # --- symmetric eigenproblems ------------------------------------------------------------------------------------------
@@ -301,27 +350,71 @@ def _reads_lower(name: str, uplo: str) -> bool:
     return uplo.upper() == "L"
 
 
-def eigh(a: Any, UPLO: str = "L", *, b: Any = None, on_error: str = "raise") -> tuple[Node, Node]:  # noqa: N803
+def _chosen(name: str, w: Node, by_index: Any, by_value: Any) -> Any:
+    """Which of the eigenvalues of one matrix are asked for, as an index; None for all."""
+    if by_index is not None and by_value is not None:
+        raise GraphValueError(f"{name}: subset_by_index or subset_by_value, not both")
+    if by_index is not None:
+        first, last = by_index
+        count = w.type.shape[-1]
+        is_known = all(isinstance(each, int) for each in (first, last, count))
+        if is_known and not 0 <= first <= last < count:
+            raise GraphValueError(f"{name}: subset_by_index=[{first}, {last}] of {count} eigenvalues")
+        return slice(first, last + 1)
+    if by_value is None:
+        return None
+    if w.ndim != 1:
+        raise RankError(f"{name}: subset_by_value is for one matrix, as several have different numbers of them")
+    above, most = by_value
+    return elementwise("logical_and", elementwise("greater", w, above), elementwise("less_equal", w, most))
+
+
+def eigh(
+    a: Any,
+    UPLO: str = "L",  # noqa: N803
+    *,
+    b: Any = None,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    on_error: str = "raise",
+) -> tuple[Node, Node]:
     """`(w, v)`: the eigenvalues of a symmetric matrix in rising order and its eigenvectors, the columns of `v`.
 
     The lower triangle is read, the upper one for UPLO="U"; the derivative stands in it. b: of the problem
     a v = w b v with a positive definite `b`; then v' b v is the identity. Vectors of equal eigenvalues have derivatives
     only in what depends on the space they span alone, and then NaN elsewhere; functions of the eigenvalues have all.
+
+    Of all that are computed, subset_by_index=[first, last] leaves those of these places, both among them, and
+    subset_by_value=[low, high] those above `low` and up to `high` of one matrix (SciPy's).
     """
     lower = _reads_lower("eigh", UPLO)
     if b is None:
-        return spectral.eigh(matrices_of("eigh", a)[0], lower=lower)
-    inner, half = _reduced(a, b, lower, on_error)
-    w, v = spectral.eigh(inner, lower=True)
-    return w, factor.triangular_solve(half, v, lower=True, transposed=True)
+        w, v = spectral.eigh(matrices_of("eigh", a)[0], lower=lower)
+    else:
+        inner, half = _reduced(a, b, lower, on_error)
+        w, v = spectral.eigh(inner, lower=True)
+        v = factor.triangular_solve(half, v, lower=True, transposed=True)
+    chosen = _chosen("eigh", w, subset_by_index, subset_by_value)
+    return (w, v) if chosen is None else (w[..., chosen], v[..., chosen])
 
 
-def eigvalsh(a: Any, UPLO: str = "L", *, b: Any = None, on_error: str = "raise") -> Node:  # noqa: N803
+def eigvalsh(
+    a: Any,
+    UPLO: str = "L",  # noqa: N803
+    *,
+    b: Any = None,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    on_error: str = "raise",
+) -> Node:
     """The eigenvalues of `eigh` alone."""
     lower = _reads_lower("eigvalsh", UPLO)
     if b is None:
-        return spectral.eigvalsh(matrices_of("eigvalsh", a)[0], lower=lower)
-    return spectral.eigvalsh(_reduced(a, b, lower, on_error)[0], lower=True)
+        w = spectral.eigvalsh(matrices_of("eigvalsh", a)[0], lower=lower)
+    else:
+        w = spectral.eigvalsh(_reduced(a, b, lower, on_error)[0], lower=True)
+    chosen = _chosen("eigvalsh", w, subset_by_index, subset_by_value)
+    return w if chosen is None else w[..., chosen]
 
 
 def _reduced(a: Any, b: Any, lower: bool, on_error: str) -> tuple[Node, Node]:

@@ -485,20 +485,26 @@ def _matrix_norm(a: Node, ord: Any) -> Node:
         case None | "fro" | "f":
             return sqrt((a * a).sum((-2, -1)))
         case 1:
-            return abs(a).sum(-2).max(-1)
+            return _largest_or_zero(abs(a).sum(-2))
         case -1:
             return abs(a).sum(-2).min(-1)
         case math.inf:
-            return abs(a).sum(-1).max(-1)
+            return _largest_or_zero(abs(a).sum(-1))
         case value if value == -math.inf:
             return abs(a).sum(-1).min(-1)
         case 2:
-            return svdvals(a).max(-1)
+            return _largest_or_zero(svdvals(a))
         case -2:
             return svdvals(a).min(-1)
         case "nuc":
             return svdvals(a).sum(-1)
     raise GraphValueError(f"norm of {describe(a)}: matrices have no ord {ord!r}")
+
+
+def _largest_or_zero(x: Node) -> Node:
+    """The greatest of numbers that are not negative; 0 where there are none, as in NumPy."""
+    is_empty = elementwise("equal", x.shape[x.ndim - 1], 0)
+    return where(is_empty, literal(0, x.dtype), reduction("supremum", x, (x.ndim - 1,)))
 
 
 def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Node:

@@ -17,6 +17,7 @@ from graphc.errors import GraphTypeError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe, literal
 from graphc.ir.walk import as_size_node
+from graphc.ops import conv
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import gather
@@ -25,7 +26,6 @@ from graphc.tensor.elementary import mod, where
 from graphc.tensor.indexing import flip
 from graphc.tensor.joining import concatenate
 from graphc.tensor.linalg.factors import check_on_error, matrices_of, solve, with_columns
-from graphc.tensor.products import matmul
 from graphc.tensor.shaping import flatten, specify_shape
 
 __all__ = [
@@ -110,8 +110,22 @@ def companion(a: Any) -> Node:
 
 
 def matmul_toeplitz(c_or_cr: Any, x: Any) -> Node:
-    """The product of `toeplitz(c)`, or toeplitz(*c_or_cr) of a pair, and `x`."""
-    return matmul(_toeplitz(c_or_cr), x)
+    """The product of `toeplitz(c)`, or toeplitz(*c_or_cr) of a pair, and `x`, a vector or columns. The matrix is not
+    made: each column of the product is a part of the convolution of its diagonals with one of `x`."""
+    c, r = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, c_or_cr)
+    column, row, right = _vector("toeplitz", c), _vector("toeplitz", r), as_node(x)
+    if right.ndim not in (1, 2):
+        raise RankError(f"matmul_toeplitz: {describe(right)} of type {right.type} is no vector or matrix")
+    dtype = promote(column.dtype, row.dtype, right.dtype)
+    wide = dtype if is_float(dtype) else "int64"
+    diagonals = concatenate([cast(flip(row[1:]), wide), cast(column, wide)], 0)
+    columns = layout.transpose(right) if right.ndim == 2 else layout.expand(right, (0,))
+    size, taps = sizes.subtract(sizes.add(column.type.shape[0], row.type.shape[0]), 1), row.type.shape[0]
+    along = conv.Along(size, taps, column.type.shape[0], 1, -1, 1, sizes.subtract(1, taps), None)
+    whole = layout.reshape(diagonals, (1, 1, 1, size))
+    made = conv.make_conv(whole, layout.expand(cast(columns, wide), (0, 2)), [along])
+    found = layout.drop(cast(made, dtype), (0, 1))
+    return layout.transpose(found) if right.ndim == 2 else layout.drop(found, (0,))
 
 
 def _toeplitz(c_or_cr: Any) -> Node:
