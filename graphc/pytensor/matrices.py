@@ -101,10 +101,10 @@ def _singular_values(apply: Any, args: list[Any]) -> Any:
 @row("QR")
 def _orthogonal(apply: Any, args: list[Any]) -> Any:
     op = apply.op
-    if op.pivoting or op.mode == "raw":
-        raise Unknown("a QR factorisation with pivots, or LAPACK's own form of it")
-    q, r = T.linalg.qr(args[0], "reduced" if op.mode == "economic" else "complete")
-    return r if op.mode == "r" else [q, r]
+    if op.mode == "raw":
+        raise Unknown("a QR factorisation in LAPACK's own form")
+    found = list(T.linalg.qr(args[0], "reduced" if op.mode == "economic" else "complete", pivoting=op.pivoting))
+    return found[1:] if op.mode == "r" else found
 
 
 @row("Eigvalsh")

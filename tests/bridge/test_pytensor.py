@@ -156,6 +156,7 @@ def test_orders_and_orthogonal_factors() -> None:
     outputs = [pt.sort(X, axis=1), pt.sort(X, axis=0), pt.argsort(X, axis=1), pt.sort(X, axis=None), pt.sort(-V)]
     outputs += [pt.extra_ops.searchsorted(V, Y), pt.extra_ops.searchsorted(V, V, side="right"), pt.sort(K)]
     outputs += [*pt.linalg.qr(X.T), *pt.linalg.qr(X, mode="full"), pt.linalg.qr(X.T, mode="r")]
+    outputs += [*pt.linalg.qr(X, pivoting=True), *pt.linalg.qr(X.T, mode="r", pivoting=True)]
     outputs += [pt.xlogx.xlogy0(pt.zeros(4), V * np.nan), pytensor.grad(pt.sum(pt.sort(X, axis=1)[:, 0] ** 2), X)]
     check(outputs)
 
