@@ -82,8 +82,8 @@ REDUCTIONS: Sequence[Along] = (
     _reduction("all", lambda x, axes, keepdims=False: B.truth(x, axes, keepdims, np.all), result="bool", smooth=False),
 )  # fmt: skip
 NORMALISERS: Sequence[Along] = (
-    _normal("softmax", lambda x, axis: T.softmax(x, axis=axis), B.softmax, result="float"),
-    _normal("log_softmax", lambda x, axis: T.log_softmax(x, axis=axis), B.log_softmax, result="float"),
+    _normal("softmax", lambda x, axis: T.softmax(x, axis=axis), B.softmax, result="floating"),
+    _normal("log_softmax", lambda x, axis: T.log_softmax(x, axis=axis), B.log_softmax, result="floating"),
     _normal("v - mean", lambda x, axis: x - x.mean(axis=axis, keepdims=True),
             lambda x, axes: B.sub(B.as_double(x), B.mean(x, axes, True)), result="float"),
     _normal("v / max", lambda x, axis: x / x.max(axis=axis, keepdims=True),

@@ -495,13 +495,13 @@ def _shift(x: Bounded, axes: Axes) -> Bounded:
 
 
 def softmax(x: Bounded, axes: Axes) -> Bounded:
-    x = as_double(x)
+    x = floating(x)
     powers = exp(sub(x, _shift(x, axes)))
     return div(powers, sum_(powers, axes, True))
 
 
 def log_softmax(x: Bounded, axes: Axes) -> Bounded:
-    x = as_double(x)
+    x = floating(x)
     shifted = sub(x, _shift(x, axes))
     return sub(shifted, log(sum_(exp(shifted), axes, True)))
 
