@@ -303,6 +303,22 @@ def test_an_op_of_the_type_of_an_argument_of_known_size() -> None:
     assert row.type().broadcastable == (True, False), "axes of size 1 are part of the type"
 
 
+def test_an_op_that_asks_for_its_properties() -> None:
+    class Scaled(graphc.Op):
+        __props__ = ("factor",)
+
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
+        def make_node(self, x: Any) -> Any:
+            assert hasattr(self, "_props"), "as in Theano's documentation of ops"
+            return graphc.Apply(self, [x], [x.type()])
+
+    op = Scaled(2.0)
+    assert op._props() == (2.0,) and op._props_dict() == {"factor": 2.0} and str(op) == "Scaled{factor=2.0}"
+    assert op(T.dvector()).owner.op == op == Scaled(2.0) != Scaled(3.0)
+
+
 def test_what_functions_are_asked_for() -> None:
     count = graphc.shared(0)
     f = graphc.function([], count + 1, updates=[(count, count + 1)], mode="interpreted")
