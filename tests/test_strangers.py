@@ -268,6 +268,14 @@ def test_modules_that_programs_import_and_never_use() -> None:
         exec("from graphc.typed_list import TypedListType")
 
 
+def test_modules_that_are_there_without_an_import() -> None:
+    found: Any = graphc
+    assert found.misc.pkl_utils.dump.__module__.startswith("graphc.") and "OrderedDict" in dir(found.compat.python2x)
+    assert found.get_scalar_constant_value(T.constant(3.0)) == 3.0
+    with pytest.raises(AttributeError, match="'miscc' is not in graphc"):
+        _ = found.miscc
+
+
 def test_star_imports() -> None:
     namespace: dict[str, Any] = {}
     exec("from graphc import *", namespace)
