@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     from graphc.gradient import sparse_grad as sparse_grad
     from graphc.inspection import inspect as inspect
     from graphc.printing import pp as pp
+    from graphc.tensor import get_scalar_constant_value as get_scalar_constant_value
     from graphc.tracing import Jitted as Jitted
     from graphc.tracing import jacfwd as jacfwd
     from graphc.tracing import jacrev as jacrev
@@ -158,6 +159,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "sparse": lambda: import_module("graphc.sparse"),
     "tracing": lambda: import_module("graphc.tracing"),
     "train": lambda: import_module("graphc.train"),
+    "tensor": lambda: tensor,
     "updates": lambda: import_module("graphc.updates"),
 }
 """Modules under Theano's names, which few programs need: loaded when one is first named."""
@@ -172,6 +174,7 @@ _NAMES = {
     "inspection": "inspect",
     "tracing": "Jitted jacfwd jacrev jit vectorize vmap",
     "printing": "pp",
+    "tensor": "get_scalar_constant_value",
     "updates": "OrderedUpdates",
 }
 _RENAMED = {"clone": "clone_replace"}
@@ -189,6 +192,8 @@ if not TYPE_CHECKING:
             return import_module("graphc.gof.tensor_basic")._asarray
         if name == "theano":  # from theano import theano, tensor
             return sys.modules[__name__]
+        if place is None and name in import_module("graphc.startup.paths").PATHS:
+            return import_module(f"graphc.{name}")
         if place is None:
             meant = nearest(name, __dir__())
             raise AttributeError(f"{name!r} is not in graphc{meant and '; '}{meant}")

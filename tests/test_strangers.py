@@ -268,6 +268,14 @@ def test_modules_that_programs_import_and_never_use() -> None:
         exec("from graphc.typed_list import TypedListType")
 
 
+def test_modules_that_are_there_without_an_import() -> None:
+    found: Any = graphc
+    assert found.misc.pkl_utils.dump.__module__.startswith("graphc.") and "OrderedDict" in dir(found.compat.python2x)
+    assert found.get_scalar_constant_value(T.constant(3.0)) == 3.0
+    with pytest.raises(AttributeError, match="'miscc' is not in graphc"):
+        _ = found.miscc
+
+
 def test_star_imports() -> None:
     namespace: dict[str, Any] = {}
     exec("from graphc import *", namespace)
@@ -301,6 +309,22 @@ def test_an_op_of_the_type_of_an_argument_of_known_size() -> None:
     assert values[0].tolist() == [[1, 2, 3], [1, 2, 3]] and values[1:] == [4.0, 8.0, 12.0]
     row = T.as_tensor([[1.0, 2.0]])
     assert row.type().broadcastable == (True, False), "axes of size 1 are part of the type"
+
+
+def test_an_op_that_asks_for_its_properties() -> None:
+    class Scaled(graphc.Op):
+        __props__ = ("factor",)
+
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
+        def make_node(self, x: Any) -> Any:
+            assert hasattr(self, "_props"), "as in Theano's documentation of ops"
+            return graphc.Apply(self, [x], [x.type()])
+
+    op = Scaled(2.0)
+    assert op._props() == (2.0,) and op._props_dict() == {"factor": 2.0} and str(op) == "Scaled{factor=2.0}"
+    assert op(T.dvector()).owner.op == op == Scaled(2.0) != Scaled(3.0)
 
 
 def test_what_functions_are_asked_for() -> None:

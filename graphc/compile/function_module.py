@@ -6,6 +6,7 @@ In: a `Function`. Out: its inputs and outputs as records, its mode, its graph.
 from __future__ import annotations
 
 from graphc.compile.mode import Mode
+from graphc.compile.ops import deep_copy_op
 from graphc.errors import ArgumentError, UnusedInputError
 from graphc.functions.callables import Function
 from graphc.functions.convention import In, Out
@@ -45,4 +46,4 @@ class FunctionMaker:
         return made
 
 
-__all__ = ["Function", "FunctionMaker", "In", "Out", "UnusedInputError"]
+__all__ = ["Function", "FunctionMaker", "In", "Out", "UnusedInputError", "deep_copy_op"]

@@ -16,10 +16,11 @@ from graphc.startup.lazy import lazily
 from graphc.tensor.variables import Variable
 
 InconsistencyError = CycleError
+OpenMPOp = Op
 
 __all__ = [
     "Apply", "Constant", "Container", "FunctionGraph", "InconsistencyError", "MethodNotDefined", "MissingInputError",
-    "Op", "PureOp", "Type", "Variable", "fg", "graph", "null_type", "op", "type",
+    "Op", "OpenMPOp", "PureOp", "Type", "Variable", "fg", "graph", "null_type", "op", "type",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

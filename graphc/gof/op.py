@@ -110,9 +110,16 @@ class Op:
         """The tangents of the outputs; subclasses may say how."""
         raise NotImplementedError(f"op {self} has no R_op")
 
+    def _props_dict(self) -> dict[str, Any]:
+        """The attributes that `__props__` names."""
+        return {name: getattr(self, name) for name in getattr(type(self), "__props__", None) or ()}
+
+    def _props(self) -> tuple[Any, ...]:
+        """Their values. Ops of Theano's documentation ask whether there is this method."""
+        return tuple(self._props_dict().values())
+
     def _identity(self) -> tuple[Any, ...] | None:
-        names = getattr(type(self), "__props__", None)
-        return None if names is None else (type(self), *(getattr(self, name) for name in names))
+        return None if getattr(type(self), "__props__", None) is None else (type(self), *self._props())
 
     def __eq__(self, other: object) -> bool:
         own = self._identity()
@@ -123,8 +130,7 @@ class Op:
         return object.__hash__(self) if own is None else hash(own)
 
     def __str__(self) -> str:
-        names = getattr(type(self), "__props__", ())
-        props = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        props = ", ".join(f"{name}={value!r}" for name, value in self._props_dict().items())
         return f"{type(self).__name__}{{{props}}}" if props else type(self).__name__
 
 

@@ -67,6 +67,8 @@ def _explained(function: FunctionType, home: str) -> Callable[..., Any]:
             if type(error) not in PLAIN or not (trace := error.__traceback__):
                 raise
             own = (f"{function.__name__}()", f"{function.__qualname__}()")
+            if trace.tb_next is None and (renamed := _in_our_words(function, args, kwargs)):
+                return call(*args, **renamed)
             known = trace.tb_next is None or "takes" in vars(function) or str(error).startswith(own)
             if known or (_is_within(trace) and _is_of(str(error), args, kwargs)):
                 wrong = GraphValueError if type(error) is ValueError else ArgumentError
@@ -78,6 +80,26 @@ def _explained(function: FunctionType, home: str) -> Callable[..., Any]:
     call.__annotations__, call.__dict__ = function.__annotations__, {**vars(function), "explained": True}
     vars(call).update(__wrapped__=function, __signature__=Parameters(function))
     return call
+
+
+WORDS = {
+    "M": "m", "N": "n", "X": "x", "a": "x", "a_max": "max", "a_min": "min", "c": "x", "input": "x", "l": "a", "m": "x",
+    "model": "x", "orig_string": "mode", "orig_v": "v", "params": "inputs", "r": "b", "right": "b", "t": "x",
+    "tensor_list": "arrays", "v": "x", "x": "a", "x_pos": "position", "y": "b x",
+}  # fmt: skip
+"""Names of parameters in Theano and NumPy, and those of graphc: looked up where a function does not take the former."""
+
+
+def _in_our_words(function: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The keywords of a call by graphc's names; None where they are graphc's, or nothing of it."""
+    free = list(import_module("inspect").signature(function).parameters)[len(args) :]
+    renamed: dict[str, Any] = {}
+    for key, value in kwargs.items():
+        ours = [key] if key in free else [name for name in WORDS.get(key, "").split() if name in free]
+        if not ours or ours[0] in renamed:
+            return None
+        renamed[ours[0]] = value
+    return None if renamed.keys() == kwargs.keys() else renamed
 
 
 class Parameters:

@@ -230,8 +230,8 @@ class Methods:
     def transfer(self, target: str) -> Node:
         """`var`: there is one kind of memory (Theano's)."""
 
-    def transpose(self, *axes: Any) -> Node:
-        """The axes of `x` reversed, or in the order of `axes`."""
+    def transpose(self, axes: Any = None, *more: Any) -> Node:
+        """The axes of `x` reversed, or in the order of `axes`, a sequence or several numbers."""
 
     def trunc(self, /) -> Node:
         """Rounded to zero."""

@@ -281,10 +281,10 @@ def dimshuffle(x: Any, *pattern: Any) -> Node:
     return ops.dimshuffle(node, [axis if axis == "x" else normalise_axis(axis, node.ndim, what) for axis in order])
 
 
-def transpose(x: Any, *axes: Any) -> Node:
-    """The axes of `x` reversed, or in the order of `axes`."""
+def transpose(x: Any, axes: Any = None, *more: Any) -> Node:
+    """The axes of `x` reversed, or in the order of `axes`, a sequence or several numbers."""
     node = as_node(x)
-    order = unpack(axes) if axes else None
+    order = None if axes is None else unpack((axes, *more))
     if order is None:
         return ops.dimshuffle(node, range(node.ndim)[::-1])
     positions = normalise_axes(order, node.ndim, told(lambda: f"transpose of {describe(node)} of type {node.type}"))

@@ -81,7 +81,7 @@ Where the two differ, NumPy's values and dtypes are graphc's: `T.mgrid[a:b, c:d]
 `T.nnet.softmax` and `logsoftmax`, which take a vector for a row (`T.softmax` keeps its rank), `T.fill`, which
 broadcasts both arguments, and `flatten`'s number of axes. What selects by values (`x[mask]`, `nonzero`, `where(mask)`,
 `compress`, `repeat` by a vector, `trim_zeros`) has a size that a first kernel counts. `Assert` checks before anything
-is computed.
+is computed. A parameter may be given by the name that Theano or NumPy has for it: `T.sum(input=x)`, `T.sort(a=x)`.
 
 ## Not there
 
