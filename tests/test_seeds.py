@@ -2,7 +2,7 @@
 
 C: Minnaar, "Building a basic computational graph engine" (alexminnaar/cgraph). D: Flennerhag, "Deep learning from
 scratch" (flennerhag/dlp). K: Koehn, "Neural machine translation", chapter 3 (Theano). What the fourth, TensorSlow, does
-is in test_session.py; its convolutions, layers and training reports are features of later versions.
+is in test_session.py; networks, training reports and preprocessing (D11 to D13) are in tests/layers and tests/train.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 import graphc
 import graphc as theano
 import graphc.tensor as T
-from graphc import optim
+from graphc import layers, optim
 from graphc.codegen.call.vectorcall import HAVE_VECTORCALL
 from graphc.errors import ArgumentError, CycleError, GraphTypeError
 from graphc.functions.callables import MODES
 from graphc.ir.node import Node
 from graphc.ir.walk import Graph, consumers, nodes_of, toposort
+from graphc.layers import initial
 from graphc.testing import check_gradient
 
 Array = NDArray[Any]
@@ -517,6 +518,35 @@ def test_d6_normalisation_with_running_moments(mode: str, rng: np.random.Generat
         close(train(batch), (batch - batch.mean(0)) / np.sqrt(batch.var(0) + 1e-8))
         running = 0.9 * running[0] + 0.1 * batch.mean(0), 0.9 * running[1] + 0.1 * np.sqrt(batch.var(0) + 1e-8)
     close(predict(batch[:3]), (batch[:3] - running[0]) / running[1])
+
+
+@pytest.mark.slow
+def test_d7_convolution_gates(mode: str, rng: np.random.Generator) -> None:
+    """Windows of images (batch, rows, columns, channels) with strides and padding, an offset, then rows of numbers."""
+    x, w, b = rng.normal(size=(2, 5, 4, 2)), rng.normal(size=(3, 2, 2, 3)), rng.normal(size=3)
+
+    def gates(x: Any, w: Any, b: Any) -> Any:
+        return T.flatten(T.nnet.convolution(x, w, (2, 1), (1, 0), channels_last=True) + b, 2)
+
+    padded = np.pad(x, ((0, 0), (1, 1), (0, 0), (0, 0)))
+    wanted = np.zeros((2, 3, 3, 3))
+    for i in range(3):
+        for j in range(3):
+            window = padded[:, 2 * i : 2 * i + 3, j : j + 2]
+            wanted[:, i, j] = np.einsum("brck,rcko->bo", window, w) + b
+    inputs = [T.tensor("float64", (None,) * array.ndim) for array in (x, w, b)]
+    close(graphc.function(inputs, gates(*inputs), mode=mode)(x, w, b), wanted.reshape(2, -1))
+    check_derivatives(gates, x, w, b, mode=mode)
+
+
+def test_d10_weights_begin_scaled_by_their_inputs() -> None:
+    """float32 of standard deviation 1 / sqrt(inputs of a result), in layers and filters; offsets of 0."""
+    dense = layers.Sequential(seed=0).add_fc(400, 300, w=initial.fan_in())
+    images = layers.Sequential(seed=0, input_shape=(50, 9, 9)).add_conv(50, 60, 5, w=initial.fan_in())
+    for net, shape, count in ((dense, (400, 300), 400), (images, (60, 50, 5, 5), 1250)):
+        w, b = (param.get_value() for param in net.params)
+        assert w.shape == shape and w.dtype == b.dtype == "float32" and not b.any()
+        assert w.std() == pytest.approx(count**-0.5, rel=0.02) and abs(w.mean()) < 4 * (count * w.size) ** -0.5
 
 
 def norm_cost(p: Any, y: Any) -> Any:

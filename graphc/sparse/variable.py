@@ -85,13 +85,12 @@ class SparseType:
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
         """`value` as a matrix of SciPy of this type. Raises TypeError where it is none."""
-        sparse = import_module("scipy.sparse")
         fits = is_matrix(value) and value.format == self.format and value.dtype == self.dtype
         if strict and not fits:
             raise TypeError(f"{value!r} is no {self.format} matrix of {self.dtype}")
         if fits:
             return value
-        matrix = getattr(sparse, f"{self.format}_matrix")(value)
+        matrix = getattr(import_module("scipy.sparse"), f"{self.format}_matrix")(value)
         if not allow_downcast and not can_cast_safely(matrix.dtype.name, self.dtype):
             raise GraphTypeError(f"a matrix of {matrix.dtype} is given for a sparse variable of {self.dtype}")
         return matrix.astype(self.dtype)

@@ -512,3 +512,28 @@ def test_memory_is_given_back_and_threads_change_no_bit() -> None:
     np.testing.assert_allclose(first, plain(a, b), rtol=1e-3, atol=1e-3)
     alone = graphc.function([x, w], T.nnet.convolution(x, w, padding="same"), threads=1)
     np.testing.assert_array_equal(alone(a, b), first)
+
+
+def test_shapes_that_are_held() -> None:
+    n, x = T.lscalar("n"), T.dmatrix("x")
+    check = abstract_conv.check_conv_gradinputs_shape
+    images, kernels = (8, 3, 9, 9), (4, 3, 3, 3)
+    assert check(images, kernels, (8, 4, 7, 7), "valid", (1, 1)) and check(
+        images, kernels, (8, 4, None, n), "half", (2, 2)
+    )
+    assert not check(images, kernels, (8, 4, 6, 7), "valid", (1, 1))
+    assert not check(images, kernels, (8, 4, 7), "valid", (1, 1)) and not check(images, kernels, images, "full", (1,))
+    assert not check(images, kernels, (8, 4, 7, 7), "valid", (1, 1), (2, 1))
+    images, three, rows = abstract_conv.assert_conv_shape((0, 3, n))
+    f = graphc.function([n], rows * 2, mode="interpreted")
+    assert (images, three) == (0, 3) and f(1) == 2
+    with pytest.raises(AssertionError, match="size 2 should be 1 at least"):
+        f(0)
+    for wrong in ((-1, 3, 4), (1, 3, 0)):
+        with pytest.raises(ValueError, match="should be"):
+            abstract_conv.assert_conv_shape(wrong)
+    g = graphc.function([x, n], abstract_conv.assert_shape(x, (None, n), "too narrow") * 2, mode="interpreted")
+    assert g(np.ones((2, 3)), 3).sum() == 12
+    with pytest.raises(AssertionError, match="too narrow"):
+        g(np.ones((2, 3)), 4)
+    assert abstract_conv.assert_shape(x, None) is x and abstract_conv.assert_shape(x, (None, None)) is x

@@ -303,3 +303,15 @@ def test_memory_of_attention_grows_with_its_length() -> None:
         sizes = [[(1, length, 16)] * 3 + [(1, length)] * len(inputs) for length in (1024, 4096)]
         one, four = (f.memory(*each).total for each in sizes)
         assert four < 4.2 * one < 2.0e7
+
+
+def test_gradient_of_crossentropy_of_classes() -> None:
+    p, y, g = T.dmatrix("p"), T.lvector("y"), T.dvector("g")
+    cost = (nnet.crossentropy_categorical_1hot(p, y) * g).sum()
+    found = nnet.crossentropy_categorical_1hot_grad(g, p, y)
+    given = np.array([[0.2, 0.8, 0.0], [0.5, 0.25, 0.25]]), np.array([1, 2]), np.array([1.0, 2.0])
+    f = graphc.function([p, y, g], [found, graphc.grad(cost, p)], mode="interpreted")
+    for result in f(*given):
+        np.testing.assert_array_equal(result, [[0, -1.25, 0], [0, 0, -8]])
+    with pytest.raises(GraphTypeError, match="a matrix and a vector of integers"):
+        nnet.crossentropy_categorical_1hot_grad(g, p, g)

@@ -163,3 +163,17 @@ def test_what_cannot_be_is_refused() -> None:
     f = graphc.function([x], nnet.group_norm(x, 2), mode="interpreted")
     with pytest.raises(GraphcError, match="image"):
         f(np.zeros((2, 3)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [(0, 3, 2, 2), (2, 3, 0, 2)])
+def test_gradients_of_an_empty_batch(shape: tuple[int, ...]) -> None:
+    """Sums over no elements: 0 for parameters, though the mean and the variance are NaN."""
+    x, gamma, beta, epsilon = T.tensor4("x"), T.vector("gamma"), T.vector("beta"), T.scalar("epsilon")
+    y, mean, _ = T.nnet.bn.batch_normalization_train(x, gamma, beta, "spatial", epsilon)
+    gradients = graphc.grad(T.sqr(y).sum(), [x, gamma, beta, epsilon])
+    for mode in ("interpreted", "compiled"):
+        f = graphc.function([x, gamma, beta, epsilon], [*gradients, mean], mode=mode)
+        *found, empty = f(np.zeros(shape), np.ones(3), np.ones(3), 0.1)
+        assert np.isnan(empty).all() and found[0].shape == shape
+        assert not any(np.any(each) for each in found[1:])

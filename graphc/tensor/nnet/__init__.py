@@ -22,15 +22,17 @@ LAZY = {
         silu softsign squareplus swish ultra_fast_sigmoid ultra_fast_sigmoid_inplace
     """,
     "abstract_conv": """
-        border_mode_to_pad causal_conv1d conv2d_grad_wrt_inputs conv2d_grad_wrt_weights conv3d
-        conv3d_grad_wrt_inputs conv3d_grad_wrt_weights get_conv_gradinputs_shape get_conv_gradinputs_shape_1axis
-        get_conv_gradweights_shape get_conv_gradweights_shape_1axis get_conv_output_shape get_conv_shape_1axis
-        separable_conv2d separable_conv3d
+        assert_conv_shape assert_shape border_mode_to_pad causal_conv1d check_conv_gradinputs_shape
+        conv2d_grad_wrt_inputs conv2d_grad_wrt_weights conv3d conv3d_grad_wrt_inputs conv3d_grad_wrt_weights
+        get_conv_gradinputs_shape get_conv_gradinputs_shape_1axis get_conv_gradweights_shape
+        get_conv_gradweights_shape_1axis get_conv_output_shape get_conv_shape_1axis separable_conv2d
+        separable_conv3d
     """,
     "sliding": "convolution transposed_convolution",
     "images": "abstract_conv2d conv2d conv2d_transpose",
     "losses": """
         binary_crossentropy categorical_crossentropy confusion_matrix crossentropy_categorical_1hot
+        crossentropy_categorical_1hot_grad
         prepend_0_to_each_row prepend_1_to_each_row prepend_scalar_to_each_row sigmoid_binary_crossentropy
         to_one_hot
     """,

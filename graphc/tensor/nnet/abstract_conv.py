@@ -20,7 +20,9 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import conv
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import expand, iota
+from graphc.tensor.assertion import Assert
 from graphc.tensor.contraction import einsum
+from graphc.tensor.elementary import equal, greater_equal
 from graphc.tensor.indexing import take
 from graphc.tensor.nnet import upsampling
 from graphc.tensor.nnet.sliding import Sliding, by_images, by_kernels, joined, operands, paddings, slid, sliding, split
@@ -28,7 +30,8 @@ from graphc.tensor.padding import pad
 from graphc.tensor.shaping import as_size, specify_shape
 
 __all__ = [
-    "border_mode_to_pad", "causal_conv1d", "conv2d_grad_wrt_inputs", "conv2d_grad_wrt_weights",
+    "assert_conv_shape", "assert_shape", "border_mode_to_pad", "causal_conv1d", "check_conv_gradinputs_shape",
+    "conv2d_grad_wrt_inputs", "conv2d_grad_wrt_weights",
     "conv3d", "conv3d_grad_wrt_inputs", "conv3d_grad_wrt_weights", "get_conv_gradinputs_shape",
     "get_conv_gradinputs_shape_1axis", "get_conv_gradweights_shape", "get_conv_gradweights_shape_1axis",
     "get_conv_output_shape", "get_conv_shape_1axis", "separable_conv2d", "separable_conv3d",
@@ -410,6 +413,54 @@ def get_conv_gradinputs_shape(
     )
     channels = kernel_shape[1] if kernel_shape[1] is None else kernel_shape[1] * num_groups
     return (top_shape[0], channels, *sizes)
+
+
+def check_conv_gradinputs_shape(
+    image_shape: Sequence[Any],
+    kernel_shape: Sequence[Any],
+    output_shape: Sequence[Any],
+    border_mode: Any,
+    subsample: Sequence[Any],
+    filter_dilation: Sequence[Any] | None = None,
+) -> bool:
+    """Whether a convolution of images and kernels of these shapes may have a result of `output_shape`: False only where
+    sizes that are known contradict.
+
+    >>> check_conv_gradinputs_shape((8, 3, 9, 9), (4, 3, 3, 3), (8, 4, 7, None), "valid", (1, 1))
+    True
+    """
+    rank = len(image_shape)
+    axes = {rank, len(kernel_shape), len(output_shape), len(subsample) + 2, len(filter_dilation or subsample) + 2}
+    if len(axes) > 1:
+        return False
+    computed = get_conv_output_shape(image_shape, kernel_shape, border_mode, subsample, filter_dilation)
+    pairs = zip(output_shape, computed, strict=True)
+    known = [tuple(map(as_size, pair)) for pair in pairs if not any(size is None for size in pair)]
+    return all(given == made for given, made in known if isinstance(given, int) and isinstance(made, int))
+
+
+def assert_conv_shape(shape: Sequence[Any]) -> tuple[Any, ...]:
+    """`shape` of images, kernels or a result of a convolution, held to be one: the first two sizes are not negative,
+    the others not 0 either. Sizes that are not known are checked at each call.
+
+    Raises ValueError for a size that is known. A call raises AssertionFailed, an AssertionError.
+    """
+    held = []
+    for axis, size in enumerate(shape):
+        least, known = int(axis > 1), as_size(size)
+        message = f"assert_conv_shape: size {axis} should be {least} at least"
+        if isinstance(known, int) and known < least:
+            raise ValueError(f"{message}, not {known}")
+        held.append(size if isinstance(known, int) else Assert(message)(known, greater_equal(known, least)))
+    return tuple(held)
+
+
+def assert_shape(x: Any, expected_shape: Sequence[Any] | None, msg: str = "Unexpected shape.") -> Node:
+    """`x`, held to sizes, of which those that are None are not checked. A call raises AssertionFailed with `msg`."""
+    node = as_node(x)
+    pairs = zip(node.shape, expected_shape or (), strict=bool(expected_shape))
+    tests = [equal(size, expected) for size, expected in pairs if expected is not None]
+    return Assert(msg)(node, *tests) if tests else node
 
 
 explain_all(globals())

@@ -30,6 +30,7 @@ from graphc.tensor.shaping import normalise_axes
 
 __all__ = [
     "binary_crossentropy", "categorical_crossentropy", "confusion_matrix", "crossentropy_categorical_1hot",
+    "crossentropy_categorical_1hot_grad",
     "prepend_0_to_each_row", "prepend_1_to_each_row", "prepend_scalar_to_each_row", "sigmoid_binary_crossentropy",
     "to_one_hot",
 ]  # fmt: skip
@@ -124,6 +125,18 @@ def crossentropy_categorical_1hot(coding_dist: Any, true_one_of_n: Any) -> Node:
             f"crossentropy_categorical_1hot: classes {describe(classes)} are {classes.dtype}, not integers"
         )
     return categorical_crossentropy(coding_dist, classes)
+
+
+def crossentropy_categorical_1hot_grad(g_y: Any, coding_dist: Any, true_one_of_n: Any) -> Node:
+    """The derivative of `crossentropy_categorical_1hot` by the matrix `coding_dist`, given that by its result, a
+    vector: -g_y / p where the class of each row stands, else 0."""
+    coding, classes = in_floats(coding_dist), as_node(true_one_of_n)
+    if coding.ndim != 2 or classes.ndim != 1 or classes.dtype not in INTEGERS:
+        held = f"{describe(coding)} of type {coding.type} and {describe(classes)} of type {classes.type}"
+        raise GraphTypeError(f"crossentropy_categorical_1hot_grad takes a matrix and a vector of integers, not {held}")
+    steep = neg(true_div(as_node(g_y), _class_of_each(coding, classes)))
+    places = (layout.iota(coding.type.shape[0]), classes)
+    return index.inc_gather(layout.zeros(coding.dtype, coding.type.shape), cast(steep, coding.dtype), places, 0)
 
 
 def _score_of(probability: Node) -> Node | None:

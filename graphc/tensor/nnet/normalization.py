@@ -19,7 +19,7 @@ from graphc.ops import shape as layout
 from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.windows import Sliding, filled_windows
-from graphc.tensor.elementary import add, mul, pow, reciprocal, sqr, sqrt, sub, true_div
+from graphc.tensor.elementary import add, greater, mul, pow, reciprocal, sqr, sqrt, sub, true_div, where
 from graphc.tensor.nnet.activations import in_floats
 from graphc.tensor.reductions import mean as mean_of
 from graphc.tensor.reductions import sum, var
@@ -99,6 +99,8 @@ def _normalized(x: Node, axes: tuple[int, ...], epsilon: Any, gamma: Node | None
         parts: list[Node] = []
         if 0 in cotangents:
             inverse = reciprocal(sqrt(add(variance, named.get("epsilon", epsilon))))
+            # Of no elements the variance is NaN, but the sums that it is multiplied by are over none: 0.
+            inverse = where(greater(count, 0), inverse, 0)
             scale = mul(inverse, named["gamma"]) if "gamma" in named else inverse
             found["beta"] = sum(cotangents[0], axes, keepdims=True)
             along = sum(mul(cotangents[0], centred), axes, keepdims=True)

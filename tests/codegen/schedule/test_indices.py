@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
+import graphc
 import graphc.tensor as T
 from graphc.codegen.schedule.plan import in_range
 from graphc.codegen.schedule.sizes import size_up
@@ -51,3 +53,16 @@ def test_indices_that_are_known_to_be_in_range(case: str) -> None:
     make, size = (KNOWN | UNKNOWN)[case]
     sizing = size_up([], [make(), as_size_node(size), X])
     assert in_range(make(), size, sizing) == (case in KNOWN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int32"])
+def test_indices_that_never_count_from_the_end(dtype: str) -> None:
+    """The largest is compared with the size; of none nothing is compared."""
+    places, v = T.vector("places", dtype), T.dvector("v")
+    f = graphc.function([places, v], v[places] * 2)
+    np.testing.assert_array_equal(f(np.array([2, 0, 1], dtype), np.arange(3.0)), [4, 0, 2])
+    assert f(np.zeros(0, dtype), np.zeros(0)).shape == (0,)
+    for wrong, size in (([0, 3], 3), ([0], 0), ([np.iinfo(dtype).max // 2], 3)):
+        with pytest.raises(IndexError, match=f"axis 0 of v .*whose size is {size}"):
+            f(np.array(wrong, dtype), np.zeros(size))
