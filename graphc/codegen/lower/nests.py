@@ -214,8 +214,12 @@ def enter_own_rows(
 
 
 def guard(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
+    """A comparison of sizes, or of values as the plan has them: in terms of other sizes they would be computed anew."""
     wanted = plan.guards[nest.number]
-    sides = (lowerer.size(side) for side in (wanted.left, wanted.right))
+    sides = (
+        lowerer.element(side, ()) if isinstance(side, Node) else ir.integer(side)
+        for side in (wanted.left, wanted.right)
+    )
     scope.body.append(ir.Check(ir.apply(INFIX[wanted.relation], *sides), nest.number + 1))
 
 

@@ -23,9 +23,9 @@ from graphc.codegen.lapack import api
 from graphc.errors import GraphcError, ShapeError
 from graphc.ir.node import Node
 from graphc.ops.linalg.equations import schur
-from graphc.ops.linalg.factor import cholesky, inverse_of_factor, lu, triangular_solve
+from graphc.ops.linalg.factor import cholesky, inverse_of_factor, lu, lu_of_any, triangular_solve
 from graphc.ops.linalg.routine import ROUTINES, LinAlgError
-from graphc.ops.linalg.spectral import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from graphc.ops.linalg.spectral import eig, eigh, eigvals, eigvalsh, qr, qr_order, svd, svdvals
 
 Array = NDArray[Any]
 TOLERANCE = {"float64": 1e-9, "float32": 2e-3}
@@ -42,6 +42,10 @@ def everything(x: Node, positive: Node, right: Node) -> list[Node]:
         *(triangular_solve(positive, right, *each) for each in flags),
         inverse_of_factor(positive),
         *lu(x),
+        *lu_of_any(x),
+        *lu_of_any(right),
+        qr_order(x),
+        qr_order(right),
         *qr(x),
         *qr(right, complete=True),
         *qr(right),

@@ -12,11 +12,13 @@ from watched import check_passes, check_text, watch
 
 import graphc
 import graphc.tensor as T
+from graphc.functions.native import Compiled
 from graphc.ir.body import item
 from graphc.ir.closure import close
 from graphc.ir.node import Node, variable
 from graphc.ops.scan import scan_node
 from graphc.options import options
+from graphc.random.streams import RandomStreams
 
 Program = tuple[list[Node], list[Node]]
 PROGRAMS: dict[str, Callable[[str], Program]] = {}
@@ -264,3 +266,40 @@ def test_rows_that_no_step_has_written_are_zeros(reverse: bool, limited: bool) -
             values = np.full((steps, 2), 0.5), *given[: 1 + limited]
             for got, wanted in zip(compiled(*values), meant(*values), strict=True):
                 np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.slow
+def test_an_index_that_a_step_computes_is_checked_where_it_is_known() -> None:
+    """Chances of the item that is drawn of them in the same step, where a size of the state is that of another array by
+    a guard; the derivative too, and an index that is out of bounds."""
+    x, first, weights = T.dmatrix("x"), T.dvector("first"), T.dmatrix("weights")
+    rng = RandomStreams(3)
+
+    def step(row: Any, state: Any) -> Any:
+        chances = T.nnet.softmax(T.dot(row, weights) + state).flatten()
+        drawn = T.argmax(rng.multinomial(pvals=chances))
+        return state + chances[drawn], T.log(chances[drawn])
+
+    (_, scores), updates = graphc.scan(step, sequences=[x], outputs_info=[first, None])
+    outputs = [scores, graphc.grad(scores.sum(), weights)]
+    given = [np.random.default_rng(0).normal(size=shape) for shape in ((5, 4), (4,), (4, 4))]
+    made, want = (
+        graphc.function([x, first, weights], outputs, mode=mode, updates=updates)
+        for mode in ("compiled", "interpreted")
+    )
+    assert isinstance(made, Compiled)
+    begun = [state.get_value() for state, _ in rng.state_updates]
+    found = made(*given)
+    for (state, _), value in zip(rng.state_updates, begun, strict=True):
+        state.set_value(value)
+    for one, other in zip(found, want(*given), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    rows, _ = graphc.scan(
+        lambda row, state: state + row[4 * T.argmax(T.cumsum(T.dot(row, weights) + state))],
+        sequences=[x],
+        outputs_info=[first],
+    )
+    f = graphc.function([x, first, weights], rows)
+    assert isinstance(f, Compiled)
+    with pytest.raises(IndexError, match="out of bounds for axis 0, whose size is 4"):
+        f(np.ones((5, 4)), np.ones(4), np.ones((4, 4)))
