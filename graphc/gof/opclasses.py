@@ -85,6 +85,11 @@ class Parametrised(metaclass=Family):
 
     def __call__(self, *operands: Any, name: str | None = None, return_list: bool = False, **named: Any) -> Any:
         """The result for these tensors, or a list of results."""
+        if named:
+            try:
+                signature(self.function).bind(*operands, **named)
+            except TypeError as error:
+                raise ArgumentError(f"{self!r}: {error}") from None
         made = self.function(*operands, **named)
         if name is not None and isinstance(made, Node):
             made.name = name

@@ -14,7 +14,7 @@ LATER = {
     "conv": "conv",
     "windows": "inc_windows join_windows windows",
     "order": "argsort argtop lexorder sort top",
-    "segment": "segment_sum segment_of",
+    "segment": "segment_of segment_sum",
     "linalg.factor": "cholesky inverse_of_factor lu triangular_solve",
     "linalg.spectral": "eig eigh eigvals eigvalsh qr qr_complete svd svd_full svdvals",
     "linalg.equations": "banded_solve positive_banded_solve schur toeplitz_solve triangular_sylvester",
