@@ -15,8 +15,8 @@ LATER = {
     "windows": "inc_windows join_windows windows",
     "order": "argsort argtop lexorder sort top",
     "segment": "segment_of segment_sum",
-    "linalg.factor": "cholesky inverse_of_factor lu triangular_solve",
-    "linalg.spectral": "eig eigh eigvals eigvalsh qr qr_complete svd svd_full svdvals",
+    "linalg.factor": "cholesky inverse_of_factor lu lu_of_any triangular_solve",
+    "linalg.spectral": "eig eigh eigvals eigvalsh qr qr_complete qr_order svd svd_full svdvals",
     "linalg.equations": "banded_solve positive_banded_solve schur toeplitz_solve triangular_sylvester",
     "linalg.matrices": "cofactors det detsign inverse logabsdet solve",
 }
