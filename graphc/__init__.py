@@ -28,7 +28,7 @@ from graphc.codegen.server.prestart import start_if_expected
 from graphc.startup.finder import install
 from graphc.startup.garbage import uncollected
 from graphc.startup.idle_blas import import_numpy
-from graphc.startup.lazy import nearest
+from graphc.startup.lazy import at_path, nearest
 from graphc.startup.versions import warn_of_versions
 
 with uncollected():
@@ -192,8 +192,8 @@ if not TYPE_CHECKING:
             return import_module("graphc.gof.tensor_basic")._asarray
         if name == "theano":  # from theano import theano, tensor
             return sys.modules[__name__]
-        if place is None and name in import_module("graphc.startup.paths").PATHS:
-            return import_module(f"graphc.{name}")
+        if place is None and (path := at_path("graphc", name)) is not None:
+            return path
         if place is None:
             meant = nearest(name, __dir__())
             raise AttributeError(f"{name!r} is not in graphc{meant and '; '}{meant}")

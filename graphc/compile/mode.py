@@ -11,6 +11,7 @@ from typing import Any
 from graphc.configdefaults import known_rules
 from graphc.errors import GraphValueError
 from graphc.functions.callables import MODES
+from graphc.gof.optdb import optdb
 from graphc.ir.called import explain_all
 from graphc.options import flag, options
 
@@ -117,8 +118,17 @@ def register_mode(name: str, mode: Mode) -> None:
 
 
 __all__ = [
-    "FAST_COMPILE", "FAST_RUN", "JIT", "Mode", "get_default_mode", "get_mode", "predefined_linkers", "predefined_modes",
-    "predefined_optimizers", "register_mode",
+    "FAST_COMPILE",
+    "FAST_RUN",
+    "JIT",
+    "Mode",
+    "get_default_mode",
+    "get_mode",
+    "optdb",
+    "predefined_linkers",
+    "predefined_modes",
+    "predefined_optimizers",
+    "register_mode",
 ]  # fmt: skip
 
 explain_all(globals())

@@ -2,7 +2,10 @@
 
 from graphc.compile.io import Param
 from graphc.function import function
+from graphc.ir.called import explain_all
 
 pfunc = function
 
 __all__ = ["Param", "pfunc"]
+
+explain_all(globals())

@@ -33,13 +33,22 @@ def lazily(
                 found = public(found, package)
             setattr(sys.modules[package], name, found)
             return found
-        if name in modules or f"{package}.{name}".partition(".")[2] in import_module("graphc.startup.paths").PATHS:
+        if name in modules:
             return import_module(f"{package}.{name}")
+        path = at_path(package, name)
+        if path is not None:
+            return path
         reason = "" if missing is None else missing(name)
         reason = reason or nearest(name, [*dir(sys.modules[package]), *homes])
         raise AttributeError(f"module {package!r} has no attribute {name!r}{reason and ': '}{reason}")
 
     return find
+
+
+def at_path(package: str, name: str) -> Any:
+    """The module `name` of Theano's in `package` that graphc has under its path alone; None where there is none."""
+    place = f"{package}.{name}".partition(".")[2]
+    return import_module(f"{package}.{name}") if place in import_module("graphc.startup.paths").PATHS else None
 
 
 T = TypeVar("T")

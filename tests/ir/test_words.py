@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -58,3 +59,9 @@ def test_what_is_given_twice_or_not_known() -> None:
         with pytest.raises(ArgumentError, match="sum"):
             wrong()
     assert graphc.function([x], Call.sum(input=x))(np.ones((2, 2))) == 4.0
+
+
+def test_a_function_by_its_first_name() -> None:
+    made: Any = importlib.import_module("graphc.compile.pfunc")
+    f = made.pfunc(params=[x], outputs=x * 2)
+    assert f(np.ones((1, 1))) == 2.0
