@@ -7,7 +7,7 @@ plan, constants. Deterministic: equal graphs give equal programs.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -89,12 +89,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     constants = materialised_constants(kernel, sizing)
     leaves = (*kernel.inputs, *kernel.shared, *constants)
     given = {leaf: names.fresh(leaf.name or ("const" if leaf.op is CONSTANT else "x")) for leaf in leaves}
-    dims = [
-        Dim(number, axis, size, names.fresh(f"{given[leaf]}_{axis}"))
-        for number, leaf in enumerate(leaves)
-        for axis, size in enumerate(leaf.type.shape)
-        if isinstance(size, Node)
-    ]
+    dims = dims_of(leaves, given, names)
     size_names = {dim.size: dim.name for dim in reversed(dims) if dim.size.op is SIZE}
     labels = labels_of(nodes)
     results, plan, names = plan_results(kernel, sizing, given, size_names, names, labels)
@@ -107,23 +102,11 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     lowerer.workspaces, lowerer.blocks = plan.workspaces, plan.blocks
     buffers = (*plan.leaves.values(), *stored.values(), *(slot.buffer for slot in plan.arena))
     passes = Passes("kernel", buffers, [dim.name for dim in dims], lambda: external_kinds(lowerer.callbacks))
-    lowered = lower_kernel(plan, lowerer, passes)
-    narrowed = narrow_sums(lowered, names.fresh)
-    passes.know(narrowed.changed, narrowed.narrow)
-    passes.ran("narrow_sums", narrowed.body)
-    marked = passes.run("mark_independent", mark_independent, narrowed.body)
-    asking = passes.run("ask_in_nests", partial(ask_in_nests, kept=results.overwritten), marked)
-    polled = passes.run("place_polls", partial(place_polls, fresh=names.fresh), asking)
-    polls = polled != marked
-    if plan.loops or plan.branches:
-        polled = passes.run("drop_unused", drop_unused, polled)
-    kernel_part = outline(polled, names, outlining)
-    passes.know({}, (*kernel_part.scalars, *kernel_part.copies))
-    passes.ran("outline", kernel_part.body, kernel_part.functions)
+    made = shared_loops(lower_kernel(plan, lowerer, passes), plan, passes, names, outlining, results.overwritten)
     check_sizes(sizing, dims, sizes_lowerer)
-    temporaries = arena(plan, narrowed, marked, kernel_part, sizes_lowerer)
-    work = [sizing.of(loops_of(kernel.results, nests=asking != marked))] if polls else []
-    bodies = write_sizes(results, temporaries, work, dims, sizes_lowerer), kernel_part.body
+    temporaries = arena(plan, made.narrowed, made.marked, made.outlined, sizes_lowerer)
+    work = [sizing.of(loops_of(kernel.results, nests=made.nests_ask))] if made.polls else []
+    bodies = write_sizes(results, temporaries, work, dims, sizes_lowerer), made.outlined.body
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, ir.Var)}
     passed = [dim for dim in dims if ir.Var(dim.name, ir.INDEX) in used]
     signature = Signature(
@@ -136,23 +119,64 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         returns=kernel.returns,  # type: ignore[arg-type]
         reads=operands_read(bodies[0], (*inputs, *shared)),
         donated=tuple(sorted(results.donated.items())),
-        polls=polls,
+        polls=made.polls,
     )
     functions = (
-        *kernel_part.functions,
+        *made.outlined.functions,
         *assemble(signature, bodies, [*plan.leaves.values()], passes.buffers, [dim.name for dim in passed]),
     )
     passes.made("assemble", functions)
     return Program(
         source=emit_source(functions),
         signature=signature,
-        plan="\n".join((*plan.lines, *(f"threads may share {line}" for line in kernel_part.launches))),
+        plan="\n".join((*plan.lines, *(f"threads may share {line}" for line in made.outlined.launches))),
         prototypes=tuple(Prototype(f.name, tuple(param.kind for param in f.params)) for f in functions),
         externals=used_externals(functions, lowerer.callbacks),
         constants=tuple(c.attrs["value"].value for c in constants),
         calls=tuple(lowerer.callbacks.values()),
-        parallel=bool(kernel_part.launches),
+        parallel=bool(made.outlined.launches),
     )
+
+
+def dims_of(leaves: Sequence[Node], given: Mapping[Node, str], names: Names) -> list[Dim]:
+    """The sizes that are told at each call, under the names that they have in the source."""
+    return [
+        Dim(number, axis, size, names.fresh(f"{given[leaf]}_{axis}"))
+        for number, leaf in enumerate(leaves)
+        for axis, size in enumerate(leaf.type.shape)
+        if isinstance(size, Node)
+    ]
+
+
+@record()
+class SharedLoops:
+    """A kernel's loops as threads share them. marked: the statements before, of which it is known which iterations are
+    independent. polls: whether loops ask if the call must end; nests_ask: whether those without steps do."""
+
+    narrowed: Narrowed
+    marked: Sequence[ir.Stmt]
+    outlined: Outlined
+    polls: bool
+    nests_ask: bool
+
+
+def shared_loops(
+    lowered: Sequence[ir.Stmt], plan: Plan, passes: Passes, names: Names, outlining: str, kept: Container[str]
+) -> SharedLoops:
+    """The passes over a whole kernel. kept: the buffers that stay as they were where a call is left."""
+    narrowed = narrow_sums(lowered, names.fresh)
+    passes.know(narrowed.changed, narrowed.narrow)
+    passes.ran("narrow_sums", narrowed.body)
+    marked = passes.run("mark_independent", mark_independent, narrowed.body)
+    asking = passes.run("ask_in_nests", partial(ask_in_nests, kept=kept), marked)
+    polled = passes.run("place_polls", partial(place_polls, fresh=names.fresh), asking)
+    polls = polled != marked
+    if plan.loops or plan.branches:
+        polled = passes.run("drop_unused", drop_unused, polled)
+    outlined = outline(polled, names, outlining)
+    passes.know({}, (*outlined.scalars, *outlined.copies))
+    passes.ran("outline", outlined.body, outlined.functions)
+    return SharedLoops(narrowed, marked, outlined, polls, asking != marked)
 
 
 def arena(
