@@ -327,8 +327,9 @@ def _dense(w: dict[str, Any]) -> list[I64]:
 # The convolution. -----------------------------------------------------------------------------------------------------
 
 
-def without_spread(suffix: str, has_groups: bool) -> Function[..., None]:
-    """A convolution without spreads. has_groups: whether the code for many groups is worth its compilation."""
+def without_spread(routine: str, suffix: str) -> Function[..., None]:
+    """A convolution without spreads, `grouped_conv` with code for many groups."""
+    has_groups = routine == "grouped_conv"
 
     def write(code: Code, context: Ptr) -> None:
         words = words_of().read(context)
@@ -361,11 +362,11 @@ def without_spread(suffix: str, has_groups: bool) -> Function[..., None]:
         one_by_one(suffix)(code, context)
 
     return Function(
-        f"conv_without_spread_{suffix}", None, {"context": Ptr}, write, "noinline optsize", is_internal=True
+        f"{routine}_without_spread_{suffix}", None, {"context": Ptr}, write, "noinline optsize", is_internal=True
     )
 
 
-def by_periods(suffix: str, has_groups: bool) -> Function[..., None]:
+def by_periods(routine: str, suffix: str) -> Function[..., None]:
     """A convolution with spreads: for each place within the period of an axis one without, of the taps that meet
     elements there, which are as far apart as it takes to meet the next."""
 
@@ -392,9 +393,11 @@ def by_periods(suffix: str, has_groups: bool) -> Function[..., None]:
                 record.put(own, {f"w_{number}": step * axis.w, f"y_{number}": axis.spread * axis.y})
                 w, y = w.at((left > 0).choose(tap * axis.w, 0), kind), y.at(place * axis.y, kind)
             record.put(own, {"x": x, "w": w, "y": y})
-            without_spread(suffix, has_groups)(code, own)
+            without_spread(routine, suffix)(code, own)
 
-    return Function(f"conv_by_periods_{suffix}", None, {"context": Ptr}, write, "noinline optsize", is_internal=True)
+    return Function(
+        f"{routine}_by_periods_{suffix}", None, {"context": Ptr}, write, "noinline optsize", is_internal=True
+    )
 
 
 def _taps_at(code: Code, axis: Axis, place: I64) -> tuple[I64, I64]:
@@ -414,7 +417,6 @@ def _taps_at(code: Code, axis: Axis, place: I64) -> tuple[I64, I64]:
 
 def convolution(routine: str, suffix: str) -> Function[..., I64]:
     """gc_conv_<t>, or gc_grouped_conv_<t>."""
-    has_groups = routine == "grouped_conv"
     params: dict[str, Any] = {name: Ptr if name in ("x", "w", "y") else I64 for name in WORDS}
 
     def write(code: Code, *values: Any) -> I64:
@@ -429,9 +431,9 @@ def convolution(routine: str, suffix: str) -> Function[..., I64]:
         if suffix in ("f64", "f32"):
             is_plain = axes[0].spread * axes[1].spread * axes[2].spread == 1
             with code.when(is_plain):
-                without_spread(suffix, has_groups)(code, context)
+                without_spread(routine, suffix)(code, context)
             with code.otherwise():
-                by_periods(suffix, has_groups)(code, context)
+                by_periods(routine, suffix)(code, context)
         else:
             one_by_one(suffix)(code, context)
         return I64.of(0)

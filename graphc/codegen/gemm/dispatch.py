@@ -63,16 +63,17 @@ def blas_functions(names: Iterable[str]) -> list[Function[..., Any]]:
     """These functions of PROTOTYPES. They refer to the symbols of `blas_symbols`, and to the settings of products
     (threads/chunking.py); `api.with_callees` names the objects that go together."""
     made: list[Function[..., Any]] = []
+    kept: set[str] = set()
     for name in sorted(PROTOTYPES.keys() & set(names)):
         routine, _, suffix = name.removeprefix("gc_").rpartition("_")
         if routine in CONVOLUTIONS:
             made.append(convolution(routine, suffix))
-            made += [give_back(suffix)] * (suffix in LETTERS)
+            kept |= {suffix} & LETTERS.keys()
         elif routine == "batched_gemm":
             made.append(batch(suffix, BLOCKED if has_avx512() else SMALL_GEMM))
         else:
             made.append(gemm(suffix) if routine == "gemm" else gemv(suffix))
-    return made
+    return [*made, *map(give_back, sorted(kept))]
 
 
 # Layouts that BLAS takes. ---------------------------------------------------------------------------------------------
