@@ -163,23 +163,53 @@ def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
 
 def up_to(tree: Any, other: Any) -> list[Any]:
     """What stands in `other` where `tree` has its leaves. Raises ValueError where the two part before."""
-    found: list[Any] = []
-    _up_to(tree, other, found)
-    return found
+    return reader(tree)(other)
 
 
-def _up_to(tree: Any, other: Any, found: list[Any]) -> None:
+def reader(tree: Any) -> Callable[[Any], list[Any]]:
+    """`up_to` of one tree and many others, which does not look at that tree each time."""
+    read = _reader(tree)
+
+    def take(other: Any) -> list[Any]:
+        if read is None:
+            return [other]
+        found: list[Any] = []
+        read(other, found)
+        return found
+
+    return take
+
+
+def _reader(tree: Any) -> Callable[[Any, list[Any]], None] | None:
+    """What adds the parts of another tree to a list; None for a leaf."""
     own = _parts(tree)
     if own is None:
-        found.append(other)
-        return
-    if hasattr(tree, "__taken__"):
-        other = tree.__taken__(other)
-    theirs = None if other is not None and type(other) is not type(tree) else _parts(other)
-    if theirs is None or own.keys() != theirs.keys():
+        return None
+    kind, readers = type(tree), [*map(_reader, own.values())]
+    taken = tree.__taken__ if hasattr(tree, "__taken__") else None
+    fields = [] if isinstance(tree, (dict, tuple, list)) or tree is None else _fields(tree)[0]
+
+    def parts_of(other: Any) -> Sequence[Any]:
+        if type(other) is kind:
+            if fields:
+                return [getattr(other, name) for name in fields]
+            if not isinstance(other, dict):
+                parts: Sequence[Any] = other or ()
+                if len(parts) == len(readers):
+                    return parts
+            elif own.keys() == (theirs := _parts(other) or {}).keys():
+                return [*theirs.values()]
         raise ValueError(f"{outline(tree)} and {outline(other)} differ")
-    for key, part in own.items():
-        _up_to(part, theirs[key], found)
+
+    def read(other: Any, found: list[Any]) -> None:
+        parts = parts_of(other if taken is None else taken(other))
+        for each, part in zip(readers, parts, strict=True):
+            if each is None:
+                found.append(part)
+            else:
+                each(part, found)
+
+    return read
 
 
 def spread(prefix: Any, tree: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from graphc.arrays.trees import leaves, like, outline, paths, up_to
+from graphc.arrays.trees import leaves, like, outline, paths, reader, up_to
 from graphc.errors import ArgumentError, GraphTypeError
 from graphc.functions.callables import Function
 from graphc.functions.convention import REQUIRED, In, Out
@@ -74,6 +74,7 @@ class Nested(Wrapped):
     def __init__(self, whole: Function, trees: Sequence[Any], names: Sequence[str | None], outputs: Any) -> None:
         super().__init__(whole.kernel, whole.call, False)
         self.whole, self.trees, self.names, self.form = whole, trees, names, outputs
+        self.readers = [*map(reader, trees)]
         self.mode, self.name, self.profile, self.foreign = whole.mode, whole.name, whole.profile, whole.foreign
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -83,7 +84,7 @@ class Nested(Wrapped):
         named = {}
         if "out" in kwargs and "out" not in self.names:
             out = kwargs.pop("out")
-            named["out"] = tuple(self.up_to(self.form, out, "out")) if out is not None else None
+            named["out"] = tuple(self.up_to(self.form, reader(self.form), out, "out")) if out is not None else None
         return like(self.form, self.whole(*self.flat(args, kwargs), **named))
 
     def copy(self, *args: Any, **kwargs: Any) -> Nested:
@@ -106,7 +107,7 @@ class Nested(Wrapped):
         for place, tree in enumerate(self.trees):
             what = self.names[place] or f"argument {place}"
             if place in given:
-                values += self.up_to(tree, given[place], what)
+                values += self.up_to(tree, self.readers[place], given[place], what)
                 continue
             records = getattr(self.whole, "ordered", self.whole.call).inputs  # a state keeps what it has
             defaults = [item.value for item in records[len(values) : len(values) + len(leaves(tree))]]
@@ -115,10 +116,10 @@ class Nested(Wrapped):
             values += defaults
         return values
 
-    def up_to(self, tree: Any, value: Any, what: str) -> list[Any]:
-        """What a value has for the leaves of a tree."""
+    def up_to(self, tree: Any, read: Callable[[Any], list[Any]], value: Any, what: str) -> list[Any]:
+        """What a value has for the leaves of a tree, as its reader finds."""
         try:
-            return up_to(tree, value)
+            return read(value)
         except ValueError:
             wanted = f"must be {outline(tree)}, with values for the asterisks"
             raise ArgumentError(f"{self.label}: {what} {wanted}; got {outline(value)}") from None

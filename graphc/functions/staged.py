@@ -30,7 +30,8 @@ class Staged(Function):
     ) -> None:
         super().__init__(kernel, call, profile)
         self.mode = kind.mode
-        self.stages = [kind(stage, _by_position(stage, call), False) for stage in stages]
+        # The last is the largest: the compile process starts while it is rewritten, and is there for the others.
+        self.stages = [kind(stage, _by_position(stage, call), False) for stage in reversed(stages)][::-1]
         self.foreign = any(stage.foreign for stage in self.stages)
 
     @property

@@ -43,6 +43,7 @@ PIPELINE = (
     Pass("factors", FACTORS),  # after all that makes fewer of them, before rules of sums and products
     Pass("stability", STABLE),  # before algebra, while expressions are as they were written
     Pass("algebra", FOLD + STABLE + ALGEBRA + VIEWS + REDUCTIONS),
+    Pass("scatters", SCATTERS),  # before loops take sums of their sequences in
     Pass("linear", FOLD + LAWS + LINEAR + SCATTERS),
     Pass("moments", MOMENTS + VIEWS),
     Pass("pairs", PAIRS + VIEWS + TRANSPOSES),  # it only changes the order of loops

@@ -196,6 +196,8 @@ class SparseVariable:
         made = value if isinstance(value, SparseVariable) else _record(self.type.filter(value), self.format)
         if made.format != self.format:
             made = METHODS["asformat"](made, self.format)
+        if type(made) is type(self):
+            return made
         return type(self)(made.data, made.indices, made.indptr, made.minor, made.format)
 
     def __filled__(self) -> Any:
