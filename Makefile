@@ -12,7 +12,7 @@ PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test check test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-loops bench-env lines help clean
+.PHONY: run test check test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-loops bench-numbers bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -71,7 +71,10 @@ bench: $(VENV)/bench.stamp ## measure graphc and its peers, write docs/benchmark
 	$(BIN)/python -m benchmarks $(ARGS)
 
 bench-loops: $(VENV)/bench.stamp ## measure programs of many steps alone, write their section of docs/benchmarks.md
-	$(BIN)/python -m benchmarks --loops --fresh --peers graphc,numba,jax $(ARGS)
+	$(BIN)/python -m benchmarks --section loops --fresh --peers graphc,numba,jax $(ARGS)
+
+bench-numbers: $(VENV)/bench.stamp ## measure nets, random numbers, factorisations and order alone, write their section of docs/benchmarks.md
+	$(BIN)/python -m benchmarks --section numbers --fresh --peers graphc,numpy,numba,jax,torch $(ARGS)
 
 bench-env: ## install JAX, PyTensor and PyTorch beside, for `make bench` to compare with
 	$(PYTHON) -m venv benchmarks/.venv

@@ -15,9 +15,9 @@ from time import monotonic
 from benchmarks.libraries import PEERS
 from benchmarks.machine import describe_machine, read_versions
 from benchmarks.plots import draw_ratios, draw_sizes
-from benchmarks.report import with_section, write_loops, write_report
+from benchmarks.report import SECTIONS, with_section, write_report, write_section
 from benchmarks.runner import ROOT, Plan, Results, run, run_compiled, run_sizes
-from benchmarks.suite import LOOPS, QUICK, SIZED, WORKLOADS
+from benchmarks.suite import QUICK, SIZED, WORKLOADS
 
 DEFAULT = [name for name in PEERS if name != "torch-compiled"]
 
@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--fresh", action="store_true", help="forget what is in the file")
     made.add_argument("--no-sizes", action="store_true", help="leave out the cost against size")
     made.add_argument("--quick", action="store_true", help="a few workloads, a cold and a warm round, within 3 minutes")
-    made.add_argument("--loops", action="store_true", help="programs of many steps alone, and their section alone")
+    made.add_argument("--section", choices=SECTIONS, help="its programs alone, and of the report that section alone")
     made.add_argument("--report", action="store_true", help="measure nothing, write the report")
     return made
 
@@ -62,7 +62,7 @@ def available(peers: Sequence[str], python: Path) -> list[str]:
 def measure(parsed: argparse.Namespace, results: Results) -> None:
     """Extend the results as the arguments say, keeping the file up to date."""
     peers = available(chosen("peer", parsed.peers.split(","), list(PEERS)), Path(parsed.python))
-    whole = QUICK if parsed.quick else LOOPS if parsed.loops else WORKLOADS
+    whole = QUICK if parsed.quick else SECTIONS[parsed.section].workloads if parsed.section else WORKLOADS
     names = chosen("workload", parsed.workloads, list(WORKLOADS)) or list(whole)
     colds, warms, seconds = (1, 1, 0.1) if parsed.quick else (parsed.colds, parsed.warms, parsed.seconds)
     end = monotonic() + 60 * min(parsed.minutes, 2.5 if parsed.quick else math.inf)
@@ -74,7 +74,7 @@ def measure(parsed: argparse.Namespace, results: Results) -> None:
         parsed.results.write_text(json.dumps(results.as_json()), encoding="utf-8")
 
     run(peers, names, plan, results.samples, keep)
-    if not (parsed.no_sizes or parsed.quick or parsed.loops or parsed.workloads):
+    if not (parsed.no_sizes or parsed.quick or parsed.section or parsed.workloads):
         run_sizes([peer for peer in SIZED if peer in peers], plan, results.sizes, keep)
     if parsed.compiled_budget and Path(parsed.python).exists():
         run_compiled(names, plan, parsed.compiled_budget, results.samples, keep)
@@ -88,11 +88,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not parsed.report:
         measure(parsed, results)
     parsed.docs.mkdir(exist_ok=True)
-    if parsed.loops:
+    if parsed.section:
         report = parsed.docs / "benchmarks.md"
         before = report.read_text(encoding="utf-8") if report.exists() else ""
-        report.write_text(with_section(before, write_loops(results)), encoding="utf-8")
-        print(f"wrote the loops of {report}")
+        section = write_section(results, SECTIONS[parsed.section])
+        report.write_text(with_section(before, section), encoding="utf-8")
+        print(f"wrote the {parsed.section} of {report}")
         return
     draw_ratios(results, parsed.docs / "benchmarks.png")
     draw_sizes(results, parsed.docs / "benchmarks_sizes.png")

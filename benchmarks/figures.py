@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean, median
 
 from benchmarks.runner import Results
-from benchmarks.suite import LIMITED, LOOPS, SMALL, SMALL_STATES, WORKLOADS
+from benchmarks.suite import LIMITED, LOOPS, NUMBERS, SMALL, SMALL_STATES, WORKLOADS
 
 WORKLOADS_OF_OUR_LOOPS = [name for name in WORKLOADS if WORKLOADS[name].flops is None]
 """All but single products, where both modes may call the same library."""
@@ -95,7 +95,8 @@ class Target:
 
 def targets(results: Results) -> list[Target]:
     """All targets with what was measured."""
-    parts = steady_targets, limit_targets, loop_targets, start_targets, own_targets, pass_targets, compile_targets
+    steady = (steady_targets, limit_targets, loop_targets, number_targets)
+    parts = (*steady, start_targets, own_targets, pass_targets, compile_targets)
     return [target for part in parts for target in part(results)]
 
 
@@ -180,6 +181,42 @@ def loop_targets(results: Results) -> list[Target]:
         ),
         Target("loops: cold start, JAX / graphc, least", least, 1, note=where),
     ]
+
+
+def number_targets(results: Results) -> list[Target]:
+    """Of nets, random numbers, factorisations and order."""
+    made = [
+        Target(f"{peer} / graphc, {name}", ratio(results, name, peer, "steady"), goal)
+        for name, peer, goal in NUMBER_GOALS
+    ]
+    for name, goal in (("gaussian-process", 1.2), ("least-squares-gradient", 1.5)):
+        ahead = ratio(results, name, "numba", "steady")
+        made.append(Target(f"graphc / numba by hand, {name}", 1 / ahead if ahead else None, goal, True))
+    least, where = min(named(results, "numpy", "steady", "warm", ORDERS), default=(None, ""))
+    made.append(Target("sorting, NumPy / graphc, least", least, 1, note=where))
+    own, eager = (figure(results, "images-lenet", peer, "peak") for peer in ("graphc", "torch"))
+    memory = own / eager if own and eager else None
+    made.append(Target("peak memory of LeNet's step / PyTorch eager's", memory, 1, True))
+    least, where = min(named(results, "jax", "process", "cold", STARTED), default=(None, ""))
+    made.append(Target("numbers: cold start, JAX / graphc, least", least, 1, note=where))
+    return made
+
+
+NUMBER_GOALS = (
+    ("images-lenet", "jax", 1.0),
+    ("images-lenet", "torch", 0.83),
+    ("uniform", "numpy", 2.0),
+    ("normal", "numpy", 2.0),
+    ("barrier-option", "jax", 5.0),
+    ("cholesky-solves", "jax", 3.0),
+    ("cholesky-solves", "torch", 3.0),
+    ("gaussian-process", "jax", 1.0),
+    ("gaussian-process", "torch", 1.0),
+)
+"""How far ahead of which peer graphc set out to be."""
+ORDERS = [name for name in NUMBERS if "sort" in name or name == "topk"]
+STARTED = [name for name in NUMBERS if not name.startswith(("images", "pooling", "batch"))]
+"""Workloads whose cold start is to be below JAX's: all but nets."""
 
 
 def start_targets(results: Results) -> list[Target]:

@@ -6,7 +6,8 @@ In: `Results`. Out: Markdown. Ratios are to graphc: 2 means that a peer needs tw
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from benchmarks.figures import (
     FRAMEWORKS,
@@ -18,6 +19,7 @@ from benchmarks.figures import (
     figure,
     loop_targets,
     nest_cost,
+    number_targets,
     ratio,
     targets,
     work_rate,
@@ -25,7 +27,7 @@ from benchmarks.figures import (
 from benchmarks.libraries import PEERS
 from benchmarks.reasons import LEFT_OUT, reason
 from benchmarks.runner import Results
-from benchmarks.suite import LOOPS, WORKLOADS
+from benchmarks.suite import LOOPS, NUMBERS, WORKLOADS
 
 INTRODUCTION = """# Benchmarks
 
@@ -50,13 +52,35 @@ result is there; only in the overhead workloads NumPy's arrays go in and come ou
 """
 
 
-LOOP_HEADING = "## Loops"
-LOOP_INTRODUCTION = """Programs of many steps, written by `make bench-loops`, which measures them alone.
-`graphc` is the time of a call, of each round the fastest batch of calls; `spread` the slowest of graphc's rounds over
-its fastest; `cold` the time from the start of a process to its first result with an empty cache. The columns of peers
-are ratios to graphc.
+@dataclass(frozen=True)
+class Section:
+    """Workloads that are measured alone, with targets of their own."""
+
+    heading: str
+    introduction: str
+    workloads: Sequence[str]
+    targets: Callable[[Results], list[Target]]
+
+
+SECTIONS = {
+    "loops": Section(
+        "## Loops",
+        "Programs of many steps, written by `make bench-loops`, which measures them alone.",
+        LOOPS,
+        loop_targets,
+    ),
+    "numbers": Section(
+        "## Nets and numbers",
+        "Nets, random numbers, factorisations and order, written by `make bench-numbers`, which measures them alone.",
+        NUMBERS,
+        number_targets,
+    ),
+}
+COLUMNS = """`graphc` is the time of a call, of each round the fastest batch of calls; `spread` the slowest of graphc's
+rounds over its fastest; `cold` the time from the start of a process to its first result with an empty cache. The
+columns of peers are ratios to graphc.
 """
-LOOP_FIGURES = (("best", "warm"), ("process", "cold"))
+SECTION_FIGURES = (("best", "warm"), ("process", "cold"))
 
 
 def write_report(results: Results) -> str:
@@ -72,7 +96,7 @@ def write_report(results: Results) -> str:
         compile_table(results),
         memory_table(results),
         bandwidth_table(results),
-        write_loops(results),
+        *(write_section(results, section) for section in SECTIONS.values()),
         "## Cost against size\n\n![seconds of a call against the number of elements](benchmarks_sizes.png)\n",
         failures(results),
         "## Left out\n\n" + "".join(f"- {name}: {why}.\n" for name, why in LEFT_OUT.items()),
@@ -255,9 +279,9 @@ def bandwidth_table(results: Results) -> str:
     return text + "\n\n" + table(("workload", *peers), rows) if rows else ""
 
 
-def write_loops(results: Results) -> str:
-    """The section of programs of many steps; nothing where none was measured."""
-    names = [name for name in LOOPS if figure(results, name, "graphc", "best")]
+def write_section(results: Results, section: Section) -> str:
+    """A section of workloads that are measured alone; nothing where none was measured."""
+    names = [name for name in section.workloads if figure(results, name, "graphc", "best")]
     if not names:
         return ""
     peers = [peer for peer in taking_part(results) if any(ratio(results, name, peer, "best") for name in names)]
@@ -266,12 +290,13 @@ def write_loops(results: Results) -> str:
         rounds = by_round(results, name, "graphc", "best")
         steady = (times(ratio(results, name, peer, "best")) for peer in peers)
         cold = [times(ratio(results, name, peer, "process", "cold")) for peer in peers]
-        call, start = (duration(figure(results, name, "graphc", each, when)) for each, when in LOOP_FIGURES)
+        call, start = (duration(figure(results, name, "graphc", each, when)) for each, when in SECTION_FIGURES)
         rows.append((name, call, f"{max(rounds) / min(rounds):.2f}", *steady, start, *cold))
     head = ("workload", "graphc", "spread", *peers, "cold", *(f"{peer}, cold" for peer in peers))
     titles = "".join(f"- {name}: {WORKLOADS[name].title}\n" for name in names)
-    parts = LOOP_INTRODUCTION, machine_lines(results), table(head, rows), titles, table_of(loop_targets(results))
-    return f"{LOOP_HEADING}\n\n" + "\n".join(parts)
+    about = f"{section.introduction}\n{COLUMNS}"
+    parts = about, machine_lines(results), table(head, rows), titles, table_of(section.targets(results))
+    return f"{section.heading}\n\n" + "\n".join(parts)
 
 
 def with_section(document: str, section: str) -> str:

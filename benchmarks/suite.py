@@ -53,6 +53,12 @@ LOOPS = tuple(
     "edit-distance ctc-gradient".split()
 )
 """Workloads of many steps, which have targets of their own."""
+NUMBERS = tuple(
+    workload.name
+    for family in ("images", "nets", "draws", "factorisations", "processes")
+    for workload in BY_FAMILY[family]
+)
+"""Workloads of nets, random numbers, factorisations and order, which have targets of their own."""
 SMALL_STATES = tuple("garch-gradient kalman-gradient lotka-volterra-gradient edit-distance ctc-gradient".split())
 """Those whose steps are short."""
 LIMITED = tuple(name for name in LOOPS if name not in ("lstm-gradient", "front-last", "front-checkpoint"))

@@ -18,7 +18,7 @@ from benchmarks.bridge import __main__ as bridge
 from benchmarks.figures import Target, best_framework, copy_bandwidth, figure, ratio, share_of_copy, targets, work_rate
 from benchmarks.libraries import PEERS, load
 from benchmarks.plots import draw_ratios, draw_sizes
-from benchmarks.report import times, with_section, write_loops, write_report
+from benchmarks.report import SECTIONS, times, with_section, write_report, write_section
 from benchmarks.runner import Plan, Results, Samples, groups, is_wanted, run, run_compiled, run_process
 from benchmarks.sampling import sample
 from benchmarks.suite import COMPILED_FIRST, QUICK, SIZED, SIZED_WORKLOAD, SMALL, WORKLOADS, builder, family
@@ -329,11 +329,11 @@ LOOPS = made_up({"garch-gradient": {"graphc": 1e-5, "numba": 8e-6, "jax": 4e-5},
 
 
 def test_loops_have_a_section() -> None:
-    text = write_loops(LOOPS)
+    text = write_section(LOOPS, SECTIONS["loops"])
     assert "| garch-gradient | 10 us | 1.00 | **0.80** | 4.00 |" in text and "xor-step" not in text
     assert "| short steps: JAX and PyTensor / graphc, least | 4.00 | at least 5 | not reached |" in text
     assert text in write_report(LOOPS)
-    assert not write_loops(RESULTS)
+    assert not write_section(RESULTS, SECTIONS["loops"])
 
 
 @pytest.mark.slow
@@ -341,10 +341,11 @@ def test_the_section_of_loops_is_written_alone(tmp_path: Path) -> None:
     file, report = tmp_path / "results.json", tmp_path / "benchmarks.md"
     file.write_text(json.dumps(LOOPS.as_json()), encoding="utf-8")
     report.write_text("# Title\n\n## One\n\na\n\n## Loops\n\nold\n\n### Part\n\n## Last\n\nb\n", encoding="utf-8")
-    command.main(["--report", "--loops", "--results", str(file), "--docs", str(tmp_path)])
-    written = f"# Title\n\n## One\n\na\n\n{write_loops(LOOPS)}\n## Last\n\nb\n"
+    command.main(["--report", "--section", "loops", "--results", str(file), "--docs", str(tmp_path)])
+    section = write_section(LOOPS, SECTIONS["loops"])
+    written = f"# Title\n\n## One\n\na\n\n{section}\n## Last\n\nb\n"
     assert report.read_text(encoding="utf-8") == written
-    assert with_section(written, write_loops(LOOPS)) == written
+    assert with_section(written, section) == written
     assert with_section("# Title\n", "## New\n\nc\n") == "# Title\n\n## New\n\nc\n"
 
 

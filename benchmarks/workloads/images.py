@@ -11,6 +11,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from benchmarks.workload import Array, Data, Program, Size, Workload
 from benchmarks.workloads.training import RATE, step_jax, step_symbolic, step_torch
 
+ABSENT = {"numba": "its kernels would be the library's"}
+
 # --- a convolution ----------------------------------------------------------------------------------------------------
 
 
@@ -192,6 +194,7 @@ WORKLOADS = (
         (2, 3, 8),
         {"numpy": conv_numpy, "symbolic": conv_symbolic, "jax": conv_jax, "torch": conv_torch},
         "float32",
+        ABSENT,
         flops=lambda size: 2 * size[0] * size[1] ** 2 * size[2] ** 2 * 9,
     ),
     Workload(
@@ -202,5 +205,6 @@ WORKLOADS = (
         (4, 16, 3, 5, 12),
         {"numpy": lenet_numpy, "symbolic": lenet_symbolic, "jax": lenet_jax, "torch": lenet_torch},
         "float32",
+        ABSENT,
     ),
 )

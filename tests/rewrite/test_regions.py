@@ -111,6 +111,17 @@ def test_a_step_of_descent_adds_to_the_parameters_in_place() -> None:
     np.testing.assert_allclose(w.get_value(), first, rtol=1e-14)
 
 
+def test_what_is_read_of_the_last_states_is_added_to_one_array_of_zeros() -> None:
+    x = T.dmatrix("x")
+    rows = graphc.scan(lambda row, state: T.tanh(state + row), sequences=x[1:], outputs_info=x[0])[0]
+    results = [graphc.grad(rows[-1, -1] * rows[-1, -2] + rows[-1, 0], x)]
+    source = code(graphc.function([x], results, "python").source)
+    assert source.count("= 0.0") == 2, source  # of all states; of the row of x that is no step's
+    want, *others = outcomes([x], results, [np.linspace(-1, 1, 12).reshape(4, 3)])
+    for got in others:
+        np.testing.assert_allclose(got[0], want[0], rtol=1e-12)
+
+
 def test_arithmetic_of_sizes() -> None:
     n, m = (T.dvector(name).type.shape[0] for name in "nm")
     both = sizes.add(n, m)
