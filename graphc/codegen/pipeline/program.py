@@ -396,9 +396,9 @@ def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[ir.Stmt,
     lowered = tuple(lowerer.top.body)
     passes.ran("lower", lowered)
     body = simplify(lowered, passes.run)
+    forward = partial(forward_stores, fresh=lowerer.names.fresh)
     merged = passes.run("merge_rows", merge_rows, body)
     if merged != body:
-        forward = partial(forward_stores, fresh=lowerer.names.fresh)
         body = simplify(passes.run("forward_stores", forward, merged), passes.run)
     buffered = passes.run("double_buffer", partial(double_buffer, fresh=lowerer.names.fresh), body)
     if buffered != body:
@@ -407,7 +407,7 @@ def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[ir.Stmt,
     short = partial(unroll_steps, steps=lowerer.steps, fresh=lowerer.names.fresh)
     unrolled = passes.run("unroll_steps", short, body)
     if unrolled != body:
-        body = simplify(unrolled, passes.run)
+        body = simplify(passes.run("forward_stores", forward, unrolled), passes.run)
     return passes.run("keep_in_registers", partial(keep_in_registers, fresh=lowerer.names.fresh), body)
 
 

@@ -1,6 +1,6 @@
 """Elements that are read in the iteration that stores them: they are taken from the name they were computed under.
 
-In: the statements of a kernel whose loops along a row were merged. Out: the same
+In: the statements of a kernel whose loops along a row were merged, or whose steps were written out. Out: the same
 computation (store to load forwarding, dead store elimination), where a temporary that is read nowhere else is not
 written. That a load gives what was just stored the compiler sees by itself; that nothing else reads a buffer it cannot
 know, and a row that is written for nothing costs as much as one that is read.
@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from graphc.codegen.transform.fuse import resolved
 from graphc.loops import ir
+from graphc.loops.build import convert
 from graphc.loops.visit import (
     bodies,
     expressions,
@@ -55,7 +56,7 @@ def _forwarded(body: Sequence[ir.Stmt], outer: Mapping[ir.Var, ir.Expr], scope: 
     """A body in which loads of what it has just stored are the values. `outer`: indices that have names around it.
     What is stored in a branch may not have been."""
     values = dict(outer)
-    stored: dict[ir.Buffer, tuple[ir.Expr, ir.Var]] = {}
+    stored: dict[ir.Buffer, dict[ir.Expr, ir.Var]] = {}
     alias: dict[ir.Var, ir.Expr] = {}
     result: list[ir.Stmt] = []
     awaited = _read_later(body)
@@ -63,8 +64,8 @@ def _forwarded(body: Sequence[ir.Stmt], outer: Mapping[ir.Var, ir.Expr], scope: 
     def value(part: ir.Expr) -> ir.Expr | None:
         if not isinstance(part, ir.Load) or part.buffer not in stored:
             return None
-        place, found = stored[part.buffer]
-        return found if scope.position(part.index, values) == place else None
+        place = scope.position(part.index, values)
+        return None if place is None else stored[part.buffer].get(place)
 
     for stmt, waiting in zip(body, awaited, strict=True):
         if alias:
@@ -72,22 +73,39 @@ def _forwarded(body: Sequence[ir.Stmt], outer: Mapping[ir.Var, ir.Expr], scope: 
         if stored and not isinstance(stmt, ir.Loop):
             stmt = map_own_expressions(stmt, lambda expr: ir.rebuild(expr, value))
         stmt = map_bodies(stmt, lambda inner: _forwarded(inner, values, scope))
-        if isinstance(stmt, ir.Let) and any(stmt.value == name for _, name in stored.values()):
+        if isinstance(stmt, ir.Let) and any(stmt.value in found.values() for found in stored.values()):
             alias[stmt.var] = stmt.value
             continue
+        place = scope.position(stmt.index, values) if isinstance(stmt, ir.Store) else None
         for buffer in stored_buffers([stmt]):
-            stored.pop(buffer, None)
+            if found := {each: name for each, name in stored.pop(buffer, {}).items() if _differ(each, place)}:
+                stored[buffer] = found
         if isinstance(stmt, ir.Let) and stmt.var.dtype == ir.INDEX:
             values[stmt.var] = stmt.value
-        if isinstance(stmt, ir.Store) and stmt.buffer in waiting:
-            place = scope.position(stmt.index, values)
-            if place is not None:
+        if isinstance(stmt, ir.Store) and stmt.buffer in waiting and place is not None:
+            name = stmt.value
+            if not isinstance(name, ir.Var) or name in scope.changing or name.dtype == ir.INDEX:
                 name = ir.Var(scope.fresh(label_of(stmt.value)), stmt.value.dtype)
-                result.append(ir.Let(name, stmt.value))
+                result.append(ir.Let(name, as_stored(stmt.value)))
                 stmt = replace(stmt, value=name)
-                stored[stmt.buffer] = place, name
+            stored.setdefault(stmt.buffer, {})[place] = name
         result.append(stmt)
     return tuple(result)
+
+
+def _differ(place: ir.Expr, other: ir.Expr | None) -> bool:
+    """Whether two places are known to be no one place."""
+    numbers = ir.int_value(place), None if other is None else ir.int_value(other)
+    return None not in numbers and numbers[0] != numbers[1]
+
+
+def as_stored(value: ir.Expr) -> ir.Expr:
+    """What is stored as the value of a scalar. Where CPython runs the source, literals and sizes are Python's numbers:
+    they do not wrap around, and cannot be divided by zero, as those of a buffer."""
+    if isinstance(value, ir.Const):
+        return convert(value, value.dtype)
+    loads = any(isinstance(part, ir.Load) for part in ir.subexpressions(value))
+    return convert(value, ir.INDEX) if value.dtype == ir.INDEX and not loads else value
 
 
 def label_of(value: ir.Expr) -> str:

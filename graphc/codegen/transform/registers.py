@@ -27,9 +27,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from graphc.codegen.transform.forwarding import without_stores
+from graphc.codegen.transform.forwarding import as_stored, without_stores
 from graphc.loops import ir
-from graphc.loops.build import convert
 from graphc.loops.visit import all_expressions, expressions, map_expressions, read_buffers, statements, stored_buffers
 from graphc.startup.record import replace
 
@@ -70,7 +69,7 @@ def _kept(body: tuple[ir.Stmt, ...], changing: set[ir.Var], fresh: Fresh) -> tup
             place = stores.places[buffer][index]
             store = None if place is None else result[place]
             if isinstance(store, ir.Store) and place is not None:
-                result[place] = ir.Set(carry, number(store.value))
+                result[place] = ir.Set(carry, as_stored(store.value))
             else:
                 result.append(ir.Set(carry, ir.Load(buffer, index)))
         loop = in_scalars(stmt, carries) if carries else stmt
@@ -198,7 +197,7 @@ def in_scalars(loop: ir.Loop, carries: Mapping[Element, ir.Var]) -> ir.Loop:
     def changed(stmt: ir.Stmt) -> ir.Stmt:
         match stmt:
             case ir.Store(buffer, index, value) if (buffer, index) in carries:
-                return ir.Set(carries[buffer, index], number(value))
+                return ir.Set(carries[buffer, index], as_stored(value))
             case ir.Loop():
                 return replace(stmt, body=tuple(map(changed, stmt.body)), conflicts=None)
         return stmt
@@ -206,12 +205,3 @@ def in_scalars(loop: ir.Loop, carries: Mapping[Element, ir.Var]) -> ir.Loop:
     found = with_scalars(changed(loop), carries)
     assert isinstance(found, ir.Loop)
     return found
-
-
-def number(value: ir.Expr) -> ir.Expr:
-    """What is stored as the value of a scalar. Where CPython runs the source, literals and sizes are Python's numbers:
-    they do not wrap around, and cannot be divided by zero, as those of a buffer."""
-    if isinstance(value, ir.Const):
-        return convert(value, value.dtype)
-    loads = any(isinstance(part, ir.Load) for part in ir.subexpressions(value))
-    return convert(value, ir.INDEX) if value.dtype == ir.INDEX and not loads else value

@@ -34,3 +34,24 @@ def test_distances_between_points_write_one_row_for_their_exponentials() -> None
     assert f.source.count(" exp(") == 1
     after = f.source[f.source.index(" exp(") :]
     assert after[: after.index("for j in")].count("] = ") == 1
+
+
+@pytest.mark.slow
+def test_steps_of_a_few_elements_write_nothing_but_what_is_kept() -> None:
+    """Products within a step pass what they make on by name, each place of it by itself."""
+    x, moves = T.dvector("x"), T.dtensor3("moves")
+    turn = np.array([[0.8, -0.6], [0.6, 0.8]])
+
+    def step(move: graphc.Variable, state: graphc.Variable) -> graphc.Variable:
+        turned = T.dot(turn, T.specify_shape(state, (2,)))
+        return T.dot(T.specify_shape(move, (2, 2)), turned * turned[0]) + turned
+
+    last = graphc.scan(step, sequences=moves, outputs_info=x)[0][-1]
+    outputs = [last, graphc.grad(last.sum(), moves)]
+    f, specified = (graphc.function([x, moves], outputs, mode) for mode in ("compiled", "interpreted"))
+    forward = f.source[f.source.index("for step") :].partition("\n\n")[0]
+    assert "_2[0] = " not in forward, forward
+    for steps in (1, 2, 7):
+        values = np.array([0.5, -0.25]), np.random.default_rng(steps).normal(size=(steps, 2, 2))
+        for found, wanted in zip(f(*values), specified(*values), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
