@@ -32,6 +32,7 @@ from graphc.codegen.threads.chunking import (
     LEAST_CHUNKS,
     LEAST_COLUMNS,
     LEAST_WORK,
+    LINE,
     MOST_COLUMNS,
     MOST_WORDS,
     PARALLEL,
@@ -350,7 +351,9 @@ class Columns(Chunk):
             builder.load(builder.gep(settings, [llvm.Constant(count.type, place)])) for place in (0, LEAST_CHUNKS)
         )
         parts = builder.select(builder.icmp_signed(">", threads, chunks), threads, chunks)
-        share = builder.sdiv(builder.add(count, builder.sub(parts, llvm.Constant(count.type, 1))), parts)
+        lines = builder.mul(parts, llvm.Constant(count.type, LINE))
+        share = builder.sdiv(builder.add(count, builder.sub(lines, llvm.Constant(count.type, 1))), lines)
+        share = builder.mul(share, llvm.Constant(count.type, LINE))
         for bound, keep in ((MOST_COLUMNS, "<"), (LEAST_COLUMNS, ">")):
             limit = llvm.Constant(count.type, bound)
             share = builder.select(builder.icmp_signed(keep, share, limit), share, limit)

@@ -35,7 +35,7 @@ def columns_size(count: int, work: int, parts: int, least: int = CHUNK_WORK) -> 
     """How many of `count` columns of this work each a thread takes at a time. Columns do not meet, and no bit of a
     result depends on this: it is the share of each of `parts`, as many as there are threads, but no fewer than several
     threads are started for."""
-    share = min(-(-count // parts), MOST_COLUMNS)
+    share = min(-(-count // parts // LINE) * LINE, MOST_COLUMNS)
     return max(chunk_size(count, work, least), share, LEAST_COLUMNS)
 
 
