@@ -30,7 +30,7 @@ from graphc.functions.convention import Convention, In, Out, name_positions
 from graphc.functions.making import kind_of, make_function
 from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
 from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
-from graphc.ir.where import warn_user
+from graphc.ir.where import user_line, warn_user
 from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import broadcast_to
@@ -306,8 +306,8 @@ def _givens(givens: Any) -> dict[Node, Node]:
         same = node.dtype == variable_.dtype and node.ndim == variable_.ndim
         if not same or _differing_axis(variable_, node) is not None:
             raise GraphTypeError(
-                f"givens: {describe(node)} of type {node.type} cannot replace {describe(variable_)} "
-                f"of type {variable_.type}"
+                f"function, called at {user_line()}: givens: {describe(node)} of rank {node.ndim} and type {node.type} "
+                f"cannot replace {describe(variable_)} of rank {variable_.ndim} and type {variable_.type}"
             )
         result[variable_] = _held_to(variable_, node, "given value")
     return result
