@@ -120,12 +120,12 @@ def _graph_of(
     records: list[In], values: list[Node], updates: Any, givens: Any, no_default_updates: Any, unused: str
 ) -> tuple[list[In], list[Node], list[tuple[Node, Node]]]:
     """The inputs, the outputs and the updates of a function, with what is given in its place."""
-    pairs = _updates(updates)
+    pairs = updates_of(updates)
     replaced = _givens(givens)
     records, replaced = _free_inputs(records, replaced)
     replacements = _with_sizes(_resolve(replaced), {record.variable for record in records})
     values, pairs = _replace(values, pairs, replacements)
-    pairs = _default_updates(values, pairs, no_default_updates, replacements)
+    pairs = default_updates(values, pairs, no_default_updates, replacements)
     forgotten = _check_inputs(records, values, pairs, replaced, unused)
     if forgotten:
         values, pairs = _replace(values, pairs, _implied(forgotten, values, pairs))
@@ -244,7 +244,8 @@ def _pairs(what: str, items: Any) -> list[tuple[Any, Any]]:
     return pairs
 
 
-def _updates(updates: Any) -> list[tuple[Node, Node]]:
+def updates_of(updates: Any) -> list[tuple[Node, Node]]:
+    """Shared variables with their new values, in the types of these. Raises UpdateError for what cannot be."""
     result: dict[Node, Node] = {}
     for shared, new in _pairs("updates", updates):
         if not isinstance(shared, SharedVariable):
@@ -384,7 +385,7 @@ def _sunk(values: list[Node], pairs: list[tuple[Node, Node]]) -> tuple[list[Node
     return new[: len(values)], [(leaf, value) for (leaf, _), value in zip(pairs, new[len(values) :], strict=True)]
 
 
-def _default_updates(
+def default_updates(
     values: list[Node],
     pairs: list[tuple[Node, Node]],
     excluded: bool | Sequence[Node],
