@@ -39,7 +39,7 @@ def map_variables(
     for each in nodes_of(roots):
         if each in known and (new := replacer(each)) is not each:
             (pair,) = checked({each: new}, strict=True).values()
-            done[each] = replaced([pair], done)[0]
+            done[each] = replaced([pair], done)[0] if each.args else pair  # leaves may stand for each other
     return replaced(roots, done)
 
 
