@@ -29,6 +29,7 @@ from graphc.functions.callables import MODES, Function, Mode
 from graphc.functions.convention import Convention, In, Out, name_positions
 from graphc.functions.making import kind_of, make_function
 from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
+from graphc.ir.traced import traced_hint
 from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
 from graphc.ir.where import user_line, warn_user
 from graphc.ops.derivative import without_overrides
@@ -132,7 +133,9 @@ def _graph_of(
         for size in _check_inputs(records, values, pairs, replaced, unused):
             owner = size_owner(size)
             whose = f", but {describe(owner)} is not an input" if owner is not None else ", which is not an input"
-            raise MissingInputError(f"the graph needs {describe(size)}{whose}")
+            raise MissingInputError(
+                f"the graph needs {describe(size)}{whose}{traced_hint(size if owner is None else owner)}"
+            )
     return (records, *_sunk(values, pairs))
 
 
@@ -431,7 +434,8 @@ def _check_inputs(
     forgotten: list[Node] = []
     for node in nodes:
         if node.op is INPUT and node not in known:
-            raise MissingInputError(f"the graph needs {describe(node)} of type {node.type}, which is not an input")
+            what = f"{describe(node)} of type {node.type}"
+            raise MissingInputError(f"the graph needs {what}, which is not an input{traced_hint(node)}")
         if node.op is SIZE and node not in sizes and node not in owned:
             owner = size_owner(node)
             if owner is None or owner.op is not SHARED:

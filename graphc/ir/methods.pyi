@@ -162,9 +162,14 @@ class Methods:
         """Ones in the shape, and unless given the dtype, of `x`."""
 
     def prod(
-        self, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc_dtype: Any = None, no_zeros_in_input: bool = False
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        acc_dtype: Any = None,
+        no_zeros_in_input: bool = False,
     ) -> Node:
-        """The product over `axis`, 1 where there is nothing; its derivative is right where elements are 0, so that Theano's"""
+        """The product over `axis`, 1 where there is nothing; its derivative is right where elements are 0."""
 
     def ptp(self, axis: Any = None, keepdims: bool = False) -> Node:
         """The maximum less the minimum over `axis`."""

@@ -56,8 +56,9 @@ def prod(
     acc_dtype: Any = None,
     no_zeros_in_input: bool = False,
 ) -> Node:
-    """The product over `axis`, 1 where there is nothing; its derivative is right where elements are 0, so that Theano's
-    `no_zeros_in_input` changes nothing."""
+    """The product over `axis`, 1 where there is nothing; its derivative is right where elements are 0.
+
+    `no_zeros_in_input` is Theano's and changes nothing."""
     node = as_node(x)
     items = vector_items(node)
     if items is not None and node.dtype == "int64" and dtype is None and acc_dtype is None and not keepdims:
