@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     from graphc.gof.graph import clone_replace as clone_replace
     from graphc.gof.graph import graph_replace as graph_replace
     from graphc.gof.graph import is_same_graph as is_same_graph
+    from graphc.gof.replacing import map_variables as map_variables
     from graphc.gradient import sparse_grad as sparse_grad
     from graphc.inspection import inspect as inspect
     from graphc.printing import pp as pp
@@ -143,6 +144,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "configparser": lambda: import_module("graphc.configparser"),
     "gof": lambda: import_module("graphc.gof"),
     "gof.graph": lambda: import_module("graphc.gof.graph"),
+    "gof.replacing": lambda: import_module("graphc.gof.replacing"),
     "gradient": lambda: import_module("graphc.gradient"),
     "functions.checked": lambda: import_module("graphc.functions.checked"),
     "inspection": lambda: import_module("graphc.inspection"),
@@ -169,6 +171,7 @@ _NAMES = {
     "configdefaults": "change_flags",
     "gof": "Apply Container FunctionGraph InconsistencyError Op",
     "gof.graph": "clone clone_replace graph_replace is_same_graph",
+    "gof.replacing": "map_variables",
     "gradient": "sparse_grad",
     "functions.checked": "DebugMode NanGuardMode",
     "inspection": "inspect",
@@ -195,7 +198,7 @@ if not TYPE_CHECKING:
         if place is None and (path := at_path("graphc", name)) is not None:
             return path
         if place is None:
-            meant = nearest(name, __dir__())
+            meant = import_module("graphc.startup.paths").why_name(name) or nearest(name, __dir__())
             raise AttributeError(f"{name!r} is not in graphc{meant and '; '}{meant}")
         module = _MODULES[place]()
         found = globals()[name] = (

@@ -29,8 +29,9 @@ from graphc.functions.callables import MODES, Function, Mode
 from graphc.functions.convention import Convention, In, Out, name_positions
 from graphc.functions.making import kind_of, make_function
 from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
+from graphc.ir.traced import traced_hint
 from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
-from graphc.ir.where import warn_user
+from graphc.ir.where import user_line, warn_user
 from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import broadcast_to
@@ -120,19 +121,21 @@ def _graph_of(
     records: list[In], values: list[Node], updates: Any, givens: Any, no_default_updates: Any, unused: str
 ) -> tuple[list[In], list[Node], list[tuple[Node, Node]]]:
     """The inputs, the outputs and the updates of a function, with what is given in its place."""
-    pairs = _updates(updates)
+    pairs = updates_of(updates)
     replaced = _givens(givens)
     records, replaced = _free_inputs(records, replaced)
     replacements = _with_sizes(_resolve(replaced), {record.variable for record in records})
     values, pairs = _replace(values, pairs, replacements)
-    pairs = _default_updates(values, pairs, no_default_updates, replacements)
+    pairs = default_updates(values, pairs, no_default_updates, replacements)
     forgotten = _check_inputs(records, values, pairs, replaced, unused)
     if forgotten:
         values, pairs = _replace(values, pairs, _implied(forgotten, values, pairs))
         for size in _check_inputs(records, values, pairs, replaced, unused):
             owner = size_owner(size)
             whose = f", but {describe(owner)} is not an input" if owner is not None else ", which is not an input"
-            raise MissingInputError(f"the graph needs {describe(size)}{whose}")
+            raise MissingInputError(
+                f"the graph needs {describe(size)}{whose}{traced_hint(size if owner is None else owner)}"
+            )
     return (records, *_sunk(values, pairs))
 
 
@@ -244,7 +247,8 @@ def _pairs(what: str, items: Any) -> list[tuple[Any, Any]]:
     return pairs
 
 
-def _updates(updates: Any) -> list[tuple[Node, Node]]:
+def updates_of(updates: Any) -> list[tuple[Node, Node]]:
+    """Shared variables with their new values, in the types of these. Raises UpdateError for what cannot be."""
     result: dict[Node, Node] = {}
     for shared, new in _pairs("updates", updates):
         if not isinstance(shared, SharedVariable):
@@ -306,8 +310,8 @@ def _givens(givens: Any) -> dict[Node, Node]:
         same = node.dtype == variable_.dtype and node.ndim == variable_.ndim
         if not same or _differing_axis(variable_, node) is not None:
             raise GraphTypeError(
-                f"givens: {describe(node)} of type {node.type} cannot replace {describe(variable_)} "
-                f"of type {variable_.type}"
+                f"function, called at {user_line()}: givens: {describe(node)} of rank {node.ndim} and type {node.type} "
+                f"cannot replace {describe(variable_)} of rank {variable_.ndim} and type {variable_.type}"
             )
         result[variable_] = _held_to(variable_, node, "given value")
     return result
@@ -384,7 +388,7 @@ def _sunk(values: list[Node], pairs: list[tuple[Node, Node]]) -> tuple[list[Node
     return new[: len(values)], [(leaf, value) for (leaf, _), value in zip(pairs, new[len(values) :], strict=True)]
 
 
-def _default_updates(
+def default_updates(
     values: list[Node],
     pairs: list[tuple[Node, Node]],
     excluded: bool | Sequence[Node],
@@ -430,7 +434,8 @@ def _check_inputs(
     forgotten: list[Node] = []
     for node in nodes:
         if node.op is INPUT and node not in known:
-            raise MissingInputError(f"the graph needs {describe(node)} of type {node.type}, which is not an input")
+            what = f"{describe(node)} of type {node.type}"
+            raise MissingInputError(f"the graph needs {what}, which is not an input{traced_hint(node)}")
         if node.op is SIZE and node not in sizes and node not in owned:
             owner = size_owner(node)
             if owner is None or owner.op is not SHARED:

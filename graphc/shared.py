@@ -17,7 +17,7 @@ from graphc.arrays.dtypes import NUMPY_DTYPES
 from graphc.arrays.values import Array, as_array, natural_dtype
 from graphc.codegen.call.locks import ACTIVITY, Lock, run
 from graphc.codegen.pipeline.build import shared_of
-from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, RankError, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir.node import FUNCTIONS, SHARED, Node, Where, describe, leaf_type
 from graphc.ir.walk import substitute
 
@@ -30,23 +30,20 @@ MOVED_AT_ONCE = 2**17
 
 
 class Container:
-    """Where a value is kept, in Theano's words: `storage`, a list of it, and the lock that updates of it hold. What is
-    given at each call is None there, or its default, and has no lock."""
+    """Where a value is kept, in Theano's words: `storage`, a list of it, and the lock that updates of it hold."""
 
-    def __init__(self, storage: list[Any], lock: Lock | None) -> None:
+    def __init__(self, storage: list[Any], lock: Lock) -> None:
         self.storage = storage
         self.lock = lock
 
     @property
     def value(self) -> Any:
         """A copy of the value; when it is set, one of its dtype and rank."""
-        return self.storage[0] if self.lock is None else _copied(self.storage, self.lock)
+        return _copied(self.storage, self.lock)
 
     @value.setter
     def value(self, new: Any) -> None:
         old = self.storage[0]
-        if self.lock is None:
-            raise ArgumentError("what is given at each call is not kept; In(variable, value=...) gives it a default")
         array = as_array(new, old.dtype.name, "the value of a container")
         if array.ndim != old.ndim:
             raise RankError(f"the value of a container has {old.ndim} axes, not {array.ndim}")
@@ -56,7 +53,7 @@ class Container:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """A pickle has the value, once for all that share it; a copy has a lock of its own."""
-        return _container, (self.value, self.lock is not None)
+        return _container, (self.value,)
 
 
 def _copied(cell: list[Array], lock: Lock) -> Array:
@@ -292,13 +289,13 @@ def _variable(
     if not isinstance(value, Container):
         return own_variable(value, sizes, name, strict, allow_downcast, made)
     variable = own_variable(value.storage[0], sizes, name, strict, allow_downcast, made)
-    variable.cell, variable.lock, variable.keeper = value.storage, value.lock or Lock(), value
+    variable.cell, variable.lock, variable.keeper = value.storage, value.lock, value
     return variable
 
 
-def _container(value: Any, is_kept: bool) -> Container:
+def _container(value: Any) -> Container:
     """The container of a pickle."""
-    return Container([value], Lock() if is_kept else None)
+    return Container([value], Lock())
 
 
 def _restored(

@@ -69,7 +69,7 @@ codegen.server      process prestart protocol worker numba_subset client __init_
 codegen.cache       files key store bundle __init__
 codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
 .                   shared
-random              bits slopes distributions implicit rejection multivariate orders __init__ streams raw
+random              bits slopes distributions implicit rejection multivariate orders __init__ streams raw categories
 sparse              variable structure arithmetic __init__
 functions           convention check_arguments layouts variants usage callables lowered native making staged
                     wrapped counted states nested checked pointer recall __init__
@@ -77,7 +77,7 @@ functions           convention check_arguments layouts variants usage callables 
 tracing             arguments traced derivatives batches __init__
 numpy               named linalg __init__
 gof                 graph test_values op fg null_type type opclasses sparse_ops optdb tensor_basic fft synonyms
-                    python tried saved __init__
+                    python tried saved replacing shapes __init__
 compile             builders ops mode io sharedvalue pfunc function_module debugmode nanguardmode __init__
 scalar              ops __init__ basic
 printing            drawing __init__ monitormode

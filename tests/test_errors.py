@@ -376,9 +376,9 @@ MADE = {
     "one pair for updates": Bad(lambda f: f([], [], updates=(W, W + 1)), GraphTypeError, "w", "pairs"),
     "a number for updates": Bad(lambda f: f([], [], updates=5), GraphTypeError, "", "updates.*5"),
     "a given of another dtype": Bad(
-        lambda f: f([], N, givens={N: T.constant(1.5)}), GraphTypeError, "n", "1.5 of type float64"
+        lambda f: f([], N, givens={N: T.constant(1.5)}), GraphTypeError, "n", "1.5 of rank 0 and type float64"
     ),
-    "a given of another rank": Bad(lambda f: f([V], X, givens={X: V}), GraphTypeError, "x v", "cannot replace"),
+    "a given of another rank": Bad(lambda f: f([V], X, givens={X: V}), GraphTypeError, "x v", "rank 1 .* of rank 2"),
     "a given of another size": Bad(
         lambda f: f([], FIXED, givens={FIXED: np.ones((2, 4))}), GraphTypeError, "fixed", "2, 4"
     ),

@@ -67,6 +67,8 @@ def stub(name: str, function: Callable[..., Any], indent: str = "", first: str |
     head = f"{indent}def {name}{written}:"
     if len(head) > LONGEST:
         taken, _, result = str(written)[1:].rpartition(") -> ")
+        if len(indent) + 4 + len(taken) > LONGEST:
+            taken = ",".join(f"\n{indent}    {each}" for each in taken.split(", ")).strip() + ","
         head = f"{indent}def {name}(\n{indent}    {taken}\n{indent}) -> {result}:"
     line, _, _ = (function.__doc__ or "").partition("\n")
     return f'{head}\n{indent}    """{line}"""\n'

@@ -81,6 +81,7 @@ if not TYPE_CHECKING:
         "graphc.compile",
         {
             "ops": "Rebroadcast Shape Shape_i SpecifyShape",
+            "graphc.gof.replacing": "rebuild_collect_shared",
             "graphc.printing.monitormode": "MonitorMode",
             "graphc.gof.optdb": "optdb",
         },

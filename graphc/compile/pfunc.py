@@ -2,10 +2,11 @@
 
 from graphc.compile.io import Param
 from graphc.function import function
+from graphc.gof.replacing import rebuild_collect_shared
 from graphc.ir.called import explain_all
 
 pfunc = function
 
-__all__ = ["Param", "pfunc"]
+__all__ = ["Param", "pfunc", "rebuild_collect_shared"]
 
 explain_all(globals())

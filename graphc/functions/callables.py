@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar
 
 from graphc.codegen.call.bind import OUT
@@ -71,6 +72,9 @@ class Function:
     """
 
     mode: Mode = "interpreted"
+    waiting: Mapping[int, Array] = MappingProxyType({})
+    """What the next call takes for inputs that it leaves out, by position, in place of their defaults."""
+
     trust_input = False
     """Theano's switch that leaves out checks of arguments; here they cost nothing, and it changes nothing."""
 
@@ -188,7 +192,8 @@ class Function:
 
     @property
     def value(self) -> Any:
-        """The values of its states and shared variables, by variable or by name: `f.value[w]`, which is `f[w]`."""
+        """The values of its states and shared variables, by variable or by name: `f.value[w]`, which is `f[w]`. The
+        value of an input with a default may be set as well: the next call takes it, and later ones the default."""
         return states().Values(self)
 
     @property
@@ -229,6 +234,7 @@ class Function:
         return import_module("graphc.compile.function_module").FunctionMaker(self)
 
     def __getitem__(self, key: Any) -> Any:
+        """The value of a state, of a shared variable, or of the default of an input, by variable, name or position."""
         return self.value[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -260,11 +266,28 @@ class Function:
             given[position] = value
         values = []
         for position, item in enumerate(records):
-            value = given.get(position, item.value)
+            value = given.get(position, self.waiting.get(position, item.value))
             if value is REQUIRED:
                 raise ArgumentError(f"{self.label}: argument {label(item)} is missing")
             values.append(value)
         return values
+
+    def take_arguments(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], convention: Convention | None = None
+    ) -> list[Any]:
+        """As `in_order`, of a call that is carried out: the next one has the defaults again."""
+        values = self.in_order(args, kwargs, convention)
+        if self.waiting:
+            self.wait_with({})
+        return values
+
+    def wait_with(self, values: Mapping[int, Array]) -> None:
+        """Keep what the next call is to take for inputs that it leaves out, and that call alone."""
+        self.waiting = values
+
+    def default_of(self, place: int) -> Any:
+        """What the next call takes for an input that it leaves out."""
+        return self.waiting.get(place, self.call.inputs[place].value)
 
     def bind_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Array]:
         """The arguments of a call as arrays in the order of the inputs; an error where they do not fit."""
@@ -288,7 +311,7 @@ class Function:
 
     def run_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], given: list[Array | None]) -> list[Array]:
         """The outputs for the arguments of a call, in the arrays given for them; the updates are made."""
-        return self.run_values(self.in_order(args, kwargs), given)
+        return self.run_values(self.take_arguments(args, kwargs), given)
 
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
         """The outputs for a value for each input, in the arrays given for them; the updates are made."""

@@ -8,7 +8,7 @@ code on arrays between pages that nobody may touch.
 from __future__ import annotations
 
 from _thread import _local as local  # what threading calls so, without the rest of it
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from time import perf_counter
@@ -72,6 +72,17 @@ class Compiled(Lowered, Direct, mode="compiled"):
         self.callbacks += own.values()
         return {name: address(callback) for name, callback in own.items()}
 
+    def wait_with(self, values: Mapping[int, Array]) -> None:
+        super().wait_with(values)
+        if isinstance(self, _direct()):
+            attach(self, (self.closed_entry if values else self.entry).__self__)
+
+    @cached_property
+    def closed_entry(self) -> Any:
+        """An entry point that leaves every call to Python."""
+        beside, signature = self.entry.__self__, self.built.signature
+        return bind(self.library, signature, self.cells, self.refuse, self.failed_again, beside=beside, closed=True)
+
     @cached_property
     def held_entry(self) -> Any:
         """The entry point for calls that have their locks."""
@@ -105,7 +116,7 @@ class Compiled(Lowered, Direct, mode="compiled"):
         if OUT in kwargs and OUT not in self.call.positions:
             given = self.take_out(kwargs)
             kwargs[OUT] = given[0] if self.kernel.returns == "one" else tuple(given)
-        results = self.entry(*args, **kwargs)
+        results = (self.refuse if self.waiting else self.entry)(*args, **kwargs)
         if self.profile is not None:
             self.profile.add(perf_counter() - start)
         return dict(zip(self.call.keys, results, strict=True)) if self.call.keys is not None else results
@@ -125,7 +136,7 @@ class Compiled(Lowered, Direct, mode="compiled"):
             raise GraphcError(f"{self.name}: converted arguments were refused; please report this")
         given = self.take_out(kwargs)
         self.make_way(given)
-        values = self.in_order(args, kwargs)
+        values = self.take_arguments(args, kwargs)
         result = self.run_where_it_stands(values, given)
         if not isinstance(result, Declined):
             return result

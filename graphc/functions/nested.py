@@ -87,6 +87,12 @@ class Nested(Wrapped):
             named["out"] = tuple(self.up_to(self.form, reader(self.form), out, "out")) if out is not None else None
         return like(self.form, self.whole(*self.flat(args, kwargs), **named))
 
+    def wait_with(self, values: Mapping[int, Array]) -> None:
+        self.whole.wait_with(values)
+
+    def default_of(self, place: int) -> Any:
+        return self.whole.default_of(place)
+
     def copy(self, *args: Any, **kwargs: Any) -> Nested:
         """`Function.copy`, of trees."""
         return Nested(self.whole.copy(*args, **kwargs), self.trees, self.names, self.form)
@@ -109,8 +115,7 @@ class Nested(Wrapped):
             if place in given:
                 values += self.up_to(tree, self.readers[place], given[place], what)
                 continue
-            records = getattr(self.whole, "ordered", self.whole.call).inputs  # a state keeps what it has
-            defaults = [item.value for item in records[len(values) : len(values) + len(leaves(tree))]]
+            defaults = [self.default_of(len(values) + number) for number in range(len(leaves(tree)))]
             if any(value is REQUIRED for value in defaults):
                 raise ArgumentError(f"{self.label}: {what} is missing")
             values += defaults

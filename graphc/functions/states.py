@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.values import as_array
+from graphc.codegen.call.locks import Lock
 from graphc.codegen.pipeline.build import look_up, shared_of
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, RankError
 from graphc.functions.callables import Function
-from graphc.functions.check_arguments import label
+from graphc.functions.check_arguments import convert, label
 from graphc.functions.convention import REQUIRED, Convention, In, name_positions
 from graphc.functions.making import make_function, packed, restored
 from graphc.functions.native import Compiled
@@ -38,14 +39,20 @@ class Values:
         found = self.find(key)
         if isinstance(found, SharedVariable):
             return found.get_value()
-        return None if found.value is REQUIRED else found.value
+        value = self.function.default_of(found)
+        return None if value is REQUIRED else value
 
     def __setitem__(self, key: Any, value: Any) -> None:
         found = self.find(key)
-        if not isinstance(found, SharedVariable):
-            what = f"argument {label(found)} of {self.function.label} is given at each call"
-            raise ArgumentError(f"{what}; only states and shared variables can be set")
-        found.set_value(value)
+        if isinstance(found, SharedVariable):
+            found.set_value(value)
+            return
+        function = self.function
+        item = function.call.inputs[found]
+        if item.value is REQUIRED:
+            what = f"argument {label(item)} of {function.label} is given at each call"
+            raise ArgumentError(f"{what}; In(variable, value=...) gives it a default, which can be set")
+        function.wait_with({**function.waiting, found: convert(value, item).copy()})
 
     def __contains__(self, key: Any) -> bool:
         try:
@@ -54,13 +61,14 @@ class Values:
             return False
         return True
 
-    def find(self, key: Any) -> SharedVariable | In:
-        """The variable that keeps a value, or the input; ArgumentError where there is none, or more than one."""
+    def find(self, key: Any) -> SharedVariable | int:
+        """The variable that keeps a value, or the position of an input; ArgumentError where there is none, or more than
+        one."""
         inputs, states = self.function.call.inputs, states_of(self.function)
         if isinstance(key, int) and 0 <= key < len(inputs):
-            return states.get(key, inputs[key])
-        entries: list[tuple[Any, str | None, SharedVariable | In]] = [
-            (item.variable, item.name or item.variable.name, states.get(place, item))
+            return states.get(key, key)
+        entries: list[tuple[Any, str | None, SharedVariable | int]] = [
+            (item.variable, item.name or item.variable.name, states.get(place, place))
             for place, item in enumerate(inputs)
         ]
         own = [leaf for leaf in self.function.shared if leaf not in states.values()]
@@ -82,9 +90,26 @@ class Containers(Values):
 
     def __getitem__(self, key: Any) -> Container:
         found = self.find(key)
-        if isinstance(found, SharedVariable):
-            return found.container
-        return Container([None if found.value is REQUIRED else np.array(found.value)], None)
+        return found.container if isinstance(found, SharedVariable) else Default(self.function, found)
+
+
+class Default(Container):
+    """Where the next call finds the value of an input that it leaves out: None where it may not."""
+
+    def __init__(self, function: Function, place: int) -> None:
+        value = function.default_of(place)
+        super().__init__([None if value is REQUIRED else np.array(value)], Lock())
+        self.function, self.place = function, place
+
+    @property
+    def value(self) -> Any:
+        return self.function.value[self.place]
+
+    @value.setter
+    def value(self, new: Any) -> None:
+        self.function.value[self.place] = new
+
+    data = value
 
 
 def states_of(function: Function) -> dict[int, SharedVariable]:
@@ -177,13 +202,16 @@ class Stateful(Wrapped):
     def all_in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """What is given for each input; `REQUIRED` for a state that keeps its value."""
         records = self.call.inputs
-        given = self.in_order(args, kwargs, self.ordered)
+        given = self.take_arguments(args, kwargs, self.ordered)
         for place in self.states:
             if given[place] is self:
                 given[place] = REQUIRED
             elif is_implicit(records[place]):
                 raise ArgumentError(f"{self.label}: {label(records[place])} is implicit and cannot be given")
         return given
+
+    def default_of(self, place: int) -> Any:
+        return self.waiting.get(place, self.ordered.inputs[place].value)
 
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
         return self.whole.run_values(values, given)

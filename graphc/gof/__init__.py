@@ -24,6 +24,13 @@ __all__ = [
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
-    __getattr__ = lazily("graphc.gof", {"optdb": "LocalOptimizer OpRemove OpSub PatternSub local_optimizer"})
+    __getattr__ = lazily(
+        "graphc.gof",
+        {
+            "optdb": "EquilibriumOptimizer LocalOptimizer MergeOptimizer OpRemove OpSub Optimizer PatternSub "
+            "SeqOptimizer TopoOptimizer in2out local_optimizer out2in",
+            "opt": "",
+        },
+    )
 
 explain_all(globals())

@@ -157,7 +157,7 @@ def _pairs(replace: Any) -> dict[Node, Node]:
     return {as_node(old): as_node(new) for old, new in items}
 
 
-def _checked(replace: Any, strict: bool) -> dict[Node, Node]:
+def checked(replace: Any, strict: bool) -> dict[Node, Node]:
     """Replacements that have the types of what they replace, or more static sizes, or in other dtypes unless `strict`;
     others are an error."""
     pairs = _pairs(replace)
@@ -209,7 +209,7 @@ def clone_replace(
     """
     items = list(output.values()) if isinstance(output, Mapping) else output
     nodes = _listed(items) if isinstance(items, Node | list | tuple) else [as_node(items)]
-    pairs = _checked(replace, strict)
+    pairs = checked(replace, strict)
     if not (share_inputs if copy_inputs is None else copy_inputs):
         nodes = replaced(nodes, pairs)
         pairs = {leaf: leaf.clone() for leaf in inputs(nodes) if leaf.op in (INPUT, SHARED)}
@@ -219,7 +219,7 @@ def clone_replace(
 def graph_replace(outputs: Any, replace: Any = None, *, strict: bool = True) -> Any:
     """`outputs` with the variables in `replace` replaced. Raises GraphTypeError for a variable that they do not need,
     unless strict=False."""
-    pairs = _checked(replace, strict=False)
+    pairs = checked(replace, strict=False)
     items = list(outputs.values()) if isinstance(outputs, Mapping) else outputs
     known = set(ancestors(items))
     for old in pairs:

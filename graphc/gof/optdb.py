@@ -11,10 +11,59 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 __all__ = [
-    "LocalOptimizer", "OpRemove", "OpSub", "OptimizationDatabase", "PatternSub", "local_optimizer", "optdb",
+    "EquilibriumOptimizer", "LocalOptimizer", "MergeOptimizer", "OpRemove", "OpSub", "OptimizationDatabase",
+    "Optimizer", "PatternSub", "SeqOptimizer", "TopoOptimizer", "in2out", "local_optimizer", "optdb", "out2in",
     "register_canonicalize", "register_specialize", "register_specialize_device", "register_stabilize",
     "register_uncanonicalize", "register_useless",
 ]  # fmt: skip
+
+
+class Optimizer:
+    """A change of whole graphs; programs derive theirs from it and register them. Further arguments are kept."""
+
+    name: str | None = None
+
+    def __init__(self, *parts: Any, **given: Any) -> None:
+        self.parts, self.given = parts, given
+
+    def add_requirements(self, fgraph: Any) -> None:
+        """What a graph is prepared with."""
+
+    def apply(self, fgraph: Any) -> Any:
+        """The change itself, which nothing calls."""
+
+    def optimize(self, fgraph: Any, *args: Any, **kwargs: Any) -> Any:
+        """Prepare a graph and change it, when a program does so itself."""
+        self.add_requirements(fgraph)
+        return self.apply(fgraph, *args, **kwargs)
+
+    __call__ = optimize
+
+
+class SeqOptimizer(Optimizer):
+    """Changes one after the other."""
+
+
+class EquilibriumOptimizer(Optimizer):
+    """Changes until none of them finds anything."""
+
+
+class MergeOptimizer(Optimizer):
+    """Equal computations as one, which graphs of graphc have from the start."""
+
+
+class TopoOptimizer(Optimizer):
+    """A change of single applications, in order."""
+
+
+def in2out(*local_opts: Any, **given: Any) -> TopoOptimizer:
+    """Changes of single applications, from the inputs on."""
+    return TopoOptimizer(*local_opts, order="in_to_out", **given)
+
+
+def out2in(*local_opts: Any, **given: Any) -> TopoOptimizer:
+    """Changes of single applications, from the outputs on."""
+    return TopoOptimizer(*local_opts, order="out_to_in", **given)
 
 
 class LocalOptimizer:

@@ -141,8 +141,10 @@ class Methods:
     def max(self, axis: Any = None, keepdims: bool = False) -> Node:
         """The maximum over `axis`, NaN where an element is. Equal maxima share the derivative. Empty axes are an error."""
 
-    def mean(self, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc_dtype: Any = None) -> Node:
-        """The arithmetic mean over `axis`, NaN where there is nothing; float64 for integers unless `dtype` is given."""
+    def mean(
+        self, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc_dtype: Any = None, *, op: bool = False
+    ) -> Node:
+        """The arithmetic mean over `axis`, NaN where there is nothing; float64 for integers unless `dtype` is given. `op`"""
 
     def min(self, axis: Any = None, keepdims: bool = False) -> Node:
         """The minimum over `axis`, NaN where an element is. Equal minima share the derivative. Empty axes are an error."""
@@ -159,7 +161,14 @@ class Methods:
     def ones_like(self, dtype: Any = None) -> Node:
         """Ones in the shape, and unless given the dtype, of `x`."""
 
-    def prod(self, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc_dtype: Any = None) -> Node:
+    def prod(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        acc_dtype: Any = None,
+        no_zeros_in_input: bool = False,
+    ) -> Node:
         """The product over `axis`, 1 where there is nothing; its derivative is right where elements are 0."""
 
     def ptp(self, axis: Any = None, keepdims: bool = False) -> Node:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from graphc.ir.where import PACKAGE
 
@@ -16,13 +16,23 @@ TRACED: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 """Variables that stand for arguments while a function is traced, and what messages call them."""
 
 
+LEFT: WeakSet[Any] = WeakSet()
+"""Those of them whose function has returned: what follows from them and is no result of it has no value any more."""
+
+
 def traced_from(node: Any) -> str | None:
     """What messages call the argument that a value follows from; None where there is none."""
+    found = _argument(node)
+    return None if found is None else str(TRACED[found])
+
+
+def _argument(node: Any) -> Any:
+    """The variable that stands for the argument that a value follows from, or None."""
     pending, seen = [node], set[Any]()
     while pending and TRACED:
         found = pending.pop()
         if found in TRACED:
-            return str(TRACED[found])
+            return found
         if found not in seen:
             seen.add(found)
             pending += found.args
@@ -31,9 +41,13 @@ def traced_from(node: Any) -> str | None:
 
 def traced_hint(node: Any) -> str:
     """What an error about a value that is not known says of the function that is traced."""
-    traced = traced_from(node)
-    how = "is" if node in TRACED else "follows from"
-    return "" if traced is None else f"; it {how} {traced}, whose value only static_argnames would make known"
+    found = _argument(node)
+    if found is None:
+        return ""
+    why = "whose value only static_argnames would make known"
+    if found in LEFT:
+        why = "which has returned: what is used outside it must be among its results"
+    return f"; it {'is' if node is found else 'follows from'} {TRACED[found]}, {why}"
 
 
 def asked_by_user() -> bool:

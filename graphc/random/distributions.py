@@ -27,7 +27,8 @@ E = elementwise
 
 
 def sized(what: str, shape: Shape, *parameters: Any) -> tuple[tuple[Size, ...], list[Node]]:
-    """The shape of a draw and the parameters in it. ShapeError where a parameter has more axes than the shape."""
+    """The shape of a draw and the parameters in it. A size that is -1 is that of the parameters along its axis.
+    ShapeError where a parameter has more axes than the shape, or none has the axis of such a size."""
     nodes = [as_node(each) for each in parameters]
     if shape is None:
         own: Sequence[Size] = broadcast_sizes(what, nodes) if nodes else ()
@@ -36,7 +37,16 @@ def sized(what: str, shape: Shape, *parameters: Any) -> tuple[tuple[Size, ...], 
         for each in nodes:
             if each.ndim > len(own):
                 raise ShapeError(f"{what}: {describe(each)} of type {each.type} has more axes than the shape")
+        own = _without_gaps(what, own, broadcast_sizes(what, nodes) if nodes else ())
     return tuple(own), [broadcast_node(each, own) for each in nodes]
+
+
+def _without_gaps(what: str, shape: Sequence[Size], known: Sequence[Size]) -> list[Size]:
+    """A shape with the sizes of parameters, as they broadcast, in place of -1."""
+    missing = len(shape) - len(known)
+    if any(isinstance(size, int) and size == -1 for size in shape[:missing]):
+        raise ShapeError(f"{what}: a size of -1 is that of a parameter, and no parameter has axis {shape.index(-1)}")
+    return [known[axis - missing] if isinstance(size, int) and size == -1 else size for axis, size in enumerate(shape)]
 
 
 def float_of(what: str, dtype: Any, *parameters: Node) -> str:

@@ -73,11 +73,15 @@ def shuffled_rows(key: Any, x: Any) -> Node:
 
 def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = None, dtype: Any = None) -> Node:
     """Items of `a`: a vector, or a number that stands for 0 … a - 1. p: their chances, equal where None. Without
-    `replace` no item comes twice. RankError where `p` is no vector, ShapeError where there are fewer items than are
-    asked for."""
+    `replace` no item comes twice. RankError where `p` is no vector, ShapeError where it is of another length, or there
+    are fewer items than are asked for."""
     items = as_node(a)
     if p is not None and as_node(p).ndim != 1:
         raise RankError(f"choice: the chances are a vector, not {describe(as_node(p))} of type {as_node(p).type}")
+    if p is not None:
+        size = items.type.shape[0] if items.ndim else a
+        if isinstance(size, int | np.integer):
+            sizes.common(int(size), as_node(p).type.shape[0], "choice: the items and their chances")
     own, _ = sized("choice", shape)
     count = items.shape[0] if items.ndim else cast(items, "int64")
     if replace:

@@ -172,10 +172,12 @@ class RandomStreams:
         ndim: int | None = None,
         dtype: Any = None,
         nstreams: Any = None,
+        truncate: bool = False,
         target: Any = None,
     ) -> Node:
-        """Normal numbers of mean `avg` and standard deviation `std`."""
-        return self.gen(_normal, _shape(size, ndim), avg, std, dtype)
+        """Normal numbers of mean `avg` and standard deviation `std`. truncate: those beyond two standard deviations are
+        drawn anew, so that the deviation of what comes out is smaller than `std`."""
+        return self.gen(_truncated_normal if truncate else _normal, _shape(size, ndim), avg, std, dtype)
 
     def truncated_normal(
         self,
@@ -187,8 +189,9 @@ class RandomStreams:
         nstreams: Any = None,
         target: Any = None,
     ) -> Node:
-        """Normal numbers at most two standard deviations from their mean."""
-        return self.gen(_truncated_normal, _shape(size, ndim), avg, std, dtype)
+        """Normal numbers, cut at two standard deviations from their mean `avg` and then as wide as to deviate by `std`
+        again."""
+        return self.gen(_truncated_normal, _shape(size, ndim), avg, as_node(std) / WITHIN_TWO, dtype)
 
     def binomial(
         self,
@@ -482,6 +485,10 @@ def _scaled(what: str, draw: Callable[..., Node]) -> Callable[..., Node]:
         return cast(begin, kind) + cast(width, kind) * draw(key, own, kind)
 
     return scaled
+
+
+WITHIN_TWO = 0.87962566103423978
+"""The standard deviation of a standard normal number between -2 and 2."""
 
 
 def _within_two(key: Node, shape: Any, kind: str) -> Node:

@@ -39,6 +39,7 @@ def lazily(
         if path is not None:
             return path
         reason = "" if missing is None else missing(name)
+        reason = reason or import_module("graphc.startup.paths").why_name(name)
         reason = reason or nearest(name, [*dir(sys.modules[package]), *homes])
         raise AttributeError(f"module {package!r} has no attribute {name!r}{reason and ': '}{reason}")
 

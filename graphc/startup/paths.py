@@ -25,6 +25,7 @@ PATHS = {
     "sandbox.cuda.rng_curand": "random.streams gof.synonyms",
     "sandbox.linalg": "gof.tried tensor.linalg.nlinalg tensor.linalg.slinalg",
     "sandbox.linalg.ops": "gof.tried tensor.linalg.nlinalg tensor.linalg.slinalg",
+    "sandbox.multinomial": "random.categories",
     "sandbox.neighbours": "tensor.nnet.neighbours",
     "sandbox.rng_mrg": "random.streams gof.synonyms",
     "sandbox.softsign": "tensor.nnet",
@@ -34,7 +35,7 @@ PATHS = {
     "scan_module": "control.scan",
     "scan_module.scan": "control.scan",
     "scan_module.scan_op": "gof.opclasses",
-    "scan_module.scan_utils": "control.scan gof.graph",
+    "scan_module.scan_utils": "control.scan gof.graph gof.replacing",
     "scan_module.scan_views": "control.scan",
     "sparse.basic": "sparse",
     "sparse.sharedvar": "sparse gof.synonyms",
@@ -50,7 +51,7 @@ PATHS = {
     "tensor.nnet.corr3d": "gof.opclasses",
     "tensor.nnet.nnet": "tensor.nnet",
     "tensor.nnet.sigm": "tensor.nnet",
-    "tensor.opt": "tensor.assertion gof.opclasses gof.optdb",
+    "tensor.opt": "tensor.assertion gof.opclasses gof.optdb gof.shapes",
     "tensor.raw_random": "random.raw",
     "tensor.shared_randomstreams": "random.streams",
     "tensor.sharedvar": "shared gof.synonyms",
@@ -59,6 +60,7 @@ PATHS = {
     "tensor.subtensor": "tensor",
     "tensor.type": "tensor",
     "tensor.type_other": "tensor",
+    "tensor.utils": "gof.shapes",
     "tensor.var": "tensor",
     "tensor.xlogx": "tensor",
 }
@@ -85,12 +87,40 @@ REASONS = (
     ("graphc.__version__ says it", "version _version"),
     ("T.opt.Assert raises where values say so", "raise_op"),
     ("graphc.testing has what checks ops; numpy.testing compares arrays", "tests"),
-    ("it serves Theano's own code, tests or machines", "misc scalar.basic_sympy sandbox.minimal tensor.utils"),
+    ("it serves Theano's own code, tests or machines", "misc scalar.basic_sympy sandbox.minimal"),
     ("there is no communication between processes", "tensor.io"),
-    ("random numbers are made by RandomStreams and graphc.random", "sandbox.multinomial"),
     ("what was tried there is in graphc.tensor", "sandbox"),
 )
 """Why modules are not there, with all that is below them; the first that fits."""
+
+
+NAMES = (
+    (
+        "variables hold arrays of numbers; what a function of one's own needs besides, it can hold itself",
+        "generic Generic CDataType CEnumType EnumList EnumType ParamsType Params",
+    ),
+    (
+        REASONS[1][0],
+        """BadOptimization CheckStackTraceOptimization DB EquilibriumDB Feature LocalGroupDB LocalOptGroup
+        LocalOptTracker LocalOptTrackerGroup MergeFeature MetaOptimizer NavigatorOptimizer NodeFinder OpKeyOptimizer
+        PrintListener ProxyDB Query ReplaceValidate ReplacementDidntRemovedError SequenceDB Validator VectorReplace
+        inplace_optimizer keep_going pre_constant_merge pre_greedy_local_optimizer toolbox warn_inplace
+        FusionOptimizer InplaceElemwiseOptimizer ShapeFeature ShapeOptimizer""",
+    ),
+    (
+        REASONS[2][0],
+        """CLinker COp CLinkerObject CLinkerOp CLinkerType Linker LocalLinker DualLinker OpWiseCLinker PerformLinker
+        VM_Linker WrapLinker WrapLinkerMany HideC cc link vm""",
+    ),
+)
+"""Why names are not there, in Theano's modules that graphc has otherwise."""
+
+
+def why_name(name: str) -> str:
+    """The reason why there is no such name, or nothing where none is known."""
+    if name.startswith("local_"):  # what Theano calls its rules
+        return REASONS[1][0]
+    return next((reason for reason, names in NAMES if name in names.split()), "")
 
 
 def why(place: str) -> str:

@@ -48,8 +48,17 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc
     return _accumulate("sum", as_node(x), axis, acc_dtype if dtype is None else dtype, keepdims, dtype)
 
 
-def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc_dtype: Any = None) -> Node:
-    """The product over `axis`, 1 where there is nothing; its derivative is right where elements are 0."""
+def prod(
+    x: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    acc_dtype: Any = None,
+    no_zeros_in_input: bool = False,
+) -> Node:
+    """The product over `axis`, 1 where there is nothing; its derivative is right where elements are 0.
+
+    `no_zeros_in_input` is Theano's and changes nothing."""
     node = as_node(x)
     items = vector_items(node)
     if items is not None and node.dtype == "int64" and dtype is None and acc_dtype is None and not keepdims:
@@ -73,8 +82,17 @@ def count(x: Node, axes: tuple[int, ...]) -> Node:
     return as_size_node(sizes.product(x.type.shape[axis] for axis in axes))
 
 
-def mean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc_dtype: Any = None) -> Node:
-    """The arithmetic mean over `axis`, NaN where there is nothing; float64 for integers unless `dtype` is given."""
+def mean(
+    x: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    acc_dtype: Any = None,
+    *,
+    op: bool = False,
+) -> Node:
+    """The arithmetic mean over `axis`, NaN where there is nothing; float64 for integers unless `dtype` is given. `op`
+    is Theano's and changes nothing."""
     node = as_node(x)
     natural = node.dtype if is_float(node.dtype) else "float64"
     inside = natural if dtype is None and acc_dtype is None else resolve_dtype(acc_dtype if dtype is None else dtype)

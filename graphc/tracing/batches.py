@@ -15,7 +15,7 @@ from graphc.control.states import title
 from graphc.errors import GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe, variable
-from graphc.ir.traced import TRACED
+from graphc.ir.traced import LEFT, TRACED
 from graphc.ops.elementwise import as_node
 from graphc.ops.shape import dimshuffle, drop, expand, held_to, label
 from graphc.tracing.arguments import names_of
@@ -101,7 +101,10 @@ def _mapped(
         else:
             elements.append(row)
     placed, keywords = like((args, dict(kwargs)), elements)
-    made = build(*placed, **keywords)
+    try:
+        made = build(*placed, **keywords)
+    finally:
+        LEFT.update(pairs)
     results = batched([as_node(leaf) for leaf in leaves(made)], pairs, size)
     places = _axes("out_axes", fun, out_axes, made)
     out = []

@@ -19,7 +19,7 @@ from graphc.control.states import title
 from graphc.errors import GradientError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.node import OPS, Node, Size, describe, make, next_serial, variable
-from graphc.ir.traced import TRACED
+from graphc.ir.traced import LEFT, TRACED
 from graphc.ir.walk import rebuilt
 from graphc.ops.elementwise import Number, as_node, cast
 from graphc.ops.shape import dimshuffle, expand, filled, iota, reshape
@@ -91,7 +91,10 @@ def _opened(
     trees = like(tree, targets)
     for number, own_tree in zip(numbers, [trees] if isinstance(argnums, int) else trees, strict=True):
         whole[number] = own_tree
-    returned = build(*whole, **kwargs)
+    try:
+        returned = build(*whole, **kwargs)
+    finally:
+        LEFT.update(targets)
     aux = None
     if has_aux:
         if not isinstance(returned, tuple) or len(returned) != 2:

@@ -19,12 +19,13 @@ import numpy as np
 
 from graphc.arrays.trees import LEAF, flatten, leaves, like, paths, structure
 from graphc.control.states import title
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphTypeError, MissingInputError, ShapeError
 from graphc.function import function as compile_function
 from graphc.functions.callables import Function
 from graphc.functions.convention import In
 from graphc.functions.native import Compiled
-from graphc.ir.node import INPUT, SIZE, Node, size_owner
+from graphc.ir.node import INPUT, SIZE, Node, describe, size_owner
+from graphc.ir.traced import LEFT, traced_hint
 from graphc.ir.walk import nodes_of
 from graphc.ops.elementwise import as_node
 from graphc.startup.record import record
@@ -193,9 +194,16 @@ class Jitted:
         whole = list(placed)
         for place, value in zip(static, parts.values, strict=True):
             whole.insert(place, value)
-        made = self.build(*whole, **keywords, **dict(parts.fixed))
+        try:
+            made = self.build(*whole, **keywords, **dict(parts.fixed))
+        finally:
+            LEFT.update(variables)
         results = [self.as_result(leaf, path) for leaf, path in zip(leaves(made), paths(made, "result"), strict=True)]
-        if uses_others(results, variables):
+        others = others_in(results, variables)
+        for leaf in others:
+            if leaf in LEFT:
+                raise MissingInputError(f"{self.title} uses {describe(leaf)} of type {leaf.type}{traced_hint(leaf)}")
+        if others:
             return Symbolic(self.build(*args, **kwargs))
         if not results:
             return Entry(None, lambda *given: made, None)
@@ -262,14 +270,10 @@ def rebuilding(made: Any) -> Rebuild:
     return lambda results: like(made, results)
 
 
-def uses_others(results: Sequence[Node], variables: Sequence[Node]) -> bool:
-    """Whether results need variables that are not among these, or their sizes."""
-    own = set(variables)
-    for node in nodes_of(results):
-        owner = size_owner(node) if node.op is SIZE else node
-        if owner is not None and owner.op is INPUT and owner not in own:
-            return True
-    return False
+def others_in(results: Sequence[Node], variables: Sequence[Node]) -> list[Node]:
+    """The variables that results need, or whose sizes they need, and that are not among these."""
+    owners = (size_owner(node) if node.op is SIZE else node for node in nodes_of(results))
+    return [each for each in owners if each is not None and each.op is INPUT and each not in set(variables)]
 
 
 @overload

@@ -67,13 +67,49 @@ def test_defaults_and_values(mode: str) -> None:
     assert w.get_value() == [9.0]
 
 
+@pytest.mark.parametrize("mode", [*MODES, "python", "DebugMode"])
+@pytest.mark.parametrize("given", [{}, {"profile": True}])
+@pytest.mark.parametrize("state", [False, True])
+def test_a_default_is_set_for_the_next_call(mode: str, given: dict[str, Any], state: bool) -> None:
+    own = [In(STATE, value=0.0, update=STATE + 1)] if state else []
+    inputs = [X, In(Y, value=2.0), In(INC, value=3.0, name="step"), *own]
+    f = function(inputs, {"r": X * Y + INC} if given else X * Y + INC, mode=mode, on_unused_input="ignore", **given)
+    read: Any = (lambda value: value["r"]) if given else (lambda value: value)
+    f[Y] = 10
+    assert (f[Y], f["y"], f[1], f.value[Y], f.input_storage[1].value) == (10.0,) * 5
+    assert (read(f(1.0)), f[Y], read(f(1.0))) == (13.0, 2.0, 5.0), "Theano puts the default back after a call"
+    f.value["step"], f[1] = 0.0, 5.0
+    assert (read(f(1.0, step=1.0)), read(f(1.0))) == (6.0, 5.0), "so it does after one that is given a value"
+    f[2] = 100.0
+    assert (read(f(1.0, 1.0, 1.0)), read(f(np.float64(1.0)))) == (2.0, 5.0)
+    f["step"] = 7.0
+    with pytest.raises(ArgumentError, match="x .* is missing"):
+        f()
+    out = np.zeros(())
+    assert read(f(x=1.0, out={"r": out} if given else out)) == out == 9.0 and read(f(x=1.0)) == 5.0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_defaults_that_are_set_among_trees_and_stages(mode: str) -> None:
+    n, v = T.lscalar("n"), T.dvector("v")
+    nested = function([(X, n), In(v, value=[1.0, 2.0])], {"sum": T.zeros((n,)).sum() + X * v.sum()}, mode=mode)
+    nested[v] = np.ones(4)
+    assert (nested((2.0, 3))["sum"], nested((2.0, 3))["sum"], list(nested[v])) == (8.0, 6.0, [1.0, 2.0])
+    values = np.ones(3)
+    f = function([n, In(v, value=[1.0])], T.zeros((n.sum() + 1,)).sum() + v.sum(), mode=mode)
+    f[v] = values
+    values[:] = 0.0
+    assert (f(2), f(2)) == (3.0, 1.0), "what is set is copied"
+
+
 def test_what_is_refused() -> None:
     w = shared(1.0, "w")
     f = function([X, In(Y, value=1.0), In(INC, name="x")], X + Y + INC + w, mode="interpreted")
     for act, error, message in (
         (lambda: f["nope"], ArgumentError, "no input and no shared variable called 'nope'; it has x, y, x, w"),
         (lambda: f["x"], ArgumentError, "several inputs or variables called 'x'"),
-        (lambda: f.value.__setitem__(Y, 2.0), ArgumentError, "y .* is given at each call"),
+        (lambda: f.value.__setitem__(0, 2.0), ArgumentError, "x .* is given at each call; In.* a default"),
+        (lambda: f.value.__setitem__(Y, [2.0]), GraphTypeError, "argument y .* must have 0 dimensions"),
         (lambda: f.container.__setitem__(w, 1), ArgumentError, "cannot be replaced"),
         (lambda: In(X, update=T.iscalar("i")), GraphTypeError, r"update of x .* must be float64"),
         (lambda: In(X, implicit=True), GraphTypeError, "implicit input needs a value"),
@@ -181,8 +217,10 @@ def test_what_is_kept_where() -> None:
     f.finder[w].value = [5.0, 5.0]
     f.container[STATE].data = 1.0
     assert f(1.0) == 17.0 and f.finder[STATE].value == 2.0
-    with pytest.raises(ArgumentError, match="not kept"):
-        f.finder[Y].value = 3.0
+    f.finder[Y].value = 3.0
+    assert f.input_storage[2].value == f.finder["y"].data == 3.0
+    with pytest.raises(ArgumentError, match="given at each call"):
+        f.finder[X].value = 3.0
     with pytest.raises(GraphTypeError, match="has 1 axes, not 0"):
         f.finder[w].value = 3.0
 

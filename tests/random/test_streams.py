@@ -310,3 +310,48 @@ def test_trials_of_no_chance(mode: str) -> None:
     for value, n in zip(found, (1, 2, 1, 1), strict=True):
         np.testing.assert_array_equal(value, [-1, -1, -1, 0, n])
     np.testing.assert_array_equal(alone, [False, False, True, False, True])
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted"])
+def test_normal_numbers_cut_at_two_deviations(mode: str) -> None:
+    """Theano's `truncate` cuts and leaves `std` what it was before; `truncated_normal` makes it good."""
+    rng, avg, std = RandomStreams(5), T.dscalar("avg"), T.dscalar("std")
+    f = graphc.function(
+        [avg, std], [rng.normal((4000,), avg, std, truncate=True), rng.truncated_normal((4000,), avg, std)], mode=mode
+    )
+    cut, same = f(3.0, 2.0)
+    assert np.abs(cut - 3.0).max() <= 4.0 and abs(cut.std() - 2 * 0.8796) < 0.08
+    assert 4.0 < np.abs(same - 3.0).max() <= 4.0 / 0.8796 and abs(same.std() - 2.0) < 0.08
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted"])
+def test_a_size_of_a_parameter(mode: str) -> None:
+    """Theano's -1 in a size: what the parameters have along that axis."""
+    rng, v, p = RandomStreams(5), T.dvector("v"), T.dmatrix("p")
+    f = graphc.function([v, p], [rng.uniform((2, -1), low=v), rng.multinomial((1, -1), pvals=p)], mode=mode)
+    assert [each.shape for each in f(np.zeros(4), np.ones((3, 2)) / 2)] == [(2, 4), (1, 3, 2)]
+    assert rng.normal((-1, 3), T.constant([[1.0], [2.0]])).type.shape == (2, 3)
+    draws: Any = (lambda: rng.multinomial((1, -1)), lambda: rng.uniform((-1, 2), high=v), lambda: rng.choice((-1,), 3))
+    for draw in draws:
+        with pytest.raises(ValueError, match="no parameter has axis"):
+            draw()
+    with pytest.raises(ValueError, match="the items and their chances: sizes 3 and 0 differ"):
+        rng.choice(a=3, p=[])
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted"])
+def test_categories_of_given_numbers(mode: str) -> None:
+    """Theano's `MultinomialFromUniform`: the first category at which the sum of chances is above the number."""
+    made: Any = import_module("graphc.sandbox.multinomial").MultinomialFromUniform
+    p, u, n = T.fmatrix("p"), T.fvector("u"), T.lscalar("n")
+    f = graphc.function([p, u, n], [made("auto")(p, u, n), made("int8")(p, u, n)], mode=mode)
+    chances = np.array([[0.25, 0.25, 0.5], [0.0, 0.5, 0.25]], "float32")
+    counts, small = f(chances, np.array([0.1, 0.0, 0.25, 0.6, 0.9, 0.8], "float32"), 3)
+    np.testing.assert_array_equal(counts, [[1, 1, 1], [0, 1, 1]], "none where no sum is above")
+    assert counts.dtype == "float32" and small.dtype == "int8"
+    assert f(chances[:0], np.zeros(0, "float32"), 2)[0].shape == (0, 3)
+    assert made("auto")(p, u).dtype == "float32"
+    with pytest.raises(ValueError, match="u"):
+        f(chances, np.zeros(3, "float32"), 2)
+    with pytest.raises(TypeError, match="a matrix of chances"):
+        made("auto")(u, u)

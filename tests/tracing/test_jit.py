@@ -15,7 +15,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc import lax
-from graphc.errors import GraphTypeError, ShapeError
+from graphc.errors import GraphTypeError, MissingInputError, ShapeError
 from graphc.ir.node import Node
 
 Pair = namedtuple("Pair", "a b")
@@ -376,3 +376,58 @@ def test_keys_that_are_equal_and_not_the_same() -> None:
     assert [first({key: one}).tolist() for key in (1, True, 1, True)] == [[3, 3], [2, 2], [3, 3], [2, 2]]
     assert seen == [1, True] and list(map(type, seen)) == [int, bool]
     assert first({2: one, "a": one}).tolist() == first({"a": one, 2: one}).tolist() == [3, 3]
+
+
+LEAKED: list[Any] = []
+
+
+def leaking(x: Any) -> Any:
+    LEAKED[:] = [x * 2, x.shape[0]]
+    return x.sum()
+
+
+@pytest.mark.parametrize("transform", [graphc.jit, graphc.grad, lambda f: graphc.vmap(graphc.grad(f))])
+def test_what_leaks_from_a_trace_is_told_where_it_is_used(transform: Any) -> None:
+    transform(leaking)(np.ones((2, 3) if transform not in (graphc.jit, graphc.grad) else 3))
+    kept, size = LEAKED
+    traced = r"x, an argument of leaking \(test_jit.py:\d+\), which has returned: what is used outside it must be"
+    uses: tuple[Callable[[], Any], ...] = (
+        kept.eval,
+        lambda: graphc.function([], kept + 1),
+        lambda: float(kept[0]),
+        lambda: np.asarray(kept),
+        lambda: bool(kept[0] > 0),
+    )
+    for use in uses:
+        with pytest.raises((GraphTypeError, MissingInputError), match=traced):
+            use()
+    if isinstance(size, Node):
+        with pytest.raises(MissingInputError, match=traced):
+            graphc.function([], size + 1)
+
+    def other(x: Any) -> Any:
+        return (x * kept.sum()).sum()
+
+    for again in (graphc.jit(other), graphc.grad(other)):
+        with pytest.raises(MissingInputError, match=rf"^other \(test_jit.py:\d+\) uses x .*; it is {traced}"):
+            again(np.ones(3))
+
+
+def test_what_fails_leaves_nothing_behind_that_counts_as_known() -> None:
+    def failing(x: Any) -> Any:
+        LEAKED[:] = [x]
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        graphc.jit(failing)(1.0)
+    with pytest.raises(MissingInputError, match="x, an argument of .*failing .* which has returned"):
+        LEAKED[0].eval()
+
+
+def test_a_trace_within_a_trace_uses_what_is_around_it() -> None:
+    @graphc.jit
+    def outer(x: Any) -> Any:
+        inner = graphc.jit(lambda y: y * x)
+        return inner(x) + inner(2.0)
+
+    assert outer(3.0) == 15.0 and graphc.grad(outer)(3.0) == 8.0

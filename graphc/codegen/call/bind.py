@@ -111,6 +111,9 @@ class Binding(NamedTuple):
     locking: Locking | None
 
 
+TAKEN = ("ndarray", "list", "tuple", "float", "int", "true", "false", *(f"{dtype} scalar" for dtype in DTYPES))
+"""The words of RECORD by which an argument is told to be on the fast path."""
+
 EXPORTS = ("entry", "vectorcall", "sizes", "kernel", "layout")
 """What the code of a graph exports."""
 
@@ -140,6 +143,7 @@ def bind(
     keywords: Keywords = POSITIONAL,
     locking: Locking | None = None,
     beside: Binding | None = None,
+    closed: bool = False,
 ) -> BuiltinFunctionType:
     """The builtin function of a loaded graph over these shared variables.
 
@@ -148,7 +152,7 @@ def bind(
     check `code` failed, or with -1 where an output or temp would have a negative size or more elements than memory
     can hold. Whatever they raise reaches the caller. keywords: where there are none, all arguments are positional.
     locking: None where the caller sees to it that no other call uses the shared variables. beside: the binding whose
-    arena is used as well.
+    arena is used as well. closed: every call is refused; of a function that has inputs.
     """
     if len(cells) != len(signature.shared) or not all(type(cell) is list and len(cell) == 1 for cell in cells):
         raise GraphcError(f"{signature.name}: {len(signature.shared)} cells of one item are needed")
@@ -169,6 +173,8 @@ def bind(
     if locking is not None:
         words[RECORD.index("activity")] = _address(locks.CLOSED if locking.always else locks.activity)
         words[RECORD.index("contended")] = id(locking.contended)
+    if closed:
+        words[[RECORD.index(field) for field in TAKEN]] = 0
     words[RECORD.index("exact")] = keywords.exact
     words[RECORD.index("out name")] = id(OUT) if keywords.out else 0
     name = signature.name.encode()

@@ -1,0 +1,89 @@
+"""Graphs rebuilt with others in place of variables: Theano's `map_variables` and `rebuild_collect_shared`.
+
+In: variables, and what stands for them. Out: new variables; graphs never change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from graphc.errors import GraphTypeError
+from graphc.function import default_updates, updates_of
+from graphc.functions.convention import Out
+from graphc.gof.graph import ancestors, checked, replaced
+from graphc.ir.called import explain_all
+from graphc.ir.node import INPUT, SHARED, Node, describe
+from graphc.ir.walk import nodes_of
+from graphc.ops.elementwise import as_node
+from graphc.shared import SharedVariable
+
+__all__ = ["map_variables", "rebuild_collect_shared"]
+
+
+def map_variables(
+    replacer: Callable[[Node], Any], graphs: Iterable[Any], additional_inputs: Sequence[Node] = ()
+) -> list[Node]:
+    """`graphs` with `replacer(variable)` in place of each variable that they are computed from, and of themselves. What
+    a replacement brings along stays, but the variables that it has in common with the graphs are replaced in it too,
+    other than its own. additional_inputs: for Theano's sake.
+
+    Raises GraphTypeError for a replacement of another type.
+
+        >>> ab = a + b
+        >>> map_variables(lambda each: a * b if each is ab else each, [ab + c])
+        [<a * b + c: float64[]>]
+    """
+    roots = [as_node(each) for each in graphs]
+    known, done = set(ancestors(roots)), dict[Node, Node]()
+    for each in nodes_of(roots):
+        if each in known and (new := replacer(each)) is not each:
+            (pair,) = checked({each: new}, strict=True).values()
+            done[each] = replaced([pair], done)[0] if each.args else pair  # leaves may stand for each other
+    return replaced(roots, done)
+
+
+def rebuild_collect_shared(
+    outputs: Any,
+    inputs: Sequence[Node] | None = None,
+    replace: Any = None,
+    updates: Any = None,
+    rebuild_strict: bool = True,
+    copy_inputs_over: bool = True,
+    no_default_updates: bool | Sequence[Node] = False,
+) -> tuple[list[Node], Any, list[Any]]:
+    """What a function is made of: its inputs, its outputs with `replace` (a dict or pairs) carried out, and a list of a
+    dict from each variable to the new one, a dict of the new values of shared variables, default ones among them, the
+    same as pairs, and the shared variables.
+
+    rebuild_strict: replacements must have the type of what they replace. copy_inputs_over=False: the inputs are fresh
+    variables. no_default_updates: as in `function`. Raises GraphTypeError for an input that is shared, UpdateError for
+    an update of what is not.
+    """
+    given = list(inputs or ())
+    for each in given:
+        if isinstance(each, SharedVariable):
+            raise GraphTypeError(f"{describe(each)} is shared and cannot be an input; `givens` can replace it")
+    items = list(outputs) if isinstance(outputs, list | tuple) else [] if outputs is None else [outputs]
+    before = [as_node(each.variable if isinstance(each, Out) else each) for each in items]
+    pairs = checked(replace, rebuild_strict)
+    if not copy_inputs_over:
+        leaves = {leaf for leaf in nodes_of([*before, *pairs.values(), *given]) if leaf.op is INPUT}
+        fresh = {leaf: leaf.clone() for leaf in leaves}
+        pairs = {**fresh, **{old: replaced([new], fresh)[0] for old, new in pairs.items()}}
+    after = replaced(before, pairs)
+    written = updates_of(updates)
+    news = [*zip((leaf for leaf, _ in written), replaced([new for _, new in written], pairs), strict=True)]
+    news = default_updates(after, news, no_default_updates, pairs)
+    roots = [*after, *(new for _, new in news)]
+    shared = [leaf for leaf in dict.fromkeys([*nodes_of(roots), *(leaf for leaf, _ in news)]) if leaf.op is SHARED]
+    every = ancestors([*before, *given])
+    made: Mapping[Node, Node] = dict(zip(every, replaced(every, pairs), strict=True))
+    cloned = [
+        Out(new, borrow=old.borrow) if isinstance(old, Out) else new for old, new in zip(items, after, strict=True)
+    ]
+    results = cloned if outputs is None or isinstance(outputs, list | tuple) else cloned[0]
+    return [pairs.get(each, each) for each in given], results, [made, dict(news), news, shared]
+
+
+explain_all(globals())

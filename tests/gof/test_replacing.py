@@ -1,0 +1,90 @@
+"""Theano's ways to rebuild a graph and to ask for its shapes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc as theano
+import graphc.tensor as T
+from graphc.compile.pfunc import rebuild_collect_shared
+from graphc.errors import ArgumentError, GraphTypeError, UpdateError
+from graphc.gof.graph import is_same_graph
+
+shape_of_variables: Any = import_module("graphc.tensor.utils").shape_of_variables
+A, B, C = T.dscalars("abc")
+X, Y, M = T.dvector("x"), T.dvector("y"), T.dmatrix("m")
+
+
+def test_map_variables() -> None:
+    ab = A + B
+    ab.tag.replacement = A * B
+    (v,) = theano.map_variables(lambda graph: getattr(graph.tag, "replacement", graph), [ab + C])
+    assert v is A * B + C
+
+    def doubled(each: Any) -> Any:
+        return each * 2 if each.owner and each.owner.op.name == "exp" else each
+
+    found = theano.map_variables(doubled, [T.exp(T.exp(X)), T.exp(X), X + 1])
+    assert found == [T.exp(T.exp(X) * 2) * 2, T.exp(X) * 2, X + 1], "what a replacement has of the graph is replaced"
+    (swapped,) = theano.map_variables(lambda each: {X: Y, Y: X}.get(each, each), [X / Y])
+    assert swapped is Y / X
+    with pytest.raises(GraphTypeError, match=r"m .* cannot replace x "):
+        theano.map_variables(lambda each: M if each is X else each, [X + 1])
+
+
+def test_rebuild_collect_shared() -> None:
+    w, n = theano.shared(2.0, "w"), theano.shared(0, "n")
+    n.default_update = n + 1
+    inputs, outputs, (made, updates, pairs, shared) = rebuild_collect_shared(
+        [X * w + n, theano.Out(X + 1)], inputs=[X, Y], replace={X: Y}, updates=[(w, w + X.sum())]
+    )
+    assert (inputs, outputs[0], outputs[1].variable) == ([Y, Y], Y * w + n, Y + 1)
+    assert made[X * w + n] is Y * w + n and updates == {w: w + Y.sum(), n: n + 1} == dict(pairs)
+    assert set(shared) == {w, n}
+    (fresh,), output, _ = rebuild_collect_shared(X * 2, [X], copy_inputs_over=False)
+    assert fresh is not X and fresh.type == X.type and is_same_graph(output, fresh * 2)
+    assert rebuild_collect_shared(None)[1] == [] and rebuild_collect_shared(n, no_default_updates=True)[2][1] == {}
+    with pytest.raises(GraphTypeError, match="w .* is shared and cannot be an input"):
+        rebuild_collect_shared(w, [w])
+    with pytest.raises(UpdateError, match="x .*only a shared|only a shared.* x"):
+        rebuild_collect_shared(w, updates={X: Y})
+
+
+def test_shape_of_variables() -> None:
+    """As Theano's documentation has it."""
+    y = M[512:]
+    graph = theano.gof.FunctionGraph([M], [y], clone=False)
+    found: Any = shape_of_variables(graph, {M: (1024, 10)})
+    assert found[y] == (512, 10) and found[M] == (1024, 10)
+    with pytest.raises(ArgumentError, match="no shape is given for m"):
+        shape_of_variables(graph, {})
+
+
+def test_own_rewriting_is_kept_and_never_applied() -> None:
+    class Mine(theano.gof.Optimizer):  # type: ignore[name-defined, misc]
+        def add_requirements(self, fgraph: Any) -> None:
+            raise AssertionError
+
+        def apply(self, fgraph: Any) -> None:
+            raise AssertionError
+
+    registry: Any = import_module("graphc.compile").optdb
+    registry.register("mine of the test", Mine(), "fast_run")
+    registry.register("ours", import_module("graphc.gof.opt").in2out(Mine(), name="ours"), 10, "fast_run")
+    np.testing.assert_array_equal(theano.function([X], X + 1, mode="interpreted")([1.0]), [2.0])
+    for name in ("EquilibriumDB", "Feature"):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}': Theano's rewriting has no counterpart"):
+            getattr(theano.gof, name)
+    with pytest.raises(AttributeError, match="'generic' is not in graphc; variables hold arrays of numbers"):
+        getattr(theano, "generic")  # noqa: B009 - which has no such name
+    with pytest.raises(AttributeError, match="local_useless_fill': Theano's rewriting"):
+        import_module("graphc.tensor.opt").local_useless_fill  # noqa: B018
+
+
+def test_keywords_that_change_nothing() -> None:
+    assert T.mean(M, axis=0, op=True) is T.mean(M, axis=0) and T.prod(M, 0, no_zeros_in_input=True) is T.prod(M, 0)
+    assert import_module("graphc.compile").rebuild_collect_shared.__name__ == rebuild_collect_shared.__name__
