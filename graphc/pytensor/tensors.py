@@ -9,6 +9,7 @@ import numpy as np
 
 import graphc.tensor as T
 from graphc.control.batch import batched
+from graphc.gof.fft import irfft_op, rfft_op
 from graphc.ifelse import ifelse
 from graphc.ir.node import Node, Size, variable
 from graphc.ir.walk import as_size_node
@@ -72,6 +73,16 @@ def _convolve(apply: Any, args: list[Any]) -> Any:
     if mode is None:
         raise Unknown("a convolution whose mode is not known")
     return T.convolve(x, w, mode) if x.ndim == 1 else signal.convolve2d(x, w, mode)
+
+
+@row("RFFTOp")
+def _spectrum(apply: Any, args: list[Any]) -> Any:
+    return rfft_op(*args)
+
+
+@row("IRFFTOp")
+def _of_spectrum(apply: Any, args: list[Any]) -> Any:
+    return irfft_op(*args)
 
 
 @row("CumOp")

@@ -24,12 +24,14 @@ from pytensor.scan.utils import until  # noqa: E402
 from pytensor.tensor._linalg.solve.linear_control import TRSYL  # noqa: E402
 from pytensor.tensor.basic import permute_row_elements  # noqa: E402
 from pytensor.tensor.extra_ops import fill_diagonal_offset  # noqa: E402
+from pytensor.tensor.fft import irfft, rfft  # noqa: E402
 from pytensor.tensor.random.utils import RandomStream  # noqa: E402
-from pytensor.tensor.slinalg import Eigvalsh  # noqa: E402
+from pytensor.tensor.slinalg import Eigvalsh, pivot_to_permutation  # noqa: E402
 from pytensor.tensor.type_other import NoneConst  # noqa: E402
 
 from graphc.errors import ArgumentError  # noqa: E402
 from graphc.pytensor import GraphcLinker, explain  # noqa: E402
+from graphc.pytensor.unknown import Unknown  # noqa: E402
 
 STRICT = Mode(GraphcLinker(strict=True), optimizer=None)
 OWN = Mode("py", optimizer=None)
@@ -178,6 +180,28 @@ def test_matrices_that_are_solved_and_taken_apart() -> None:
         pt.linalg.tensorsolve(a.reshape((3, 3, 1)), V[:3]),
     ]
     check(outputs)
+
+
+def test_packed_triangular_factors_and_schurs_form() -> None:
+    a = X[:, :3]
+    packed, pivots = pt.linalg.lu_factor(a)
+    solved = pt.linalg.lu_solve((packed, pivots), V[:3])
+    outputs = [packed, pivots, *(pivot_to_permutation(pivots, inverse=inverse) for inverse in (False, True)), solved]
+    outputs += [pytensor.grad(pt.sum(value**2), X) for value in (packed, solved)]
+    outputs += [*pt.linalg.lu_factor(pt.zeros((3, 3))), *pt.linalg.lu_factor(X[:0, :0])]
+    outputs += pt.linalg.lu_factor(pt.stack([a, 2.0 * a.T]))
+    for matrix in (a, a * np.nan, pt.cast(a, "float32"), pt.stack([a, a.T]), X[:0, :0]):
+        outputs += pt.linalg.schur(matrix)
+    check(outputs)
+    with pytest.raises(Unknown, match="complex or sorted Schur forms"):
+        pytensor.function([X], pt.linalg.schur(X, sort="lhp"), mode=STRICT)
+
+
+def test_fourier_transforms() -> None:
+    even, odd = rfft(X), rfft(X[:, :3])
+    outputs = [even, odd, irfft(even), irfft(odd, is_odd=True), rfft(X, norm="ortho"), rfft(pt.stack([X, Y]))]
+    outputs += [rfft(W[None]), rfft(X[:0])]
+    check([*outputs, *(pytensor.grad(pt.sum(y**2), X) for y in (even, odd, irfft(even**2), irfft(odd, is_odd=True)))])
 
 
 def test_what_is_chosen_convolved_and_filled() -> None:
