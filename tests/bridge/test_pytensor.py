@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 
 pytensor = pytest.importorskip("pytensor", reason="make test-bridge has PyTensor")
 
-import pytensor.tensor as pt  # noqa: E402 - where there is one
+import pytensor.scalar as ps  # noqa: E402 - where there is one
+import pytensor.tensor as pt  # noqa: E402
 from pytensor.compile.builders import OpFromGraph  # noqa: E402
 from pytensor.compile.mode import Mode  # noqa: E402
 from pytensor.graph.basic import Apply  # noqa: E402
@@ -20,9 +22,11 @@ from pytensor.graph.replace import vectorize_graph  # noqa: E402
 from pytensor.ifelse import ifelse  # noqa: E402
 from pytensor.link.c.type import Generic  # noqa: E402
 from pytensor.raise_op import Assert  # noqa: E402
+from pytensor.scalar.loop import ScalarLoop  # noqa: E402
 from pytensor.scan.utils import until  # noqa: E402
 from pytensor.tensor._linalg.solve.linear_control import TRSYL  # noqa: E402
 from pytensor.tensor.basic import permute_row_elements  # noqa: E402
+from pytensor.tensor.elemwise import Elemwise  # noqa: E402
 from pytensor.tensor.extra_ops import fill_diagonal_offset  # noqa: E402
 from pytensor.tensor.fft import irfft, rfft  # noqa: E402
 from pytensor.tensor.random.utils import RandomStream  # noqa: E402
@@ -180,6 +184,25 @@ def test_matrices_that_are_solved_and_taken_apart() -> None:
         pt.linalg.tensorsolve(a.reshape((3, 3, 1)), V[:3]),
     ]
     check(outputs)
+
+
+def test_loops_over_scalars() -> None:
+    """Each element takes steps of its own. Of none, PyTensor's languages differ in whether the condition held."""
+    x, a = ps.float64("x"), ps.float64("a")
+    doubled = Elemwise(ScalarLoop([x], [x * a], [a]))
+    above = Elemwise(ScalarLoop([x], [x * a], [a], until=ps.gt(x * a, 10.0)))
+    outputs = [*above(pt.switch(X > 0.4, 5, 1), Y, 3.0), above(K, V[:3], 3.0)[0], doubled(abs(K), V[:3], X[:, 0])]
+    check([*outputs, doubled(3, V[:0], V[:0]), doubled(3, V[0] * np.nan, 2.0), doubled(0, V, V)])
+
+
+@pytest.mark.slow
+def test_derivatives_that_are_loops_over_scalars() -> None:
+    half, p = pt.sigmoid(X), pt.exp(X)
+    values = [pt.gammainc(p, 3.0 * Y), pt.gammaincc(p, 30.0 * Y), pt.betainc(p, 2.0 * Y, half)]
+    values += [pt.hyp2f1(p, Y, 2.5, 0.5 * half)]
+    single = pt.gammainc(W, pt.cast(V, "float32"))
+    gradients = [pytensor.grad(pt.sum(value), [X, Y]) for value in values]
+    check([*chain(*gradients), pt.cast(pytensor.grad(pt.sum(single), W), "float32")])
 
 
 def test_packed_triangular_factors_and_schurs_form() -> None:
