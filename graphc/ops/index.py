@@ -233,7 +233,8 @@ def _subtensor_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], 
     starts, shape, varying = rest[:half], as_sizes(rest[half:], "subtensor"), batched[1 : 1 + half]
     if not any(varying):
         return subtensor(x, (0, *as_sizes(starts, "subtensor")), (size, *shape), (1, *steps))
-    axes, lengths, lead = [axis for axis in range(half) if varying[axis]], node.args[0].type.shape, int(batched[0])
+    axes, lead = [axis for axis in range(half) if varying[axis]], int(batched[0])
+    lengths = x.type.shape[lead:]
     fixed = [(0, lengths[k], 1) if varying[k] else (sizes.as_size(starts[k]), shape[k], steps[k]) for k in range(half)]
     parts = zip(*[(0, size, 1)] * lead, *fixed, strict=True) if lead else zip(*fixed, strict=True)
     part = subtensor(x, *map(tuple, parts))
@@ -329,7 +330,7 @@ def _update_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], siz
     (x, y), starts, varying, steps = repeated(args[:2], batched[:2], size), args[2:], batched[2:], node.attrs["steps"]
     if not any(varying):
         return make(node.op, (x, y, as_size_node(0), *starts), {"steps": (1, *steps)})
-    whole, part = (arg.type.shape for arg in node.args[:2])
+    whole, part = x.type.shape[1:], y.type.shape[1:]
     axes = [
         axis
         for axis, (start, has) in enumerate(zip(starts, varying, strict=True))

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import graphc.tensor as T
+from graphc.control.scan import scan
 from graphc.ir.node import Node
+from graphc.ops.linalg.equations import schur
 from graphc.pytensor.table import known, row
 from graphc.pytensor.unknown import Unknown
 
@@ -144,6 +148,46 @@ def _folded_over(gradient: Node, triangle: str) -> Node:
 @row("LU")
 def _triangular_factors(apply: Any, args: list[Any]) -> Any:
     return list(T.linalg.lu(args[0], permute_l=apply.op.permute_l, p_indices=apply.op.p_indices))
+
+
+@row("LUFactor")
+def _packed_factors(apply: Any, args: list[Any]) -> Any:
+    """NaN for a singular matrix, as PyTensor's. LAPACK's pivots say with which row each was exchanged in turn."""
+    packed, order = T.linalg.lu_factor(args[0])
+    singular = T.any(T.eq(T.diagonal(packed), 0))
+
+    numbers = T.arange(order.shape[0])
+
+    def exchange(row: Node, wanted: Node, rows: Node) -> list[Node]:
+        other = T.sum(T.switch(T.eq(rows, wanted), numbers, 0))  # there may be no rows: no argmax
+        return [_exchanged(rows, row, other), other]
+
+    (_, pivots), _ = scan(exchange, [numbers, order], [numbers, None], return_list=True)
+    return [T.switch(singular, T.cast(np.nan, packed.dtype), packed), pivots]
+
+
+@row("PivotToPermutations")
+def _order_of_pivots(apply: Any, args: list[Any]) -> Any:
+    numbers = T.arange(args[0].shape[0])
+    rows, _ = scan(lambda row, other, rows: _exchanged(rows, row, other), [numbers, args[0]], numbers)
+    order = T.concatenate([numbers[None], rows])[-1]
+    return order if apply.op.inverse else T.argsort(order)
+
+
+def _exchanged(rows: Node, row: Node, other: Node) -> Node:
+    """A vector, of which two elements have changed places."""
+    return T.set_subtensor(T.set_subtensor(rows[row], rows[other])[other], rows[row])
+
+
+@row("Schur")
+def _schur(apply: Any, args: list[Any]) -> Any:
+    """NaN for a matrix that is not finite, as PyTensor's."""
+    a, op = args[0], apply.op
+    if op.output != "real" or op.sort is not None:
+        raise Unknown("complex or sorted Schur forms")
+    is_finite = T.all(T.isfinite(a))
+    found = schur(T.switch(is_finite, a, T.zeros_like(a)), on_error="nan")
+    return [T.switch(is_finite, part, T.cast(np.nan, part.dtype)) for part in found]
 
 
 @row("Lstsq")

@@ -1,16 +1,21 @@
 """PyTensor's scalar ops as functions of nodes.
 
-In: the class of a scalar op, by name, and operands. Out: a node of the dtype that PyTensor gives the result.
+In: a scalar op, found by the name of its class, and operands. Out: nodes of the dtypes that PyTensor gives the results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
+from pytensor.graph.fg import FunctionGraph
+from pytensor.scalar import get_scalar_type
+
 import graphc.tensor as T
+from graphc.control.functional import while_loop
 from graphc.ir.node import Node
+from graphc.ops.derivative import overridden
 from graphc.pytensor.unknown import Unknown
 
 NAMES: Mapping[str, str] = {
@@ -72,16 +77,29 @@ FORMS: Mapping[str, Callable[..., Node]] = {
 """The others: functions of the result's dtype and the operands."""
 
 
-def scalar(op: Any, dtype: str, args: Sequence[Node]) -> Node:
-    """What a scalar op computes of `args`, element by element, of a dtype; raises Unknown where graphc has none."""
+LOOPS = ("Grad2F1Loop", "ScalarLoop")
+BY_PARAMETERS = ("BetaInc", "GammaInc", "GammaIncC", "Hyp2F1")
+"""Ops whose derivatives by their parameters PyTensor has, as loops, and graphc has not."""
+
+
+def scalars(op: Any, dtypes: Sequence[str], args: Sequence[Node]) -> list[Node]:
+    """What a scalar op computes of `args`, element by element, each result of its dtype; raises Unknown where graphc
+    has none."""
+    kind = type(op).__name__
+    if kind == "Composite":
+        return _of_graph(op.fgraph, args)
+    if kind in LOOPS:
+        return _loop(op, args)
+    return [_scalar(op, dtypes[0], args)]
+
+
+def _scalar(op: Any, dtype: str, args: Sequence[Node]) -> Node:
     kind = type(op).__name__
     if kind in FORMS:
         return FORMS[kind](dtype, *args)
     if kind in ON_OPERANDS:
         compared: Node = getattr(T, ON_OPERANDS[kind])(*args)
         return compared
-    if kind == "Composite":
-        return _composite(op, args)
     if kind not in NAMES or not hasattr(T, NAMES[kind]):
         raise Unknown(f"scalar op {kind}")
     if dtype == "bool" and kind in ("Add", "Mul", "Maximum", "Minimum"):
@@ -89,11 +107,13 @@ def scalar(op: Any, dtype: str, args: Sequence[Node]) -> Node:
     if dtype == "bool" and kind == "Abs":
         return args[0]
     function, operands = getattr(T, NAMES[kind]), [T.cast(arg, dtype) for arg in args]
+    if kind in BY_PARAMETERS:
+        return _with_pytensors_derivative(op, function, T.broadcast_arrays(*operands))
     return reduce(function, operands) if kind in OF_ANY_NUMBER else function(*operands)
 
 
-def _composite(op: Any, args: Sequence[Node]) -> Node:
-    graph = op.fgraph
+def _of_graph(graph: Any, args: Sequence[Node]) -> list[Node]:
+    """The results of a graph of scalar ops."""
     values: dict[Any, Node] = dict(zip(graph.inputs, args, strict=True))
 
     def value(variable: Any) -> Node:
@@ -102,7 +122,42 @@ def _composite(op: Any, args: Sequence[Node]) -> Node:
         return values[variable]
 
     for node in graph.toposort():
-        values[node.outputs[0]] = scalar(node.op, node.outputs[0].type.dtype, [value(arg) for arg in node.inputs])
-    if len(graph.outputs) != 1:
-        raise Unknown("a scalar op with several results")
-    return value(graph.outputs[0])
+        made = scalars(node.op, [out.type.dtype for out in node.outputs], [value(arg) for arg in node.inputs])
+        values.update(zip(node.outputs, made, strict=True))
+    return [value(out) for out in graph.outputs]
+
+
+def _loop(op: Any, args: Sequence[Node]) -> list[Node]:
+    """A loop over scalars for each element: one loop over arrays, whose elements stay as they are once theirs has
+    ended. The number of steps may be another for each; the condition, the last result, ends a loop that begins."""
+    count, *given = T.broadcast_arrays(*args)
+    states = len(op.outputs) - op.is_while
+    fixed = given[states:]
+
+    def goes(carry: tuple[Node, ...]) -> Node:
+        number, ended, *_ = carry
+        return T.and_(number < count, T.invert(ended))
+
+    def step(carry: tuple[Node, ...]) -> tuple[Node, ...]:
+        number, *before = carry
+        ended, *carried = before
+        made = _of_graph(op.fgraph, [*carried, *fixed])
+        after = [made.pop() if op.is_while else ended, *made]
+        pairs = zip(after, before, strict=True)
+        return number + 1, *(T.switch(goes(carry), T.cast(new, old.dtype), old) for new, old in pairs)
+
+    begin = (T.zeros((), count.dtype), count <= 0, *given[:states])
+    _, ended, *last = while_loop(lambda carry: T.any(goes(carry)), step, begin)
+    return [*last, *([ended] if op.is_while else [])]
+
+
+def _with_pytensors_derivative(op: Any, function: Callable[..., Node], operands: Sequence[Node]) -> Node:
+    """function(*operands), of one shape, whose derivatives are those of PyTensor's op."""
+
+    def rule(inputs: Sequence[Node], results: Sequence[Node], given: Any, wanted: Collection[int]) -> list[Node | None]:
+        own = [get_scalar_type(each.dtype)() for each in (*inputs, given[0])]
+        parts = op.L_op(own[:-1], [op(*own[:-1])], own[-1:])
+        made = iter(_of_graph(FunctionGraph(own, [parts[place] for place in wanted]), [*inputs, given[0]]))
+        return [T.cast(next(made), each.dtype) if place in wanted else None for place, each in enumerate(inputs)]
+
+    return overridden([function(*operands)], operands, rule)[0]

@@ -9,11 +9,12 @@ import numpy as np
 
 import graphc.tensor as T
 from graphc.control.batch import batched
+from graphc.gof.fft import irfft_op, rfft_op
 from graphc.ifelse import ifelse
 from graphc.ir.node import Node, Size, variable
 from graphc.ir.walk import as_size_node
 from graphc.ops.checked import checked
-from graphc.pytensor.scalars import scalar
+from graphc.pytensor.scalars import scalars
 from graphc.pytensor.table import Table, folded, known, row
 from graphc.pytensor.unknown import Unknown
 from graphc.tensor.signal import conv as signal
@@ -23,14 +24,12 @@ from graphc.tensor.signal import conv as signal
 
 @row("Elemwise")
 def _elemwise(apply: Any, args: list[Any]) -> Any:
-    if len(apply.outputs) > 1:
-        raise Unknown("an elementwise op with several results")
-    return scalar(apply.op.scalar_op, apply.outputs[0].type.dtype, args)
+    return scalars(apply.op.scalar_op, [out.type.dtype for out in apply.outputs], args)
 
 
 @row("ScalarOp")
 def _scalar(apply: Any, args: list[Any]) -> Any:
-    return scalar(apply.op, apply.outputs[0].type.dtype, args)
+    return scalars(apply.op, [out.type.dtype for out in apply.outputs], args)
 
 
 REDUCTIONS: dict[str, Callable[..., Node]] = {
@@ -72,6 +71,16 @@ def _convolve(apply: Any, args: list[Any]) -> Any:
     if mode is None:
         raise Unknown("a convolution whose mode is not known")
     return T.convolve(x, w, mode) if x.ndim == 1 else signal.convolve2d(x, w, mode)
+
+
+@row("RFFTOp")
+def _spectrum(apply: Any, args: list[Any]) -> Any:
+    return rfft_op(*args)
+
+
+@row("IRFFTOp")
+def _of_spectrum(apply: Any, args: list[Any]) -> Any:
+    return irfft_op(*args)
 
 
 @row("CumOp")

@@ -286,3 +286,11 @@ def level_by_scan(rng: np.random.Generator) -> None:
         non_sequences=[moves, noise], return_updates=False,
     )  # fmt: skip
     pymc.Potential("y", densities.sum())
+
+
+@model
+def censored_and_truncated_tails(rng: np.random.Generator) -> None:
+    waits = pymc.Gamma.dist(pymc.HalfNormal("shape", 2), pymc.HalfNormal("rate", 2))
+    pymc.Censored("waits", waits, lower=None, upper=3.0, observed=np.minimum(rng.gamma(2.0, 1.0, 40), 3.0))
+    errors = pymc.StudentT.dist(pymc.Gamma("nu", 2, 0.1), mu=pymc.Normal("mu", 0, 1), sigma=1.0)
+    pymc.Truncated("errors", errors, lower=-1.0, upper=2.0, observed=rng.uniform(-1, 2, 30))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 
 pytensor = pytest.importorskip("pytensor", reason="make test-bridge has PyTensor")
 
-import pytensor.tensor as pt  # noqa: E402 - where there is one
+import pytensor.scalar as ps  # noqa: E402 - where there is one
+import pytensor.tensor as pt  # noqa: E402
 from pytensor.compile.builders import OpFromGraph  # noqa: E402
 from pytensor.compile.mode import Mode  # noqa: E402
 from pytensor.graph.basic import Apply  # noqa: E402
@@ -20,16 +22,20 @@ from pytensor.graph.replace import vectorize_graph  # noqa: E402
 from pytensor.ifelse import ifelse  # noqa: E402
 from pytensor.link.c.type import Generic  # noqa: E402
 from pytensor.raise_op import Assert  # noqa: E402
+from pytensor.scalar.loop import ScalarLoop  # noqa: E402
 from pytensor.scan.utils import until  # noqa: E402
 from pytensor.tensor._linalg.solve.linear_control import TRSYL  # noqa: E402
 from pytensor.tensor.basic import permute_row_elements  # noqa: E402
+from pytensor.tensor.elemwise import Elemwise  # noqa: E402
 from pytensor.tensor.extra_ops import fill_diagonal_offset  # noqa: E402
+from pytensor.tensor.fft import irfft, rfft  # noqa: E402
 from pytensor.tensor.random.utils import RandomStream  # noqa: E402
-from pytensor.tensor.slinalg import Eigvalsh  # noqa: E402
+from pytensor.tensor.slinalg import Eigvalsh, pivot_to_permutation  # noqa: E402
 from pytensor.tensor.type_other import NoneConst  # noqa: E402
 
 from graphc.errors import ArgumentError  # noqa: E402
 from graphc.pytensor import GraphcLinker, explain  # noqa: E402
+from graphc.pytensor.unknown import Unknown  # noqa: E402
 
 STRICT = Mode(GraphcLinker(strict=True), optimizer=None)
 OWN = Mode("py", optimizer=None)
@@ -178,6 +184,47 @@ def test_matrices_that_are_solved_and_taken_apart() -> None:
         pt.linalg.tensorsolve(a.reshape((3, 3, 1)), V[:3]),
     ]
     check(outputs)
+
+
+def test_loops_over_scalars() -> None:
+    """Each element takes steps of its own. Of none, PyTensor's languages differ in whether the condition held."""
+    x, a = ps.float64("x"), ps.float64("a")
+    doubled = Elemwise(ScalarLoop([x], [x * a], [a]))
+    above = Elemwise(ScalarLoop([x], [x * a], [a], until=ps.gt(x * a, 10.0)))
+    outputs = [*above(pt.switch(X > 0.4, 5, 1), Y, 3.0), above(K, V[:3], 3.0)[0], doubled(abs(K), V[:3], X[:, 0])]
+    check([*outputs, doubled(3, V[:0], V[:0]), doubled(3, V[0] * np.nan, 2.0), doubled(0, V, V)])
+
+
+@pytest.mark.slow
+def test_derivatives_that_are_loops_over_scalars() -> None:
+    half, p = pt.sigmoid(X), pt.exp(X)
+    values = [pt.gammainc(p, 3.0 * Y), pt.gammaincc(p, 30.0 * Y), pt.betainc(p, 2.0 * Y, half)]
+    values += [pt.hyp2f1(p, Y, 2.5, 0.5 * half)]
+    single = pt.gammainc(W, pt.cast(V, "float32"))
+    gradients = [pytensor.grad(pt.sum(value), [X, Y]) for value in values]
+    check([*chain(*gradients), pt.cast(pytensor.grad(pt.sum(single), W), "float32")])
+
+
+def test_packed_triangular_factors_and_schurs_form() -> None:
+    a = X[:, :3]
+    packed, pivots = pt.linalg.lu_factor(a)
+    solved = pt.linalg.lu_solve((packed, pivots), V[:3])
+    outputs = [packed, pivots, *(pivot_to_permutation(pivots, inverse=inverse) for inverse in (False, True)), solved]
+    outputs += [pytensor.grad(pt.sum(value**2), X) for value in (packed, solved)]
+    outputs += [*pt.linalg.lu_factor(pt.zeros((3, 3))), *pt.linalg.lu_factor(X[:0, :0])]
+    outputs += pt.linalg.lu_factor(pt.stack([a, 2.0 * a.T]))
+    for matrix in (a, a * np.nan, pt.cast(a, "float32"), pt.stack([a, a.T]), X[:0, :0]):
+        outputs += pt.linalg.schur(matrix)
+    check(outputs)
+    with pytest.raises(Unknown, match="complex or sorted Schur forms"):
+        pytensor.function([X], pt.linalg.schur(X, sort="lhp"), mode=STRICT)
+
+
+def test_fourier_transforms() -> None:
+    even, odd = rfft(X), rfft(X[:, :3])
+    outputs = [even, odd, irfft(even), irfft(odd, is_odd=True), rfft(X, norm="ortho"), rfft(pt.stack([X, Y]))]
+    outputs += [rfft(W[None]), rfft(X[:0])]
+    check([*outputs, *(pytensor.grad(pt.sum(y**2), X) for y in (even, odd, irfft(even**2), irfft(odd, is_odd=True)))])
 
 
 def test_what_is_chosen_convolved_and_filled() -> None:

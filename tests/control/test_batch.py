@@ -171,6 +171,27 @@ def test_loops(flags: Sequence[int], size: int) -> None:
     assert 1 <= len(bodies) <= 3
 
 
+def test_steps_that_index_and_multiply_states_of_symbolic_sizes() -> None:
+    """What a step makes for all elements takes its sizes from the step's own variables."""
+    rows = E.integers(0, 3, (2, 4, 3))
+
+    def each(x: Node) -> Any:
+        begun = T.arange(x.shape[1])
+        kept = graphc.scan(lambda e, h: T.set_subtensor(h[e[0]], h[e[1]] + 1), [x], [begun])[0]
+        turned = graphc.scan(lambda e, h: T.dot(h, h) + e, [x[:3]], [T.cast(x[:3], "float64")])[0]
+        product = graphc.scan(lambda e, h: T.dot(h, x[:3]) + e, [x[:3]], [x[:3]])[0]
+        return kept, begun[x[0]] + x[1], turned, product
+
+    array = T.ltensor3("array")
+    element = variable("int64", array.type.shape[1:], "element")
+    found = batched(each(element), {element: (array, True)}, array.type.shape[0])
+    for mode in ("python", None):
+        values = graphc.function([array], [value for value, _ in found], mode=mode)(rows)
+        alone = graphc.function([array], each(array[0]), mode=mode)
+        for place, value in enumerate(values):
+            npt.assert_array_equal(value, [alone(rows[number : number + 1])[place] for number in range(2)])
+
+
 def test_loops_of_other_lengths() -> None:
     x, n = E.normal(size=(4, 3)), np.array([0, 1, 5, 2])
 

@@ -190,8 +190,9 @@ def _matmul_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], siz
         case 2, 1, False, True:
             return matmul(b, transpose(a))
         case 2, 1 | 2, True, False:
-            rows = (sizes.multiply(size, left.type.shape[0]), left.type.shape[1])
-            return reshape(matmul(reshape(a, rows), b), (size, *node.type.shape))
+            _, count, length = a.type.shape
+            rows = reshape(a, (sizes.multiply(size, count), length))
+            return reshape(matmul(rows, b), (size, count, *b.type.shape[1:]))
     a, b = repeated(args, batched, size)
     a = expand(a, (1,)) if left.ndim == 1 else a
     b = expand(b, (2,)) if right.ndim == 1 else b
