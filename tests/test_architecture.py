@@ -148,6 +148,8 @@ LATE = {
     ("options", "graphc.configdefaults"),
     ("tensor", "graphc.tensor.dispatch"),
     ("", "graphc.gof.graph"),
+    ("", "graphc.gof.replacing"),
+    ("", "graphc.startup.paths"),
     ("", "graphc.inspection"),
     ("functions.making", "graphc.ir.pickling"),
     ("ir.node", "graphc.ir.apply"),
@@ -430,7 +432,8 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 TABLES = {
     "codegen.llvm.typed.ELEMENTS", "configdefaults.ADDED", "gof.op._performers", "ir.body._bodies",
-    "ir.node._interned", "ir.node._owners", "ir.passes._watchers", "ir.symbol.FUNCTIONS", "ir.traced.TRACED",
+    "ir.node._interned", "ir.node._owners", "ir.passes._watchers", "ir.symbol.FUNCTIONS", "ir.traced.LEFT",
+    "ir.traced.TRACED",
     "ops.elementwise.ROWS", "ops.linalg.routine.ROUTINES", "pytensor.linker.WARNED", "pytensor.table.NESTED",
     "pytensor.table.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",
     "tensor.indexing._selections",
