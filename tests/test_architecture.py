@@ -172,6 +172,8 @@ LATE = {
     ("codegen.pipeline.build", "graphc.codegen.lapack.api"),
     ("codegen.pipeline.build", "graphc.codegen.order.api"),
     ("codegen.pipeline.build", "graphc.codegen.special.api"),
+    ("pytensor.matrices", "graphc.ops.linalg.equations"),
+    ("pytensor.tensors", "graphc.gof.fft"),
     ("functions.lowered", "graphc.ops.linalg.routine"),
     ("codegen.pipeline.runtime", "graphc.codegen.call.entry"),
     ("codegen.pipeline.runtime", "graphc.codegen.server.client"),
