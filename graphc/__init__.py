@@ -198,7 +198,8 @@ if not TYPE_CHECKING:
         if place is None and (path := at_path("graphc", name)) is not None:
             return path
         if place is None:
-            meant = import_module("graphc.startup.paths").why_name(name) or nearest(name, __dir__())
+            paths = import_module("graphc.startup.paths")
+            meant = paths.why_name(name) or paths.why(name) or nearest(name, __dir__())
             raise AttributeError(f"{name!r} is not in graphc{meant and '; '}{meant}")
         module = _MODULES[place]()
         found = globals()[name] = (

@@ -26,7 +26,7 @@ arrays              portable numerics values trees
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  frozen samples where called traced symbol kind node lowering call walk body interpret passes sizes
                     closure text parse verify apply expression pickling __init__
-ops                 elementwise custom scalar shape checked index recur segment reduce masks
+ops                 elementwise custom special scalar shape checked index recur segment reduce masks
 ops.linalg          __init__ products derivatives routine cotangents factor spectral equations matrices
 ops                 conv assemble scan branch given sinking derivative shifts windows order __init__
 .                   autodiff testing
@@ -56,6 +56,7 @@ codegen.gemm        api prototypes context lazy microkernel packing gemv_kernels
                     conv_tables conv_tiles conv_copies conv_lines conv_dots conv_groups convolution dispatch __init__
 codegen.lapack      api fortran elimination orthogonal equations batch __init__
 codegen.order       api lines rows batch __init__
+codegen.special     api batch __init__
 codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
                     adopt guard_pages native_op vectorcall interrupt signals entry pointer pointer_ir __init__
 codegen.schedule    memory sizes labels plan listing accumulators cost strided work steps branches extremes fusion
@@ -148,6 +149,8 @@ LATE = {
     ("options", "graphc.configdefaults"),
     ("tensor", "graphc.tensor.dispatch"),
     ("", "graphc.gof.graph"),
+    ("", "graphc.gof.replacing"),
+    ("", "graphc.startup.paths"),
     ("", "graphc.inspection"),
     ("functions.making", "graphc.ir.pickling"),
     ("ir.node", "graphc.ir.apply"),
@@ -162,12 +165,17 @@ LATE = {
     ("shared", "copy"),
     ("tensor", "graphc.tensor.absent"),
     ("tensor.nnet", "graphc.tensor.absent"),
-    ("tensor.special", "scipy.special"),
+    ("ops.special", "scipy.special"),
+    ("codegen.special.api", "scipy"),
+    ("codegen.special.api", "scipy.special.cython_special"),
     ("ops.scalar", "scipy.special"),
     ("options", "warnings"),
     ("codegen.server.prestart", "graphc.codegen.server.process"),
     ("codegen.pipeline.build", "graphc.codegen.lapack.api"),
     ("codegen.pipeline.build", "graphc.codegen.order.api"),
+    ("codegen.pipeline.build", "graphc.codegen.special.api"),
+    ("pytensor.matrices", "graphc.ops.linalg.equations"),
+    ("pytensor.tensors", "graphc.gof.fft"),
     ("functions.lowered", "graphc.ops.linalg.routine"),
     ("codegen.pipeline.runtime", "graphc.codegen.call.entry"),
     ("codegen.pipeline.runtime", "graphc.codegen.server.client"),
@@ -372,7 +380,7 @@ NOT_WARM = """
 tensor.absent tensor.arithmetic tensor.contraction tensor.nnet.losses tensor.padding tensor.selecting tensor.special
 compile configdefaults functions.states gof gradient scalar updates
 codegen.cache.bundle codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.order.api
-codegen.server.client codegen.frontend.emit
+codegen.special.api codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
 codegen.server.worker control.batch functions.nested gof inspection ir.apply ir.expression ir.parse ir.pickling
@@ -430,7 +438,8 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 TABLES = {
     "codegen.llvm.typed.ELEMENTS", "configdefaults.ADDED", "gof.op._performers", "ir.body._bodies",
-    "ir.node._interned", "ir.node._owners", "ir.passes._watchers", "ir.symbol.FUNCTIONS", "ir.traced.TRACED",
+    "ir.node._interned", "ir.node._owners", "ir.passes._watchers", "ir.symbol.FUNCTIONS", "ir.traced.LEFT",
+    "ir.traced.TRACED",
     "ops.elementwise.ROWS", "ops.linalg.routine.ROUTINES", "pytensor.linker.WARNED", "pytensor.table.NESTED",
     "pytensor.table.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",
     "tensor.indexing._selections",

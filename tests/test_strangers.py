@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import pickle
 from collections import OrderedDict
 from typing import Any
@@ -360,3 +361,37 @@ def test_updates_of_what_is_no_shared_variable() -> None:
     for kind in (TypeError, ValueError):
         with pytest.raises(kind, match="the keys of updates"):
             graphc.OrderedUpdates({"d": 3})
+
+
+def test_programs_that_ask_for_cards_and_times() -> None:
+    """What the tutorials' programs print of the device and of the time that calls took."""
+    w = graphc.shared(np.ones(3), "w")
+    cuda: Any = importlib.import_module("graphc.sandbox.cuda")
+    assert not isinstance(w.type, cuda.CudaNdarrayType)
+    f = graphc.function([], w * 2, profile=True)
+    assert not any(isinstance(node.op, cuda.GpuOp) for node in f.maker.fgraph.toposort())
+    f()
+    said = io.StringIO()
+    assert f.profile is not None
+    f.profile.summary(file=said, n_ops_to_print=10)
+    assert said.getvalue().startswith("1 calls")
+    with pytest.raises(AttributeError, match="'version' is not in graphc; graphc.__version__ says it"):
+        getattr(graphc, "version")  # noqa: B009 - which has no such name
+
+
+@pytest.mark.slow
+def test_pretraining_with_defaults_that_are_set() -> None:
+    """Rates that are inputs with defaults, given by name or set for a call, and data that is given by a slice."""
+    data, w = graphc.shared(np.ones((6, 2))), graphc.shared(np.zeros(2), "w")
+    index, x, rate = T.lscalar("index"), T.dmatrix("x"), T.dscalar("lr")
+    cost = T.sqr(1 - T.dot(x, w)).mean()
+    train = graphc.function(
+        [index, graphc.In(rate, value=0.1)],
+        cost,
+        updates=[(w, w - rate * T.grad(cost, w))],
+        givens={x: data[index * 2 : (index + 1) * 2]},
+    )
+    assert train(index=0, lr=0.25) == 1.0 and w.get_value().tolist() == [0.5, 0.5]
+    w.set_value(np.zeros(2))
+    train[rate] = 0.0
+    assert (train(1), train(2), train["lr"]) == (1.0, 1.0, 0.1) and w.get_value().tolist() == [0.2, 0.2]

@@ -5,6 +5,9 @@ In: numbers of bytes; the seconds of each call. Out: records that a user reads a
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 from graphc.startup.record import record
 
 
@@ -30,6 +33,10 @@ class Profile:
     def add(self, seconds: float) -> None:
         self.calls += 1
         self.seconds += seconds
+
+    def summary(self, file: Any = None, **kwargs: Any) -> None:
+        """Print what there is to say, to stderr or an open `file`. Other arguments are Theano's and change nothing."""
+        print(self, file=file or sys.stderr)
 
     def __str__(self) -> str:
         each = self.seconds / self.calls * 1e6 if self.calls else 0.0

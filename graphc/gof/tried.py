@@ -14,10 +14,21 @@ from graphc.ops.elementwise import as_node
 from graphc.tensor.elementary import pow as power
 from graphc.tensor.products import dot, trace
 
-__all__ = ["cuda_available", "cuda_enabled", "dnn_available", "imported_scipy", "psd", "spectral_radius_bound"]
+__all__ = [
+    "CudaNdarrayType", "GpuOp", "cuda_available", "cuda_enabled", "dnn_available", "imported_scipy",
+    "psd", "spectral_radius_bound",
+]  # fmt: skip
 
 cuda_available = cuda_enabled = False
 imported_scipy = True
+
+
+class CudaNdarrayType:
+    """The type of arrays on graphics cards, which no variable has."""
+
+
+class GpuOp:
+    """The class of ops on graphics cards, of which there are none."""
 
 
 def dnn_available() -> bool:

@@ -52,6 +52,7 @@ def custom_op(
     vjp: Callable[[Node, Node], Any] | None = None,
     native: bool = False,
     own: bool = False,
+    call: Call | None = None,
 ) -> Callable[..., Node]:
     """A function of nodes whose value `compute(*arrays)` gives; the arrays are read-only.
 
@@ -65,7 +66,8 @@ def custom_op(
     called as machine code, with no Python between; operands without axes come to it as numbers. It must not write its
     operands. The other modes run it as Python. Each process that has such a function imports numba and compiles it.
 
-    own: all that the value depends on are graphc's own sources, which every key covers.
+    own: all that the value depends on are graphc's own sources, which every key covers. call: what compiled code calls
+    instead of Python.
 
         >>> @graphc.op(native=True, infer=lambda x: Type(x.dtype, ()))
         ... def longest_run(x):
@@ -83,7 +85,7 @@ def custom_op(
         name,
         infer=_elementwise_type if infer is None else _infer(name, infer),
         eval=_evaluate(compute, compiled if native else None),
-        lower=_lower,
+        lower=_lower if call is None else lambda node: call,
         vjp=None if vjp is None else _vjp(vjp),
         guards=equal_sizes if infer is None else lambda node: (),
         cost=100.0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 import graphc.tensor as T
 from graphc.control.scan import scan
 from graphc.ir.node import Node
-from graphc.ops.linalg.equations import schur
 from graphc.pytensor.table import known, row
 from graphc.pytensor.unknown import Unknown
 
@@ -186,6 +186,7 @@ def _schur(apply: Any, args: list[Any]) -> Any:
     if op.output != "real" or op.sort is not None:
         raise Unknown("complex or sorted Schur forms")
     is_finite = T.all(T.isfinite(a))
+    schur = import_module("graphc.ops.linalg.equations").schur
     found = schur(T.switch(is_finite, a, T.zeros_like(a)), on_error="nan")
     return [T.switch(is_finite, part, T.cast(np.nan, part.dtype)) for part in found]
 

@@ -1,21 +1,20 @@
 """Special functions that SciPy computes: the error function's inverses, gamma, beta and Bessel functions.
 
-In: nodes, arrays, numbers. Out: nodes of ops whose elements SciPy's function of the same name gives, an array at a
-time, in every mode. SciPy is imported when the first one is computed. Derivatives are graphs.
+In: nodes, arrays, numbers. Out: nodes of ops whose elements SciPy's function of the same name gives: compiled code
+calls it by its address. SciPy is imported when such code is loaded. Derivatives are graphs.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
 from graphc.errors import GraphTypeError
-from graphc.ir.node import Array, Node
-from graphc.ops.custom import custom_op
+from graphc.ir.node import Node
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.scalar import polygamma
+from graphc.ops.special import special_op
 from graphc.tensor.elementary import (
     digamma,
     erf,
@@ -45,15 +44,11 @@ Partial = Callable[[Node, Node, Sequence[Node]], Any]
 
 
 def _special(name: str, doc: str, *partials: Partial) -> Callable[..., Node]:
-    def compute(*arrays: Array) -> Any:
-        return getattr(import_module("scipy.special"), name)(*arrays)
-
     def vjp(node: Node, cotangent: Node) -> list[Any]:
         parts = (partial(cotangent, node, node.args) for partial in partials)
         return [cast(part, arg.dtype) for part, arg in zip(parts, node.args, strict=True)]
 
-    compute.__doc__ = doc
-    made = custom_op(f"special_{name}", compute, vjp=vjp, own=True)
+    made = special_op(name, doc, vjp)
 
     def function(*operands: Any) -> Node:
         if len(operands) != len(partials):

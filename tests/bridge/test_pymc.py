@@ -180,7 +180,7 @@ def test_options_of_nutpies_own_compiler() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["radon", "correlated", "hidden_states"])
+@pytest.mark.parametrize("name", ["radon", "correlated", "hidden_states", "censored_and_truncated_tails"])
 def test_posteriors_are_those_of_pytensors_own_code(name: str) -> None:
     nutpie = pytest.importorskip("nutpie", reason="make test-bridge has nutpie")
     with pymc.Model() as built:

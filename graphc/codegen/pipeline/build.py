@@ -321,6 +321,8 @@ def load_product(products: Products, name: str) -> int:
             needed |= import_module("graphc.codegen.lapack.api").lapack_symbols()
         if name.startswith("gc_order_"):
             needed |= import_module("graphc.codegen.order.api").order_symbols()
+        if name.startswith("gc_special_"):
+            needed |= import_module("graphc.codegen.special.api").special_symbols(name)
         _, *free = exports = product_exports(name)
         loaded = load_code(part_code(name), needed, exports)
         mine = loaded.addresses[name], loaded.owner

@@ -34,6 +34,8 @@ from graphc.codegen.pipeline.program import Program
 from graphc.codegen.pipeline.runtime import ENTRY_POINTS, OUT_OF_LINE_OPT, missing_parts
 from graphc.codegen.server.client import compile_assembly, compile_request, lower_source
 from graphc.codegen.server.protocol import ELEMENTARY_OPT, Request
+from graphc.codegen.special.api import FUNCTIONS as SPECIAL
+from graphc.codegen.special.batch import functions as special_functions
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.threads.settings import POOL_EXPORTS
@@ -262,8 +264,8 @@ def emit_beside(source: Source, opt: int) -> bytes:
 
 
 def products_of(program: Program) -> list[str]:
-    """The matrix products, factorisations and orders that a program calls."""
-    return [name for name in program.externals if name in (*PROTOTYPES, *FACTORISATIONS, *ORDERS)]
+    """The matrix products, factorisations, orders and special functions that a program calls."""
+    return [name for name in program.externals if name in (*PROTOTYPES, *FACTORISATIONS, *ORDERS, *SPECIAL)]
 
 
 LARGE_PRODUCTS = {blocks_name(suffix): suffix for suffix in ("f64", "f32")}
@@ -287,6 +289,8 @@ def part_ir(name: str) -> tuple[Sequence[Source], int]:
         return split(factorisations([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_OPT
     if name in ORDERS:
         return [module_text(orders([name]), poison=options.poison != "off")], PRODUCTS_OPT
+    if name in SPECIAL:
+        return [module_text(special_functions([name]), poison=options.poison != "off")], PRODUCTS_OPT
     if name in LARGE_PRODUCTS:
         return [blocks_ir(LARGE_PRODUCTS[name], options.poison != "off")] if has_avx512() else [], PRODUCTS_OPT
     return [Elementary(name)], ELEMENTARY_OPT
@@ -300,7 +304,7 @@ def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
         return link(objects, POOL_EXPORTS)
     if name.startswith(POINTER):
         return link(objects, [POINTER, CALM])
-    is_called = name in (*PROTOTYPES, *FACTORISATIONS, *ORDERS)
+    is_called = name in (*PROTOTYPES, *FACTORISATIONS, *ORDERS, *SPECIAL)
     return link(objects, product_exports(name)) if is_called else objects[0]
 
 

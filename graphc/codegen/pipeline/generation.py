@@ -16,6 +16,7 @@ from graphc.codegen.lapack.api import PYTHON_SHIMS as FACTORISATIONS
 from graphc.codegen.order.api import PYTHON_SHIMS as ORDERS
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report
 from graphc.codegen.pipeline.program import Program, generate
+from graphc.codegen.special.api import PYTHON_SHIMS as SPECIAL
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph
 from graphc.options import options
@@ -56,5 +57,5 @@ def bind_python(built: Built, failures: Failures) -> dict[str, Callable[..., Any
     """The functions of a generated source, run by CPython; what the user's ops raise goes to `failures`."""
     own = {f"{CALLBACK}{n}": python_callback(node, failures) for n, node in enumerate(built.calls)}
     name = f"<generated source of {built.signature.name}>"
-    shims = {**PRODUCTS, **FACTORISATIONS, **ORDERS, **dict.fromkeys(KINDS, answer_no), **own}
+    shims = {**PRODUCTS, **FACTORISATIONS, **ORDERS, **SPECIAL, **dict.fromkeys(KINDS, answer_no), **own}
     return bind_source(built.source, name, shims)

@@ -31,6 +31,7 @@ from graphc.codegen.schedule.plan import COPY, MOST_AXES, Around, Plan, Purpose,
 from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.schedule.work import loops_of
+from graphc.codegen.special.api import PROTOTYPES as SPECIAL
 from graphc.codegen.transform.copies import write_where_copied
 from graphc.codegen.transform.double_buffers import double_buffer
 from graphc.codegen.transform.forwarding import forward_stores
@@ -56,7 +57,7 @@ from graphc.loops.operators import EQ, INFIX
 from graphc.loops.visit import all_expressions, read_buffers, statements, stored_buffers
 from graphc.startup.record import record
 
-PROTOTYPES = PRODUCTS | FACTORISATIONS | ORDERS
+PROTOTYPES = PRODUCTS | FACTORISATIONS | ORDERS | SPECIAL
 """The functions that all kernels share."""
 
 Extents: TypeAlias = "tuple[tuple[str, tuple[Size | ir.Expr, ...]], ...]"

@@ -1,0 +1,76 @@
+"""Special functions for generated source, by pointer; the addresses of SciPy's.
+
+In: the functions of `ops/special.py`. Out: PROTOTYPES of those over all elements, whose definitions are in batch.py;
+`special_symbols`, the addresses that their objects need when they are loaded; PYTHON_SHIMS, their meaning over flat
+arrays.
+
+`scipy.special.cython_special` keeps the addresses of functions of numbers for other extension modules, in capsules that
+are named after their types. A function of several types has a capsule for each, whose key has a number before its name.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+
+from graphc.errors import GraphcError
+from graphc.ops.special import OPERANDS, symbol, value_of
+
+FUNCTIONS: dict[str, tuple[str, str]] = {
+    symbol(name, dtype): (name, dtype) for name in OPERANDS for dtype in ("float64", "float32")
+}
+"""The name and the dtype of each function."""
+
+PROTOTYPES: dict[str, tuple[tuple[str, ...], str]] = {
+    function: (("int64", *(f"{dtype}*" for _ in range(OPERANDS[name] + 1))), "int64")
+    for function, (name, dtype) in FUNCTIONS.items()
+}
+"""By name: the types of the arguments, "*" after those that are pointers, and of the result."""
+
+
+def slot(name: str) -> str:
+    """The symbol of the place where the address of SciPy's function stands."""
+    return f"gc_scipy_{name}"
+
+
+def special_symbols(function: str) -> Mapping[str, int]:
+    """The addresses that the object of a function needs at load. SciPy is imported."""
+    name, _ = FUNCTIONS[function]
+    return {slot(name): ctypes.addressof(_place(name))}
+
+
+@cache
+def _place(name: str) -> ctypes.c_void_p:
+    return ctypes.c_void_p(address_of(name))
+
+
+def address_of(name: str) -> int:
+    """Where SciPy's function of float64 is, which is given 0 after its operands; raises GraphcError where none is."""
+    capsules = import_module("scipy.special.cython_special").__pyx_capi__
+    kind = f"double ({'double, ' * OPERANDS[name]}int __pyx_skip_dispatch)".encode()
+    name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    for key, capsule in capsules.items():
+        if re.fullmatch(rf"(__pyx_fuse_\d+)?{name}", key) and name_of(capsule) == kind:
+            return int(pointer_of(capsule, kind))
+    raise GraphcError(f"SciPy {import_module('scipy').__version__} has no {name} of float64 for other modules")
+
+
+# --- under CPython ----------------------------------------------------------------------------------------------------
+
+
+def _run(name: str, *values: Any) -> int:
+    count, *operands, result = values
+    result[: int(count)] = value_of(name, [flat[: int(count)] for flat in operands])
+    return 0
+
+
+PYTHON_SHIMS: dict[str, Callable[..., int]] = {
+    function: partial(_run, name) for function, (name, _) in FUNCTIONS.items()
+}
+"""The functions for generated source under CPython."""

@@ -1,0 +1,40 @@
+"""A special function for all elements, one after the other.
+
+In: the addresses behind the symbols of api.py. Out: those of api.PROTOTYPES in LLVM IR. Threads do not share elements:
+where the program wants SciPy's warnings, its functions ask for the interpreter, which the waiting caller may hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.functions import Function, Global
+from graphc.codegen.llvm.typed import F32, F64, I32, I64, Ptr
+from graphc.codegen.special.api import FUNCTIONS, slot
+from graphc.ops.special import OPERANDS
+
+KINDS: dict[str, Any] = {"float64": F64, "float32": F32}
+
+
+def functions(names: Sequence[str]) -> list[Function[..., Any]]:
+    """These functions of api.PROTOTYPES."""
+    return [all_elements(name, *FUNCTIONS[name]) for name in sorted(names)]
+
+
+def all_elements(symbol: str, name: str, dtype: str) -> Function[..., I64]:
+    """The function of a dtype."""
+    places = [f"x{place}" for place in range(OPERANDS[name])]
+    kinds = {"count": I64, **dict.fromkeys([*places, "result"], Ptr)}
+    return Function(symbol, I64, kinds, partial(_write, name, KINDS[dtype]), "noinline optsize")
+
+
+def _write(name: str, kind: Any, code: Code, count: I64, *places: Ptr) -> I64:
+    *operands, result = places
+    one = Global(slot(name), "external global ptr")(code).load(Ptr)
+    with code.count(0, count) as element:
+        values = [operand.at(element, kind).load(kind).to(F64) for operand in operands]
+        result.at(element, kind).store(one.call(F64, *values, I32.of(0)).to(kind))
+    return I64.of(0)
