@@ -107,7 +107,7 @@ METHODS: dict[str, Row] = {
     "uniform": Row(lambda r, s, a, b: r.uniform(s, a, b), KEYS["uniform"].parameters, KEYS["uniform"].scipy),
     "normal": Row(lambda r, s, a, b: r.normal(s, a, b), LOCATED, stats.norm),
     "truncated_normal": Row(
-        lambda r, s, a, b: r.truncated_normal(s, a, b), LOCATED, lambda a, b: stats.truncnorm(-2, 2, a, b)
+        lambda r, s, a, b: r.truncated_normal(s, a, b), LOCATED, lambda a, b: stats.truncnorm(-2, 2, a, b / WITHIN_TWO)
     ),
     "exponential": Row(lambda r, s, b: r.exponential(s, b), (POSITIVE,), lambda b: stats.expon(scale=b)),
     "laplace": Row(lambda r, s, a, b: r.laplace(s, a, b), LOCATED, stats.laplace),
