@@ -13,7 +13,7 @@ from scipy import stats
 import graphc
 import graphc.random as R
 import graphc.tensor as T
-from graphc.random.streams import RandomStreams
+from graphc.random.streams import WITHIN_TWO, RandomStreams
 from graphc.startup.record import record
 
 KEY = np.uint64(11)
