@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import graphc.tensor as T
 from graphc.arrays.dtypes import FLOATS
 from graphc.ir import sizes
 from graphc.ir.node import Node
-from graphc.ops.segment import ascending, segment_of
+from graphc.ops.segment import ascending, segment_of, segment_sum
 from graphc.ops.shape import broadcast_to
 
 STARTS = ([0], [0, 0], [0, 1], [0, 5], [0, 0, 2, 2, 5, 5], [0, 3, 4, 40])
@@ -88,3 +89,17 @@ def test_scatter_into_what_is_computed_by_segments() -> None:
     f = graphc.function([starts, x, y, at], T.inc_subtensor((y[numbers] + x)[at], y[numbers] * x))
     values = np.array([0, 0, 3], "int32"), np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0]), np.array([2, 2, 0])
     np.testing.assert_array_equal(f(*values), [81.0, 22.0, 83.0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_sums_of_integers(dtype: str) -> None:
+    """Short segments and long ones, whose terms follow one another in memory or are looked up."""
+    starts, at, x = T.ivector("starts"), T.lvector("at"), T.vector("x", dtype)
+    checked = ascending(starts, x.type.shape[0], "starts")
+    inputs, sums = [starts, at, x], [segment_sum(x, checked), segment_sum(x[at], checked)]
+    begins, places = np.array([0, 0, 3, 43], "int32"), np.arange(43)[::-1].copy()
+    values = np.arange(43).astype(dtype)
+    wanted = [[each[a:b].sum() for a, b in pairwise(begins)] for each in (values, values[places])]
+    for mode in ("compiled", "interpreted"):
+        np.testing.assert_array_equal(graphc.function(inputs, sums, mode=mode)(begins, places, values), wanted)

@@ -176,6 +176,10 @@ def _arithmetic(float_op: str, int_op: str, flags: tuple[str, ...] = ()) -> Emit
     return emit
 
 
+def _add_in_order(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return builder.fadd(*args) if dtype in FLOATS else builder.add(*args)
+
+
 def _float_flags(builder: Builder, known: Sequence[str] = ()) -> tuple[str, ...]:
     return tuple(flag for flag in FAST if flag not in known) if isinstance(builder.module, FastModule) else ()
 
@@ -411,7 +415,7 @@ def _build_table() -> dict[str, Intrinsic]:
         ("signbit", _test(1, FLOATS), _signbit),
         ("heaviside", _same(2, FLOATS), _step(0.0)),
         ("accumulate", _same(2, NUMBERS), add),
-        ("accumulate_in_order", _same(2, FLOATS), lambda builder, dtype, args: builder.fadd(*args)),
+        ("accumulate_in_order", _same(2, NUMBERS), _add_in_order),
         ("multiply_add", _same(3, NUMBERS), _multiply_add),
         ("rounding", _same(2, FLOATS), _rounding),
         ("accumulate_product", _same(2, NUMBERS), multiply),
