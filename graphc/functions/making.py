@@ -38,9 +38,9 @@ def _made(kind: type[Function], kernel: Kernel, call: Convention, profile: bool)
     stages: tuple[Kernel, ...] = (kernel,)
     if issubclass(kind, Compiled):
         found = look_up(kernel)
-        if found.entry is not None or len(stages := stages_of(kernel)) == 1:
+        if found.entry is not None or (stages := stages_of(kernel))[0] is kernel:
             return kind(kernel, call, profile, found)
-    elif not issubclass(kind, Lowered) or len(stages := stages_of(kernel)) == 1:
+    elif not issubclass(kind, Lowered) or (stages := stages_of(kernel))[0] is kernel:
         return kind(kernel, call, profile)
     made: Function = import_module("graphc.functions.staged").Staged(kernel, call, profile, stages, kind)
     return made

@@ -2,7 +2,8 @@
 
 In: the stages of a `Kernel` (codegen/pipeline/stages.py), in the compiled or the python mode. Out: a `Function`. Each
 stage is a function with code, cache entry and temporaries of its own; a call runs them in order, and holds the locks of
-all shared variables from beginning to end. What goes wrong is told in terms of the whole graph.
+all shared variables from beginning to end. What goes wrong is told in terms of the whole graph. One stage alone is that
+of a graph that was changed so that no size follows from values any more.
 """
 
 from __future__ import annotations
@@ -93,7 +94,9 @@ class Staged(Function):
         return "\n".join(stage.plan for stage in self.stages)
 
     def explain(self) -> str:
-        *before, _ = self.stages
+        *before, last = self.stages
+        if not before:
+            return last.explain()
         values = ", ".join(describe_origin(node) for stage in before for node in stage.kernel.outputs)
         lines = [repr(self), f"{len(self.stages)} stages: sizes or positions follow from the values of {values}"]
         return "\n".join((*lines, *(stage.explain() for stage in self.stages)))

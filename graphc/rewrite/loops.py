@@ -70,6 +70,11 @@ def rewrite_loops(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool]) ->
     return graph, fired
 
 
+def keep_last_rows(graph: Graph) -> Graph:
+    """The graph in which loops keep no rows of which the last alone is taken."""
+    return _each(graph, {"last_row": CHANGES["last_row"]})[0]
+
+
 def loops_of(graph: Graph) -> list[Node]:
     """The scans of a graph, each after those whose results it needs."""
     return [node for node in nodes_of(graph.outputs) if node.op is SCAN]

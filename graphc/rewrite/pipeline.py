@@ -14,7 +14,7 @@ from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
 from graphc.rewrite.branches import BRANCHES, has_bodies, rewrite_branches
 from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_in_turn
 from graphc.rewrite.linear import LINEAR
-from graphc.rewrite.loops import LOOPS, Rewritten, loops_of, reclose, rewrite_bodies, rewrite_loops
+from graphc.rewrite.loops import LOOPS, Rewritten, keep_last_rows, loops_of, reclose, rewrite_bodies, rewrite_loops
 from graphc.rewrite.matrices import FACTORS, MATRICES
 from graphc.rewrite.moments import MOMENTS
 from graphc.rewrite.pairs import PAIRS
@@ -120,3 +120,11 @@ def rewrite_nodes(
     graph, fired = before(graph)
     graph, more = after(graph)
     return graph, fired + more
+
+
+def without_counts(graph: Graph) -> Graph:
+    """The graph in which less follows from how many steps its loops take that end by themselves: the last row of one is
+    taken without it. What is not there to begin with is said by checks."""
+    if not any(loop.attrs["until"] for loop in loops_of(graph)):
+        return graph
+    return keep_last_rows(apply_in_turn(graph, [("views", [*FOLD, *VIEWS])])[0])

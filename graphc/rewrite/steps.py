@@ -17,7 +17,8 @@ from graphc.ir import sizes
 from graphc.ir.body import ITEM
 from graphc.ir.node import CONSTANT, Node, Size, literal, make, variable
 from graphc.ir.walk import as_size_node, nodes_since, rebuilt, toposort
-from graphc.ops.elementwise import elementwise
+from graphc.ops.checked import checked
+from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.index import subtensor
 from graphc.ops.linalg.products import matmul
 from graphc.ops.recur import EXTREMES, linear_recurrence, running_sum, stepped_extreme
@@ -100,9 +101,22 @@ def _keep_last_row(loop: OpenLoop, around: Surroundings) -> bool:
         for user, _ in users:
             _, *numbers = map(sizes.as_size, user.args[1:])
             starts, shape = numbers[: user.ndim - 1], numbers[user.ndim :]
-            loop.wanted[user] = subtensor(expand(final, (0,)), (0, *starts), (1, *shape), user.attrs["steps"])
+            row = subtensor(expand(final, (0,)), (0, *starts), (1, *shape), user.attrs["steps"])
+            loop.wanted[user] = row if loop.condition is None else _after_a_step(loop, row)
         changed = True
     return changed
+
+
+def _after_a_step(loop: OpenLoop, row: Node) -> Node:
+    """The last row of a loop that ends by itself, where there may be a step: it may be all that is left of the loop
+    before what the guards say is known to be computed (codegen/pipeline/stages.py)."""
+    if isinstance(loop.count, int):
+        return row if loop.count > 0 else checked(row, [literal(0, "int64")], NO_STEP, "index")
+    some = elementwise("less_equal", literal(1, "int64"), as_size_node(loop.count))
+    return checked(row, [cast(some, "int64")], NO_STEP, "index")
+
+
+NO_STEP = "of no steps there is no last row"
 
 
 def _last_value(loop: OpenLoop, output: Node) -> Node:

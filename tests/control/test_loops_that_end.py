@@ -111,3 +111,24 @@ def test_derivatives(seed: int, mode: str) -> None:
         numeric = (ends[0][of] - ends[1][of]) / 2e-6
         slope = sum((part * d).sum() for part, d in zip(wanted[first : first + 3], along, strict=True))
         npt.assert_allclose(slope, numeric, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_loop_of_which_the_last_row_is_taken_runs_once_and_keeps_no_rows() -> None:
+    """How many steps it takes is then no size, whatever else is computed from that row."""
+    begin, n = T.dvector("begin"), T.lscalar("n")
+    rows, _ = graphc.scan(
+        lambda s: (0.5 * s + 0.1 * s * s, graphc.until(s.sum() < 1e-3)), outputs_info=begin, n_steps=n
+    )
+    last, state = rows[-1], graphc.shared(np.ones(3), "state")
+    f, specified = (graphc.function([begin, n], 2 * last, mode=mode) for mode in ("compiled", "interpreted"))
+    update = graphc.function([n], [], updates={state: graphc.clone(last, {begin: state})})
+    assert f.source.count("range(") == 1 and f.memory((3,), 10**6).total < 1000
+    for steps in (1, 2, 50):
+        values = np.full(3, 0.7), steps
+        npt.assert_allclose(f(*values), specified(*values), rtol=1e-13)
+    for function, values in ((f, (np.ones(3), 0)), (specified, (np.ones(3), 0)), (update, (0,))):
+        with pytest.raises(graphc.errors.IndexOutOfBounds, match="index -1 is out of bounds for axis 0, whose size is 0"):
+            function(*values)
+    update(1)
+    npt.assert_allclose(state.get_value(), np.full(3, 0.6))

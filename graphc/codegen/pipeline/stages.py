@@ -16,31 +16,40 @@ from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.schedule.sizes import all_nodes
 from graphc.ir.lowering import Fold, Iota, Scalar, View
 from graphc.ir.node import LEAVES, Node, variable
-from graphc.ir.walk import nodes_of, reachable, substitute, type_sizes
+from graphc.ir.walk import Graph, nodes_of, reachable, substitute, type_sizes
 from graphc.ops.given import given_sizes
 from graphc.ops.sinking import without_unused
+from graphc.rewrite.pipeline import without_counts
 from graphc.startup.record import replace
 
 
 def split_stages(kernel: Kernel) -> tuple[Kernel, ...]:
-    """The stages of a kernel in order. Each takes the inputs of the kernel, then the results of the one before."""
+    """The stages of a kernel in order. Each takes the inputs of the kernel, then the results of the one before. The
+    last row of a loop that ends by itself is no stage of its own: its loop would run twice, and keep all rows."""
+    graph = without_counts(Graph(kernel.inputs, tuple(kernel.results)))
+    if any(after is not before for after, before in zip(graph.outputs, kernel.results, strict=True)):
+        kernel = replace(_with_results(kernel, graph.outputs), returns="list")
     stages: list[Kernel] = []
     while measured := measured_values(kernel.results):
         hidden = {node: variable(node.dtype, (), node.name or node.op.name) for node in measured}
         results = without_unused(substitute(kernel.results, hidden))
         known = set(all_nodes(results))
         taken = tuple(node for node in measured if hidden[node] in known)
-        outputs, news = tuple(results[: len(kernel.outputs)]), results[len(kernel.outputs) :]
-        updates = tuple((leaf, new) for (leaf, _), new in zip(kernel.updates, news, strict=True))
         inputs = (*kernel.inputs, *(hidden[node] for node in taken))
-        shared = shared_of(outputs, updates)
-        stages.append(replace(kernel, inputs=inputs, shared=shared, outputs=outputs, updates=updates, returns="list"))
+        stages.append(replace(_with_results(kernel, results), inputs=inputs, returns="list"))
         name = kernel.name if len(stages) > 1 else f"sizes of {kernel.name}"
         taken = tuple(without_unused(taken))
         kernel = Kernel(
             name, kernel.inputs, shared_of(taken, ()), taken, (), "list", kernel.threads, (), kernel.fast_math
         )
     return (kernel, *reversed(stages))
+
+
+def _with_results(kernel: Kernel, results: Sequence[Node]) -> Kernel:
+    """A kernel of other outputs and new values of shared variables."""
+    outputs, news = tuple(results[: len(kernel.outputs)]), results[len(kernel.outputs) :]
+    updates = tuple((leaf, new) for (leaf, _), new in zip(kernel.updates, news, strict=True))
+    return replace(kernel, shared=shared_of(outputs, updates), outputs=outputs, updates=updates)
 
 
 def measured_values(outputs: Sequence[Node]) -> list[Node]:
