@@ -127,8 +127,9 @@ def test_a_loop_of_which_the_last_row_is_taken_runs_once_and_keeps_no_rows() -> 
     for steps in (1, 2, 50):
         values = np.full(3, 0.7), steps
         npt.assert_allclose(f(*values), specified(*values), rtol=1e-13)
-    for function, values in ((f, (np.ones(3), 0)), (specified, (np.ones(3), 0)), (update, (0,))):
-        with pytest.raises(graphc.errors.IndexOutOfBounds, match="index -1 is out of bounds for axis 0, whose size is 0"):
-            function(*values)
+    calls: list[tuple[Any, tuple[Any, ...]]] = [(f, (np.ones(3), 0)), (specified, (np.ones(3), 0)), (update, (0,))]
+    for function, arguments in calls:
+        with pytest.raises(graphc.errors.IndexOutOfBounds, match="index -1 is out of bounds for axis 0"):
+            function(*arguments)
     update(1)
     npt.assert_allclose(state.get_value(), np.full(3, 0.6))
