@@ -167,6 +167,7 @@ class Methods:
         dtype: Any = None,
         keepdims: bool = False,
         acc_dtype: Any = None,
+        *,
         no_zeros_in_input: bool = False,
     ) -> Node:
         """The product over `axis`, 1 where there is nothing; its derivative is right where elements are 0."""
