@@ -155,12 +155,12 @@ def row(
     return Row(name, f"{story}; relative error {errors}", results[0][0], results[1][0])
 
 
-def split(value: Number, lengths: Sequence[int]) -> tuple[float, ...]:
+def split(value: Number, lengths: Sequence[int], rounded: Function = mp.nint) -> tuple[float, ...]:
     """Parts of these numbers of bits, whose sum is close to the value."""
     parts = []
     for length in lengths:
         fraction, exponent = mp.frexp(value)
-        part = mp.ldexp(mp.nint(mp.ldexp(fraction, length)), exponent - length)
+        part = mp.ldexp(rounded(mp.ldexp(fraction, length)), exponent - length)
         parts.append(float(part))
         value -= part
     return tuple(parts)
@@ -170,8 +170,8 @@ def constants() -> Iterator[Row]:
     """The constants in several parts."""
     short = "in two parts; the product of the first with an exponent is exact"
     yield Row("LN2", f"ln 2 {short}", split(mp.log(2), (15, 24)), split(mp.log(2), (42, 53)))
-    whole = split(mp.pi / 2, (24, 24, 24)), split(mp.pi / 2, (53, 53, 53))
-    yield Row("PIO2_FMA", "pi/2 in full parts, for a fused multiply-add", *whole)
+    whole = [split(mp.pi / 2, (bits,) * 3, mp.floor) for bits in (24, 53)]
+    yield Row("PIO2_FMA", "pi/2 in full parts, for a fused multiply-add; all are positive", *whole)
     story = "pi/2 in parts whose products with integers below 2**20 are exact; float32 is computed in float64"
     yield Row("PIO2_SHORT", story, (), split(mp.pi / 2, (33, 33, 33, 53)))
     for name, story, value in (("LOG2E", "1/ln 2", 1 / mp.log(2)), ("LOG10E", "1/ln 10", 1 / mp.log(10))):

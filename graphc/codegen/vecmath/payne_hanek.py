@@ -1,7 +1,7 @@
 """Circular functions of arguments too large to reduce in a few operations.
 
-In: an argument, the result that holds below the bound, and what to do with a reduced argument. Out: the result for
-every argument.
+In: an argument, the results that hold below the bound, and what to do with a reduced argument for each. Out: the
+results for every argument.
 
 Beyond the bound the argument is reduced as by Payne and Hanek (SIGNUM Newsletter 18, 1983): the bits of 2/pi that
 matter for its exponent, times its significand, in integers. That stands behind a function that returns at once where no
@@ -11,14 +11,14 @@ lane needs it, and a loop is vectorised around a call of it (`vector_variants`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
 from graphc.codegen.llvm.unsupported import set_attribute
-from graphc.codegen.vecmath.abi import define_guarded, define_pure, define_variants, vector_of
+from graphc.codegen.vecmath.abi import define_guarded, define_pure, define_variants
 from graphc.codegen.vecmath.coefficients import PIO2_FMA, TWO_OVER_PI, TWO_OVER_PI_POINT
-from graphc.codegen.vecmath.floats import F64, Bits, Block, Format, Real, find_any, fma, multiply_exactly, of_one
+from graphc.codegen.vecmath.floats import F64, Bits, Block, Format, Mask, Real, find_any, fma, multiply_exactly, of_one, widen
 
 Finish = Callable[[Real, Bits], Real]
 
@@ -33,49 +33,59 @@ def argument_bound(format: Format, has_fma: bool) -> float:
     return 2.0**30 if has_fma else 2.0**20
 
 
-def join_huge(x: Real, result: Real, name: str, finish: Finish) -> Real:
-    """`result` where |x| is below the bound, else `finish(r, quarters)` with x = quarters*pi/2 + r; NaN at infinities.
-
-    `name` tells functions of different `finish` apart.
+def join_huge(x: Real, results: Sequence[tuple[str, Finish, Real]]) -> list[Real]:
+    """Each of `results` where |x| is below the bound, else its `finish(r, quarters)` with x = quarters*pi/2 + r; NaN at
+    infinities. The names tell functions of different `finish` apart.
     """
-    builder = x.block.builder
-    bound = argument_bound(x.format, x.block.has_fma)
-    function = _define_guard(builder.module, name, x.block, bound, finish)
-    if x.format.lanes == 1:  # a loop is vectorised around the call, as it is not around a branch
-        rest = Real(x.block, builder.call(function, [x.value]))
-        return (x.magnitude() < bound).select(result, rest)
-    small, before = x.magnitude() < bound, builder.block
-    with builder.if_then(find_any(builder, builder.not_(small.value)), likely=False):
-        rest = Real(x.block, builder.call(function, [x.value]))
-        joined, then = small.select(result, rest), builder.block
-    both = builder.phi(x.value.type)
-    both.add_incoming(result.value, before)
-    both.add_incoming(joined.value, then)
-    return Real(x.block, both)
+    block, builder = x.block, x.block.builder
+    functions = [_define_guard(builder.module, name, block, finish) for name, finish, _ in results]
+    values = [result.value for *_, result in results]
+
+    def call_all() -> list[ir.Value]:
+        return [
+            builder.call(function, [x.value, value]) for function, value in zip(functions, values, strict=True)
+        ]
+
+    if x.format.lanes == 1:  # a loop is vectorised around the calls, as it is not around a branch
+        return [Real(block, value) for value in call_all()]
+    before = builder.block
+    with builder.if_then(find_any(builder, _are_huge(x).value), likely=False):
+        joined, then = call_all(), builder.block
+    merged = []
+    for value, other in zip(values, joined, strict=True):
+        both = builder.phi(x.value.type)
+        both.add_incoming(value, before)
+        both.add_incoming(other, then)
+        merged.append(Real(block, both))
+    return merged
 
 
-def _define_guard(module: ir.Module, name: str, block: Block, bound: float, finish: Finish) -> ir.Function:
+def _are_huge(x: Real) -> Mask:
+    """Where |x| is not below the bound, and at NaN."""
+    return (x.magnitude() < argument_bound(x.format, x.block.has_fma)).negate()
+
+
+def _define_guard(module: ir.Module, name: str, block: Block, finish: Finish) -> ir.Function:
     symbol, format = f"gc_huge_{name}_{block.format.name}", of_one(block.format)
 
     def define(each: str, lanes: int) -> ir.Function:
         cold = _define_cold(module, f"{symbol}_cold", format, block.has_fma, finish)
-        return _define_variant(module, each, cold, format, bound, lanes)
+        return _define_variant(module, each, cold, block, lanes)
 
     return define_variants(module, symbol, block, define)
 
 
-def _define_variant(
-    module: ir.Module, symbol: str, cold: ir.Function, format: Format, bound: float, lanes: int
-) -> ir.Function:
-    """For each lane with |x| not below the bound the cold function's result; x itself where there is no such lane."""
+def _define_variant(module: ir.Module, symbol: str, cold: ir.Function, block: Block, lanes: int) -> ir.Function:
+    """The cold function of lanes whose first argument is huge; the second argument of others."""
+    format = widen(of_one(block.format), lanes) if lanes > 1 else of_one(block.format)
 
     def is_huge(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-        high, low = (ir.Constant(x.type, limit) for limit in (bound, -bound))
-        return builder.or_(builder.fcmp_unordered(">=", x, high), builder.fcmp_unordered("<=", x, low))
+        return _are_huge(Real(Block(builder, format, block.has_fma, ()), x)).value
 
-    builder, _ = define_guarded(module, symbol, vector_of(format.type, lanes), 1, is_huge)
-    (x,) = builder.function.args
-    builder.ret(builder.call(cold, [x]) if lanes == 1 else _call_lanes(builder, cold, x, lanes))
+    builder, huge = define_guarded(module, symbol, format.type, 2, is_huge)
+    x, result = builder.function.args
+    rest = builder.call(cold, [x]) if lanes == 1 else _call_lanes(builder, cold, x, lanes)
+    builder.ret(builder.select(huge, rest, result))
     return builder.function
 
 

@@ -54,7 +54,7 @@ from graphc.codegen.vecmath.gamma import digamma, erf, erfc, erfcx, trigamma
 from graphc.codegen.vecmath.log_gamma import gammaln
 from graphc.codegen.vecmath.philox import COUNTED, each_counter, number_type
 from graphc.codegen.vecmath.portable import portable_arccos, portable_exp, portable_log
-from graphc.codegen.vecmath.trigonometric import acos, asin, atan, atan2, cos, sin, tan
+from graphc.codegen.vecmath.trigonometric import acos, asin, atan, atan2, cos, sin, sincos, tan
 from graphc.startup.record import record
 
 Kernel = Callable[..., Real]
@@ -167,8 +167,11 @@ def fill(function: ir.Function, has_fma: bool, widths: tuple[int, ...]) -> None:
         builder.ret(each_counter(symbol.name, block, *function.args))
         return
     arguments = [Real(block, argument) for argument in function.args]
-    results = [VECTOR_MATH[name](*arguments).value for name in TOGETHER.get(symbol.name, (symbol.name,))]
-    builder.ret(results[0] if symbol.name not in TOGETHER else as_struct(builder, results))
+    if symbol.name in TOGETHER:
+        results = JOINT_MATH[symbol.name](*arguments)
+        builder.ret(as_struct(builder, [result.value for result in results]))
+    else:
+        builder.ret(VECTOR_MATH[symbol.name](*arguments).value)
 
 
 VECTOR_MATH: dict[str, Kernel] = {
@@ -181,5 +184,5 @@ VECTOR_MATH: dict[str, Kernel] = {
     )
 }
 TOGETHER: dict[str, tuple[str, ...]] = {"sincos": ("sin", "cos")}
-"""Functions of one argument that share most of their work, which LLVM finds where one function computes them all: loops
-that call them apart call that."""
+"""Functions of one argument that share most of their work: loops that call them apart call one that computes them all."""
+JOINT_MATH: dict[str, Callable[..., tuple[Real, ...]]] = {"sincos": sincos}

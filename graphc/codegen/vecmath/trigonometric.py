@@ -17,7 +17,10 @@ from graphc.codegen.vecmath.payne_hanek import Finish, argument_bound, join_huge
 
 
 def _subtract_quarters(x: Real, j: Real) -> Real:
-    """x - j*pi/2, correctly rounded but for 0.01 ulp where |x| is below the bound of `join_huge` (Cody and Waite)."""
+    """x - j*pi/2, correctly rounded but for 0.01 ulp where |x| is below the bound of `join_huge` (Cody and Waite).
+
+    x itself for j = 0, -0 too, as all parts of pi/2 are positive and j is +0.
+    """
     if x.block.has_fma:
         first, second, third = table.PIO2_FMA[x.format.name]
         begun = fma(j, -first, x)  # exact: a multiple of the last place of `first`, below 1
@@ -25,13 +28,17 @@ def _subtract_quarters(x: Real, j: Real) -> Real:
     parts = table.PIO2_SHORT[x.format.name]
     r, error = add_exactly(x - j * parts[0], j * -parts[1])
     r, rest = add_exactly(r, j * -parts[2])
-    return r + (error + rest - j * parts[3])
+    return keep_tiny(x, r + (error + rest - j * parts[3]))
 
 
 def reduced_sine(r: Real) -> Real:
     """sin(r) for |r| <= pi/4: odd polynomial of degree 13 (float32: 7)."""
     z = r * r
-    return fma(r * z, polynomial(z, table.SIN[r.format.name]), r)
+    sine = fma(r * z, polynomial(z, table.SIN[r.format.name]), r)
+    if r.block.relaxed:
+        return sine
+    sign = r.bits() & (1 << (r.format.width - 1))
+    return (sine.bits() | sign).real()  # of -0 the sum is 0
 
 
 def reduced_cosine(r: Real) -> Real:
@@ -58,26 +65,40 @@ def _turned_sine(r: Real, quarters: Bits) -> Real:
     return (value.bits() ^ ((quarters >> 1) << (r.format.width - 1))).real()
 
 
-def _circular(x: Real, name: str, finish: Finish) -> Real:
+def _turned_cosine(r: Real, quarters: Bits) -> Real:
+    """cos(r + quarters*pi/2)."""
+    return _turned_sine(r, quarters + 1)
+
+
+def _circular(x: Real, **finishes: Finish) -> list[Real]:
+    """What each of these makes of a reduced argument; the names tell them apart."""
     quarters, r = _reduce_quarter(x)
-    result = finish(r, quarters)
+    results = [(name, finish, finish(r, quarters)) for name, finish in finishes.items()]
     if x.block.relaxed:
-        return (x.magnitude() < argument_bound(x.format, x.block.has_fma)).select(result, math.nan)
-    return join_huge(x, result, name, finish)
+        small = x.magnitude() < argument_bound(x.format, x.block.has_fma)
+        return [small.select(result, math.nan) for *_, result in results]
+    return join_huge(x, results)
 
 
 def sin(x: Real) -> Real:
     """The sine, 2 ulp: +-sin(r) or +-cos(r), r = x - k*pi/2; for huge |x| see `huge`."""
     if x.format.is_single and not x.block.has_fma:
         return in_double(sin, x)
-    return keep_tiny(x, _circular(x, "sin", _turned_sine))
+    return _circular(x, sin=_turned_sine)[0]
 
 
 def cos(x: Real) -> Real:
     """The cosine, 2 ulp: the sine a quarter turn on."""
     if x.format.is_single and not x.block.has_fma:
         return in_double(cos, x)
-    return _circular(x, "cos", lambda r, quarters: _turned_sine(r, quarters + 1))
+    return _circular(x, cos=_turned_cosine)[0]
+
+
+def sincos(x: Real) -> tuple[Real, ...]:
+    """The sine and the cosine, which share all but their last operations."""
+    if x.format.is_single and not x.block.has_fma:
+        return sin(x), cos(x)
+    return tuple(_circular(x, sin=_turned_sine, cos=_turned_cosine))
 
 
 def _tangent(r: Real, quarters: Bits) -> Real:
@@ -90,7 +111,7 @@ def tan(x: Real) -> Real:
     """The tangent, 3 ulp: sin(r) / cos(r) or -cos(r) / sin(r); for huge |x| see `huge`."""
     if x.format.is_single and not x.block.has_fma:
         return in_double(tan, x)
-    return keep_tiny(x, _circular(x, "tan", _tangent))
+    return _circular(x, tan=_tangent)[0]
 
 
 # --- inverse circular functions -------------------------------------------------------------------------------------
