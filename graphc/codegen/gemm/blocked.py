@@ -13,8 +13,8 @@ block of panels of a stay in the second cache while they are multiplied. Both op
 is begun, so that threads have one copy between them: they share the packing, then the blocks. What is read well where
 it stands is not copied, but for the last panel, whose missing lanes become 0.
 
-Each element of c is a sum over p in order within depths of at most DEPTH, which follow from k alone, and these sums are
-added up in order. How c is divided, and who computes it, changes no bit of the result.
+Each element of c is a sum over p in order within depths of at most `Limits.depth`, which follow from k alone, and these
+sums are added up in order. How c is divided, and who computes it, changes no bit of the result.
 
 The memory for the panels is kept from call to call. A call that finds it in use has its own. What is kept is given back
 by the module's other function, `api.free_name`, which does nothing while a call uses it.
@@ -43,21 +43,17 @@ from graphc.codegen.gemm.packing import GROUP, least, most, pack_panels, panels
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, function, module_text
 from graphc.codegen.llvm.poison import poison
+from graphc.codegen.llvm.target import has_avx512
 from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Bool, Ptr
 from graphc.codegen.threads.chunking import BACK_OFF_WORD, LEAST_CHUNKS, LEAST_WORK, PARALLEL, SETTINGS_WORDS, THREADS
-from graphc.startup.record import replace
+from graphc.startup.record import record, replace
 
-DEPTH = 512
-"""Numbers of a panel's lane that are multiplied at a time. A panel of b is 64 kB then: the second cache gives it as
-fast as it is multiplied, and c is read and written half as often as where it fitted the nearest one."""
 BLOCK_PANELS = 8
-"""Panels of a in a block of c: 256 kB of float64, in the second cache."""
+"""Panels of a in a block of c: 256 kB of float64 with AVX-512, in the second cache, and half of that without."""
 PARTS = 64
 """Blocks that a large c is divided into, at least: what the slowest thread is late by is a part of one."""
 LEAST_TILES = 8
 """Tiles of a block at least."""
-RESIDENT_BYTES, RESIDENT_TURNED_BYTES = 2**20, 2**19
-"""Of a b whose rows are contiguous, and of an a whose columns are, up to which they are faster read where they are."""
 SLAB = 4096
 """Rows and columns of c that are computed at a time."""
 PANEL_BYTES = 2**23
@@ -70,8 +66,38 @@ HUGE_FROM = 2**22
 """Bytes from which it is long."""
 ADVICE = 14
 """Linux's number for: in huge pages."""
-UNIT = {"f64": 0.3, "f32": 0.15}
-"""What a multiplication and addition costs here, in units of work (threads/chunking.py)."""
+
+
+@record()
+class Limits:
+    """What depends on the registers and the caches that come with them.
+
+    tile_rows: rows of c whose sums are in registers together. depth: numbers of a panel's lane that are multiplied at a
+    time. resident_a, resident_b: bytes of an operand whose rows are contiguous up to which it is faster read where it
+    is; resident_columns: of an a whose columns are. work: what a multiplication and addition costs for each byte of the
+    dtype, in units of work (threads/chunking.py).
+    """
+
+    tile_rows: int
+    depth: int
+    resident_a: int
+    resident_b: int
+    work: float
+    resident_columns: int = 2**19
+
+
+AVX512 = Limits(tile_rows=GROUP, depth=512, resident_a=2**62, resident_b=2**20, work=0.3 / 8)
+"""A panel of b is 64 kB: the second cache gives it as fast as it is multiplied, and c is read and written half as often
+as where it fitted the nearest one."""
+AVX2 = Limits(tile_rows=4, depth=256, resident_a=2**19, resident_b=0, work=0.6 / 8)
+"""A panel of b is 16 kB, half of the nearest cache; rows of b that stand apart by a power of two have no room there.
+Measured on Zen 3, on one thread and two: 0.87 to 1.15 of OpenBLAS's time, whose threads are not in the way of ours."""
+
+
+def limits() -> Limits:
+    """Those of the target."""
+    return AVX512 if has_avx512() else AVX2
+
 
 WORDS = """
 m n k depth a a_row a_col b b_row b_col c c_row c_col a_panels b_panels a_first b_first height width across diagonal
@@ -195,6 +221,14 @@ def pack_range(suffix: str) -> Function[..., None]:
     return write
 
 
+def panel_tile(code: Code, suffix: str, product: Product) -> None:
+    """A tile of c, of a panel of a and one of b, whole: by as many rows at a time as registers hold sums of."""
+    rows, kind = limits().tile_rows, ARITHMETIC[suffix].kind
+    for first in range(0, GROUP, rows):
+        a, c = (each.part(I64.of(first), 0, kind) if first else each for each in (product.a, product.c))
+        tile(rows, 2 * lanes_of(suffix), suffix)(code, *arguments(replace(product, a=a, c=c), TILE))
+
+
 def edge(suffix: str) -> Function[..., None]:
     """A tile of c of which some rows or columns are missing, or whose columns are not contiguous."""
     own, width = ARITHMETIC[suffix], 2 * lanes_of(suffix)
@@ -204,8 +238,8 @@ def edge(suffix: str) -> Function[..., None]:
         sums = code.local(own.kind, GROUP * width, align=64)
         if code.poison:
             poison(code, sums, I64.of(GROUP * width * own.align))
-        made = Matrix(sums, I64.of(width), I64.of(1))
-        tile(GROUP, width, suffix)(code, *arguments(replace(p, beta=own.kind.of(0), c=made), TILE))
+        made = Matrix(sums, code.variable(I64.of(width)).value, I64.of(1))
+        panel_tile(code, suffix, replace(p, beta=own.kind.of(0), c=made))
         is_fresh = p.beta.compare(own.equal, 0)
         with code.count(0, rows, sure=True) as i, code.count(0, columns, sure=True) as j:
             at = p.c.at.at(i * p.c.row + j * p.c.column, own.kind)
@@ -256,7 +290,7 @@ def multiply_blocks(suffix: str) -> Function[..., None]:
                             a = Matrix(a_panel, *steps)
                             part = Product(rows, there, depth, w["alpha"], a, b, factor.value, c)
                             with code.when(is_whole & (rows == GROUP)):
-                                tile(GROUP, columns, suffix)(code, *arguments(part, TILE))
+                                panel_tile(code, suffix, part)
                             with code.otherwise():
                                 edge(suffix)(code, *arguments(part, ("m", "n", "b_col")), rows, there)
                 factor.value = kind.of(1)
@@ -285,9 +319,10 @@ def slabs(suffix: str) -> Function[..., None]:
             words.put(context, values)
 
         # Rows of a that are contiguous are read where they are; so are its columns, and rows of b, that stay in cache.
-        a_is_small = (p.k * p.m).below(RESIDENT_TURNED_BYTES // own.align)
-        a_stays = (p.a.column == 1) | ((p.a.row == 1) & a_is_small)
-        b_stays = (p.b.column == 1) & ~(p.k * p.n).above(RESIDENT_BYTES // own.align)
+        limit, of_a = limits(), p.k * p.m
+        by_rows = (p.a.column == 1) & of_a.below(limit.resident_a // own.align)
+        a_stays = by_rows | ((p.a.row == 1) & of_a.below(limit.resident_columns // own.align))
+        b_stays = (p.b.column == 1) & ~(p.k * p.n).above(limit.resident_b // own.align)
         with code.count(0, p.m, SLAB, sure=True) as i:
             m = least(code, p.m - i, I64.of(SLAB))
             a_first = a_stays.choose(m // GROUP, 0)
@@ -334,7 +369,7 @@ def team(suffix: str) -> Function[..., None]:
         threads, chunks, chunk, back_off = (
             settings.at(place, I64).load(I64) for place in (THREADS, LEAST_CHUNKS, LEAST_WORK, BACK_OFF_WORD)
         )
-        work = m.to(F64) * n.to(F64) * k.to(F64) * UNIT[suffix]
+        work = m.to(F64) * n.to(F64) * k.to(F64) * (limits().work * ARITHMETIC[suffix].align)
         is_worthy = work >= (chunks * chunk).to(F64)
         own.at(THREADS, I64).store(is_worthy.choose(threads, 1))
         own.at(LEAST_CHUNKS, I64).store(I64.of(2))
@@ -371,7 +406,7 @@ def blocks(suffix: str) -> Function[..., I64]:
             turned = n, m, k, alpha, b, b_col, b_row, a, a_col, a_row, beta, c, c_col, c_row
             code.ret(blocks(suffix)(code, settings, I64.of(0), *turned))
         # Depths of about the same length, in whole groups.
-        depths = panels(k, DEPTH)
+        depths = panels(k, limits().depth)
         depth = panels(panels(k, depths), GROUP) * GROUP
         a_panels = panels(least(code, m, I64.of(SLAB)), GROUP)
         b_panels = panels(least(code, n, I64.of(SLAB)), columns)

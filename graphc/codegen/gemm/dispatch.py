@@ -21,7 +21,7 @@ from graphc.codegen.gemm.prototypes import PROTOTYPES
 from graphc.codegen.gemm.small import loops
 from graphc.codegen.llvm.builder import Code, Label
 from graphc.codegen.llvm.functions import Function, function
-from graphc.codegen.llvm.target import has_avx512
+from graphc.codegen.llvm.target import has_vector_products
 from graphc.codegen.llvm.typed import F64, I8, I64, NULL, Bool, NoAlias, Ptr, Value
 from graphc.codegen.threads.pool import has_threads
 from graphc.startup.record import replace
@@ -70,7 +70,7 @@ def blas_functions(names: Iterable[str]) -> list[Function[..., Any]]:
             made.append(convolution(routine, suffix))
             kept |= {suffix} & LETTERS.keys()
         elif routine == "batched_gemm":
-            made.append(batch(suffix, BLOCKED if has_avx512() else SMALL_GEMM))
+            made.append(batch(suffix, BLOCKED if has_vector_products() else SMALL_GEMM))
         else:
             made.append(gemm(suffix) if routine == "gemm" else gemv(suffix))
     return [*made, *map(give_back, sorted(kept))]

@@ -65,6 +65,11 @@ def has_avx512() -> bool:
     return _has("avx512vl")
 
 
+def has_vector_products() -> bool:
+    """Whether the target has registers that make our large products as fast as any BLAS (gemm/blocked.py)."""
+    return _has("avx2") and _has("fma")
+
+
 def vector_widths() -> tuple[int, ...]:
     """The bits of the vectors that a loop may have on the target: its longest; and those of half the length, which
     LLVM takes for loops over float32 and float64 at once, and for all on most CPUs that have 512 bits.

@@ -25,7 +25,7 @@ from graphc.codegen.link.elf import link
 from graphc.codegen.llvm.functions import module_text
 from graphc.codegen.llvm.module import AHEAD, IR, Module
 from graphc.codegen.llvm.split import split
-from graphc.codegen.llvm.target import emit_object, has_avx512
+from graphc.codegen.llvm.target import emit_object, has_vector_products
 from graphc.codegen.order.api import FUNCTIONS as ORDERS
 from graphc.codegen.order.batch import functions as orders
 from graphc.codegen.pipeline.generation import generate_program
@@ -292,7 +292,7 @@ def part_ir(name: str) -> tuple[Sequence[Source], int]:
     if name in SPECIAL:
         return [module_text(special_functions([name]), poison=options.poison != "off")], PRODUCTS_OPT
     if name in LARGE_PRODUCTS:
-        return [blocks_ir(LARGE_PRODUCTS[name], options.poison != "off")] if has_avx512() else [], PRODUCTS_OPT
+        return [blocks_ir(LARGE_PRODUCTS[name], options.poison != "off")] if has_vector_products() else [], PRODUCTS_OPT
     return [Elementary(name)], ELEMENTARY_OPT
 
 

@@ -18,7 +18,19 @@ from llvmlite import ir
 from graphc.codegen.llvm.unsupported import set_attribute
 from graphc.codegen.vecmath.abi import define_guarded, define_pure, define_variants
 from graphc.codegen.vecmath.coefficients import PIO2_FMA, TWO_OVER_PI, TWO_OVER_PI_POINT
-from graphc.codegen.vecmath.floats import F64, Bits, Block, Format, Mask, Real, find_any, fma, multiply_exactly, of_one, widen
+from graphc.codegen.vecmath.floats import (
+    F64,
+    Bits,
+    Block,
+    Format,
+    Mask,
+    Real,
+    find_any,
+    fma,
+    multiply_exactly,
+    of_one,
+    widen,
+)
 
 Finish = Callable[[Real, Bits], Real]
 
@@ -42,9 +54,7 @@ def join_huge(x: Real, results: Sequence[tuple[str, Finish, Real]]) -> list[Real
     values = [result.value for *_, result in results]
 
     def call_all() -> list[ir.Value]:
-        return [
-            builder.call(function, [x.value, value]) for function, value in zip(functions, values, strict=True)
-        ]
+        return [builder.call(function, [x.value, value]) for function, value in zip(functions, values, strict=True)]
 
     if x.format.lanes == 1:  # a loop is vectorised around the calls, as it is not around a branch
         return [Real(block, value) for value in call_all()]

@@ -184,5 +184,5 @@ VECTOR_MATH: dict[str, Kernel] = {
     )
 }
 TOGETHER: dict[str, tuple[str, ...]] = {"sincos": ("sin", "cos")}
-"""Functions of one argument that share most of their work: loops that call them apart call one that computes them all."""
+"""Functions of one argument that share most of their work: loops that call them apart call one that computes all."""
 JOINT_MATH: dict[str, Callable[..., tuple[Real, ...]]] = {"sincos": sincos}

@@ -17,16 +17,16 @@ import numpy as np
 import pytest
 from bounds import assert_product, assert_within
 from numpy.typing import NDArray
-from test_paths import SHORT
+from test_paths import short_blocks
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.gemm import blocked, lazy
+from graphc.codegen.gemm import lazy
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import BLOCKED
 from graphc.codegen.gemm.lazy import blocks_type, load_blocks
 from graphc.codegen.link.elf import link
-from graphc.codegen.llvm.target import emit_object, has_avx512
+from graphc.codegen.llvm.target import emit_object, has_vector_products
 from graphc.codegen.pipeline import build
 from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.threads.settings import POOL_EXPORTS, load_pool
@@ -34,16 +34,13 @@ from graphc.ir.node import variable
 
 Array = NDArray[Any]
 SUFFIXES = {"float64": "f64", "float32": "f32"}
-ours = pytest.mark.skipif(not has_avx512(), reason="BLAS computes large products here")
+ours = pytest.mark.skipif(not has_vector_products(), reason="BLAS computes large products here")
 
 
 @cache
 def blocks(suffix: str, short: bool) -> Any:
-    """The function of large products, its limits those of SHORT or its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, number in SHORT.items() if short else ():
-            patch.setattr(blocked, name, number)
-        code = emit_object([blocks_ir(suffix)], 1)
+    """The function of large products, with short limits or its own."""
+    code = short_blocks(suffix) if short else emit_object([blocks_ir(suffix)], 1)
     pool = load_pool(link([emit_object([pool_ir()], 0)], POOL_EXPORTS))
     return blocks_type(suffix)(load_blocks(suffix, code, pool))
 
@@ -362,7 +359,7 @@ def test_no_call_compiles(tmp_path: Path) -> None:
         environment["GRAPHC_CACHE_REQUIRE"] = require
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         assert done.returncode == 0, done.stderr
-        assert done.stdout.split() == [str(has_avx512()), "False"], done.stderr
+        assert done.stdout.split() == [str(has_vector_products()), "False"], done.stderr
 
 
 # Nothing beside the operands ------------------------------------------------------------------------------------------
@@ -428,7 +425,7 @@ THIN = """
 import hashlib
 import numpy as np, graphc, graphc.tensor as T
 from graphc.codegen.gemm.dispatch import BLOCKED_THIN, SMALL_GEMM
-from graphc.codegen.llvm.target import has_avx512
+from graphc.codegen.llvm.target import has_vector_products
 from graphc.startup.process import PROCESS
 SIZES = [
     (1, 300, 500), (500, 700, 1), (1500, 900, 1), (5, 64, 850), (8, 300, 300), (11, 300, 400), (9, 1500, 1200),
@@ -436,7 +433,7 @@ SIZES = [
     (70, 70, 70), (130, 130, 130), (301, 413, 257), (400, 3, 400), (3, 5, 2),
 ]
 assert any(m < 16 <= n and m * k * n > BLOCKED_THIN for m, k, n in SIZES)
-if not has_avx512():  # large ones are BLAS's there
+if not has_vector_products():  # large ones are BLAS's there
     SIZES = [(m, k, n) for m, k, n in SIZES if m * k * n <= SMALL_GEMM]
 rng = np.random.default_rng(0)
 def digest(array):
@@ -449,7 +446,7 @@ for dtype in ("float64", "float32"):
     for m, k, n in SIZES:
         a, b = rng.normal(size=(m, k)).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
         print(m, k, n, digest(product(a, b)), digest(product(np.asfortranarray(a), np.asfortranarray(b))))
-        print(digest(square(a)) if m * m * k < 1e7 and (has_avx512() or m * m * k <= SMALL_GEMM) else "")
+        print(digest(square(a)) if m * m * k < 1e7 and (has_vector_products() or m * m * k <= SMALL_GEMM) else "")
         if m * k * n < 3e6:
             many = np.stack([a, 2 * a, -a]), np.stack([b, b + 1, b])
             print(digest(batch(*many)))

@@ -30,6 +30,7 @@ from graphc.codegen.llvm.target import emit_object
 from graphc.codegen.threads.chunking import SETTINGS
 from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.threads.settings import POOL_EXPORTS, load_pool
+from graphc.startup.record import replace
 
 CTYPES: dict[str, Any] = {
     "int64": ctypes.c_int64,
@@ -57,33 +58,40 @@ def code() -> bytes:
 
 
 SHORT = {
-    "DEPTH": 16,
     "BLOCK_PANELS": 2,
     "SLAB": 64,
     "PANEL_BYTES": 2**14,
     "PACKED": 64,
-    "RESIDENT_BYTES": 4096,
-    "RESIDENT_TURNED_BYTES": 4096,
 }
 """Limits with which every edge of a block is met by small matrices."""
+SHORT_LIMITS = {"depth": 16, "resident_a": 4096, "resident_b": 4096, "resident_columns": 4096}
 SHORT_PIECES = {"SMALL": 60, "PIECE": 64, "TALL": 32, "MOST_PARTIAL": 200, "PART": 8}
 """The same for products with a vector, which fall into pieces and parts."""
 SHARED = np.array([3, 2, 1, 0, 0], np.int64)
 """Settings with which every product of two chunks is shared by three threads."""
 
 
+def short_blocks(suffix: str, narrow: bool = False) -> bytes:
+    """Large products with short limits. narrow: as they are where registers have 32 bytes."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, number in SHORT.items():
+            patch.setattr(blocked, name, number)
+        own = blocked.AVX2 if narrow else blocked.limits()
+        patch.setattr(blocked, "limits", lambda: replace(own, **SHORT_LIMITS))
+        if narrow:
+            patch.setattr(microkernel, "has_avx512", lambda: False)
+        return emit_object([blocks_ir(suffix)], 1)
+
+
 @cache
-def blocks_table() -> Any:
+def blocks_table(narrow: bool = False) -> Any:
     """A table without BLAS, but with packed dispatch, whose depths, blocks and slabs are so short that all edges are
     met by matrices that tests can afford."""
     pool = load_pool(link([emit_object([pool_ir()], 0)], POOL_EXPORTS))
     table = (ctypes.c_void_p * len(ENTRIES))()
     table[ENTRIES.index("parallel")] = pool.parallel
-    with pytest.MonkeyPatch.context() as patch:
-        for name, number in SHORT.items():
-            patch.setattr(blocked, name, number)
-        for suffix in SUFFIX.values():
-            table[ENTRIES.index(f"blocks {suffix}")] = load_blocks(suffix, emit_object([blocks_ir(suffix)], 1), pool)
+    for suffix in SUFFIX.values():
+        table[ENTRIES.index(f"blocks {suffix}")] = load_blocks(suffix, short_blocks(suffix, narrow), pool)
     return table
 
 
@@ -127,6 +135,7 @@ def implementations() -> Iterator[tuple[str, Callable[[str], Callable[..., int]]
     yield "loops", lambda name: linked(ctypes.addressof(NO_BLAS))[2][name]
     yield "narrow loops", lambda name: linked(ctypes.addressof(NO_BLAS), narrow=True)[2][name]
     yield "blocks", lambda name: linked(ctypes.addressof(blocks_table()))[2][name]
+    yield "narrow blocks", lambda name: linked(ctypes.addressof(blocks_table(narrow=True)))[2][name]
     yield "python", python_shim
 
 
