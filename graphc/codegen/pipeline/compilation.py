@@ -18,7 +18,7 @@ from graphc.codegen.call.pointer_ir import pointer_ir
 from graphc.codegen.gemm.api import blocks_name, free_name, product_exports
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import blas_functions
-from graphc.codegen.gemm.prototypes import PROTOTYPES
+from graphc.codegen.gemm.prototypes import PROTOTYPES as PRODUCTS
 from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS
 from graphc.codegen.lapack.batch import functions as factorisations
 from graphc.codegen.link.elf import link
@@ -30,7 +30,7 @@ from graphc.codegen.order.api import FUNCTIONS as ORDERS
 from graphc.codegen.order.batch import functions as orders
 from graphc.codegen.pipeline.generation import generate_program
 from graphc.codegen.pipeline.kernel import Kernel, Report
-from graphc.codegen.pipeline.program import Program
+from graphc.codegen.pipeline.program import PROTOTYPES, Program
 from graphc.codegen.pipeline.runtime import ENTRY_POINTS, OUT_OF_LINE_OPT, missing_parts
 from graphc.codegen.server.client import compile_assembly, compile_request, lower_source
 from graphc.codegen.server.protocol import ELEMENTARY_OPT, Request
@@ -265,7 +265,7 @@ def emit_beside(source: Source, opt: int) -> bytes:
 
 def products_of(program: Program) -> list[str]:
     """The matrix products, factorisations, orders and special functions that a program calls."""
-    return [name for name in program.externals if name in (*PROTOTYPES, *FACTORISATIONS, *ORDERS, *SPECIAL)]
+    return [name for name in program.externals if name in PROTOTYPES]
 
 
 LARGE_PRODUCTS = {blocks_name(suffix): suffix for suffix in ("f64", "f32")}
@@ -283,7 +283,7 @@ def part_ir(name: str) -> tuple[Sequence[Source], int]:
         return [pool_ir(options.poison != "off")], POOL_OPT
     if len(product_exports(name)) > 1:  # what it keeps is in one module
         return [module_text(blas_functions([name]), poison=options.poison != "off")], PRODUCTS_OPT
-    if name in PROTOTYPES:
+    if name in PRODUCTS:
         return split(blas_functions([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_OPT
     if name in FACTORISATIONS:
         return split(factorisations([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_OPT
@@ -304,8 +304,7 @@ def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
         return link(objects, POOL_EXPORTS)
     if name.startswith(POINTER):
         return link(objects, [POINTER, CALM])
-    is_called = name in (*PROTOTYPES, *FACTORISATIONS, *ORDERS, *SPECIAL)
-    return link(objects, product_exports(name)) if is_called else objects[0]
+    return link(objects, product_exports(name)) if name in PROTOTYPES else objects[0]
 
 
 def compile_part(name: str) -> bytes:
