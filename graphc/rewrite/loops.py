@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from typing import TypeAlias
 
 from graphc.ir import sizes
@@ -25,7 +26,7 @@ from graphc.ir.node import LEAVES, Body, Node, Where, make, user_line
 from graphc.ir.passes import Step, passed, watched
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, consumers, nodes_of, nodes_since, rebuilt, renamed
-from graphc.ops.scan import SCAN, is_recomputed
+from graphc.ops.scan import SCAN, loop_of
 from graphc.rewrite.engine import Fired, place_new
 from graphc.rewrite.expensive_steps import move_expensive_rows
 from graphc.rewrite.open_loops import OpenLoop, close_loop, fitted, open_loop, prune
@@ -193,11 +194,14 @@ def _merged(graph: Graph, name: str) -> Rewritten:
     """
     fired: list[Fired] = []
     while True:
+        nodes = loops_of(graph)
+        needs = _needs(graph, nodes)
+        if not any(_may_merge(one, other, needs) for one, other in combinations(nodes, 2)):
+            return graph, fired
         loops, _ = _open_all(graph)
-        needs = _needs(graph, loops)
         left: list[OpenLoop] = []
         for loop in loops:
-            partners = (other for other in left if _may_merge(other, loop, needs))
+            partners = (other for other in left if _may_merge(other.node, loop.node, needs))
             partner = next((other for other in partners if absorb(other, loop, name == "join_loops")), None)
             if partner is None:
                 left.append(loop)
@@ -210,11 +214,11 @@ def _merged(graph: Graph, name: str) -> Rewritten:
         graph = _closed_all(graph, left, name)
 
 
-def _needs(graph: Graph, loops: Sequence[OpenLoop]) -> dict[Node, set[Node]]:
+def _needs(graph: Graph, loops: Sequence[Node]) -> dict[Node, set[Node]]:
     """For each loop those whose results it needs, directly or not."""
     if len(loops) < 2:
-        return {loop.node: set() for loop in loops}
-    bit = {loop.node: 1 << number for number, loop in enumerate(loops)}
+        return {loop: set() for loop in loops}
+    bit = {loop: 1 << number for number, loop in enumerate(loops)}
     needed: dict[Node, int] = {}
     for node in nodes_of(graph.outputs):
         mask = 0
@@ -234,10 +238,13 @@ def _note_merged(needs: dict[Node, set[Node]], one: Node, other: Node) -> None:
             found |= {one, other, *together}
 
 
-def _may_merge(one: OpenLoop, other: OpenLoop, needs: Mapping[Node, set[Node]]) -> bool:
-    alike = one.limit is other.limit and one.reverse == other.reverse and sizes.equal(one.count, other.count)
-    alike = alike and is_recomputed(one.node) == is_recomputed(other.node)
-    return alike and other.node not in needs[one.node] and one.node not in needs[other.node]
+def _may_merge(one: Node, other: Node, needs: Mapping[Node, set[Node]]) -> bool:
+    """Whether two loops go over the same steps, and neither needs the other."""
+    if other in needs[one] or one in needs[other]:
+        return False
+    a, b = (loop_of(node.args, node.attrs) for node in (one, other))
+    alike = a.limit is b.limit and a.repeat.reverse == b.repeat.reverse and a.recomputed == b.recomputed
+    return alike and sizes.equal(sizes.as_size(a.count), sizes.as_size(b.count))
 
 
 def absorb(loop: OpenLoop, other: OpenLoop, alike: bool) -> bool:
