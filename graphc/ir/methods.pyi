@@ -144,7 +144,7 @@ class Methods:
     def mean(
         self, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc_dtype: Any = None, *, op: bool = False
     ) -> Node:
-        """The arithmetic mean over `axis`, NaN where there is nothing; float64 for integers unless `dtype` is given. `op`"""
+        """The arithmetic mean over `axis`, NaN where there is nothing; float64 for integers unless `dtype` is given."""
 
     def min(self, axis: Any = None, keepdims: bool = False) -> Node:
         """The minimum over `axis`, NaN where an element is. Equal minima share the derivative. Empty axes are an error."""

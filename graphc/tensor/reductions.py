@@ -92,8 +92,10 @@ def mean(
     *,
     op: bool = False,
 ) -> Node:
-    """The arithmetic mean over `axis`, NaN where there is nothing; float64 for integers unless `dtype` is given. `op`
-    is Theano's and changes nothing."""
+    """The arithmetic mean over `axis`, NaN where there is nothing; float64 for integers unless `dtype` is given.
+
+    `op` is Theano's and changes nothing.
+    """
     node = as_node(x)
     natural = node.dtype if is_float(node.dtype) else "float64"
     inside = natural if dtype is None and acc_dtype is None else resolve_dtype(acc_dtype if dtype is None else dtype)
