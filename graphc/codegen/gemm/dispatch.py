@@ -21,7 +21,7 @@ from graphc.codegen.gemm.prototypes import PROTOTYPES
 from graphc.codegen.gemm.small import loops
 from graphc.codegen.llvm.builder import Code, Label
 from graphc.codegen.llvm.functions import Function, function
-from graphc.codegen.llvm.target import has_vector_products
+from graphc.codegen.llvm.target import has_avx512, has_vector_products
 from graphc.codegen.llvm.typed import F64, I8, I64, NULL, Bool, NoAlias, Ptr, Value
 from graphc.codegen.threads.pool import has_threads
 from graphc.startup.record import replace
@@ -37,6 +37,9 @@ BLOCKED_SIDE = 16
 BLOCKED_THIN = 2**23
 """The same where only its rows or only its columns are as many: of the panels of the other operand lanes are left over.
 Where neither are, loops win at every size."""
+BLAS_FROM = 2**27
+"""Multiplications from which BLAS computes what it takes where there are 16 registers: OpenBLAS is up to half as fast
+again as blocks there, and the threads that it leaves spinning weigh less beside such a product."""
 ENDLESS = 2**62
 """More multiplications than any product has."""
 SMALL_ANY = 2**15
@@ -193,6 +196,10 @@ def choose(code: Code, suffix: str, p: Product, by_loops: Label, done: Label) ->
     is_symmetric = is_same & (p.m == p.n) & is_fresh & (p.m >= SYMMETRIC)
     by_blas, blocks = code.label("blas"), code.variable(known)
     by_blas.unless((has_rows | has_columns) & has_blocks)
+    if not has_avx512():
+        routine = ENTRY(code).at(ENTRIES.index(f"{LETTERS[suffix]}gemm"), Ptr).load(Ptr)
+        fits = Operand(p.a, p.m, p.k).fits & Operand(p.b, p.k, p.n).fits & is_direct
+        by_blas.when((work > BLAS_FROM) & fits & (routine != NULL))
     with code.when(known == NULL):
         finder.call(None)
         blocks.value = at.load(Ptr, order="acquire", align=8)
