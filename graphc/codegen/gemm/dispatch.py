@@ -111,6 +111,11 @@ def in_range(*sizes: I64) -> Bool:
     return ~first.above(2**31 - 1)
 
 
+def blas_routine(code: Code, suffix: str, name: str) -> Ptr:
+    """The address of a routine of BLAS; null where there is none."""
+    return ENTRY(code).at(ENTRIES.index(LETTERS[suffix] + name), Ptr).load(Ptr)
+
+
 def call_blas(code: Code, routine: Ptr, *args: Value) -> None:
     """Numbers and letters go by address, sizes as 64-bit integers: where BLAS has 32-bit ones it reads the low half,
     which is the number, as none is above 2**31 - 1 (little-endian). The lengths of letters, which Fortran passes, come
@@ -197,7 +202,7 @@ def choose(code: Code, suffix: str, p: Product, by_loops: Label, done: Label) ->
     by_blas, blocks = code.label("blas"), code.variable(known)
     by_blas.unless((has_rows | has_columns) & has_blocks)
     if not has_avx512():
-        routine = ENTRY(code).at(ENTRIES.index(f"{LETTERS[suffix]}gemm"), Ptr).load(Ptr)
+        routine = blas_routine(code, suffix, "gemm")
         fits = Operand(p.a, p.m, p.k).fits & Operand(p.b, p.k, p.n).fits & is_direct
         by_blas.when((work > BLAS_FROM) & fits & (routine != NULL))
     with code.when(known == NULL):
@@ -219,7 +224,7 @@ def multiply_by_blas(code: Code, suffix: str, p: Product, is_symmetric: Bool, by
     transposed product, b before a."""
     with code.when(is_symmetric):
         done.when(symmetric(suffix)(code, p.m, p.k, p.alpha, p.a.at, p.a.row, p.a.column, p.c.at, p.c.row, p.c.column))
-    routine = ENTRY(code).at(ENTRIES.index(f"{LETTERS[suffix]}gemm"), Ptr).load(Ptr)
+    routine = blas_routine(code, suffix, "gemm")
     by_loops.when(routine == NULL)
     with code.when(~rows_fit(p.m, p.n, p.c.row, p.c.column)):
         by_loops.unless(rows_fit(p.n, p.m, p.c.column, p.c.row))
@@ -249,7 +254,7 @@ def symmetric(suffix: str) -> Function[..., Bool]:
         c_row: I64,
         c_col: I64,
     ) -> Bool:
-        routine = ENTRY(code).at(ENTRIES.index(f"{LETTERS[suffix]}syrk"), Ptr).load(Ptr)
+        routine = blas_routine(code, suffix, "syrk")
         factor = Operand(Matrix(a, a_row, a_col), m, k)
         is_fit = factor.fits & rows_fit(m, m, c_row, c_col) & in_range(m, k, factor.leading, c_row)
         with code.when(~(is_fit & (routine != NULL))):
@@ -309,7 +314,7 @@ def vector_by_blas(suffix: str) -> Function[..., Bool]:
     def write(code: Code, p: VectorProduct) -> Bool:
         is_heavy = p.m.to(F64) * p.n.to(F64) > SMALL_GEMV
         counts = p.alpha == 1  # BLAS may multiply x by alpha first, which may be more or less than the dtype holds
-        routine = ENTRY(code).at(ENTRIES.index(f"{LETTERS[suffix]}gemv"), Ptr).load(Ptr)
+        routine = blas_routine(code, suffix, "gemv")
         matrix = Operand(Matrix(p.a, p.a_row, p.a_col), p.m, p.n)
         is_forward = (p.x_step > 0) & (p.y_step > 0)
         is_fit = matrix.fits & is_forward & in_range(p.m, p.n, matrix.leading, p.x_step, p.y_step)
