@@ -210,7 +210,8 @@ def variables(values: list[Any]) -> list[Any]:
 @pytest.mark.parametrize(("kind", "name"), BOTH)
 def test_forms_of_parameters_and_sizes(kind: str, name: str) -> None:
     """Of one key, a number depends on its place and its own parameters alone: whatever these are broadcast from, in
-    loops and branches, in every mode. What is compiled is a part of what is interpreted."""
+    loops and branches, in every mode. What is compiled is a part of what is interpreted. Methods of a
+    function's name are made of it, so that the generated source of that one alone is run as Python."""
     row = row_of(kind, name)
     key, n, flag = T.scalar("key", dtype="uint64"), T.lscalar("n"), T.bscalar("flag")
     rng, values = source(kind, key), {form: values_of(row, form) for form in ("scalar", "broadcast", "matrix")}
@@ -237,13 +238,14 @@ def test_forms_of_parameters_and_sizes(kind: str, name: str) -> None:
     given = [value for each in values.values() for value in each]
     wanted = {**compiled, **others}
     found = {}
-    for mode in MODES:
+    modes = MODES if kind == "keys" or name not in KEYS else MODES[:2]
+    for mode in modes:
         nodes = wanted if mode == "interpreted" else compiled
         f = graphc.function(inputs, list(nodes.values()), mode=mode, on_unused_input="ignore")
         found[mode] = dict(zip(nodes, f(KEY, 3, 1, *given), strict=True))
         assert (f(KEY, 3, 0, *given)[list(nodes).index("branch")] == 0).all()
     own = found["interpreted"]
-    for mode in MODES:
+    for mode in modes:
         for what in compiled:
             same(row, found[mode][what], own[what], f"{mode}, {what}")
     same(row, own["symbolic"], own["matrix"], "symbolic")
