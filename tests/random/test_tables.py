@@ -210,8 +210,7 @@ def variables(values: list[Any]) -> list[Any]:
 @pytest.mark.parametrize(("kind", "name"), BOTH)
 def test_forms_of_parameters_and_sizes(kind: str, name: str) -> None:
     """Of one key, a number depends on its place and its own parameters alone: whatever these are broadcast from, in
-    loops and branches, in every mode. What is compiled is a part of what is interpreted. Methods of a
-    function's name are made of it, so that the generated source of that one alone is run as Python."""
+    loops and branches, in every mode. What is compiled is a part of what is interpreted."""
     row = row_of(kind, name)
     key, n, flag = T.scalar("key", dtype="uint64"), T.lscalar("n"), T.bscalar("flag")
     rng, values = source(kind, key), {form: values_of(row, form) for form in ("scalar", "broadcast", "matrix")}
@@ -238,14 +237,13 @@ def test_forms_of_parameters_and_sizes(kind: str, name: str) -> None:
     given = [value for each in values.values() for value in each]
     wanted = {**compiled, **others}
     found = {}
-    modes = MODES if kind == "keys" or name not in KEYS else MODES[:2]
-    for mode in modes:
+    for mode in MODES:
         nodes = wanted if mode == "interpreted" else compiled
         f = graphc.function(inputs, list(nodes.values()), mode=mode, on_unused_input="ignore")
         found[mode] = dict(zip(nodes, f(KEY, 3, 1, *given), strict=True))
         assert (f(KEY, 3, 0, *given)[list(nodes).index("branch")] == 0).all()
     own = found["interpreted"]
-    for mode in modes:
+    for mode in MODES:
         for what in compiled:
             same(row, found[mode][what], own[what], f"{mode}, {what}")
     same(row, own["symbolic"], own["matrix"], "symbolic")
