@@ -121,9 +121,10 @@ class Body:
     """A graph within a node: its results over its parameters, and over nothing else. Interned, like nodes: equal bodies
     are one object. What it needs from outside are parameters too, which the node's operands give (`closure.close`).
 
-    `checks`: of a body that was rewritten, what had to hold of sizes as it was written; None of others."""
+    `checks`: of a body that was rewritten, what had to hold of sizes as it was written; None of others. `verified`:
+    whether it was found to be closed (`ir.verify`)."""
 
-    __slots__ = ("__weakref__", "checks", "params", "results")
+    __slots__ = ("__weakref__", "checks", "params", "results", "verified")
 
     def __init__(
         self, params: tuple[Node, ...], results: tuple[Node, ...], checks: tuple[Guard, ...] | None = None
@@ -131,6 +132,7 @@ class Body:
         self.params = params
         self.results = results
         self.checks = checks
+        self.verified = False
 
     def __repr__(self) -> str:
         return f"<body of {len(self.params)} parameters and {len(self.results)} results>"
@@ -303,6 +305,7 @@ class Node(Symbol):
         "op": "What is computed.",
         "serial": "How many nodes there were before.",
         "type": "The dtype and the sizes.",
+        "verified": "Whether its type was found to be what its op infers (`ir.verify`).",
         "where": "The line of the program that made it.",
     }
 
@@ -313,6 +316,7 @@ class Node(Symbol):
     where: Where | None
     serial: int
     mentioned: bool
+    verified: bool
 
     def __init__(
         self,
@@ -329,7 +333,7 @@ class Node(Symbol):
         self.type = kind
         self.where = where or user_line()
         self.serial = next(_serial)
-        self.mentioned = False
+        self.mentioned = self.verified = False
         self._name = name
         if op is INPUT or op is SHARED:
             for size in kind.shape:

@@ -39,7 +39,7 @@ METHODS = {
 
 INTERNAL = {"free_rank", "wanted",
     "_name", "attributes", "cell", "compared", "is_tuple", "keeper", "lock", "mend", "mentioned", "node", "operands",
-    "relation", "serial", "sizes", "told",
+    "relation", "serial", "sizes", "told", "verified",
 }  # fmt: skip
 """Attributes of nodes that are no user's business."""
 

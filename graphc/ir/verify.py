@@ -1,6 +1,7 @@
 """Whether a graph is what it should be: run between passes and before a graph is compiled.
 
-In: a graph. Out: nothing, or an error that says what is wrong with which node.
+In: a graph. Out: nothing, or an error that says what is wrong with which node. A node is immutable, and so is a body:
+what holds of each alone is verified once in its life.
 """
 
 from __future__ import annotations
@@ -28,23 +29,32 @@ def verify(graph: Graph, shared: Iterable[Node] = ()) -> None:
             raise GraphTypeError(f"{label} is not a leaf: it cannot be an input")
     order = nodes_of(graph.outputs)
     for node in order:
-        _verify_type(node)
-        for name, body in bodies_of(node).items():
-            try:
-                verify_body(body)
-            except GraphcError as error:
-                raise type(error)(f"{name} of {describe(node)}: {error}") from error
+        if not node.verified:
+            _verify_node(node)
+            node.verified = True
     _verify_leaves(graph, order, shared)
 
 
 def verify_body(body: Body) -> None:
     """Check the graph within a node: parameters stand in the order of their numbers, and nothing else is a leaf."""
+    if body.verified:
+        return
     for number, leaf in enumerate(body.params):
         if leaf.op is not PARAM or leaf.attrs["index"] != number:
             raise GraphTypeError(f"its parameter {number} is {describe(leaf)}")
         if any(size not in body.params for size in type_sizes(leaf)):
             raise GraphTypeError(f"a size of its parameter {describe(leaf)} is no parameter")
     verify(Graph(body.params, body.results))
+    body.verified = True
+
+
+def _verify_node(node: Node) -> None:
+    _verify_type(node)
+    for name, body in bodies_of(node).items():
+        try:
+            verify_body(body)
+        except GraphcError as error:
+            raise type(error)(f"{name} of {describe(node)}: {error}") from error
 
 
 def _verify_type(node: Node) -> None:
