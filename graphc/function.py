@@ -30,7 +30,7 @@ from graphc.functions.convention import Convention, In, Out, name_positions
 from graphc.functions.making import kind_of, make_function
 from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
 from graphc.ir.traced import traced_hint
-from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
+from graphc.ir.walk import as_size_node, node_set, nodes_of, substitute, toposort
 from graphc.ir.where import user_line, warn_user
 from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import as_node, cast
@@ -336,7 +336,7 @@ def _with_sizes(replaced: Mapping[Node, Node], inputs: set[Node]) -> dict[Node, 
     """`replaced`, and where a computed value is replaced whose sizes come from leaves that are no inputs, its sizes."""
 
     def is_known(size: Node) -> bool:
-        owners = [size_owner(leaf) for leaf in nodes_of([size]) if leaf.op is SIZE]
+        owners = [size_owner(leaf) for leaf in node_set([size]) if leaf.op is SIZE]
         return all(owner is not None and (owner.op is SHARED or owner in inputs) for owner in owners)
 
     result = dict(replaced)
@@ -382,7 +382,7 @@ def _replace(
 def _sunk(values: list[Node], pairs: list[tuple[Node, Node]]) -> tuple[list[Node], list[tuple[Node, Node]]]:
     """Outputs and updates over plain values, what only a branch needs within that branch."""
     roots = [*values, *(value for _, value in pairs)]
-    if any(node.is_tuple for node in nodes_of(roots)):
+    if any(node.is_tuple for node in node_set(roots)):
         roots = sunk(without_overrides(roots))
     new = roots
     return new[: len(values)], [(leaf, value) for (leaf, _), value in zip(pairs, new[len(values) :], strict=True)]
@@ -461,7 +461,7 @@ def _implied(forgotten: Sequence[Node], values: Sequence[Node], pairs: Sequence[
             for size, other in ((guard.left, guard.right), (guard.right, guard.left)):
                 if guard.relation == "==" and isinstance(size, Node) and size in forgotten and size not in found:
                     implied = as_size_node(other)
-                    if not set(nodes_of([implied])) & set(forgotten):
+                    if not node_set([implied]) & set(forgotten):
                         found[size] = implied
     return found
 

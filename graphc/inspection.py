@@ -18,7 +18,7 @@ from graphc.errors import GraphTypeError, GraphValueError, MissingInputError
 from graphc.ir.called import explain_all
 from graphc.ir.interpret import interpret
 from graphc.ir.node import INPUT, SHARED, Array, Node, Op, Where, describe
-from graphc.ir.walk import Graph, dependents, nodes_of
+from graphc.ir.walk import Graph, dependents, node_set, nodes_of
 from graphc.shared import SharedVariable
 from graphc.startup.record import record
 
@@ -137,7 +137,7 @@ def computed(
     parts: list[Node] = []
     floats: list[Node] = []
     if cost is not None:
-        needed = set(nodes_of([cost]))
+        needed = node_set([cost])
         floats = [node for node in singles if is_float(node.dtype) and node in needed]
         parts = grad(cost, floats, disconnected_inputs="ignore")
     results = interpret(Graph((), (*singles, *parts)), known)

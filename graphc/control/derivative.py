@@ -31,7 +31,7 @@ from graphc.ir.node import (
     next_serial,
     variable,
 )
-from graphc.ir.walk import dependents, nodes_of, substitute, type_sizes
+from graphc.ir.walk import dependents, node_set, nodes_of, substitute, type_sizes
 from graphc.ops.index import set_subtensor
 from graphc.ops.scan import UNKNOWN, Loop, is_recomputed, loop_of, make_scan, outside_shape, scan_node, with_body
 from graphc.ops.shape import zeros
@@ -152,7 +152,7 @@ def _loop_back(
     forward, stacks = _keeping(node, step, kept)
     held = {value: variable(value.dtype, value.type.shape, value.name) for value in kept}
     results = substitute(back.results, {**held, **dict(_operands(step))})
-    used = set(nodes_of(results))
+    used = node_set(results)
     sequences = [
         *zip(held.values(), stacks, strict=True),
         *((e, s) for e, s in zip(step.elements, loop.sequences, strict=True) if e in used),

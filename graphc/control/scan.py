@@ -23,7 +23,7 @@ from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.called import explain_all
 from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, next_serial, variable
-from graphc.ir.walk import nodes_of, substitute
+from graphc.ir.walk import node_set, nodes_of, substitute
 from graphc.ops.elementwise import as_node, cast, is_number
 from graphc.startup.record import record, replace
 from graphc.tensor.indexing import flip, keep_last_row
@@ -146,7 +146,7 @@ def _listed(value: Any) -> list[Any]:
 def _drawn_once(value: Node, drawn: dict[Node, Node]) -> Node:
     """What a step is given of a value of `non_sequences`: itself, or where it is drawn from a stream a variable, which
     goes into `drawn`. What is given is the same in all steps; a step that draws by itself draws anew in each."""
-    if not any(node.op is SHARED and getattr(node, "default_update", None) is not None for node in nodes_of([value])):
+    if not any(node.op is SHARED and getattr(node, "default_update", None) is not None for node in node_set([value])):
         return value
     given = variable(value.dtype, value.type.shape, value.name)
     drawn[given] = value

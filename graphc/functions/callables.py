@@ -31,7 +31,7 @@ from graphc.functions.usage import Memory, Profile
 from graphc.ir.interpret import Steps, plan_steps, run_steps
 from graphc.ir.node import Array, Node, user_line
 from graphc.ir.text import print_graph
-from graphc.ir.walk import Graph, nodes_of
+from graphc.ir.walk import Graph, node_set
 from graphc.shared import SharedVariable
 
 T = TypeVar("T")
@@ -378,7 +378,7 @@ class Function:
 
     def explain(self) -> str:
         """How the function came about: phases with their times, rules that fired, and the plan with its reasons."""
-        return f"{self!r}\ninterpreted: one NumPy call for each of {len(nodes_of(self.kernel.results))} nodes"
+        return f"{self!r}\ninterpreted: one NumPy call for each of {len(node_set(self.kernel.results))} nodes"
 
 
 class Interpreted(Function, mode="interpreted"):
@@ -386,7 +386,7 @@ class Interpreted(Function, mode="interpreted"):
 
     def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
         super().__init__(kernel, call, profile)
-        self.foreign = any(node.op.version for node in nodes_of(kernel.results))
+        self.foreign = any(node.op.version for node in node_set(kernel.results))
 
 
 def states() -> Any:

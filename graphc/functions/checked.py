@@ -22,7 +22,7 @@ from graphc.functions.making import kind_of, make_function, packed, restored_ker
 from graphc.ir.called import explain_all
 from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_steps, watched
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, PARAM, SHARED, Array, Node, describe, make, variable
-from graphc.ir.walk import Graph, dependents, nodes_of
+from graphc.ir.walk import Graph, dependents, node_set, nodes_of
 from graphc.options import options
 from graphc.shared import SharedVariable
 from graphc.startup.record import replace
@@ -124,7 +124,7 @@ class Checked(Function):
         super().__init__(kernel, call, profile)
         self.mode = checks.name
         self.checks = checks
-        self.foreign = any(node.op.version for node in nodes_of(kernel.results))
+        self.foreign = any(node.op.version for node in node_set(kernel.results))
         self.report = Report(kernel.name)
         self.rewritten = rewritten(kernel, self.report)
 
@@ -304,7 +304,7 @@ def varying(graph: Graph) -> set[Node]:
 
 def leaf_ops(node: Node) -> Iterator[Any]:
     """The ops of the leaves that a node of a body needs."""
-    return (leaf.op for leaf in nodes_of([node]) if leaf.op in LEAVES)
+    return (leaf.op for leaf in node_set([node]) if leaf.op in LEAVES)
 
 
 def exempt(node: Node) -> bool:

@@ -25,7 +25,7 @@ from graphc.codegen.pipeline.kernel import Kernel
 from graphc.ir import sizes
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import INPUT, LEAVES, Array, Node, Size, variable
-from graphc.ir.walk import nodes_of, substitute
+from graphc.ir.walk import node_set, substitute
 from graphc.ops.index import subtensor
 from graphc.ops.shape import dimshuffle
 from graphc.startup.record import record, replace
@@ -150,7 +150,7 @@ def is_pointwise(kernel: Kernel) -> bool:
         isinstance(size, int) for node in kernel.inputs for size in node.type.shape
     ):
         return False
-    return all(map(_keeps_index, nodes_of(kernel.outputs)))
+    return all(map(_keeps_index, node_set(kernel.outputs)))
 
 
 def _keeps_index(node: Node) -> bool:

@@ -15,7 +15,7 @@ from graphc.functions.callables import Function, Interpreted, Mode
 from graphc.functions.convention import Convention
 from graphc.functions.lowered import Generated, Lowered
 from graphc.functions.native import Compiled, Guarded
-from graphc.ir.walk import nodes_of
+from graphc.ir.walk import node_set
 from graphc.ir.where import warn_user
 from graphc.ops.scan import SCAN
 from graphc.options import options
@@ -24,7 +24,7 @@ from graphc.options import options
 def make_function(kind: type[Function], kernel: Kernel, call: Convention, profile: bool) -> Function:
     """A function of this kind; of several stages where sizes follow from values that have to be computed. With a
     profile one that counts the steps of its loops, where it has any."""
-    if profile and any(node.op is SCAN for node in nodes_of(kernel.results)):
+    if profile and any(node.op is SCAN for node in node_set(kernel.results)):
         counted: Function = import_module("graphc.functions.counted").Counted(kernel, call, kind)
         return counted
     try:

@@ -11,7 +11,7 @@ from typing import Any
 from graphc.errors import GraphcError, MissingInputError
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Node, describe
 from graphc.ir.text import print_graph
-from graphc.ir.walk import Graph, nodes_of
+from graphc.ir.walk import Graph, node_set, nodes_of
 
 
 class Clients(dict[Node, list[tuple[Any, int]]]):
@@ -48,7 +48,7 @@ class FunctionGraph:
     @property
     def variables(self) -> set[Node]:
         """All values of the graph."""
-        return {*self.inputs, *nodes_of(self.outputs)}
+        return {*self.inputs, *node_set(self.outputs)}
 
     @property
     def clients(self) -> Clients:

@@ -14,7 +14,7 @@ from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.apply import Apply, apply_of
 from graphc.ir.called import explain_all
 from graphc.ir.node import INPUT, SHARED, SIZE, Constant, Node, describe, size_owner
-from graphc.ir.walk import as_size_node, nodes_of, substitute, toposort
+from graphc.ir.walk import as_size_node, node_set, substitute, toposort
 from graphc.ops.elementwise import as_node
 from graphc.tensor.variables import Variable
 
@@ -184,11 +184,11 @@ def replaced(nodes: Sequence[Node], pairs: Mapping[Node, Node]) -> list[Node]:
     }
     if not sizes:
         return new
-    left = set(nodes_of(new))
+    left = node_set(new)
     lost = {
         size: after
         for size, after in sizes.items()
-        if not any(size_owner(leaf) in left for leaf in nodes_of([size]) if leaf.op is SIZE)
+        if not any(size_owner(leaf) in left for leaf in node_set([size]) if leaf.op is SIZE)
     }
     return substitute(nodes, {**lost, **pairs}) if lost else new
 

@@ -16,7 +16,7 @@ from graphc.ir import sizes
 from graphc.ir.body import make_body, param
 from graphc.ir.node import CONSTANT, SIZE, Body, Guard, Node, Size, Type, constant_value, make
 from graphc.ir.sizes import as_size, is_natural
-from graphc.ir.walk import as_size_node, dependents, nodes_of, nodes_since, substitute, type_sizes
+from graphc.ir.walk import as_size_node, dependents, node_set, nodes_of, nodes_since, substitute, type_sizes
 
 REPEATING = ("broadcast_to", "dimshuffle")
 """Ops that only repeat elements, or number them in another order."""
@@ -145,7 +145,7 @@ def split_guards(body: Body, varying: Iterable[Node]) -> tuple[list[Guard], list
     others: list[tuple[Node, Guard]] = []
     for node in nodes:
         for guard in node.op.guards(node):
-            if changing.isdisjoint(nodes_of(guard_sides(guard))):
+            if changing.isdisjoint(node_set(guard_sides(guard))):
                 invariant.append(guard)
             else:
                 others.append((node, guard))

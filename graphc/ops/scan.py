@@ -45,7 +45,7 @@ from graphc.ir.node import (
     phrase,
     tuple_of,
 )
-from graphc.ir.walk import Graph, as_size_node, nodes_of
+from graphc.ir.walk import Graph, as_size_node, node_set
 from graphc.ops.shape import equality_guard, label, label_op, label_origin, products_guard
 from graphc.startup.record import record, replace
 
@@ -196,7 +196,7 @@ def outside_shape(loop: Loop, node: Node) -> tuple[Size, ...]:
     known = dict(zip(loop.body.params, loop.operands, strict=True))
     varying = {*loop.elements, *loop.states}
     for axis, size in enumerate(node.type.shape):
-        if isinstance(size, Node) and not varying.isdisjoint(nodes_of([size])):
+        if isinstance(size, Node) and not varying.isdisjoint(node_set([size])):
             raise GraphTypeError(
                 f"scan: the size of {describe(node)} along axis {axis} changes from step to step; it must be the same "
                 "in all steps: fill it up, or compute with where()"

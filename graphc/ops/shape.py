@@ -40,7 +40,7 @@ from graphc.ir.node import (
     phrase,
     told,
 )
-from graphc.ir.walk import as_size_node, nodes_of
+from graphc.ir.walk import as_size_node, node_set
 from graphc.ops.elementwise import describe_origin, shifted
 from graphc.startup.record import replace
 
@@ -148,7 +148,7 @@ def products_guard(shape: Sequence[Size], what: str) -> list[Guard]:
 
 def _is_of_arrays(node: Node) -> bool:
     """Whether a size is made of sizes of arrays alone, which memory bounds."""
-    leaves = (leaf for leaf in nodes_of([node]) if not leaf.args)
+    leaves = (leaf for leaf in node_set([node]) if not leaf.args)
     return all(leaf.op in (SIZE, CONSTANT) or sizes.is_natural(leaf) for leaf in leaves)
 
 

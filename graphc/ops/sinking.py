@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from graphc.ir.body import ITEM, bodies_of, item, make_body
 from graphc.ir.closure import needed_of, opened
 from graphc.ir.node import OPS, Body, Node, literal, make
-from graphc.ir.walk import nodes_of, reachable, rebuilt, renamed, substitute, toposort, type_sizes
+from graphc.ir.walk import node_set, nodes_of, reachable, rebuilt, renamed, substitute, toposort, type_sizes
 from graphc.ops.branch import AHEAD, COND, SUNK, cond_node, unpredictable
 from graphc.ops.given import given_sizes
 from graphc.startup.record import record
@@ -22,7 +22,7 @@ from graphc.startup.record import record
 
 def sunk(roots: Sequence[Node]) -> list[Node]:
     """The roots, each body of a `cond` beneath them widened by what it alone needs."""
-    if not any(node.is_tuple for node in nodes_of(roots)):
+    if not any(node.is_tuple for node in node_set(roots)):
         return list(roots)
     return _sink(roots, set())
 

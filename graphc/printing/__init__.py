@@ -23,7 +23,7 @@ from graphc.ir.apply import Apply
 from graphc.ir.called import explain_all
 from graphc.ir.expression import BINDS_ATTRIBUTE, NESTED, Writer, expression, implied
 from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Node, Op, constant_value
-from graphc.ir.walk import nodes_of
+from graphc.ir.walk import node_set, nodes_of
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node
 from graphc.printing.drawing import Arrow, Box, draw
@@ -78,7 +78,7 @@ def inputs_of(node: Node) -> list[Node]:
 
 def is_size(node: Node) -> bool:
     """Whether a node is computed of sizes and numbers alone."""
-    return all(leaf.op in (SIZE, CONSTANT) for leaf in nodes_of([node]) if not leaf.args)
+    return all(leaf.op in (SIZE, CONSTANT) for leaf in node_set([node]) if not leaf.args)
 
 
 def op_text(node: Node) -> str:

@@ -13,7 +13,7 @@ from graphc.ir.body import ITEM, item
 from graphc.ir.closure import opened
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import LEAVES, Body, Node
-from graphc.ir.walk import Graph, nodes_of, rebuilt, renamed
+from graphc.ir.walk import Graph, node_set, nodes_of, rebuilt, renamed
 from graphc.ops.branch import COND
 from graphc.rewrite.engine import Fired
 from graphc.rewrite.loops import Bodies, Rewritten, with_bodies
@@ -27,7 +27,7 @@ MOST_COST = 30.0
 
 def has_bodies(graph: Graph) -> bool:
     """Whether there is a loop or a branch in a graph."""
-    return any(node.is_tuple for node in nodes_of(graph.outputs))
+    return any(node.is_tuple for node in node_set(graph.outputs))
 
 
 def rewrite_branches(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool]) -> Rewritten:
@@ -58,7 +58,7 @@ def _is_cheap(body: Body) -> bool:
     """Whether a body computes few scalars, and refuses nothing."""
     if body.checks:
         return False
-    nodes = [node for node in nodes_of(body.results) if node.op not in LEAVES]
+    nodes = [node for node in node_set(body.results) if node.op not in LEAVES]
     if any(node.ndim or not isinstance(node.op.lower(node), Scalar) or node.op.guards(node) for node in nodes):
         return False
     return not any(result.ndim for result in body.results) and sum(node.op.cost for node in nodes) <= MOST_COST

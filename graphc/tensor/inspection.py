@@ -15,7 +15,7 @@ from graphc.errors import GraphcError, GraphTypeError, IndexOutOfBounds, RankErr
 from graphc.ir import sizes
 from graphc.ir.interpret import interpret
 from graphc.ir.node import CONSTANT, Array, Node, describe, literal
-from graphc.ir.walk import Graph, as_size_node, nodes_of
+from graphc.ir.walk import Graph, as_size_node, node_set
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, broadcast_sizes
 from graphc.ops.scalar import scalar_constant
@@ -79,7 +79,7 @@ def get_scalar_constant_value(
     if number is not None and not only_process_constants:
         return np.asarray(number, dtype=node.dtype)
     known = node.op is CONSTANT or not only_process_constants
-    if known and all(leaf.op is CONSTANT for leaf in nodes_of([node]) if not leaf.args):
+    if known and all(leaf.op is CONSTANT for leaf in node_set([node]) if not leaf.args):
         (value,) = interpret(Graph((), (node,)), {})
         if value.size == 0:
             raise EmptyConstantError(f"{describe(node)} has no elements")

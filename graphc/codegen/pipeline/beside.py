@@ -17,7 +17,7 @@ from graphc.codegen.pipeline.build import build_native, look_up
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.server.process import scratch_file
 from graphc.ir.text import print_graph
-from graphc.ir.walk import Graph, nodes_of
+from graphc.ir.walk import Graph, node_set
 from graphc.options import options
 from graphc.startup.process import PROCESS
 
@@ -36,7 +36,7 @@ def build_beside(kernel: Kernel) -> subprocess.Popen[bytes] | None:
         not options.cache
         or options.cache_require
         or not sys.executable
-        or any(node.op.version for node in nodes_of(kernel.results))
+        or any(node.op.version for node in node_set(kernel.results))
     ):
         return None
     # A file, not a pipe: a graph may be more than a pipe holds before the process reads it.

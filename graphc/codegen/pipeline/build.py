@@ -51,7 +51,7 @@ from graphc.errors import CompileError, GraphcError
 from graphc.ir.body import ITEM, nodes_within
 from graphc.ir.lowering import Call
 from graphc.ir.node import LEAVES, SHARED, SIZE, Node, size_owner
-from graphc.ir.walk import Graph, nodes_of, reachable
+from graphc.ir.walk import Graph, node_set, nodes_of, reachable
 from graphc.ops.given import given_sizes, is_counted
 from graphc.options import NATIVE, options
 from graphc.startup.garbage import uncollected
@@ -110,7 +110,7 @@ def shared_of(outputs: Sequence[Node], updates: Sequence[tuple[Node, Node]]) -> 
 def stages_of(kernel: Kernel) -> tuple[Kernel, ...]:
     """The kernels that a function runs one after the other: one, but where sizes follow from values that have to be
     computed (stages.py). All nodes are visited: not for a kernel that is in the cache, which is one."""
-    if all(node.op in LEAVES or is_counted(node) for node in nodes_of(computed_sizes(kernel.results))):
+    if all(node.op in LEAVES or is_counted(node) for node in node_set(computed_sizes(kernel.results))):
         return (kernel,)
     stages: tuple[Kernel, ...] = import_module("graphc.codegen.pipeline.stages").split_stages(kernel)
     return stages

@@ -14,7 +14,7 @@ from graphc.ir import sizes
 from graphc.ir.body import ITEM
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Node, Size, constant_value
-from graphc.ir.walk import nodes_of, toposort
+from graphc.ir.walk import node_set, toposort
 from graphc.ops.given import SAME, bounding_operands, bounds_of, is_taken, results_of
 
 
@@ -69,7 +69,7 @@ def _is_given(node: Node, known: Ranges) -> bool:
     """Whether a scalar is computed from arguments of the kernel, element by element, and from nothing else."""
     if node.dtype != "int64" or node.ndim:
         return False
-    for each in nodes_of([node]):
+    for each in node_set([node]):
         leaf = each.op in (SIZE, CONSTANT, INPUT, SHARED) and each not in known and not each.ndim
         if not (leaf or (each.args and isinstance(lowering_of(each), Scalar))):
             return False

@@ -18,7 +18,7 @@ from graphc.codegen.schedule.strided import strided
 from graphc.ir.body import nodes_within, outputs_of
 from graphc.ir.lowering import Repeat, Scalar, Writes
 from graphc.ir.node import INPUT, LEAVES, Node, Size
-from graphc.ir.walk import nodes_of, reachable
+from graphc.ir.walk import node_set, reachable
 from graphc.ops.given import given_sizes
 
 
@@ -94,7 +94,7 @@ def may_fail(nests: Nests, draft: Draft) -> bool:
 
 def may_refuse(result: Node) -> bool:
     """Whether what a body computes may fail for another reason than its guards."""
-    nodes = nodes_of([result])
+    nodes = node_set([result])
     computed = (node for node in (*nodes, *nodes_within(nodes)) if node.args)
     return any(call_fails(n) or gathered(n) or isinstance(lowering_of(n), Repeat) for n in computed)
 

@@ -16,7 +16,7 @@ from graphc.ir import sizes
 from graphc.ir.body import ITEM
 from graphc.ir.closure import guard_sides, split_guards
 from graphc.ir.node import CONSTANT, LEAVES, PARAM, SIZE, Guard, Node, Size, make, size_leaf, variable
-from graphc.ir.walk import nodes_of, substitute, type_sizes
+from graphc.ir.walk import node_set, nodes_of, substitute, type_sizes
 from graphc.ops.given import given_sizes, is_counted
 from graphc.ops.index import subtensor
 from graphc.ops.scan import loop_of, outside_shape
@@ -80,14 +80,14 @@ def known_sizes(shape: Sequence[Size], sizing: Sizing) -> tuple[Size, ...]:
 
 def is_size(node: Node) -> bool:
     """Whether a scalar is computed from sizes and numbers alone: it means the same in a body as outside."""
-    nodes = nodes_of([node])
+    nodes = node_set([node])
     return all(is_counted(each) if each.args else each.op in (SIZE, CONSTANT) for each in nodes)
 
 
 def step_graph(node: Node, sizing: Sizing) -> StepGraph:
     """One step of a loop."""
     loop, number, outer = loop_of(node.args, node.attrs), size_leaf("step", 0), StandIns(sizing)
-    known = [size for size in given_sizes(node) if all(each.op is not ITEM for each in nodes_of([size]))]
+    known = [size for size in given_sizes(node) if all(each.op is not ITEM for each in node_set([size]))]
 
     def given(operand: Node) -> Node:
         return operand if operand in known else outer.of(operand)

@@ -16,7 +16,7 @@ from graphc.ir import sizes
 from graphc.ir.closure import outside
 from graphc.ir.lowering import Branch, Call, Fold, Part, Repeat, Scalar, Segments, View
 from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Node, Size
-from graphc.ir.walk import as_size_node, nodes_of
+from graphc.ir.walk import as_size_node, node_set, nodes_of
 from graphc.ops.given import given_sizes
 from graphc.ops.scan import loop_of
 
@@ -124,7 +124,7 @@ def _plain(size: Size, varying: Collection[Node], known: Mapping[Node, Node]) ->
 
 def _is_arithmetic(size: Node, given: Collection[Node], varying: Collection[Node] = ()) -> bool:
     """Whether a size is computed from sizes and from numbers that are given, by arithmetic of integers."""
-    for node in nodes_of([size]):
+    for node in node_set([size]):
         leaf = node.op in (SIZE, CONSTANT, INPUT, SHARED) and node not in varying and not node.ndim
         computed = node.args and not is_float(node.dtype) and isinstance(lowering_of(node), Scalar)
         if not (leaf or computed or node in given):
