@@ -3,7 +3,8 @@
 In: a `Kernel`. Out: the stages it runs in. The function `sizes` works before there is any memory, element by element
 and in loops of its own. For integers, and for what arguments hold, that gives the very numbers that the kernel will
 see. Other values are results of a stage before, and inputs of the stage that takes them as sizes or positions: those
-of calls, running sums, joined and changed arrays, and all that is rounded, which computed twice may differ.
+of calls, running sums, joined and changed arrays, and what is rounded in a way that may differ where it is computed
+twice.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from graphc.ops.given import given_sizes
 from graphc.ops.sinking import without_unused
 from graphc.rewrite.pipeline import without_counts
 from graphc.startup.record import replace
+
+ROUNDED_ONCE = frozenset({"cast", "ceil", "floor", "sqrt", "trunc"})
+"""Ops that IEEE 754 defines to the bit and that no compiler merges with others, `fast_math` or not: of float64."""
 
 
 def split_stages(kernel: Kernel) -> tuple[Kernel, ...]:
@@ -82,6 +86,8 @@ def certain_nodes(roots: Sequence[Node]) -> set[Node]:
 
 
 def is_certain(node: Node) -> bool:
-    """Whether an op's elements need no memory, and are not rounded."""
+    """Whether an op's elements need no memory, and are the same bits wherever they are computed."""
     lowering = node.op.lower(node)
+    if isinstance(lowering, Scalar) and is_float(node.dtype):
+        return node.op.name in ROUNDED_ONCE and node.dtype == "float64"
     return isinstance(lowering, View | Iota) or (isinstance(lowering, Scalar | Fold) and not is_float(node.dtype))

@@ -36,6 +36,11 @@ def last(values: Node) -> Node:
     return T.cumsum(values)[-1]
 
 
+def root(count: Node, dtype: str = "float64") -> Node:
+    """The square root of an integer, rounded up."""
+    return T.cast(T.ceil(T.sqrt(T.cast(count, dtype))), "int64")
+
+
 Build = Callable[[Node, Node, Node], "Node | list[Node]"]
 
 
@@ -73,6 +78,7 @@ POSITIONS: dict[str, Build] = {
     "of a gather": lambda x, i, j: x[T.take(T.cumsum(i), j).max()],
     "of rounded numbers": lambda x, i, j: x[T.cast(T.log(1 + T.exp(i[0] * 0.5)), "int64")],
     "written": lambda x, i, j: T.set_subtensor(x[last(i)], 9.0) * 2,
+    "of a root": lambda x, i, j: x[root(i[0])],
     "of a narrow integer": lambda x, i, j: x[last(T.cast(i, "int32"))],
     "of a truth": lambda x, i, j: x[T.cast(T.eq(last(i), 3), "int64")],
     "of either side of a choice": lambda x, i, j: T.where(last(i) > 2, x[last(i)], x[last(j)]),
@@ -94,6 +100,7 @@ SIZES: dict[str, Build] = {
     "size of a size of a size": lambda x, i, j: T.zeros(last(i[: last(j[: T.cumsum(i)[0]])])),
     "shared": lambda x, i, j: [x[: last(i)], T.zeros(last(i)), last(i), x[last(i)]],
     "rounded numbers": lambda x, i, j: [T.zeros((T.cast(x.mean(), "int64"),)), T.cast(x.mean(), "int64")],
+    "root": lambda x, i, j: [T.exp(x[: root(i.sum())]), x[root(i.sum()) :]],
     "differentiated": lambda x, i, j: T.grad(T.sqr(x[: last(i)]).sum(), x),
     "differentiated twice": lambda x, i, j: T.grad(T.grad((x[: last(i)] ** 3).sum(), x)[last(j)], x),
 }
@@ -168,8 +175,10 @@ def test_only_what_needs_it_is_staged() -> None:
         T.cumsum(i) * last(i),
         T.cumsum(x)[: i.sum()],
         T.grad(T.exp(x[: i.max()]).sum(), x),
+        x[: root(i[0])],
     )
     assert [count(graph, x, i, j) for graph in one] == [1] * len(one)
+    assert count(x[: root(i[0], "float32")], x, i) == 2, "of float32 fast_math may approximate it"
     n = T.dot(i, j)
     assert count(x[last(i)], x, i) == count([x[last(i)], x[last(i) - 1], x[last(j) :]], x, i, j) == 2
     assert count(x[last(i[:n])], x, i, j) == 2
