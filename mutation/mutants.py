@@ -335,6 +335,8 @@ THREADS = Area(
           "found.get(each.buffer, regions) & regions", "found.get(each.buffer, regions) | regions"),
         M("loads do not count for the independence of iterations", "codegen/transform/independence.py",
           "if isinstance(part, ir.Load) and part.buffer in self.stored", "if False"),
+        M("every chunk begins with the state of a loop", "codegen/transform/outline_regions.py",
+          "isinstance(start.value, ir.Const) for", "isinstance(start.value, ir.Const | ir.Apply) for"),
         M("a scalar that goes on around a loop begins anew in a nest", "codegen/transform/outline_regions.py",
           "    outer = {*begun, *(stmt.var", "    outer = {*(stmt.var"),
         M("the nests of a loop around them are called twice", "codegen/transform/outline_regions.py",

@@ -116,8 +116,8 @@ class Copies:
 
 
 def outline(body: Sequence[ir.Stmt], names: Names, policy: str = "auto") -> Outlined:
-    """`body` with its parts outlined where the policy says so: "always", "never", or ("auto") where there are many or
-    threads may share them."""
+    """`body` with its parts outlined where the policy says so: "always", "never", or ("auto") where there are many,
+    where they are large or where threads may share them."""
     parts = {} if policy == "never" else find_parts(body, policy == "always")
     caller = Caller(names, read_buffers(body) if parts else ())
     parts = {path: caller.asking_together(part) for path, part in parts.items()}

@@ -17,7 +17,16 @@ from graphc.codegen.transform.parallelize import Shares, columns_of, shares_of
 from graphc.codegen.transform.privatize import instead_of_columns, neutral, targets_of
 from graphc.loops import ir, operators
 from graphc.loops.operators import BLOCKS, GT, MINIMUM, SELECT
-from graphc.loops.visit import all_expressions, bodies, in_line, map_bodies, op_count, read_vars, statements
+from graphc.loops.visit import (
+    all_expressions,
+    bodies,
+    expressions,
+    in_line,
+    map_bodies,
+    op_count,
+    read_vars,
+    statements,
+)
 from graphc.startup.record import record, replace
 
 OUTLINE_ABOVE = 12
@@ -26,6 +35,9 @@ BLOCK_OPS = 120
 """A kernel with more operators than this outside loops calls blocks of about this many."""
 LEAST_BLOCK_OPS = 30
 """Fewer operators than this stay in the kernel."""
+LARGE_OPS = 40
+"""A nest of more operators than this is a function: the compile process lowers one while this process compiles another,
+and beside its work a call costs nothing."""
 LEAST_NESTS = 2
 """Of a loop around nests, of which those become functions and not the loop: where it has as many as a kernel that calls
 them, they are enough to be shared by threads. A loop over rows, too, is around a few."""
@@ -92,9 +104,10 @@ def find_parts(
     within: Path = (),
     are_many: bool = False,
 ) -> dict[Path, Part]:
-    """The parts by the place of their last statement: nests that threads may share, all where there are many; blocks
-    where they are large; and those of branches and of loops around nests. `begun`: the scalars that have a value before
-    `body`, the statements of the loop or branch `within` which they stand; `are_many`: there are many nests around."""
+    """The parts by the place of their last statement: nests that are large or that threads may share, all where there
+    are many; blocks where they are large; and those of branches and of loops around nests. `begun`: the scalars that
+    have a value before `body`, the statements of the loop or branch `within` which they stand; `are_many`: there are
+    many nests around."""
     are_many = are_many or sum(isinstance(stmt, ir.Loop) for stmt in in_line(body)) > OUTLINE_ABOVE
     ops = sum(op_count(stmt.value) for stmt in body if isinstance(stmt, ir.Let))
     parts = find_nests(body, begun)
@@ -102,7 +115,7 @@ def find_parts(
     least = LEAST_NESTS if always else OUTLINE_ABOVE + 1
     around = [place for place, stmt in enumerate(body) if is_around(least, stmt, parts.get(place), known)]
     if not (always or are_many):
-        parts = {place: part for place, part in parts.items() if part.shares is not None}
+        parts = {place: part for place, part in parts.items() if part.shares is not None or is_large(part.body)}
     if always or ops > BLOCK_OPS:
         parts |= find_blocks(body, 1 if always else LEAST_BLOCK_OPS)
     found = {(*within, place): part for place, part in parts.items() if place not in around}
@@ -124,6 +137,11 @@ def is_around(least: int, stmt: ir.Stmt, part: Part | None, begun: Collection[ir
     if len(loops) < least:
         return any(inner.conflicts is None and is_around(least, inner, None, begun) for inner in loops)
     return sum(nest.shares is not None for nest in all_nests(stmt.body, begun)) >= LEAST_NESTS
+
+
+def is_large(body: Sequence[ir.Stmt]) -> bool:
+    """Whether statements are a function's worth of operators."""
+    return sum(op_count(expr) for stmt in statements(body) for expr in expressions(stmt)) > LARGE_OPS
 
 
 def is_of_columns(loop: ir.Loop) -> bool:
@@ -171,6 +189,9 @@ def find_nests(body: Sequence[ir.Stmt], begun: Collection[ir.Var] = ()) -> dict[
             loop = replace(stmt, size=END, body=with_code(stmt.body, FAILED), begin=BEGIN)
             first = tuple(starts[var] for var in carried)
             code = codes.pop() if codes else 0
+            if not all(isinstance(start.value, ir.Const) for start in first):  # a state: no chunk may begin with it
+                parts[place] = Part((*first, loop), tuple(carried), note, stmt.size, code)
+                continue
             shares = shares_of(stmt, carried, rows=True)
             columns = None if carried or shares is not None else columns_of(stmt)
             if columns is None:
@@ -290,17 +311,22 @@ def remarks(body: Sequence[ir.Stmt]) -> Iterator[ir.Note]:
 
 
 def accumulators(body: Sequence[ir.Stmt]) -> dict[ir.Var, ir.Set]:
-    """The scalars that start with a literal and are then accumulated by exactly one of the outermost loops and in no
-    branch, before which nothing reads them."""
+    """The scalars that start with a literal, that of a state written with its dtype, and are then set by exactly one of
+    the outermost loops and in no branch, before which nothing reads them."""
     starts = [(place, stmt) for place, stmt in enumerate(body) if isinstance(stmt, ir.Set)]
     started = Counter(stmt.var for _, stmt in starts)
     inside = Counter(var for stmt in body for inner in bodies(stmt) for var in set_vars(inner))
     return {
         stmt.var: stmt
         for place, stmt in starts
-        if isinstance(stmt.value, ir.Const) and started[stmt.var] == inside[stmt.var] == 1
+        if is_literal(stmt.value) and started[stmt.var] == inside[stmt.var] == 1
         if is_set_before_read(stmt.var, body[place + 1 :])
     }
+
+
+def is_literal(expr: ir.Expr) -> bool:
+    """Whether an expression is made of literals alone."""
+    return all(isinstance(part, ir.Const | ir.Apply) for part in ir.subexpressions(expr))
 
 
 def is_set_before_read(var: ir.Var, body: Sequence[ir.Stmt]) -> bool:

@@ -40,6 +40,7 @@ from graphc.options import options
 Program = tuple[list[Node], list[Node]]
 ROW, N, SUM = Var("i", INDEX), Var("n", INDEX), Var("sum", "float64")
 NOTHING = Const("0.0", "float64")
+STATE = apply(CALLS["float64"], Const("2.0", "float64"))
 A, B, C, D = (Buffer(name, "float32" if name == "d" else "float64") for name in "abcd")
 
 
@@ -123,6 +124,28 @@ def test_equal_checks_are_one_function_and_keep_their_numbers() -> None:
 
 def test_a_small_kernel_stays_one_function() -> None:
     assert outlined(*total(A, SUM, step=SUB), policy="auto").functions == ()
+
+
+def recurrence(into: Var, terms: int) -> tuple[Stmt, ...]:
+    """A state that each iteration makes of the one before."""
+    value: Expr = into
+    for _ in range(terms):
+        value = apply(ADD, apply(MUL, value, Load(B, ROW)), Load(A, ROW))
+    return Set(into, STATE), Loop(ROW, N, (Set(into, value),))
+
+
+@pytest.mark.parametrize("policy", ["auto", "always"])
+def test_a_large_loop_over_a_state_is_a_function_in_which_the_state_begins(policy: str) -> None:
+    found = outlined(*recurrence(SUM, 20), Store(B, ZERO, SUM), policy=policy)
+    assert [type(stmt) for stmt in found.body] == [Invoke, Let, Store]
+    (function,) = found.functions
+    assert isinstance(function.body[0], Set) and function.body[0].var == SUM
+    assert len(outlined(*recurrence(SUM, 5), policy=policy).functions) == (policy == "always")
+
+
+def test_chunks_do_not_each_begin_with_a_state() -> None:
+    """What is added to it may be added up in any order, but the state is there once."""
+    assert [type(stmt) for stmt in outlined(*total(A, SUM, STATE)).body] == [Invoke, Let]
 
 
 def test_a_nest_that_threads_may_share_is_launched_and_its_scalars_are_combined_in_order() -> None:
