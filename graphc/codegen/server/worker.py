@@ -28,6 +28,9 @@ IDLE_SECONDS = 120.0
 PATIENCE_SECONDS = 0.1
 """A process that was started with the program, beside NumPy's import, has its first request by then."""
 
+GARBAGE = 50_000
+"""New objects before a collection: most of what a request makes lives until its answer."""
+
 # Compiled while no request has come by then: the first compilation of a process takes twice as long as the next.
 WARM_UP = Request(
     "def warm_up(x, n):\n    for i in independent(n):\n        x[i] = exp(x[i]) + 1.0\n    return 0\n",
@@ -84,6 +87,7 @@ def _answers(request: Request) -> Iterator[tuple[bool, bytes | Module | str | No
 def main() -> None:
     """Serve on standard input and output; whatever else prints goes to standard error."""
     gc.freeze()  # what was imported stays, and no collection need look at it
+    gc.set_threshold(GARBAGE)
     gc.enable()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -283,7 +283,7 @@ def are_read_after(ending: ir.Block, names: Iterable[ir.Value]) -> bool:
         for each in block.instructions:
             if isinstance(each, ir.StoreInstr):
                 written.add(each.operands[1])
-            elif isinstance(each, ir.LoadInstr) and each.operands[0] in wanted - written:
+            elif isinstance(each, ir.LoadInstr) and each.operands[0] in wanted and each.operands[0] not in written:
                 return True
         left += [(target, wanted - written) for target in targets(block)]
     return False
