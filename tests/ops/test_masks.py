@@ -19,6 +19,7 @@ import graphc.tensor as T
 from graphc.autodiff import grad, jvp
 from graphc.ir.node import OPS, Node, Sample
 from graphc.ops.elementwise import ROWS
+from graphc.options import options
 
 CASES = [
     case.split("\n--\n") for case in Path(__file__).with_name("guarded_gradients.txt").read_text().split("== ")[1:]
@@ -32,15 +33,25 @@ def numbers(text: str) -> Any:
 
 def build(program: str) -> tuple[list[Node], list[Any], list[Node]]:
     """The variables of a program, their values, and its sum with two orders of derivatives."""
-    _, *lines = program.split("\n")
-    values = {name: numbers(text) for name, text in (line.split(" = ") for line in lines[:-1])}
+    values, formula = read(program)
     variables = {name: T.TensorType("float64", (False,) * value.ndim)(name) for name, value in values.items()}
+    return list(variables.values()), list(values.values()), derived(formula, variables)
+
+
+def read(program: str) -> tuple[dict[str, Any], str]:
+    """The values of the arguments of a program by name, and its formula."""
+    _, *lines = program.split("\n")
+    return {name: numbers(text) for name, text in (line.split(" = ") for line in lines[:-1])}, lines[-1]
+
+
+def derived(formula: str, variables: dict[str, Node]) -> list[Node]:
+    """The sum of a formula with two orders of derivatives."""
     nodes = list(variables.values())
-    cost = eval(lines[-1], {"T": T, "inf": math.inf, "abs": abs, "np": np, **variables}).sum()
+    cost = eval(formula, {"T": T, "inf": math.inf, "abs": abs, "np": np, **variables}).sum()
     first = grad(cost, nodes)
     parts = [(0.3 * (i + 1.0) * g * T.sin(x + 1)).sum() for i, (g, x) in enumerate(zip(first, nodes, strict=True))]
     second = grad(sum(parts[1:], parts[0]), nodes, disconnected_inputs="ignore")
-    return nodes, list(values.values()), [cost, *first, *second]
+    return [cost, *first, *second]
 
 
 @pytest.mark.slow
@@ -48,6 +59,16 @@ def build(program: str) -> tuple[list[Node], list[Any], list[Node]]:
 def test_guarded_programs_are_finite_where_theano_is(program: str, theano: str) -> None:
     inputs, values, outputs = build(program)
     check(graphc.function(inputs, outputs, mode="interpreted")(*values), theano)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("program", "theano"), CASES, ids=[case[0].split("\n")[0] for case in CASES])
+def test_guarded_programs_are_differentiated_within_jit(program: str, theano: str) -> None:
+    """There a node that is asked for its truth value is an error of the program's."""
+    values, formula = read(program)
+    jitted = graphc.jit(lambda *args: derived(formula, dict(zip(values, args, strict=True))))
+    with options.change(mode="interpreted"):
+        check(jitted(*values.values()), theano)
 
 
 def check(results: list[Any], theano: str) -> None:
