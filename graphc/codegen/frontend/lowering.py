@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import llvmlite.ir as llvm
@@ -316,9 +316,20 @@ def _define(source: str, functions: Sequence[Prototype], externals: Mapping[str,
     except SyntaxError as error:
         raise CompileError(f"{error.msg}, line {error.lineno}: {error.text}") from error
     for prototype in functions:
-        if not isinstance(defined.get(prototype.name), FunctionType):
+        function = defined.get(prototype.name)
+        if not isinstance(function, FunctionType):
             raise CompileError(f"the source defines no function {prototype.name!r}")
+        function.__code__ = _without_last_digits(function.__code__)
     return defined
+
+
+def _without_last_digits(code: CodeType) -> CodeType:
+    """Code whose variables do not end in digits: numba's names of what is on the stack are those of a variable and a
+    place run together, so that `sum` at 3514 would be `sum3` at 514."""
+    names, tail = code.co_varnames, "_"
+    while any(f"{name}{tail}" in names for name in names):
+        tail += "_"
+    return code.replace(co_varnames=tuple(f"{name}{tail}" if name[-1].isdigit() else name for name in names))
 
 
 def _lower_functions(functions: Sequence[Prototype], defined: Mapping[str, FunctionType], fast_math: bool) -> Module:
