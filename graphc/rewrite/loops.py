@@ -29,8 +29,8 @@ from graphc.ir.walk import Graph, consumers, nodes_of, nodes_since, rebuilt, ren
 from graphc.ops.scan import SCAN, loop_of
 from graphc.rewrite.engine import Fired, place_new
 from graphc.rewrite.expensive_steps import move_expensive_rows
-from graphc.rewrite.open_loops import OpenLoop, close_loop, fitted, open_loop, prune
-from graphc.rewrite.steps import CHANGES, Change, Surroundings, sink_elementwise
+from graphc.rewrite.open_loops import Change, OpenLoop, Surroundings, close_loop, fitted, open_loop, prune
+from graphc.rewrite.steps import CHANGES, sink_elementwise
 
 Rewritten: TypeAlias = tuple[Graph, list[Fired]]
 Bodies: TypeAlias = Callable[[Graph], Rewritten]

@@ -2,7 +2,8 @@
 
 In: a scan and those of its results that are taken. Out: an `OpenLoop`, whose constants are the operands themselves, so
 that what does not change from step to step is an ordinary node outside; and what stands for each result taken, over a
-new scan. To open a loop and close it again drops what nobody needs: operands, states, results.
+new scan. To open a loop and close it again drops what nobody needs: operands, states, results. And what all passes over
+a loop share.
 
 No node depends on one that was made after it. So all that depends on the variables of a loop has a serial number from
 `OpenLoop.since` on, and nothing here looks at the graph around a loop.
@@ -10,7 +11,9 @@ No node depends on one that was made after it. So all that depends on the variab
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from graphc.ir import sizes
 from graphc.ir.body import item
@@ -367,3 +370,32 @@ def repeated(sequence: Node) -> Node | None:
     if sequence.op.name != "broadcast_to" or not sizes.equal(sequence.args[0].type.shape[0], 1):
         return None
     return broadcast_to(drop(sequence.args[0], (0,)), sequence.type.shape[1:])
+
+
+# --- what passes over a loop share ------------------------------------------------------------------------------------
+
+
+@record()
+class Surroundings:
+    """What a pass may ask of the graph around loops: which nodes take a node, and as which argument."""
+
+    taken: Mapping[Node, Sequence[tuple[Node, int]]]
+    outputs: frozenset[Node]
+
+
+Change: TypeAlias = Callable[[OpenLoop, Surroundings], bool]
+
+
+def uses_of(loop: OpenLoop, order: Iterable[Node]) -> Counter[Node]:
+    """How often a step takes each of its nodes: as an argument, and as a result."""
+    found = Counter(loop.results)
+    for node in order:
+        found.update(node.args)
+    return found
+
+
+def leave(loop: OpenLoop, found: Mapping[Node, Node]) -> None:
+    """Results that are computed outside."""
+    for stand_in in found:
+        loop.rows.pop(stand_in, None)
+    loop.replace_results({stand_in: fitted(node, stand_in.type) for stand_in, node in found.items()})

@@ -5,66 +5,28 @@ In: an open loop, and who takes what in the graph around it. Out: whether it was
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import TypeAlias
+from collections.abc import Mapping
 
-import numpy as np
-
-from graphc.arrays.dtypes import INTEGERS, accumulator, is_float
-from graphc.ir import sizes
-from graphc.ir.body import ITEM
-from graphc.ir.node import CONSTANT, Node, Size, literal, make, variable
-from graphc.ir.walk import as_size_node, nodes_since, rebuilt, toposort
-from graphc.ops.checked import checked
-from graphc.ops.elementwise import cast, elementwise
-from graphc.ops.index import subtensor
-from graphc.ops.linalg.products import matmul
-from graphc.ops.recur import EXTREMES, linear_recurrence, running_sum, stepped_extreme
-from graphc.ops.reduce import reduce_sum
-from graphc.ops.scan import is_recomputed
-from graphc.ops.shape import broadcast_to, concatenate, dimshuffle, drop, expand, filled, iota, transpose, zeros
-from graphc.rewrite.engine import is_number, scalar_constant
+from graphc.ir.node import Node, make
+from graphc.ir.walk import nodes_since, rebuilt, toposort
+from graphc.rewrite.loop_products import batch_products, project_rows, sum_products
+from graphc.rewrite.loop_rows import begin_with_row, keep_last_row
 from graphc.rewrite.open_loops import (
+    Change,
     OpenLoop,
-    fitted,
-    flat,
+    Surroundings,
     held,
-    is_batch,
     is_elementwise,
+    leave,
     liftable,
     lifted,
-    part_of,
     repeated,
-    spread,
+    uses_of,
 )
-from graphc.startup.record import record
+from graphc.rewrite.recurrences import as_recurrences
 
 EXPENSIVE = 10.0
 """An op that costs more than this is worth vectors, which a step on single numbers has not."""
-
-
-@record()
-class Surroundings:
-    """What a pass may ask of the graph around loops: which nodes take a node, and as which argument."""
-
-    taken: Mapping[Node, Sequence[tuple[Node, int]]]
-    outputs: frozenset[Node]
-
-
-Change: TypeAlias = Callable[[OpenLoop, Surroundings], bool]
-
-
-def _uses(loop: OpenLoop, order: Iterable[Node]) -> Counter[Node]:
-    """How often a step takes each of its nodes: as an argument, and as a result."""
-    found = Counter(loop.results)
-    for node in order:
-        found.update(node.args)
-    return found
-
-
-# --- states that stay as they are -------------------------------------------------------------------------------------
 
 
 def _fix_states(loop: OpenLoop, around: Surroundings) -> bool:
@@ -76,334 +38,8 @@ def _fix_states(loop: OpenLoop, around: Surroundings) -> bool:
     loop.replace(found)
     ends = {stand_in: found[state] for stand_in, state in loop.last.items() if state in found}
     loop.last = {stand_in: state for stand_in, state in loop.last.items() if state not in found}
-    _leave(loop, ends)
+    leave(loop, ends)
     return bool(found)
-
-
-# --- the last row, and the first --------------------------------------------------------------------------------------
-
-
-def _keep_last_row(loop: OpenLoop, around: Surroundings) -> bool:
-    """An output of which only the last row is taken, as a state's last value: no rows are stored.
-
-    Of no steps there is no last row. That the guards say, which are those of the graph as it was written.
-    """
-    changed, varying = False, loop.varying(loop.order())
-    for part, stand_in in list(loop.wanted.items()):
-        output = loop.rows.get(stand_in)
-        users = around.taken[part]
-        if output is None or part in around.outputs or not users:
-            continue
-        if not all(place == 0 and _is_last_row(loop, user) for user, place in users):
-            continue
-        final = _last_value(loop, output) if output in varying else output
-        del loop.wanted[part]
-        for user, _ in users:
-            _, *numbers = map(sizes.as_size, user.args[1:])
-            starts, shape = numbers[: user.ndim - 1], numbers[user.ndim :]
-            row = subtensor(expand(final, (0,)), (0, *starts), (1, *shape), user.attrs["steps"])
-            loop.wanted[user] = row if loop.condition is None else _after_a_step(loop, row)
-        changed = True
-    return changed
-
-
-def _after_a_step(loop: OpenLoop, row: Node) -> Node:
-    """The last row of a loop that ends by itself, where there may be a step: it may be all that is left of the loop
-    before what the guards say is known to be computed (codegen/pipeline/stages.py)."""
-    if isinstance(loop.count, int):
-        return row if loop.count > 0 else checked(row, [literal(0, "int64")], NO_STEP, "index")
-    some = elementwise("less_equal", literal(1, "int64"), as_size_node(loop.count))
-    return checked(row, [cast(some, "int64")], NO_STEP, "index")
-
-
-NO_STEP = "of no steps there is no last row"
-
-
-def _last_value(loop: OpenLoop, output: Node) -> Node:
-    """What stands for the last value of an output, which is that of a state."""
-    state = next((state for state, after in loop.after.items() if after is output), None)
-    if state is None:
-        state = variable(output.dtype, output.type.shape, output.name)
-        loop.states[state] = zeros(output.dtype, output.type.shape)
-        loop.after[state] = output
-    final = variable(output.dtype, output.type.shape)
-    loop.last[final] = state
-    return final
-
-
-def _is_last_row(loop: OpenLoop, user: Node) -> bool:
-    """Whether a node takes of the rows of a loop that of the last step alone."""
-    if user.op.name != "subtensor" or not sizes.equal(user.type.shape[0], 1):
-        return False
-    start, *rest = user.args[1:]
-    if any(number.serial > loop.node.serial and number.op is not CONSTANT for number in rest):
-        return False  # it may depend on the loop
-    row = sizes.as_size(start)
-    if loop.condition is None:  # where no step is taken of some, their rows are zeros, and the state is as it was
-        return loop.limit is None and sizes.equal(row, 0 if loop.reverse else sizes.add(loop.count, -1))
-    if loop.reverse:
-        return False
-    taken = [part for part, stand_in in loop.wanted.items() if stand_in is loop.taken]
-    return isinstance(row, Node) and any(_count_before(loop, row) is part for part in taken)
-
-
-def _count_before(loop: OpenLoop, row: Node) -> Node | None:
-    """The number of rows of which a row is the last: less one, within bounds as indexing has written it."""
-    if row.op.name != "add" or not is_number(row.args[1], -1):
-        return None
-    node = row.args[0]
-    if node.op.name == "minimum":
-        node = next((arg for arg in node.args if not sizes.equal(sizes.as_size(arg), loop.count)), node)
-    if node.op.name == "maximum":
-        node = next((arg for arg in node.args if not is_number(arg, 0)), node)
-    if node.op.name == "where" and node.args[0].op.name == "less" and node.args[0].args[0] is node.args[2]:
-        node = node.args[2]  # a negative number would count from the end
-    return node
-
-
-def _begin_with_row(loop: OpenLoop, around: Surroundings) -> bool:
-    """A sequence of zeros but for the row that the first step adds to a state that is zero: the state begins as that
-    row. So no zeros are stored for the gradient of the last of many rows.
-
-    The steps add 0.0 as before, which makes 0.0 of -0.0.
-    """
-    if loop.condition is not None:
-        return False
-    uses, changed = _uses(loop, order := loop.order()), False
-    for node in order:
-        if node.op.name != "add":
-            continue
-        for state, element in (node.args, node.args[::-1]):
-            row = _only_row(loop, element) if element in loop.elements and state in loop.states else None
-            if row is None or uses[state] != 1 or uses[element] != 1 or not is_number(loop.states[state], 0.0):
-                continue
-            loop.states[state] = row
-            loop.replace({element: filled(literal(0, element.dtype), element.type.shape)})
-            del loop.elements[element]
-            changed = True
-            break
-    return changed
-
-
-def _only_row(loop: OpenLoop, element: Node) -> Node | None:
-    """The row that the first step takes of a sequence that is 0.0 everywhere else."""
-    sequence, only = loop.elements[element], None
-    if not sizes.equal(sequence.type.shape[0], loop.count):
-        return None  # there may be no step for a row that is there
-    while only is None and sequence.op.name in ("inc_subtensor", "set_subtensor") and is_float(sequence.dtype):
-        x, rows, start, *rest = sequence.args
-        whole = all(is_number(each, 0) for each in rest)
-        whole = whole and all(map(sizes.equal, rows.type.shape[1:], x.type.shape[1:]))
-        if not whole or not is_number(x, 0.0):
-            break
-        if sizes.equal(rows.type.shape[0], 1) and _is_first_row(loop, start):
-            only = drop(rows, (0,))
-        elif is_number(start, 0):
-            sequence = rows  # zeros come after
-        else:
-            break
-    return only
-
-
-def _is_first_row(loop: OpenLoop, start: Node) -> bool:
-    """Whether a number is that of the row which the first step takes."""
-    if not loop.reverse:
-        return is_number(start, 0)
-    if loop.limit is not None:
-        taken = loop.limit.op is ITEM  # how many steps another loop took: not negative, and not more than there are
-        return taken and _count_before(loop, start) is loop.limit
-    return sizes.equal(sizes.as_size(start), sizes.add(loop.count, -1))
-
-
-# --- products ---------------------------------------------------------------------------------------------------------
-
-
-def _batch_products(loop: OpenLoop, around: Surroundings) -> bool:
-    """Products of elements of sequences with a constant matrix as one product for all steps, whose rows are a sequence.
-
-    Elementwise work goes along where it makes an operand; other work of that kind costs no memory in the loop.
-    """
-    if not loop.is_whole:
-        return False
-    order = loop.order()
-    varying = loop.varying(order)
-    able = liftable(loop.elements, order, varying, products=True)
-    roots: dict[Node, None] = {}
-    seen: set[Node] = set()
-    pending = loop.results
-    while pending:
-        node = pending.pop()
-        if node in seen or node not in varying:
-            continue
-        seen.add(node)
-        if node in able and is_batch(node, varying):
-            roots[node] = None
-        else:
-            pending += node.args
-    rows = lifted(loop, list(roots), varying)
-    loop.replace({root: loop.element_of(row) for root, row in zip(roots, rows, strict=True)})
-    return bool(roots)
-
-
-@record()
-class Factors:
-    """Two nodes of a step whose product it adds to a state: left' @ right, of matrices or vectors; or the products of
-    all elements of two vectors (`outer`). `turned`: it is left @ right."""
-
-    left: Node
-    right: Node
-    outer: bool = False
-    turned: bool = False
-
-
-def _sum_products(loop: OpenLoop, around: Surroundings) -> bool:
-    """Products that are summed over the steps, as the gradient of a constant is, as one product over all steps.
-
-    Sums of rows that are stored anyway, as the gradient of what is added in every step, are sums of these.
-    """
-    order = loop.order()
-    if not loop.is_whole or any(map(is_recomputed, order)):  # which is there so that not all steps are kept
-        return False
-    varying, uses = loop.varying(order), _uses(loop, order)
-    able = liftable(loop.elements, order, varying)
-
-    def rows_of(node: Node) -> Node:
-        return lifted(loop, [node], varying)[0] if node in able else loop.rows_of(node)
-
-    left: dict[Node, list[Node]] = {}
-    found: dict[Node, Node] = {}
-    for stand_in, state in loop.last.items():
-        terms = _terms(loop, state, uses)
-        factors = [_factors(term, varying) for term in terms]
-        pairs = [pair for pair in factors if pair is not None]
-        if terms and len(pairs) == len(terms):
-            found[stand_in] = _plus(loop.states[state], [_product(pair, rows_of) for pair in pairs])
-        elif terms:
-            left[stand_in] = terms
-    for stand_in, terms in left.items():
-        stored = {*loop.rows.values(), *able}
-        sums = [_row_sum(term, stored, rows_of) for term in terms]
-        totals = [total for total in sums if total is not None]
-        if len(totals) == len(terms):
-            found[stand_in] = _plus(loop.states[loop.last[stand_in]], totals)
-    loop.replace_results({stand_in: fitted(total, stand_in.type) for stand_in, total in found.items()})
-    return bool(found)
-
-
-def _terms(loop: OpenLoop, state: Node, uses: Mapping[Node, int]) -> list[Node]:
-    """What each step adds to a state of floats that is read for nothing else; nothing where it is not so."""
-    after = loop.after[state]
-    if uses[state] != 1 or uses[after] != 1 or not is_float(state.dtype):
-        return []
-    after = held(after)
-    if after.op.name != "add" or uses[after] != 1:
-        return []
-    for place in (0, 1):
-        if held(after.args[place]) is state:
-            break
-    else:
-        return []
-    terms, pending = list[Node](), [after.args[1 - place]]
-    while pending:
-        node = held(pending.pop())
-        if node.op.name == "add" and uses[node] == 1:
-            pending += node.args
-        else:
-            terms.append(node)
-    return terms
-
-
-def _factors(term: Node, varying: set[Node]) -> Factors | None:
-    """The factors of a term that is a product of two nodes which change from step to step."""
-    found = None
-    match term.op.name, [held(arg) for arg in term.args]:
-        case "matmul", [a, b] if a.ndim <= 2 and b.ndim == 2 and a.ndim == 1:
-            found = Factors(b, a)
-        case "matmul", [a, b] if a.ndim == 2 and b.ndim <= 2:
-            inner = held(a.args[0]) if a.op.name == "dimshuffle" and a.attrs["order"] == (1, 0) else None
-            found = Factors(a, b, turned=True) if inner is None else Factors(inner, b)
-        case "mul", [a, b]:
-            found = _outer(a, b) or _outer(b, a)
-    return found if found is not None and found.left in varying and found.right in varying else None
-
-
-def _outer(a: Node, b: Node) -> Factors | None:
-    left, right = _vector(a, (0, "x")), _vector(b, ("x", 0))
-    return None if left is None or right is None else Factors(left, right, outer=True)
-
-
-def _vector(node: Node, order: tuple[int | str, ...]) -> Node | None:
-    """The vector that a matrix repeats."""
-    inner = node.args[0] if node.op.name == "broadcast_to" else node
-    return held(inner.args[0]) if inner.op.name == "dimshuffle" and inner.attrs["order"] == order else None
-
-
-def _product(factors: Factors, rows_of: Callable[[Node], Node]) -> Node:
-    """The sum of the products of all steps."""
-    left, right = rows_of(factors.left), rows_of(factors.right)
-    if factors.turned:
-        left = dimshuffle(left, (0, 2, 1))
-    if not factors.outer:
-        left, right = flat(left), flat(right)
-    return matmul(transpose(left), right)
-
-
-def _row_sum(term: Node, stored: set[Node], rows_of: Callable[[Node], Node]) -> Node | None:
-    """The sum over all steps of what is stored, or of its sum over axes."""
-    if term in stored:
-        return reduce_sum(rows_of(term), (0,))
-    if term.op.name == "sum" and held(term.args[0]) in stored:
-        return reduce_sum(rows_of(held(term.args[0])), (0, *(axis + 1 for axis in term.attrs["axes"])))
-    return None
-
-
-def _plus(initial: Node, terms: Sequence[Node]) -> Node:
-    # 0.0 makes 0.0 of sums that are -0.0, as products of matrices never are
-    total, *rest = terms if is_number(initial, 0.0) and terms[0].op.name == "matmul" else [initial, *terms]
-    for term in rest:
-        total = elementwise("add", total, fitted(term, total.type))
-    return total
-
-
-def _project_rows(loop: OpenLoop, around: Surroundings) -> bool:
-    """Outputs that follow by products with constants from what a step makes, and that no state needs, computed outside
-    for all steps at once: as what a network gives at each step, and the gradient of what it is given. Of a loop without
-    states also those that follow by sums.
-
-    What they follow from is stored in their place; no more than that.
-    """
-    if not loop.is_whole:
-        return False
-    order = loop.order()
-    varying = loop.varying(order)
-    core = {node for node in nodes_since(loop.after.values(), loop.since) if node in varying}
-    able = liftable([*loop.elements, *core], order, varying, products=True)
-    stored = {*loop.elements, *loop.rows.values()}
-    products: dict[Node, list[Node]] = {}
-    ends: dict[Node, list[Node]] = {}
-    for stand_in, output in loop.rows.items():
-        if output in able and output not in core:
-            tail = toposort([output], lambda node: () if node in core or node not in varying else node.args)
-            own = [node for node in tail if node in varying and node not in core and is_batch(node, varying)]
-            from_ = [node for node in tail if node in core]
-            if (own or not loop.states) and sum(end not in stored for end in from_) <= 1:
-                products[stand_in], ends[stand_in] = own, from_
-    while True:  # what the outputs need that stay is not computed twice
-        staying = [output for stand_in, output in loop.rows.items() if stand_in not in products]
-        needed = set(nodes_since(staying, loop.since))
-        kept = {stand_in: own for stand_in, own in products.items() if needed.isdisjoint(own)}
-        if len(kept) == len(products):
-            break
-        products = kept
-    found: dict[Node, Node] = {}
-    for stand_in in products:
-        given = {end: partial(loop.rows_of, end) for end in ends[stand_in]}
-        found[stand_in] = lifted(loop, [loop.rows[stand_in]], varying, given)[0]
-    _leave(loop, found)
-    return bool(found)
-
-
-# --- without a loop ---------------------------------------------------------------------------------------------------
 
 
 def _move_rows_outside(loop: OpenLoop, around: Surroundings) -> bool:
@@ -414,7 +50,7 @@ def _move_rows_outside(loop: OpenLoop, around: Surroundings) -> bool:
     changed = False
     while loop.is_whole:
         order = loop.order()
-        varying, uses = loop.varying(order), _uses(loop, order)
+        varying, uses = loop.varying(order), uses_of(loop, order)
         able = liftable(loop.elements, order, varying)
         found: dict[Node, Node] = {}
         for stand_in, output in loop.rows.items():
@@ -423,191 +59,9 @@ def _move_rows_outside(loop: OpenLoop, around: Surroundings) -> bool:
                 found[stand_in] = lifted(loop, [output], varying)[0]
         if not found:
             break
-        _leave(loop, found)
+        leave(loop, found)
         changed = True
     return changed
-
-
-def _leave(loop: OpenLoop, found: Mapping[Node, Node]) -> None:
-    """Results that are computed outside."""
-    for stand_in in found:
-        loop.rows.pop(stand_in, None)
-    loop.replace_results({stand_in: fitted(node, stand_in.type) for stand_in, node in found.items()})
-
-
-def _as_recurrences(loop: OpenLoop, around: Surroundings) -> bool:
-    """A loop whose states are running sums and linear recurrences as these, which need no loop of their own; its
-    outputs, and what is added up, may be elementwise of what states go through.
-
-    Not a recurrence of which only the last value is taken, nor one of arrays for the sake of sums: its rows would be
-    stored for that.
-    """
-    rows = loop.rows
-    if not loop.is_whole or not loop.states:
-        return False
-    order = loop.order()
-    varying = loop.varying(order)
-    given: dict[Node, Callable[[], Node]] = {}
-    found: dict[Node, Recurrence] = {}
-    while len(found) < len(loop.states):
-        able = liftable([*loop.elements, *given], order, varying)
-        left = [state for state in loop.states if state not in found]
-        more = {state: each for state in left if (each := _recurrence(loop, state, varying, able, given)) is not None}
-        if not more:
-            return False
-        found |= more
-        for state, each in more.items():
-            given |= {each.node: each.rows, state: partial(_before, loop, state, varying, each, given)}
-    if not rows and not all(
-        _is_added_up(loop, state, each) for state, each in found.items() if each.factor is not None
-    ):
-        return False
-    if not liftable([*loop.elements, *given], order, varying).issuperset(rows.values()):
-        return False
-    made = dict(zip(rows, lifted(loop, list(rows.values()), varying, given), strict=True))
-    ends = {s: _end(loop, state, varying, found[state], given) for s, state in loop.last.items()}
-    _leave(loop, made | ends)
-    return True
-
-
-def _is_added_up(loop: OpenLoop, state: Node, found: Recurrence) -> bool:
-    """Whether what a scalar goes through is read by another state."""
-    others = [after for other, after in loop.after.items() if other is not state]
-    return not state.ndim and not {state, found.node}.isdisjoint(nodes_since(others, loop.since))
-
-
-@record()
-class Recurrence:
-    """A node of a step that is a recurrence: x[t] = term[t] + factor[t] * x[t - 1], or where it is `late` the factor of
-    the step before; without a factor a running sum. The terms have rows for all steps. `initial`: the state begins so.
-    `extreme`: it is that of factor + x[t - 1] and of term[t], integers.
-    """
-
-    node: Node
-    initial: Node
-    factor: Node | None
-    term: Node
-    late: bool
-    count: Size
-    reverse: bool
-    extreme: str = ""
-
-    def rows(self) -> Node:
-        """The values in all steps."""
-        if self.extreme:
-            return self._extremes()
-        if self.factor is None:
-            if is_number(self.initial, 0.0):  # a sum with 0.0 is never -0.0
-                return running_sum(elementwise("add", self.term, self.initial), 0, self.reverse)
-            return elementwise("add", spread(self.count, self.initial), running_sum(self.term, 0, self.reverse))
-        if not self.late and is_number(self.initial, 0.0):
-            return linear_recurrence(self.factor, self.term, 0, self.reverse)
-        late = self.late and repeated(self.factor) is None  # by one factor it is the same to multiply before or after
-        factor = self.factor if late else self._in_first(literal(-0.0, self.factor.dtype), self.factor)
-        return linear_recurrence(factor, self._terms(), 0, self.reverse, "late" if late else "own")
-
-    def _terms(self) -> Node:
-        """The terms, the first of them with what the initial value adds to it. The recurrence itself begins with zero,
-        which is not to be multiplied by a factor that may be infinite."""
-        assert self.factor is not None
-        begin = spread(self.count, self.initial)
-        if not self.late:
-            begin = elementwise("mul", self.factor, begin)
-        return self._in_first(elementwise("add", begin, self.term), self.term)
-
-    def _in_first(self, first: Node, others: Node) -> Node:
-        """One value in the first step, and another in those that follow."""
-        begins = sizes.add(self.count, -1) if self.reverse else 0
-        is_first = elementwise("equal", iota(self.count), as_size_node(begins))
-        is_first = broadcast_to(expand(is_first, range(1, others.ndim)), others.type.shape)
-        return elementwise("where", is_first, first, others)
-
-    def _extremes(self) -> Node:
-        """The values in all steps, where they are extremes."""
-        assert self.factor is not None
-        number = scalar_constant(self.factor)
-        assert number is not None
-        terms = elementwise("add", self.term, spread(self.count, self.factor))
-        return stepped_extreme(terms, self.initial, self.extreme, int(number), self.reverse)
-
-
-Given: TypeAlias = Mapping[Node, Callable[[], Node]]
-"""What all steps make of nodes that are known to be recurrences, and of their states."""
-
-
-def _recurrence(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], given: Given) -> Recurrence | None:
-    """The recurrence that a state is, if it is one over what elements of sequences give, and what is given: a sum of
-    it, or of its product, with another node, or the product of such a sum."""
-    if not is_float(state.dtype):
-        return _extreme(loop, state, varying, able, given)
-    if accumulator(state.dtype) != state.dtype:
-        return None
-
-    def fits(node: Node) -> bool:
-        return node in able or node not in varying
-
-    def made(node: Node, factor: Node | None, term: Node, late: bool = False) -> Recurrence:
-        rows, *factors = lifted(loop, [term] if factor is None else [term, factor], varying, given)
-        own = factors[0] if factors else None
-        return Recurrence(node, loop.states[state], own, rows, late, loop.count, loop.reverse)
-
-    after = loop.after[state]
-    for first, other in _pairs(held(after), "add"):
-        if held(first) is state and fits(other):
-            return made(after, None, other)
-        for second, factor in _pairs(held(first), "mul"):
-            if held(second) is state and fits(factor) and fits(other):
-                return made(after, factor, other)
-    for first, factor in _pairs(held(after), "mul"):
-        for second, other in _pairs(held(first), "add"):
-            if held(second) is state and fits(factor) and fits(other):
-                return made(first, factor, other, late=True)
-    return None
-
-
-def _extreme(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], given: Given) -> Recurrence | None:
-    """The extreme that a state of integers is of itself, with a number added, and of what is given."""
-    after = loop.after[state]
-    for extreme in EXTREMES if state.dtype in INTEGERS and not state.ndim else ():
-        for first, other in _pairs(held(after), extreme):
-            for second, step in _pairs(held(first), "add"):
-                number = scalar_constant(step)
-                # the least number has no opposite
-                invariant = held(second) is state and number is not None and number != np.iinfo(number.dtype).min
-                if invariant and (other in able or other not in varying):
-                    (rows,) = lifted(loop, [other], varying, given)
-                    begin = loop.states[state]
-                    return Recurrence(after, begin, step, rows, True, loop.count, loop.reverse, extreme)
-    return None
-
-
-def _pairs(node: Node, op: str) -> list[tuple[Node, Node]]:
-    """The arguments of a node of this op, in both orders."""
-    return [(node.args[0], node.args[1]), (node.args[1], node.args[0])] if node.op.name == op else []
-
-
-def _all_values(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: Given) -> Node:
-    """The initial value of a state and those after all steps, in the order of the rows."""
-    after = lifted(loop, [loop.after[state]], varying, {**given, found.node: found.rows})[0]
-    begin = expand(found.initial, (0,))
-    return concatenate((after, begin) if loop.reverse else (begin, after), 0)
-
-
-def _before(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: Given) -> Node:
-    """The values of a state before all steps."""
-    if found.factor is not None and not found.late and is_number(found.initial, 0.0):
-        return linear_recurrence(found.factor, found.term, 0, loop.reverse, "before")
-    return part_of(_all_values(loop, state, varying, found, given), 1 if loop.reverse else 0, loop.count)
-
-
-def _end(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: Given) -> Node:
-    """The value of a state after all steps, of which there may be none."""
-    if found.factor is None:
-        return _plus(found.initial, [reduce_sum(found.term, (0,))])
-    return drop(part_of(_all_values(loop, state, varying, found, given), 0 if loop.reverse else loop.count, 1), (0,))
-
-
-# --- into the loop ----------------------------------------------------------------------------------------------------
 
 
 def sink_elementwise(loop: OpenLoop, around: Surroundings) -> bool:
@@ -655,12 +109,12 @@ def _settled(known: Mapping[Node, Node], since: int) -> dict[Node, Node]:
 
 CHANGES: dict[str, Change] = {
     "constant_states": _fix_states,
-    "last_row": _keep_last_row,
-    "first_row": _begin_with_row,
-    "batch_products": _batch_products,
+    "last_row": keep_last_row,
+    "first_row": begin_with_row,
+    "batch_products": batch_products,
     "rows_outside": _move_rows_outside,
-    "sum_of_products": _sum_products,
-    "project_rows": _project_rows,
-    "recurrence": _as_recurrences,
+    "sum_of_products": sum_products,
+    "project_rows": project_rows,
+    "recurrence": as_recurrences,
 }
 """The passes over one loop after loops were joined, in their order."""
