@@ -38,9 +38,8 @@ def _needs(roots: Iterable[T], predecessors: Callable[[T], Iterable[T]]) -> dict
     while pending:
         item = pending.pop()
         if item not in found:
-            needs = predecessors(item)
-            found[item] = needs if isinstance(needs, tuple) else tuple(needs)
-            pending += found[item][::-1]
+            needs = found[item] = tuple(predecessors(item))
+            pending += needs[::-1]
     return found
 
 

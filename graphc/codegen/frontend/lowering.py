@@ -326,10 +326,11 @@ def _define(source: str, functions: Sequence[Prototype], externals: Mapping[str,
 def _without_last_digits(code: CodeType) -> CodeType:
     """Code whose variables do not end in digits: numba's names of what is on the stack are those of a variable and a
     place run together, so that `sum` at 3514 would be `sum3` at 514."""
-    names, tail = code.co_varnames, "_"
-    while any(f"{name}{tail}" in names for name in names):
+    taken, tail = {*code.co_varnames}, "_"
+    while any(f"{name}{tail}" in taken for name in taken):
         tail += "_"
-    return code.replace(co_varnames=tuple(f"{name}{tail}" if name[-1].isdigit() else name for name in names))
+    names = (f"{name}{tail}" if name[-1].isdigit() else name for name in code.co_varnames)
+    return code.replace(co_varnames=tuple(names))
 
 
 def _lower_functions(functions: Sequence[Prototype], defined: Mapping[str, FunctionType], fast_math: bool) -> Module:

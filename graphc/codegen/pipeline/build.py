@@ -51,7 +51,7 @@ from graphc.errors import CompileError, GraphcError
 from graphc.ir.body import ITEM, nodes_within
 from graphc.ir.lowering import Call
 from graphc.ir.node import LEAVES, SHARED, SIZE, Node, size_owner
-from graphc.ir.walk import Graph, node_set, nodes_of, reachable
+from graphc.ir.walk import Graph, node_set, nodes_of
 from graphc.ops.given import given_sizes, is_counted
 from graphc.options import NATIVE, options
 from graphc.startup.garbage import uncollected
@@ -251,7 +251,7 @@ def compile_native(kernel: Kernel, key: Key, report: Report) -> tuple[Built, Cal
 
 def likely_products(kernel: Kernel) -> list[str]:
     """The products of matrices of floats that a graph as it is written would call."""
-    nodes = reachable(kernel.results, lambda node: node.args)
+    nodes = node_set(kernel.results)
     found = [node for node in (*nodes, *nodes_within(nodes)) if node.op.name == "matmul" and node.dtype in FLOATS]
     calls = [(node, node.op.lower(node)) for node in found]
     return list(dict.fromkeys(call.symbol(node) for node, call in calls if isinstance(call, Call)))

@@ -20,10 +20,10 @@ from graphc.loops.operators import BLOCKS, GT, MINIMUM, SELECT
 from graphc.loops.visit import (
     all_expressions,
     bodies,
-    expressions,
     in_line,
     map_bodies,
     op_count,
+    own_expressions,
     read_vars,
     statements,
 )
@@ -141,7 +141,7 @@ def is_around(least: int, stmt: ir.Stmt, part: Part | None, begun: Collection[ir
 
 def is_large(body: Sequence[ir.Stmt]) -> bool:
     """Whether statements are a function's worth of operators."""
-    return sum(op_count(expr) for stmt in statements(body) for expr in expressions(stmt)) > LARGE_OPS
+    return sum(map(op_count, own_expressions(statements(body)))) > LARGE_OPS
 
 
 def is_of_columns(loop: ir.Loop) -> bool:
