@@ -72,6 +72,7 @@ def run_process(
 ) -> dict[str, Any]:
     """The sample of one process, or `failed`: the end of what it said."""
     environment = {**os.environ, **{name: value.format(cache=folder) for name, value in peer.environment.items()}}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # who edits a module imports its source once, not in each process
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     try:
         done = subprocess.run(
