@@ -50,8 +50,8 @@ codegen.llvm        unsupported module typed builder functions poison cpu bindin
                     integers __init__
 codegen.link        image lljit relocations elf __init__
 codegen.threads     chunking nontemporal pool settings __init__
-codegen.vecmath     coefficients floats abi double exponential payne_hanek reflection trigonometric portable philox
-                    gamma log_gamma table outofline __init__
+codegen.vecmath     coefficients lanes floats abi double exponential payne_hanek reflection trigonometric portable
+                    philox gamma log_gamma table outofline __init__
 codegen.vectorize   loopinfo legality widen vectorizer __init__
 codegen.gemm        api prototypes context lazy microkernel packing gemv_kernels gemv small blocked batched
                     conv_tables conv_tiles conv_copies conv_lines conv_dots conv_groups convolution dispatch __init__

@@ -7,14 +7,13 @@ those of its vector function ABI (https://llvm.org/docs/LangRef.html, "vector-fu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from llvmlite import ir
 
 from graphc.codegen.llvm.unsupported import array_elements, remove_global, set_attribute
 from graphc.codegen.vecmath.floats import Block, find_any
-
-LANE = ir.IntType(32)
+from graphc.codegen.vecmath.lanes import LANE, join_vectors, lanes_from
 
 
 def define_variants(
@@ -87,19 +86,11 @@ def call_in_parts(builder: ir.IRBuilder, function: ir.Function, arguments: Seque
         some = lanes_from(first, at_once)
         results.append(builder.call(function, [builder.shuffle_vector(given, given, some) for given in arguments]))
     if not isinstance(results[0].type, ir.LiteralStructType):
-        return _joined(builder, results)
+        return join_vectors(builder, results)
     places = range(len(results[0].type.elements))
     return as_struct(
-        builder, [_joined(builder, [builder.extract_value(e, place) for e in results]) for place in places]
+        builder, [join_vectors(builder, [builder.extract_value(e, place) for e in results]) for place in places]
     )
-
-
-def _joined(builder: ir.IRBuilder, vectors: Sequence[ir.Value]) -> ir.Value:
-    """One vector of the lanes of several."""
-    while len(vectors) > 1:
-        whole = lanes_from(0, 2 * vectors[0].type.count)
-        vectors = [builder.shuffle_vector(*pair, whole) for pair in zip(vectors[::2], vectors[1::2], strict=True)]
-    return vectors[0]
 
 
 def call_for_one(builder: ir.IRBuilder, function: ir.Function, arguments: Sequence[ir.Value]) -> ir.Value:
@@ -119,22 +110,6 @@ def as_struct(builder: ir.IRBuilder, values: Sequence[ir.Value]) -> ir.Value:
     for place, value in enumerate(values):
         whole = builder.insert_value(whole, value, place)
     return whole
-
-
-def lanes_from(first: int, count: int) -> ir.Constant:
-    """`count` lanes of a vector, in order."""
-    return lanes_at(range(first, first + count))
-
-
-def lanes_at(places: Iterable[int]) -> ir.Constant:
-    """Lanes of a vector, for those of another one."""
-    made = [LANE(place) for place in places]
-    return ir.Constant(ir.VectorType(LANE, len(made)), made)
-
-
-def vector_of(type: ir.Type, lanes: int) -> ir.Type:
-    """The vector type, or for one lane the type itself."""
-    return type if lanes == 1 else ir.VectorType(type, lanes)
 
 
 def limit_vectors(module: ir.Module, bits: int) -> None:

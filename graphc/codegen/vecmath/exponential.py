@@ -42,12 +42,17 @@ def power_of_two(low: Bits) -> Real:
 
 
 def scale_by(x: Real, low: Bits) -> Real:
-    """x * 2**k with one rounding, in two steps, so that subnormal and infinite results come out right."""
+    """x * 2**k with one rounding, so that subnormal and infinite results come out right: in two steps where there is no
+    instruction for it."""
+    if x.block.scales:
+        return x.scaled(low.real() - x.format.rounder)
     return scale_biased(x, low + (2 * x.format.bias - x.format.rounder_bits))
 
 
 def scale_biased(x: Real, exponent: Bits) -> Real:
     """`scale_by`, where `exponent` is 2 * bias more than k."""
+    if x.block.scales:
+        return x.scaled(exponent.real() - (x.format.rounder + 2 * x.format.bias))
     half, precision = exponent >> 1, x.format.precision
     return x * (half << precision).real() * ((exponent - half) << precision).real()
 

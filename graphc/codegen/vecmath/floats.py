@@ -14,7 +14,9 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
+from graphc.codegen.llvm.target import usual_width
 from graphc.codegen.llvm.unsupported import literal
+from graphc.codegen.vecmath.lanes import LANE, join_vectors, lanes_from
 from graphc.startup.record import record
 
 
@@ -66,6 +68,10 @@ class Format:
         return 2.0 ** (1 - self.bias)
 
 
+AVX512 = 512
+"""The bits of vectors that only processors with AVX-512 have."""
+CURRENT_ROUNDING = 4
+"""Says to its intrinsics that the rounding mode is the one that is set."""
 F32 = Format("f32", ir.FloatType(), ir.IntType(32), 23, 127)
 F64 = Format("f64", ir.DoubleType(), ir.IntType(64), 52, 1023)
 
@@ -115,6 +121,12 @@ class Block:
         if isinstance(value, Bits):
             return value
         return Bits(self, splat(self.format.integer, value % (1 << self.format.width)))
+
+    @property
+    def scales(self) -> bool:
+        """Whether an instruction multiplies the block's vectors by powers of two: AVX-512's. Single numbers do without,
+        since LLVM vectorises no loop around such an instruction."""
+        return AVX512 in self.widths and self.format.lanes * self.format.width >= 128
 
     def intrinsic(self, name: str, arity: int) -> ir.Function:
         """LLVM's function of this name for the block's type."""
@@ -201,6 +213,10 @@ class Real:
         """The value with the sign bit of another."""
         return self._call("llvm.copysign", sign)
 
+    def scaled(self, k: Real) -> Real:
+        """x * 2**k for whole k, rounded once, where `block.scales`."""
+        return Real(self.block, scale_vectors(self.block, self.value, k.value))
+
     def _call(self, name: str, *others: Real) -> Real:
         intrinsic = self.block.intrinsic(name, 1 + len(others))
         return Real(self.block, self.block.builder.call(intrinsic, [self.value, *(other.value for other in others)]))
@@ -272,6 +288,24 @@ class Mask:
         """`true` where the mask holds, else `false`; both are computed."""
         left, right = self.block.real(true), self.block.real(false)
         return Real(self.block, self.block.builder.select(self.value, left.value, right.value))
+
+
+def scale_vectors(block: Block, x: ir.Value, k: ir.Value) -> ir.Value:
+    """x * 2**k by AVX-512's instruction, for vectors as long as loops have, one after the other."""
+    builder, format = block.builder, block.format
+    lanes = min(format.lanes, usual_width() // format.width)
+    bits, one = lanes * format.width, ir.VectorType(of_one(format).type, lanes)
+    symbol = f"llvm.x86.avx512.mask.scalef.p{'s' if format.is_single else 'd'}.{bits}"
+    fixed = [ir.Constant(one, ir.Undefined), ir.IntType(max(lanes, 8))(-1)]
+    if bits == AVX512:
+        fixed.append(LANE(CURRENT_ROUNDING))
+    signature = ir.FunctionType(one, [one, one, *(each.type for each in fixed)])
+    function = builder.module.globals.get(symbol) or ir.Function(builder.module, signature, symbol)
+    if lanes == format.lanes:
+        return builder.call(function, [x, k, *fixed])
+    parts = (lanes_from(first, lanes) for first in range(0, format.lanes, lanes))
+    given = ([builder.shuffle_vector(value, value, part) for value in (x, k)] for part in parts)
+    return join_vectors(builder, [builder.call(function, [*some, *fixed]) for some in given])
 
 
 def look_up(index: Bits, name: str, values: tuple[float, ...]) -> Real:

@@ -13,8 +13,8 @@ from llvmlite import ir
 
 from graphc.arrays.numerics import PHILOX_BUMPS, PHILOX_ROUNDS
 from graphc.codegen.llvm.integers import join_words, philox_begun, philox_block, philox_round
-from graphc.codegen.vecmath.abi import LANE, lanes_at, vector_of
 from graphc.codegen.vecmath.floats import F64, Bits, Block, Real
+from graphc.codegen.vecmath.lanes import LANE, lanes_at, vector_of
 from graphc.codegen.vecmath.portable import DRAWN, Halves
 
 

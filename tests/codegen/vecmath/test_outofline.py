@@ -51,6 +51,8 @@ def arguments(name: str, dtype: str) -> list[NDArray[Any]]:
     some = [
         rng.normal(size=512 + missing) * 10.0 ** rng.integers(-3, 2, 512 + missing),
         rng.normal(size=64) * 10.0 ** rng.integers(-30, 30, 64),
+        np.linspace(-760.0, 720.0, 64),  # exponentials of some are subnormal
+        np.linspace(-105.0, 90.0, 64),
     ]
     return [np.concatenate([special, *some]).astype(dtype) for special in rows.T[: arity_of(name)]]
 

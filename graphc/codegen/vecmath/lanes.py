@@ -1,0 +1,36 @@
+"""Vectors that are parts of longer ones.
+
+In: an llvmlite builder, values. Out: those of other lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from llvmlite import ir
+
+LANE = ir.IntType(32)
+
+
+def lanes_from(first: int, count: int) -> ir.Constant:
+    """`count` lanes of a vector, in order."""
+    return lanes_at(range(first, first + count))
+
+
+def lanes_at(places: Iterable[int]) -> ir.Constant:
+    """Lanes of a vector, for those of another one."""
+    made = [LANE(place) for place in places]
+    return ir.Constant(ir.VectorType(LANE, len(made)), made)
+
+
+def vector_of(type: ir.Type, lanes: int) -> ir.Type:
+    """The vector type, or for one lane the type itself."""
+    return type if lanes == 1 else ir.VectorType(type, lanes)
+
+
+def join_vectors(builder: ir.IRBuilder, vectors: Sequence[ir.Value]) -> ir.Value:
+    """One vector of the lanes of several."""
+    while len(vectors) > 1:
+        whole = lanes_from(0, 2 * vectors[0].type.count)
+        vectors = [builder.shuffle_vector(*pair, whole) for pair in zip(vectors[::2], vectors[1::2], strict=True)]
+    return vectors[0]
