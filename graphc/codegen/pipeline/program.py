@@ -37,6 +37,7 @@ from graphc.codegen.transform.double_buffers import double_buffer
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
+from graphc.codegen.transform.jam import jam_rows
 from graphc.codegen.transform.outline import Copies, Outlined, outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
@@ -55,7 +56,7 @@ from graphc.loops import ir
 from graphc.loops.names import Names
 from graphc.loops.operators import EQ, INFIX
 from graphc.loops.visit import all_expressions, read_buffers, statements, stored_buffers
-from graphc.startup.record import record
+from graphc.startup.record import record, replace
 
 PROTOTYPES = PRODUCTS | FACTORISATIONS | ORDERS | SPECIAL
 """The functions that all kernels share."""
@@ -177,6 +178,10 @@ def shared_loops(
     outlined = outline(polled, names, outlining)
     passes.know({}, (*outlined.scalars, *outlined.copies))
     passes.ran("outline", outlined.body, outlined.functions)
+    jam = partial(jam_rows, fresh=names.fresh)
+    functions = tuple(replace(function, body=jam(function.body)) for function in outlined.functions)
+    outlined = replace(outlined, body=jam(outlined.body), functions=functions)
+    passes.ran("jam_rows", outlined.body, outlined.functions)
     return SharedLoops(narrowed, marked, outlined, polls, asking != marked)
 
 

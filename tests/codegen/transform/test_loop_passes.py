@@ -28,6 +28,7 @@ from graphc.codegen.transform.double_buffers import double_buffer
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
+from graphc.codegen.transform.jam import jam_rows
 from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import narrow_sums
@@ -98,6 +99,7 @@ PASSES: dict[str, Pass] = {
     "mark_independent": partial(changed, mark_independent),
     "ask_in_nests": partial(changed, partial(ask_in_nests, kept=("kept",))),
     "place_polls": polled,
+    "jam_rows": lambda function: (replace(function, body=jam_rows(function.body, fresh_names(function).fresh)),),
     "outline": outlined,
 }
 REORDERING = ("narrow_sums", "mark_independent", "outline")
