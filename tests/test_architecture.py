@@ -42,9 +42,10 @@ control             derivative loop states updates scan branch functional batch 
 tensor.linalg       factors functions equations structured polynomials __init__ nlinalg slinalg
 tensor.nnet         ctc attention
 .                   ifelse
-rewrite             engine algebra matrices positive views stable linear moments pairs scatter open_loops
-                    loop_rows loop_products recurrences steps expensive_steps loops branches equal_steps rolling regions
-                    pipeline __init__
+rewrite.rules       __init__ engine algebra matrices positive views stable linear moments pairs scatter
+rewrite.loops       __init__ open_loops rows products recurrences steps expensive_steps passes branches equal_steps
+                    rolling
+rewrite             regions pipeline __init__
 codegen             __init__
 codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
                     integers __init__

@@ -129,7 +129,7 @@ def test_an_op_a_rule_and_a_pass_are_added_as_written(tmp_path: Path) -> None:
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     insert_before(tmp_path / "graphc/ops/scalar.py", '_unary("expm1", ', block(CONTRIBUTING, "op"))
-    insert_before(tmp_path / "graphc/rewrite/stable.py", "    # sigmoids\n", block(CONTRIBUTING, "rule"))
+    insert_before(tmp_path / "graphc/rewrite/rules/stable.py", "    # sigmoids\n", block(CONTRIBUTING, "rule"))
     simplify = tmp_path / "graphc/codegen/transform/simplify.py"
     insert_before(simplify, "def name_once(", block(CONTRIBUTING, "pass") + "\n\n")
     insert_before(simplify, '    ("unroll_once", ', block(CONTRIBUTING, "step"))

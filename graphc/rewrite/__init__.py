@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphc.rewrite.engine import Fired, tell_of
 from graphc.rewrite.pipeline import PIPELINE, RULES, rewrite
+from graphc.rewrite.rules.engine import Fired, tell_of
 
 __all__ = ["PIPELINE", "RULES", "Fired", "rewrite", "tell_of"]

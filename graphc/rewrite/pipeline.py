@@ -10,20 +10,28 @@ from functools import partial
 
 from graphc.errors import GraphcError
 from graphc.ir.walk import Graph
-from graphc.rewrite.algebra import ALGEBRA, FOLD, LAWS, PRUNE
-from graphc.rewrite.branches import BRANCHES, has_bodies, rewrite_branches
-from graphc.rewrite.engine import REAL, AnyRule, Fired, apply_in_turn
-from graphc.rewrite.linear import LINEAR
-from graphc.rewrite.loops import LOOPS, Rewritten, keep_last_rows, loops_of, reclose, rewrite_bodies, rewrite_loops
-from graphc.rewrite.matrices import FACTORS, MATRICES
-from graphc.rewrite.moments import MOMENTS
-from graphc.rewrite.pairs import PAIRS
-from graphc.rewrite.positive import SHARED
+from graphc.rewrite.loops.branches import BRANCHES, has_bodies, rewrite_branches
+from graphc.rewrite.loops.passes import (
+    LOOPS,
+    Rewritten,
+    keep_last_rows,
+    loops_of,
+    reclose,
+    rewrite_bodies,
+    rewrite_loops,
+)
+from graphc.rewrite.loops.rolling import ROLLED, roll_steps
 from graphc.rewrite.regions import STORED, store_regions
-from graphc.rewrite.rolling import ROLLED, roll_steps
-from graphc.rewrite.scatter import REGIONS, SCATTERS
-from graphc.rewrite.stable import STABLE
-from graphc.rewrite.views import REDUCTIONS, TRANSPOSES, VIEWS
+from graphc.rewrite.rules.algebra import ALGEBRA, FOLD, LAWS, PRUNE
+from graphc.rewrite.rules.engine import REAL, AnyRule, Fired, apply_in_turn
+from graphc.rewrite.rules.linear import LINEAR
+from graphc.rewrite.rules.matrices import FACTORS, MATRICES
+from graphc.rewrite.rules.moments import MOMENTS
+from graphc.rewrite.rules.pairs import PAIRS
+from graphc.rewrite.rules.positive import SHARED
+from graphc.rewrite.rules.scatter import REGIONS, SCATTERS
+from graphc.rewrite.rules.stable import STABLE
+from graphc.rewrite.rules.views import REDUCTIONS, TRANSPOSES, VIEWS
 from graphc.startup.record import record
 
 

@@ -20,8 +20,7 @@ from graphc.ir.walk import Graph, rebuilt
 from graphc.ops.assemble import assemble
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import concatenate, filled
-from graphc.rewrite.engine import Fired, Visit, is_number, place_new
-from graphc.rewrite.loops import tell
+from graphc.rewrite.rules.engine import Fired, Visit, is_number, place_new, tell
 from graphc.startup.record import record
 
 STORED = "store_regions"

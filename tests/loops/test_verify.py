@@ -38,7 +38,7 @@ from graphc.loops.operators import CALLS, LT, NEG, OR, SUB
 from graphc.loops.text import print_function
 from graphc.loops.verify import verify_functions
 from graphc.options import options
-from graphc.rewrite.engine import Transformation, apply_in_turn
+from graphc.rewrite.rules.engine import Transformation, apply_in_turn
 from graphc.startup.record import replace
 
 X, N = Var("x", "float32"), Var("n", "int64")

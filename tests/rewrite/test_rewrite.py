@@ -28,7 +28,7 @@ from graphc.ops.reduce import reduce_max, reduce_sum
 from graphc.ops.scalar import cast, elementwise, stop_gradient
 from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, transpose
 from graphc.rewrite import PIPELINE, RULES, rewrite, tell_of
-from graphc.rewrite.engine import (
+from graphc.rewrite.rules.engine import (
     MOST_TOLD,
     Match,
     Rule,

@@ -1,7 +1,7 @@
 """Functions of square matrices that users name: solve, inverse, determinants.
 
 In: float nodes whose last two axes are matrices, and which agree in the axes before. Out: op records, and functions
-that make their nodes. `eval` is NumPy's; for a kernel, rewriting (`rewrite/matrices.py`) replaces these by
+that make their nodes. `eval` is NumPy's; for a kernel, rewriting (`rewrite/rules/matrices.py`) replaces these by
 factorisations (`ops/linalg/factor.py`), which several of them share, or by less where the graph shows what the matrix
 is made of."""
 

@@ -22,15 +22,13 @@ from typing import TypeAlias
 from graphc.ir import sizes
 from graphc.ir.body import items_of, make_body
 from graphc.ir.closure import guards_of
-from graphc.ir.node import LEAVES, Body, Node, Where, make, user_line
-from graphc.ir.passes import Step, passed, watched
-from graphc.ir.verify import verify
+from graphc.ir.node import Body, Node, Where, make, user_line
 from graphc.ir.walk import Graph, consumers, nodes_of, nodes_since, rebuilt, renamed
 from graphc.ops.scan import SCAN, loop_of
-from graphc.rewrite.engine import Fired, place_new
-from graphc.rewrite.expensive_steps import move_expensive_rows
-from graphc.rewrite.open_loops import Change, OpenLoop, Surroundings, close_loop, fitted, open_loop, prune
-from graphc.rewrite.steps import CHANGES, sink_elementwise
+from graphc.rewrite.loops.expensive_steps import move_expensive_rows
+from graphc.rewrite.loops.open_loops import Change, OpenLoop, Surroundings, close_loop, fitted, open_loop, prune
+from graphc.rewrite.loops.steps import CHANGES, sink_elementwise
+from graphc.rewrite.rules.engine import Fired, place_new, tell
 
 Rewritten: TypeAlias = tuple[Graph, list[Fired]]
 Bodies: TypeAlias = Callable[[Graph], Rewritten]
@@ -114,13 +112,6 @@ def _place(loop: OpenLoop, here: Where | None) -> None:
     for node in nodes_since([*loop.results, *outside], loop.since):
         if node.where == here and node.serial >= loop.since:
             node.where = loop.node.where
-
-
-def tell(name: str, before: Graph, after: Graph) -> None:
-    """Say to whoever watches what a pass over loops has made."""
-    if watched():
-        leaves = tuple(node for node in nodes_of(before.outputs) if node.op in LEAVES)
-        passed(Step(name, before, after), partial(verify, Graph((*before.inputs, *leaves), after.outputs)))
 
 
 def _fire(name: str, loop: OpenLoop) -> Fired:

@@ -44,7 +44,7 @@ from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduce_sum, reduced_sizes, reduction, restore
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, drop, filled, zeros
-from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses, scaled
+from graphc.rewrite.rules.engine import CLOSE, AnyRule, Transformation, Uses, scaled
 
 PIVOT_PART, PIVOT_ROWS = 16, 16
 """The mean of a part of the rows is the pivot: one in PIVOT_PART of them, and no fewer than PIVOT_ROWS elements."""

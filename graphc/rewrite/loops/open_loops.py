@@ -26,7 +26,7 @@ from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import Loop, is_recomputed, loop_of, outside_shape, scan_node
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, reshape, transpose
-from graphc.rewrite.engine import scalar_constant
+from graphc.rewrite.rules.engine import scalar_constant
 from graphc.startup.record import record
 
 

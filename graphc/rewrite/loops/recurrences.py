@@ -19,9 +19,19 @@ from graphc.ops.elementwise import elementwise
 from graphc.ops.recur import EXTREMES, linear_recurrence, running_sum, stepped_extreme
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.shape import broadcast_to, concatenate, drop, expand, iota
-from graphc.rewrite.engine import is_number, scalar_constant
-from graphc.rewrite.loop_products import plus
-from graphc.rewrite.open_loops import OpenLoop, Surroundings, held, leave, liftable, lifted, part_of, repeated, spread
+from graphc.rewrite.loops.open_loops import (
+    OpenLoop,
+    Surroundings,
+    held,
+    leave,
+    liftable,
+    lifted,
+    part_of,
+    repeated,
+    spread,
+)
+from graphc.rewrite.loops.products import plus
+from graphc.rewrite.rules.engine import is_number, scalar_constant
 from graphc.startup.record import record
 
 

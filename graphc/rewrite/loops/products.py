@@ -16,8 +16,7 @@ from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import is_recomputed
 from graphc.ops.shape import dimshuffle, transpose
-from graphc.rewrite.engine import is_number
-from graphc.rewrite.open_loops import (
+from graphc.rewrite.loops.open_loops import (
     OpenLoop,
     Surroundings,
     fitted,
@@ -29,6 +28,7 @@ from graphc.rewrite.open_loops import (
     lifted,
     uses_of,
 )
+from graphc.rewrite.rules.engine import is_number
 from graphc.startup.record import record
 
 

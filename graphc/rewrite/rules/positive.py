@@ -17,8 +17,8 @@ from graphc.ops.linalg import factor
 from graphc.ops.linalg.matrices import solve
 from graphc.ops.linalg.routine import ON_ERROR
 from graphc.ops.shape import expand
-from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
-from graphc.rewrite.matrices import OF_DIAGONAL, diagonal_of, shape_of, turned_of
+from graphc.rewrite.rules.engine import CLOSE, AnyRule, Transformation, Uses
+from graphc.rewrite.rules.matrices import OF_DIAGONAL, diagonal_of, shape_of, turned_of
 from graphc.startup.record import record
 
 # --- what is symmetric ------------------------------------------------------------------------------------------------

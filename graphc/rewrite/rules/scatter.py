@@ -16,7 +16,7 @@ from graphc.ir.node import Node, Size, constant_value, literal, make
 from graphc.ir.sizes import as_size
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, concatenate, expand, filled
-from graphc.rewrite.engine import CLOSE, EXACT, AnyRule, Transformation, Uses, is_number
+from graphc.rewrite.rules.engine import CLOSE, EXACT, AnyRule, Transformation, Uses, is_number
 
 INCREMENTS = ("inc_gather", "inc_subtensor")
 MOST_LINKS = 16

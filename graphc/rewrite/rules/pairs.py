@@ -12,7 +12,7 @@ from graphc.ir.lowering import Scalar
 from graphc.ir.node import Node, make
 from graphc.ops.reduce import reduction
 from graphc.ops.shape import broadcast_to, dimshuffle
-from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
+from graphc.rewrite.rules.engine import CLOSE, AnyRule, Transformation, Uses
 
 MOST_NODES = 64
 """Expressions of more nodes are left as they are, so that looking at many reductions takes time linear in the graph."""

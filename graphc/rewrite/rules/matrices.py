@@ -24,7 +24,7 @@ from graphc.ops.linalg.matrices import detsign, inverse, logabsdet, solve
 from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_sum, reduction
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, iota, transpose
-from graphc.rewrite.engine import CLOSE, AnyRule, Transformation, Uses
+from graphc.rewrite.rules.engine import CLOSE, AnyRule, Transformation, Uses
 
 Shape = Literal["lower", "upper", "diagonal", "orthogonal", ""]
 """What is known of a square matrix; nothing for ""."""

@@ -18,7 +18,7 @@ from graphc.ops.linalg.products import as_product, gemm, is_in_memory, matmul, s
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, drop, expand, transpose
-from graphc.rewrite.engine import (
+from graphc.rewrite.rules.engine import (
     CLOSE,
     NUMBERS,
     REAL,

@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 from graphc.ir.lowering import Iota, Scalar, View
 from graphc.ir.node import CONSTANT, LEAVES, Node, literal, made
-from graphc.rewrite.engine import scalar_constant
+from graphc.rewrite.rules.engine import scalar_constant
 from graphc.startup.record import record
 
 LEAST_STEPS = 8

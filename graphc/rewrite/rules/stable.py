@@ -10,7 +10,7 @@ from typing import Any
 
 from graphc.ir.node import OPS, Node, make
 from graphc.ops.elementwise import elementwise
-from graphc.rewrite.engine import BETTER, CLOSE, REAL, AnyRule, Transformation, Uses, hole, is_number, rule
+from graphc.rewrite.rules.engine import BETTER, CLOSE, REAL, AnyRule, Transformation, Uses, hole, is_number, rule
 
 
 def function(name: str) -> Callable[..., Any]:

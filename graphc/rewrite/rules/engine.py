@@ -58,7 +58,7 @@ from graphc.ir.node import (
 )
 from graphc.ir.passes import Step, passed, watched
 from graphc.ir.verify import verify
-from graphc.ir.walk import Graph, renamed
+from graphc.ir.walk import Graph, nodes_of, renamed
 from graphc.ops.shape import broadcast_to, expand, filled
 from graphc.startup.record import record
 
@@ -374,15 +374,20 @@ def apply_in_turn(graph: Graph, passes: Iterable[tuple[str, Sequence[AnyRule]]])
     Nodes are brought to their final form after their arguments; what a rule makes is itself rewritten.
     """
     visit, fired = Visit.of(graph.outputs), list[Fired]()
-    leaves = tuple(node for node in visit.order if node.op in LEAVES)
     for name, rules in passes:
         after, more = _apply_table(graph, _by_op(rules), visit)
         if more:
-            if watched():
-                passed(Step(name, graph, after), partial(verify, Graph((*graph.inputs, *leaves), after.outputs)))
+            tell(name, graph, after)
             graph, visit = after, Visit.of(after.outputs)
             fired += more
     return graph, fired
+
+
+def tell(name: str, before: Graph, after: Graph) -> None:
+    """Say to whoever watches what a pass has made."""
+    if watched():
+        leaves = tuple(node for node in nodes_of(before.outputs) if node.op in LEAVES)
+        passed(Step(name, before, after), partial(verify, Graph((*before.inputs, *leaves), after.outputs)))
 
 
 @record()

@@ -20,7 +20,7 @@ from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduce_max, reduce_min, reduce_sum, restore
 from graphc.ops.scalar import cast, elementwise
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, iota, reshape
-from graphc.rewrite.engine import (
+from graphc.rewrite.rules.engine import (
     CLOSE,
     EXACT,
     REAL,
