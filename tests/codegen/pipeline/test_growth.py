@@ -75,8 +75,42 @@ def scalars(length: int) -> graphc.Function:
         return graphc.function([x], value, mode="python")
 
 
+def body(length: int) -> graphc.Function:
+    """A loop with a long step, and its gradient."""
+    x, w = T.dmatrix("x"), T.dscalar("w")
+
+    def step(row: Any, state: Any) -> Any:
+        for number in range(length):
+            state = (T.tanh(state), state * w + row, T.sin(state))[number % 3]
+        return state
+
+    cost = graphc.scan(step, sequences=x, outputs_info=T.zeros_like(x[0]))[0].sum()
+    return graphc.function([x, w], [cost, graphc.grad(cost, w)], mode="python")
+
+
+def branches(length: int) -> graphc.Function:
+    """A step that takes one side of a branch after the other."""
+    x = T.dvector("x")
+
+    def step(one: Any, state: Any) -> Any:
+        for number in range(length // 10):
+            state = graphc.ifelse(state > 0.1 * number, T.tanh(state) + one, state * one)
+        return state
+
+    return graphc.function([x], graphc.scan(step, sequences=x, outputs_info=0.5)[0], mode="python")
+
+
+def loops(length: int) -> graphc.Function:
+    """Loops of which each goes over what the one before has made, each with a literal of its own."""
+    x = T.dvector("x")
+    value = x
+    for number in range(length // 5):
+        value, _ = graphc.scan(lambda one, state: T.sin(state) * one + 0.1 * number, sequences=value, outputs_info=1.0)  # noqa: B023 - called at once
+    return graphc.function([x], value, mode="python")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("build", [chain, reductions, scalars])
+@pytest.mark.parametrize("build", [chain, reductions, scalars, body, branches, loops])
 def test_generated_source_grows_linearly_with_the_graph(build: Callable[[int], graphc.Function]) -> None:
     small, middle, large = (len(build(length).source.splitlines()) for length in (180, 360, 540))
     assert large - middle <= 1.3 * (middle - small)
