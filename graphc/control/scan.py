@@ -10,7 +10,7 @@ the next one; shared variables that a step updates are states too.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,11 @@ from graphc.arrays.dtypes import INTEGERS, can_cast_safely
 from graphc.control.loop import Checkpoint, carry_out, rows_from, until_end
 from graphc.control.states import Returned, State, as_step, at, flat, settle, title
 from graphc.control.updates import OrderedUpdates
-from graphc.errors import GraphTypeError, GraphValueError, RankError
+from graphc.errors import GraphTypeError, GraphValueError, MissingInputError, RankError
 from graphc.ir import sizes
 from graphc.ir.called import explain_all
 from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, next_serial, variable
-from graphc.ir.walk import node_set, nodes_of, substitute
+from graphc.ir.walk import dependents, mention, node_set, nodes_of, substitute
 from graphc.ops.elementwise import as_node, cast, is_number
 from graphc.startup.record import record, replace
 from graphc.tensor.indexing import flip, keep_last_row
@@ -83,17 +83,20 @@ def scan(
     those between are computed again: memory for time.
 
     Raises GraphTypeError for a state whose type changes from step to step, which names both types, and where the number
-    of steps is not known. Calls raise ShapeError where a sequence is shorter than `n_steps`.
+    of steps is not known; MissingInputError for what is used against `strict`. Calls raise ShapeError where a sequence
+    is shorter than `n_steps`.
 
         >>> ks = graphc.scan(lambda prior, a: prior * a, outputs_info=T.ones_like(a), non_sequences=a, n_steps=3)[0]
     """
     since = next_serial()
     taken = [_sequence(entry, go_backwards) for entry in _listed(sequences)]
     states = [_state(entry, number) for number, entry in enumerate(_listed(outputs_info))]
-    drawn: dict[Node, Node] = {}
-    others = [_drawn_once(as_node(value), drawn) for value in _listed(non_sequences)]
+    given = [as_node(value) for value in _listed(non_sequences)]
+    drawn = _drawing(given)
     rows, elements = _elements(taken)
     count = _steps(rows, n_steps)
+    initials = (state.initial for state in states)
+    mention(node for node in (*(each.value for each in taken), *initials, *given, count) if isinstance(node, Node))
     if not callable(fn):
         raise GraphTypeError(f"scan: the step is a function, not {fn!r}")
     whole = isinstance(truncate_gradient, int | np.integer) and not isinstance(truncate_gradient, bool)
@@ -103,7 +106,7 @@ def scan(
     def call(past: list[list[Node]]) -> Returned:
         priors = flat(_priors(*each) for each in zip(states, past, strict=True))
         _name(fn, [*elements, *priors])
-        returned = _returned(fn, _called(fn, [*elements, *priors, *others]))
+        returned = _returned(fn, _called(fn, [*elements, *priors, *given]))
         if states and len(states) != len(returned.outputs):
             raise GraphValueError(
                 f"scan: outputs_info has {_number(len(states), 'entry', 'entries')}, and the step {title(fn)} returns "
@@ -111,12 +114,13 @@ def scan(
                 "one that no step reads"
             )
         if strict:
-            _check_strict(returned, [*elements, *flat(past), *others])
-        return _with_default_updates(returned)
+            _check_strict(returned, [*elements, *flat(past), *given])
+        return _with_default_updates(returned, drawn)
 
     settled, past, returned = settle(states, call)
     if not states:
         settled, past = [State(None, ())] * len(returned.outputs), [[] for _ in returned.outputs]
+    returned, held = _held(returned, given)
     step, initial = as_step(elements, settled, past, returned, since)
     done = carry_out(step, count, rows, initial, truncate_gradient, checkpoint, name=name)
     updates = dict(zip(returned.updates, done.last[len(done.last) - len(returned.updates) :], strict=True))
@@ -126,9 +130,9 @@ def scan(
             place = next((place for place, after in enumerate(step.after) if after is output), None)
             if place is not None:
                 keep_last_row(each, done.last[place])
-    if drawn:
-        stacked = substitute(stacked, drawn)
-        updates = dict(zip(updates, substitute([*updates.values()], drawn), strict=True))
+    if held:
+        stacked = substitute(stacked, held)
+        updates = dict(zip(updates, substitute([*updates.values()], held), strict=True))
     if return_list:
         return stacked, OrderedUpdates(updates)
     return (stacked[0] if len(stacked) == 1 else stacked or None), OrderedUpdates(updates)
@@ -143,14 +147,29 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _drawn_once(value: Node, drawn: dict[Node, Node]) -> Node:
-    """What a step is given of a value of `non_sequences`: itself, or where it is drawn from a stream a variable, which
-    goes into `drawn`. What is given is the same in all steps; a step that draws by itself draws anew in each."""
-    if not any(node.op is SHARED and getattr(node, "default_update", None) is not None for node in node_set([value])):
-        return value
-    given = variable(value.dtype, value.type.shape, value.name)
-    drawn[given] = value
-    return given
+def _drawing(given: Sequence[Node]) -> set[Node]:
+    """The states of the streams that values of `non_sequences` are drawn from. What is given is the same in all steps,
+    its derivative too; a step that draws by itself draws anew in each."""
+    return {node for node in node_set(given) if node.op is SHARED and getattr(node, "default_update", None) is not None}
+
+
+def _held(returned: Returned, given: Sequence[Node]) -> tuple[Returned, dict[Node, Node]]:
+    """What a step returns, over variables in place of values of `non_sequences` that are computed from shared variables
+    which it updates: they are the same in all steps. And for each of these variables the value."""
+    if not returned.updates:
+        return returned, {}
+    changing = dependents(nodes_of(given), returned.updates)
+    held = {
+        value: variable(value.dtype, value.type.shape, value.name)
+        for value in given
+        if value in changing and value not in returned.updates
+    }
+    if not held:
+        return returned, {}
+    condition = None if returned.condition is None else substitute([returned.condition], held)[0]
+    updates = dict(zip(returned.updates, substitute([*returned.updates.values()], held), strict=True))
+    changed = replace(returned, outputs=substitute(returned.outputs, held), updates=updates, condition=condition)
+    return changed, {stand_in: value for value, stand_in in held.items()}
 
 
 def _sequence(entry: Any, go_backwards: bool) -> Source:
@@ -331,20 +350,21 @@ def _update(shared: Any, new: Any) -> Node:
     return node
 
 
-def _with_default_updates(returned: Returned) -> Returned:
-    """What a step returns, with the updates that shared variables in it bring along."""
+def _with_default_updates(returned: Returned, drawn: Collection[Node]) -> Returned:
+    """What a step returns, with the updates that shared variables in it bring along, but for those of `drawn`."""
     updates = dict(returned.updates)
     condition = [returned.condition] if returned.condition is not None else []
     while True:
         nodes = nodes_of([*returned.outputs, *condition, *updates.values()])
-        new = {n: d for n in nodes if n.op is SHARED and (d := getattr(n, "default_update", None)) is not None}
+        shared = [node for node in nodes if node.op is SHARED and node not in drawn]
+        new = {node: d for node in shared if (d := getattr(node, "default_update", None)) is not None}
         if new.keys() <= updates.keys():
             return replace(returned, updates=updates)
-        updates |= {shared: _update(shared, value) for shared, value in new.items() if shared not in updates}
+        updates |= {node: _update(node, value) for node, value in new.items() if node not in updates}
 
 
 def _check_strict(returned: Returned, given: Sequence[Node]) -> None:
-    """Raise GraphTypeError where a step uses what it is not given."""
+    """Raise MissingInputError where a step uses what it is not given."""
     pending = [*returned.outputs, *returned.updates.values()]
     known = {*given, *returned.updates}
     while pending:
@@ -352,7 +372,9 @@ def _check_strict(returned: Returned, given: Sequence[Node]) -> None:
         if node in known or node.op in (CONSTANT, SIZE):
             continue
         if node.op in LEAVES:
-            raise GraphTypeError(f"scan: the step uses {describe(node)}, which is not in non_sequences (strict=True)")
+            raise MissingInputError(
+                f"scan: the step uses {describe(node)}, which is not in non_sequences (strict=True)"
+            )
         known.add(node)
         pending += node.args
 

@@ -14,7 +14,8 @@ import pytest
 import graphc
 import graphc as theano
 import graphc.tensor as T
-from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, MissingInputError, ShapeError
+from graphc.random.streams import RandomStreams
 
 Make = Callable[..., Any]
 X = np.array([1.0, 2.0, 3.0, 5.0])
@@ -156,6 +157,43 @@ def test_updates_are_seen_by_the_next_step(function: Make) -> None:
     assert (int(before), int(a.get_value()), int(b.get_value())) == (1, 11, 3)
 
 
+def test_what_is_given_is_the_same_in_all_steps(function: Make) -> None:
+    """Though it is computed from a variable that they update. That itself is not, nor what they compute from it."""
+    c = graphc.shared(1.0, name="c")
+    twice = 2 * c
+
+    def step(given: Any, itself: Any) -> Any:
+        return [given, itself, c + 1], {c: c + given}, graphc.until(given > 2)
+
+    (given, itself, own), updates = graphc.scan(step, non_sequences=[twice, c], n_steps=3)
+    call = function([], [given, itself, own, twice], updates=updates)
+    for start in (1.0, 7.0):
+        got = call()
+        steps = 3 if start == 1 else 1
+        npt.assert_array_equal(got[0], [2 * start] * steps)
+        npt.assert_array_equal(got[1], [start, start + 2, start + 4][:steps])
+        npt.assert_array_equal(got[2], got[1] + 1)
+        assert got[3] == 2 * start and c.get_value() == start + 2 * start * steps
+
+
+def test_rows_of_a_jacobian_of_what_is_drawn(function: Make) -> None:
+    """They belong to the numbers that were drawn, which the steps neither draw again nor leave out."""
+    x = T.dvector("x")
+    drawn = x**2 * RandomStreams(5).normal(x.shape)
+    inner = graphc.scan(lambda a, b: a * T.cos(b), x, non_sequences=drawn)[0][-1]
+    for what in (drawn, inner):
+        rows, updates = graphc.scan(lambda i, y, x: T.grad(y[i], x), T.arange(x.shape[0]), non_sequences=[what, x])
+        got = function([x], [rows, graphc.jacobian(what, x)], updates=updates)(X)
+        npt.assert_allclose(got[0], got[1])
+        assert not updates and np.count_nonzero(got[0])
+
+
+def test_what_steps_do_not_use_is_used_by_the_program(function: Make) -> None:
+    x, y, z = T.dvector("x"), T.dscalar("y"), T.dmatrix("z")
+    rows = graphc.scan(lambda a, i, y, z: a, [x, T.arange(3)], non_sequences=[T.exp(y), z])[0]
+    npt.assert_array_equal(function([x, y, z], rows)(X, 1.0, [[]]), X[:3])
+
+
 def test_an_update_without_an_output_in_a_nested_loop(function: Make) -> None:
     a, n = graphc.shared(0, name="a"), T.iscalar("n")
 
@@ -224,7 +262,7 @@ def test_strict() -> None:
     for others in ([], [w], [v]):
         missing = {0: "[vw]", 1: "v" if others == [w] else "w"}[len(others)]
         with pytest.raises(
-            GraphTypeError, match=rf"the step uses {missing} \(test_scan.py:\d+\), which is not in non_seq"
+            MissingInputError, match=rf"the step uses {missing} \(test_scan.py:\d+\), which is not in non_seq"
         ):
             graphc.scan(lambda x, s, *_: s * w + v * x, x, 0.0, others, strict=True)
 
