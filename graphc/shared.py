@@ -53,7 +53,7 @@ class Container:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """A pickle has the value, once for all that share it; a copy has a lock of its own."""
-        return _container, (self.value,)
+        return _container, (_copied(self.storage, self.lock),)
 
 
 def _copied(cell: list[Array], lock: Lock) -> Array:

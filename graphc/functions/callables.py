@@ -162,6 +162,10 @@ class Function:
         """The name and the line that made the function, for messages."""
         return f"{self.name} ({self.where})" if self.where else self.name
 
+    def __copy__(self) -> Function:
+        """`copy`, whose states are its own."""
+        return self.copy()
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
         """The same function over deep copies of its shared variables."""
         twin: Function = states().deep_copied(self, memo)

@@ -197,8 +197,8 @@ def test_what_a_function_was_made_of(mode: str) -> None:
 def test_states_among_trees() -> None:
     f = function([(X, Y), In(STATE, value=2.0, update=STATE + X)], {"sum": X + Y, "state": STATE}, mode="interpreted")
     assert [f((1.0, 2.0))["state"], f((1.0, 2.0))["state"], f[STATE], f((0.0, 0.0), 9.0)["state"]] == [2, 3, 4, 9]
-    twin = f.copy()
-    assert twin((1.0, 1.0)) == {"sum": 2.0, "state": 2.0} and f[STATE] == 9.0
+    for twin in (f.copy(), copy.copy(f)):
+        assert twin((1.0, 1.0)) == {"sum": 2.0, "state": 2.0} and f[STATE] == 9.0
 
 
 def test_no_outputs() -> None:
@@ -245,6 +245,14 @@ def test_states_in_pickles_and_copies(mode: str, twins_of: Any) -> None:
     assert first(1.0) == 2.0 and f(1.0) == 4.0
     with pytest.raises(ArgumentError, match="implicit"):
         second(1.0, 2.0)
+
+
+@pytest.mark.parametrize("twins_of", [by_pickle, copy.deepcopy])
+def test_the_default_of_another_function_is_where_a_state_begins(twins_of: Any) -> None:
+    first = function([In(Y, value=3.0)], Y, mode="interpreted")
+    f = function([X, In(STATE, value=first.container[Y], update=STATE + X)], STATE, mode="interpreted")
+    twin = twins_of(f)
+    assert [f(1.0), f(1.0), twin(1.0), twin["state"], first()] == [3.0, 4.0, 3.0, 4.0, 3.0]
 
 
 def test_variables_of_one_value_in_pickles() -> None:
