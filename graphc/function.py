@@ -426,7 +426,7 @@ def _check_inputs(
     inputs = [record.variable for record in records]
     for position, node in enumerate(inputs):
         if node in inputs[:position]:
-            raise GraphValueError(f"{describe(node)} is an input twice")
+            raise UnusedInputError(f"{describe(node)} is an input twice")
     nodes = nodes_of([*values, *(new for _, new in pairs)])
     sizes = {node: leaf for leaf in inputs for node in leaf.type.shape if isinstance(node, Node)}
     known = set(inputs)

@@ -346,7 +346,7 @@ MADE = {
     "an input whose size is needed": Bad(
         lambda f: f([X], X + Y.shape[0]), MissingInputError, "y", "the size of y along axis 0, but y .* is not an input"
     ),
-    "an input twice": Bad(lambda f: f([X, X], X), GraphValueError, "x", "twice"),
+    "an input twice": Bad(lambda f: f([X, X], X), UnusedInputError, "x", "twice"),
     "an input too many": Bad(lambda f: f([X, LONELY], X), UnusedInputError, "lonely", "on_unused_input='ignore'"),
     "two too many": Bad(lambda f: f([X, LONELY, FORGOTTEN], X), UnusedInputError, "lonely forgotten", "do not use"),
     "a constant input": Bad(lambda f: f([T.constant(1.0)], X), GraphTypeError, "", "1.0 cannot be an input"),

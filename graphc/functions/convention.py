@@ -14,6 +14,9 @@ from graphc.startup.record import record
 
 
 class _Required:
+    def __bool__(self) -> bool:
+        return False  # as Theano's None
+
     def __repr__(self) -> str:
         return "required"
 
@@ -37,7 +40,8 @@ class In:
     another dtype, or overlaps another argument is copied first; a default is never written. autoname: the name is the
     variable's where none is given. `borrow` and `shared` are accepted for Theano's sake and change nothing.
 
-    Raises GraphTypeError for an update of another type, and for an implicit input without a value.
+    Raises GraphTypeError for a name that is no string, for an update of another type, and for an implicit input without
+    a value.
     """
 
     variable: Any
@@ -53,6 +57,8 @@ class In:
     shared: bool = False
 
     def __post_init__(self) -> None:
+        if self.name is not None and not isinstance(self.name, str):
+            raise GraphTypeError(f"the name of an input is a string, not {self.name!r}")
         if self.value is None:
             object.__setattr__(self, "value", REQUIRED)
         if self.implicit and self.value is REQUIRED:

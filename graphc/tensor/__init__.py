@@ -98,7 +98,7 @@ LAZY = {
         angle bitwise_count ceil_intdiv default frexp iscomplex iscomplexobj isneginf isposinf isreal isrealobj
         largest ldexp mod_check modf real_if_close sinc smallest spacing
     """,
-    "assertion": "Assert assert_op",
+    "assertion": "Assert assert_ assert_op",
     "arranging": """
         append block concat delete dsplit horizontal_stack hsplit insert matrix_transpose permute_dims resize
         rollaxis rot90 row_stack stacklists trim_zeros unstack vertical_stack vsplit

@@ -13,7 +13,7 @@ from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast
 from graphc.tensor.reductions import all
 
-__all__ = ["Assert", "assert_op"]
+__all__ = ["Assert", "assert_", "assert_op"]
 
 
 class Assert:
@@ -30,7 +30,7 @@ class Assert:
         return checked(as_node(x), [cast(all(cond), "int64") for cond in conds], self.msg)
 
 
-assert_op = Assert()
+assert_ = assert_op = Assert()
 
 
 explain_all(globals())

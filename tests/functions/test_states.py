@@ -188,6 +188,7 @@ def test_what_a_function_was_made_of(mode: str) -> None:
     assert graph.clients(X) == users
     assert len(users) == 2 and all(node is not None for node, _ in users)
     assert graph.clients[graph.outputs[0]] == [("output", 0)] and "outputs" in str(graph)
+    assert [bool(item.value) for item in f.maker.inputs] == [False, True, True], "what Theano's programs ask"
     assert [item.variable for item in f.maker.inputs] == [X, Y, w] and f.maker.outputs[0].variable.ndim == 0
     assert theano.function([X], X, mode=f.maker.mode).mode == mode
     with pytest.raises(theano.GraphcError, match="never changes"):

@@ -116,5 +116,6 @@ def test_theanos_paths_are_imported() -> None:
         "from graphc.tensor.nnet.sigm import hard_sigmoid\n"
         "from graphc.tensor.subtensor import set_subtensor\n"
         "assert graphc.tensor.opt.Assert is graphc.tensor.Assert and graphc.tensor.nnet.nnet.softmax is softmax\n"
+        "assert isinstance(graphc.tensor.opt.assert_, graphc.tensor.opt.Assert)\n"
     )
     exec(program, {})
