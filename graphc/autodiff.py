@@ -9,7 +9,7 @@ transpose: `vjp` is linear in its cotangents, so that differentiating it with re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
@@ -20,7 +20,7 @@ from graphc.ir import sizes
 from graphc.ir.body import ITEM, item
 from graphc.ir.closure import close
 from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
-from graphc.ir.walk import dependents, mention, nodes_of, substitute
+from graphc.ir.walk import mention, nodes_of, substitute
 from graphc.ir.where import warn_user
 from graphc.ops.custom import OWN
 from graphc.ops.derivative import DIRECTION, Absent, DisconnectedType, NullType, routes
@@ -246,7 +246,7 @@ def Rop(  # noqa: N802 - Theano's name
     ends, starts = _as_list(f), _as_list(wrt)
     tangents = _as_list(jvp(ends, starts, _as_list(eval_points), "ignore"))
     order = nodes_of(ends)
-    connected, related = _dependents(order, starts, set()), dependents(order, starts)
+    connected, related = _dependents(order, starts, {OPS["stop_gradient"]}), _dependents(order, starts, ())
     instead = return_disconnected.lower()
     if instead not in ("zero", "none", "disconnected"):
         raise GradientError(f"return_disconnected={return_disconnected!r}: must be 'zero', 'None' or 'Disconnected'")
@@ -452,7 +452,7 @@ def _gradients(
         targets, constants = ([held_shifts[node] for node in nodes] for nodes in (targets, constants))
     order = nodes_of(seeds)
     held: set[object] = {OPS["stop_gradient"], *constants}
-    connected = _dependents(order, targets, set(constants))
+    connected = _dependents(order, targets, held)
     whole = {target for target in targets if not is_float(target.dtype)}
     cotangents: dict[Node, Node | Absent] = dict(seeds)
     reached = connected.intersection(seeds)
@@ -461,9 +461,12 @@ def _gradients(
     for node in reversed(order):
         if node not in reached or node.op in held or node in held:
             continue
-        passed_on = [arg for arg in (routes(node) if node.is_tuple else node.args) if arg in connected]
-        reached.update(passed_on)
+        ways = routes(node) if node.is_tuple or node.op is ITEM else node.args
+        passed_on = [arg for arg in ways if arg in connected]
+        if not node.is_tuple:  # whose results have said which of its arguments each depends on
+            reached.update(passed_on)
         if node.op is ITEM:
+            reached.add(node.args[0])
             if node in cotangents and is_float(node.dtype):
                 several.setdefault(node.args[0], {})[node.attrs["index"]] = cotangents[node]
             continue
@@ -472,15 +475,18 @@ def _gradients(
         has_one = node in several or (node in cotangents and is_float(node.dtype))
         if passed_on and has_one and not empty:
             own = several[node] if node in several else cotangents[node]
-            for arg, cotangent in _pull_back(node, own, connected, whole, masks):
+            for arg, cotangent in _pull_back(node, own, reached, whole, masks):
                 if not (replace and arg in seeds):
                     cotangents[arg] = _add(cotangents[arg], cotangent) if arg in cotangents else cotangent
     found = [_result(target, cotangents, reached, disconnected) for target in targets]
-    if held_shifts:
-        made = [each for each in found if isinstance(each, Node)]
-        shown = dict(zip(made, release(made), strict=True))
-        found = [shown[each] if isinstance(each, Node) else each for each in found]
-    return found
+    return _released(found) if held_shifts else found
+
+
+def _released(found: Sequence[Node | Absent]) -> list[Node | Absent]:
+    """Cotangents over shifts that are held no more."""
+    made = [each for each in found if isinstance(each, Node)]
+    shown = dict(zip(made, release(made), strict=True))
+    return [shown[each] if isinstance(each, Node) else each for each in found]
 
 
 def _within_branches(
@@ -496,14 +502,14 @@ def _within_branches(
     )
 
 
-def _dependents(order: Sequence[Node], targets: Sequence[Node], constants: set[Node]) -> set[Node]:
-    """The nodes of `order` that depend on a target; constants and stop_gradient depend on nothing but themselves."""
-    wanted, barrier = set(targets), OPS["stop_gradient"]
+def _dependents(order: Sequence[Node], targets: Sequence[Node], held: Collection[object]) -> set[Node]:
+    """The nodes of `order` that depend on a target; those that are held, or whose op is, on nothing but themselves."""
+    wanted = set(targets)
     connected: set[Node] = set()
     for node in order:
         ways = routes(node) if node.is_tuple or node.op is ITEM else node.args
-        passes = node.op is not barrier and not connected.isdisjoint(ways)
-        if node in wanted or (passes and node not in constants):
+        passes = node.op not in held and node not in held and not connected.isdisjoint(ways)
+        if node in wanted or passes:
             connected.add(node)
     return connected
 
@@ -511,7 +517,7 @@ def _dependents(order: Sequence[Node], targets: Sequence[Node], constants: set[N
 def _pull_back(
     node: Node,
     cotangent: Node | Absent | Mapping[int, Node | Absent],
-    connected: set[Node],
+    reached: set[Node],
     whole: set[Node],
     masks: Masks,
 ) -> list[tuple[Node, Node | Absent]]:
@@ -520,12 +526,12 @@ def _pull_back(
     given = [*cotangent.values()] if isinstance(cotangent, Mapping) else [cotangent]
     null = next((part for part in given if isinstance(part, Absent)), None)
     if null is not None:
-        return [(arg, null) for arg in routes(node) if arg in connected and is_float(arg.dtype)]
+        return [(arg, null) for arg in routes(node) if arg in reached and is_float(arg.dtype)]
     if node.op.name == "cast" and node.args[0] in whole:
         return [(node.args[0], given[0])]
     others: list[Guard] = []
     if node.op.vjps is not None and isinstance(cotangent, Mapping):
-        wanted = [place for place, arg in enumerate(node.args) if arg in connected and is_float(arg.dtype)]
+        wanted = [place for place, arg in enumerate(node.args) if arg in reached and is_float(arg.dtype)]
         known = {place: part for place, part in cotangent.items() if isinstance(part, Node)}
         parts = node.op.vjps(node, known, wanted)
     elif node.op.vjp is not None and isinstance(cotangent, Node):
@@ -542,9 +548,9 @@ def _pull_back(
     passed: list[tuple[Node, Node | Absent]] = []
     for arg, part in zip(node.args, parts, strict=True):
         if isinstance(part, Absent):
-            if part.is_null and arg in connected and is_float(arg.dtype):
+            if part.is_null and arg in reached and is_float(arg.dtype):
                 passed.append((arg, part))
-        elif part is not None and arg in connected and is_float(arg.dtype):
+        elif part is not None and arg in reached and is_float(arg.dtype):
             _check_cotangent(arg, part, f"the derivative that op {node.op.name} gives for")
             passed.append((arg, _held(part, others)[0]))
     return passed

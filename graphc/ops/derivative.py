@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from _thread import _local as local  # what threading calls so, without the rest of it
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Any
 
 from graphc.errors import GradientError
 from graphc.ir.body import ITEM, bodies_of, item, items_of, make_body
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import (
+    OPS,
     Argument,
     Attributes,
+    Body,
     Lowering,
     Node,
     Op,
@@ -30,6 +34,7 @@ from graphc.ir.node import (
 )
 from graphc.ir.walk import nodes_of, rebuilt, renamed
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.scan import SCAN
 from graphc.ops.shape import zeros
 from graphc.startup.record import record
 
@@ -271,13 +276,37 @@ def is_overriding(node: Node) -> bool:
 
 
 def routes(node: Node) -> Sequence[Node]:
-    """The arguments through which a node depends on others, as far as derivatives go."""
-    if is_overriding(node):
-        return node.args[node.attrs["values"] :]
-    if node.op is ITEM and is_overriding(node.args[0]) and "connected" in node.args[0].attrs:
-        pattern, place = node.args[0].attrs["connected"], node.attrs["index"]
-        return [arg for arg, row in zip(routes(node.args[0]), pattern, strict=True) if row[place]]
-    return node.args
+    """The arguments through which a node depends on others, as far as derivatives go: those of an op with several
+    results for each of these."""
+    if node.op is not ITEM:
+        return node.args[node.attrs["values"] :] if is_overriding(node) else node.args
+    whole, place = node.args[0], node.attrs["index"]
+    if whole.op is SCAN:
+        first = len(whole.args) - len(whole.attrs["body"].params)
+        ways = _ways(whole.attrs["body"], whole.attrs["sequences"], whole.attrs["carries"])[place]
+        return [arg for n, arg in enumerate(whole.args, -first) if n < 0 or ways >> n & 1]
+    if "connected" in whole.attrs and is_overriding(whole):
+        return [arg for arg, row in zip(routes(whole), whole.attrs["connected"], strict=True) if row[place]]
+    return routes(whole)
+
+
+@lru_cache(maxsize=256)
+def _ways(body: Body, sequences: int, carries: int) -> Sequence[int]:
+    """The parameters that each result of a loop with this body depends on when all steps are taken, as bits."""
+    reach = {param: 1 << n for n, param in enumerate(body.params)}
+    for node in nodes_of(body.results):
+        if node not in reach:
+            args = () if node.op is OPS["stop_gradient"] else routes(node)
+            reach[node] = reduce(or_, (reach[arg] for arg in args), 0)
+    states = [(1 << sequences + n, reach[body.results[n]]) for n in range(carries)]
+
+    def of_all_steps(ways: int) -> int:
+        wider = reduce(or_, (after for state, after in states if ways & state), ways)
+        return ways if wider == ways else of_all_steps(wider)
+
+    begin = [state for state, _ in states]  # what the last states are after no steps
+    begin += [0] * (len(body.results) - carries)
+    return [of_all_steps(own | reach[result]) for own, result in zip(begin, body.results, strict=True)]
 
 
 def without_overrides(roots: Sequence[Node]) -> list[Node]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import graphc
 import graphc.tensor as T
+from graphc.errors import DisconnectedInputError
 from graphc.ir.node import Node
 from graphc.startup.record import record, replace
 from graphc.testing import check_gradient
@@ -447,6 +448,36 @@ class Program:
                 old.append(new)
             rows.append(results)
         return [T.stack(column) for column in zip(*rows, strict=True)]
+
+
+def test_what_a_result_does_not_depend_on_in_any_step() -> None:
+    """An error where a derivative by it is asked for, as of what stands outside of loops; several steps, and loops
+    within them, lead from one state to another."""
+    a, b, c, d, w, x = T.dscalar("a"), T.dscalar("b"), T.dscalar("c"), T.dscalar("d"), T.dscalar("w"), T.dvector("x")
+
+    def step(x: Any, a: Any, b: Any, c: Any, d: Any, w: Any) -> Any:
+        inner = graphc.scan(lambda s, t: [s + t, s * w], outputs_info=[b, None], non_sequences=a, n_steps=2)[0]
+        return a * x, inner[0][-1], b + T.disconnected_grad(d), a + 1.0, inner[1][-1]
+
+    (first, second, third, fourth, fifth), _ = graphc.scan(step, x, [a, b, c, d, None], non_sequences=w)
+    leaves = {"a": a, "b": b, "c": c, "d": d, "w": w, "x": x}
+    for result, known in ((first, "ax"), (second, "abx"), (third, "abx"), (fourth, "ax"), (fifth, "abwx")):
+        for end in (result[-1], result.sum()):
+            for name, leaf in leaves.items():
+                if name in known:
+                    graphc.grad(end, leaf)
+                    continue
+                with pytest.raises(DisconnectedInputError, match=f"does not depend on {name}"):
+                    graphc.grad(end, [a, leaf])
+    given = {a: 2.0, b: 3.0, c: 4.0, d: 5.0, w: 6.0, x: [1.0, 2.0]}
+    total = graphc.grad(fifth.sum() + c, [a, b, c], disconnected_inputs="raise")
+    assert [each.eval(given, mode="interpreted") for each in total] == [24.0, 12.0, 1.0]
+    rows = graphc.Rop([first, fourth], d, T.ones(()))
+    assert [each.eval(given, mode="interpreted").tolist() for each in rows] == [[0.0, 0.0], [0.0, 0.0]]
+    n = T.lscalar("n")
+    last = graphc.for_loop(0, n, lambda _, pair: (pair[1], pair[1]), (a, b))[0]
+    slope = graphc.grad(last, a)
+    assert [slope.eval({**given, n: steps}, mode="interpreted") for steps in (0, 1)] == [1.0, 0.0]
 
 
 PLACES = st.integers(0, 99)
