@@ -14,7 +14,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
-from graphc.arrays.dtypes import is_float
+from graphc.arrays.dtypes import can_cast_safely, is_float
 from graphc.errors import CostError, DisconnectedInputError, GradientError, GraphTypeError, NullTypeGradError
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, item
@@ -24,7 +24,7 @@ from graphc.ir.walk import mention, nodes_of, substitute
 from graphc.ir.where import warn_user
 from graphc.ops.custom import OWN
 from graphc.ops.derivative import DIRECTION, Absent, DisconnectedType, NullType, routes
-from graphc.ops.elementwise import aligned, elementwise
+from graphc.ops.elementwise import aligned, cast, elementwise
 from graphc.ops.masks import Masks
 from graphc.ops.scan import scan_node
 from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
@@ -369,9 +369,11 @@ def _like(structure: Any, parts: Sequence[Node]) -> Any:
 
 
 def _as_cotangent(node: Node, value: Any) -> Node:
-    """`value` as a node of the rank and dtype of `node`; of any floating dtype for integers."""
+    """`value` as a node of the rank and dtype of `node`, which may be wider; of any floating dtype for integers."""
     dtype = node.dtype if is_float(node.dtype) else options.floatX
     cotangent = value if isinstance(value, Node) else literal(value, dtype)
+    if is_float(cotangent.dtype) and cotangent.dtype != dtype == node.dtype and can_cast_safely(cotangent.dtype, dtype):
+        cotangent = cast(cotangent, dtype)
     if not is_float(cotangent.dtype):
         raise GradientError(f"the derivative given for {describe(node)} must be floating, not {cotangent.type}")
     _check_cotangent(node, cotangent, "the derivative given for")

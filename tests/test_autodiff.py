@@ -240,6 +240,16 @@ def test_hessian_vector_product() -> None:
     np.testing.assert_allclose(run(product, x=[3.0, 4.0]), [18.0, 48.0])
 
 
+def test_narrower_directions_are_widened() -> None:
+    x, v = variable("float64", (None,), "x"), variable("float32", (None,), "v")
+    back, forward, known = vjp(exp(x), x, v), jvp(exp(x), x, v), grad(None, x, known_grads={exp(x): v})
+    for found in run([back, forward, known], x=[0.0, 1.0], v=[1.0, 2.0]):
+        assert found.dtype == "float64"
+        np.testing.assert_allclose(found, np.exp([0.0, 1.0]) * [1.0, 2.0])
+    with pytest.raises(GradientError, match="must be float32"):
+        vjp(exp(v), v, x)
+
+
 def test_jacobian() -> None:
     x, w = variable("float64", (3,), "x"), variable("float64", (None, 3), "w")
     at, rows = np.asarray([0.0, 1.0, 2.0]), np.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])

@@ -73,6 +73,8 @@ def test_what_is_missing_says_why() -> None:
     }.items():
         with pytest.raises(ModuleNotFoundError, match=f"is not in graphc: .*{why}"):
             importlib.import_module(f"graphc.{place}")
+    with pytest.raises(AttributeError, match=r"scan_checkpoints.*graphc\.scan\(checkpoint=\.\.\.\) keeps less"):
+        _ = getattr(graphc, "scan_checkpoints")  # noqa: B009 - no type checker knows it
     with pytest.raises(ModuleNotFoundError, match="No module named 'graphc.nowhere'"):
         importlib.import_module("graphc.nowhere")
 

@@ -112,6 +112,7 @@ NAMES = (
         """CLinker COp CLinkerObject CLinkerOp CLinkerType Linker LocalLinker DualLinker OpWiseCLinker PerformLinker
         VM_Linker WrapLinker WrapLinkerMany HideC cc link vm""",
     ),
+    ("graphc.scan(checkpoint=...) keeps less", "scan_checkpoints"),
 )
 """Why names are not there, in Theano's modules that graphc has otherwise."""
 
