@@ -5,18 +5,24 @@ In: variables, and what stands for them. Out: new variables; graphs never change
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from operator import is_
 from typing import Any
 
+from graphc.control.derivative import step_of
 from graphc.errors import GraphTypeError
 from graphc.function import default_updates, updates_of
 from graphc.functions.convention import Out
 from graphc.gof.graph import ancestors, checked, replaced
 from graphc.ir.called import explain_all
-from graphc.ir.node import INPUT, SHARED, Node, describe
-from graphc.ir.walk import nodes_of
+from graphc.ir.closure import close, opened
+from graphc.ir.node import INPUT, SHARED, Node, describe, next_serial
+from graphc.ir.walk import nodes_of, renamed, substitute
+from graphc.ops.branch import COND, cond_node
 from graphc.ops.elementwise import as_node
+from graphc.ops.scan import SCAN, loop_of, make_scan, with_body
 from graphc.shared import SharedVariable
+from graphc.startup.record import replace
 
 __all__ = ["map_variables", "rebuild_collect_shared"]
 
@@ -26,7 +32,8 @@ def map_variables(
 ) -> list[Node]:
     """`graphs` with `replacer(variable)` in place of each variable that they are computed from, and of themselves. What
     a replacement brings along stays, but the variables that it has in common with the graphs are replaced in it too,
-    other than its own. additional_inputs: for Theano's sake.
+    other than its own. Those of loops and branches are asked for as well: a step's are over variables of its own, which
+    have no tags. additional_inputs: for Theano's sake.
 
     Raises GraphTypeError for a replacement of another type.
 
@@ -34,13 +41,41 @@ def map_variables(
         >>> map_variables(lambda each: a * b if each is ab else each, [ab + c])
         [<a * b + c: float64[]>]
     """
-    roots = [as_node(each) for each in graphs]
+    return _mapped(replacer, [as_node(each) for each in graphs], set())
+
+
+def _mapped(replacer: Callable[[Node], Any], roots: Sequence[Node], outside: Container[Node]) -> list[Node]:
+    """`map_variables` of what is not outside."""
     known, done = set(ancestors(roots)), dict[Node, Node]()
     for each in nodes_of(roots):
-        if each in known and (new := replacer(each)) is not each:
+        if each in outside:
+            continue
+        if each.op in (SCAN, COND):
+            new = _mapped_within(replacer, each)
+            if new is not each:
+                done[each] = substitute([new], done)[0]
+        elif each in known and (new := replacer(each)) is not each:
             (pair,) = checked({each: new}, strict=True).values()
             done[each] = replaced([pair], done)[0] if each.args else pair  # leaves may stand for each other
     return replaced(roots, done)
+
+
+def _mapped_within(replacer: Callable[[Node], Any], node: Node) -> Node:
+    """A loop or a branch over the same operands, with what its bodies compute of these replaced."""
+    since, outside = next_serial(), set(nodes_of(node.args))
+    if node.op is COND:
+        sides = [opened(node.attrs[name], node.args[1:]) for name in ("then", "orelse")]
+        then, orelse = (_mapped(replacer, side, outside) for side in sides)
+        if all(map(is_, [*then, *orelse], [*sides[0], *sides[1]])):
+            return node
+        return renamed(cond_node(node.args[0], then, orelse, {*outside}, node.attrs["state"]), node)
+    loop = loop_of(node.args, node.attrs)
+    step = step_of(loop, ())
+    results = _mapped(replacer, step.results, outside)
+    if all(map(is_, results, step.results)):
+        return node
+    body, captured = close(step.varying, results, since)
+    return renamed(make_scan(with_body(replace(loop, constants=captured), body)), node)
 
 
 def rebuild_collect_shared(

@@ -36,6 +36,36 @@ def test_map_variables() -> None:
         theano.map_variables(lambda each: M if each is X else each, [X + 1])
 
 
+def test_map_variables_within_loops_and_branches() -> None:
+    """What steps and branches compute is replaced too, once; what is replaced outside is what they get."""
+    asked = []
+
+    def bent(each: Any) -> Any:
+        asked.append(each)
+        return T.sin(each.owner.inputs[0]) * A if each.owner and each.owner.op.name == "tanh" else each
+
+    def program(bend: Any) -> list[Any]:
+        outer = bend(A)
+
+        def step(x: Any, s: Any, w: Any) -> Any:
+            inner = theano.scan(lambda t: bend(t) + w, outputs_info=[s], n_steps=2)[0][-1]
+            return x + bend(inner), theano.lax.cond(x > 1.0, bend, lambda x: x * 2.0, x), theano.until(s > 9.0)
+
+        (states, chosen), _ = theano.scan(step, X, [0.0, None], non_sequences=outer)
+        return [states, chosen, states[-1] * outer, theano.ifelse(A > 0.0, bend(A + 1.0), B)]
+
+    written = program(T.tanh)
+    found = theano.map_variables(bent, written)
+    wanted = program(lambda x: T.sin(x) * A)
+    f = theano.function([X, A, B], [*found, *wanted], mode="interpreted")
+    values = f([0.5, 1.5, 3.0], 0.7, 0.0)
+    for got, expected in zip(values[:4], values[4:], strict=True):
+        np.testing.assert_allclose(got, expected)
+    assert [each is T.tanh(A) for each in asked].count(True) == 1
+    same = theano.map_variables(lambda each: each, written)
+    assert all(new is old for new, old in zip(same, written, strict=True))
+
+
 def test_rebuild_collect_shared() -> None:
     w, n = theano.shared(2.0, "w"), theano.shared(0, "n")
     n.default_update = n + 1
