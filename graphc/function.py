@@ -127,10 +127,10 @@ def _graph_of(
     replacements = _with_sizes(_resolve(replaced), {record.variable for record in records})
     values, pairs = _replace(values, pairs, replacements)
     pairs = default_updates(values, pairs, no_default_updates, replacements)
-    forgotten = _check_inputs(records, values, pairs, replaced, unused)
+    forgotten = _check_inputs(records, values, pairs, unused)
     if forgotten:
         values, pairs = _replace(values, pairs, _implied(forgotten, values, pairs))
-        for size in _check_inputs(records, values, pairs, replaced, unused):
+        for size in _check_inputs(records, values, pairs, unused):
             owner = size_owner(size)
             whose = f", but {describe(owner)} is not an input" if owner is not None else ", which is not an input"
             raise MissingInputError(
@@ -417,7 +417,6 @@ def _check_inputs(
     records: Sequence[In],
     values: Sequence[Node],
     pairs: Sequence[tuple[Node, Node]],
-    replaced: Mapping[Node, Node],
     on_unused: str,
 ) -> list[Node]:
     """Raise what is wrong with the inputs. Returns the sizes that the graph needs of variables that are none."""
@@ -440,7 +439,7 @@ def _check_inputs(
             owner = size_owner(node)
             if owner is None or owner.op is not SHARED:
                 forgotten.append(node)
-    used = set(nodes) | {sizes[node] for node in nodes if node in sizes} | set(replaced)
+    used = set(nodes) | {sizes[node] for node in nodes if node in sizes}
     unused = [node for node in inputs if node not in used and not node.mentioned]
     if unused and on_unused != "ignore":
         message = f"the outputs and updates do not use {', '.join(map(describe, unused))}, given as input"

@@ -348,6 +348,7 @@ MADE = {
     ),
     "an input twice": Bad(lambda f: f([X, X], X), UnusedInputError, "x", "twice"),
     "an input too many": Bad(lambda f: f([X, LONELY], X), UnusedInputError, "lonely", "on_unused_input='ignore'"),
+    "an input that is given": Bad(lambda f: f([X, Y], X * 2, givens={X: Y}), UnusedInputError, "x", "do not use x"),
     "two too many": Bad(lambda f: f([X, LONELY, FORGOTTEN], X), UnusedInputError, "lonely forgotten", "do not use"),
     "a constant input": Bad(lambda f: f([T.constant(1.0)], X), GraphTypeError, "", "1.0 cannot be an input"),
     "a shared input": Bad(lambda f: f([W], W), GraphTypeError, "w", "shared.*givens"),
