@@ -251,6 +251,32 @@ def test_connections() -> None:
     np.testing.assert_array_equal(theano.grad(cost, x).eval({x: [1.0, 1.0], y: [1.0]}, mode="interpreted"), [2.0, 2.0])
 
 
+def test_connections_of_results() -> None:
+    """A result that the cost does not use leads to nothing, whatever else is differentiated by."""
+
+    class Pair(Twice):
+        def make_node(self, *inputs: Any) -> Apply:
+            return Apply(self, list(inputs), [each.type() for each in inputs])
+
+        def connection_pattern(self, node: Any) -> Sequence[Sequence[bool]]:
+            return [[True, False], [False, True]]
+
+        def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
+            for storage, value in zip(output_storage, inputs, strict=True):
+                storage[0] = value * 2
+
+        def grad(self, inputs: Any, output_grads: Any) -> Any:
+            return [g if isinstance(g.type, DisconnectedType) else g * 2 for g in output_grads]
+
+    x, y = T.dvectors("x", "y")
+    first, second = Pair()(x, y)
+    for wrt in (y, [x, y]):
+        with pytest.raises(theano.gradient.DisconnectedInputError, match="does not depend on y"):
+            theano.grad(first.sum(), wrt)
+    for slope in theano.grad(first.sum() + second.sum(), [x, y]):
+        np.testing.assert_array_equal(slope.eval({x: [1.0], y: [1.0]}, mode="interpreted"), [2.0])
+
+
 @pytest.mark.parametrize("op", [Twice(), Shaped(), Affine(3.0, 1.0)])
 def test_derivatives_agree_with_differences(op: Op) -> None:
     verify_grad(op, [A / 3], rng=np.random.RandomState(1), mode="interpreted")
