@@ -14,7 +14,7 @@ from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.apply import Apply, apply_of
 from graphc.ir.called import explain_all
 from graphc.ir.node import INPUT, SHARED, SIZE, Constant, Node, describe, size_owner
-from graphc.ir.walk import as_size_node, node_set, substitute, toposort
+from graphc.ir.walk import as_size_node, node_set, nodes_of, substitute, toposort
 from graphc.ops.elementwise import as_node
 from graphc.tensor.variables import Variable
 
@@ -173,9 +173,9 @@ def checked(replace: Any, strict: bool) -> dict[Node, Node]:
 
 
 def replaced(nodes: Sequence[Node], pairs: Mapping[Node, Node]) -> list[Node]:
-    """Nodes with some replaced; the sizes of a computed one that is replaced too, where they came from variables that
-    nothing needs any more."""
-    new = substitute(nodes, pairs)
+    """Nodes with some replaced, tags kept; the sizes of a computed one that is replaced too, where they came from
+    variables that nothing needs any more."""
+    new = _with_tags(nodes, pairs)
     sizes = {
         size: as_size_node(after)
         for old, value in pairs.items()
@@ -190,7 +190,19 @@ def replaced(nodes: Sequence[Node], pairs: Mapping[Node, Node]) -> list[Node]:
         for size, after in sizes.items()
         if not any(size_owner(leaf) in left for leaf in node_set([size]) if leaf.op is SIZE)
     }
-    return substitute(nodes, {**lost, **pairs}) if lost else new
+    return _with_tags(nodes, {**lost, **pairs}) if lost else new
+
+
+def _with_tags(nodes: Sequence[Node], pairs: Mapping[Node, Node]) -> list[Node]:
+    """Nodes with some replaced. What is made anew has the tags of what it stands for, but for its test value, which
+    follows from what it is made of now."""
+    order = nodes_of(nodes)
+    made = dict(zip(order, substitute(order, pairs), strict=True))
+    for old, new in made.items():
+        if new is not old and old not in pairs and "tag" in old.__dict__:
+            kept = {name: value for name, value in vars(old.tag).items() if name != "test_value"}
+            vars(new.tag).update({**kept, **vars(new.tag)})
+    return [made[node] for node in nodes]
 
 
 def _like(outputs: Any, nodes: Sequence[Node]) -> Any:

@@ -36,6 +36,20 @@ def test_map_variables() -> None:
         theano.map_variables(lambda each: M if each is X else each, [X + 1])
 
 
+def test_tags_are_kept() -> None:
+    """Those of what is made anew, but for its test value, which belongs to other inputs; not those of what goes."""
+    x, y = T.dvectors("x", "y")
+    x.tag.role, hidden = "input", T.tanh(x)
+    hidden.tag.role, hidden.tag.test_value = "hidden", np.ones(3)
+    twin = theano.clone(hidden * 2, replace={x: y})
+    made = twin.owner.inputs[0]
+    assert vars(made.tag) == {"role": "hidden"} and not vars(y.tag) and made is T.tanh(y)
+    made.tag.role = "twin"
+    assert theano.clone(hidden * 3, {x: y}).owner.inputs[0].tag.role == "twin", "it is the same value"
+    (mapped,) = theano.map_variables(lambda each: y if each is x else each, [hidden + 1])
+    assert mapped.owner.inputs[0].tag.role == "twin" and hidden.tag.role == "hidden"
+
+
 def test_map_variables_within_loops_and_branches() -> None:
     """What steps and branches compute is replaced too, once; what is replaced outside is what they get."""
     asked = []
