@@ -23,7 +23,7 @@ from graphc.errors import GraphTypeError, GraphValueError, MissingInputError, Ra
 from graphc.ir import sizes
 from graphc.ir.called import explain_all
 from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, next_serial, variable
-from graphc.ir.walk import dependents, mention, node_set, nodes_of, substitute
+from graphc.ir.walk import dependents, mention, node_set, nodes_of, nodes_since, substitute
 from graphc.ops.elementwise import as_node, cast, is_number
 from graphc.startup.record import record, replace
 from graphc.tensor.indexing import flip, keep_last_row
@@ -95,8 +95,6 @@ def scan(
     drawn = _drawing(given)
     rows, elements = _elements(taken)
     count = _steps(rows, n_steps)
-    initials = (state.initial for state in states)
-    mention(node for node in (*(each.value for each in taken), *initials, *given, count) if isinstance(node, Node))
     if not callable(fn):
         raise GraphTypeError(f"scan: the step is a function, not {fn!r}")
     whole = isinstance(truncate_gradient, int | np.integer) and not isinstance(truncate_gradient, bool)
@@ -122,6 +120,8 @@ def scan(
         settled, past = [State(None, ())] * len(returned.outputs), [[] for _ in returned.outputs]
     returned, held = _held(returned, given)
     step, initial = as_step(elements, settled, past, returned, since)
+    used = set(nodes_since(step.results, since))
+    mention(value for value in given if value not in used)
     done = carry_out(step, count, rows, initial, truncate_gradient, checkpoint, name=name)
     updates = dict(zip(returned.updates, done.last[len(done.last) - len(returned.updates) :], strict=True))
     stacked = until_end(done)

@@ -14,7 +14,14 @@ import pytest
 import graphc
 import graphc as theano
 import graphc.tensor as T
-from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, MissingInputError, ShapeError
+from graphc.errors import (
+    GraphTypeError,
+    GraphValueError,
+    IndexOutOfBounds,
+    MissingInputError,
+    ShapeError,
+    UnusedInputError,
+)
 from graphc.random.streams import RandomStreams
 
 Make = Callable[..., Any]
@@ -192,6 +199,10 @@ def test_what_steps_do_not_use_is_used_by_the_program(function: Make) -> None:
     x, y, z = T.dvector("x"), T.dscalar("y"), T.dmatrix("z")
     rows = graphc.scan(lambda a, i, y, z: a, [x, T.arange(3)], non_sequences=[T.exp(y), z])[0]
     npt.assert_array_equal(function([x, y, z], rows)(X, 1.0, [[]]), X[:3])
+    v = T.dscalar("v")
+    graphc.scan(lambda a, v: a * v, x, non_sequences=v)
+    with pytest.raises(UnusedInputError, match="do not use v"):
+        function([x, v], x * 2)
 
 
 def test_an_update_without_an_output_in_a_nested_loop(function: Make) -> None:
