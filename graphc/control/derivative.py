@@ -9,19 +9,20 @@ loop within a step that is marked `recomputed` nothing is kept: the backward loo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from graphc.arrays.dtypes import is_float
 from graphc.autodiff import pulled_back
 from graphc.errors import GradientError
 from graphc.ir import sizes
-from graphc.ir.body import ITEM, item, make_body
-from graphc.ir.closure import close
+from graphc.ir.body import ITEM, item, make_body, param
+from graphc.ir.closure import close, needed_of
 from graphc.ir.lowering import Scalar, View
 from graphc.ir.node import (
     FUNCTIONS,
     LEAVES,
     OPS,
+    SIZE,
     Node,
     Size,
     Type,
@@ -32,10 +33,11 @@ from graphc.ir.node import (
     variable,
 )
 from graphc.ir.walk import dependents, node_set, nodes_of, substitute, type_sizes
+from graphc.ops.branch import resized
 from graphc.ops.index import set_subtensor
 from graphc.ops.scan import UNKNOWN, Loop, is_recomputed, loop_of, make_scan, outside_shape, scan_node, with_body
 from graphc.ops.shape import zeros
-from graphc.startup.record import record
+from graphc.startup.record import record, replace
 
 KEPT = 4.0
 """Ops that cost more than this are not carried out again: their results are kept."""
@@ -44,7 +46,7 @@ KEPT = 4.0
 @record()
 class Unrolled:
     """One step of a loop as a graph over variables: an element of each sequence, the states, the constants that are
-    differentiated; the others are the loop's operands themselves."""
+    differentiated, and those that are computed; the others are the loop's operands themselves."""
 
     loop: Loop
     elements: tuple[Node, ...]
@@ -58,14 +60,22 @@ class Unrolled:
 
 
 def step_of(loop: Loop, separate: Collection[Node]) -> Unrolled:
-    """A step, in which the constants of `separate` are variables."""
+    """A step, in which the constants of `separate` are variables.
+
+    So are those that are computed, but for what may be in sizes: what they are computed from would move into a branch
+    of the step that alone needs it, and be computed in each step."""
+    within = node_set([size for node in nodes_of(loop.body.results) for size in type_sizes(node)])
 
     def stand_in(param: Node) -> Node:
         return variable(param.dtype, outside_shape(loop, param), param.name)
 
+    def is_separate(param: Node, operand: Node) -> bool:
+        may_be_size = param in within or (param.dtype == "int64" and not param.ndim)
+        return param in separate or bool(operand.args and not may_be_size)
+
     elements, states = tuple(map(stand_in, loop.elements)), tuple(map(stand_in, loop.states))
     pairs = zip(loop.fixed, loop.constants, strict=True)
-    fixed = tuple(stand_in(param) if param in separate else operand for param, operand in pairs)
+    fixed = tuple(stand_in(param) if is_separate(param, operand) else operand for param, operand in pairs)
     replaced = dict(zip(loop.body.params, (*elements, *states, *fixed), strict=True))
     return Unrolled(loop, elements, states, fixed, tuple(substitute(loop.body.results, replaced)))
 
@@ -126,7 +136,9 @@ def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]
     for end, cotangent in ends:
         seeds[end] = make(OPS["add"], (seeds[end], cotangent)) if end in seeds else cotangent
     targets = [step.states[n] for n in carried], [step.fixed[n] for n in summed], [step.elements[n] for n in taken]
-    found = iter(pulled_back(seeds, [target for group in targets for target in group]))
+    every = [target for group in targets for target in group]
+    pairs = zip(pulled_back(seeds, every), every, strict=True)
+    found = iter([_steady(each, target.type.shape, step.varying) for each, target in pairs])
     of_states, of_fixed, of_elements = ([next(found) for _ in group] for group in targets)
     totals = [variable(step.fixed[n].dtype, step.fixed[n].type.shape) for n in summed]
     sums = [make(OPS["add"], (total, part)) for total, part in zip(totals, of_fixed, strict=True)]
@@ -207,12 +219,13 @@ def _kept(step: Unrolled, results: Sequence[Node], cotangents: Collection[Node])
     pending += [result for result in results if result not in backward]
     found: dict[Node, None] = {}
     seen: set[Node] = set()
+    changing = {*step.varying}  # sizes in types are no arguments: not all of them are in the graph
     while pending:
         node = pending.pop()
         if node in seen or node not in varying:
             continue
         seen.add(node)
-        is_steady = varying.isdisjoint(type_sizes(node))
+        is_steady = changing.isdisjoint(node_set(type_sizes(node)))
         may_be = node.args and not node.is_tuple and not (node.op is ITEM and is_recomputed(node.args[0])) and is_steady
         if node in step.states or (may_be and is_kept(node)):
             found[node] = None
@@ -236,12 +249,33 @@ def _keeping(node: Node, step: Unrolled, kept: Sequence[Node]) -> tuple[Node, li
     if not kept:
         return node, []
     inside: dict[Node, Node] = {}
-    for operand, param in zip((*step.varying, *step.fixed), loop.body.params, strict=True):
-        inside.setdefault(operand, param)
-    more = substitute(kept, inside)
+    for operand, own in zip((*step.varying, *step.fixed), loop.body.params, strict=True):
+        inside.setdefault(operand, own)
+    added = _added(step, kept, inside)
+    more = substitute(kept, {**inside, **added})
     results, end = loop.body.results, len(loop.body.results) - loop.repeat.until
-    wider = make_scan(with_body(loop, make_body(loop.body.params, (*results[:end], *more, *results[end:]))))
+    body = make_body((*loop.body.params, *added.values()), (*results[:end], *more, *results[end:]))
+    wider = make_scan(replace(with_body(loop, body), constants=(*loop.constants, *added)))
     return wider, [item(wider, end + place) for place in range(len(more))]
+
+
+def _steady(node: Node, shape: Iterable[Size], varying: Iterable[Node]) -> Node:
+    """A value in sizes that do not vary: of several that must be equal its type may name one that does."""
+    return node if node_set(type_sizes(node)).isdisjoint(varying) else resized(node, list(shape))
+
+
+def _added(step: Unrolled, kept: Sequence[Node], inside: Mapping[Node, Node]) -> dict[Node, Node]:
+    """What kept values need from outside besides the loop's operands, with parameters for it: of a size what it is
+    computed from may have moved into a branch of the step."""
+    needed = needed_of(inside.keys(), kept)
+    found = {node: node for node in needed if node not in inside}
+    known = dict(inside)
+    first = len(step.loop.body.params)
+    sized = dict.fromkeys(size for node in found for size in type_sizes(node) if size not in inside)
+    for number, node in enumerate(sorted({**found, **sized}, key=lambda node: node.ndim), first):
+        shape = tuple(known[size] if isinstance(size, Node) else size for size in node.type.shape)
+        found[node] = known[node] = param(number, Type(node.dtype, shape), node.name, node in sized or node.op is SIZE)
+    return {node: found[node] for node in sorted(found, key=lambda node: found[node].attrs["index"])}
 
 
 FUNCTIONS["scan_vjps"] = scan_vjps

@@ -359,6 +359,97 @@ def test_derivative_of_several_results_of_which_one_is_an_integer(function: Any)
     np.testing.assert_allclose(g, 2 * value * 1.0 + np.array([14.0 + 1, 0, 0]))
 
 
+def test_a_condition_within_a_step_that_one_branch_alone_needs(function: Any) -> None:
+    """It moves into that branch, and what the derivative keeps of each step is computed there too."""
+    c, x, begin = T.dvector("c"), T.dvector("x"), T.constant(np.full(2, 0.5))
+
+    def step(x: Any, h: Any) -> Any:
+        return T.sin(ifelse(x > 0.3, begin, T.where(c * 2 > -0.7, begin + h, h)))
+
+    cost = graphc.scan(step, x, begin)[0].sum()
+    first = grad(cost, c, disconnected_inputs="ignore"), grad(cost, begin)
+    values, s, slope = np.array([0.0, 0.0]), np.full(2, 0.5), np.ones(2)
+    total = np.zeros(2)
+    for _ in range(2):  # of what comes of begin in a step, and of the state
+        slope = np.cos(0.5 + s) * (1 + slope)
+        s = np.sin(0.5 + s)
+        total = total + slope
+    got = function([c, x], first)(np.ones(2), values)
+    np.testing.assert_allclose(got[0], 0)
+    np.testing.assert_allclose(got[1], total, rtol=1e-12)
+
+
+def test_a_size_that_a_condition_from_outside_chooses(function: Any) -> None:
+    """Sizes that types do not tell to be equal: of the work of such a loop nothing is known before it runs."""
+    c, begin = T.dscalar("c"), T.dvector("begin")
+    rows, _ = graphc.scan(lambda h: T.sin(ifelse(c > 0.3, h, np.ones(2))), None, begin, n_steps=2)
+    f = function([c, begin], rows)
+    np.testing.assert_allclose(f(0.0, np.zeros(2)), np.full((2, 2), np.sin(1.0)))
+    np.testing.assert_allclose(f(1.0, np.ones(2)), np.sin(np.array([1.0, np.sin(1.0)]))[:, None] * np.ones(2))
+
+
+def test_second_derivatives_of_a_size_that_a_step_chooses(function: Any) -> None:
+    """What has such a size is not kept."""
+    x, begin = T.dvector("x"), T.dvector("begin")
+    two = T.constant(np.full(2, 0.5))
+    rows, _ = graphc.scan(lambda x, h: two + T.sin(ifelse(x > 0.3, two, h)), x, begin)
+    (product,) = graphc.Rop(grad(T.sqr(rows).sum(), [begin]), [begin], [T.ones_like(begin)])
+    s = np.array([0.2, 0.4])
+    # One step: the cost is (0.5 + sin s)**2.
+    wanted = 2 * np.cos(s) ** 2 - 2 * (0.5 + np.sin(s)) * np.sin(s)
+    np.testing.assert_allclose(function([x, begin], product)(np.zeros(1), s), wanted, rtol=1e-12)
+    second = grad(grad(T.sqr(rows).sum(), begin).sum(), begin)
+    np.testing.assert_allclose(function([x, begin], second)(np.zeros(1), s), wanted, rtol=1e-12)
+
+
+def test_a_step_that_chooses_among_values_of_which_no_type_tells_the_size(function: Any) -> None:
+    """They must be of one size, as what is computed from them and stacked is; where they are not, it is said."""
+    x, h0, w = T.dvector("x"), T.dvector("h0"), T.dmatrix("w")
+    first = T.tanh(ifelse(T.gt(x[0], 0), h0, T.dot(h0, w)))  # outside of a loop sizes may differ
+
+    def step(x: Any, h: Any) -> Any:
+        new = T.tanh(ifelse(x > 0, h * x, T.dot(h, w)))
+        return new, T.sin(ifelse(x > 0.5, w.sum(axis=0), ifelse(w.sum() > 0, h, w[0])))
+
+    rows, others = graphc.scan(step, x, [h0, None])[0]
+    f = function([x, h0, w], [rows, others, grad(rows.sum(), h0)])
+    values, state = np.array([0.3, -1.0, 0.7]), np.array([0.5, -0.2])
+    matrix = np.array([[0.6, 0.1], [-0.4, 0.9]])
+
+    def states(h: Any) -> list[Any]:
+        found = []
+        for value in values:
+            h = np.tanh(h * value if value > 0 else h @ matrix)
+            found.append(h)
+        return found
+
+    wanted = states(state)
+    inner = [state, wanted[0], matrix.sum(axis=0)]
+    got = f(values, state, matrix)
+    np.testing.assert_allclose(got[0], wanted, rtol=1e-12)
+    np.testing.assert_allclose(got[1], np.sin(inner), rtol=1e-12)
+    moved = [np.sum(states(state + 1e-30j * unit)).imag / 1e-30 for unit in np.eye(2)]
+    np.testing.assert_allclose(got[2], moved, rtol=1e-12)
+    with pytest.raises(ShapeError):
+        f(values, state, np.ones((2, 3)))
+    assert function([x, h0, w], first)(-values, state, np.ones((2, 3))).shape == (3,)
+
+
+def test_the_cotangent_of_an_element_beside_what_a_step_chooses(function: Any) -> None:
+    """It has the size of the element, though another that must be equal is known in the step only."""
+    x, c, begin = T.dmatrix("x"), T.dvector("c"), T.dscalar("begin")
+
+    def step(x: Any, h: Any) -> Any:
+        return h + T.sin(T.where(ifelse(h > 0, x, c) > 0.45, x * x, c)).sum()
+
+    cost = graphc.scan(step, x, begin)[0][-1]
+    rows, others = np.array([[0.5, 0.1], [0.2, 0.7]]), np.array([0.6, 0.3])
+    got = function([x, c, begin], grad(cost, [x, c]))(rows, others, 1.0)
+    chosen = rows > 0.45
+    np.testing.assert_allclose(got[0], np.where(chosen, 2 * rows * np.cos(rows**2), 0), rtol=1e-12)
+    np.testing.assert_allclose(got[1], np.where(chosen, 0, np.cos(others)).sum(axis=0), rtol=1e-12)
+
+
 def test_derivative_where_sizes_differ(function: Any) -> None:
     c, x, y = T.bscalar("c"), T.dvector("x"), T.dvector("y")
     z = graphc.ifelse(c, T.exp(x), y * 2)

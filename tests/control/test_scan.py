@@ -155,6 +155,18 @@ def test_what_a_step_returns(function: Make, form: str) -> None:
     assert a.get_value() == 2 * np.prod(X[:count])
 
 
+def test_what_is_given_does_not_follow_the_updates(function: Make) -> None:
+    """A value of `non_sequences` is what it was before the loop, as in Theano; one that is used as it is is computed
+    anew."""
+    a = graphc.shared(1.0, name="a")
+    value = a * 2
+    given, _ = graphc.scan(lambda v: (v, {a: a + 1}), non_sequences=value, n_steps=3)
+    seen, updates = graphc.scan(lambda: (value, {a: a + 1}), n_steps=3)
+    call = function([], [given, seen], updates=updates)
+    for begin in (1.0, 4.0):
+        npt.assert_array_equal(call(), [np.full(3, 2 * begin), 2 * begin + np.array([0.0, 2.0, 4.0])])
+
+
 def test_updates_are_seen_by_the_next_step(function: Make) -> None:
     a, b = graphc.shared(1, name="a"), graphc.shared(10, name="b")
     rows, updates = graphc.scan(lambda: (a + b, {a: b, b: a + 1}), n_steps=3)

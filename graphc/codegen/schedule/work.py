@@ -80,9 +80,9 @@ def _total(parts: Iterable[Size]) -> Size:
 def _given(
     node: Node, params: Sequence[Node], operands: Sequence[Node], known: Mapping[Node, Node]
 ) -> Mapping[Node, Node]:
-    """What the parameters of a body that are sizes stand for."""
+    """What the parameters of a body that are sizes stand for; not the conditions that choose among sizes."""
+    given = {each for each in given_sizes(node) if each.dtype != "bool"}
     pairs = zip(params, operands, strict=True)
-    given = given_sizes(node)
     return {param: as_size_node(_plain(sizes.as_size(each), (), known)) for param, each in pairs if each in given}
 
 
