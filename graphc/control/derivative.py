@@ -58,6 +58,12 @@ class Unrolled:
     def varying(self) -> tuple[Node, ...]:
         return (*self.elements, *self.states)
 
+    @property
+    def operands(self) -> Mapping[Node, Node]:
+        """The variables that stand for constants, with these."""
+        pairs = zip(self.fixed, self.loop.constants, strict=True)
+        return {variable_: operand for variable_, operand in pairs if variable_ is not operand}
+
 
 def step_of(loop: Loop, separate: Collection[Node]) -> Unrolled:
     """A step, in which the constants of `separate` are variables.
@@ -163,7 +169,7 @@ def _loop_back(
         )
     forward, stacks = _keeping(node, step, kept)
     held = {value: variable(value.dtype, value.type.shape, value.name) for value in kept}
-    results = substitute(back.results, {**held, **dict(_operands(step))})
+    results = substitute(back.results, {**held, **step.operands})
     used = node_set(results)
     sequences = [
         *zip(held.values(), stacks, strict=True),
@@ -188,12 +194,6 @@ def _loop_back(
 
 def _zeros_like(node: Node) -> Node:
     return zeros(node.dtype, node.type.shape)
-
-
-def _operands(step: Unrolled) -> Sequence[tuple[Node, Node]]:
-    """The variables that stand for constants, with these."""
-    pairs = zip(step.fixed, step.loop.constants, strict=True)
-    return [(variable_, operand) for variable_, operand in pairs if variable_ is not operand]
 
 
 def _steps_taken(loop: Loop, forward: Node) -> Node | None:

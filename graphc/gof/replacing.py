@@ -71,8 +71,9 @@ def _mapped_within(replacer: Callable[[Node], Any], node: Node) -> Node:
         return renamed(cond_node(node.args[0], then, orelse, {*outside}, node.attrs["state"]), node)
     loop = loop_of(node.args, node.attrs)
     step = step_of(loop, ())
-    results = _mapped(replacer, step.results, outside)
-    if all(map(is_, results, step.results)):
+    before = substitute(step.results, step.operands)
+    results = _mapped(replacer, before, outside)
+    if all(map(is_, results, before)):
         return node
     body, captured = close(step.varying, results, since)
     return renamed(make_scan(with_body(replace(loop, constants=captured), body)), node)
