@@ -339,6 +339,23 @@ def test_a_failing_line_is_named_with_its_operands(mode: str) -> None:
             graphc.function([x, y], [output, y], mode=mode)(A, A[:1])
 
 
+@pytest.mark.parametrize("mode", ALL_MODES)
+def test_equal_steps_are_named_by_the_lines_of_their_own(mode: str) -> None:
+    """A step that was written before, in another graph or in this one, lends its lines to nobody."""
+    calls, here = [], sys._getframe().f_lineno
+    for number in range(2):
+        at, table = T.lvector("at"), T.dvector("table")
+        if number:
+            rows = graphc.scan(lambda k, table: T.exp(table[k]), at, None, table)[0]
+        else:
+            rows = graphc.scan(lambda k, table: T.exp(table[k]), at, None, table)[0]
+        calls.append(graphc.function([at, table], rows, mode=mode))
+    for call, line in zip(calls, (here + 6, here + 4), strict=True):
+        blamed = rf"^subtensor \({FILE}:{line}\) of table \({FILE}:{here + 2}\): index 9, at\[t\] \({FILE}:{line}\)"
+        with pytest.raises(IndexOutOfBounds, match=blamed):
+            call(np.array([0, 9]), np.ones(3))
+
+
 # Functions ----------------------------------------------------------------------------------------------------------
 
 MADE = {

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from graphc.errors import GraphTypeError
 from graphc.ir.lowering import Part
-from graphc.ir.node import PARAM, Attributes, Body, Guard, Node, TupleType, Type, define_op, describe, make
+from graphc.ir.node import PARAM, Attributes, Body, Guard, Node, TupleType, Type, Where, define_op, describe, make
 from graphc.ir.walk import nodes_of
 
 
@@ -62,11 +62,12 @@ def make_body(params: Sequence[Node], results: Sequence[Node], checks: tuple[Gua
     return found
 
 
-def param(index: int, kind: Type, name: str | None = None, natural: bool = False) -> Node:
+def param(index: int, kind: Type, name: str | None = None, natural: bool = False, where: Where | None = None) -> Node:
     """Parameter number `index` of bodies. Sizes of its type are numbers and other parameters. `natural`: it is a size,
-    and so is not negative."""
-    node = make(PARAM, (), {"index": index, "type": kind, "name": name, "natural": natural})
-    node.name = name
+    and so is not negative. `where`: the line of what it stands for. Bodies of other lines are others, so that messages
+    about them name the lines of this program, and not of one that was equal."""
+    node = make(PARAM, (), {"index": index, "type": kind, "name": name, "natural": natural, "where": where})
+    node.name, node.where = name, where or node.where
     return node
 
 

@@ -14,9 +14,10 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 from graphc.ir import sizes
 from graphc.ir.body import make_body, param
-from graphc.ir.node import CONSTANT, SIZE, Body, Guard, Node, Size, Type, constant_value, make
+from graphc.ir.node import CONSTANT, SIZE, Body, Guard, Node, Size, Type, Where, constant_value, make
 from graphc.ir.sizes import as_size, is_natural
 from graphc.ir.walk import as_size_node, dependents, node_set, nodes_of, nodes_since, substitute, type_sizes
+from graphc.startup.record import replace
 
 REPEATING = ("broadcast_to", "dimshuffle")
 """Ops that only repeat elements, or number them in another order."""
@@ -40,9 +41,13 @@ def close_over(
     for node in sorted(numbers, key=lambda node: node.ndim):  # sizes come first: the types of others name them
         shape = tuple(params[size] if isinstance(size, Node) else size for size in node.type.shape)
         natural = node not in variables and (node in known or node.op is SIZE or is_natural(node))
-        params[node] = param(numbers[node], Type(node.dtype, shape), node.name, natural)
+        params[node] = param(numbers[node], Type(node.dtype, shape), node.name, natural, _line(node))
     body = make_body([params[node] for node in numbers], substitute(results, params))
     return body, tuple(others)
+
+
+def _line(node: Node) -> Where | None:
+    return node.where and replace(node.where, words=None)
 
 
 def _captured(variables: Sequence[Node], results: Sequence[Node], since: int) -> list[Node]:

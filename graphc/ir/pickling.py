@@ -93,7 +93,7 @@ def reduce_node(node: Node) -> tuple[Any, ...]:
         owner = size_owner(node)
         return read_size, (owner, node.attrs["owner"], axis_of(owner, node) if owner else node.attrs["axis"])
     if node.op is PARAM:
-        return param, (node.attrs["index"], node.type, node.name, node.attrs["natural"])
+        return param, (node.attrs["index"], node.type, node.name, node.attrs["natural"], node.attrs["where"])
     if node.op is INPUT:
         return read_input, (node.dtype, given_sizes(node), node.name, node.where), node.attributes() or None
     if node.op is not SHARED and OPS.get(node.op.name) is node.op:
