@@ -5,14 +5,16 @@ In: a graph. Out: an equal graph that is cheaper and more stable, and the list o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from graphc.errors import GraphcError
+from graphc.ir.node import Node
 from graphc.ir.walk import Graph
 from graphc.rewrite.loops.branches import BRANCHES, has_bodies, rewrite_branches
 from graphc.rewrite.loops.passes import (
     LOOPS,
+    Bodies,
     Rewritten,
     keep_last_rows,
     loops_of,
@@ -97,24 +99,24 @@ def rewrite_nodes(
     branches = partial(rewrite_branches, is_on=lambda name: name not in excluding)
     early = [(name, rules) for name, rules in passes if name not in AFTER_LOOPS]
 
-    def both(rewritten: Rewritten, bodies: Callable[[Graph], Rewritten]) -> Rewritten:
+    def both(rewritten: Rewritten, bodies: Bodies) -> Rewritten:
         graph, more = branches(rewritten[0], bodies)
         return graph, rewritten[1] + more
 
-    def before(graph: Graph) -> Rewritten:
-        graph, fired = both(apply_in_turn(graph, early), before)
+    def before(graph: Graph, varying: Sequence[Node]) -> Rewritten:
+        graph, fired = both(apply_in_turn(graph, early, varying), before)
         if not loops_of(graph):
             return graph, fired
         graph, more = rewrite_loops(graph, before, lambda name: name not in excluding)
         return graph, fired + more
 
-    def body(graph: Graph) -> Rewritten:
-        graph, fired = after(graph)
+    def body(graph: Graph, varying: Sequence[Node]) -> Rewritten:
+        graph, fired = after(graph, varying)
         graph, more = store_regions(graph) if STORED not in excluding else (graph, [])
         return graph, fired + more
 
-    def after(graph: Graph) -> Rewritten:
-        graph, fired = both(apply_in_turn(graph, passes), body)
+    def after(graph: Graph, varying: Sequence[Node]) -> Rewritten:
+        graph, fired = both(apply_in_turn(graph, passes, varying), body)
         if not loops_of(graph):
             return graph, fired
         if "loop_operands" not in excluding:  # some may be numbers by now
@@ -125,8 +127,8 @@ def rewrite_nodes(
             fired += more
         return graph, fired
 
-    graph, fired = before(graph)
-    graph, more = after(graph)
+    graph, fired = before(graph, ())
+    graph, more = after(graph, ())
     return graph, fired + more
 
 

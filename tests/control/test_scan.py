@@ -485,6 +485,27 @@ def test_errors(case: str) -> None:
         build()
 
 
+STEPS: dict[str, Callable[..., Any]] = {
+    "set": lambda k, s, x: T.set_subtensor(s[:k], x[:k] * 2),
+    "increased": lambda k, s, x: T.inc_subtensor(s[:k], x[:k] * 2),
+    "joined, and not taken": lambda k, s, x: s + T.stack([s[:k], x[:k]])[0].sum(),
+    "a part of a sum": lambda k, s, x: s + (s[:k] + x[:k])[::-1][:1].sum(),
+    "nested": lambda k, s, x: graphc.scan(lambda r: T.set_subtensor(r[:k], x[:k] * 2), None, s, n_steps=2)[0][-1],
+}
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_sizes_that_change_from_step_to_step_must_fit_in_each(function: Make, step: Callable[..., Any]) -> None:
+    """Whatever becomes of the step: nothing is read or written where there is nothing."""
+    x, s = T.dvector("x"), T.dvector("s")
+    rows = graphc.scan(step, T.arange(x.shape[0] + 1), s, x)[0]
+    make = function([x, s], [rows, graphc.grad(rows.sum(), x)])
+    assert np.isfinite(make(np.ones(3), np.ones(3))[0]).all()
+    for size in (4, 2000):
+        with pytest.raises(ShapeError, match=rf"sizes? .*{HERE}|{HERE}.* sizes? "):
+            make(np.ones(size), np.ones(3))
+
+
 def test_a_step_that_takes_other_arguments() -> None:
     with pytest.raises(TypeError, match="takes 2 positional arguments but 4 were given") as raised:
         graphc.scan(two, V, 0.0, [W, M])

@@ -22,8 +22,9 @@ from typing import TypeAlias
 from graphc.ir import sizes
 from graphc.ir.body import items_of, make_body
 from graphc.ir.closure import guards_of
-from graphc.ir.node import Body, Node, Where, make, user_line
-from graphc.ir.walk import Graph, consumers, nodes_of, nodes_since, rebuilt, renamed
+from graphc.ir.node import PARAM, Body, Node, Where, make, user_line
+from graphc.ir.sizes import is_natural
+from graphc.ir.walk import Graph, consumers, node_set, nodes_of, nodes_since, rebuilt, renamed
 from graphc.ops.scan import SCAN, loop_of
 from graphc.rewrite.loops.expensive_steps import move_expensive_rows
 from graphc.rewrite.loops.open_loops import Change, OpenLoop, Surroundings, close_loop, fitted, open_loop, prune
@@ -31,7 +32,8 @@ from graphc.rewrite.loops.steps import CHANGES, sink_elementwise
 from graphc.rewrite.rules.engine import Fired, place_new, tell
 
 Rewritten: TypeAlias = tuple[Graph, list[Fired]]
-Bodies: TypeAlias = Callable[[Graph], Rewritten]
+Bodies: TypeAlias = Callable[[Graph, Sequence[Node]], Rewritten]
+"""What rewrites the graph of a body, of which some leaves change from step to step (`engine.Held`)."""
 
 LOOPS = (
     "loop_operands",
@@ -153,12 +155,26 @@ def with_bodies(node: Node, bodies: Bodies, fired: list[Fired]) -> Node:
     attrs = dict(node.attrs)
     for name, body in node.attrs.items():
         if isinstance(body, Body):
-            after, more = bodies(Graph(body.params, body.results))
+            after, more = bodies(Graph(body.params, body.results), _varying(node) if node.op is SCAN else ())
             if more:
                 checks = None if node.op is SCAN else guards_of(body) if body.checks is None else body.checks
                 attrs[name] = make_body(body.params, after.outputs, checks)
                 fired += more
     return renamed(make(node.op, node.args, attrs), node)
+
+
+def _varying(node: Node) -> list[Node]:
+    """The parameters of a loop's body that change from step to step, and those that may with the steps of a loop that
+    the loop stands in."""
+    loop = loop_of(node.args, node.attrs)
+    pairs = zip(loop.fixed, loop.constants, strict=True)
+    outer = [param for param, operand in pairs if not is_natural(param) and _is_within(operand)]
+    return [*loop.elements, *loop.states, *outer]
+
+
+def _is_within(operand: Node) -> bool:
+    """Whether the operand of a loop is a number that is made of parameters of a body that are no sizes."""
+    return not operand.ndim and any(node.op is PARAM and not is_natural(node) for node in node_set([operand]))
 
 
 def rewrite_bodies(graph: Graph, bodies: Bodies) -> Rewritten:

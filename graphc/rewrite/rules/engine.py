@@ -31,7 +31,7 @@ magnitudes, and this holds where that sum is finite: beyond, whether a partial s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -39,6 +39,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import FLOATS
 from graphc.errors import GraphcError
+from graphc.ir import sizes
 from graphc.ir.node import (
     CONSTANT,
     INPUT,
@@ -58,7 +59,7 @@ from graphc.ir.node import (
 )
 from graphc.ir.passes import Step, passed, watched
 from graphc.ir.verify import verify
-from graphc.ir.walk import Graph, nodes_of, renamed
+from graphc.ir.walk import Graph, node_set, nodes_of, renamed
 from graphc.ops.shape import broadcast_to, expand, filled
 from graphc.startup.record import record
 
@@ -367,15 +368,17 @@ def _instantiate_args(pattern: Node, match: Match, done: dict[Node, Node]) -> li
 # --- the pass ---------------------------------------------------------------------------------------------------------
 
 
-def apply_in_turn(graph: Graph, passes: Iterable[tuple[str, Sequence[AnyRule]]]) -> tuple[Graph, list[Fired]]:
+def apply_in_turn(
+    graph: Graph, passes: Iterable[tuple[str, Sequence[AnyRule]]], varying: Sequence[Node] = ()
+) -> tuple[Graph, list[Fired]]:
     """The graph after several passes, each with its name and the rules that are applied until none applies; and what
-    fired, in order.
+    fired, in order. `varying`: of the body of a loop, the leaves that change from step to step (`Held`).
 
     Nodes are brought to their final form after their arguments; what a rule makes is itself rewritten.
     """
     visit, fired = Visit.of(graph.outputs), list[Fired]()
     for name, rules in passes:
-        after, more = _apply_table(graph, _by_op(rules), visit)
+        after, more = _apply_table(graph, _by_op(rules), visit, varying)
         if more:
             tell(name, graph, after)
             graph, visit = after, Visit.of(after.outputs)
@@ -421,11 +424,59 @@ class Visit:
         return Visit(tuple(order), uses)
 
 
-def _apply_table(graph: Graph, table: dict[str, list[AnyRule]], visit: Visit) -> tuple[Graph, list[Fired]]:
+class Held:
+    """What must hold of sizes that change from step to step of a loop. Other guards are those of the graph as it was
+    written, checked before anything is computed; these are read off the body as it was rewritten. So no rule may make
+    something of nodes that ask for less: what is left would read and write as if they had been asked."""
+
+    def __init__(self, varying: Sequence[Node]) -> None:
+        self.varying = frozenset(varying)
+        self.of_nodes: dict[Node, frozenset[Hashable]] = {}
+        self.of_sizes: dict[Node, bool] = {}
+
+    def of(self, root: Node) -> frozenset[Hashable]:
+        """What a node and all that it needs ask for."""
+        known = self.of_nodes
+        pending = [root]
+        while pending:
+            node = pending[-1]
+            missing = [arg for arg in node.args if arg not in known] if node not in known else []
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            if node not in known:
+                known[node] = self._own(node).union(*[known[arg] for arg in node.args])
+        return known[root]
+
+    def _own(self, node: Node) -> frozenset[Hashable]:
+        guards = node.op.guards(node) if node.args else ()
+        asked = [(guard.relation, guard.left, guard.right) for guard in guards]
+        return frozenset(
+            (relation, frozenset((left, right)) if relation == "==" else (left, right))
+            for relation, left, right in asked
+            if (self._varies(left) or self._varies(right)) and not (relation != "<" and sizes.equal(left, right))
+        )
+
+    def _varies(self, size: Size) -> bool:
+        if isinstance(size, int):
+            return False
+        found = self.of_sizes.get(size)
+        if found is None:
+            found = self.of_sizes[size] = not self.varying.isdisjoint(node_set([size]))
+        return found
+
+
+def _apply_table(
+    graph: Graph, table: dict[str, list[AnyRule]], visit: Visit, varying: Sequence[Node]
+) -> tuple[Graph, list[Fired]]:
     if not any(node.op.name in table for node in visit.order):
         return graph, []
     table = {name: [item.over(visit.order) for item in items] for name, items in table.items()}
-    rewriter = _Rewriter(table, dict(visit.uses), {}, set(), {}, [])
+    held = Held(varying) if varying else None
+    if held is not None and not any(map(held.of, graph.outputs)):
+        held = None
+    rewriter = _Rewriter(table, dict(visit.uses), {}, set(), {}, [], held)
     for node in visit.order:
         rewriter.finish(node)
     outputs = tuple(rewriter.final[output] for output in graph.outputs)
@@ -451,6 +502,7 @@ class _Rewriter:
     moved: set[Node]
     fitting: dict[tuple[str, ...], list[AnyRule]]
     fired: list[Fired]
+    held: Held | None
 
     def finish(self, root: Node) -> None:
         """Find the final form of a node whose arguments have theirs, and of all that rules make on the way, without
@@ -504,11 +556,15 @@ class _Rewriter:
         before = next_serial()
         for item in self._fitting(node):
             after = item.apply(node, self._uses)
-            if after is not None and after is not node and _same_type(node, after):
+            if after is not None and after is not node and _same_type(node, after) and self._keeps(node, after):
                 self.fired.append(Fired.at(item.name, node))
                 place_new(after, node.where, before)
                 return self._inherit(node, after)
         return node
+
+    def _keeps(self, node: Node, after: Node) -> bool:
+        """Whether what a rule has made asks for no less."""
+        return self.held is None or self.held.of(node) <= self.held.of(after)
 
     def _fitting(self, node: Node) -> list[AnyRule]:
         """The rules that a look at the ops does not rule out: few of many."""
