@@ -535,6 +535,20 @@ def test_a_loop_in_a_branch_in_a_loop(function: Any) -> None:
         np.testing.assert_allclose(slope[place], (f(up, 2)[0].sum() - f(down, 2)[0].sum()) / 2e-6, rtol=1e-6)
 
 
+def test_a_size_that_a_branch_chooses_in_a_loop_in_a_loop(function: Any) -> None:
+    n, a, x, y = T.lscalar("n"), T.dscalar("a"), T.dvector("x"), T.dvector("y")
+
+    def step(state: Any) -> Any:
+        return T.tanh(graphc.scan(lambda s: s + ifelse(a > 0, x * state, y).sum(), None, state, n_steps=n)[0][-1])
+
+    call = function([a, x, y, n], graphc.scan(step, None, T.constant(0.5), n_steps=n)[0][-1])
+    for sign, args in ((1, np.array([0.5, 0.25])), (-1, np.array([0.1]))):
+        state = 0.5
+        for _ in range(3):
+            state = np.tanh(state + 3 * (args * (state if sign > 0 else 1)).sum())
+        np.testing.assert_allclose(call(sign, [0.5, 0.25], [0.1], 3), state, rtol=1e-14)
+
+
 @pytest.mark.slow
 def test_a_result_that_only_another_branch_needs(function: Any) -> None:
     c, d, x = T.bscalar("c"), T.bscalar("d"), T.dvector("x")

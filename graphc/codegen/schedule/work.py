@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from graphc.arrays.dtypes import is_float
+from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.codegen.call.interrupt import LONG
 from graphc.codegen.schedule.plan import lowering_of
 from graphc.ir import sizes
@@ -80,8 +80,9 @@ def _total(parts: Iterable[Size]) -> Size:
 def _given(
     node: Node, params: Sequence[Node], operands: Sequence[Node], known: Mapping[Node, Node]
 ) -> Mapping[Node, Node]:
-    """What the parameters of a body that are sizes stand for; not the conditions that choose among sizes."""
-    given = {each for each in given_sizes(node) if each.dtype != "bool"}
+    """What the parameters of a body that are sizes stand for. By a condition or a float a size is chosen or rounded: it
+    is none itself, and what follows from it is taken to be GUESS."""
+    given = {operand for operand in given_sizes(node) if operand.dtype in INTEGERS}
     pairs = zip(params, operands, strict=True)
     return {param: as_size_node(_plain(sizes.as_size(each), (), known)) for param, each in pairs if each in given}
 
