@@ -549,6 +549,21 @@ def test_a_size_that_a_branch_chooses_in_a_loop_in_a_loop(function: Any) -> None
         np.testing.assert_allclose(call(sign, [0.5, 0.25], [0.1], 3), state, rtol=1e-14)
 
 
+def test_a_state_whose_size_a_branch_chooses(function: Any) -> None:
+    """It keeps its size, however it is made of what the branch gives; another one is an error where it comes."""
+    m, b, y = T.dvector("m"), T.dvector("b"), T.dvector("y")
+    rows, _ = graphc.scan(lambda yt, m: T.tanh(ifelse(yt > 0, m, b)), y, m)
+    call = function([y, m, b], [rows, *grad(rows.sum(), [m, b])])
+    got, by_m, by_b = call([1.0, -1.0, 1.0], [0.5, 0.25], [0.0, 0.3])
+    expected = [np.tanh([0.5, 0.25]), np.tanh([0.0, 0.3]), np.tanh(np.tanh([0.0, 0.3]))]
+    np.testing.assert_allclose(got, expected, rtol=1e-14)
+    np.testing.assert_allclose(by_m, 1 - got[0] ** 2, rtol=1e-14)
+    np.testing.assert_allclose(by_b, (1 - got[1] ** 2) * (1 + 1 - got[2] ** 2), rtol=1e-14)
+    call([1.0, 1.0], [0.5, 0.25], [0.0, 0.3, 0.4])
+    with pytest.raises(ShapeError, match=r"has size 3, not 2"):
+        call([1.0, -1.0], [0.5, 0.25], [0.0, 0.3, 0.4])
+
+
 @pytest.mark.slow
 def test_a_result_that_only_another_branch_needs(function: Any) -> None:
     c, d, x = T.bscalar("c"), T.bscalar("d"), T.dvector("x")
