@@ -112,6 +112,32 @@ def known_nonnegative(size: Size) -> bool:
     return True
 
 
+DEEPEST = 16
+"""Of sums and extremes within one another, in which a bound of a size is looked for."""
+
+
+def known_most(size: Size, deepest: int = DEEPEST) -> int | None:
+    """A number that a size is no larger than, whatever the run; None where none is known. So of a slice whose ends are
+    numbers, `x[3:5]`, which has two elements where x is long enough."""
+    number = size if isinstance(size, int) else constant_value(size)
+    if number is not None:
+        return int(number)
+    assert isinstance(size, Node)
+    if size.dtype != "int64" or size.op.name not in ("minimum", "maximum", "add", "sub") or not deepest:
+        return None
+    first, second = size.args
+    if size.op.name == "sub":
+        less = constant_value(second)
+        most = None if less is None else known_most(first, deepest - 1)
+        return None if less is None or most is None else most - int(less)
+    found = [most for each in (first, second) if (most := known_most(each, deepest - 1)) is not None]
+    if size.op.name == "minimum":
+        return min(found, default=None)
+    if len(found) < 2:
+        return None
+    return max(found) if size.op.name == "maximum" else sum(found)
+
+
 def _counts(node: Node) -> bool:
     """Whether the sum of a node's elements counts those of a mask."""
     return node.op.name == "cast" and node.args[0].dtype == "bool"

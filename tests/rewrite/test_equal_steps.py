@@ -68,6 +68,22 @@ def observed(steps: int) -> tuple[Inputs, list[Any]]:
     return [x, p], [total, state, graphc.grad(total, p)]
 
 
+def cut(steps: int) -> tuple[Inputs, list[Any]]:
+    """A filter whose parameters are cut out of a vector of unknown size: slices have so many elements at most."""
+    y, p = T.dvector("y"), T.dvector("p")
+    move, noise, seen = T.tanh(p[:4]).reshape((2, 2)) * 0.5, T.diag(T.exp(-(p[4:6] ** 2))), p[7:9]
+    state: Any = T.zeros(2)
+    spread: Any = T.eye(2)
+    total: Any = T.as_tensor_variable(0.0)
+    for t in range(steps):
+        state, spread = move @ state, move @ spread @ move.T + noise
+        expected = seen @ spread @ seen + T.exp(p[6])
+        gain, innovation = spread @ seen / expected, y[t] - seen @ state
+        total = total - 0.5 * (T.log(expected) + innovation**2 / expected)
+        state, spread = state + gain * innovation, spread - T.outer(gain, seen @ spread)
+    return [y, p], [total, graphc.grad(total, p)]
+
+
 def singles(steps: int) -> tuple[Inputs, list[Any]]:
     """float32 and integers; a step in the middle is another."""
     x, n = T.fvector("x"), T.iscalar("n")
@@ -90,7 +106,7 @@ def of_several_sizes(steps: int) -> tuple[Inputs, list[Any]]:
 
 
 OTHERS: dict[str, Build] = {
-    each.__name__: each for each in (numbers, regions, matrices, observed, singles, of_several_sizes)
+    each.__name__: each for each in (numbers, regions, matrices, observed, cut, singles, of_several_sizes)
 }
 ROLLED = {**PROGRAMS, **OTHERS}
 WRITTEN_OUT = {"layers"}
@@ -157,7 +173,7 @@ def evaluated(graph: Graph, given: dict[Node, Any]) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("build", [PROGRAMS["level"], PROGRAMS["kalman"], numbers, regions, matrices])
+@pytest.mark.parametrize("build", [PROGRAMS["level"], PROGRAMS["kalman"], numbers, regions, matrices, cut])
 def test_what_is_made_of_equal_steps_does_not_grow_with_their_number(build: Callable[[int], Any]) -> None:
     small, large = (len(nodes_of(rewrite(Graph((), tuple(build(steps)[1])))[0].outputs)) for steps in (40, 80))
     assert large <= small + 5

@@ -25,6 +25,7 @@ from typing import TypeAlias
 
 from graphc.ir.lowering import Iota, Scalar, View
 from graphc.ir.node import CONSTANT, LEAVES, Node, literal, made
+from graphc.ir.sizes import known_most
 from graphc.rewrite.rules.engine import scalar_constant
 from graphc.startup.record import record
 
@@ -499,8 +500,10 @@ def is_short(node: Node) -> bool:
 
 def is_bounded(node: Node, most: int = LONGEST) -> bool:
     """Whether a node is known to have at most `most` elements."""
-    shape = [size for size in node.type.shape if isinstance(size, int)]
-    return not node.is_tuple and len(shape) == node.ndim and prod(shape) <= most
+    if node.is_tuple:
+        return False
+    shape = [size for size in map(known_most, node.type.shape) if size is not None]
+    return len(shape) == node.ndim and prod(shape) <= most
 
 
 def ends_loops(node: Node) -> bool:
