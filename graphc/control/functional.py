@@ -51,7 +51,7 @@ def scan(
     shape: list[Any] = []
 
     def call(past: list[list[Node]]) -> Returned:
-        result = f(like(init, flat(past)), like(xs, elements))
+        result = _called("scan", f, carry=like(init, flat(past)), x=like(xs, elements))
         if not isinstance(result, tuple) or len(result) != 2:
             raise GraphTypeError(f"scan: {title(f)} returns {result!r}; it must return the next carry and an output")
         shape[:] = [result[1]]
@@ -69,7 +69,7 @@ def scan(
 
 def map(f: Callable[..., Any], xs: Any) -> Any:
     """`f` of each element of `xs`, stacked; both may be structures of tensors, as in `scan`."""
-    return scan(lambda _, x: (None, f(x)), None, xs)[1]
+    return scan(lambda _, x: (None, _called("map", f, x=x)), None, xs)[1]
 
 
 def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> Any:
@@ -83,7 +83,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> An
 
     def call(past: list[list[Node]]) -> Returned:
         place, *carry = flat(past)
-        after = _matched("for_loop", body, init, body(place, like(init, carry)))
+        after = _matched("for_loop", body, init, _called("for_loop", body, i=place, carry=like(init, carry)))
         return Returned([place + 1, *after], {}, None, "for_loop")
 
     step, initial = _step([], states, call, since)
@@ -99,7 +99,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) ->
     since, states = next_serial(), _states(init)
 
     def call(past: list[list[Node]]) -> Returned:
-        after = _matched("while_loop", body, init, body(like(init, flat(past))))
+        after = _matched("while_loop", body, init, _called("while_loop", body, carry=like(init, flat(past))))
         return Returned(after, {}, None, "while_loop")
 
     step, initial = _step([], states, call, since)
@@ -144,7 +144,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 def _chosen(by: str, which: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
     """What one of the branches makes of the operands: the first where `which` holds, or that of its number."""
     given = [map_leaves(as_node, operand) for operand in operands]
-    first, *others = [branch(*given) for branch in branches]
+    named = {f"operand {number}": each for number, each in enumerate(given)}
+    first, *others = [_called(by, branch, **named) for branch in branches]
     for branch, other in zip(branches[1:], others, strict=True):
         if structure(other) != structure(first):
             raise GraphTypeError(
@@ -173,8 +174,19 @@ def _step(
     return replace(step, outputs=step.outputs[len(states) :]), initial
 
 
+def _called(by: str, fn: Callable[..., Any], **given: Any) -> Any:
+    """What a function returns, which is given these, by position. A TypeError of the call itself says what they are."""
+    try:
+        return fn(*given.values())
+    except TypeError as error:
+        if error.__traceback__ is None or error.__traceback__.tb_next is None:
+            number = f"{len(given) or 'no'} argument{'s' * (len(given) != 1)}"
+            error.add_note(f"{by} calls {title(fn)} with {number}{': ' * bool(given)}{', '.join(given)}")
+        raise
+
+
 def _condition(cond: Callable[..., Any], carry: Any) -> Node:
-    node = as_node(cond(carry))
+    node = as_node(_called("while_loop", cond, carry=carry))
     if node.ndim:
         raise RankError(f"while_loop: {title(cond)} returns {describe(node)} of type {node.type}, not a scalar")
     return cast(node, "bool")

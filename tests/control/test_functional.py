@@ -263,6 +263,27 @@ def test_errors_of_branches(build: Callable[[Any], Any], message: str) -> None:
         build(T.dvector("x"))
 
 
+@pytest.mark.parametrize(
+    ("build", "note"),
+    [
+        (lambda: graphc.for_loop(0, 3, lambda carry: carry, 0.0), "for_loop calls <lambda> .* 2 arguments: i, carry"),
+        (
+            lambda: graphc.while_loop(lambda: 1, lambda carry: carry, 0.0),
+            "while_loop calls <lambda> .* 1 argument: carry",
+        ),
+        (lambda: lax.scan(lambda carry: carry, 0.0, T.zeros(3)), "scan calls <lambda> .* 2 arguments: carry, x"),
+        (lambda: lax.map(lambda a, b: a, T.zeros(3)), "map calls <lambda> .* 1 argument: x"),
+        (lambda: lax.cond(True, lambda: 1, lambda x: x, 2.0), "cond calls <lambda> .* 1 argument: operand 0"),
+        (lambda: lax.switch(1, [lambda x: x]), "switch calls <lambda> .* no arguments"),
+    ],
+)
+def test_a_function_that_takes_other_arguments(build: Callable[[], Any], note: str) -> None:
+    """The error is Python's own; a note says what calls which function, and with what."""
+    with pytest.raises(TypeError, match="argument") as raised:
+        build()
+    assert re.fullmatch(note.replace(".*", r"\(test_functional.py:\d+\) with"), raised.value.__notes__[0])
+
+
 @pytest.mark.slow
 def test_branches_share_memory() -> None:
     """Only one of them runs."""
