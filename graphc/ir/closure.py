@@ -47,7 +47,8 @@ def close_over(
 
 
 def _line(node: Node) -> Where | None:
-    return node.where and replace(node.where, words=None)
+    """The line that made a node, without what it says of a check."""
+    return replace(node.where, words=None) if node.where and node.where.words else node.where
 
 
 def _captured(variables: Sequence[Node], results: Sequence[Node], since: int) -> list[Node]:
