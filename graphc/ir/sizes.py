@@ -112,7 +112,7 @@ def known_nonnegative(size: Size) -> bool:
     return True
 
 
-DEEPEST = 16
+DEEPEST = 8
 """Of sums and extremes within one another, in which a bound of a size is looked for."""
 
 
