@@ -366,6 +366,29 @@ def test_a_sum_of_products_is_one_product() -> None:
 
 
 @pytest.mark.slow
+def test_products_of_pieces_whose_sizes_change_stay_in_the_steps() -> None:
+    x, w, ends = T.dmatrix("x"), T.dmatrix("w"), T.lvector("ends")
+    values = [draw(6, 3), draw(3, 2), np.array([0, 2, 3, 6])]
+
+    def squares(begin: Any, end: Any, total: Any) -> Any:
+        piece = T.dot(x[begin:end], w)
+        return total + T.dot(piece.T, piece)
+
+    def scores(begin: Any, end: Any, scale: Any) -> Any:
+        piece = T.tanh(x[begin:end] * scale)
+        return piece.sum(), T.dot(piece, w).sum(axis=0)
+
+    bounds = [ends[:-1], ends[1:]]
+    total = graphc.reduce(squares, bounds, T.zeros((2, 2)))[0]
+    (scale, score), _ = graphc.scan(scores, bounds, [T.constant(1.0), None])
+    alone = graphc.map(lambda begin, end: T.dot(x[begin:end], w).sum(axis=0), bounds)[0]
+    for outputs in ([total], [scale, score], [alone]):
+        after, fired = rewritten([x, w, ends], outputs)
+        assert len(loops(after.outputs)) == 1 and fired.isdisjoint({"sum_of_products", "project_rows"})
+        check([x, w, ends], with_gradients(outputs, [x, w]), values)
+
+
+@pytest.mark.slow
 def test_what_a_network_gives_at_each_step_is_one_product() -> None:
     inputs, rows = recurrent()
     v, c = T.dmatrix("v"), T.dvector("c")

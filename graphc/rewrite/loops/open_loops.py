@@ -72,6 +72,11 @@ class OpenLoop:
         """Those that change from step to step."""
         return dependents(order, (*self.elements, *self.states))
 
+    def keeps_sizes(self, node: Node) -> bool:
+        """Whether a node of a step has the same sizes in all steps, as what is stored of each step must."""
+        own = [size for size in node.type.shape if isinstance(size, Node)]
+        return {*self.elements, *self.states}.isdisjoint(nodes_since(own, self.since))
+
     def replace(self, known: Mapping[Node, Node]) -> None:
         """Put other nodes in the place of nodes of a step."""
         done = dict(known)

@@ -89,7 +89,7 @@ def sum_products(loop: OpenLoop, around: Surroundings) -> bool:
     for stand_in, state in loop.last.items():
         terms = _terms(loop, state, uses)
         factors = [_factors(term, varying) for term in terms]
-        pairs = [pair for pair in factors if pair is not None]
+        pairs = [pair for pair in factors if pair is not None and all(map(loop.keeps_sizes, (pair.left, pair.right)))]
         if terms and len(pairs) == len(terms):
             found[stand_in] = plus(loop.states[state], [_product(pair, rows_of) for pair in pairs])
         elif terms:
@@ -201,7 +201,8 @@ def project_rows(loop: OpenLoop, around: Surroundings) -> bool:
             tail = toposort([output], lambda node: () if node in core or node not in varying else node.args)
             own = [node for node in tail if node in varying and node not in core and is_batch(node, varying)]
             from_ = [node for node in tail if node in core]
-            if (own or not loop.states) and sum(end not in stored for end in from_) <= 1:
+            more = [end for end in from_ if end not in stored]
+            if (own or not loop.states) and len(more) <= 1 and all(map(loop.keeps_sizes, more)):
                 products[stand_in], ends[stand_in] = own, from_
     while True:  # what the outputs need that stay is not computed twice
         staying = [output for stand_in, output in loop.rows.items() if stand_in not in products]
