@@ -18,7 +18,7 @@ from graphc.ops.scan import SCAN, loop_of
 
 SAME = ("broadcast_to", "dimshuffle", "reshape", "subtensor")
 """Ops whose elements are elements of their first argument."""
-BOUNDED = ("iota", "add", "sub", "minimum", "maximum")
+BOUNDED = ("iota", "add", "sub", "minimum", "maximum", "mul", "sqr", "floor_div")
 """Integer ops that are bounded where all their arguments are."""
 
 

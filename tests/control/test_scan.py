@@ -278,6 +278,30 @@ def test_nested(function: Make) -> None:
     npt.assert_array_equal(function([n], rows)(5)[-1], [1, 5, 10, 10, 5, 1])
 
 
+PIECES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "flat": (lambda piece: T.cumsum(piece.flatten()).sum(), lambda piece: np.cumsum(piece).sum()),
+    "outer": (
+        lambda piece: T.cumsum(T.outer(piece[:, 0], piece[:, 1]).flatten()).sum(),
+        lambda piece: np.cumsum(np.outer(piece[:, 0], piece[:, 1])).sum(),
+    ),
+    "every second": (
+        lambda piece: T.cumsum(piece[::2], axis=0).sum(),
+        lambda piece: np.cumsum(piece[::2], axis=0).sum(),
+    ),
+}
+"""What is computed of rows whose number changes from step to step, in memory whose size is a product with that number,
+or a part of it."""
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_sizes_that_follow_from_those_of_pieces(function: Make, name: str) -> None:
+    x, lengths = T.dmatrix("x"), T.lvector("lengths")
+    of_nodes, of_arrays = PIECES[name]
+    found = graphc.map(lambda length: of_nodes(x[:length]), lengths)[0]
+    given, counts = np.arange(8.0).reshape(4, 2), [0, 3, 4, 1]
+    npt.assert_array_equal(function([x, lengths], found)(given, counts), [of_arrays(given[:n]) for n in counts])
+
+
 def test_strict() -> None:
     w, v, x = graphc.shared(2.0, name="w"), T.dscalar("v"), T.dvector("x")
     graphc.scan(lambda x, s, a, b: s * a + b * x, x, 0.0, [w * 2, v], strict=True)

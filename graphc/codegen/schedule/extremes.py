@@ -32,7 +32,7 @@ def branch_ranges(graph: BranchGraph, around: Ranges) -> Ranges:
 
 def _given(sources: Mapping[Node, Node], scalars: Mapping[Node, Node], around: Ranges) -> Ranges:
     outside = {leaf: node for leaf, node in (*scalars.items(), *sources.items()) if node.dtype in INTEGERS}
-    known = _ranges([*outside.values()], {**_exact(outside.values()), **around})
+    known = _ranges([*outside.values()], around, _exact(outside.values()))
     return {**around, **{leaf: known[node] for leaf, node in outside.items()}}
 
 
@@ -43,7 +43,7 @@ def most_of(known: Ranges) -> Callable[[Size], Size]:
     def most(size: Size) -> Size:
         if isinstance(size, int):
             return size
-        bound = _ranges([size], {**_exact([size]), **known})[size][1]
+        bound = _ranges([size], known, _exact([size]))[size][1]
         return size if bound is None else sizes.maximum(bound, 0)
 
     return most
@@ -55,8 +55,10 @@ def _exact(nodes: Iterable[Node]) -> dict[Node, Range]:
     return {leaf: (sizes.as_size(leaf), sizes.as_size(leaf)) for leaf in leaves if leaf.dtype in INTEGERS}
 
 
-def _ranges(nodes: Sequence[Node], known: Mapping[Node, Range]) -> dict[Node, Range]:
-    found = dict(known)
+def _ranges(nodes: Sequence[Node], known: Ranges, fixed: Mapping[Node, Range] = {}) -> dict[Node, Range]:
+    """The ranges of nodes and of what bounds them, from those of leaves: of what a body is given, and of what is the
+    same in and around it."""
+    found = {**fixed, **known}
     for node in _bounding(nodes):
         if node not in found:
             exact = _is_given(node, known)
@@ -122,7 +124,17 @@ def _computed(name: str, args: Sequence[Range]) -> Range:
             return _either(sizes.maximum, a, c), _both(sizes.maximum, b, d)
         case "where", [(a, b), (c, d)]:
             return _both(sizes.minimum, a, c), _both(sizes.maximum, b, d)
+        case "mul", [(a, b), (c, d)] if _is_natural(a) and _is_natural(c):
+            return _both(sizes.multiply, a, c), _both(sizes.multiply, b, d)
+        case "sqr", [(a, b)] if _is_natural(a):
+            return _both(sizes.multiply, a, a), _both(sizes.multiply, b, b)
+        case "floor_div", [(a, b), (int(c), int(d))] if c == d > 0:
+            return _both(sizes.floor_divide, a, c), _both(sizes.floor_divide, b, c)
     return None, None
+
+
+def _is_natural(size: Size | None) -> bool:
+    return size is not None and sizes.known_nonnegative(size)
 
 
 def _both(op: Callable[[Size, Size], Size], left: Size | None, right: Size | None) -> Size | None:
