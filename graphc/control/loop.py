@@ -10,13 +10,15 @@ import math
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from graphc.arrays.dtypes import is_float
+from graphc.arrays.dtypes import accumulator, is_float
 from graphc.errors import GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.closure import close
-from graphc.ir.node import OPS, Node, Size, TupleType, describe, literal, make, variable
-from graphc.ir.walk import as_size_node
+from graphc.ir.node import OPS, SIZE, Node, Size, TupleType, describe, literal, make, variable
+from graphc.ir.walk import as_size_node, nodes_since, substitute
+from graphc.ops.branch import resized
+from graphc.ops.checked import checked
 from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduce_sum
@@ -78,6 +80,7 @@ def carry_out(
         length = row.type.shape[0]
         if isinstance(count, int) and isinstance(length, int) and length < count:
             raise ShapeError(f"scan: there are {count} steps, and {describe(row)} has {length} elements")
+    step = _evened(step, rows, initial)
     if truncate >= 0:
         return _truncated(step, count, rows, initial, truncate, checkpoint, name)
     if checkpoint is not None:
@@ -88,6 +91,53 @@ def carry_out(
     if name is not None:
         node.name = name
     return _outcome(node, len(initial), ended)
+
+
+def _evened(step: Step, rows: Sequence[Node], initial: Sequence[Node]) -> Step:
+    """The step with results whose sizes are the same in all steps. Of a size that a step computes from what changes, a
+    state has the one that it begins with, an output the one of the first row: each step is held to that."""
+    results = list(dict.fromkeys([*step.after, *step.outputs]))
+    varying = {result: found for result in results if (found := _varying_sizes(step, result))}
+    if not varying:
+        return step
+    begin = dict(zip(step.states, initial, strict=True))
+    begin |= {element: _first_row(row) for element, row in zip(step.elements, rows, strict=True)}
+    kept = {after: state.type.shape for state, after in zip(step.states, step.after, strict=True)}
+    done = {result: result for result in results}
+    for result, found in varying.items():
+        if result not in kept:
+            firsts = dict(zip(found, map(sizes.as_size, substitute(found, begin)), strict=True))
+            kept[result] = tuple(
+                firsts.get(size, size) if isinstance(size, Node) else size for size in result.type.shape
+            )
+        done[result] = _held(result, kept[result])
+    after, outputs = ([done[result] for result in own] for own in (step.after, step.outputs))
+    return replace(step, after=after, outputs=outputs)
+
+
+def _varying_sizes(step: Step, result: Node) -> list[Node]:
+    """The sizes of a result that a step computes from what changes from step to step."""
+    found = [size for size in result.type.shape if isinstance(size, Node) and size.op is not SIZE]
+    return [size for size in found if not set(step.variables).isdisjoint(nodes_since([size], step.since))]
+
+
+def _held(result: Node, shape: Sequence[Size]) -> Node:
+    """A result under sizes that do not change, where it has these in a step: otherwise an error that says so."""
+    for axis, (own, wanted) in enumerate(zip(result.type.shape, shape, strict=True)):
+        if not sizes.equal(own, wanted):
+            message = (
+                f"scan: the size of {describe(result)} along axis {axis} changes from step to step; it must be the "
+                "same in all steps: fill it up, or compute with where()"
+            )
+            same = make(OPS["equal"], (as_size_node(own), as_size_node(wanted)))
+            result = checked(result, [cast(same, "int64")], message, "shape")
+    return resized(result, shape)
+
+
+def _first_row(rows: Node) -> Node:
+    """The first row of an array, zeros where it has none."""
+    first = rows_from(rows, 0, sizes.minimum(rows.type.shape[0], 1))
+    return cast(reduce_sum(cast(first, accumulator(rows.dtype)), (0,)), rows.dtype)
 
 
 def _outcome(node: Node, states: int, ended: bool) -> Outcome:

@@ -302,6 +302,49 @@ def test_sizes_that_follow_from_those_of_pieces(function: Make, name: str) -> No
     npt.assert_array_equal(function([x, lengths], found)(given, counts), [of_arrays(given[:n]) for n in counts])
 
 
+ARRANGED: dict[str, tuple[Callable[..., Any], Callable[..., Any], bool]] = {
+    "windows": (lambda k, x: x[k - 1 : k + 1], lambda k, x: x[k - 1 : k + 1], False),
+    "turned": (lambda k, x: T.concatenate([x[k:], x[:k]]), lambda k, x: np.roll(x, -k, axis=0), False),
+    "begun anew": (
+        lambda k, x: T.concatenate([x[:k][::-1], x[k:]]),
+        lambda k, x: np.concatenate([x[:k][::-1], x[k:]]),
+        False,
+    ),
+    "left out": (lambda k, x: T.concatenate([x[:k], x[k + 1 :]]), lambda k, x: np.delete(x, k, axis=0), False),
+    "of a state": (
+        lambda k, s, x: T.concatenate([s[:k], x[k:]]) * 2,
+        lambda k, s, x: np.concatenate([s[:k], x[k:]]) * 2,
+        True,
+    ),
+}
+"""Pieces of arrays, which are as long together in each step, though no one of them is; whether a step has a state."""
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("name", ARRANGED)
+def test_results_whose_sizes_are_the_same_in_all_steps(function: Make, name: str, backwards: bool) -> None:
+    x, places = T.dmatrix("x"), T.ivector("places")
+    of_nodes, of_arrays, has_state = ARRANGED[name]
+    rows = graphc.scan(of_nodes, places, x if has_state else None, x, go_backwards=backwards)[0]
+    slope = graphc.grad(T.sqr(rows).sum(), x)
+    f = function([x, places], [rows, slope])
+    given, numbers = np.arange(8.0).reshape(4, 2) + 1, np.array([2, 1, 3], np.int32)
+
+    def specified(x: Any) -> Any:
+        state, found = x, []
+        for k in numbers[::-1] if backwards else numbers:
+            state = of_arrays(k, state, x) if has_state else of_arrays(k, x)
+            found.append(state)
+        return np.array(found)
+
+    got, got_slope = f(given, numbers)
+    npt.assert_array_equal(got, specified(given))
+    along = np.cos(np.arange(8.0)).reshape(4, 2)
+    change = (np.square(specified(given + along)).sum() - np.square(specified(given - along)).sum()) / 2  # of a square
+    npt.assert_allclose((got_slope * along).sum(), change)
+    assert f(given, np.zeros(0, np.int32))[0].shape[0] == 0
+
+
 def test_strict() -> None:
     w, v, x = graphc.shared(2.0, name="w"), T.dscalar("v"), T.dvector("x")
     graphc.scan(lambda x, s, a, b: s * a + b * x, x, 0.0, [w * 2, v], strict=True)
@@ -481,8 +524,13 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "a sequence has the key 'inputs'",
     ),
     "a size that changes": (
-        lambda: graphc.scan(lambda k: V[:k] * 2, T.arange(4)),
-        GraphTypeError,
+        lambda: call([V], graphc.scan(lambda k: V[:k] * 2, T.arange(1, 4))[0], np.ones(4)),
+        ShapeError,
+        rf"the size of .+ {HERE} along axis 0 changes from step to step; it must be the same in all steps: fill",
+    ),
+    "a state whose size changes": (
+        lambda: call([V], graphc.scan(lambda k, s: V[:k] * 2, T.arange(4, 2, -1), V)[0], np.ones(4)),
+        ShapeError,
         rf"the size of .+ {HERE} along axis 0 changes from step to step; it must be the same in all steps: fill",
     ),
     "an index": (
