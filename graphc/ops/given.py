@@ -61,7 +61,7 @@ def bounds_of(node: Node) -> Sequence[Node]:
         return [whole.args[0]] if is_taken(node) else [operand for _, operand in bounding_operands(node)]
     if name in SAME or name == "cast":
         return node.args[:1]
-    return node.args[1:] if name == "where" else node.args if name in BOUNDED else ()
+    return node.args[1:] if name in ("where", "mod") else node.args if name in BOUNDED else ()
 
 
 def is_taken(node: Node) -> bool:

@@ -310,6 +310,7 @@ ARRANGED: dict[str, tuple[Callable[..., Any], Callable[..., Any], bool]] = {
         lambda k, x: np.concatenate([x[:k][::-1], x[k:]]),
         False,
     ),
+    "rolled": (lambda k, x: T.roll(x, k, axis=0), lambda k, x: np.roll(x, k, axis=0), False),
     "left out": (lambda k, x: T.concatenate([x[:k], x[k + 1 :]]), lambda k, x: np.delete(x, k, axis=0), False),
     "of a state": (
         lambda k, s, x: T.concatenate([s[:k], x[k:]]) * 2,

@@ -130,6 +130,8 @@ def _computed(name: str, args: Sequence[Range]) -> Range:
             return _both(sizes.multiply, a, a), _both(sizes.multiply, b, b)
         case "floor_div", [(a, b), (int(c), int(d))] if c == d > 0:
             return _both(sizes.floor_divide, a, c), _both(sizes.floor_divide, b, c)
+        case "mod", [(c, d)] if _is_natural(c):  # bounded by what it is divided by alone
+            return 0, d
     return None, None
 
 
