@@ -13,12 +13,9 @@ from typing import Any
 from graphc.arrays.dtypes import can_cast_safely, is_float
 from graphc.control.loop import Step
 from graphc.errors import GraphTypeError
-from graphc.ir.body import ITEM
-from graphc.ir.closure import opened
-from graphc.ir.node import CONSTANT, Node, describe, variable
-from graphc.ir.sizes import as_size
-from graphc.ir.walk import node_set, nodes_of, substitute, type_sizes
-from graphc.ops.branch import COND, sized
+from graphc.ir.node import Node, describe, variable
+from graphc.ir.walk import substitute
+from graphc.ops.branch import sized
 from graphc.ops.elementwise import cast
 from graphc.startup.record import record, replace
 
@@ -116,7 +113,6 @@ def as_step(
         results = substitute(results, own)
     end = len(after) + len(own)
     variables = [*flat(history), *own.values()]
-    results = _of_one_size(results, {*elements, *variables})
     made = Step(
         elements,
         variables,
@@ -126,42 +122,6 @@ def as_step(
         since,
     )
     return made, [*flat(rows_of(state) for state in states), *own]
-
-
-def _of_one_size(results: list[Node], varying: set[Node]) -> list[Node]:
-    """What a step returns, where sizes of it are chosen anew in each step among such as do not vary, as of
-    `ifelse(x > 0, h, dot(h, w))`: they must be the same in all steps, so these are held to be equal."""
-    done: set[Node] = set()
-    while True:
-        parts = node_set([size for result in results for size in type_sizes(result)])
-        found = ((node, _agreed(node, varying)) for node in parts if node not in done)
-        chosen, size = next(((node, size) for node, size in found if size is not None), (None, None))
-        if chosen is None or size is None:
-            return results
-        done.add(chosen)
-        replaced = {chosen: size}
-        for node in nodes_of(results):
-            if node.op is ITEM and chosen in node.type.shape:
-                replaced[node] = sized(node, [as_size(size) if each is chosen else each for each in node.type.shape])
-        results = substitute(results, replaced)
-
-
-def _agreed(size: Node, varying: set[Node]) -> Node | None:
-    """What a size is in all steps, if it is one of two that do not vary and may be equal, as a condition says that
-    does."""
-    if size.ndim or size.dtype != "int64":
-        return None
-    if size.op.name == "where":
-        condition, *sides = size.args
-    elif size.op is ITEM and size.args[0].op is COND:
-        condition, *operands = size.args[0].args
-        sides = [opened(size.args[0].attrs[name], operands)[size.attrs["index"]] for name in ("then", "orelse")]
-    else:
-        return None
-    numbers = [side for side in sides if side.op is CONSTANT]
-    if len(numbers) == 2 or varying.isdisjoint(node_set([condition])) or not varying.isdisjoint(node_set(sides)):
-        return None
-    return numbers[0] if numbers else sides[0]
 
 
 def past_of(state: State) -> list[Node]:
