@@ -377,8 +377,11 @@ def apply_in_turn(
     Nodes are brought to their final form after their arguments; what a rule makes is itself rewritten.
     """
     visit, fired = Visit.of(graph.outputs), list[Fired]()
+    held = Held(varying) if varying else None
+    if held is not None and not any(map(held.of, graph.outputs)):
+        held = None
     for name, rules in passes:
-        after, more = _apply_table(graph, _by_op(rules), visit, varying)
+        after, more = _apply_table(graph, _by_op(rules), visit, held)
         if more:
             tell(name, graph, after)
             graph, visit = after, Visit.of(after.outputs)
@@ -468,14 +471,11 @@ class Held:
 
 
 def _apply_table(
-    graph: Graph, table: dict[str, list[AnyRule]], visit: Visit, varying: Sequence[Node]
+    graph: Graph, table: dict[str, list[AnyRule]], visit: Visit, held: Held | None
 ) -> tuple[Graph, list[Fired]]:
     if not any(node.op.name in table for node in visit.order):
         return graph, []
     table = {name: [item.over(visit.order) for item in items] for name, items in table.items()}
-    held = Held(varying) if varying else None
-    if held is not None and not any(map(held.of, graph.outputs)):
-        held = None
     rewriter = _Rewriter(table, dict(visit.uses), {}, set(), {}, [], held)
     for node in visit.order:
         rewriter.finish(node)
