@@ -301,8 +301,9 @@ def _ways(body: Body, sequences: int, carries: int) -> Sequence[int]:
     states = [(1 << sequences + n, reach[body.results[n]]) for n in range(carries)]
 
     def of_all_steps(ways: int) -> int:
-        wider = reduce(or_, (after for state, after in states if ways & state), ways)
-        return ways if wider == ways else of_all_steps(wider)
+        while (wider := reduce(or_, (after for state, after in states if ways & state), ways)) != ways:
+            ways = wider
+        return ways
 
     begin = [state for state, _ in states]  # what the last states are after no steps
     begin += [0] * (len(body.results) - carries)
