@@ -14,7 +14,7 @@ from graphc.arrays.dtypes import INTEGERS
 from graphc.arrays.trees import leaves, like, map_leaves, outline, structure
 from graphc.control.branch import choose, choose_among
 from graphc.control.loop import Checkpoint, Step, carry_out
-from graphc.control.states import Returned, State, as_step, at, flat, settle, title
+from graphc.control.states import Returned, State, as_step, at, called, flat, settle, title
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.called import explain_all
@@ -175,14 +175,8 @@ def _step(
 
 
 def _called(by: str, fn: Callable[..., Any], **given: Any) -> Any:
-    """What a function returns, which is given these, by position. A TypeError of the call itself says what they are."""
-    try:
-        return fn(*given.values())
-    except TypeError as error:
-        if error.__traceback__ is None or error.__traceback__.tb_next is None:
-            number = f"{len(given) or 'no'} argument{'s' * (len(given) != 1)}"
-            error.add_note(f"{by} calls {title(fn)} with {number}{': ' * bool(given)}{', '.join(given)}")
-        raise
+    """What a function returns, which is given these, by position."""
+    return called(f"{by} calls", fn, [*given.values()], [*given])
 
 
 def _condition(cond: Callable[..., Any], carry: Any) -> Node:

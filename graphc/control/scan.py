@@ -17,7 +17,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS, can_cast_safely
 from graphc.control.loop import Checkpoint, carry_out, rows_from, until_end
-from graphc.control.states import Returned, State, as_step, at, flat, settle, title
+from graphc.control.states import Returned, State, as_step, at, called, counted, flat, settle, title
 from graphc.control.updates import OrderedUpdates
 from graphc.errors import GraphTypeError, GraphValueError, MissingInputError, RankError
 from graphc.ir import sizes
@@ -107,8 +107,8 @@ def scan(
         returned = _returned(fn, _called(fn, [*elements, *priors, *given]))
         if states and len(states) != len(returned.outputs):
             raise GraphValueError(
-                f"scan: outputs_info has {_number(len(states), 'entry', 'entries')}, and the step {title(fn)} returns "
-                f"{_number(len(returned.outputs), 'output', 'outputs')}; there is one entry for each output, None for "
+                f"scan: outputs_info has {counted(len(states), 'entry', 'entries')}, and the step {title(fn)} returns "
+                f"{counted(len(returned.outputs), 'output', 'outputs')}; there is one entry for each output, None for "
                 "one that no step reads"
             )
         if strict:
@@ -278,19 +278,7 @@ def _name(fn: Callable[..., Any], given: Sequence[Node]) -> None:
 
 def _called(fn: Callable[..., Any], given: Sequence[Node]) -> Any:
     """What a step returns."""
-    try:
-        return fn(*given)
-    except TypeError as error:
-        if error.__traceback__ is None or error.__traceback__.tb_next is None:  # the call, and nothing within it
-            names = ", ".join(node.name or str(node.type) for node in given)
-            error.add_note(
-                f"scan calls the step {title(fn)} with {_number(len(given), 'argument', 'arguments')}: {names}"
-            )
-        raise
-
-
-def _number(count: int, one: str, several: str) -> str:
-    return f"{count or 'no'} {one if count == 1 else several}"
+    return called("scan calls the step", fn, given, [node.name or str(node.type) for node in given])
 
 
 def _returned(fn: Callable[..., Any], value: Any) -> Returned:

@@ -112,10 +112,9 @@ def as_step(
     if own:
         results = substitute(results, own)
     end = len(after) + len(own)
-    variables = [*flat(history), *own.values()]
     made = Step(
         elements,
-        variables,
+        [*flat(history), *own.values()],
         results[:end],
         results[end : end + len(outputs)],
         results[-1] if condition else None,
@@ -148,6 +147,23 @@ def title(fn: Any) -> str:
     """A step, for messages."""
     name, code = getattr(fn, "__name__", type(fn).__name__), getattr(fn, "__code__", None)
     return f"{name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code else name
+
+
+def called(by: str, fn: Callable[..., Any], given: Sequence[Any], names: Sequence[str]) -> Any:
+    """What a function of the user's returns. Where it takes other arguments, the error says which it is given, by name,
+    and by whom."""
+    try:
+        return fn(*given)
+    except TypeError as error:
+        if error.__traceback__ is None or error.__traceback__.tb_next is None:  # the call, and nothing within it
+            count = counted(len(given), "argument", "arguments")
+            error.add_note(f"{by} {title(fn)} with {count}{': ' * bool(names)}{', '.join(names)}")
+        raise
+
+
+def counted(count: int, one: str, several: str) -> str:
+    """So many of something, in words."""
+    return f"{count or 'no'} {one if count == 1 else several}"
 
 
 def at(name: str | None, tap: int) -> str | None:

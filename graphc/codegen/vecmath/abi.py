@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from graphc.codegen.llvm.unsupported import array_elements, remove_global, set_attribute
 from graphc.codegen.vecmath.floats import Block, find_any
-from graphc.codegen.vecmath.lanes import LANE, join_vectors, lanes_from
+from graphc.codegen.vecmath.lanes import LANE, as_struct
 
 
 def define_variants(
@@ -78,21 +78,6 @@ def define_guarded(
     return builder, found
 
 
-def call_in_parts(builder: ir.IRBuilder, function: ir.Function, arguments: Sequence[ir.Value]) -> ir.Value:
-    """A function of vectors for longer ones, called for some of their numbers after the other."""
-    lanes, at_once = arguments[0].type.count, function.args[0].type.count
-    results = []
-    for first in range(0, lanes, at_once):
-        some = lanes_from(first, at_once)
-        results.append(builder.call(function, [builder.shuffle_vector(given, given, some) for given in arguments]))
-    if not isinstance(results[0].type, ir.LiteralStructType):
-        return join_vectors(builder, results)
-    places = range(len(results[0].type.elements))
-    return as_struct(
-        builder, [join_vectors(builder, [builder.extract_value(e, place) for e in results]) for place in places]
-    )
-
-
 def call_for_one(builder: ir.IRBuilder, function: ir.Function, arguments: Sequence[ir.Value]) -> ir.Value:
     """A function of vectors for single numbers, each beside zeros, which no guard finds rare."""
     zeros = ir.Constant(function.args[0].type, None)
@@ -102,14 +87,6 @@ def call_for_one(builder: ir.IRBuilder, function: ir.Function, arguments: Sequen
         return builder.extract_element(found, LANE(0))
     parts = (builder.extract_value(found, place) for place in range(len(found.type.elements)))
     return as_struct(builder, [builder.extract_element(part, LANE(0)) for part in parts])
-
-
-def as_struct(builder: ir.IRBuilder, values: Sequence[ir.Value]) -> ir.Value:
-    """Several values as one."""
-    whole: ir.Value = ir.Constant(ir.LiteralStructType([value.type for value in values]), ir.Undefined)
-    for place, value in enumerate(values):
-        whole = builder.insert_value(whole, value, place)
-    return whole
 
 
 def limit_vectors(module: ir.Module, bits: int) -> None:

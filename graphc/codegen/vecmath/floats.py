@@ -16,7 +16,7 @@ from llvmlite import ir
 
 from graphc.codegen.llvm.target import usual_width
 from graphc.codegen.llvm.unsupported import literal
-from graphc.codegen.vecmath.lanes import LANE, join_vectors, lanes_from
+from graphc.codegen.vecmath.lanes import LANE, call_in_parts
 from graphc.startup.record import record
 
 
@@ -303,9 +303,7 @@ def scale_vectors(block: Block, x: ir.Value, k: ir.Value) -> ir.Value:
     function = builder.module.globals.get(symbol) or ir.Function(builder.module, signature, symbol)
     if lanes == format.lanes:
         return builder.call(function, [x, k, *fixed])
-    parts = (lanes_from(first, lanes) for first in range(0, format.lanes, lanes))
-    given = ([builder.shuffle_vector(value, value, part) for value in (x, k)] for part in parts)
-    return join_vectors(builder, [builder.call(function, [*some, *fixed]) for some in given])
+    return call_in_parts(builder, function, [x, k], fixed)
 
 
 def look_up(index: Bits, name: str, values: tuple[float, ...]) -> Real:

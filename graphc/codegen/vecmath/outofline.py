@@ -21,8 +21,9 @@ from collections.abc import Iterable
 from llvmlite import ir
 
 from graphc.codegen.llvm.target import has_fma, usual_width, vector_widths
-from graphc.codegen.vecmath.abi import call_for_one, call_in_parts, declare_pure, limit_vectors
+from graphc.codegen.vecmath.abi import call_for_one, declare_pure, limit_vectors
 from graphc.codegen.vecmath.floats import F64, Block, Format, widen
+from graphc.codegen.vecmath.lanes import call_in_parts
 from graphc.codegen.vecmath.philox import COUNTED, in_order, repeated
 from graphc.codegen.vecmath.table import Symbol, argument_type, arity_of, fill, read_symbol, result_type
 from graphc.startup.record import replace

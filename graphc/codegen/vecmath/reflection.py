@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from graphc.codegen.vecmath.abi import call_in_parts, define_guarded, define_pure, define_variants
+from graphc.codegen.vecmath.abi import define_guarded, define_pure, define_variants
 from graphc.codegen.vecmath.floats import Block, Format, Real, of_one, widen
-from graphc.codegen.vecmath.lanes import LANE, lanes_at, lanes_from, vector_of
+from graphc.codegen.vecmath.lanes import LANE, call_in_parts, lanes_at, lanes_from, vector_of
 
 Formula = Callable[[Real, Real], Real]
 

@@ -28,7 +28,6 @@ from inspect import signature
 from llvmlite import ir
 
 from graphc.codegen.llvm.unsupported import remove_global
-from graphc.codegen.vecmath.abi import as_struct
 from graphc.codegen.vecmath.exponential import (
     acosh,
     asinh,
@@ -51,7 +50,7 @@ from graphc.codegen.vecmath.exponential import (
 )
 from graphc.codegen.vecmath.floats import F32, F64, Block, Format, Real, find_format, widen
 from graphc.codegen.vecmath.gamma import digamma, erf, erfc, erfcx, trigamma
-from graphc.codegen.vecmath.lanes import vector_of
+from graphc.codegen.vecmath.lanes import as_struct, vector_of
 from graphc.codegen.vecmath.log_gamma import gammaln
 from graphc.codegen.vecmath.philox import COUNTED, each_counter, number_type
 from graphc.codegen.vecmath.portable import portable_arccos, portable_exp, portable_log

@@ -27,9 +27,8 @@ from graphc.codegen.llvm.target import has_avx512, usual_width
 from graphc.codegen.llvm.unsupported import append as append_made
 from graphc.codegen.llvm.unsupported import append_copy, literal
 from graphc.codegen.llvm.values import suffix_of
-from graphc.codegen.vecmath.abi import call_in_parts
 from graphc.codegen.vecmath.floats import splat
-from graphc.codegen.vecmath.lanes import lanes_from, vector_of
+from graphc.codegen.vecmath.lanes import call_in_parts, lanes_from, vector_of
 from graphc.codegen.vecmath.outofline import VECTORS, held, refer_apart, refer_in_order
 from graphc.codegen.vecmath.table import TOGETHER, Symbol, refer_held
 from graphc.codegen.vectorize.legality import INDEX, Iteration, Sum, Value, extreme_of
