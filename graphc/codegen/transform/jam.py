@@ -19,7 +19,6 @@ classes, of which every other is the same, takes a third of the time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 from graphc.loops.ir import (
     INDEX,
@@ -114,30 +113,21 @@ def _together(loop: Loop, first: Expr, fresh: Fresh) -> Iterator[Stmt]:
     rows: list[dict[Var, Expr]] = [{loop.var: add(begin, integer(row))} for row in range(ROWS)]
     for stmt in loop.body:
         if isinstance(stmt, Loop) and scatters(stmt):
-            var = Var(fresh(stmt.var.name), INDEX)
-            inside = _side_by_side(stmt.body, [{**known, stmt.var: var} for known in rows], fresh)
-            yield replace(stmt, var=var, body=tuple(inside))
+            yield replace(stmt, body=tuple(_side_by_side(stmt.body, [dict(known) for known in rows], fresh)))
         elif isinstance(stmt, Note):
             yield stmt
         else:
             for known in rows:
-                yield from _one([stmt], known, fresh)
+                yield _one(stmt, known, fresh)
 
 
-def _one(body: Sequence[Stmt], known: dict[Var, Expr], fresh: Fresh) -> Iterator[Stmt]:
-    """Statements with names of their own. `known`: what stands for names, which is told of new ones."""
-    for stmt in body:
-        stmt = map_expressions(stmt, lambda expr: replace_vars(expr, known))
-        names = {} if isinstance(stmt, Loop) else known
-        if isinstance(stmt, Let | Loop):
-            names[stmt.var] = Var(fresh(stmt.var.name), stmt.var.dtype)
-            stmt = replace(stmt, var=names[stmt.var])
-        yield map_bodies(stmt, partial(_renamed, names=names, fresh=fresh))
-
-
-def _renamed(body: Sequence[Stmt], names: dict[Var, Expr], fresh: Fresh) -> tuple[Stmt, ...]:
-    """The statements inside a loop or a branch, whose own names nobody else knows."""
-    return tuple(_one(body, dict(names), fresh))
+def _one(stmt: Stmt, known: dict[Var, Expr], fresh: Fresh) -> Stmt:
+    """A statement of one row. `known`: what stands for names, which is told of the name of a value."""
+    stmt = map_expressions(stmt, lambda expr: replace_vars(expr, known))
+    if isinstance(stmt, Let):
+        known[stmt.var] = name = Var(fresh(stmt.var.name), stmt.var.dtype)
+        stmt = replace(stmt, var=name)
+    return stmt
 
 
 def _side_by_side(body: Sequence[Stmt], rows: Sequence[dict[Var, Expr]], fresh: Fresh) -> Iterator[Stmt]:
@@ -145,12 +135,10 @@ def _side_by_side(body: Sequence[Stmt], rows: Sequence[dict[Var, Expr]], fresh: 
     for stmt in body:
         made: dict[Expr, Var] = {}
         for known in rows:
-            for each in _one([stmt], dict(known), fresh):
-                if not isinstance(each, Let):
-                    yield each
+            each = _one(stmt, known, fresh)
+            if isinstance(each, Let) and isinstance(stmt, Let):
+                if each.value in made:
+                    known[stmt.var] = made[each.value]
                     continue
-                assert isinstance(stmt, Let)
-                if each.value not in made:
-                    made[each.value] = each.var
-                    yield each
-                known[stmt.var] = made[each.value]
+                made[each.value] = each.var
+            yield each
