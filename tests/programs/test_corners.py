@@ -1,4 +1,4 @@
-"""Random programs and pairs of static sizes against NumPy: the day's share of `make fuzz`, and the oracle itself.
+"""Random programs and pairs of static sizes against NumPy: a fixed share of `make fuzz`, and the oracle itself.
 
 The seed is in the head of the report; `CORNERS_SEED` sets it. A program that fails is run again by
 `PYTHONPATH=tests python -m corners --only SEED:NUMBER`.
@@ -43,7 +43,7 @@ def test_random_programs_compute_what_numpy_computes(number: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(PAIRS))
 def test_functions_along_axes_of_known_sizes_compute_what_numpy_computes(number: int) -> None:
-    """Another part of all pairs each day."""
+    """A part of all pairs, chosen by the seed."""
     count = sum(1 for _ in pairs_of_sizes.programs()) // pairs_of_sizes.BATCH
     first = sum(SEED.encode()) * 7 + number * 73
     _, found = run_pairs(SEED, first % count * pairs_of_sizes.BATCH, pairs_of_sizes.BATCH)
