@@ -12,7 +12,7 @@ PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test check test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-loops bench-numbers bench-env lines help clean
+.PHONY: run test check test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-against bench-loops bench-numbers bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -69,6 +69,9 @@ lint: $(VENV)/lint.stamp ## check style and types
 
 bench: $(VENV)/bench.stamp ## measure graphc and its peers, write docs/benchmarks.md; ARGS="--quick" is short, --help tells more
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-against: $(VENV)/bench.stamp ## compare with another checkout, workload by workload; ARGS="../before mlp-step --rounds 9"
+	$(BIN)/python -m benchmarks.against $(ARGS)
 
 bench-loops: $(VENV)/bench.stamp ## measure programs of many steps alone, write their section of docs/benchmarks.md
 	$(BIN)/python -m benchmarks --section loops --fresh --peers graphc,numba,jax $(ARGS)

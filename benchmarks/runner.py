@@ -68,17 +68,17 @@ def command(peer: Peer, workload: str, plan: Plan, check: bool, size: Size | Non
 
 
 def run_process(
-    peer: Peer, workload: str, plan: Plan, folder: str, check: bool, size: Size | None = None
+    peer: Peer, workload: str, plan: Plan, folder: str, check: bool, size: Size | None = None, root: Path = ROOT
 ) -> dict[str, Any]:
-    """The sample of one process, or `failed`: the end of what it said."""
+    """The sample of one process, or `failed`: the end of what it said. root: the checkout that is measured."""
     environment = {**os.environ, **{name: value.format(cache=folder) for name, value in peer.environment.items()}}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # who edits a module imports its source once, not in each process
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     try:
         done = subprocess.run(
             command(peer, workload, plan, check, size),
             env=environment,
-            cwd=ROOT,
+            cwd=root,
             capture_output=True,
             text=True,
             check=False,

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
+from benchmarks import against
 from benchmarks.bridge import __main__ as bridge
 from benchmarks.figures import Target, best_framework, copy_bandwidth, figure, ratio, share_of_copy, targets, work_rate
 from benchmarks.libraries import PEERS, load
 from benchmarks.plots import draw_ratios, draw_sizes
 from benchmarks.report import SECTIONS, times, with_section, write_report, write_section
-from benchmarks.runner import Plan, Results, Samples, groups, is_wanted, run, run_compiled, run_process
+from benchmarks.runner import ROOT, Plan, Results, Samples, groups, is_wanted, run, run_compiled, run_process
 from benchmarks.sampling import sample
 from benchmarks.suite import COMPILED_FIRST, QUICK, SIZED, SIZED_WORKLOAD, SMALL, WORKLOADS, builder, family
 from benchmarks.workload import Data, Program, answers, difference, reference
@@ -347,6 +348,20 @@ def test_the_section_of_loops_is_written_alone(tmp_path: Path) -> None:
     assert report.read_text(encoding="utf-8") == written
     assert with_section(written, section) == written
     assert with_section("# Title\n", "## New\n\nc\n") == "# Title\n\n## New\n\nc\n"
+
+
+@pytest.mark.slow
+def test_two_checkouts_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    against.main([str(ROOT), "overhead-two", "--rounds", "1", "--seconds", "0.01"])
+    name, here, there, ratio, *_ = capsys.readouterr().out.splitlines()[1].split()
+    assert name == "overhead-two" and float(ratio) == pytest.approx(float(here) / float(there), rel=0.1)
+
+
+def test_what_is_slower_than_in_the_other_checkout_is_marked() -> None:
+    fast, slow = ([{"best": 9.0, "first": 1.0}, {"best": best, "first": 9.0}] for best in (1e-6, 2e-6))
+    assert against.line("w", (slow, fast)).split() == ["w", "2.000", "1.000", "2.000", "cold", "1.00", "<"]
+    assert "<" not in against.line("w", (fast, slow))
+    assert against.line("w", ([{"failed": "no memory"}], fast)).endswith("failed: no memory")
 
 
 def test_data_is_converted_array_by_array() -> None:
