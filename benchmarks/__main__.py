@@ -1,6 +1,7 @@
 """`python -m benchmarks`: measure peers, write the report.
 
-In: arguments, see --help. Out: a file of results, which is extended when it is there, `docs/benchmarks.md` and plots.
+In: arguments, see --help. Out: a file of results, which is extended when it is there, `docs/benchmarks.md` and plots, and of a
+whole report README's figures and picture.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
+from benchmarks.front import write_front
 from benchmarks.libraries import PEERS
 from benchmarks.machine import describe_machine, read_versions
 from benchmarks.plots import draw_ratios, draw_sizes
@@ -99,6 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     draw_sizes(results, parsed.docs / "benchmarks_sizes.png")
     (parsed.docs / "benchmarks.md").write_text(write_report(results), encoding="utf-8")
     print(f"wrote {parsed.docs / 'benchmarks.md'}")
+    if parsed.docs == ROOT / "docs":
+        write_front()
+        print("wrote the figures of README.md and docs/front.svg")
 
 
 if __name__ == "__main__":

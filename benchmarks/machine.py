@@ -10,6 +10,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.libraries import PEERS
@@ -26,7 +27,7 @@ for name in {PACKAGES!r}:
 
 
 def describe_machine() -> dict[str, str]:
-    """Processor, cores this process may use, memory, system and Python."""
+    """Processor, cores this process may use, memory, system, Python, and the date, of Greenwich."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "processor": read_processor(),
@@ -34,6 +35,7 @@ def describe_machine() -> dict[str, str]:
         "memory": f"{memory / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
     }
 
 

@@ -155,7 +155,7 @@ def machine_lines(results: Results) -> str:
     if machine:
         lines.append(
             f"- {machine['processor']}, {machine['cores']} cores, {machine['memory']}, {machine['system']}, "
-            f"Python {machine['python']}"
+            f"Python {machine['python']}" + (f", {machine['date']}" if "date" in machine else "")
         )
     for where, text in (("own", "graphc, NumPy and numba"), ("peers", "the others")):
         versions = results.versions.get(where, {})

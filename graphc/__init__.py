@@ -29,7 +29,7 @@ from graphc.startup.finder import install
 from graphc.startup.garbage import uncollected
 from graphc.startup.idle_blas import import_numpy
 from graphc.startup.lazy import at_path, nearest
-from graphc.startup.versions import warn_of_versions
+from graphc.startup.versions import VERSION, warn_of_versions
 
 with uncollected():
     warn_of_versions()
@@ -118,7 +118,7 @@ if TYPE_CHECKING:
     sandbox: Any
     scan_module: Any
 
-__version__ = "0.1.0"
+__version__ = VERSION
 config: Any = options
 """Theano's name for the options; it has Theano's settings too, which `graphc.configdefaults` lists."""
 Variable = tensor.Variable

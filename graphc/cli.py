@@ -1,4 +1,4 @@
-"""The command line: `python -m graphc bench|cache|show|options`.
+"""The command line: `graphc bench|cache|show|options`, or `python -m graphc` with the same arguments.
 
 In: arguments. Out: text on standard output and an exit code: 0, 1 where modes disagree, 2 for arguments that are wrong.
 """
@@ -15,6 +15,7 @@ from graphc import bench
 from graphc.codegen.cache import store
 from graphc.errors import GraphcError
 from graphc.options import options
+from graphc.startup.versions import VERSION
 
 TOLERANCE = 1e-9
 """Modes may differ by this, relative to the largest element: they add in different orders."""
@@ -35,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="graphc", description="Compiles symbolic tensor graphs to native CPU kernels."
     )
+    parser.add_argument("--version", action="version", version=f"graphc {VERSION}")
     commands = parser.add_subparsers(required=True, metavar="command")
 
     timing = commands.add_parser("bench", help="run named graphs in all modes and print a table")

@@ -19,7 +19,8 @@ from pathlib import Path
 from mutation.mutant import Mutant
 
 ROOT = Path(__file__).resolve().parent.parent
-COPIED = ("graphc", "tests", "benchmarks", "examples", "docs", "README.md", "CONTRIBUTING.md", "Makefile")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+COPIED = ("graphc", "tests", "benchmarks", "examples", "docs", *PAGES, "Makefile")
 PATIENCE = 600.0
 """Seconds for the tests of one step. A breakage that makes the compiler run for ever is noticed, too."""
 

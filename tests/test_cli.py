@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,8 @@ import graphc
 import graphc.tensor as T
 from graphc import bench, cli
 from graphc.options import options
+
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -31,6 +35,19 @@ def test_the_module_runs_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "graphc", "options"], capture_output=True, text=True, check=True)
     assert "floatX = 'float64'" in done.stdout
     assert "GRAPHC_FLOATX" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_version_is_one_everywhere() -> None:
+    """On the command line, in the package and in what the package is built of."""
+    command = [sys.executable, "-m", "graphc", "--version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said == f"graphc {graphc.__version__}\n"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    source = (ROOT / project["tool"]["hatch"]["version"]["path"]).read_text("utf-8")
+    assert "version" in project["project"]["dynamic"]
+    assert re.findall(r'(?m)^VERSION = "(.+)"$', source) == [graphc.__version__]
+    assert re.search(r"(?m)^## (\S+)", (ROOT / "CHANGELOG.md").read_text("utf-8"))[1] == graphc.__version__  # type: ignore[index]
 
 
 def test_cache_is_listed_shown_measured_and_emptied(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,6 @@
-"""The documents say what is so: README's program prints what README says, CONTRIBUTING's op and rule work as written.
+"""The documents say what is so: programs print what is said, CONTRIBUTING's op and rule work as written.
 
-With GRAPHC_UPDATE=1 in the environment, README's output and source are brought up to date instead.
+With GRAPHC_UPDATE=1 in the environment, outputs and the generated source are brought up to date instead.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ import numpy as np
 import pytest
 
 import graphc
+from benchmarks.front import loops_of_program, ratios, with_table
 from graphc.codegen.frontend.constructs import DEFINITIONS_BEGIN
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
-PROGRAMS = [ROOT / "docs" / name for name in ("loops.md", "branches.md", "jit.md", "numpy.md", "nets.md")]
+SOURCE = ROOT / "docs" / "source.md"
+PAGES = "loops.md branches.md jit.md numpy.md nets.md random.md sparse.md layers.md"
+PROGRAMS = [ROOT / "docs" / name for name in PAGES.split()]
 
 
 def find_block(document: Path, label: str) -> re.Match[str]:
@@ -70,9 +73,24 @@ def test_the_program_of_plain_functions_prints_what_is_said(program: tuple[str, 
 
 def test_the_source_is_the_one_generated(program: tuple[str, dict[str, Any]]) -> None:
     source, _, definitions = program[1]["step"].source.partition(DEFINITIONS_BEGIN)
-    check_block(README, "source", source)
-    called = re.search(r"defines (.*?) at its end", README.read_text("utf-8"), re.DOTALL)
+    check_block(SOURCE, "source", source)
+    called = re.search(r"defines (.*?) at its end", SOURCE.read_text("utf-8"), re.DOTALL)
     assert called and re.findall("`(.+?)`", called[1]) == re.findall(r"(?m)^def (\w+)", definitions)
+
+
+def test_readme_is_short_and_has_the_figures_of_the_last_run() -> None:
+    readme = README.read_text("utf-8")
+    assert readme.count("\n") <= 140
+    assert with_table(readme, (ROOT / "docs" / "benchmarks.md").read_text("utf-8")) == readme
+
+
+def test_the_picture_has_the_loops_of_its_program() -> None:
+    """`softplus` and `sigmoid`, though the program says neither; and a row for each peer of the report."""
+    loops = loops_of_program()
+    assert "softplus" in loops and "sigmoid" in loops and max(map(len, loops.splitlines())) <= 80
+    found = ratios((ROOT / "docs" / "benchmarks.md").read_text("utf-8"))
+    assert {"numpy", "jax", "pytensor", "torch"} <= set(found)
+    assert all(len(values) > 20 and min(values) > 0 for values in found.values())
 
 
 def test_the_program_learns_what_it_was_given(program: tuple[str, dict[str, Any]]) -> None:
@@ -93,7 +111,7 @@ def test_the_programs_of_a_page_print_what_is_said(page: Path, mode: str) -> Non
 
 
 def test_every_file_that_is_linked_exists() -> None:
-    for document in (README, CONTRIBUTING, *(ROOT / "docs").rglob("*.md")):
+    for document in (README, CONTRIBUTING, ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")):
         for link in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text("utf-8")):
             assert (document.parent / link).exists(), f"{document.name} links to {link}"
 

@@ -1,7 +1,7 @@
-"""The versions of other packages that graphc was tested with, and those that are installed.
+"""The version of graphc, those of other packages that it was tested with, and those that are installed.
 
-In: nothing. Out: `version_of`, and what is wrong with the versions here, which is said when graphc is imported and
-again where a compilation fails. No package is imported to be asked.
+In: nothing. Out: `VERSION`, `version_of`, and what is wrong with the versions here, which is said when graphc is
+imported and again where a compilation fails. No package is imported to be asked.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 
+VERSION = "0.1.0"
+"""What `graphc.__version__` is; the package takes its version from here."""
 TESTED = {"numpy": ("2.2", "3"), "numba": ("0.62.1", "0.69"), "llvmlite": ("0.45.1", "0.51")}
 """The first version of each package that works and the first that was not tested, as pyproject.toml has them."""
 VERSION_FILES = ("_version.py", "version.py")
