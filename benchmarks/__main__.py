@@ -1,7 +1,7 @@
 """`python -m benchmarks`: measure peers, write the report.
 
-In: arguments, see --help. Out: a file of results, which is extended when it is there, `docs/benchmarks.md` and plots, and of a
-whole report README's figures and picture.
+In: arguments, see --help. Out: a file of results, which is extended when it is there, `docs/benchmarks.md` and plots;
+of a whole report README's figures and picture too.
 """
 
 from __future__ import annotations

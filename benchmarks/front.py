@@ -27,7 +27,7 @@ FIGURES = (
         "the fastest of JAX, PyTensor and PyTorch, a call, geometric mean of all programs",
         "graphc",
     ),
-    ("best framework / graphc, least of all workloads", "the same, in the program where graphc is least ahead", "graphc"),
+    ("best framework / graphc, least of all workloads", "the same, where graphc is least ahead", "graphc"),
     (
         "graphc / numba by hand, largest of all workloads",
         "graphc, a call, in the program where it is furthest behind",
@@ -116,9 +116,7 @@ def draw_front(report: str) -> Figure:
     left.set_ylim(0, 1)
     _panel(left, 0.62, 0.37, "what you write", PROGRAM, "#f2f6fa")
     _panel(left, 0.01, 0.47, "the loops that graphc makes of it", loops_of_program(), "#f7f4ee")
-    left.annotate(
-        "", xy=(0.2, 0.49), xytext=(0.2, 0.61), arrowprops={"arrowstyle": "-|>", "color": "#444444", "lw": 2}
-    )
+    left.annotate("", xy=(0.2, 0.49), xytext=(0.2, 0.61), arrowprops={"arrowstyle": "-|>", "color": "#444444", "lw": 2})
     left.text(0.23, 0.55, "differentiated, made stable, fused, compiled once, kept on disk", fontsize=9.5, va="center")
     _draw_ratios(drawing.add_axes((0.615, 0.13, 0.368, 0.73)), ratios(report))
     return drawing
