@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -214,6 +215,18 @@ def _guarded(name: str) -> Callable[..., Any]:
     return apply
 
 
+# --- signs of zero ----------------------------------------------------------------------------------------------------
+
+_ZEROS = (Path(__file__).parents[2] / "docs" / "numerics.md").read_text().partition("the other sign, none of them")[2]
+OTHER_SIGNS = set(re.findall(r"`(\w+)`", _ZEROS.partition("\n\n")[0])) - {"exact"}
+"""The rules that may give a zero the other sign, as the document lists them."""
+
+
+def test_the_rules_that_may_change_the_sign_of_a_zero_are_not_exact() -> None:
+    assert OTHER_SIGNS
+    assert all(RULES[name].truth in ("close", "better") for name in OTHER_SIGNS)
+
+
 # --- the classes of truth ---------------------------------------------------------------------------------------------
 
 
@@ -289,6 +302,8 @@ def hold_to(item: Any, before: Node, after: Node, values: Mapping[Node, Array]) 
             good &= _stays_undefined(old, new, exact, values) | (item.name in LIMITS)
     else:
         good = np.isclose(old, new, rtol=1e-5 if old.dtype == np.float32 else 1e-12)
+    if item.truth != "real" and item.name not in OTHER_SIGNS:
+        good &= (new != 0) | (old != 0) | same_bits(old, new)
     if not good.all():
         bad = np.argwhere(~good)[:5]
         shown = [
@@ -371,6 +386,12 @@ def test_transformation_is_as_true_as_it_says(item: Transformation) -> None:
             graph, fired = apply_in_turn(Graph(tuple(leaves), (before,)), [("rules", [item])])
             assert {f.rule for f in fired} == {item.name}
             hold_to(item, before, graph.outputs[0], dict(zip(leaves, arrays, strict=True)))
+            keeps_signs = item.truth != "real" and item.name not in OTHER_SIGNS
+            for zeros in ((-0.0,), (0.0,), (0.0, -0.0)) if keeps_signs else ():
+                values = [
+                    np.asarray(rng.choice(zeros, a.shape), a.dtype) if a.dtype.kind == "f" else a for a in arrays
+                ]
+                hold_to(item, before, graph.outputs[0], dict(zip(leaves, values, strict=True)))
             if item.truth in ("exact", "better") and len(arrays) == 1 and arrays[0].ndim:
                 special = special_values(arrays[0].dtype.name)
                 values = [

@@ -24,6 +24,8 @@ The first three hold over the whole range of a dtype, from the smallest subnorma
 - An infinity, or a NaN that finite arguments lead to, becomes a number only by a rule that says so: `mends` is the
   phrase, and docs/numerics.md the list of them.
 
+- A zero keeps its sign, but by the few rules that docs/numerics.md lists; none of them is exact.
+
 Where a rule changes the order or the grouping of the terms of a sum, units are those of the sum of the terms'
 magnitudes, and this holds where that sum is finite: beyond, whether a partial sum overflows is a matter of order.
 """
@@ -37,7 +39,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from graphc.arrays.dtypes import FLOATS
+from graphc.arrays.dtypes import FLOATS, is_float
 from graphc.errors import GraphcError
 from graphc.ir import sizes
 from graphc.ir.node import (
@@ -257,6 +259,13 @@ def constant_factor(node: Node) -> tuple[Array, Node] | None:
 def scaled(number: Any, node: Node) -> Node:
     """number * node, the number of the node's dtype."""
     return make(OPS["mul"], (filled(literal(number, node.dtype), node.type.shape), node))
+
+
+def plus_zero(value: Node) -> Node:
+    """`value`, with 0.0 for -0.0: a sum of floats begins with 0.0."""
+    if not is_float(value.dtype):
+        return value
+    return make(OPS["add"], (value, filled(literal(0.0, value.dtype), value.type.shape)))
 
 
 def keeps_axes(node: Node) -> tuple[Node, tuple[int, ...]] | None:

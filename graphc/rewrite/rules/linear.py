@@ -27,6 +27,7 @@ from graphc.rewrite.rules.engine import (
     Uses,
     constant_factor,
     is_number,
+    plus_zero,
     scalar_constant,
     scaled,
 )
@@ -152,12 +153,12 @@ def _vectors_first(node: Node, uses: Uses) -> Node | None:
 
 
 def _as_outer(node: Node, uses: Uses) -> Node | None:
-    """A column times a row as broadcast products: no BLAS, and fused with what follows."""
+    """A column times a row as broadcast products: no BLAS, and fused with what follows. Each is a sum of one term."""
     a, b = node.args
     if a.ndim != 2 or b.ndim != 2 or a.type.shape[1] != 1 or b.type.shape[0] != 1:
         return None
     shape = (a.type.shape[0], b.type.shape[1])
-    return elementwise("mul", broadcast_to(a, shape), broadcast_to(b, shape))
+    return plus_zero(elementwise("mul", broadcast_to(a, shape), broadcast_to(b, shape)))
 
 
 def _sum_for_constant(node: Node, uses: Uses) -> Node | None:

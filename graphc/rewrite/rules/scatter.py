@@ -15,8 +15,8 @@ from graphc.ir import sizes
 from graphc.ir.node import Node, Size, constant_value, literal, make
 from graphc.ir.sizes import as_size
 from graphc.ops.scalar import elementwise
-from graphc.ops.shape import broadcast_to, concatenate, expand, filled
-from graphc.rewrite.rules.engine import CLOSE, EXACT, AnyRule, Transformation, Uses, is_number
+from graphc.ops.shape import broadcast_to, concatenate, expand
+from graphc.rewrite.rules.engine import CLOSE, EXACT, AnyRule, Transformation, Uses, is_number, plus_zero
 
 INCREMENTS = ("inc_gather", "inc_subtensor")
 MOST_LINKS = 16
@@ -111,13 +111,7 @@ def _side_by_side(node: Node, uses: Uses) -> Node | None:
         ends.append(sizes.add(ends[-1], piece.type.shape[axis]))
     if len(cut) > 1 or len(pieces) < len(links) or ends != [*sorted(begins), shape[axis]]:
         return None
-    return concatenate([_plus_zero(piece) for piece in pieces], axis)
-
-
-def _plus_zero(value: Node) -> Node:
-    if not is_float(value.dtype):
-        return value
-    return elementwise("add", value, filled(literal(0.0, value.dtype), value.type.shape))
+    return concatenate([plus_zero(piece) for piece in pieces], axis)
 
 
 REGIONS: tuple[AnyRule, ...] = (

@@ -28,6 +28,7 @@ from graphc.rewrite.rules.engine import (
     Transformation,
     Uses,
     constant_factor,
+    plus_zero,
     scalar_constant,
     scaled,
 )
@@ -221,12 +222,13 @@ def _join_reductions(node: Node, uses: Uses) -> Node | None:
 
 
 def _reduce_nothing(node: Node, uses: Uses) -> Node | None:
-    """A reduction over axes of size 1 drops them."""
+    """A reduction over axes of size 1 drops them. The sum of -0.0 alone is 0.0."""
     x, axes = node.args[0], node.attrs["axes"]
     units = tuple(axis for axis in axes if sizes.equal(x.type.shape[axis], 1))
     if len(units) < len(axes):
         return None
-    return drop(x, axes)
+    dropped = drop(x, axes)
+    return plus_zero(dropped) if node.op.name == "sum" else dropped
 
 
 def _expanded(node: Node) -> tuple[Node, tuple[int, ...]] | None:
@@ -261,7 +263,8 @@ def _sum_broadcast(node: Node, uses: Uses) -> Node | None:
         some = filled(make(OPS["greater"], (count, literal(0, "int64"))), term.type.shape)
         term = make(OPS["where"], (some, term, filled(literal(0, term.dtype), term.type.shape)))
     times = filled(cast(as_size_node(count), node.dtype), term.type.shape)
-    return make(OPS["mul"], (term, times))
+    product = make(OPS["mul"], (term, times))
+    return product if others or (number is not None and not np.signbit(number)) else plus_zero(product)
 
 
 def _sum_keeping(x: Node, axes: list[int]) -> Node:
