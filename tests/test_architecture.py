@@ -30,7 +30,7 @@ ops                 elementwise custom special scalar shape checked index recur 
 ops.linalg          __init__ products derivatives routine cotangents factor spectral equations matrices
 ops                 conv assemble scan branch given sinking derivative shifts windows order __init__
 .                   autodiff testing
-tensor              variables elementary shaping masks keys creation indexing joining reductions products
+tensor              variables elementary shaping masks keys creation ranges indexing joining reductions products
 tensor.nnet         activations normalization bn losses rows regularization blocksparse scores upsampling
 tensor.signal       pool downsample
 tensor              absent constants special arithmetic selecting order quantiles binning counts sets arranging padding

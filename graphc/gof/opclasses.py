@@ -27,6 +27,7 @@ from graphc.tensor import (
     joining,
     masks,
     products,
+    ranges,
     reductions,
     selecting,
     shaping,
@@ -114,7 +115,7 @@ def _alloc_diag(offset: int = 0, axis1: int = 0, axis2: int = 1) -> Callable[[An
     def make(values: Any) -> Any:
         x = variables.as_tensor(values)
         size = x.shape[-1] + abs(offset)
-        where = creation.arange(x.shape[-1])
+        where = ranges.arange(x.shape[-1])
         wide = creation.zeros((*(x.shape[axis] for axis in range(x.ndim - 1)), size, size), x.dtype)
         key = (..., where + max(-offset, 0), where + max(offset, 0))
         return shaping.moveaxis(indexing.set_subtensor(wide[key], x), (-2, -1), (axis1, axis2))
@@ -199,7 +200,7 @@ def _correlation(rank: int, by: str = "") -> Make:
 
 
 _TABLE: dict[str, tuple[str, Make | None]] = {
-    "ARange": ("iota", lambda dtype: lambda start, stop, step: creation.arange(start, stop, step, dtype)),
+    "ARange": ("iota", lambda dtype: lambda start, stop, step: ranges.arange(start, stop, step, dtype)),
     "AbstractConv2d": ("conv", _convolution(2)),
     "AbstractConv2d_gradInputs": ("", _convolution(2, "inputs")),
     "AbstractConv2d_gradWeights": ("", _convolution(2, "weights")),

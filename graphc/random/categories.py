@@ -14,7 +14,7 @@ from graphc.ir.called import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.shape import reshape
-from graphc.tensor.creation import arange
+from graphc.tensor.ranges import arange
 
 __all__ = ["MultinomialFromUniform"]
 

@@ -21,8 +21,8 @@ from graphc.ops.shape import reshape, zeros
 from graphc.random.bits import as_key, below, blocks, fold_in, places, units, words
 from graphc.random.distributions import Shape, categorical, exponential, float_of, sized
 from graphc.random.rejection import binomial
-from graphc.tensor.creation import arange
 from graphc.tensor.indexing import set_subtensor
+from graphc.tensor.ranges import arange
 
 
 def order(key: Any, count: Node) -> Node:

@@ -21,10 +21,10 @@ from graphc.ops.index import gather, inc_gather
 from graphc.ops.recur import running_sum
 from graphc.ops.shape import broadcast_to, concatenate, expand, filled, iota, zeros
 from graphc.sparse.variable import FORMATS, METHODS, SparseVariable, as_sparse_variable, held
-from graphc.tensor.creation import arange
 from graphc.tensor.joining import repeat
 from graphc.tensor.masks import nonzero
 from graphc.tensor.order import argsort, searchsorted
+from graphc.tensor.ranges import arange
 from graphc.tensor.sets import unique
 
 

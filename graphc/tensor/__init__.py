@@ -28,6 +28,7 @@ from graphc.tensor.indexing import *
 from graphc.tensor.joining import *
 from graphc.tensor.masks import *
 from graphc.tensor.products import *
+from graphc.tensor.ranges import *
 from graphc.tensor.reductions import *
 from graphc.tensor.shaping import *
 from graphc.tensor.shaping import flatten
@@ -110,7 +111,7 @@ LAZY = {
     """,
     "contraction": "einsum einsum_path",
     "elemwise": "All Any CAReduce CAReduceDtype DimShuffle Elemwise Prod ScalarOp Sum",
-    "grids": "bartlett blackman c_ r_ fromfunction geomspace hamming hanning indices ix_ kaiser mgrid ogrid vander",
+    "grids": "bartlett blackman c_ r_ fromfunction hamming hanning indices ix_ kaiser mgrid ogrid vander",
     "inspection": """
         AdvancedIndexingError AsTensorError EmptyConstantError NotScalarConstantError ShapeError apply_over_axes array
         array_equal array_equiv asanyarray
@@ -188,7 +189,7 @@ FUNCTIONS.update(array_ufunc=_array_ufunc, array_function=_array_function)
 _INTERNAL = """
 Anything FUNCTIONS FunctionType LAZY PRIVATE TYPE_CHECKING annotations constructors creation elementary explained
 import_module indexing joining keys
-lazily masks names_of plural_constructors products reductions shaping variables
+lazily masks names_of plural_constructors products ranges reductions shaping variables
 """
 _OWN = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.split()]
 __all__ = [*_OWN, *names_of(LAZY)]  # noqa: PLE0604

@@ -12,11 +12,12 @@ from typing import TypeAlias
 
 from graphc.ir.node import Node
 from graphc.ops.elementwise import cast, elementwise
-from graphc.tensor.creation import arange, zeros
+from graphc.tensor.creation import zeros
 from graphc.tensor.elementary import ceil, floor, log2, logical_and, maximum, minimum, sqrt, where
 from graphc.tensor.joining import concatenate
 from graphc.tensor.order import searchsorted, sort
 from graphc.tensor.quantiles import percentile
+from graphc.tensor.ranges import arange
 from graphc.tensor.reductions import argmin, ptp, std
 
 Rule: TypeAlias = Callable[[Node, Node, Node, Node], Node]

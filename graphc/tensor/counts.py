@@ -20,11 +20,12 @@ from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.reduce import reduction
 from graphc.options import options
 from graphc.tensor.binning import RULES, bins_by_rule
-from graphc.tensor.creation import linspace, ones, zeros
+from graphc.tensor.creation import ones, zeros
 from graphc.tensor.elementary import isfinite, logical_and, logical_not, maximum, where
 from graphc.tensor.indexing import inc_subtensor
 from graphc.tensor.joining import concatenate
 from graphc.tensor.order import argsort, falls, searchsorted, sort
+from graphc.tensor.ranges import linspace
 from graphc.tensor.reductions import cumsum
 from graphc.tensor.shaping import flatten
 

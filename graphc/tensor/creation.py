@@ -6,13 +6,9 @@ recomputed at every use; none of them is materialised for its own sake.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from graphc.arrays.dtypes import is_float, promote
+from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, Size, describe, literal
@@ -20,13 +16,12 @@ from graphc.ir.walk import as_size_node, mention
 from graphc.ops import index
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
-from graphc.options import options
 from graphc.tensor.shaping import ONE_BY_ONE, as_shape, as_size, swapaxes, unpack
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [
-    "alloc", "arange", "empty", "empty_like", "eye", "fill", "full", "full_like", "identity", "identity_like",
-    "linspace", "logspace", "meshgrid", "one_hot", "ones", "ones_like", "second", "tri", "tril", "triu", "zeros",
+    "alloc", "empty", "empty_like", "eye", "fill", "full", "full_like", "identity", "identity_like",
+    "meshgrid", "one_hot", "ones", "ones_like", "second", "tri", "tril", "triu", "zeros",
     "zeros_like",
 ]  # fmt: skip
 
@@ -104,102 +99,7 @@ def fill(x: Any, value: Any) -> Node:
 second = fill
 
 
-# --- ranges ---------------------------------------------------------------------------------------------------------
-
-
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Node:
-    """start, start + step, … below `stop` (above it for a negative step); with one argument 0, 1, … below it.
-
-    Arguments are numbers or scalars. dtype: int64 for integers, floatX (float64 if an argument is) for floats. Raises
-    ShapeError for a step of 0.
-    """
-    first, last = (0, start) if stop is None else (start, stop)
-    nodes = [as_node(value) for value in (first, last, step)]
-    for node in nodes:
-        if node.ndim:
-            raise RankError(f"arange: {describe(node)} of type {node.type} is no scalar")
-    natural = promote(*(node.dtype for node in nodes))
-    if is_float(natural):  # which Python's numbers do not decide
-        told = zip((first, last, step), nodes, strict=True)
-        natural = promote(options.floatX, *(node.dtype for value, node in told if type(value) not in (int, float)))
-    elif natural != "uint64":
-        natural = "int64"
-    kind = natural if dtype is None else resolve_dtype(dtype)
-    if is_float(natural):
-        count, inside = _count_floats(first, last, step, nodes), natural
-    else:
-        count, inside = (
-            _count_integers(*(as_size(value, "arange: an argument") for value in (first, last, step))),
-            "int64",
-        )
-    index = cast(ops.iota(count), inside)
-    if is_float(inside):  # as NumPy, whose second element is start + step
-        if isinstance(step, (int, float)) and isinstance(first, (int, float)):
-            step = (first + step) - first
-        elif not (isinstance(first, int) and first == 0):
-            step = elementwise("sub", elementwise("add", first, step), first)
-    scaled = index if isinstance(step, int) and step == 1 else elementwise("mul", index, step)
-    moved = scaled if isinstance(first, int) and first == 0 else elementwise("add", scaled, first)
-    return cast(moved, kind)
-
-
-def _count_integers(start: Size, stop: Size, step: Size) -> Size:
-    """How many integers a range has."""
-    if isinstance(step, int):
-        if step == 0:
-            raise ShapeError("arange: the step is 0")
-        extent = sizes.subtract(stop, start) if step > 0 else sizes.subtract(start, stop)
-        if not sizes.known_nonnegative(extent):
-            extent = sizes.maximum(extent, 0)
-        return sizes.floor_divide(sizes.add(extent, abs(step) - 1), abs(step))
-    extent = sizes.subtract(stop, start)
-    up = sizes.maximum(_rounded_up(extent, sizes.maximum(step, 1)), 0)
-    backwards = sizes.maximum(sizes.subtract(0, step), 1)
-    down = sizes.maximum(_rounded_up(sizes.subtract(0, extent), backwards), 0)
-    positive = elementwise("greater", step, 0)
-    # A step of 0 gives the size -1, which the guard of the result's size refuses.
-    other = elementwise("where", elementwise("equal", step, 0), -1, as_size_node(down))
-    return sizes.as_size(elementwise("where", positive, as_size_node(up), other))
-
-
-def _rounded_up(extent: Size, step: Size) -> Size:
-    """extent / step, rounded up, for a positive step."""
-    return sizes.floor_divide(sizes.add(extent, sizes.subtract(step, 1)), step)
-
-
-def _count_floats(start: Any, stop: Any, step: Any, nodes: Sequence[Node]) -> Size:
-    """How many elements a range of floats has: (stop - start) / step rounded up."""
-    if all(isinstance(value, (int, float, np.number)) for value in (start, stop, step)):
-        if step == 0:
-            raise ShapeError("arange: the step is 0")
-        count = math.ceil((float(stop) - float(start)) / float(step))
-        return max(count, 0)
-    begin, end, stride = (cast(node, "float64") for node in nodes)
-    ratio = elementwise("true_div", elementwise("sub", end, begin), stride)
-    return sizes.as_size(elementwise("maximum", cast(elementwise("ceil", ratio), "int64"), 0))
-
-
-def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Node:
-    """`num` equally spaced numbers from `start` to `stop`, the last one included if `endpoint`."""
-    first, last = as_node(start), as_node(stop)
-    inside = promote(first.dtype, last.dtype, options.floatX)
-    first, last = cast(first, inside), cast(last, inside)
-    count = as_size(num, "linspace: num")
-    parts = sizes.subtract(count, 1) if endpoint else count
-    index = cast(ops.iota(count), inside)
-    divisor = cast(as_size_node(sizes.maximum(parts, 1)), inside)
-    step = elementwise("true_div", elementwise("sub", last, first), divisor)
-    values = elementwise("add", elementwise("mul", index, step), first)
-    if endpoint:
-        at_end = elementwise("equal", index, cast(as_size_node(sizes.maximum(parts, 1)), inside))
-        values = elementwise("where", at_end, last, values)
-    return cast(values, inside if dtype is None else resolve_dtype(dtype))
-
-
-def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None) -> Node:
-    """`base` to the power of `linspace(start, stop, num, endpoint)`."""
-    values = elementwise("pow", base, linspace(start, stop, num, endpoint))
-    return cast(values, values.dtype if dtype is None else resolve_dtype(dtype))
+# --- grids ----------------------------------------------------------------------------------------------------------
 
 
 def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> list[Node]:

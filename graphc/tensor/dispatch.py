@@ -408,13 +408,11 @@ def matrix_transpose(x: Any) -> Node:
     return tensor.swapaxes(x, -1, -2)
 
 
-def linspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
-) -> Any:
-    """np.linspace, with the step where it is asked for."""
-    along = {"axis": axis} if axis else {}
-    made = tensor.linspace(start, stop, num, endpoint=endpoint, dtype=dtype, **along)
-    return (made, tensor.true_div(tensor.sub(stop, start), num - 1 if endpoint else num)) if retstep else made
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Node:
+    """np.arange, which is float64 where an argument is of uint64 and no dtype is given."""
+    ends = [as_node(value) for value in (start, stop, step) if value is not None]
+    wide = dtype is None and any(node.dtype == "uint64" for node in ends)
+    return tensor.arange(start, stop, step, "float64" if wide else dtype)
 
 
 def filled(value: Any) -> Function:
@@ -507,7 +505,7 @@ def linalg_diagonal(x: Any, offset: int = 0) -> Node:
 OWN: dict[str, Function] = {
     "np.shape": shape_of, "np.ndim": ndim_of, "np.size": size_of, "np.where": where, "np.concatenate": concatenate,
     "np.concat": concatenate, "np.split": split, "np.hsplit": hsplit, "np.vsplit": vsplit, "np.dsplit": dsplit,
-    "np.unstack": unstack, "np.matrix_transpose": matrix_transpose, "np.linspace": linspace,
+    "np.unstack": unstack, "np.matrix_transpose": matrix_transpose, "np.arange": arange,
     "np.zeros_like": filled(0), "np.ones_like": filled(1), "np.empty_like": filled(0), "np.full_like": full_like,
     "np.iscomplexobj": is_complex, "np.isrealobj": is_real, "np.real": real, "np.imag": imag,
     "np.result_type": result_type, "np.can_cast": can_cast, "np.array_equal": array_equal, "np.clip": clip,

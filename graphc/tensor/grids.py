@@ -1,4 +1,4 @@
-"""Grids of coordinates, ranges in other spacings, and windows.
+"""Grids of coordinates, and windows.
 
 In: slices, sizes, numbers. Out: nodes that are recomputed where they are used.
 """
@@ -16,17 +16,16 @@ from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir.node import Node, describe
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.options import options
-from graphc.tensor.creation import arange, linspace
 from graphc.tensor.elementary import abs as absolute
-from graphc.tensor.elementary import cos, exp, less_equal, log, pow, sign, sqrt, where
+from graphc.tensor.elementary import cos, less_equal, pow, sqrt, where
 from graphc.tensor.joining import concatenate, stack
 from graphc.tensor.masks import flatnonzero
+from graphc.tensor.ranges import arange, linspace
 from graphc.tensor.shaping import as_shape, as_size, broadcast_arrays
 from graphc.tensor.special import i0
 
 __all__ = [
-    "bartlett", "blackman", "c_", "fromfunction", "geomspace", "hamming", "hanning", "indices", "ix_", "kaiser",
+    "bartlett", "blackman", "c_", "fromfunction", "hamming", "hanning", "indices", "ix_", "kaiser",
     "mgrid", "ogrid", "r_", "vander",
 ]  # fmt: skip
 
@@ -150,22 +149,6 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Node:  # noqa: N8
 
 
 # --- ranges ---------------------------------------------------------------------------------------------------------
-
-
-def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None) -> Node:
-    """`num` numbers from `start` to `stop`, each the one before times the same factor. The ends have one sign."""
-    first, last = as_node(start), as_node(stop)
-    inside = promote(first.dtype, last.dtype, options.floatX)
-    first, last = cast(first, inside), cast(last, inside)
-    side = sign(first)
-    exponents = linspace(log(absolute(first)), log(absolute(last)), num, endpoint)
-    values = exp(exponents)
-    place, count = ops.iota(values.type.shape[0]), values.shape[0]
-    values = where(elementwise("equal", place, 0), absolute(first), values)
-    if endpoint:  # the ends are what was given, to the bit
-        at_end = (elementwise("equal", place, count - 1)) & (elementwise("greater", place, 0))
-        values = where(at_end, absolute(last), values)
-    return cast(values * side, inside if dtype is None else np.dtype(dtype).name)
 
 
 # --- windows --------------------------------------------------------------------------------------------------------

@@ -14,11 +14,12 @@ from graphc.ir.node import Node, describe
 from graphc.ops import order as ops
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.tensor.creation import arange, zeros
+from graphc.tensor.creation import zeros
 from graphc.tensor.elementary import isnan, logical_and, logical_not, logical_or, maximum
 from graphc.tensor.indexing import set_subtensor
 from graphc.tensor.joining import concatenate
 from graphc.tensor.order import argsort, searchsorted, sort
+from graphc.tensor.ranges import arange
 from graphc.tensor.reductions import cumsum
 from graphc.tensor.shaping import flatten, moveaxis, normalise_axis
 

@@ -13,13 +13,14 @@ from graphc.errors import RankError
 from graphc.ir.node import Node, describe
 from graphc.ir.walk import mention
 from graphc.ops.elementwise import as_node, cast
-from graphc.tensor.creation import arange, zeros
+from graphc.tensor.creation import zeros
 from graphc.tensor.elementary import add, floor_div, mod, mul
 from graphc.tensor.indexing import getitem, inc_subtensor
 from graphc.tensor.nnet.blocksparse import sparse_block_dot
 from graphc.tensor.nnet.losses import categorical_crossentropy
 from graphc.tensor.nnet.rows import softmax
 from graphc.tensor.products import dot, tensordot
+from graphc.tensor.ranges import arange
 from graphc.tensor.reductions import argmax, max_and_argmax
 from graphc.tensor.shaping import reshape
 

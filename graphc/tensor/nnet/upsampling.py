@@ -15,11 +15,11 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import cast, elementwise
 from graphc.options import options
-from graphc.tensor.creation import arange
 from graphc.tensor.elementary import add, mul, sub, true_div
 from graphc.tensor.indexing import take
 from graphc.tensor.joining import concatenate
 from graphc.tensor.nnet.activations import in_floats
+from graphc.tensor.ranges import arange
 from graphc.tensor.shaping import as_size
 
 __all__ = ["bilinear_kernel_1D", "bilinear_kernel_2D", "bilinear_upsampling", "frac_bilinear_upsampling"]
