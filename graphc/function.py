@@ -72,7 +72,7 @@ def function(
     an input that neither the graph needs nor a derivative was taken of, nor a size asked for.
     profile: count and time the calls (`f.profile`). threads: how many a call may use; options.threads where None.
     fast_math: whether rewrites and arithmetic may be true of real numbers only; options.fast_math where None.
-    accept_inplace, rebuild_strict, trust_input: for Theano's sake.
+    accept_inplace, rebuild_strict: for Theano's sake. trust_input: kept in `f.trust_input`, which changes nothing.
 
     A call takes arguments by position or by the names of their inputs. `out=` gives arrays that the results are written
     to and that are returned: one for a single output, else a tuple of arrays and None, or a dict where the function
@@ -113,7 +113,7 @@ def function(
     records = [_with_downcast(record, allow_input_downcast) for record in records]
     call = Convention(tuple(records), name_positions(records), keys)
     made = _made(kernel, call, mode, bool(flag("profile") if profile is None else profile))
-    made.name = name or "function"
+    made.name, made.trust_input = name or "function", trust_input
     return made
 
 
@@ -127,6 +127,7 @@ def _graph_of(
     replacements = _with_sizes(_resolve(replaced), {record.variable for record in records})
     values, pairs = _replace(values, pairs, replacements)
     pairs = default_updates(values, pairs, no_default_updates, replacements)
+    values, pairs = _one_for_each_value(values, pairs)
     forgotten = _check_inputs(records, values, pairs, unused)
     if forgotten:
         values, pairs = _replace(values, pairs, _implied(forgotten, values, pairs))
@@ -250,12 +251,16 @@ def _pairs(what: str, items: Any) -> list[tuple[Any, Any]]:
 def updates_of(updates: Any) -> list[tuple[Node, Node]]:
     """Shared variables with their new values, in the types of these. Raises UpdateError for what cannot be."""
     result: dict[Node, Node] = {}
+    cells: dict[int, Node] = {}
     for shared, new in _pairs("updates", updates):
         if not isinstance(shared, SharedVariable):
             what = describe(shared) if isinstance(shared, Node) else repr(shared)
             raise UpdateError(f"only a shared variable can be updated; got {what}")
         if shared in result:
             raise UpdateError(f"{describe(shared)} is updated twice")
+        other = cells.setdefault(id(shared.cell), shared)
+        if other is not shared:
+            raise UpdateError(f"{describe(other)} and {describe(shared)} share a value, which is updated twice")
         result[shared] = _update_value(shared, new)
     return list(result.items())
 
@@ -394,7 +399,8 @@ def default_updates(
     excluded: bool | Sequence[Node],
     replaced: Mapping[Node, Node],
 ) -> list[tuple[Node, Node]]:
-    """The updates with those that shared variables in the graph bring along, in which `replaced` is replaced too."""
+    """The updates with those that shared variables in the graph bring along, in which `replaced` is replaced too. Of
+    variables that share a value, the last of the graph brings it."""
     if not isinstance(excluded, bool | list | tuple | set | frozenset):
         raise ArgumentError(f"no_default_updates={excluded!r}: must be True, False or a list of shared variables")
     if excluded is True:
@@ -402,15 +408,37 @@ def default_updates(
     skip = set(() if isinstance(excluded, bool) else excluded)
     while True:
         roots = [*values, *(value for _, value in pairs)]
-        known = {leaf for leaf, _ in pairs} | skip
-        extra: list[tuple[Node, Node]] = [
-            (node, _update_value(node, node.default_update))
+        known = {id(leaf.cell) for leaf, _ in pairs if isinstance(leaf, SharedVariable)}
+        found = {
+            id(node.cell): node
             for node in nodes_of(roots)
-            if isinstance(node, SharedVariable) and node not in known and node.default_update is not None
+            if isinstance(node, SharedVariable) and node not in skip and node.default_update is not None
+        }
+        extra: list[tuple[Node, Node]] = [
+            (node, _update_value(node, node.default_update)) for cell, node in found.items() if cell not in known
         ]
         if not extra:
             return pairs
         pairs = [*pairs, *_replace([], extra, replaced)[1]]
+
+
+def _one_for_each_value(
+    values: list[Node], pairs: list[tuple[Node, Node]]
+) -> tuple[list[Node], list[tuple[Node, Node]]]:
+    """Outputs and updates in which the variables that share a value (`clone`, `container`) are one, the first: what is
+    read of any of them is the value before its update."""
+    first: dict[int, SharedVariable] = {}
+    others: dict[Node, Node] = {}
+    for leaf in shared_of(values, pairs):
+        assert isinstance(leaf, SharedVariable)
+        kept = first.setdefault(id(leaf.cell), leaf)
+        if kept is not leaf:
+            others[leaf] = _held_to(leaf, kept, "shared value")
+    if not others:
+        return values, pairs
+    values, pairs = _replace(values, pairs, others)
+    news = {leaf: value for leaf, value in pairs if isinstance(leaf, SharedVariable)}
+    return values, [(first[id(leaf.cell)], _held_to(leaf, value, "update")) for leaf, value in news.items()]
 
 
 def _check_inputs(

@@ -24,8 +24,8 @@ arrays              dtypes __init__
 .                   options configdefaults configparser
 arrays              portable numerics values trees
 loops               operators ir build names syntax unparse text visit verify __init__
-ir                  frozen samples where called traced symbol kind node lowering call walk body interpret passes sizes
-                    closure text parse verify apply expression pickling __init__
+ir                  frozen samples where called traced symbol kind node lowering call walk tags body interpret passes
+                    sizes closure text parse verify apply expression pickling __init__
 ops                 elementwise custom special scalar shape checked index recur segment reduce masks
 ops.linalg          __init__ products derivatives routine cotangents factor spectral equations matrices
 ops                 conv assemble scan branch given sinking derivative shifts windows order __init__

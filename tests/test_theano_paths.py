@@ -65,14 +65,24 @@ def test_paths_have_names_of_others() -> None:
     assert "TensorType" in dir(sys.modules["graphc.tensor.type"])
 
 
+def test_programs_ask_whether_there_are_cards() -> None:
+    for place in ("gpuarray", "sandbox.cuda"):
+        cards = importlib.import_module(f"graphc.{place}")
+        assert not getattr(cards, "pygpu_activated" if place == "gpuarray" else "cuda_enabled")
+        assert not cards.dnn.dnn_available() and not cards.dnn.dnn_available(None) and not cards.dnn.dnn_present()
+        assert "no GPUs" in cards.dnn.dnn_available.msg
+
+
 def test_what_is_missing_says_why() -> None:
     for place, why in {
-        "gpuarray.dnn": "no GPUs",
+        "gpuarray.basic_ops": "no GPUs",
         "typed_list.basic": "lists of tensors",
         "tests.unittest_tools": "graphc.testing",
     }.items():
         with pytest.raises(ModuleNotFoundError, match=f"is not in graphc: .*{why}"):
             importlib.import_module(f"graphc.{place}")
+    with pytest.raises(AttributeError, match=r"graphc.gpuarray.*GpuArrayType.*no GPUs"):
+        _ = importlib.import_module("graphc.gpuarray").GpuArrayType
     with pytest.raises(AttributeError, match=r"scan_checkpoints.*graphc\.scan\(checkpoint=\.\.\.\) keeps less"):
         _ = getattr(graphc, "scan_checkpoints")  # noqa: B009 - no type checker knows it
     with pytest.raises(ModuleNotFoundError, match="No module named 'graphc.nowhere'"):

@@ -16,6 +16,7 @@ from graphc.errors import GradientError, GraphTypeError, GraphValueError
 from graphc.gof.op import rule_of
 from graphc.ir.called import explain_all
 from graphc.ir.node import Node, describe, variable
+from graphc.ir.tags import with_tags
 from graphc.ir.walk import substitute
 from graphc.ops.derivative import Absent, DisconnectedType, overridden
 from graphc.ops.elementwise import as_node, cast
@@ -88,7 +89,7 @@ class OpFromGraph:
 
     def over(self, given: Sequence[Node]) -> list[Node]:
         """The values of the outputs over nodes in place of the inputs."""
-        return substitute(self.outputs, dict(zip(self.inputs, given, strict=True)))
+        return with_tags(self.outputs, dict(zip(self.inputs, given, strict=True)))
 
     def again(self, given: Sequence[Node]) -> list[Node]:
         """The outputs for other inputs."""

@@ -16,6 +16,7 @@ from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.closure import close
 from graphc.ir.node import OPS, SIZE, Node, Size, TupleType, describe, literal, make, variable
+from graphc.ir.tags import keep_within
 from graphc.ir.walk import as_size_node, nodes_since, substitute
 from graphc.ops.branch import resized
 from graphc.ops.checked import checked
@@ -88,6 +89,7 @@ def carry_out(
     body, captured = close(step.variables, step.results, step.since)
     ended = step.condition is not None
     node = scan_node(count, body, rows, initial, captured, reverse=reverse, until=ended, limit=limit)
+    keep_within(node, step.results, body)
     if name is not None:
         node.name = name
     return _outcome(node, len(initial), ended)
@@ -239,6 +241,7 @@ def _in_blocks(
     limit = None if whole else variable("int64", ())
     states = [variable(node.dtype, node.type.shape, node.name) for node in initial]
     block = scan_node(size, body, elements, states, captured, until=ended, limit=limit, recomputed=True)
+    keep_within(block, step.results, body)
     inner = _outcome(block, len(initial), ended)
     outer = Step(
         elements if limit is None else [*elements, limit],

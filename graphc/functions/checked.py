@@ -138,7 +138,8 @@ class Checked(Function):
         return made
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return restored, (self.checks, packed(self.kernel), self.call, self.profile is not None, self.name)
+        made = (self.checks, packed(self.kernel), self.call, self.profile is not None, self.name, self.trust_input)
+        return restored, made
 
     def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
         results = self.checked_results(arrays)
@@ -165,10 +166,12 @@ def rewritten(kernel: Kernel, report: Report) -> Graph:
     return Graph(done.inputs, done.results)
 
 
-def restored(checks: Any, fields: tuple[Any, ...], call: Convention, profile: bool, name: str) -> Function:
+def restored(
+    checks: Any, fields: tuple[Any, ...], call: Convention, profile: bool, name: str, trust_input: bool = False
+) -> Function:
     """The function of a pickle."""
     function: Function = checks.make_function(restored_kernel(fields), call, profile)
-    function.name = name
+    function.name, function.trust_input = name, trust_input
     return function
 
 

@@ -5,6 +5,7 @@ In: a `Kernel`, a `Convention` and a mode. Out: a `Function` of the class that t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -21,9 +22,13 @@ from graphc.ops.scan import SCAN
 from graphc.options import options
 
 
-def make_function(kind: type[Function], kernel: Kernel, call: Convention, profile: bool) -> Function:
+def make_function(
+    kind: Callable[[Kernel, Convention, bool], Function], kernel: Kernel, call: Convention, profile: bool
+) -> Function:
     """A function of this kind; of several stages where sizes follow from values that have to be computed. With a
-    profile one that counts the steps of its loops, where it has any."""
+    profile one that counts the steps of its loops, where it has any. What is no class makes the function itself."""
+    if not isinstance(kind, type):
+        return kind(kernel, call, profile)
     if profile and any(node.op is SCAN for node in node_set(kernel.results)):
         counted: Function = import_module("graphc.functions.counted").Counted(kernel, call, kind)
         return counted
@@ -54,10 +59,12 @@ def packed(kernel: Kernel) -> tuple[Any, ...]:
     return kernel.name, graph, counts, updated, kernel.returns, kernel.threads, kernel.mutable
 
 
-def restored(mode: Mode, fields: tuple[Any, ...], call: Convention, profile: bool, name: str) -> Function:
+def restored(
+    mode: Mode, fields: tuple[Any, ...], call: Convention, profile: bool, name: str, trust_input: bool = False
+) -> Function:
     """The function of a pickle."""
     function = make_function(kind_of(mode), restored_kernel(fields), call, profile)
-    function.name = name
+    function.name, function.trust_input = name, trust_input
     return function
 
 

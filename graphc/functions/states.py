@@ -6,7 +6,7 @@ a `Stateful`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,13 +73,19 @@ class Values:
         ]
         own = [leaf for leaf in self.function.shared if leaf not in states.values()]
         entries += [(leaf, leaf.name, leaf) for leaf in own]
-        found = [item for node, name, item in entries if node is key or (isinstance(key, str) and name == key)]
+        found = [item for node, name, item in entries if _same(node, key) or (isinstance(key, str) and name == key)]
         if len(found) == 1:
             return found[0]
         what = "has several inputs or variables" if found else "has no input and no shared variable"
         known = ", ".join(name or describe(node) for node, name, _ in entries)
         shown = describe(key) if isinstance(key, Node) else repr(key)
         raise ArgumentError(f"{self.function.label} {what} called {shown}; it has {known or 'none'}")
+
+
+def _same(variable: Any, other: Any) -> bool:
+    """True for one variable, and for two that share a value: a function has one of these."""
+    both = isinstance(variable, SharedVariable) and isinstance(other, SharedVariable)
+    return variable is other or (both and variable.cell is other.cell)
 
 
 class Containers(Values):
@@ -244,7 +250,9 @@ def copy_function(
     profile: Any,
 ) -> Function:
     """`Function.copy`."""
-    _check_swap(function, swap)
+    held = {leaf: old for old in swap for leaf in function.shared if _same(leaf, old)}
+    _check_swap(function, swap, set(held.values()))
+    swap = {leaf: swap[old] for leaf, old in held.items()}
     shown = name or f"{function.name} copy"
     if isinstance(function, Stateful):
         fresh = {place: _fresh(function.call.inputs[place], leaf) for place, leaf in function.states.items()}
@@ -268,7 +276,7 @@ def copy_function(
         made: Function = kind(copied, function.call, profiled, look_up(copied, function.key))
     else:
         made = make_function(function.kind, copied, function.call, profiled)
-    made.name = shown
+    made.name, made.trust_input = shown, function.trust_input
     return made
 
 
@@ -282,7 +290,7 @@ def deep_copied(function: Function, memo: dict[int, Any]) -> Function:
     shared = tuple(twins[leaf] for leaf in kernel.shared)
     copied = replace(kernel, outputs=outputs, shared=shared, updates=tuple(updates))
     twin = make_function(function.kind, copied, function.call, function.profile is not None)
-    twin.name = function.name
+    twin.name, twin.trust_input = function.name, function.trust_input
     return twin
 
 
@@ -294,6 +302,7 @@ def reduced(function: Function) -> tuple[Any, ...]:
         function.call,
         function.profile is not None,
         function.name,
+        function.trust_input,
     )
 
 
@@ -302,9 +311,9 @@ def _fresh(record: In, leaf: SharedVariable) -> SharedVariable:
     return leaf if hasattr(record.value, "storage") else _variable_of(record)
 
 
-def _check_swap(function: Function, swap: Mapping[SharedVariable, SharedVariable]) -> None:
+def _check_swap(function: Function, swap: Mapping[SharedVariable, SharedVariable], held: Collection[Node]) -> None:
     for old, new in swap.items():
-        if old not in function.shared:
+        if old not in held:
             raise GraphValueError(f"copy of {function.label}: it has no shared variable {describe(old)}")
         if not isinstance(new, SharedVariable) or (old.dtype, old.sizes) != (new.dtype, new.sizes):
             what = f"{describe(new)} of type {new.type}" if isinstance(new, Node) else repr(new)

@@ -17,6 +17,15 @@ class Wrapped(Function):
     whole: Function
 
     @property
+    def trust_input(self) -> bool:
+        """That of the function within, of which copies and pickles are made."""
+        return self.whole.trust_input
+
+    @trust_input.setter
+    def trust_input(self, trusts: bool) -> None:
+        self.whole.trust_input = trusts
+
+    @property
     def kind(self) -> type[Function]:
         return self.whole.kind
 

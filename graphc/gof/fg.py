@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphc.errors import GraphcError, MissingInputError
+from graphc.gof.graph import io_toposort
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Node, describe
 from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, node_set, nodes_of
@@ -36,9 +37,8 @@ class FunctionGraph:
                 raise MissingInputError(f"the graph needs {describe(node)}, which is not among its inputs")
 
     def toposort(self) -> list[Any]:
-        """The applications of ops, each after those that it needs."""
-        owners = (node.owner for node in nodes_of(self.outputs))
-        return list(dict.fromkeys(owner for owner in owners if owner is not None))
+        """The applications of ops, each after those that it needs, in the order of `graph.io_toposort`."""
+        return io_toposort(self.inputs, self.outputs)
 
     @property
     def apply_nodes(self) -> set[Any]:

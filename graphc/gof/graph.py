@@ -14,7 +14,8 @@ from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.apply import Apply, apply_of
 from graphc.ir.called import explain_all
 from graphc.ir.node import INPUT, SHARED, SIZE, Constant, Node, describe, size_owner
-from graphc.ir.walk import as_size_node, node_set, nodes_of, substitute, toposort
+from graphc.ir.tags import with_tags
+from graphc.ir.walk import as_size_node, node_set, toposort
 from graphc.ops.elementwise import as_node
 from graphc.tensor.variables import Variable
 
@@ -58,32 +59,43 @@ def stack_search(
 
 
 def ancestors(variable_list: Any, blockers: Iterable[Node] | None = None) -> list[Node]:
-    """The variables that some variables are computed from, themselves included; not what is behind `blockers`."""
+    """The variables that some variables are computed from, themselves included; not what is behind `blockers`. The
+    order is that of a walk in depth, from the last variable of the list to the first, along the inputs of each op from
+    its first to its last."""
     stop = set(blockers or ())
 
     def expand(variable: Node) -> list[Node]:
         return [] if variable in stop else parents(variable)[::-1]
 
-    found: list[Node] = stack_search(reversed(_listed(variable_list)), expand, "dfs")
+    found: list[Node] = stack_search(_listed(variable_list), expand, "dfs")
     return found
 
 
 def inputs(variable_list: Any, blockers: Iterable[Node] | None = None) -> list[Node]:
-    """The leaves that some variables are computed from: inputs, shared variables and constants."""
+    """The leaves that some variables are computed from, in the order of `ancestors`: inputs, shared variables and
+    constants. Programs that save parameters by this order find it as it was.
+
+        >>> inputs(reversed([w, b]))
+        [w, b]
+    """
     return [each for each in ancestors(variable_list, blockers) if each.owner is None]
 
 
 def variables_and_orphans(i: Any, o: Any) -> tuple[list[Node], list[Node]]:
-    """The variables between inputs and outputs, both included, and those among them that are neither computed nor
-    inputs."""
-    given = _listed(i)
-    found = ancestors(o, blockers=given)
-    lone = [each for each in found if each.owner is None and each not in given]
-    return [*found, *(each for each in given if each not in found)], lone
+    """The variables between inputs and outputs, and those among them that are neither computed nor inputs, both in the
+    order of a walk in depth from the last output to the first."""
+    given = set(_listed(i))
+
+    def expand(variable: Node) -> list[Node]:
+        owner = None if variable in given else variable.owner
+        return [] if owner is None else [*owner.get_parents(), *owner.outputs][::-1]
+
+    found: list[Node] = stack_search(_listed(o), expand, "dfs")
+    return found, [each for each in found if each.owner is None and each not in given]
 
 
 def variables(i: Any, o: Any) -> list[Node]:
-    """The variables between inputs and outputs, both included."""
+    """The variables between inputs and outputs, both included where the outputs need them."""
     return variables_and_orphans(i, o)[0]
 
 
@@ -93,23 +105,71 @@ def orphans(i: Any, o: Any) -> list[Node]:
 
 
 def io_toposort(
-    inputs: Any, outputs: Any, orderings: Mapping[Apply, Sequence[Apply]] | None = None, clients: Any = None
+    inputs: Any,
+    outputs: Any,
+    orderings: Mapping[Apply, Sequence[Apply]] | None = None,
+    clients: dict[Any, list[Any]] | None = None,
 ) -> list[Apply]:
     """The applications of ops between inputs and outputs, each after all whose outputs it takes, and after those that
-    `orderings` lists for it."""
-    stop = set(_listed(inputs))
+    `orderings` lists for it. Of what could come in several orders, the last input's op comes first. clients: a dict
+    that is filled with who takes each variable and application."""
+    given = set(_listed(inputs))
+    if orderings or clients is not None:
 
-    def needs(apply: Apply) -> list[Apply]:
-        made = (each.owner for each in apply.inputs if each not in stop)
-        return [*(owner for owner in made if owner is not None), *(orderings or {}).get(apply, ())]
+        def needs(item: Any) -> list[Any]:
+            made = [item.owner] if isinstance(item, Node) and item.owner is not None else []
+            before = [] if item in given else made if isinstance(item, Node) else item.inputs
+            return [*before, *(orderings or {}).get(item, ())]
 
-    ends = (each.owner for each in _listed(outputs) if each not in stop)
-    return toposort([end for end in ends if end is not None], needs)
+        everything = general_toposort(_listed(outputs), needs, clients=clients)
+        return [item for item in everything if isinstance(item, Apply)]
+    done, pending, order = given, _owners(_listed(outputs)[::-1]), list[Apply]()
+    while pending:
+        apply = pending.pop()
+        if apply.outputs[0] in done:
+            continue
+        missing = _owners(each for each in apply.inputs if each not in done)
+        if missing:
+            pending += [apply, *missing]
+        else:
+            done.update(apply.outputs)
+            order.append(apply)
+    return order
 
 
-def general_toposort(outputs: Iterable[Any], deps: Callable[[Any], Iterable[Any]], **more: Any) -> list[Any]:
-    """Everything that `outputs` need by `deps`, each after what it needs. Raises CycleError (a ValueError)."""
-    return toposort(list(outputs), lambda item: list(deps(item)))
+def _owners(variables: Iterable[Node]) -> list[Apply]:
+    """The applications that computed variables come from, in their order."""
+    return [owner for owner in (each.owner for each in variables) if owner is not None]
+
+
+def general_toposort(
+    outputs: Iterable[Any],
+    deps: Callable[[Any], Iterable[Any] | None],
+    debug_print: bool = False,
+    compute_deps_cache: Callable[[Any], Iterable[Any] | None] | None = None,
+    deps_cache: Any = None,
+    clients: dict[Any, list[Any]] | None = None,
+) -> list[Any]:
+    """Everything that `outputs` need by `deps`, each after what it needs: first what needs nothing, as a walk in depth
+    from the last output finds it, then what that makes ready. clients: a dict that is filled with who needs each.
+    compute_deps_cache takes the place of `deps`; the others are for Theano's sake. Raises CycleError (a ValueError)."""
+    ask, left, roots = compute_deps_cache or deps, dict[Any, dict[Any, None]](), list(outputs)
+
+    def expand(item: Any) -> list[Any]:
+        before = list(ask(item) or ())
+        left[item] = dict.fromkeys(before)
+        return before
+
+    found, users = stack_search(roots, expand, "dfs", build_inv=True)
+    if clients is not None:
+        clients.update(users)
+    order = [item for item in found if not left[item]]
+    for item in order:  # which grows
+        for user in dict.fromkeys(users.get(item, ())):
+            del left[user][item]
+            if not left[user]:
+                order.append(user)
+    return order if len(order) == len(found) else toposort(roots, lambda item: list(ask(item) or ()))
 
 
 def ops(i: Any, o: Any) -> set[Apply]:
@@ -118,8 +178,14 @@ def ops(i: Any, o: Any) -> set[Apply]:
 
 
 def list_of_nodes(inputs: Any, outputs: Any) -> list[Apply]:
-    """The applications of ops between inputs and outputs, outputs first."""
-    return io_toposort(inputs, outputs)[::-1]
+    """The applications of ops between inputs and outputs, in the order of a walk in breadth from the outputs."""
+    given = set(_listed(inputs))
+
+    def within(apply: Apply) -> list[Apply]:
+        return [owner for owner in _owners(apply.inputs) if given.isdisjoint(owner.outputs)]
+
+    found: list[Apply] = stack_search(_owners(_listed(outputs)), within)
+    return found
 
 
 def is_in_ancestors(l_node: Apply, f_node: Apply) -> bool:
@@ -175,7 +241,7 @@ def checked(replace: Any, strict: bool) -> dict[Node, Node]:
 def replaced(nodes: Sequence[Node], pairs: Mapping[Node, Node]) -> list[Node]:
     """Nodes with some replaced, tags kept; the sizes of a computed one that is replaced too, where they came from
     variables that nothing needs any more."""
-    new = _with_tags(nodes, pairs)
+    new = with_tags(nodes, pairs)
     sizes = {
         size: as_size_node(after)
         for old, value in pairs.items()
@@ -190,19 +256,7 @@ def replaced(nodes: Sequence[Node], pairs: Mapping[Node, Node]) -> list[Node]:
         for size, after in sizes.items()
         if not any(size_owner(leaf) in left for leaf in node_set([size]) if leaf.op is SIZE)
     }
-    return _with_tags(nodes, {**lost, **pairs}) if lost else new
-
-
-def _with_tags(nodes: Sequence[Node], pairs: Mapping[Node, Node]) -> list[Node]:
-    """Nodes with some replaced. What is made anew has the tags of what it stands for, but for its test value, which
-    follows from what it is made of now."""
-    order = nodes_of(nodes)
-    made = dict(zip(order, substitute(order, pairs), strict=True))
-    for old, new in made.items():
-        if new is not old and old not in pairs and "tag" in old.__dict__:
-            kept = {name: value for name, value in vars(old.tag).items() if name != "test_value"}
-            vars(new.tag).update({**kept, **vars(new.tag)})
-    return [made[node] for node in nodes]
+    return with_tags(nodes, {**lost, **pairs}) if lost else new
 
 
 def _like(outputs: Any, nodes: Sequence[Node]) -> Any:
@@ -253,7 +307,7 @@ def clone_get_equiv(
     given = _listed(inputs)
     fresh = {each: each.clone() if copy_inputs else each for each in given} | dict(memo or {})
     between = [each for each in variables(given, outputs) if each not in fresh]
-    equivalent: dict[Any, Any] = dict(fresh) | dict(zip(between, substitute(between, fresh), strict=True))
+    equivalent: dict[Any, Any] = dict(fresh) | dict(zip(between, with_tags(between, fresh), strict=True))
     for old, new in list(equivalent.items()):
         if old.owner is not None and new.owner is not None and old not in given:
             equivalent[apply_of(old)] = apply_of(new)

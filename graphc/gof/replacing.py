@@ -17,6 +17,7 @@ from graphc.gof.graph import ancestors, checked, replaced
 from graphc.ir.called import explain_all
 from graphc.ir.closure import close, opened
 from graphc.ir.node import INPUT, SHARED, Node, describe, next_serial
+from graphc.ir.tags import keep_within, tag_step, with_tags
 from graphc.ir.walk import nodes_of, renamed, substitute
 from graphc.ops.branch import COND, cond_node
 from graphc.ops.elementwise import as_node
@@ -32,8 +33,8 @@ def map_variables(
 ) -> list[Node]:
     """`graphs` with `replacer(variable)` in place of each variable that they are computed from, and of themselves. What
     a replacement brings along stays, but the variables that it has in common with the graphs are replaced in it too,
-    other than its own. Those of loops and branches are asked for as well: a step's are over variables of its own, which
-    have no tags. additional_inputs: for Theano's sake.
+    other than its own. Those of loops and branches are asked for as well: a step's are over variables of its own, and
+    have the tags that the program gave them when it wrote the step. additional_inputs: for Theano's sake.
 
     Raises GraphTypeError for a replacement of another type.
 
@@ -53,7 +54,7 @@ def _mapped(replacer: Callable[[Node], Any], roots: Sequence[Node], outside: Con
         if each.op in (SCAN, COND):
             new = _mapped_within(replacer, each)
             if new is not each:
-                done[each] = substitute([new], done)[0]
+                done[each] = with_tags([new], done)[0]
         elif each in known and (new := replacer(each)) is not each:
             (pair,) = checked({each: new}, strict=True).values()
             done[each] = replaced([pair], done)[0] if each.args else pair  # leaves may stand for each other
@@ -72,11 +73,14 @@ def _mapped_within(replacer: Callable[[Node], Any], node: Node) -> Node:
     loop = loop_of(node.args, node.attrs)
     step = step_of(loop, ())
     before = substitute(step.results, step.operands)
+    tag_step(node, dict(zip(loop.body.params, (*step.varying, *loop.constants), strict=True)), since)
     results = _mapped(replacer, before, outside)
     if all(map(is_, results, before)):
         return node
     body, captured = close(step.varying, results, since)
-    return renamed(make_scan(with_body(replace(loop, constants=captured), body)), node)
+    new = renamed(make_scan(with_body(replace(loop, constants=captured), body)), node)
+    keep_within(new, results, body)
+    return new
 
 
 def rebuild_collect_shared(

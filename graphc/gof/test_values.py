@@ -7,7 +7,6 @@ dtypes is raised on the line that makes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 from warnings import warn as tell
@@ -136,15 +135,22 @@ def _as_own(leaf: Node, value: Any) -> Array:
     return np.ascontiguousarray(array, leaf.dtype).reshape(array.shape)
 
 
-def get_debug_values(*values: Any) -> Iterator[list[Any]]:
-    """Once the test values of all, where all have one; nothing where one is missing."""
-    found = []
-    for value in values:
-        try:
-            found.append(get_test_value(value))
-        except MissingTestValue:
-            return
-    yield found
+def get_debug_values(*values: Any) -> list[Any]:
+    """A list of the test values of all: of a single value itself, of a tuple for more; an empty list where values are
+    off or one is missing. A missing value raises AttributeError under compute_test_value "raise" and warns under
+    "warn"."""
+    how = FUNCTIONS.get(HOOK)
+    if how is None:
+        return []
+    try:
+        found = tuple(get_test_value(value) for value in values)
+    except MissingTestValue as error:
+        if how is _raise:
+            raise
+        if how is _warn:
+            tell(str(error), stacklevel=2)
+        return []
+    return [found if len(found) != 1 else found[0]]
 
 
 __all__ = ["MissingTestValue", "get_debug_values", "get_test_value", "watch"]

@@ -1,4 +1,4 @@
-"""What Theano's `sandbox` has that is nowhere else: hints about matrices, a bound, whether there are graphics cards.
+"""Names of Theano's `sandbox` and `gpuarray`: hints about matrices, a bound, whether there are graphics cards.
 
 In: matrices, and programs that ask for cards. Out: the same matrix, as factorisations are chosen by what the graph
 shows and not by hints; a number; that there are none.
@@ -15,11 +15,11 @@ from graphc.tensor.elementary import pow as power
 from graphc.tensor.products import dot, trace
 
 __all__ = [
-    "CudaNdarrayType", "GpuOp", "cuda_available", "cuda_enabled", "dnn_available", "imported_scipy",
-    "psd", "spectral_radius_bound",
+    "CudaNdarrayType", "GpuOp", "cuda_available", "cuda_enabled", "dnn_available", "dnn_present", "imported_scipy",
+    "psd", "pygpu_activated", "spectral_radius_bound",
 ]  # fmt: skip
 
-cuda_available = cuda_enabled = False
+cuda_available = cuda_enabled = pygpu_activated = False
 imported_scipy = True
 
 
@@ -31,9 +31,17 @@ class GpuOp:
     """The class of ops on graphics cards, of which there are none."""
 
 
-def dnn_available() -> bool:
-    """Whether there is a library of layers for graphics cards: never."""
+def dnn_available(context_name: Any = None) -> bool:
+    """False: there is no library of layers for graphics cards."""
     return False
+
+
+def dnn_present() -> bool:
+    """False: there is no library of layers for graphics cards."""
+    return False
+
+
+dnn_available.msg = dnn_present.msg = "there are no GPUs: functions run on the CPU"  # type: ignore[attr-defined]
 
 
 def psd(v: Any) -> Node:

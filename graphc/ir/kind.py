@@ -13,6 +13,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import is_float
 from graphc.arrays.values import Array, as_array
+from graphc.errors import GraphTypeError
 from graphc.ir.symbol import FUNCTIONS
 
 
@@ -32,10 +33,16 @@ class Kind:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Kind):
             return NotImplemented
-        return bool(self.dtype == other.dtype) and self.broadcastable == other.broadcastable
+        try:
+            return bool(self.dtype == other.dtype) and self.broadcastable == other.broadcastable
+        except AttributeError:  # a class of the program's that has no dtype
+            return NotImplemented
 
     def __hash__(self) -> int:
-        return hash((self.dtype, self.broadcastable))
+        try:
+            return hash((self.dtype, self.broadcastable))
+        except AttributeError:
+            return object.__hash__(self)
 
     def __call__(self, name: str | None = None) -> Any:
         """A fresh variable of this type."""
@@ -43,7 +50,13 @@ class Kind:
 
     def make_variable(self, name: str | None = None) -> Any:
         """A fresh variable of this dtype and broadcasting pattern, which is all that types are equal by: an op whose
-        result is declared as `x.type()` may give other sizes than those of `x`."""
+        result is declared as `x.type()` may give other sizes than those of `x`. Raises GraphTypeError for a class
+        derived from this one without a dtype and a shape."""
+        if not (hasattr(self, "dtype") and hasattr(self, "shape")):
+            raise GraphTypeError(
+                f"type {type(self).__name__} has no dtype and no shape: variables of other types than arrays of "
+                "numbers are not in graphc; what an op needs besides, it can hold itself"
+            )
         sizes = tuple(1 if one else None for one in self.broadcastable)
         return FUNCTIONS["variable"](self.dtype, sizes, name)
 
@@ -88,12 +101,14 @@ class Kind:
         return True
 
     def values_eq(self, a: Any, b: Any) -> bool:
-        """Whether two values are equal to the bit, NaN to NaN."""
+        """Whether two values are equal to the bit, NaN to NaN; by `==` for a class without a dtype."""
+        if not hasattr(self, "dtype"):
+            return bool(a == b)
         return np.shape(a) == np.shape(b) and bool(np.array_equal(a, b, equal_nan=is_float(str(self.dtype))))
 
     def values_eq_approx(self, a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> bool:
         """Whether two values are equal but for rounding."""
-        if np.shape(a) != np.shape(b) or not is_float(str(self.dtype)):
+        if not hasattr(self, "dtype") or np.shape(a) != np.shape(b) or not is_float(str(self.dtype)):
             return self.values_eq(a, b)
         near = 1e-5 if self.dtype == "float64" else 1e-4
         return bool(np.allclose(a, b, near if rtol is None else rtol, near if atol is None else atol, equal_nan=True))

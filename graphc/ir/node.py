@@ -53,10 +53,18 @@ Index: TypeAlias = "tuple[Expr, ...]"
 @record(eq=False)
 class Type(Kind):
     """dtype and sizes of a tensor; a size is a number or an int64 scalar node. Types are equal as Theano's are, by
-    dtype and by which sizes are 1: `is_same` compares sizes."""
+    dtype and by which sizes are 1: `is_same` compares sizes. A program makes one in Theano's form, of a dtype and
+    bools that say which sizes are 1: `type(x.type)(dtype="int8", broadcastable=(True, False))`."""
 
     dtype: str
     shape: tuple[Size, ...]
+
+    def __init__(self, dtype: str, shape: Sequence[Size] = (), *, broadcastable: Sequence[bool] | None = None) -> None:
+        if broadcastable is not None or (shape and type(shape[0]) is bool):
+            ones = enumerate(shape if broadcastable is None else broadcastable)
+            dtype, shape = check_dtype(dtype), tuple(1 if one else size_leaf(None, axis) for axis, one in ones)
+        _set_dtype(self, dtype)
+        _set_shape(self, shape)
 
     @property
     def ndim(self) -> int:
@@ -73,6 +81,9 @@ class Type(Kind):
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(describe_size, self.shape))}]"
+
+
+_set_dtype, _set_shape = Type.dtype.__set__, Type.shape.__set__  # type: ignore[attr-defined]
 
 
 @record(eq=False)

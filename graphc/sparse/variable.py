@@ -145,6 +145,10 @@ class SparseVariable:
         """The format and the dtype."""
         return SparseType(self.format, self.dtype)
 
+    def _mention(self) -> None:
+        """Count what the matrix is computed from as used, though its sizes may need none of it."""
+        mention(leaf for leaf in (self.data, self.indices, self.indptr, self.minor) if isinstance(leaf, Node))
+
     @property
     def sizes(self) -> tuple[Size, Size]:
         """The numbers of rows and columns."""
@@ -154,11 +158,13 @@ class SparseVariable:
     @property
     def shape(self) -> Node:
         """The numbers of rows and columns, a vector."""
+        self._mention()
         return concatenate([expand(as_size_node(size), (0,)) for size in self.sizes], 0)
 
     @property
     def nnz(self) -> Size:
         """The number of entries."""
+        self._mention()
         return sizes.as_size(as_size_node(self.data.type.shape[0]))
 
     @property

@@ -47,7 +47,8 @@ class Path(ModuleType):
                 short = name.removesuffix("_inplace")
                 if short != name and hasattr(module, short):  # where a result lies is graphc's own decision
                     return getattr(module, short)
-        missing = self.__dict__["_missing"] or import_module("graphc.startup.paths").why_name(name)
+        paths, place = import_module("graphc.startup.paths"), self.__name__.partition(".")[2]
+        missing = self.__dict__["_missing"] or paths.why_name(name) or paths.why(place)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}{missing and ': '}{missing}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -15,6 +15,8 @@ PATHS = {
     "d3viz.d3viz": "printing",
     "gof.opt": "gof.optdb",
     "gof.utils": "gof",
+    "gpuarray": "gof.tried",
+    "gpuarray.dnn": "gof.tried",
     "misc": "",
     "misc.pkl_utils": "gof.saved",
     "misc.safe_asarray": "gof.tensor_basic",

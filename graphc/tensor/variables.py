@@ -176,6 +176,10 @@ class Constructor(Kind):
     """Makes variables of one rank: `matrix("x")`, `matrix(name="x", dtype="float32", shape=(None, 3))`; it is a type,
     too: `x.type == dmatrix`."""
 
+    def __new__(cls, *args: Any, dtype: Any = None, broadcastable: Sequence[bool] | None = None) -> Any:
+        """A constructor, or with `broadcastable` a type: Theano's are of one class, `type(T.dmatrix)`."""
+        return super().__new__(cls) if broadcastable is None else TensorType(dtype, broadcastable=broadcastable)
+
     def __init__(self, word: str, sizes: Sizes, dtype: str | None = None) -> None:
         self.__name__ = word
         self.__doc__ = f"A variable of {len(sizes)} axes and dtype {dtype or 'options.floatX, unless given'}."

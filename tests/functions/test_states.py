@@ -15,7 +15,7 @@ import graphc as theano
 import graphc.tensor as T
 from graphc import In, function, shared
 from graphc.compile.io import Param
-from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
+from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, UpdateError
 from graphc.functions.native import Compiled
 
 MODES = ["interpreted", "compiled"]
@@ -261,6 +261,51 @@ def test_variables_of_one_value_in_pickles() -> None:
     pair = by_pickle([w, w.clone()])
     pair[0].set_value([5.0, 6.0])
     assert pair[1].get_value().tolist() == [5.0, 6.0] and w.get_value().tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("mode", [*MODES, "python"])
+def test_variables_of_one_value(mode: str) -> None:
+    """A function reads the value from before the update, through whichever of the variables either goes."""
+    mean = shared(np.ones(3), "mean")
+    running, again = theano.clone(mean, share_inputs=False), mean.clone()
+    running.default_update = 0.5 * running + 2.0
+    f = function([], [mean * 10.0 + 0.0 * running, again + 1.0], mode=mode)
+    assert [value.tolist() for value in f()] == [[10.0] * 3, [2.0] * 3]
+    assert len(f.shared) == 1 and f[mean].tolist() == f[running].tolist() == mean.get_value().tolist() == [2.5] * 3
+    last = mean.clone()
+    last.default_update = 0.5 * last + 3.0
+    g = function([], running + last, mode=mode)
+    assert (g().tolist(), again.get_value().tolist()) == ([5.0] * 3, [4.25] * 3), "of several, the last"
+    h = function([], running + last, updates=[(again, mean * 2.0)], mode=mode)
+    assert (h().tolist(), mean.get_value().tolist()) == ([8.5] * 3, [8.5] * 3), "what is told goes first"
+    other = shared(np.zeros(2), "other")
+    twin = h.copy(swap={last: other})
+    assert (twin().tolist(), mean.get_value().tolist()) == ([0.0] * 2, [8.5] * 3)
+    kept = function([], running * 1.0, no_default_updates=[running], mode=mode)
+    assert (kept().tolist(), mean.get_value().tolist()) == ([8.5] * 3, [8.5] * 3)
+
+
+def test_variables_of_one_value_are_updated_once() -> None:
+    w = shared(1.0, "w")
+    with pytest.raises(UpdateError, match="w .* and w .* share a value, which is updated twice"):
+        function([], [], updates=[(w, w + 1.0), (w.clone(), w + 2.0)])
+    narrow = shared(np.ones((1, 2)), "narrow", broadcastable=(True, False))
+    free = T.dmatrix("free")
+    f = function([In(free, value=narrow.container, update=free + 1.0)], narrow + free, mode="interpreted")
+    assert (f().tolist(), narrow.get_value().tolist()) == ([[2.0] * 2], [[2.0] * 2])
+
+
+@pytest.mark.parametrize("mode", [*MODES, "python", "NanGuardMode"])
+def test_copies_trust_their_input(mode: str) -> None:
+    plain = function([X], X * 2.0, mode=mode)
+    state = function([X, In(STATE, value=0.0, update=STATE + X)], STATE * X, mode=mode)
+    tree = function([{"x": X}], [{"y": X * 2.0}], mode=mode)
+    for f in (plain, state, tree):
+        for trusts in (True, False):
+            f.trust_input = trusts
+            twins = f.copy(), copy.copy(f), copy.deepcopy(f), by_pickle(f)
+            assert [twin.trust_input for twin in twins] == [trusts] * 4
+    assert function([X], X, mode=mode, trust_input=True).trust_input
 
 
 def test_default_updates_can_be_deleted() -> None:

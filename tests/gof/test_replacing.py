@@ -80,6 +80,48 @@ def test_map_variables_within_loops_and_branches() -> None:
     assert all(new is old for new, old in zip(same, written, strict=True))
 
 
+@pytest.mark.parametrize("settings", [{}, {"checkpoint": 2}, {"truncate_gradient": 2}])
+def test_steps_keep_their_tags(settings: dict[str, Any]) -> None:
+    """What a step's variables were told is known within the loop, also of loops in loops and of copies, and not of a
+    loop of equal steps that were told nothing."""
+
+    def negated(each: Any) -> Any:
+        return -each if getattr(each.tag, "negate", False) else each
+
+    def running(v: Any, a: Any, is_told: bool, sign: float) -> Any:
+        def inner(t: Any, w: Any) -> Any:
+            scaled = t * w
+            scaled.tag.negate = is_told
+            return sign * scaled
+
+        def step(x: Any, total: Any) -> Any:
+            y = x * a + total
+            y.tag.negate = is_told
+            y = sign * y
+            return y + theano.scan(inner, outputs_info=[y], non_sequences=a, n_steps=2)[0][-1]
+
+        return theano.scan(step, v, T.constant(0.0), **settings)[0]
+
+    (v, a), (v2, a2), u = T.dvectors("v", "a"), T.dvectors("v2", "a2"), T.dvector("u")
+    told, other = running(v, a[0], True, 1.0), running(v2, a2[0], False, 1.0)
+    changed, same = theano.map_variables(negated, [told, other])
+    (of_copy,) = theano.map_variables(negated, [theano.clone(told, {v: u * 2.0})])
+    wanted = running(v, a[0], False, -1.0)
+    f = theano.function([v, a, v2, a2, u], [changed, wanted, of_copy, same, other], mode="interpreted")
+    got = f([1.0, 2.0, 3.0], [0.5], [1.0, 2.0, 3.0], [0.5], [0.5, 1.0, 1.5])
+    np.testing.assert_array_equal(got[0], got[1])
+    np.testing.assert_array_equal(got[0], got[2])
+    assert same is other and not np.array_equal(got[0], got[3])
+
+
+def test_inner_graphs_keep_their_tags() -> None:
+    hidden = T.exp(X)
+    hidden.tag.replacement = X * 3.0
+    within = theano.OpFromGraph([X], [hidden + 1.0])
+    (v,) = theano.map_variables(lambda each: T.tanh(each) if hasattr(each.tag, "replacement") else each, [within(Y)])
+    assert v is T.tanh(T.exp(Y)) + 1.0
+
+
 def test_rebuild_collect_shared() -> None:
     w, n = theano.shared(2.0, "w"), theano.shared(0, "n")
     n.default_update = n + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,9 @@ def test_every_node_has_a_value() -> None:
     np.testing.assert_array_equal(theano.grad((a**2).sum() ** 2, a).tag.test_value, [12.0] * 3)
     assert get_test_value(a.shape[0]) == 3 and y[1:].tag.test_value.shape == (2,)
     assert not y.tag.test_value.flags.writeable
-    assert [[value.tolist() for value in pair] for pair in get_debug_values(a, a * 3)] == [[[1.0] * 3, [3.0] * 3]]
+    ((first, second),) = get_debug_values(a, a * 3)
+    assert (first.tolist(), second.tolist()) == ([1.0] * 3, [3.0] * 3)
+    assert [value.tolist() for value in get_debug_values(a)] == [[1.0] * 3], "one alone is no tuple"
     np.testing.assert_array_equal(get_test_value(w), np.arange(3.0))
     np.testing.assert_array_equal(get_test_value([1, 2]), [1, 2])
 
@@ -57,7 +60,13 @@ def test_what_has_no_value() -> None:
     for error in (AttributeError, ValueError):
         with pytest.raises(error, match=r"no test value is set for x \(test_test_values.py"):
             x + 1
-    assert list(get_debug_values(a, x)) == []
+    with pytest.raises(AttributeError, match="no test value is set for x"):
+        get_debug_values(a, x)
+    for how in ("off", "ignore", "warn"):
+        told = pytest.warns(UserWarning, match="no test value is set for x") if how == "warn" else nullcontext()
+        with theano.change_flags(compute_test_value=how), told:
+            assert get_debug_values(a, x) == []
+            assert len(get_debug_values(a)) == (how != "off")
     with theano.change_flags(compute_test_value="warn"), pytest.warns(UserWarning, match="no test value"):
         x + 2
     with theano.change_flags(compute_test_value="ignore"):

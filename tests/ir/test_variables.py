@@ -136,6 +136,59 @@ def test_graphs_are_walked_as_in_theano() -> None:
     assert graph.clone_get_equiv([X], [H], copy_inputs=False)[H.owner] is H.owner
 
 
+def test_types_are_made_by_their_class() -> None:
+    """`type(x.type)(dtype, broadcastable)`, as an op's make_node has it that gives a result of the same kind."""
+    constructor: Any = type(T.dmatrix)
+    for variable in (T.dvector("v"), X + 1.0, graphc.shared(np.zeros(3)), T.constant([1.0]), T.iscalar()):
+        for kind in (
+            type(variable.type)(dtype="int8", broadcastable=(True, False)),
+            type(variable.type)("int8", (True, False)),
+            constructor(dtype="int8", broadcastable=(True, False)),
+        ):
+            assert kind == T.TensorType("int8", (True, False)) == kind("made").type and kind.ndim == 2
+            assert kind.broadcastable == kind().broadcastable == (True, False) and kind.shape[0] == 1
+        assert type(variable.type)(dtype="float32", broadcastable=()) == T.fscalar
+    with pytest.raises(GraphTypeError, match="complex64"):
+        type(X.type)(dtype="complex64", broadcastable=())
+
+
+def test_a_type_of_ones_own_says_why_it_makes_no_variable() -> None:
+    class Pair(graphc.gof.Type):
+        def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
+            return value
+
+    pair = Pair()
+    for make in (pair, pair.make_variable):
+        with pytest.raises(GraphTypeError, match=r"type Pair has no dtype .* other types than arrays .* not in graphc"):
+            make()
+    assert pair != Pair() and pair != T.dvector and len({pair, Pair()}) == 2
+    assert pair.is_valid_value((1, 2)) and pair.values_eq((1, 2), (1, 2)) and not pair.values_eq_approx((1, 2), 3)
+
+
+def test_walks_have_theanos_order() -> None:
+    """From the last variable to the first, along the inputs of each op: what is saved in this order is found again."""
+    graph = graphc.gof.graph
+    w, b, c = (graphc.shared(float(place), name) for place, name in enumerate("wbc"))
+    left, right = w * b, T.exp(c)
+    whole = left + right
+    assert graph.inputs(reversed([w, b, c])) == [w, b, c] and graph.inputs([w, b, c]) == [c, b, w]
+    assert graph.inputs([whole]) == [w, b, c] and graph.inputs([left, right]) == [c, w, b]
+    assert graph.ancestors([whole, b]) == [b, whole, left, w, right, c]
+    assert graph.variables([w], [left, right]) == [right, c, left, w, b] and graph.orphans([w], [whole]) == [b, c]
+    assert graph.variables([w, X], [left]) == [left, w, b], "inputs that nothing needs are not between"
+    order = [right.owner, left.owner, whole.owner]
+    assert graph.io_toposort([], [whole]) == order == graphc.gof.FunctionGraph([w, b, c], [whole]).toposort()
+    assert graph.list_of_nodes([], [whole]) == [whole.owner, left.owner, right.owner]
+    assert graph.list_of_nodes([left], [whole]) == [whole.owner, right.owner]
+    users: dict[Any, list[Any]] = {}
+    assert graph.io_toposort([], [whole], clients=users) == order and users[left] == [whole.owner]
+    assert graph.io_toposort([], [left, right], {right.owner: [left.owner]}) == [left.owner, right.owner]
+    needs = {"a": ["b", "c"], "b": ["c", "d", "c"], "c": [], "d": None}
+    assert graph.general_toposort(["a"], needs.get) == ["c", "d", "b", "a"]
+    with pytest.raises(ValueError, match="cycle"):
+        graph.general_toposort(["a"], {"a": ["b"], "b": ["a"]}.get)
+
+
 def test_a_graph_with_values_is_looked_at_from_both_sides() -> None:
     b = graphc.shared(np.zeros(2), "b")
     hidden = T.tanh(T.dot(X, W) + b)

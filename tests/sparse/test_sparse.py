@@ -321,3 +321,17 @@ def test_classes_of_ops() -> None:
     assert sparse.HStack("csr") == sparse.HStack("csr") != sparse.HStack("csc") and repr(sparse.Cast("int8"))
     with pytest.raises(ArgumentError):
         sparse.SparseFromDense()
+
+
+def test_sizes_of_results_use_what_they_are_of() -> None:
+    """An input of which only the sizes of a result are asked is used, as that of a dense graph is."""
+    a, b, d, v = sparse.csr_matrix("a"), sparse.csc_matrix("b"), T.dmatrix("d"), T.dvector("v")
+    eye = scipy.sparse.csr_matrix(np.eye(3))
+    values: dict[Any, Any] = {a: eye, b: eye.tocsc(), d: np.ones((3, 3)), v: np.ones(3)}
+    for result, inputs in (
+        (sparse.mul(a, d), [a, d]), (sparse.mul(a, b), [a, b]), (a - b, [a, b]), (sparse.row_scale(a, v), [a, v]),
+        (sparse.sampling_dot(d, d, a), [d, a]), (sparse.true_dot(a, b), [a, b]), (a.T, [a]),
+    ):  # fmt: skip
+        for asked, wanted in ((result.shape, [3, 3]), (result.size, 3), (result.shape[0], 3)):
+            f = graphc.function(inputs, asked, mode="interpreted")
+            assert f(*(values[each] for each in inputs)).tolist() == wanted
