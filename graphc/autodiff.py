@@ -23,9 +23,10 @@ from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_seria
 from graphc.ir.walk import mention, nodes_of, substitute
 from graphc.ir.where import warn_user
 from graphc.ops.custom import OWN
-from graphc.ops.derivative import DIRECTION, Absent, DisconnectedType, NullType, routes
+from graphc.ops.derivative import DIRECTION, routes
 from graphc.ops.elementwise import aligned, cast, elementwise
 from graphc.ops.masks import Masks
+from graphc.ops.missing import Absent, DisconnectedType, NullType
 from graphc.ops.scan import scan_node
 from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
 from graphc.ops.shifts import hold_shifts, release

@@ -22,11 +22,11 @@ startup             digest finder garbage idle_blas lazy once paths process reco
 .                   errors
 arrays              dtypes __init__
 .                   options configdefaults configparser
-arrays              portable numerics values trees
+arrays              portable numerics values trees jets incomplete
 loops               operators ir build names syntax unparse text visit verify __init__
 ir                  frozen samples where called traced symbol kind node lowering call walk tags body interpret passes
                     sizes closure text parse verify apply expression pickling __init__
-ops                 elementwise custom special scalar shape checked index recur segment reduce masks
+ops                 elementwise missing custom special scalar shape checked index recur segment reduce masks
 ops.linalg          __init__ products derivatives routine cotangents factor spectral equations matrices
 ops                 conv assemble scan branch given sinking derivative shifts windows order __init__
 .                   autodiff testing
@@ -122,6 +122,7 @@ LATE = {
     ("arrays.values", "pickle"),
     ("arrays.numerics", "graphc.arrays.portable"),
     ("arrays.numerics", "scipy.special"),
+    ("arrays.incomplete", "scipy.special"),
     ("ops.linalg.equations", "scipy.linalg"),
     ("ops.linalg.equations", "scipy.linalg.lapack"),
     ("sparse.variable", "scipy.sparse"),

@@ -18,8 +18,9 @@ from graphc.ir.called import explain_all
 from graphc.ir.node import Node, describe, variable
 from graphc.ir.tags import with_tags
 from graphc.ir.walk import substitute
-from graphc.ops.derivative import Absent, DisconnectedType, overridden
+from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast
+from graphc.ops.missing import Absent, DisconnectedType
 from graphc.ops.shape import zeros
 
 DEFAULT = "default"

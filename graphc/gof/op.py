@@ -25,8 +25,9 @@ from graphc.ir.node import Array, Attributes, Node, Size, Type, describe, make, 
 from graphc.ir.node import Op as Definition
 from graphc.ir.walk import as_size_node, substitute
 from graphc.ops.custom import PYTHON, fingerprint
-from graphc.ops.derivative import DIRECTION, Absent, DisconnectedType, Rule, overridden
+from graphc.ops.derivative import DIRECTION, Rule, overridden
 from graphc.ops.elementwise import as_node, cast
+from graphc.ops.missing import Absent, DisconnectedType
 from graphc.ops.shape import reshape
 
 # What users write -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Values whose derivative is what the user says, and what stands for a derivative that does not exist.
+"""Values whose derivative is what the user says.
 
 In: values, and what is to be passed on in place of their cotangents. Out: nodes of the same values. `zero_grad` and its
 kin are ops that rewriting takes away; `overridden` stands before values that were computed in any way, and is taken
@@ -34,69 +34,9 @@ from graphc.ir.node import (
 )
 from graphc.ir.walk import nodes_of, rebuilt, renamed
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.missing import Absent, undefined
 from graphc.ops.scan import SCAN
 from graphc.ops.shape import zeros
-from graphc.startup.record import record
-
-# What is no derivative -----------------------------------------------------------------------------------------------
-
-
-@record(eq=False)
-class NullType:
-    """The type of a derivative that is not defined, or not implemented. why_null: the reason, for messages."""
-
-    why_null: str = "(no explanation given)"
-
-    def __call__(self, name: str | None = None) -> Absent:
-        """A variable of this type."""
-        return Absent(self, name)
-
-    def __str__(self) -> str:
-        return "NullType"
-
-
-@record(eq=False)
-class DisconnectedType:
-    """The type of a derivative by what a value does not depend on."""
-
-    def __call__(self, name: str | None = None) -> Absent:
-        """A variable of this type."""
-        return Absent(self, name)
-
-    def __str__(self) -> str:
-        return "DisconnectedType"
-
-
-@record(eq=False)
-class Absent:
-    """What stands for a derivative that does not exist: Theano's variables of the types above."""
-
-    type: NullType | DisconnectedType
-    name: str | None = None
-
-    def __str__(self) -> str:
-        return self.name or f"<{self.type}>"
-
-    @property
-    def is_null(self) -> bool:
-        """Whether it is undefined, and not merely zero."""
-        return isinstance(self.type, NullType)
-
-
-def undefined(op: object, position: int, node: object, comment: str = "") -> Absent:
-    """The derivative of an op by its argument at a position, where it has none."""
-    return _null("mathematically undefined", op, position, node, comment)
-
-
-def not_implemented(op: object, position: int, node: object, comment: str = "") -> Absent:
-    """The derivative of an op by its argument at a position, where nobody has written it."""
-    return _null("not implemented", op, position, node, comment)
-
-
-def _null(what: str, op: object, position: int, node: object, comment: str) -> Absent:
-    label = describe(node) if isinstance(node, Node) else str(node)
-    return NullType(f"the derivative of op {op} by argument {position}, {label}, is {what}. {comment}".rstrip(" ."))()
-
 
 # Identities ----------------------------------------------------------------------------------------------------------
 

@@ -44,10 +44,13 @@ class Masks:
         if not masks:
             return derivative(cotangent)
         if value is cotangent:
-            return [part if part is None else masked(masks, part) for part in derivative(value)]
+            return [masked(masks, part) if isinstance(part, Node) else part for part in derivative(value)]
         same = {value: cotangent, make(OPS["neg"], (value,)): make(OPS["neg"], (cotangent,))}
         parts = derivative(value)
-        return [part if part is None else same[part] if part in same else masked(masks, part) for part in parts]
+        return [
+            part if not isinstance(part, Node) else same[part] if part in same else masked(masks, part)
+            for part in parts
+        ]
 
     def of(self, node: Node) -> Parts:
         """The masks of a node, and what they are put around."""

@@ -61,6 +61,7 @@ from graphc.ops.elementwise import (
     define,
     elementwise,
 )
+from graphc.ops.missing import not_implemented
 
 __all__ = ["as_node", "cast", "elementwise", "stop_gradient"]
 
@@ -158,6 +159,14 @@ def _hypot_partial(g: Any, z: Any, mine: Any) -> Any:
     return g * (mine / choose(apply("equal", z, 0), 1, z))
 
 
+def _is_moved_with(x: Any, low: Any, high: Any) -> Any:
+    """Whether clip follows x: between bounds that leave it room, and on these. Between equal bounds it is constant."""
+    inside = apply("logical_and", x >= low, x <= high)
+    first, last = scalar_constant(low), scalar_constant(high)
+    has_room = first is not None and last is not None and first < last
+    return inside if has_room else apply("logical_and", inside, low < high)
+
+
 _GREATER, _LESS = _extreme("greater"), _extreme("less")
 _FGREATER, _FLESS = _number_extreme("greater"), _number_extreme("less")
 _POSITIVE = (0.3, 3.0)
@@ -234,7 +243,7 @@ _unary("rint", np.rint, "rint(_0)", FLOAT, None, "Rounded to the nearest integer
        laws=Laws(idempotent=True))
 define(Row("clip", lambda x, low, high: numerics.minimum(numerics.maximum(x, low), high),
        "minimum(maximum(_0, _1), _2)", ANY,
-       (lambda g, z, x, low, high: choose(apply("logical_and", x >= low, x <= high), g, 0),
+       (lambda g, z, x, low, high: choose(_is_moved_with(x, low, high), g, 0),
         lambda g, z, x, low, high: choose(apply("logical_and", x < low, low <= high), g, 0),
         lambda g, z, x, low, high: choose(apply("maximum", x, low) > high, g, 0)),
        "x moved into [low, high]; high where low > high.", arity=3, cost=2.0,
@@ -331,13 +340,13 @@ def _bell(x: Any) -> Any:
 
 
 def _polygamma(order: Array, x: Array) -> Any:
-    """Derivative `order`, a whole number, of digamma; its own is NaN with respect to the order."""
+    """Derivative `order`, a whole number, of digamma; it has none by the order."""
     return import_module("scipy.special").polygamma(order, x)
 
 
-def _polygamma_vjp(node: Node, cotangent: Node) -> list[Node | None]:
+def _polygamma_vjp(node: Node, cotangent: Node) -> list[Any]:
     order, x = node.args
-    return [cotangent * math.nan, cotangent * polygamma(order + 1, x)]
+    return [not_implemented("polygamma", 0, order), cotangent * polygamma(order + 1, x)]
 
 
 _any_polygamma = custom_op("special_polygamma", _polygamma, vjp=_polygamma_vjp, own=True)

@@ -78,7 +78,7 @@ FORMS: Mapping[str, Callable[..., Node]] = {
 
 
 LOOPS = ("Grad2F1Loop", "ScalarLoop")
-BY_PARAMETERS = ("BetaInc", "GammaInc", "GammaIncC", "Hyp2F1")
+BY_PARAMETERS = ("Hyp2F1",)
 """Ops whose derivatives by their parameters PyTensor has, as loops, and graphc has not."""
 
 

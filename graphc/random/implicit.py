@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.jets import Jet, inverse, plus, times
 from graphc.control.functional import cond, map, while_loop
 from graphc.ir import sizes
 from graphc.ir.node import Node, literal
@@ -32,9 +33,6 @@ from graphc.ops.shape import reshape
 LARGE = 1000.0
 ENOUGH = 1e-18
 """Terms below this part of what they are added to change nothing."""
-
-Jet = tuple[Node, ...]
-"""A value with its derivatives by alpha, as many as are wanted."""
 
 
 def slope(logs: Node, alpha: Node) -> Node:
@@ -73,11 +71,11 @@ def _by_series(y: Node, x: Node, a: Node, order: int) -> Node:
     def step(carry: tuple[Node, Jet, Jet]) -> tuple[Node, Jet, Jet]:
         n, term, total = carry
         ratio = x / (a + n)
-        term = _times(term, (ratio, -ratio / (a + n), 2.0 * ratio / E("sqr", a + n))[: order + 1])
-        return n + 1.0, term, _plus(total, term)
+        term = times(term, (ratio, -ratio / (a + n), 2.0 * ratio / E("sqr", a + n))[: order + 1])
+        return n + 1.0, term, plus(total, term)
 
     begin = _constant(1.0, order)
-    total: Jet = while_loop(lambda c: _matters(c[1], c[2]), step, (_number(1.0), begin, begin))[2]
+    total: tuple[Node, ...] = while_loop(lambda c: _matters(c[1], c[2]), step, (_number(1.0), begin, begin))[2]
     away = y - E("digamma", a + 1.0)
     first = away * total[0] + total[1]
     if order == 1:
@@ -90,17 +88,19 @@ def _by_fraction(y: Node, x: Node, a: Node, order: int) -> Node:
     """Steed's way of taking a continued fraction from the front."""
 
     def step(carry: tuple[Node, Node, Jet, Jet, Jet]) -> tuple[Node, Node, Jet, Jet, Jet]:
-        n, low, inverse, term, total = carry
+        n, low, part, term, total = carry
         under = (low, -_number(1.0), _number(0.0))[: order + 1]
         above = (n * (a - n), n, _number(0.0))[: order + 1]
-        inverse = _inverse(_plus(under, _times(above, inverse)))
-        left = _times(under, inverse)
-        term = _times(term, (left[0] - 1.0, *left[1:]))
-        return n + 1.0, low + 2.0, inverse, term, _plus(total, term)
+        part = inverse(plus(under, times(above, part)))
+        left = times(under, part)
+        term = times(term, (left[0] - 1.0, *left[1:]))
+        return n + 1.0, low + 2.0, part, term, plus(total, term)
 
     low = x + 1.0 - a
-    begin = _inverse((low, -_number(1.0), _number(0.0))[: order + 1])
-    total: Jet = while_loop(lambda c: _matters(c[3], c[4]), step, (_number(1.0), low + 2.0, begin, begin, begin))[4]
+    begin = inverse((low, -_number(1.0), _number(0.0))[: order + 1])
+    total: tuple[Node, ...] = while_loop(
+        lambda c: _matters(c[3], c[4]), step, (_number(1.0), low + 2.0, begin, begin, begin)
+    )[4]
     away = y - E("digamma", a)
     if order == 1:
         return away * total[0] + total[1]
@@ -169,22 +169,3 @@ def _matters(term: Jet, total: Jet) -> Node:
     for each in term[1:]:
         size = size + abs(each)
     return E("greater", size, ENOUGH * abs(total[0]))
-
-
-def _plus(a: Jet, b: Jet) -> Jet:
-    return tuple(left + right for left, right in zip(a, b, strict=True))
-
-
-def _times(a: Jet, b: Jet) -> Jet:
-    made = [a[0] * b[0], a[0] * b[1] + a[1] * b[0]]
-    if len(a) > 2:
-        made.append(a[0] * b[2] + 2.0 * (a[1] * b[1]) + a[2] * b[0])
-    return tuple(made)
-
-
-def _inverse(a: Jet) -> Jet:
-    value = 1.0 / a[0]
-    first = -a[1] * value * value
-    if len(a) == 2:
-        return value, first
-    return value, first, (-a[2] * value - 2.0 * a[1] * first) * value

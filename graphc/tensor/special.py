@@ -10,13 +10,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from graphc.arrays.incomplete import betainc_by, gammainc_by_k
 from graphc.errors import GraphTypeError
-from graphc.ir.node import Node
+from graphc.ir.node import Array, Node
+from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node, cast
+from graphc.ops.missing import not_implemented
 from graphc.ops.scalar import polygamma
-from graphc.ops.special import special_op
+from graphc.ops.special import PREFIX, special_op
 from graphc.tensor.elementary import (
     digamma,
+    equal,
     erf,
     erfc,
     erfcx,
@@ -28,6 +32,7 @@ from graphc.tensor.elementary import (
     sqr,
     true_div,
     where,
+    xlog1py,
     xlogy,
 )  # fmt: skip
 
@@ -46,7 +51,10 @@ Partial = Callable[[Node, Node, Sequence[Node]], Any]
 def _special(name: str, doc: str, *partials: Partial) -> Callable[..., Node]:
     def vjp(node: Node, cotangent: Node) -> list[Any]:
         parts = (partial(cotangent, node, node.args) for partial in partials)
-        return [cast(part, arg.dtype) for part, arg in zip(parts, node.args, strict=True)]
+        return [
+            cast(part, arg.dtype) if isinstance(part, Node) else part
+            for part, arg in zip(parts, node.args, strict=True)
+        ]
 
     made = special_op(name, doc, vjp)
 
@@ -60,9 +68,9 @@ def _special(name: str, doc: str, *partials: Partial) -> Callable[..., Node]:
     return function
 
 
-def _unknown(cotangent: Node, node: Node, args: Sequence[Node]) -> Node:
-    """NaN, for a derivative that is not known: whoever needs it sees that it is none."""
-    return cotangent * math.nan
+def _unknown(position: int) -> Partial:
+    """The derivative by an argument for which there is no formula: asking for it is an error."""
+    return lambda g, z, args: not_implemented(z.op.name.removeprefix(PREFIX), position, args[position])
 
 
 _HALF_ROOT_PI = math.sqrt(math.pi) / 2
@@ -79,19 +87,52 @@ gamma: Function = _special("gamma", "The gamma function.", lambda g, z, args: g 
 
 def _density(k: Node, x: Node) -> Node:
     """The derivative of the regularised lower incomplete gamma function with respect to x."""
-    return exp((k - 1) * log(x) - x - gammaln(k))
+    return exp(xlogy(k - 1, x) - x - gammaln(k))
 
 
+def _by_parameters(name: str, doc: str, compute: Callable[..., Array], *partials: Partial) -> Function:
+    """A derivative of a function by its parameters, which Python computes."""
+
+    def vjp(z: Node, g: Node) -> list[Any]:
+        return [partial(g, z, z.args) for partial in partials]
+
+    def of_arrays(*arrays: Array) -> Array:
+        return compute(*(array.astype("float64") for array in arrays))
+
+    of_arrays.__doc__ = doc
+    return custom_op(f"{PREFIX}{name}", of_arrays, vjp=vjp, own=True)
+
+
+def _gamma_slopes(k: Node, x: Node) -> tuple[Node, Node]:
+    """The derivatives of the density of x by k, the first and the second, over the density."""
+    first = log(x) - digamma(k)
+    return first, sqr(first) - polygamma(1, k)
+
+
+_gammainc_by_kk: Function = _by_parameters(
+    "gammainc_by_kk",
+    "The second derivative of gammainc by k.",
+    lambda k, x: gammainc_by_k(k, x, 2),
+    _unknown(0),
+    lambda g, z, args: g * _density(*args) * _gamma_slopes(*args)[1],
+)
+_gammainc_by_k: Function = _by_parameters(
+    "gammainc_by_k",
+    "The derivative of gammainc by k.",
+    lambda k, x: gammainc_by_k(k, x, 1),
+    lambda g, z, args: g * _gammainc_by_kk(*args),
+    lambda g, z, args: g * _density(*args) * _gamma_slopes(*args)[0],
+)
 gammainc: Function = _special(
     "gammainc",
-    "The regularised lower incomplete gamma function of k and x; its derivative is NaN with respect to k.",
-    _unknown,
+    "The regularised lower incomplete gamma function of k and x.",
+    lambda g, z, args: g * _gammainc_by_k(*args),
     lambda g, z, args: g * _density(*args),
 )
 gammaincc: Function = _special(
     "gammaincc",
-    "The regularised upper incomplete gamma function of k and x; its derivative is NaN with respect to k.",
-    _unknown,
+    "The regularised upper incomplete gamma function of k and x.",
+    lambda g, z, args: -g * _gammainc_by_k(*args),
     lambda g, z, args: -g * _density(*args),
 )
 j0: Function = _special("j0", "The Bessel function of the first kind of order 0.", lambda g, z, args: -g * j1(args[0]))
@@ -102,8 +143,8 @@ j1: Function = _special(
 )
 jv: Function = _special(
     "jv",
-    "The Bessel function of the first kind of order v at x; its derivative is NaN with respect to v.",
-    _unknown,
+    "The Bessel function of the first kind of order v at x; by v it has no derivative.",
+    _unknown(0),
     lambda g, z, args: g * 0.5 * (jv(args[0] - 1, args[1]) - jv(args[0] + 1, args[1])),
 )
 i0: Function = _special("i0", "The modified Bessel function of order 0.", lambda g, z, args: g * i1(args[0]))
@@ -112,8 +153,8 @@ i1: Function = _special(
 )
 iv: Function = _special(
     "iv",
-    "The modified Bessel function of order v at x; its derivative is NaN with respect to v.",
-    _unknown,
+    "The modified Bessel function of order v at x; by v it has no derivative.",
+    _unknown(0),
     lambda g, z, args: g * 0.5 * (iv(args[0] - 1, args[1]) + iv(args[0] + 1, args[1])),
 )
 
@@ -125,8 +166,8 @@ i1e: Function = _special(
 )
 ive: Function = _special(
     "ive",
-    "iv over exp(abs(x)); its derivative is NaN with respect to v.",
-    _unknown,
+    "iv over exp(abs(x)); by v it has no derivative.",
+    _unknown(0),
     lambda g, z, args: g * (0.5 * (ive(args[0] - 1, args[1]) + ive(args[0] + 1, args[1])) - sgn(args[1]) * z),
 )
 y0: Function = _special("y0", "The Bessel function of the second kind of order 0.", lambda g, z, args: -g * y1(args[0]))
@@ -137,8 +178,8 @@ y1: Function = _special(
 )
 yv: Function = _special(
     "yv",
-    "The Bessel function of the second kind of order v at x; its derivative is NaN with respect to v.",
-    _unknown,
+    "The Bessel function of the second kind of order v at x; by v it has no derivative.",
+    _unknown(0),
     lambda g, z, args: g * 0.5 * (yv(args[0] - 1, args[1]) - yv(args[0] + 1, args[1])),
 )
 k0: Function = _special(
@@ -151,23 +192,23 @@ k1: Function = _special(
 )
 kv: Function = _special(
     "kv",
-    "The modified Bessel function of the second kind of order v at x; its derivative is NaN with respect to v.",
-    _unknown,
+    "The modified Bessel function of the second kind of order v at x; by v it has no derivative.",
+    _unknown(0),
     lambda g, z, args: -0.5 * g * (kv(args[0] - 1, args[1]) + kv(args[0] + 1, args[1])),
 )
 k0e: Function = _special("k0e", "k0 times exp(x).", lambda g, z, args: g * (z - k1e(args[0])))
 k1e: Function = _special("k1e", "k1 times exp(x).", lambda g, z, args: g * (z - 0.5 * (k0e(args[0]) + kve(2, args[0]))))
 kve: Function = _special(
     "kve",
-    "kv times exp(x); its derivative is NaN with respect to v.",
-    _unknown,
+    "kv times exp(x); by v it has no derivative.",
+    _unknown(0),
     lambda g, z, args: g * (z - 0.5 * (kve(args[0] - 1, args[1]) + kve(args[0] + 1, args[1]))),
 )
 
 
 def _beta_density(a: Node, b: Node, x: Node) -> Node:
     """The derivative of the regularised incomplete beta function with respect to x."""
-    return exp((a - 1) * log(x) + (b - 1) * log1p(-x) - betaln(a, b))
+    return exp(xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b))
 
 
 betaln: Function = _special(
@@ -176,38 +217,94 @@ betaln: Function = _special(
     lambda g, z, args: g * (digamma(args[0]) - digamma(args[0] + args[1])),
     lambda g, z, args: g * (digamma(args[1]) - digamma(args[0] + args[1])),
 )
+
+
+def _beta_slope(args: Sequence[Node], by: str) -> Node:
+    """The derivative of the density of x by the parameters that `by` names, over the density."""
+    a, b, x = args
+    whole = a + b
+    first = {"a": log(x) - digamma(a) + digamma(whole), "b": log1p(-x) - digamma(b) + digamma(whole)}
+    if len(by) == 1:
+        return first[by]
+    bent = polygamma(1, whole)
+    return first[by[0]] * first[by[1]] + (bent if by == "ab" else bent - polygamma(1, a if by == "aa" else b))
+
+
+def _betainc_twice(by: str) -> Function:
+    """A second derivative of betainc by its parameters; the mixed one from those in three directions."""
+
+    def compute(a: Array, b: Array, x: Array) -> Array:
+        if by != "ab":
+            return betainc_by(a, b, x, float(by == "aa"), float(by == "bb"), 2)
+        both, *each = (betainc_by(a, b, x, *way, 2) for way in ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0)))
+        return 0.5 * (both - each[0] - each[1])
+
+    return _by_parameters(
+        f"betainc_by_{by}",
+        f"The second derivative of betainc by {' and '.join(by)}.",
+        compute,
+        _unknown(0),
+        _unknown(1),
+        lambda g, z, args: g * _beta_density(*args) * _beta_slope(args, by),
+    )
+
+
+_betainc_by_aa, _betainc_by_ab, _betainc_by_bb = map(_betainc_twice, ("aa", "ab", "bb"))
+_betainc_by_a: Function = _by_parameters(
+    "betainc_by_a",
+    "The derivative of betainc by a.",
+    lambda a, b, x: betainc_by(a, b, x, 1.0, 0.0, 1),
+    lambda g, z, args: g * _betainc_by_aa(*args),
+    lambda g, z, args: g * _betainc_by_ab(*args),
+    lambda g, z, args: g * _beta_density(*args) * _beta_slope(args, "a"),
+)
+_betainc_by_b: Function = _by_parameters(
+    "betainc_by_b",
+    "The derivative of betainc by b.",
+    lambda a, b, x: betainc_by(a, b, x, 0.0, 1.0, 1),
+    lambda g, z, args: g * _betainc_by_ab(*args),
+    lambda g, z, args: g * _betainc_by_bb(*args),
+    lambda g, z, args: g * _beta_density(*args) * _beta_slope(args, "b"),
+)
 betainc: Function = _special(
     "betainc",
-    "The regularised incomplete beta function of a, b and x; its derivative is NaN with respect to a and b.",
-    _unknown,
-    _unknown,
+    "The regularised incomplete beta function of a, b and x.",
+    lambda g, z, args: g * _betainc_by_a(*args),
+    lambda g, z, args: g * _betainc_by_b(*args),
     lambda g, z, args: g * _beta_density(*args),
 )
+
+
+def _held_place(slope: Node, density: Node) -> Node:
+    """The derivative of an inverse function by a parameter: what keeps the place in the distribution. The place stays
+    at the ends, where both are 0."""
+    is_end = equal(slope, 0)
+    return where(is_end, 0, -slope / where(is_end, 1, density))
+
+
 betaincinv: Function = _special(
     "betaincinv",
-    "The x whose betainc(a, b, x) is y; its derivative is NaN with respect to a and b.",
-    _unknown,
-    _unknown,
+    "The x whose betainc(a, b, x) is y.",
+    lambda g, z, args: g * _held_place(_betainc_by_a(*args[:2], z), _beta_density(args[0], args[1], z)),
+    lambda g, z, args: g * _held_place(_betainc_by_b(*args[:2], z), _beta_density(args[0], args[1], z)),
     lambda g, z, args: g / _beta_density(args[0], args[1], z),
 )
 gammaincinv: Function = _special(
     "gammaincinv",
-    "The x whose gammainc(k, x) is y; its derivative is NaN with respect to k.",
-    _unknown,
+    "The x whose gammainc(k, x) is y.",
+    lambda g, z, args: g * _held_place(_gammainc_by_k(args[0], z), _density(args[0], z)),
     lambda g, z, args: g / _density(args[0], z),
 )
 gammainccinv: Function = _special(
     "gammainccinv",
-    "The x whose gammaincc(k, x) is y; its derivative is NaN with respect to k.",
-    _unknown,
+    "The x whose gammaincc(k, x) is y.",
+    lambda g, z, args: g * _held_place(_gammainc_by_k(args[0], z), _density(args[0], z)),
     lambda g, z, args: -g / _density(args[0], z),
 )
 hyp2f1: Function = _special(
     "hyp2f1",
-    "Gauss's hypergeometric function of a, b, c at z; its derivative is NaN with respect to a, b and c.",
-    _unknown,
-    _unknown,
-    _unknown,
+    "Gauss's hypergeometric function of a, b, c at z; by a, b and c it has no derivative.",
+    *map(_unknown, range(3)),
     lambda g, z, args: g * (args[0] * args[1] / args[2]) * hyp2f1(*(arg + 1 for arg in args[:3]), args[3]),
 )
 owens_t: Function = _special(

@@ -388,9 +388,7 @@ def test_transformation_is_as_true_as_it_says(item: Transformation) -> None:
             hold_to(item, before, graph.outputs[0], dict(zip(leaves, arrays, strict=True)))
             keeps_signs = item.truth != "real" and item.name not in OTHER_SIGNS
             for zeros in ((-0.0,), (0.0,), (0.0, -0.0)) if keeps_signs else ():
-                values = [
-                    np.asarray(rng.choice(zeros, a.shape), a.dtype) if a.dtype.kind == "f" else a for a in arrays
-                ]
+                values = [np.asarray(rng.choice(zeros, a.shape), a.dtype) if a.dtype.kind == "f" else a for a in arrays]
                 hold_to(item, before, graph.outputs[0], dict(zip(leaves, values, strict=True)))
             if item.truth in ("exact", "better") and len(arrays) == 1 and arrays[0].ndim:
                 special = special_values(arrays[0].dtype.name)
