@@ -65,8 +65,9 @@ codegen.schedule    memory sizes labels plan listing accumulators cost strided w
                     blocks nests inplace materialize scheduler __init__
 codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences segments fused bodies steps
                     branches parts __init__
-codegen.transform   passes simplify privatize independence parallelize fuse forwarding copies registers unroll
-                    double_buffers partial_sums polls nontemporal outline_regions outline_merge outline jam __init__
+codegen.transform   passes horizontal simplify privatize independence parallelize fuse forwarding copies registers
+                    unroll double_buffers partial_sums polls nontemporal outline_regions outline_merge outline jam
+                    __init__
 codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
 codegen.server      process prestart protocol worker numba_subset client __init__
 codegen.cache       files key store bundle __init__

@@ -15,7 +15,7 @@ an `If` begins is forgotten at its end.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from graphc.loops import operators
@@ -287,6 +287,14 @@ def multiply(left: Expr, right: Expr) -> Expr:
     if a == 1:
         return right
     return left if b == 1 else Apply(MUL, (left, right), INDEX)
+
+
+def sum_of(terms: Mapping[Expr, int]) -> Expr:
+    """The sum of indices, each taken as often as its number says."""
+    total: Expr = ZERO
+    for term, count in terms.items():
+        total = add(total, multiply(integer(count), term))
+    return total
 
 
 def quotient(left: Expr, right: Expr) -> Expr:

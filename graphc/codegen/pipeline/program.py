@@ -7,6 +7,7 @@ plan, constants. Deterministic: equal graphs give equal programs.
 from __future__ import annotations
 
 import keyword
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
@@ -209,10 +210,7 @@ def arena(
         counts = {buffer: lowerer.size(sizing.of(iterations[buffer])) for buffer in copies.targets}
         at_once = ir.integer(copies.at_once)
         most = most_copies((target, ir.quotient(counts[buffer], at_once)) for buffer, target in copies.targets.items())
-        length: ir.Expr = ir.ZERO
-        for buffer in copies.held:
-            length = ir.add(length, stride(copies.targets[buffer].length))
-        return most, length
+        return most, ir.sum_of(Counter(stride(copies.targets[buffer].length) for buffer in copies.held))
 
     for buffer, launches in outlined.copies.items():
         made.append((buffer, tuple(dict.fromkeys((buffer.dtype, extent(each)) for each in launches))))

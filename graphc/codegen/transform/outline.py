@@ -150,6 +150,7 @@ def with_calls(
     here = {path[-1]: part for path, part in parts.items() if path[:-1] == within}
     around = {path[len(within)] for path in parts if path[: len(within)] == within} - here.keys()
     moved = {stmt.var for part in here.values() for stmt in part.body if isinstance(stmt, ir.Let | ir.Set)}
+    runs = {before for place, part in here.items() if part.kind == "scalars" for before in run_before(place, part)}
     kept: list[ir.Stmt] = []
     for place, stmt in enumerate(body):
         if place in here:
@@ -162,9 +163,14 @@ def with_calls(
                 for number, inner in enumerate(bodies(stmt))
             ]
             kept.append(with_bodies(replace(stmt, conflicts=None) if isinstance(stmt, ir.Loop) else stmt, inside))
-        elif not (isinstance(stmt, ir.Let | ir.Set) and stmt.var in moved):
+        elif not (place in runs or (isinstance(stmt, ir.Let | ir.Set) and stmt.var in moved)):
             kept.append(stmt)
     return tuple(kept)
+
+
+def run_before(place: int, part: Part) -> range:
+    """The places of the statements of a run of scalars before its last one."""
+    return range(place - len(part.body) + 1, place)
 
 
 def call_parts(caller: Caller, parts: Mapping[Path, Part]) -> dict[Path, tuple[ir.Stmt, ...]]:
@@ -357,11 +363,11 @@ class Caller:
         begins: dict[ir.Buffer, ir.Pointer] = {}
         for dtype in dict.fromkeys(buffer.dtype for buffer in targets):
             copies = self.own_buffer("copies", dtype)
-            first: ir.Expr = ir.ZERO
             held = tuple(buffer for buffer in targets if buffer.dtype == dtype)
+            before: Counter[ir.Expr] = Counter()
             for buffer in held:
-                begins[buffer] = ir.Pointer(copies, first)
-                first = ir.add(first, ir.multiply(most, stride(targets[buffer].length)))
+                begins[buffer] = ir.Pointer(copies, ir.sum_of(before))
+                before[ir.multiply(most, stride(targets[buffer].length))] += 1
             self.copies.setdefault(copies, []).append(Copies(held, targets, at_once))
         return begins
 

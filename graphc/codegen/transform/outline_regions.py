@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import TypeAlias
 
 from graphc.arrays.dtypes import itemsize
@@ -109,7 +110,7 @@ def find_parts(
     have a value before `body`, the statements of the loop or branch `within` which they stand; `are_many`: there are
     many nests around."""
     are_many = are_many or sum(isinstance(stmt, ir.Loop) for stmt in in_line(body)) > OUTLINE_ABOVE
-    ops = sum(op_count(stmt.value) for stmt in body if isinstance(stmt, ir.Let))
+    ops = sum(map(scalar_ops, body))
     parts = find_nests(body, begun)
     known = {*begun, *(stmt.var for stmt in body if isinstance(stmt, ir.Set))}
     least = LEAST_NESTS if always else OUTLINE_ABOVE + 1
@@ -277,25 +278,38 @@ def by_length(shares: Shares) -> dict[ir.Expr, list[ir.Buffer]]:
 
 
 def find_blocks(body: Sequence[ir.Stmt], least: int) -> dict[int, Part]:
-    """Runs of scalars of at least `least` operators, cut where they have BLOCK_OPS."""
+    """Runs of scalars, named or stored, of at least `least` operators, cut where they have BLOCK_OPS."""
     parts: dict[int, Part] = {}
     readers: dict[ir.Var, int] = {}
     for place, stmt in enumerate(body):
         readers.update(dict.fromkeys(read_vars([stmt]), place))
-    run: list[ir.Let] = []
+    run: list[ir.Stmt] = []
     ops = 0
     for place, (stmt, note) in enumerate(zip(body, remarks(body), strict=True)):
-        if not isinstance(stmt, ir.Let):
+        if run and isinstance(stmt, ir.Note):
+            run.append(stmt)
             continue
-        run.append(stmt)
-        ops += op_count(stmt.value)
-        if ops < BLOCK_OPS and place + 1 < len(body) and isinstance(body[place + 1], ir.Let):
-            continue
+        if isinstance(stmt, ir.Let | ir.Store):
+            run.append(stmt)
+            ops += scalar_ops(stmt)
+            if ops < BLOCK_OPS and goes_on(body, place + 1):
+                continue
         if ops >= least:
-            results = tuple(let.var for let in run if readers.get(let.var, -1) > place)
+            results = tuple(let.var for let in run if isinstance(let, ir.Let) and readers.get(let.var, -1) > place)
             parts[place] = Part(tuple(run), results, note, kind="scalars")
         run, ops = [], 0
     return parts
+
+
+def goes_on(body: Sequence[ir.Stmt], place: int) -> bool:
+    """Whether the next statement but for remarks is a scalar that is named or stored."""
+    after = next((stmt for stmt in islice(body, place, None) if not isinstance(stmt, ir.Note)), None)
+    return isinstance(after, ir.Let | ir.Store)
+
+
+def scalar_ops(stmt: ir.Stmt) -> int:
+    """The operators of a scalar that is named or stored; 0 of any other statement."""
+    return op_count(stmt.value) if isinstance(stmt, ir.Let | ir.Store) else 0
 
 
 def remarks(body: Sequence[ir.Stmt]) -> Iterator[ir.Note]:

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from graphc.codegen.transform.horizontal import fuse_reductions
 from graphc.codegen.transform.passes import Change, Run, apply
 from graphc.loops import ir
 from graphc.loops.visit import (
     Changes,
     Readers,
     bodies,
-    effects,
     expressions,
-    independent,
     is_left,
     map_bodies,
     map_expressions,
@@ -30,7 +29,6 @@ from graphc.loops.visit import (
     use_counts,
     with_values,
 )
-from graphc.startup.record import replace
 
 INLINE_OPS = 12
 """An expression of more operators than this keeps its name: a person has to read it."""
@@ -44,12 +42,6 @@ def simplify(body: Sequence[ir.Stmt], run: Run = apply) -> tuple[ir.Stmt, ...]:
     return result
 
 
-# Reading statements -------------------------------------------------------------------------------------------------
-
-
-# Passes -------------------------------------------------------------------------------------------------------------
-
-
 def unroll_once(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
     """Loops of exactly one iteration become their body, where nothing in it leaves them."""
     result: list[ir.Stmt] = []
@@ -60,60 +52,6 @@ def unroll_once(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
         else:
             result.append(stmt)
     return tuple(result)
-
-
-def fuse_reductions(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
-    """Loops of reductions over the same range, of which none needs another's result, become one loop."""
-    result: list[ir.Stmt] = []
-    for stmt in body:
-        stmt = map_bodies(stmt, fuse_reductions)
-        if not (isinstance(stmt, ir.Loop) and not is_barrier(stmt) and _fuse_into(result, stmt)):
-            result.append(stmt)
-    return tuple(result)
-
-
-def is_barrier(stmt: ir.Stmt) -> bool:
-    """Whether no loop may pass a statement: it writes memory, checks indices, all of them before any is used, or
-    decides what comes next."""
-    return any(
-        isinstance(inner, ir.Store | ir.Invoke | ir.Launch | ir.Check | ir.If | ir.Break)
-        for inner in statements([stmt])
-    )
-
-
-def _fuse_into(before: list[ir.Stmt], loop: ir.Loop) -> bool:
-    """Merge `loop` into an earlier one of `before`, moving up what it needs. False where that cannot be."""
-    for place in range(len(before) - 1, -1, -1):
-        first = before[place]
-        if isinstance(first, ir.Store):
-            continue  # a scalar result on its way out, or what `independent` finds that the loop reads
-        if is_barrier(first):
-            return False
-        if isinstance(first, ir.Loop) and (first.begin, first.size) == (loop.begin, loop.size):
-            moved, kept = _split(first, before[place + 1 :])
-            if not independent([loop], [first, *kept]):
-                continue
-            body = fuse_reductions((*first.body, *with_values(loop.body, {loop.var: first.var})))
-            before[place:] = [*moved, replace(first, body=body, conflicts=None, asks=first.asks or loop.asks), *kept]
-            return True
-    return False
-
-
-def _split(first: ir.Loop, between: Sequence[ir.Stmt]) -> tuple[list[ir.Stmt], list[ir.Stmt]]:
-    """Statements after a loop that may stand before it, and those that depend on it, or on one that stays; stores
-    stay."""
-    moved: list[ir.Stmt] = []
-    kept: list[ir.Stmt] = []
-    written, read = effects([first])
-    for stmt in between:
-        own_written, own_read = effects([stmt])
-        if isinstance(stmt, ir.Store) or own_written & (written | read) or own_read & written:
-            kept.append(stmt)
-            written |= own_written
-            read |= own_read
-        else:
-            moved.append(stmt)
-    return moved, kept
 
 
 def name_once(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:

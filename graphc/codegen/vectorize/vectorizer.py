@@ -54,6 +54,8 @@ functions.
 """
 NARROW = 4
 """Numbers in a vector of what does not fill one, where rows may be short."""
+REGISTERS = 32
+"""Vectors that sums are added up in at most: with more, each is loaded and stored in every iteration."""
 SMALL = 20
 """Instructions of a body that are worth carrying out for several vectors at a time."""
 
@@ -121,7 +123,7 @@ def shape_of(iteration: Iteration, is_held: bool) -> Shape | None:
         several = len(calls) >= 2 * longest_chain(own, iteration) or iteration.sums
         count = FEWER if several else CHAINS if has_fma() else 1
     elif iteration.sums:
-        count = CHAINS
+        count = next(some for some in (CHAINS, FEWER, 1) if some * len(iteration.sums) <= REGISTERS or some == 1)
     else:
         count = next(some for some in (CHAINS, FEWER, 1) if some * len(own) <= SMALL or some == 1)
     moved = only_moves(iteration)

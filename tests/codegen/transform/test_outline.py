@@ -98,12 +98,12 @@ def test_a_long_run_of_scalars_is_cut_into_blocks() -> None:
 
 def test_a_scalar_leaves_its_nest_through_the_buffer_of_scalars() -> None:
     other = Var("other", "float64")
-    use = Store(C, ZERO, apply(ADD, SUM, other))
+    uses = Store(C, ZERO, SUM), Store(D, ZERO, other)
     totals = *total(A, SUM, step=SUB), *total(B, other, step=SUB)
-    found = outlined(*totals, use)
+    found = outlined(*totals, *uses)
     assert len(found.functions) == 1
     assert found.scalars == {Buffer("scalars_float64", "float64", is_temporary=True): 2}
-    assert [type(stmt) for stmt in found.body] == [Invoke, Let, Invoke, Let, Store]
+    assert [type(stmt) for stmt in found.body] == [Invoke, Let, Invoke, Let, Store, Store]
     assert [param.kind for param in found.functions[0].params] == ["int64", "int64", "float64*", "float64*"]
 
 
