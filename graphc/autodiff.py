@@ -20,8 +20,8 @@ from graphc.ir import sizes
 from graphc.ir.body import ITEM, item
 from graphc.ir.closure import close
 from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
-from graphc.ir.walk import mention, nodes_of, substitute
-from graphc.ir.where import warn_user
+from graphc.ir.walk import mention, nodes_of, rebuilt, substitute
+from graphc.ir.where import phrase, warn_user
 from graphc.ops.custom import OWN
 from graphc.ops.derivative import DIRECTION, routes
 from graphc.ops.elementwise import aligned, cast, elementwise
@@ -88,7 +88,10 @@ def grad(
         words = f"null_gradients={null_gradients!r} or return_disconnected={return_disconnected!r}"
         raise GradientError(f"{words}: one is 'raise' or 'return', the other 'zero', 'None' or 'Disconnected'")
     since = next_serial()
-    found = _gradients(seeds, targets, consider_constant or (), disconnected_inputs)
+    own, given = _at_own_sizes(seeds)
+    found = _gradients(own, targets, consider_constant or (), disconnected_inputs)
+    if given:
+        found = _each_made(found, partial(_with, given))
     results: list[Any] = []
     for target, each in zip(targets, found, strict=True):
         gradient: Any = each
@@ -194,9 +197,9 @@ def vjp(
     for output, cotangent in zip(_as_list(outputs), _as_list(cotangents), strict=True):
         seed = _as_cotangent(output, cotangent)
         seeds[output] = _add(seeds[output], seed) if output in seeds else seed
-    return _like(
-        inputs, _backward(seeds, _as_list(inputs), consider_constant or (), disconnected_inputs, replace=False)
-    )
+    own, given = _at_own_sizes(seeds)
+    found = _backward(own, _as_list(inputs), consider_constant or (), disconnected_inputs, replace=False)
+    return _like(inputs, _with(given, found) if given else found)
 
 
 def jvp(outputs: Nodes, inputs: Nodes, tangents: Any, disconnected_inputs: Disconnected = "raise") -> Any:
@@ -381,6 +384,33 @@ def _as_cotangent(node: Node, value: Any) -> Node:
     return cotangent
 
 
+def _at_own_sizes(seeds: Mapping[Node, Node]) -> tuple[dict[Node, Node], dict[Node, Node]]:
+    """`seeds` in which variables with the sizes of their nodes stand for cotangents that are written with other sizes,
+    and what these variables stand for: the cotangents, whose sizes are checked at each call. So a derivative names no
+    size of what a node is computed into later, from which the cotangent may come."""
+    own, given = dict(seeds), {}
+    for node, cotangent in seeds.items():
+        if not all(map(sizes.equal, node.type.shape, cotangent.type.shape)):
+            own[node] = variable(cotangent.dtype, node.type.shape)
+            given[own[node]] = _of_sizes_of(node, cotangent)
+    return own, given
+
+
+def _with(given: Mapping[Node, Node], nodes: Sequence[Node]) -> list[Node]:
+    """Nodes with what variables stand for; sizes stay, which are those of other nodes."""
+    done = dict(given)
+    return [rebuilt(done, node) for node in nodes]
+
+
+def _of_sizes_of(node: Node, cotangent: Node) -> Node:
+    """A cotangent that is given, checked at each call to have the sizes of its node."""
+    for axis, (size, own) in enumerate(zip(node.type.shape, cotangent.type.shape, strict=True)):
+        if not sizes.equal(size, own):
+            what = "the derivative given for {} has size {{left}} along axis {}, not {{right}}"
+            cotangent = held_to(cotangent, axis, Guard(own, "==", size, phrase(what, describe(node), axis)))
+    return cotangent
+
+
 def _check_cotangent(node: Node, cotangent: Node, what: str) -> None:
     if cotangent.type.is_same(node.type):
         return
@@ -482,13 +512,13 @@ def _gradients(
                 if not (replace and arg in seeds):
                     cotangents[arg] = _add(cotangents[arg], cotangent) if arg in cotangents else cotangent
     found = [_result(target, cotangents, reached, disconnected) for target in targets]
-    return _released(found) if held_shifts else found
+    return _each_made(found, release) if held_shifts else found
 
 
-def _released(found: Sequence[Node | Absent]) -> list[Node | Absent]:
-    """Cotangents over shifts that are held no more."""
+def _each_made(found: Sequence[Node | Absent], change: Callable[[list[Node]], Sequence[Node]]) -> list[Node | Absent]:
+    """Gradients of which those that are nodes are changed."""
     made = [each for each in found if isinstance(each, Node)]
-    shown = dict(zip(made, release(made), strict=True))
+    shown = dict(zip(made, change(made), strict=True))
     return [shown[each] if isinstance(each, Node) else each for each in found]
 
 

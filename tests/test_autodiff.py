@@ -125,6 +125,31 @@ def test_consider_constant() -> None:
         grad(total(h), x, consider_constant=[h])
 
 
+@pytest.mark.parametrize("mode", ["interpreted", "compiled"])
+def test_known_grads_have_the_sizes_of_their_nodes(mode: str) -> None:
+    """A derivative that is given may be written with other sizes: they are checked at the call, and nothing else is
+    asked of what it comes from."""
+    x, given, row = T.dmatrix("x"), T.dmatrix("given"), T.drow("row")
+    sums, twice = x.sum(axis=0, keepdims=True), x * 2
+    outputs = [grad(None, x, known_grads={sums: given}), vjp(twice, x, row)]
+    f = graphc.function([x, given, row], outputs, mode=mode)
+    found = f(np.zeros((1, 3)), [[1.0, 2.0, 3.0]], [[1.0, 2.0, 3.0]])
+    assert [each.tolist() for each in found] == [[[1.0, 2.0, 3.0]], [[2.0, 4.0, 6.0]]]
+    for axis, shape in enumerate([(2, 3), (1, 2)]):
+        with pytest.raises(ShapeError, match=rf"derivative given for x.sum.*has size 2 along axis {axis}, not"):
+            f(np.zeros((1, 3)), np.ones(shape), np.ones((1, 3)))
+    with pytest.raises(ShapeError):
+        f(np.zeros((2, 3)), np.ones((1, 3)), np.ones((1, 3)))
+    weights, w = graphc.shared(np.ones((2, 3)), "W"), graphc.shared(np.ones(3), "w")
+    hidden = T.tanh(T.dot(x, weights))
+    of_hidden = grad(T.dot(hidden, w).sum(), hidden)
+    of_hidden_given = graphc.function([x, of_hidden], grad(None, weights, known_grads={hidden: of_hidden}), mode=mode)
+    w.set_value(np.ones(1))
+    values, cotangent = np.arange(8.0).reshape(4, 2) / 8, np.arange(12.0).reshape(4, 3)
+    slope = 1 - np.tanh(values @ np.ones((2, 3))) ** 2
+    np.testing.assert_allclose(of_hidden_given(values, cotangent), values.T @ (cotangent * slope), rtol=1e-13)
+
+
 def test_known_grads() -> None:
     x = matrix("x")
     h = exp(x)
