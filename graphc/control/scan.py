@@ -22,7 +22,7 @@ from graphc.control.updates import OrderedUpdates
 from graphc.errors import GraphTypeError, GraphValueError, MissingInputError, RankError
 from graphc.ir import sizes
 from graphc.ir.called import explain_all
-from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Node, Size, describe, next_serial, variable
+from graphc.ir.node import SHARED, Node, Size, describe, next_serial, variable
 from graphc.ir.walk import dependents, mention, node_set, nodes_of, nodes_since, substitute
 from graphc.ops.elementwise import as_node, cast, is_number
 from graphc.startup.record import record, replace
@@ -76,15 +76,15 @@ def scan(
     Python number takes the dtype that a step gives it.
     n_steps: a number, a scalar, or None: as many as the shortest sequence has elements.
     truncate_gradient: the number of last steps through which derivatives go back; -1 for all.
-    go_backwards: steps take the sequences from their ends. strict: what is used from outside must be in
-    `non_sequences`. return_list: the outputs are a list also where there is one. mode, profile, allow_gc: for Theano's
-    sake.
+    go_backwards: steps take the sequences from their ends. strict: the shared variables that a step uses must be in
+    `non_sequences`; other variables are found. return_list: the outputs are a list also where there is one. mode,
+    profile, allow_gc: for Theano's sake.
     checkpoint: the number of steps between the states that derivatives keep ("sqrt": the square root of `n_steps`);
     those between are computed again: memory for time.
 
     Raises GraphTypeError for a state whose type changes from step to step, which names both types, and where the number
-    of steps is not known; MissingInputError for what is used against `strict`. Calls raise ShapeError where a sequence
-    is shorter than `n_steps`.
+    of steps is not known; MissingInputError for a shared variable that is used against `strict`. Calls raise ShapeError
+    where a sequence is shorter than `n_steps`.
 
         >>> ks = graphc.scan(lambda prior, a: prior * a, outputs_info=T.ones_like(a), non_sequences=a, n_steps=3)[0]
     """
@@ -352,16 +352,17 @@ def _with_default_updates(returned: Returned, drawn: Collection[Node]) -> Return
 
 
 def _check_strict(returned: Returned, given: Sequence[Node]) -> None:
-    """Raise MissingInputError where a step uses what it is not given."""
-    pending = [*returned.outputs, *returned.updates.values()]
+    """Raise MissingInputError where a step uses a shared variable that it is not given."""
+    condition = [] if returned.condition is None else [returned.condition]
+    pending = [*returned.outputs, *returned.updates.values(), *condition]
     known = {*given, *returned.updates}
     while pending:
         node = pending.pop()
-        if node in known or node.op in (CONSTANT, SIZE):
+        if node in known:
             continue
-        if node.op in LEAVES:
+        if node.op is SHARED:
             raise MissingInputError(
-                f"scan: the step uses {describe(node)}, which is not in non_sequences (strict=True)"
+                f"scan: the step uses {describe(node)}, which is shared and not in non_sequences (strict=True)"
             )
         known.add(node)
         pending += node.args

@@ -346,16 +346,19 @@ def test_results_whose_sizes_are_the_same_in_all_steps(function: Make, name: str
     assert f(given, np.zeros(0, np.int32))[0].shape[0] == 0
 
 
-def test_strict() -> None:
+def test_strict_asks_for_shared_variables() -> None:
     w, v, x = graphc.shared(2.0, name="w"), T.dscalar("v"), T.dvector("x")
     graphc.scan(lambda x, s, a, b: s * a + b * x, x, 0.0, [w * 2, v], strict=True)
     graphc.scan(lambda x: {w: w + x}, x, strict=True)
-    for others in ([], [w], [v]):
-        missing = {0: "[vw]", 1: "v" if others == [w] else "w"}[len(others)]
-        with pytest.raises(
-            MissingInputError, match=rf"the step uses {missing} \(test_scan.py:\d+\), which is not in non_seq"
-        ):
+    graphc.scan(lambda x, s, *_: s * w + v * x, x, 0.0, [w], strict=True)
+    refused = pytest.raises(
+        MissingInputError, match=r"the step uses w \(test_scan.py:\d+\), which is shared and not in"
+    )
+    for others in ([], [v]):
+        with refused:
             graphc.scan(lambda x, s, *_: s * w + v * x, x, 0.0, others, strict=True)
+    with refused:
+        graphc.scan(lambda x: (x, graphc.until(x > w)), x, strict=True)
 
 
 def test_one_output_alone_or_in_a_list() -> None:
