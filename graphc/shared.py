@@ -39,21 +39,31 @@ class Container:
     @property
     def value(self) -> Any:
         """A copy of the value; when it is set, one of its dtype and rank."""
-        return _copied(self.storage, self.lock)
+        return kept_in(self)
 
     @value.setter
     def value(self, new: Any) -> None:
-        old = self.storage[0]
-        array = as_array(new, old.dtype.name, "the value of a container")
-        if array.ndim != old.ndim:
-            raise RankError(f"the value of a container has {old.ndim} axes, not {array.ndim}")
-        run({self.lock: True}, False, self.storage.__setitem__, slice(None), [array.copy()])
+        keep(self, new)
 
     data = value
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """A pickle has the value, once for all that share it; a copy has a lock of its own."""
         return _container, (_copied(self.storage, self.lock),)
+
+
+def kept_in(container: Container) -> Array:
+    """A copy of the value of a container, between two calls that update it."""
+    return _copied(container.storage, container.lock)
+
+
+def keep(container: Container, new: Any) -> None:
+    """Give a container another value. Raises RankError, and what `as_array` raises, for one of another type."""
+    old = container.storage[0]
+    array = as_array(new, old.dtype.name, "the value of a container")
+    if array.ndim != old.ndim:
+        raise RankError(f"the value of a container has {old.ndim} axes, not {array.ndim}")
+    run({container.lock: True}, False, container.storage.__setitem__, slice(None), [array.copy()])
 
 
 def _copied(cell: list[Array], lock: Lock) -> Array:

@@ -286,8 +286,10 @@ class Function:
         return values
 
     def wait_with(self, values: Mapping[int, Array]) -> None:
-        """Keep what the next call is to take for inputs that it leaves out, and that call alone."""
-        self.waiting = values
+        """Keep what the next call is to take for inputs that it leaves out, and that call alone. Of containers that
+        other functions share, these see it too."""
+        refilled = getattr(self.waiting, "refilled", None)
+        self.waiting = values if refilled is None else refilled(values)
 
     def default_of(self, place: int) -> Any:
         """What the next call takes for an input that it leaves out."""

@@ -75,7 +75,7 @@ class Compiled(Lowered, Direct, mode="compiled"):
     def wait_with(self, values: Mapping[int, Array]) -> None:
         super().wait_with(values)
         if isinstance(self, _direct()):
-            attach(self, (self.closed_entry if values else self.entry).__self__)
+            attach(self, (self.closed_entry if self.waiting else self.entry).__self__)
 
     @cached_property
     def closed_entry(self) -> Any:

@@ -6,7 +6,7 @@ a `Stateful`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from graphc.functions.native import Compiled
 from graphc.functions.wrapped import Wrapped
 from graphc.ir.node import Array, Node, describe
 from graphc.ir.walk import substitute
-from graphc.shared import Container, SharedVariable, deep_copy, own_variable, variable_of
+from graphc.shared import Container, SharedVariable, deep_copy, keep, kept_in, own_variable, variable_of
 from graphc.startup.record import replace
 
 # Values by variable or name -------------------------------------------------------------------------------------------
@@ -107,6 +107,23 @@ class Default(Container):
         super().__init__([None if value is REQUIRED else np.array(value)], Lock())
         self.function, self.place = function, place
 
+    def shared(self) -> Container:
+        """The container as another function shares it: the calls of both take the value from there, and after a call of
+        this function it has the default again. Raises ArgumentError where there is no value."""
+        function = _flat(self.function)
+        item = function.call.inputs[self.place]
+        if item.value is REQUIRED:
+            what = f"argument {label(item)} of {function.label} is given at each call"
+            raise ArgumentError(f"{what}, and its container holds no value that another function could share")
+        kept = function.waiting.kept if isinstance(function.waiting, Waiting) else {}
+        if self.place not in kept:
+            self.storage[0] = convert(function.default_of(self.place), item).copy()
+            default = convert(item.value, item).copy()
+            function.waiting = Waiting(function.waiting, {**kept, self.place: (self, default)})
+            function.wait_with(dict(function.waiting))
+        keeper: Container = function.waiting.kept[self.place][0]
+        return keeper
+
     @property
     def value(self) -> Any:
         return self.function.value[self.place]
@@ -118,10 +135,39 @@ class Default(Container):
     data = value
 
 
+class Waiting(Mapping[int, Any]):
+    """What the next call takes for inputs that it leaves out, of which some are kept in containers that other functions
+    share: by position, `kept` with the containers and the defaults."""
+
+    def __init__(self, values: Mapping[int, Any], kept: Mapping[int, tuple[Default, Array]]) -> None:
+        self.own = {place: value for place, value in values.items() if place not in kept}
+        self.kept = dict(kept)
+
+    def refilled(self, values: Mapping[int, Any]) -> Waiting:
+        """The same with other values; containers have theirs, or the default."""
+        for place, (container, default) in self.kept.items():
+            keep(container, values.get(place, default))
+        return Waiting(values, self.kept)
+
+    def __getitem__(self, place: int) -> Any:
+        return kept_in(self.kept[place][0]) if place in self.kept else self.own[place]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter({**self.own, **self.kept})
+
+    def __len__(self) -> int:
+        return len(self.own) + len(self.kept)
+
+
 def states_of(function: Function) -> dict[int, SharedVariable]:
     """The inputs that are states, by position, each with the variable that keeps its value."""
-    flat = function.whole if isinstance(function, Wrapped) and not isinstance(function, Stateful) else function
+    flat = _flat(function)
     return flat.states if isinstance(flat, Stateful) else {}
+
+
+def _flat(function: Function) -> Any:
+    """The function that one of trees calls; any other itself."""
+    return function.whole if isinstance(function, Wrapped) and not isinstance(function, Stateful) else function
 
 
 # States ---------------------------------------------------------------------------------------------------------------
@@ -141,6 +187,7 @@ def make_stateful(
             else [outputs]
         )
     ]
+    records = [replace(r, value=r.value.shared()) if isinstance(r.value, Default) else r for r in records]
     known = {id(leaf.cell): leaf for leaf in variables_of([node for node in roots if isinstance(node, Node)])}
     states: dict[int, SharedVariable] = {}
     for place, item in enumerate(records):

@@ -249,11 +249,37 @@ def test_states_in_pickles_and_copies(mode: str, twins_of: Any) -> None:
 
 
 @pytest.mark.parametrize("twins_of", [by_pickle, copy.deepcopy])
-def test_the_default_of_another_function_is_where_a_state_begins(twins_of: Any) -> None:
+def test_a_default_is_shared_with_another_function(twins_of: Any) -> None:
+    """Each sees what the other sets, until a call of the first, after which it has its default again."""
     first = function([In(Y, value=3.0)], Y, mode="interpreted")
     f = function([X, In(STATE, value=first.container[Y], update=STATE + X)], STATE, mode="interpreted")
     twin = twins_of(f)
-    assert [f(1.0), f(1.0), twin(1.0), twin["state"], first()] == [3.0, 4.0, 3.0, 4.0, 3.0]
+    assert [f(1.0), f(1.0), twin(1.0), twin["state"], first()] == [3.0, 4.0, 3.0, 4.0, 5.0]
+    assert (f[STATE], first[Y], twin["state"], first()) == (3.0, 3.0, 4.0, 3.0)
+
+
+@pytest.mark.parametrize("mode", ["interpreted", "compiled"])
+@pytest.mark.parametrize("flat", [True, False])
+def test_what_is_set_of_a_shared_default_is_seen_by_all(mode: str, flat: bool) -> None:
+    pair = T.dscalars("p", "q")
+    first = function(
+        [X, In(Y, value=2)] if flat else [pair, In(Y, value=2)], Y * 1.0, mode=mode, on_unused_input="ignore"
+    )
+    argument = 0.0 if flat else [0.0, 0.0]
+    others = [function([X, In(STATE, value=first.container["y"])], STATE + X, mode=mode) for _ in range(2)]
+    first[Y] = 7.0
+    assert [f(1.0) for f in others] == [8.0, 8.0] and others[0][STATE] == first[Y] == 7.0
+    assert (first(argument), first[Y], others[1](0.0), first(argument, 5.0), first(argument)) == (
+        7.0,
+        2.0,
+        2.0,
+        5.0,
+        2.0,
+    )
+    others[0].container[STATE].value = 4.0
+    assert (others[1](0.0), first(argument), first(argument)) == (4.0, 4.0, 2.0)
+    with pytest.raises(ArgumentError, match="is given at each call, and its container holds no value"):
+        function([In(STATE, value=first.container[0])], STATE)
 
 
 def test_variables_of_one_value_in_pickles() -> None:
