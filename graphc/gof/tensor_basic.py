@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc import tensor
+from graphc import tensor as functions
 from graphc.gof import opclasses
 from graphc.gof.op import Apply, MethodNotDefined, Op
 from graphc.gof.type import Type
@@ -18,11 +18,12 @@ from graphc.shared import shared
 
 __all__ = [
     "Apply", "Constant", "DisconnectedType", "MethodNotDefined", "Op", "Tensor", "Type", "disconnected_type",
-    "grad_not_implemented", "hashtype",
+    "grad_not_implemented", "hashtype", "tensor",
 ]  # fmt: skip
 
 _shared = shared
-Tensor = tensor.TensorType
+Tensor = functions.TensorType
+tensor = functions.tensor
 disconnected_type = DisconnectedType()
 
 
@@ -44,7 +45,7 @@ def _get_atol_rtol(a: Any, b: Any) -> tuple[float, float]:
 
 def _asarray(a: Any, dtype: Any, order: Any = None) -> np.ndarray[Any, np.dtype[Any]]:
     """An array of a dtype; "floatX" is `options.floatX`."""
-    return np.asarray(a, tensor.as_tensor(0, dtype=dtype).dtype, order)
+    return np.asarray(a, functions.as_tensor(0, dtype=dtype).dtype, order)
 
 
 def _allclose(a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> bool:
@@ -57,8 +58,8 @@ def __getattr__(name: str) -> Any:
     package = sys.modules["graphc"]
     if name in ("compile", "config", "gof", "printing", "theano"):  # what theano.tensor imports for itself
         return getattr(package, name)
-    return getattr(opclasses if name in opclasses.APPLIED else tensor, name)
+    return getattr(opclasses if name in opclasses.APPLIED else functions, name)
 
 
 def __dir__() -> list[str]:
-    return dir(tensor)
+    return dir(functions)

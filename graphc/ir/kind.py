@@ -18,7 +18,7 @@ from graphc.ir.symbol import FUNCTIONS
 
 
 class Kind:
-    """A dtype, and sizes of which some may be known."""
+    """A dtype, and sizes of which some may be known. A type of the user's own that has neither makes no variables."""
 
     __slots__ = ()
 
@@ -33,16 +33,12 @@ class Kind:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Kind):
             return NotImplemented
-        try:
-            return bool(self.dtype == other.dtype) and self.broadcastable == other.broadcastable
-        except AttributeError:  # a class of the program's that has no dtype
-            return NotImplemented
+        if not (is_of_arrays(self) and is_of_arrays(other)):
+            return self is other
+        return bool(self.dtype == other.dtype) and self.broadcastable == other.broadcastable
 
     def __hash__(self) -> int:
-        try:
-            return hash((self.dtype, self.broadcastable))
-        except AttributeError:
-            return object.__hash__(self)
+        return hash((self.dtype, self.broadcastable)) if is_of_arrays(self) else id(self)
 
     def __call__(self, name: str | None = None) -> Any:
         """A fresh variable of this type."""
@@ -50,13 +46,10 @@ class Kind:
 
     def make_variable(self, name: str | None = None) -> Any:
         """A fresh variable of this dtype and broadcasting pattern, which is all that types are equal by: an op whose
-        result is declared as `x.type()` may give other sizes than those of `x`. Raises GraphTypeError for a class
-        derived from this one without a dtype and a shape."""
-        if not (hasattr(self, "dtype") and hasattr(self, "shape")):
-            raise GraphTypeError(
-                f"type {type(self).__name__} has no dtype and no shape: variables of other types than arrays of "
-                "numbers are not in graphc; what an op needs besides, it can hold itself"
-            )
+        result is declared as `x.type()` may give other sizes than those of `x`. Raises GraphTypeError for a type that
+        is none of arrays."""
+        if not is_of_arrays(self):
+            raise GraphTypeError(_not_of_arrays(self))
         sizes = tuple(1 if one else None for one in self.broadcastable)
         return FUNCTIONS["variable"](self.dtype, sizes, name)
 
@@ -64,6 +57,10 @@ class Kind:
     def numpy_dtype(self) -> np.dtype[Any]:
         """NumPy's dtype."""
         return np.dtype(str(self.dtype))
+
+    def __getattr__(self, name: str) -> Any:
+        said = _not_of_arrays(self) if name in ("dtype", "shape", "broadcastable", "numpy_dtype") else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{said and ': '}{said}")
 
     def clone(self, dtype: Any = None, broadcastable: Sequence[bool] | None = None) -> Any:
         """A type of another dtype or broadcasting pattern."""
@@ -112,6 +109,18 @@ class Kind:
             return self.values_eq(a, b)
         near = 1e-5 if self.dtype == "float64" else 1e-4
         return bool(np.allclose(a, b, near if rtol is None else rtol, near if atol is None else atol, equal_nan=True))
+
+
+def is_of_arrays(kind: Any) -> bool:
+    """Whether a type says what arrays it is of: one of the user's own may not."""
+    return hasattr(kind, "dtype") and hasattr(kind, "shape")
+
+
+def _not_of_arrays(kind: Kind) -> str:
+    return (
+        f"type {type(kind).__name__} has no dtype and no shape: variables of other types than arrays of numbers are not "
+        "in graphc; what an op needs besides, it can hold itself"
+    )
 
 
 class Scratchpad:

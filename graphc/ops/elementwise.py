@@ -32,6 +32,7 @@ from graphc.arrays.numerics import convert
 from graphc.arrays.values import refuse_masked
 from graphc.errors import GraphTypeError, GraphValueError, IntegerTooLarge, ShapeError
 from graphc.ir import sizes
+from graphc.ir.apply import result_of
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import (
     FUNCTIONS,
@@ -547,11 +548,14 @@ def _stack(name: str, items: Sequence[Any], dtype: str) -> Node:
 
 
 def as_node(value: Any, dtype: str | None = None, name: str | None = None) -> Node:
-    """`value` as a node: nodes pass, numbers, lists and arrays become constants, lists that hold nodes are stacked.
+    """`value` as a node: nodes pass, numbers, lists and arrays become constants, lists that hold nodes are stacked, an
+    application stands for its one result.
 
     Python floats get `options.floatX`, Python integers int64; `dtype` casts. Raises GraphTypeError for anything else.
     """
     wanted = dtype and check_dtype(dtype)
+    if not isinstance(value, Node):
+        value = result_of(value)
     if not isinstance(value, Node):
         own = promote(*_settle([_weigh(value)]))
         node = _convert("constant", value, wanted or own)
@@ -588,6 +592,7 @@ def elementwise(name: str, *operands: Any) -> Node:
         raise GraphTypeError(f"{name}() takes {row.arity} arguments, not {len(operands)}")
     if _alike(row, operands):
         return make(OPS[name], operands)
+    operands = tuple(map(result_of, operands))
     weights = _settle([_weigh(operand) for operand in operands])
     if any(type(operand) is Number for operand in operands):
         weights = _with_exact_integers(row, operands, weights)

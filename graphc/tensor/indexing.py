@@ -288,9 +288,9 @@ def _final_order(items: list[Item], places: list[int], first: int, rank: int, ad
 def set_subtensor(x: Any, y: Any, inplace: bool = False, tolerate_inplace_aliasing: bool = False) -> Node:
     """The array of which `x` is a part, with that part replaced by `y`: `set_subtensor(a[1:3], y)`.
 
-    `x` is written as an indexing of the array; `y` broadcasts to it and must not have a wider dtype. Where indices
-    repeat, the last one wins. The `inplace` arguments are Theano's and mean nothing: graphc decides that itself. Raises
-    GraphTypeError where `x` is no indexing, ShapeError where `y` does not fit.
+    `x` is written as an indexing of the array, which may be reshaped or transposed; `y` broadcasts to it and must not
+    have a wider dtype. Where indices repeat, the last one wins. The `inplace` arguments are Theano's and mean nothing:
+    graphc decides that itself. Raises GraphTypeError where `x` is no indexing, ShapeError where `y` does not fit.
     """
     return _update("set_subtensor", x, y)
 
@@ -306,26 +306,44 @@ def inc_subtensor(
 
 
 def _update(name: str, x: Any, y: Any) -> Node:
-    selection = _selections.get(x) if isinstance(x, Node) else None
-    if selection is None:
+    part = x
+    while isinstance(part, Node) and part not in _selections and part.op.name in ("reshape", "dimshuffle"):
+        part = part.args[0]
+    if not isinstance(part, Node) or part not in _selections:
         shown = f"{describe(x)} of type {x.type}" if isinstance(x, Node) else repr(x)
         raise GraphTypeError(f"{name}: the first argument must be an indexing such as a[1:3], not {shown}")
-    value = _fitted(name, x, y)
+    value = _laid_as(part, x, _fitted(name, x, y))
+    selection = _selections[part]
     values = [selection.base]
     for stage in selection.stages:
         values.append(_apply(stage, values[-1]))
     increments = name == "inc_subtensor"
     for stage, before in zip(selection.stages[::-1], values[-2::-1], strict=True):
         if isinstance(stage, Order):
-            value = layout.dimshuffle(
-                value, [stage.axes.index(k) if k in stage.axes else "x" for k in range(before.ndim)]
-            )
+            value = _axes_back(value, stage.axes, before.ndim)
             continue
         if _apply(stage, before) is before:
             continue
         value = _write(stage, before, value, increments)
         increments = False
     return elementwise("add", selection.base, value) if increments else value
+
+
+def _laid_as(part: Node, x: Node, value: Node) -> Node:
+    """A value of the shape of `x`, which is `part` reshaped and transposed, in the shape of `part`."""
+    while x is not part:
+        (inner, *_) = x.args
+        if x.op.name == "reshape":
+            value = layout.reshape(value, inner.type.shape)
+        else:
+            value = _axes_back(value, x.attrs["order"], inner.ndim)
+        x = inner
+    return value
+
+
+def _axes_back(value: Node, order: Sequence[int | str], ndim: int) -> Node:
+    """The axes of a value as they were before they were put in an order, those that were left out with size 1."""
+    return layout.dimshuffle(value, [order.index(k) if k in order else "x" for k in range(ndim)])
 
 
 def _write(stage: Region | Points | Masked, whole: Node, value: Node, increments: bool) -> Node:

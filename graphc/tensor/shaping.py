@@ -66,7 +66,8 @@ def as_size(value: Any, what: str = "a size") -> Size:
 
 
 def vector_items(x: Node) -> list[Size] | None:
-    """The elements of an integer vector that is put together from scalars, such as `x.shape`; None for another."""
+    """The elements of an integer vector that is put together from scalars, such as `x.shape`; None for another. All
+    count as used, whichever of them are asked for."""
     value = constant_value(x)
     if x.ndim != 1 or x.dtype not in INTEGERS:
         return None
@@ -81,6 +82,7 @@ def vector_items(x: Node) -> list[Size] | None:
             items.extend(int(number) for number in numbers)
         else:
             return None
+    mention([x])
     return items
 
 
@@ -90,8 +92,8 @@ ONE_BY_ONE = "give the sizes one by one, as in (n[0], n[1])"
 def as_shape(shape: Any, what: str, ndim: int | None = None, instead: str = "give ndim=") -> tuple[Size, ...]:
     """Sizes given as one size, a sequence of sizes, or an integer vector whose length is known (or given by `ndim`);
     `instead`: what to write where it is not."""
-    if isinstance(shape, np.ndarray) and shape.ndim == 1:
-        shape = tuple(shape)
+    if isinstance(shape, np.ndarray) and shape.ndim < 2:
+        shape = tuple(shape) if shape.ndim else shape[()]
     if isinstance(shape, Node) and shape.ndim == 1:
         items = vector_items(shape)
         length = len(items) if items is not None else shape.type.shape[0] if ndim is None else ndim

@@ -15,7 +15,7 @@ import numpy as np
 from graphc.arrays.dtypes import check_dtype
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir.called import explained_class
-from graphc.ir.kind import Kind
+from graphc.ir.kind import Kind, is_of_arrays
 from graphc.ir.node import CONSTANT, FUNCTIONS, INPUT, SHARED, Comparison, Constant, Node, describe, leaf_type, variable
 from graphc.ops.elementwise import as_node
 from graphc.ops.shape import expand
@@ -48,7 +48,7 @@ else:
         may hand on and nothing can be computed from."""
 
         def __new__(cls, type: Any, owner: Any = None, index: Any = None, name: str | None = None) -> Any:
-            if cls is Variable and isinstance(type, Kind):
+            if cls is Variable and isinstance(type, Kind) and is_of_arrays(type):
                 return TensorVariable(type, owner, index, name)
             return super().__new__(cls)
 
@@ -274,7 +274,8 @@ def plural_constructors(prefix: str) -> list[Constructors]:
 
 
 def as_tensor(x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None) -> Node:
-    """`x` as a node: nodes pass, numbers, arrays and lists become constants, lists that hold nodes are stacked.
+    """`x` as a node: nodes pass, numbers, arrays and lists become constants, lists that hold nodes are stacked; an
+    application (`Apply`) of one result is that result.
 
     `ndim` puts axes of size 1 in front. Python floats become `options.floatX`, Python integers int64. Raises
     GraphTypeError for what is no tensor or has more than `ndim` axes.

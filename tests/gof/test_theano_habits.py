@@ -1,0 +1,131 @@
+"""What programs for Theano do besides calling its functions: applications and types of their own handed on, parts of
+arrays updated through another layout, inputs that count as used as the graph is written."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc as theano
+import graphc.tensor as T
+from graphc import gof
+from graphc.errors import GraphcError, GraphTypeError, GraphValueError
+from graphc.gradient import verify_grad
+
+
+def test_an_application_stands_for_its_one_result() -> None:
+    x = T.dvector("x")
+    node, split = (x * 2).owner, theano.ifelse(x.sum() > 0, [x, x], [x, x])[0].owner
+    assert (
+        T.as_tensor_variable(node) is x * 2
+        and T.exp(node) is T.exp(x * 2)
+        and T.maximum(x, node) is T.maximum(x, x * 2)
+    )
+    with pytest.raises(GraphValueError, match="has 2 results: say which one"):
+        T.as_tensor_variable(split)
+
+
+def test_the_path_of_tensor_is_a_function() -> None:
+    tensor = import_module("graphc.tensor.basic").tensor
+    x = tensor("float64", [False, True], name="x")
+    assert (x.name, x.type.broadcastable) == ("x", (False, True)) and tensor is T.tensor
+
+
+def test_an_array_of_no_axes_is_a_size() -> None:
+    three = np.array(3)
+    made = [T.full(three, 1.0), T.zeros(three), T.ones(three), T.arange(3.0).reshape(three), T.dvector().reshape(three)]
+    assert [node.type.shape for node in made] == [(3,)] * 5
+    with pytest.raises(GraphTypeError, match="should be a whole number"):
+        T.zeros(np.array(3.0))
+
+
+def test_all_elements_of_a_stack_count_as_used() -> None:
+    for read in (
+        lambda v: v[0],
+        lambda v: v[1:],
+        lambda v: T.prod(v[:2]),
+        lambda v: T.zeros(v[:1]),
+        lambda v: v[-1] * 1,
+    ):
+        x, y, z = T.lscalars("x", "y", "z")
+        theano.function([x, y, z], read(T.stack([x, y, z])), mode="interpreted")(1, 2, 3)
+
+
+class Pair(gof.Type):
+    """A type of no arrays."""
+
+    def filter(self, value: Any, strict: bool = False, allow_downcast: Any = None) -> Any:
+        return value
+
+
+class Paired(theano.Op):
+    """An op whose result is none."""
+
+    def make_node(self, x: Any) -> Any:
+        return theano.Apply(self, [x], [Pair()()])
+
+
+@pytest.mark.parametrize(
+    "use",
+    [lambda: Pair()(name=None), lambda: Pair()("p"), lambda: Pair().make_variable(), lambda: Paired()(T.dvector())],
+)
+def test_a_type_of_the_programs_own_makes_no_variables(use: Any) -> None:
+    with pytest.raises(GraphcError, match="type Pair has no dtype and no shape"):
+        use()
+
+
+def test_a_type_of_the_programs_own_is_compared_and_handed_on() -> None:
+    pair, x = Pair(), T.dvector("x")
+    assert pair in [pair] and pair != Pair() and pair != x.type != pair and len({pair, Pair(), x.type}) == 3
+    variable: Any = gof.Variable
+    assert variable(pair).type is pair and isinstance(pair, gof.Type)
+    with pytest.raises(AttributeError, match="no attribute 'broadcastable': type Pair has no dtype"):
+        _ = pair.broadcastable
+
+
+W, PLACES, Y = np.arange(24.0).reshape(4, 6), np.array([[1, 2], [1, 0]]), np.arange(24.0) * 10
+
+
+def layouts(w: Any, i: Any, y: Any) -> list[Any]:
+    """Updates of parts of `w` that are reshaped or transposed."""
+    return [
+        T.inc_subtensor(w[i].reshape((8, 3)), y.reshape((8, 3))),
+        T.inc_subtensor(w[i.flatten()].T.reshape((8, 3)), y.reshape((8, 3))),
+        T.set_subtensor(w[1:3].T.dimshuffle(0, "x", 1), y[:12].reshape((6, 1, 2))),
+        T.inc_subtensor(w[:2].flatten(), 1.0),
+        T.set_subtensor(w[1].dimshuffle("x", 0).T, y[:6].reshape((6, 1))),
+    ]
+
+
+def wanted() -> list[Any]:
+    """The same in NumPy."""
+    found = [W.copy() for _ in range(5)]
+    np.add.at(found[0], PLACES.ravel(), Y.reshape(4, 6))
+    np.add.at(found[1], PLACES.ravel(), Y.reshape(6, 4).T)
+    found[2][1:3] = Y[:12].reshape(6, 2).T
+    found[3][:2] += 1
+    found[4][1] = Y[:6]
+    return found
+
+
+@pytest.mark.parametrize("mode", ["interpreted", "compiled"])
+def test_parts_are_updated_through_another_layout(mode: str) -> None:
+    w, i, y = T.dmatrix("w"), T.lmatrix("i"), T.dvector("y")
+    for got, want in zip(theano.function([w, i, y], layouts(w, i, y), mode=mode)(W, PLACES, Y), wanted(), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_derivatives_of_updates_through_another_layout() -> None:
+    verify_grad(
+        lambda w, y: sum(map(T.sqr, layouts(w, PLACES, y))),
+        [W / 24, Y / 240],
+        rng=np.random.RandomState(3),
+        mode="interpreted",
+    )
+    w = T.dmatrix("w")
+    for no_part in (w.T, w.reshape((8, 3)), (w[1] * 2).dimshuffle("x", 0)):
+        with pytest.raises(GraphTypeError, match="must be an indexing such as"):
+            T.inc_subtensor(no_part, 1.0)
