@@ -7,7 +7,7 @@ value that graphc does not follow. Loaded when a program first names one, or whe
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from importlib import import_module
@@ -16,7 +16,7 @@ from warnings import warn
 
 import numpy as np
 
-from graphc.errors import GraphcError
+from graphc.errors import ArgumentError, GraphcError
 from graphc.options import FLAGS, OPTIONS, Options, options
 
 config = options
@@ -217,10 +217,14 @@ def read_flags(kept: Options, text: str) -> None:
 
 class change_flags:  # noqa: N801 - Theano's name
     """Settings for the time of a with-block, or of a function's calls: `with change_flags(floatX="float32"):`, or
-    `@change_flags(compute_test_value="off")`. Names of two words come in a dict."""
+    `@change_flags(compute_test_value="off")`. Names of two words come in a dict or in pairs: `[("warn.round", True)]`.
+    Raises TypeError for what is neither."""
 
-    def __init__(self, *flags: dict[str, Any], **values: Any) -> None:
-        self.values = {name: value for group in flags for name, value in group.items()} | values
+    def __init__(self, *flags: Mapping[str, Any] | Iterable[tuple[str, Any]], **values: Any) -> None:
+        self.values: dict[str, Any] = {}
+        for group in flags:
+            self.values.update(_settings(group))
+        self.values |= values
         self.before: list[AbstractContextManager[None]] = []
 
     def __enter__(self) -> None:
@@ -238,6 +242,17 @@ class change_flags:  # noqa: N801 - Theano's name
                 return function(*args, **kwargs)
 
         return changed
+
+
+def _settings(group: Any) -> dict[str, Any]:
+    """Settings that are given as a dict or in pairs."""
+    try:
+        found = dict(group)
+    except (TypeError, ValueError):
+        found = None
+    if found is None or not all(isinstance(name, str) for name in found):
+        raise ArgumentError(f"change_flags: settings are a dict, or pairs of a name and a value, not {group!r}")
+    return found
 
 
 @contextmanager

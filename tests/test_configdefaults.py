@@ -66,6 +66,12 @@ def test_settings_change_for_a_while() -> None:
         return T.scalar().dtype, config.warn.round
 
     assert inside() == ("float32", True) and config.floatX == "float64" and config.warn.round is False
+    with theano.change_flags([("conv.assert_shape", True), ("floatX", "float32")]):
+        assert config.conv.assert_shape is True and config.floatX == "float32"
+    wrong: list[Any] = ["floatX", [1], [("a", 1, 2)], [(1, 2)]]
+    for neither in wrong:
+        with pytest.raises(TypeError, match="settings are a dict, or pairs"):
+            theano.change_flags(neither)
     with theano.config.change_flags(floatX="float32"), theano.configparser.change_flags(optimizer="None"):
         assert config.floatX == "float32" and get_default_mode() == predefined_modes["FAST_COMPILE"]
     assert config.optimizer == "o4"

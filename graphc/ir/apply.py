@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import Any
 from weakref import ref
 
-from graphc.errors import GraphValueError
 from graphc.ir.body import ITEM, items_of
 from graphc.ir.node import SIZE, Comparison, Node, Where, make, size_owner
 
@@ -100,16 +99,6 @@ class Apply:
 
     def __repr__(self) -> str:
         return f"{self.op}({', '.join(map(str, self.inputs))})"
-
-
-def result_of(value: Any) -> Any:
-    """The result of an application that has one; what is no application as it is. Raises GraphValueError where there
-    are several."""
-    if not isinstance(value, Apply):
-        return value
-    if value.nout != 1:
-        raise GraphValueError(f"{value!r} has {value.nout} results: say which one, as in node.outputs[0]")
-    return value.out
 
 
 def apply_of(node: Node) -> Apply:

@@ -7,7 +7,7 @@ broadcasting pattern, fresh variables, values checked and compared.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -58,9 +58,11 @@ class Kind:
         """NumPy's dtype."""
         return np.dtype(str(self.dtype))
 
-    def __getattr__(self, name: str) -> Any:
-        said = _not_of_arrays(self) if name in ("dtype", "shape", "broadcastable", "numpy_dtype") else ""
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{said and ': '}{said}")
+    if not TYPE_CHECKING:  # what has no such attribute is an error to mypy
+
+        def __getattr__(self, name: str) -> Any:
+            said = _not_of_arrays(self) if name in ("dtype", "shape", "broadcastable", "numpy_dtype") else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{said and ': '}{said}")
 
     def clone(self, dtype: Any = None, broadcastable: Sequence[bool] | None = None) -> Any:
         """A type of another dtype or broadcasting pattern."""
@@ -118,8 +120,8 @@ def is_of_arrays(kind: Any) -> bool:
 
 def _not_of_arrays(kind: Kind) -> str:
     return (
-        f"type {type(kind).__name__} has no dtype and no shape: variables of other types than arrays of numbers are not "
-        "in graphc; what an op needs besides, it can hold itself"
+        f"type {type(kind).__name__} has no dtype and no shape: variables of other types than arrays of numbers are "
+        "not in graphc; what an op needs besides, it can hold itself"
     )
 
 

@@ -32,7 +32,6 @@ from graphc.arrays.numerics import convert
 from graphc.arrays.values import refuse_masked
 from graphc.errors import GraphTypeError, GraphValueError, IntegerTooLarge, ShapeError
 from graphc.ir import sizes
-from graphc.ir.apply import result_of
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import (
     FUNCTIONS,
@@ -565,6 +564,16 @@ def as_node(value: Any, dtype: str | None = None, name: str | None = None) -> No
     if name is not None and node.name is None:
         node.name = name
     return node
+
+
+def result_of(value: Any) -> Any:
+    """The result of an application (`Apply`, which is known by its `default_output`) that has one; what is no
+    application as it is. Raises GraphValueError where there are several."""
+    if isinstance(value, Node) or not hasattr(value, "default_output"):
+        return value
+    if len(value.outputs) != 1:
+        raise GraphValueError(f"{value!r} has {len(value.outputs)} results: say which one, as in node.outputs[0]")
+    return value.outputs[0]
 
 
 def cast(node: Node, dtype: str) -> Node:

@@ -52,11 +52,9 @@ __all__ = [
 
 
 def ceil_intdiv(a: Any, b: Any) -> Node:
-    """The quotient of integers rounded up (Theano's)."""
+    """`a` / `b` rounded up, in the dtype of `a` // `b`: exact for integers, for floats their floor quotient and 1 where
+    there is a remainder (Theano's)."""
     left, right = as_node(a), as_node(b)
-    for node in (left, right):
-        if is_float(node.dtype):
-            raise GraphTypeError(f"ceil_intdiv: {describe(node)} is of dtype {node.dtype}, not an integer")
     quotient = elementwise("floor_div", left, right)
     return add(quotient, cast(elementwise("not_equal", elementwise("mod", left, right), 0), quotient.dtype))
 

@@ -36,6 +36,22 @@ def both_modes(inputs: Any, rows: Any, values: Any) -> None:
             np.testing.assert_allclose(result, wanted, rtol=1e-9, atol=1e-12, err_msg=f"{mode} {number}")
 
 
+def test_rectifiers_of_arrays_are_arrays() -> None:
+    """As Theano's, which are arithmetic; with the values and the dtypes that tensors have."""
+    x = np.array([-3, 0, 2, 5])
+    rows = [(nnet.relu, 0), (nnet.relu, 0.5), (nnet.leaky_relu, np.float32(0.1)), (nnet.relu, np.arange(4.0))]
+    for dtype in ("float32", "float64", "int64", "int8"):
+        values = x.astype(dtype)
+        made = [rectify(T.as_tensor(values), alpha) for rectify, alpha in rows] + [nnet.softsign(T.as_tensor(values))]
+        wanted = graphc.function([], made, mode="interpreted")()
+        found = [rectify(values, alpha) for rectify, alpha in rows] + [nnet.softsign(values)]
+        for got, want in zip(found, wanted, strict=True):
+            assert isinstance(got, np.ndarray) and got.dtype == want.dtype
+            np.testing.assert_allclose(got, want, rtol=1e-6)
+    assert nnet.relu(-2.0) == 0.0 and np.isnan(nnet.relu(np.array([np.nan, 1.0]))).tolist() == [True, False]
+    assert isinstance(nnet.relu(x, T.dscalar("alpha")), graphc.Node)
+
+
 @pytest.mark.slow
 def test_losses_of_scores() -> None:
     x, b, y = T.dmatrix("x"), T.dvector("b"), T.ivector("y")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from graphc.arrays.dtypes import floating, is_float
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, told
@@ -64,8 +66,16 @@ def ultra_fast_sigmoid(x: Any) -> Node:
     return add(mul(steps, 0.5), 0.5)
 
 
-def relu(x: Any, alpha: Any = 0) -> Node:
-    """max(x, 0), or `alpha` * x where x is below 0; `alpha` may be a tensor. The derivative at 0 is that below it."""
+def _is_value(*operands: Any) -> bool:
+    """Whether operands are arrays or numbers. Theano's functions that are arithmetic give arrays of arrays."""
+    return all(isinstance(each, (np.ndarray, np.generic, int, float)) for each in operands)
+
+
+def relu(x: Any, alpha: Any = 0) -> Any:
+    """max(x, 0), or `alpha` * x where x is below 0; `alpha` may be a tensor. The derivative at 0 is that below it.
+    Of arrays and numbers it is an array."""
+    if _is_value(x, alpha):
+        return np.where(np.less_equal(x, 0), np.multiply(alpha, x) if np.any(alpha) else np.zeros_like(x), x)
     node = as_node(x)
     if isinstance(alpha, (int, float)) and alpha == 0:
         return where(less_equal(node, 0), 0, node)  # NaN stays
@@ -77,14 +87,15 @@ def _negative_part(x: Node) -> Node:
     return where(greater(x, 0), 0, x)
 
 
-def leaky_relu(x: Any, alpha: Any = 0.01) -> Node:
+def leaky_relu(x: Any, alpha: Any = 0.01) -> Any:
     """`relu` with a small slope below 0."""
     return relu(x, alpha)
 
 
 def prelu(x: Any, alpha: Any) -> Node:
     """`relu` with a slope below 0 that is learnt: a tensor that broadcasts to `x`."""
-    return relu(x, as_node(alpha))
+    made: Node = relu(as_node(x), alpha)
+    return made
 
 
 def relu6(x: Any) -> Node:
@@ -127,8 +138,12 @@ def silu(x: Any) -> Node:
 swish = silu
 
 
-def softsign(x: Any) -> Node:
-    """x / (1 + |x|)."""
+def softsign(x: Any) -> Any:
+    """x / (1 + |x|); of an array or a number an array."""
+    if _is_value(x):
+        value = np.asarray(x)
+        value = value.astype(value.dtype if value.dtype.kind == "f" else floating(value.dtype.name))
+        return value / (1 + np.abs(value))
     node = in_floats(x)
     return true_div(node, add(abs(node), 1))
 
