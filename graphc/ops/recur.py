@@ -42,11 +42,14 @@ from graphc.ir.node import (
     make,
     phrase,
 )
-from graphc.ops.elementwise import elementwise, shifted
-from graphc.ops.shape import equality_guard, label, label_op
+from graphc.ops.elementwise import cast, elementwise, shifted
+from graphc.ops.scaled import exponents, logarithms, steady, times_power
+from graphc.ops.shape import equality_guard, label, label_op, zeros
 
 FORMS = ("own", "before", "late")
 EXTREMES = ("minimum", "maximum")
+NONE = -(2**40)
+"""The exponent of 0, below that of any product."""
 
 
 def running_sum(x: Node, axis: int, reverse: bool = False) -> Node:
@@ -138,6 +141,12 @@ def _accumulate(ufunc: np.ufunc) -> Callable[..., Array]:
     return evaluate
 
 
+def _max_eval(node: Node, x: Array) -> Array:
+    result = np.full_like(x, NONE)
+    _ahead(node, result)[1:] = np.maximum.accumulate(_ahead(node, x), axis=0)[:-1]
+    return np.maximum(result, NONE)
+
+
 def _recurrence_eval(node: Node, a: Array, b: Array) -> Array:
     result, form = np.empty(b.shape, b.dtype), node.attrs["form"]
     iterations = _ahead(node, result)
@@ -201,12 +210,33 @@ def _sum_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 
 
 def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
-    """The product of what comes before an element, times a recurrence over the cotangents after it: no division, so
-    that it is right where elements are 0."""
+    """Of y[k], the product of x[j] for j up to k, or before k: the product of what comes before an element, times a
+    recurrence over what comes after it,
+
+        v[i] = g[i] + x[i + 1] * v[i + 1]   or, before k,   the v[i + 1] of v[i] = g[i] + x[i] * v[i + 1]
+
+    No division: it is right where elements are 0. Factors are scaled so that products stay near 1, and v[i] by the
+    power of two of the largest g[k] * y[k] from there on: no part overflows or vanishes where the result does not.
+    """
     (x,), axis, reverse, form = node.args, node.attrs["axis"], node.attrs["reverse"], node.attrs["form"]
-    before = node if form == "before" else running_prod(x, axis, reverse, "before")
-    after = linear_recurrence(x, cotangent, axis, not reverse, "before" if form == "before" else "late")
-    return (elementwise("mul", before, after),)
+    factors, own, upto = steady(x, axis, reverse)
+    scale = elementwise("sub", upto, own) if form == "before" else upto
+    is_zero = elementwise("equal", cotangent, 0)
+    largest = elementwise("where", is_zero, NONE, elementwise("add", scale, exponents(logarithms(cotangent))))
+    later = make(OPS["running_max"], (largest,), {"axis": axis, "reverse": not reverse})
+    most = elementwise("maximum", largest, later)
+    terms = times_power(cotangent, elementwise("sub", scale, most))
+    if form == "before":
+        step, kept = elementwise("sub", later, most), later
+    else:
+        none = zeros(largest.dtype, largest.type.shape)
+        last = linear_recurrence(none, largest, axis, reverse, "before")
+        step, kept = elementwise("sub", most, elementwise("maximum", last, most)), most
+    after = linear_recurrence(
+        times_power(factors, step), terms, axis, not reverse, "before" if form == "before" else "late"
+    )
+    before = running_prod(factors, axis, reverse, "before")
+    return (times_power(elementwise("mul", before, after), elementwise("sub", kept, own)),)
 
 
 def _recurrence_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
@@ -251,6 +281,10 @@ def _samples(build: Callable[..., Node], count: int) -> tuple[Sample, ...]:
     )
 
 
+def _running_max(x: Node) -> Node:
+    return make(OPS["running_max"], (cast(x, "int64"),), {"axis": 1, "reverse": True})
+
+
 def _in_form(function: Callable[..., Node], form: str) -> Callable[..., Node]:
     return lambda *args: function(*args, form)
 
@@ -274,6 +308,15 @@ define_op(
     samples=Samples(lambda: chain(*(_samples(_in_form(running_prod, form), 1) for form in FORMS[:2]))),
     batch=shifted("axis"),
     doc="The products of the elements up to each one along an axis. float32 is accumulated in float64.",
+)
+define_op(
+    "running_max",
+    _infer("running_max"),
+    _max_eval,
+    lambda node: _recur(node, str(NONE), "_0", "maximum(_0, _2)"),
+    samples=Samples(lambda: (Sample("running_max", _running_max, (Argument((3, 4), "int"),), differentiable=False),)),
+    batch=shifted("axis"),
+    doc="The maxima of the integers before each one along an axis, -2**40 where there is none.",
 )
 define_op(
     "stepped_extreme",

@@ -38,6 +38,7 @@ from graphc.ir.node import (
 )
 from graphc.ops.elementwise import cast, elementwise, shifted
 from graphc.ops.recur import running_prod
+from graphc.ops.scaled import exponents, logarithms, steady, times_power
 from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, label, label_op, reshape
 
 Reduction: TypeAlias = Callable[[Node, Sequence[int]], Node]
@@ -183,15 +184,20 @@ def _accumulation_eval(ufunc: np.ufunc) -> Callable[..., Array]:
 def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     """cotangent * the product of the other elements, without a division: right where elements are 0, to any order.
 
-    The others are those before and those after, along the reduced axes made one.
+    The others are those before and those after, along the reduced axes made one. They are scaled by powers of two, so
+    that no part of the product overflows or vanishes where the product of the others does not.
     """
     x, axes = node.args[0], reduced_axes(node)
     kept = [axis for axis in range(x.ndim) if axis not in axes]
     count = sizes.product(reduced_sizes(node))
     moved = dimshuffle(x, (*kept, *axes))
     flat = reshape(moved, (*(x.type.shape[axis] for axis in kept), count))
-    before, after = (running_prod(flat, len(kept), reverse, "before") for reverse in (False, True))
-    others = reshape(elementwise("mul", before, after), moved.type.shape)
+    axis = len(kept)
+    factors, own, _ = steady(flat, axis, False)
+    before, after = (running_prod(factors, axis, reverse, "before") for reverse in (False, True))
+    whole = exponents(reduce_sum(logarithms(flat), (axis,)))
+    power = elementwise("sub", broadcast_to(expand(whole, (axis,)), flat.type.shape), own)
+    others = reshape(times_power(elementwise("mul", before, after), power), moved.type.shape)
     back = [(*kept, *axes).index(axis) for axis in range(x.ndim)]
     return (elementwise("mul", restore(node, cotangent), dimshuffle(others, back)),)
 

@@ -15,13 +15,13 @@ from graphc.arrays.dtypes import INTEGERS, UNSIGNED, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.scaled import times_power
 from graphc.tensor.creation import full_like
 from graphc.tensor.elementary import (
     abs,
     add,
     copysign,
     equal,
-    exp2,
     floor,
     fmod,
     greater,
@@ -141,14 +141,7 @@ def ldexp(x: Any, i: Any) -> Node:
     if power.dtype not in INTEGERS:
         raise GraphTypeError(f"ldexp: the exponent {describe(power)} is of dtype {power.dtype}, not an integer")
     node = node if is_float(node.dtype) else cast(node, "float64")
-    # In three steps: 2**i may be no number where the result is one. Beyond these every result is 0 or infinite, and a
-    # third of it is the exponent of a number, as it must be: 0 times an infinity is none.
-    most = 300 if node.dtype == "float32" else 2200
-    held = elementwise("clip", cast(power, "int64"), -most, most)
-    half = elementwise("floor_div", held, 3)
-    rest = sub(held, mul(half, 2))
-    scale = exp2(cast(half, node.dtype))
-    return mul(mul(mul(node, scale), scale), exp2(cast(rest, node.dtype)))
+    return times_power(node, power)
 
 
 def frexp(x: Any) -> tuple[Node, Node]:
