@@ -256,7 +256,9 @@ def Rop(  # noqa: N802 - Theano's name
         raise GradientError(f"return_disconnected={return_disconnected!r}: must be 'zero', 'None' or 'Disconnected'")
     for place, end in enumerate(ends):
         if end not in connected and end in related:
-            _tell(f"{describe(end)} does not depend on any of the inputs", disconnected_outputs)
+            message = f"{describe(end)} does not depend on any of the inputs"
+            advice = 'where that is meant, graphc.Rop(…, disconnected_outputs="ignore") gives zeros'
+            _tell(message, advice, disconnected_outputs, "disconnected_outputs")
             if instead != "zero":
                 tangents[place] = None if instead == "none" else DisconnectedType()()
     return _like(f, tangents)
@@ -618,16 +620,17 @@ def _result(
         return cotangents[target]
     if target in reached:
         return _zeros_of(target)
-    computed = "; it is computed anew where it is written: differentiate by what it is made of, and take the part after"
-    _tell(f"the cost does not depend on {describe(target)}{computed if target.args else ''}", disconnected)
+    computed = "it is computed anew where it is written: differentiate by what it is made of, and take the part after"
+    meant = 'where that is meant, graphc.grad(…, disconnected_inputs="ignore") gives zeros'
+    _tell(f"the cost does not depend on {describe(target)}", computed if target.args else meant, disconnected)
     return DisconnectedType()()
 
 
-def _tell(message: str, disconnected: str) -> None:
-    """What is done about what is disconnected."""
+def _tell(message: str, advice: str, disconnected: str, argument: str = "disconnected_inputs") -> None:
+    """Raise or warn of what is disconnected, as the argument of that name says."""
     if disconnected == "raise":
-        raise DisconnectedInputError(message)
+        raise DisconnectedInputError(f"{message}; {advice}")
     if disconnected == "warn":
         warn_user(message)
     elif disconnected != "ignore":
-        raise GradientError(f"disconnected_inputs={disconnected!r}: must be 'raise', 'warn' or 'ignore'")
+        raise GradientError(f"{argument}={disconnected!r}: must be 'raise', 'warn' or 'ignore'")

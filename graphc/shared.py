@@ -155,7 +155,14 @@ class SharedVariable(Node):
 
     def _converted(self, value: Any) -> Array:
         """A value as an array of the variable's type, or an error."""
-        array = as_array(value, self.dtype, self._label(), strict=self.strict, allow_downcast=self.allow_downcast)
+        array = as_array(
+            value,
+            self.dtype,
+            self._label(),
+            strict=self.strict,
+            allow_downcast=self.allow_downcast,
+            allowed_by="make the variable with graphc.shared(value, allow_downcast=True)",
+        )
         if array.ndim != self.ndim:
             raise RankError(f"{self._label()}: the value has {array.ndim} axes, the variable {self.ndim}")
         _check_static(self.sizes, array, self._label())

@@ -113,7 +113,7 @@ def double(make: Make) -> Function:
 # Arguments of calls -------------------------------------------------------------------------------------------------
 
 NO_DTYPE = "dtype {} is not supported; graphc has bool, int8, .*float64"
-LOSS = "without loss; convert it yourself, or allow it with allow_downcast=True"
+LOSS = "without loss; convert it with np.asarray(value).astype("
 
 ARGUMENTS = {
     "scalar for a matrix": Bad(double, GraphTypeError, "x", r"2 dimensions.*shape \(\)", (1.0,)),

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import graphc
 import graphc.tensor as T
@@ -25,16 +26,32 @@ CAUGHT = (TypeError, ValueError, IndexError, AttributeError, MemoryError, graphc
 """What a user of NumPy would catch."""
 
 
+class OnlyC(graphc.Op):
+    """An op of Theano's that computes in C alone."""
+
+    __props__ = ()
+
+    def make_node(self, *inputs: Any) -> graphc.Apply:
+        return graphc.Apply(self, [*inputs], [inputs[0].type()])
+
+    def c_code(self, *args: Any) -> str:
+        return ""
+
+
 @cache
 def names() -> dict[str, Any]:
     """What the expressions use."""
     x, y, v, s, n = T.dmatrix("x"), T.dmatrix("y"), T.dvector("v"), T.dscalar("s"), T.lscalar("n")
     i, idx, one, whole = T.lvector("i"), T.lscalar("idx"), T.fvector("one"), T.ivector("whole")
     w = graphc.shared(np.zeros(3), name="w")
+    single = graphc.shared(np.zeros(3, "float32"), name="single_precision")
     undefined = graphc.custom_op("op_without_derivative", lambda a: a)
 
     def made(inputs: list[Any], output: Any) -> Any:
         return graphc.function(inputs, output, mode="interpreted")
+
+    def einsum_of(text: str, operands: list[Any]) -> Any:
+        return made(operands, T.einsum(text, *operands))
 
     return {
         "graphc": graphc,
@@ -50,12 +67,18 @@ def names() -> dict[str, Any]:
         "i": i,
         "w": w,
         "undefined": undefined,
+        "single_precision": single,
+        "OnlyC": OnlyC,
+        "scipy": scipy,
+        "vectorized": np.frompyfunc(abs, 1, 1),
         "fixed": T.matrix("fixed", shape=(2, 3), dtype="float64"),
         "f": made([x], x * 2),
         "single": made([one], one),
         "whole": made([whole], whole),
         "pair": made([x, y], x + y),
         "product": made([x, y], T.dot(x, y)),
+        "einsum": lambda text, *values: einsum_of(text, [T.dmatrix(name) for name in "xy"[: len(values)]])(*values),
+        "tensordot": made([x, y], T.tensordot(x, y, axes=[[1], [0]])),
         "solved": made([x, v], T.linalg.solve(x, v)),
         "factor": made([x], T.linalg.cholesky(x)),
         "inverse": made([x], T.linalg.inv(x)),

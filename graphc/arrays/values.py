@@ -7,7 +7,7 @@ Its dtype is the object `np.dtype(name)`, which machine code compares by address
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -27,13 +27,22 @@ def natural_dtype(value: Any, what: str) -> str:
     return options.floatX if array.dtype == np.float64 and _is_weak(value) else check_dtype(array.dtype)
 
 
-def as_array(value: Any, dtype: str, what: str, *, strict: bool = False, allow_downcast: bool | None = None) -> Array:
+def as_array(
+    value: Any,
+    dtype: str,
+    what: str,
+    *,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    allowed_by: str = "",
+) -> Array:
     """`value` as an array of `dtype`, not copied where it is one already.
 
     An array may change its dtype where no value of its own dtype can change (NumPy's safe casting). Python numbers,
     alone or in lists, may besides where they fit exactly, and Python floats may be rounded to float32 unless
     `allow_downcast` is False. allow_downcast=True: any conversion, but NaN, infinite and too large floats become no
-    integers. strict: none at all. Raises GraphTypeError, which begins with `what`, for anything else.
+    integers. strict: none at all. Raises GraphTypeError, which begins with `what`, for anything else; allowed_by: what
+    the user can do to allow a loss, for the message.
     """
     if strict and not (isinstance(value, np.ndarray) and value.dtype == dtype):
         raise GraphTypeError(f"{what}: strictly an array of {dtype} is needed, not {_describe(value)}")
@@ -47,9 +56,16 @@ def as_array(value: Any, dtype: str, what: str, *, strict: bool = False, allow_d
         with np.errstate(over="ignore"):
             return _ready(array, np.dtype(dtype))
     raise GraphTypeError(
-        f"{what}: {_describe(value)} cannot become {dtype} without loss; convert it yourself, or allow it with "
-        "allow_downcast=True (of a function: allow_input_downcast=True)"
+        f"{what}: {_describe(value)} cannot become {dtype} without loss; convert it with "
+        f"np.asarray(value).astype({dtype!r})" + (f", or {allowed_by}" if allowed_by else "")
     )
+
+
+def listed(sizes: Any) -> tuple[Any, ...]:
+    """Sizes as a tuple: NumPy takes a number, and an array without axes, as one size."""
+    if isinstance(sizes, np.ndarray):
+        return tuple(np.atleast_1d(sizes))
+    return tuple(sizes) if isinstance(sizes, Iterable) else (sizes,)
 
 
 def _ready(array: Array, dtype: np.dtype[Any]) -> Array:
@@ -71,6 +87,8 @@ def refuse_masked(value: Any, what: str) -> None:
 def _numbers(value: Any, what: str) -> Array:
     """The array of a number, list or array; its dtype is one of graphc's."""
     refuse_masked(value, what)
+    if hasattr(value, "told"):
+        raise GraphTypeError(f"{what}: {value.told()[0]} is symbolic, and a value is needed: an array or a number")
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:

@@ -36,7 +36,14 @@ def convert(value: Any, record: In) -> Array:
     """An argument as an aligned C-contiguous array of its input's type; an error that names the input where not."""
     node = record.variable
     what = f"argument {label(record)}"
-    array = as_array(value, node.dtype, what, strict=record.strict, allow_downcast=record.allow_downcast)
+    array = as_array(
+        value,
+        node.dtype,
+        what,
+        strict=record.strict,
+        allow_downcast=record.allow_downcast,
+        allowed_by="make the function with allow_input_downcast=True",
+    )
     check_shape(array.shape, node, what)
     return array
 

@@ -221,7 +221,13 @@ def _variable_of(record: In) -> SharedVariable:
         return variable_of(value, sizes, node.name)
     if value is REQUIRED:
         value = np.zeros([0 if size is None else size for size in sizes], node.dtype)
-    array = as_array(value, node.dtype, f"the value of {describe(node)}", allow_downcast=record.allow_downcast)
+    array = as_array(
+        value,
+        node.dtype,
+        f"the value of {describe(node)}",
+        allow_downcast=record.allow_downcast,
+        allowed_by="allow it with In(…, allow_downcast=True)",
+    )
     if array.ndim != node.ndim:
         raise RankError(f"the value of {describe(node)} must have {node.ndim} axes; it has {array.ndim}")
     return own_variable(array.copy(), sizes, node.name, record.strict, record.allow_downcast)

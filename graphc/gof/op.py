@@ -37,6 +37,16 @@ class MethodNotDefined(GraphcError, NotImplementedError):
     """An op of the user's has not this method (Theano's name)."""
 
 
+def not_computed(op: Op, method: str, node: Apply) -> MethodNotDefined:
+    """The error for an op that has no Python code to compute its results with, or C code alone."""
+    only = ", only c_code, and graphc compiles no C" if hasattr(op, "c_code") else ""
+    where, inputs = node.outputs[0].where, ", ".join(map(describe, node.inputs)) or "nothing"
+    return MethodNotDefined(
+        f"op {op}{f' ({where})' if where else ''} of {inputs} has no {method}{only}; write {method} with NumPy, "
+        "or make an op of a function that numba compiles: graphc.op(native=True)"
+    )
+
+
 class Op:
     """The base of a user's ops. A subclass has
 
@@ -95,7 +105,7 @@ class Op:
 
     def perform(self, node: Apply, inputs: Sequence[Array], output_storage: Sequence[list[Any]]) -> None:
         """Compute the results; subclasses say how."""
-        raise NotImplementedError(f"op {self} has no perform")
+        raise not_computed(self, "perform", node)
 
     def L_op(self, inputs: Sequence[Any], outputs: Sequence[Any], output_grads: Sequence[Any]) -> Sequence[Any]:  # noqa: N802 - Theano's name
         """The cotangents of the inputs: what `grad` says, or the transpose of `R_op`."""

@@ -73,7 +73,10 @@ class Kind:
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Array:
         """`value` as an array of this type. Raises TypeError where it is none."""
         what = f"a value of type {self}"
-        array = as_array(value, str(self.dtype), what, strict=strict, allow_downcast=allow_downcast)
+        allowed_by = "call filter with allow_downcast=True"
+        array = as_array(
+            value, str(self.dtype), what, strict=strict, allow_downcast=allow_downcast, allowed_by=allowed_by
+        )
         wrong = array.ndim != len(self.shape) or any(
             isinstance(size, int) and size != actual for size, actual in zip(self.shape, array.shape, strict=True)
         )

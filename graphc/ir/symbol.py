@@ -64,8 +64,9 @@ class Symbol(Methods):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise self._has_no_value(
-            "has no elements while the graph is built, so NumPy cannot take it: write np.dot(a, x) or a @ x for "
-            "a.dot(x), T.constant(a)[x] for a[x], T.stack([…]) for np.array([…]); x.eval({…}) gives a value"
+            "has no elements while the graph is built, so it is no array for NumPy or SciPy: call the function of "
+            "graphc.tensor, write np.dot(a, x) or a @ x for a.dot(x), T.constant(a)[x] for a[x], T.stack([…]) for "
+            "np.array([…]); x.eval({…}) gives a value"
         )
 
     def __setitem__(self, key: Any, value: Any) -> None:

@@ -377,6 +377,10 @@ def common_shape(name: str, args: Sequence[Node]) -> tuple[Size, ...]:
     return tuple(shape)
 
 
+ONLY_STATIC = "only a size that the type says is 1 (row, col, or a 1 in shape=) broadcasts"
+"""What to tell where sizes differ that NumPy might broadcast."""
+
+
 def equal_sizes(node: Node) -> list[Guard]:
     """Guards for the sizes of a node's arguments that must be equal and are not known to be."""
     first, guards = node.args[0], []
@@ -394,8 +398,7 @@ def equal_sizes(node: Node) -> list[Guard]:
 def _disagreement(node: Node, left: Node, right: Node, axis: int) -> str:
     label = f"{node.op.name} ({node.where})" if node.where else node.op.name
     text = f"{label}: {describe_origin(left)} and {describe_origin(right)} differ along axis {axis}: sizes "
-    hint = "only a size that the type says is 1 (row, col, or a 1 in shape=) broadcasts"
-    return text.replace("{", "{{").replace("}", "}}") + "{left} and {right}; " + hint
+    return text.replace("{", "{{").replace("}", "}}") + "{left} and {right}; " + ONLY_STATIC
 
 
 def broadcast_sizes(name: str, nodes: Sequence[Node]) -> tuple[Size, ...]:

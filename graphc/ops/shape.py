@@ -39,6 +39,7 @@ from graphc.ir.node import (
     make,
     phrase,
     told,
+    user_line,
 )
 from graphc.ir.walk import as_size_node, node_set
 from graphc.ops.elementwise import describe_origin, shifted
@@ -90,6 +91,12 @@ def label_op(node: Node) -> str:
     """What a guard of `node` is about: the user's name for the result, else the op, with the user's line."""
     name, where = node.name or node.op.name, node.where
     return told(lambda: _escaped(f"{name} ({where})" if where else name))
+
+
+def label_call(name: str) -> str:
+    """A function that the user calls, with the line, for the text of a guard."""
+    where = user_line()
+    return _escaped(f"{name} ({where})" if where else name)
 
 
 def label_size(size: Size) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import floating, promote
 from graphc.errors import GraphTypeError
-from graphc.gof.op import Apply, Op
+from graphc.gof.op import Apply, MethodNotDefined, Op, not_computed
 from graphc.ir.node import Array, Type, variable
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast
 
@@ -54,7 +54,7 @@ class ScalarOp(Op):
 
     def impl(self, *values: Any) -> Any:
         """The value for numbers; subclasses say it."""
-        raise NotImplementedError(f"scalar op {self} has no impl")
+        raise MethodNotDefined(f"scalar op {self} has no impl")
 
     def make_node(self, *inputs: Any) -> Apply:
         """The op on each element of tensors."""
@@ -72,6 +72,8 @@ class ScalarOp(Op):
 
     def perform(self, node: Apply, inputs: Sequence[Array], output_storage: Sequence[list[Any]]) -> None:
         """`impl` of each element."""
+        if type(self).impl is ScalarOp.impl:
+            raise not_computed(self, "impl", node)
         dtype = node.outputs[0].dtype
         rows = zip(*(array.ravel().tolist() for array in inputs), strict=True)
         values = [self.impl(*row) for row in rows]

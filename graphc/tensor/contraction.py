@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 from graphc.arrays.dtypes import promote
-from graphc.errors import GraphValueError
+from graphc.errors import GraphValueError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import Node, Size, describe
+from graphc.ir.node import Guard, Node, Size, describe
+from graphc.ir.where import phrase
 from graphc.ops import shape as ops
-from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.elementwise import ONLY_STATIC, as_node, cast, elementwise
+from graphc.ops.shape import label_origin
 from graphc.startup.record import record
 from graphc.tensor.indexing import diagonal
 from graphc.tensor.products import contract
@@ -26,6 +28,8 @@ __all__ = ["einsum", "einsum_path"]
 
 GUESS = 64
 """What a size that is not known is taken for."""
+HIDDEN = 0x100
+"""The first of the letters that stand for the axes of an ellipsis."""
 EXHAUSTIVE = 8
 """Up to this many operands all orders are compared; of more, the pair whose product is smallest goes first."""
 
@@ -123,7 +127,7 @@ def _parse(subscripts: str, nodes: Sequence[Node]) -> Expression:
         if hidden < 0 or (hidden and "..." not in term) or term.count("...") > 1 or "." in term.replace("...", ""):
             raise _misfit(what, nodes)
         widest = max(widest, hidden if "..." in term else 0)
-    spare = "".join(chr(0x100 + k) for k in range(widest))  # no letter that a person may have used
+    spare = "".join(chr(HIDDEN + k) for k in range(widest))  # no letter that a person may have used
     for term, node in zip(terms, nodes, strict=True):
         hidden = node.ndim - len(term.replace("...", ""))
         several.append(term.replace("...", spare[widest - hidden :]))
@@ -146,13 +150,17 @@ def _misfit(what: str, nodes: Sequence[Node]) -> GraphValueError:
 def _sized(what: str, nodes: Sequence[Node], terms: Sequence[str], result: str) -> Expression:
     """The size of every letter; axes of size 1 of which the letter has another size broadcast, so they are dropped."""
     lengths: dict[str, Size] = {}
-    for node, term in zip(nodes, terms, strict=True):
-        for letter, size in zip(term, node.type.shape, strict=True):
-            known = lengths.setdefault(letter, size)
-            if sizes.equal(known, 1):
-                lengths[letter] = size
-            elif not sizes.equal(size, 1):
-                lengths[letter] = sizes.common(known, size, f"{what}: subscript {letter} of {describe(node)}")
+    places: dict[str, Place] = {}
+    for operand, (node, term) in enumerate(zip(nodes, terms, strict=True)):
+        for axis, (letter, size) in enumerate(zip(term, node.type.shape, strict=True)):
+            known, place = lengths.get(letter, 1), (operand, node, axis)
+            if isinstance(size, int) and isinstance(known, int) and size != known and 1 not in (size, known):
+                raise ShapeError(str(_disagreement(what, letter, place, places[letter])).format(left=size, right=known))
+            if sizes.equal(known, 1) or (isinstance(size, int) and size != 1):
+                lengths[letter], places[letter] = size, place
+    nodes = [
+        _held(what, k, node, term, lengths, places) for k, (node, term) in enumerate(zip(nodes, terms, strict=True))
+    ]
     narrow: list[Node] = []
     shown: list[str] = []
     for node, term in zip(nodes, terms, strict=True):
@@ -161,6 +169,31 @@ def _sized(what: str, nodes: Sequence[Node], terms: Sequence[str], result: str) 
         narrow.append(ops.drop(node, ones))
         shown.append("".join(letter for k, (letter, _) in pairs if k not in ones))
     return Expression(tuple(narrow), tuple(shown), result, lengths)
+
+
+Place: TypeAlias = tuple[int, Node, int]
+"""An axis of an operand: the position of the operand, the operand, the axis."""
+
+
+def _held(what: str, operand: int, node: Node, term: str, lengths: dict[str, Size], places: dict[str, Place]) -> Node:
+    """An operand whose axes have the sizes of their letters, which is checked at each call where it is not known."""
+    held = node
+    for axis, letter in enumerate(term):
+        size, length = node.type.shape[axis], lengths[letter]
+        if not sizes.equal(size, 1) and not sizes.equal(size, length):
+            message = _disagreement(ops.label_call(what), letter, (operand, node, axis), places[letter])
+            held = ops.held_to(held, axis, Guard(size, "==", length, message))
+    return held
+
+
+def _disagreement(what: str, letter: str, place: Place, other: Place) -> str:
+    """The message about an axis of size {left}, whose letter has size {right} elsewhere."""
+    text = (
+        "{}: subscript {}: operand {}, {}, has size {{left}} along axis {}, operand {}, {}, has size {{right}} along "
+    )
+    shown = [part for k, node, axis in (place, other) for part in (k + 1, label_origin(node), axis)]
+    name = "of an ellipsis" if ord(letter) >= HIDDEN else letter
+    return phrase(text + "axis {}; {}", what, name, *shown, ONLY_STATIC)
 
 
 # --- the order ------------------------------------------------------------------------------------------------------
@@ -252,7 +285,6 @@ def _without_repeats(x: Node, letters: str) -> tuple[Node, str]:
         while letters.count(letter) > 1:
             first = letters.index(letter)
             second = letters.index(letter, first + 1)
-            sizes.common(x.type.shape[first], x.type.shape[second], f"einsum: subscript {letter} of {describe(x)}")
             x = diagonal(x, 0, first, second)
             letters = letters.replace(letter, "", 2) + letter
     return x, letters
@@ -289,6 +321,6 @@ def _combine(a: Node, letters_a: str, b: Node, letters_b: str, needed: set[str])
 
     product = contract(
         a, b, places(letters_a, batch), places(letters_b, batch), places(letters_a, rows),
-        places(letters_a, summed), places(letters_b, summed), places(letters_b, columns),
+        places(letters_a, summed), places(letters_b, summed), places(letters_b, columns), "einsum",
     )  # fmt: skip
     return product, letters

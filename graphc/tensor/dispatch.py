@@ -521,8 +521,7 @@ OWN: dict[str, Function] = {
 
 def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """What a ufunc, or one of its methods, gives of tensors (NEP 13)."""
-    name = ufunc.__name__
-    what = f"np.{name}" + ("" if method == "__call__" else f".{method}")
+    what = ufunc_title(ufunc) + ("" if method == "__call__" else f".{method}")
     given = {key: kwargs[key] for key in kwargs if key == "axis" or not (key in MEMORY or kwargs[key] is None)}
     out = given.pop("out", None)
     if any(each is not None for each in (out if isinstance(out, tuple) else (out,))) or method == "at":
@@ -531,6 +530,18 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: Mapping[s
     if method not in methods:
         refuse(what, inputs, "graphc has no such reduction")
     return methods[method](ufunc, what, *inputs, **given)
+
+
+def ufunc_title(ufunc: Any) -> str:
+    """How a program names a ufunc, by the module that has it."""
+    name = ufunc.__name__
+    home = next((home for home, module in ufunc_homes() if getattr(module, name, None) is ufunc), None)
+    return f"the ufunc {name}" if home is None else f"{home}.{name}"
+
+
+def ufunc_homes() -> list[tuple[str, Any]]:
+    """The modules whose ufuncs graphc knows by name, and how programs name them."""
+    return [("np", np), ("scipy.special", sys.modules.get("scipy.special"))]
 
 
 def refuse_change(what: str, method: str, given: Any) -> NoReturn:
@@ -546,8 +557,7 @@ def refuse_change(what: str, method: str, given: Any) -> NoReturn:
 def ufunc_target(ufunc: Any) -> Function | None:
     """The function of graphc for a ufunc of NumPy, or of scipy.special, by its name."""
     name = ufunc.__name__
-    special = sys.modules.get("scipy.special")
-    if getattr(np, name, None) is not ufunc and getattr(special, name, None) is not ufunc:
+    if all(getattr(module, name, None) is not ufunc for _, module in ufunc_homes()):
         return None
     own = UFUNCS.get(name)
     found = own or getattr(tensor, ALIASES.get(name, name), None)
@@ -558,11 +568,12 @@ def elementwise(ufunc: Any, what: str, *inputs: Any, **given: Any) -> Any:
     """A call of a ufunc."""
     target = ufunc_target(ufunc)
     if target is None:
+        foreign = what.startswith("the ufunc ")
+        problem = "what it computes is not known" if foreign else f"graphc.tensor has no {ufunc.__name__}"
         refuse(
             what,
             inputs,
-            f"graphc has no function {ufunc.__name__}; compose it of those in graphc.tensor, or make an op of a Python "
-            "function with graphc.op",
+            f"{problem}; compose it of functions of graphc.tensor, or make an op of a Python function with graphc.op",
         )
     if given.get("where", True) is not True:
         refuse(what, inputs, "where= leaves elements without a value; use T.where(condition, value, other)")

@@ -12,7 +12,8 @@ from typing import Any
 from graphc.arrays.dtypes import promote
 from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, Node, Size, describe
+from graphc.ir.node import FUNCTIONS, Guard, Node, Size, describe
+from graphc.ir.where import phrase
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.linalg import products as linalg
@@ -81,16 +82,27 @@ def matmul(a: Any, b: Any) -> Node:
         return ops.drop(matmul(ops.expand(left, (0,)), right), (right.ndim - 2,))
     rank = max(left.ndim, right.ndim)
     left, right = ops.expand(left, range(rank - left.ndim)), ops.expand(right, range(rank - right.ndim))
-    outer = [_common(x, y, left, right) for x, y in zip(left.type.shape[:-2], right.type.shape[:-2], strict=True)]
+    for axis in range(rank - 2):
+        if not sizes.equal(left.type.shape[axis], 1) and not sizes.equal(right.type.shape[axis], 1):
+            left, right = _paired(left, axis, right, axis, "matmul")
+    outer = [y if sizes.equal(x, 1) else x for x, y in zip(left.type.shape[:-2], right.type.shape[:-2], strict=True)]
     left, right = (ops.broadcast_to(node, (*outer, *node.type.shape[-2:])) for node in (left, right))
     return _product(left, right)
 
 
-def _common(x: Size, y: Size, left: Node, right: Node) -> Size:
-    """The size to which two sizes broadcast."""
-    if sizes.equal(x, 1):
-        return y
-    return x if sizes.equal(y, 1) else sizes.common(x, y, f"matmul of {_pair(left, right)}")
+def _paired(a: Node, axis: int, b: Node, other: int, name: str) -> tuple[Node, Node]:
+    """Two operands of a function, of which an axis each has the size of the other's: ShapeError where it cannot have
+    it; where that is not known, it is checked at each call, in words about both."""
+    left, right = a.type.shape[axis], b.type.shape[other]
+    if sizes.equal(left, right):
+        return a, b
+    sizes.common(left, right, f"{name} of {_pair(a, b)}", f": axes {axis} and {other}")
+    if isinstance(right, int):
+        b, a = _paired(b, other, a, axis, name)
+        return a, b
+    parts = (ops.label_call(name), other, ops.label_origin(b), axis, ops.label_origin(a))
+    message = phrase("{}: axis {} of {} has size {{left}}, axis {} of {} has size {{right}}", *parts)
+    return a, ops.held_to(b, other, Guard(right, "==", left, message))
 
 
 def _tall_product(batch: Node, right: Node) -> Node:
@@ -134,11 +146,9 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Node:
         first, second = _axis_lists(axes, left, right, what)
     if len(first) != len(second):
         raise GraphValueError(f"{what}: {len(first)} axes of the one, {len(second)} of the other")
-    for k, j in zip(first, second, strict=True):
-        sizes.common(left.type.shape[k], right.type.shape[j], what, f": axes {k} and {j}")
     rows = [k for k in range(left.ndim) if k not in first]
     columns = [k for k in range(right.ndim) if k not in second]
-    return contract(left, right, [], [], rows, first, second, columns)
+    return contract(left, right, [], [], rows, first, second, columns, "tensordot")
 
 
 def contract(
@@ -150,18 +160,17 @@ def contract(
     summed_a: Sequence[int],
     summed_b: Sequence[int],
     columns: Sequence[int],
+    name: str,
 ) -> Node:
-    """The sum over pairs of axes as one (batched) matrix product; the result's axes are batch, rows, columns."""
+    """The sum over pairs of axes as one (batched) matrix product; the result's axes are batch, rows, columns. `name`:
+    the function that is called, for messages about sizes that differ."""
 
     def sizes_of(node: Node, axes: Sequence[int]) -> list[Size]:
         return [node.type.shape[axis] for axis in axes]
 
-    batch = [sizes.common(x, y, "a product") for x, y in zip(sizes_of(a, batch_a), sizes_of(b, batch_b), strict=True)]
-    summed = [
-        sizes.common(x, y, "a product") for x, y in zip(sizes_of(a, summed_a), sizes_of(b, summed_b), strict=True)
-    ]
-    a = _with_sizes(a, dict(zip((*batch_a, *summed_a), (*batch, *summed), strict=True)))
-    b = _with_sizes(b, dict(zip((*batch_b, *summed_b), (*batch, *summed), strict=True)))
+    for axis, other in zip((*batch_a, *summed_a), (*batch_b, *summed_b), strict=True):
+        a, b = _paired(a, axis, b, other, name)
+    batch, summed = sizes_of(a, batch_a), sizes_of(a, summed_a)
     depth = sizes.product(summed)
     left = ops.reshape(ops.dimshuffle(a, (*batch_a, *rows, *summed_a)), (*batch, *_joined(sizes_of(a, rows)), depth))
     right = ops.reshape(
@@ -172,12 +181,6 @@ def contract(
         left = left if left.ndim == rank else ops.expand(left, (rank - 2,))
         right = right if right.ndim == rank else ops.expand(right, (rank - 1,))
     return ops.reshape(_product(left, right), (*batch, *sizes_of(a, rows), *sizes_of(b, columns)))
-
-
-def _with_sizes(x: Node, known: dict[int, Size]) -> Node:
-    """`x`, with the guard that some axes have certain sizes."""
-    target = [known.get(axis, size) if not sizes.equal(size, 1) else size for axis, size in enumerate(x.type.shape)]
-    return ops.broadcast_to(x, target)
 
 
 def _joined(shape: Sequence[Size]) -> list[Size]:
@@ -199,7 +202,7 @@ def batched_dot(a: Any, b: Any) -> Node:
     summed = max(right.ndim - 2, 1)
     rows = list(range(1, left.ndim - 1))
     columns = [k for k in range(1, right.ndim) if k != summed]
-    return contract(left, right, [0], [0], rows, [left.ndim - 1], [summed], columns)
+    return contract(left, right, [0], [0], rows, [left.ndim - 1], [summed], columns, "batched_dot")
 
 
 def batched_tensordot(x: Any, y: Any, axes: Any = 2) -> Node:
@@ -220,7 +223,7 @@ def batched_tensordot(x: Any, y: Any, axes: Any = 2) -> Node:
         raise GraphValueError(f"{what}: axes {axes} are not pairs of axes after the first")
     rows = [k for k in range(1, left.ndim) if k not in first]
     columns = [k for k in range(1, right.ndim) if k not in second]
-    return contract(left, right, [0], [0], rows, first, second, columns)
+    return contract(left, right, [0], [0], rows, first, second, columns, "batched_tensordot")
 
 
 def _axis_lists(axes: Any, left: Node, right: Node, what: str) -> tuple[list[int], list[int]]:

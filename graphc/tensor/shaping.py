@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS
+from graphc.arrays.values import listed
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make, told
@@ -92,8 +93,8 @@ ONE_BY_ONE = "give the sizes one by one, as in (n[0], n[1])"
 def as_shape(shape: Any, what: str, ndim: int | None = None, instead: str = "give ndim=") -> tuple[Size, ...]:
     """Sizes given as one size, a sequence of sizes, or an integer vector whose length is known (or given by `ndim`);
     `instead`: what to write where it is not."""
-    if isinstance(shape, np.ndarray) and shape.ndim < 2:
-        shape = tuple(shape) if shape.ndim else shape[()]
+    if isinstance(shape, np.ndarray):
+        shape = listed(shape)
     if isinstance(shape, Node) and shape.ndim == 1:
         items = vector_items(shape)
         length = len(items) if items is not None else shape.type.shape[0] if ndim is None else ndim
@@ -410,10 +411,7 @@ def specify_shape(x: Any, shape: Any) -> Node:
     """`x` with some of its sizes made known: a tuple with None where nothing is said. Checked at each call."""
     node = as_node(x)
     what = told(lambda: f"specify_shape of {describe(node)} of type {node.type}")
-    if isinstance(shape, Node):
-        given: Sequence[Any] = as_shape(shape, what, node.ndim)
-    else:
-        given = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    given: Sequence[Any] = as_shape(shape, what, node.ndim) if isinstance(shape, Node) else listed(shape)
     if len(given) != node.ndim:
         raise GraphValueError(f"{what}: {len(given)} sizes for {node.ndim} axes")
     target = [

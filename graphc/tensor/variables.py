@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphc.arrays.dtypes import check_dtype
+from graphc.arrays.values import listed
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir.called import explained_class
 from graphc.ir.kind import Kind, is_of_arrays
@@ -76,7 +77,7 @@ def resolve_dtype(dtype: Any) -> str:
 
 def _check_sizes(shape: Sequence[Any], ndim: int | None, what: str) -> Sizes:
     """Static sizes as a user gives them; a tuple of bools is Theano's `broadcastable`."""
-    items = tuple(shape)
+    items = listed(shape)
     if ndim is not None and len(items) != ndim:
         raise GraphValueError(f"{what}: shape {items} has {len(items)} axes, not {ndim}")
     if items and all(isinstance(item, (bool, np.bool_)) for item in items):

@@ -1125,3 +1125,28 @@ def test_derivatives_of_bessel_functions_have_the_dtype_of_their_argument() -> N
         found = function([x], grad(getattr(T, name)(x).sum(), x), mode="interpreted")(points)
         assert found.dtype == "float32"
         np.testing.assert_allclose(found, slope(1, points), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        T.zeros,
+        lambda size: T.full(size, 1.5),
+        lambda size: T.alloc(1.5, size),
+        lambda size: T.arange(3).reshape(size),
+        lambda size: T.broadcast_to(1.5, size),
+        lambda size: T.specify_shape(T.arange(3), size),
+        lambda size: graphc.random.uniform(graphc.random.key(0), size),
+        lambda size: graphc.numpy.full(size, 1.5),
+    ],
+)
+def test_a_size_may_be_an_array_without_axes(make: Callable[[Any], Any]) -> None:
+    """As NumPy takes it: the same as the number, and as a tuple of it."""
+    given = [make(size).eval() for size in (np.array(3), np.int32(3), 3, (3,), np.array([3]))]
+    assert all(value.shape == (3,) for value in given)
+    assert all(np.array_equal(value, given[-1]) for value in given)
+
+
+def test_a_static_size_may_be_an_array_without_axes() -> None:
+    size: Any = np.array(3)
+    assert T.tensor("float64", shape=size).type.shape == (3,)
