@@ -23,7 +23,7 @@ startup             digest finder garbage idle_blas lazy once paths process reco
 arrays              dtypes __init__
 .                   options configdefaults configparser
 arrays              portable numerics values trees jets incomplete
-loops               operators ir build names syntax unparse text visit verify __init__
+loops               operators ir build names syntax unparse text visit assigned verify __init__
 ir                  frozen samples where called traced symbol kind node lowering call walk tags body interpret passes
                     sizes closure text parse verify apply expression pickling __init__
 ops                 elementwise missing custom special scalar shape checked index scaled recur segment reduce masks

@@ -12,17 +12,19 @@ is wrong with which statement of which function.
                 iterations conflict
     operators   have operands of the dtypes they take, and give the dtype that is said
     calls       have arguments of the kinds that their functions take
+    memory      is stored before it is read (assigned.py)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from keyword import iskeyword
 from typing import NoReturn
 
 from graphc.arrays.dtypes import DTYPES
 from graphc.errors import VerifyError
 from graphc.loops import ir
+from graphc.loops.assigned import verify_assigned
 from graphc.loops.operators import FILLS, READS, OperandError, Operator, result_dtype
 from graphc.loops.text import print_statement
 from graphc.loops.visit import is_left
@@ -31,14 +33,18 @@ Kinds = Sequence[str]
 """The kinds of a function's parameters, as `Param` has them."""
 
 
-def verify_functions(functions: Sequence[ir.Function], externals: Mapping[str, Kinds] = {}) -> None:
-    """Check functions that stand in one source; `externals` are those they call from outside. Raises VerifyError."""
+def verify_functions(
+    functions: Sequence[ir.Function], externals: Mapping[str, Kinds] = {}, unwritten: Iterable[str] = ()
+) -> None:
+    """Check functions that stand in one source; `externals` are those they call from outside. `unwritten`: the buffers
+    that hold nothing when the first function begins. Raises VerifyError."""
     callees = dict(externals) | {each.name: [param.kind for param in each.params] for each in functions}
     names = [each.name for each in functions]
     for function in functions:
         if names.count(function.name) > 1:
             raise VerifyError(f"there are two functions {function.name}")
         _Function(function, callees).verify()
+    verify_assigned(functions, frozenset(unwritten))
 
 
 class _Function:

@@ -13,9 +13,10 @@ AHEAD = "graphc compiles ahead"
 """The name of a thread that only waits for the compile process: it imports nothing meanwhile."""
 
 
-POISON = 0xFFFADEAD
+POISON = 0x7FFADEAD
 """What memory is filled with under `options.poison`, word by word: NaN as float32 and, two of them, as float64; as an
-integer of 32 or 64 bits a negative number that is no index of anything."""
+integer of 32 or 64 bits a number above all sizes and indices. A loop over so many elements leaves the memory it reads,
+where one over a negative number would have no iterations, and look as if it were done."""
 
 
 @record()

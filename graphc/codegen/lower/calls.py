@@ -163,7 +163,7 @@ def _pass(lowerer: Lowerer, passed: Passed, place: Place, moving: Container[Node
         case Given(scalar):
             yield lowerer.element(scalar, ())
         case Whole(operand):
-            yield Pointer(lowerer.buffers[operand], lowerer.in_buffer(operand, ZERO))
+            yield Pointer(lowerer.held(operand), lowerer.in_buffer(operand, ZERO))
         case Strided(operand, axes):
             begin = place.block.begin if place.block is not None and operand in moving else None
             pointer, steps = _where(lowerer, operand, place.loops, begin)
@@ -208,4 +208,4 @@ def _where(lowerer: Lowerer, operand: Node, loops: Index, begin: Expr | None) ->
         index.insert(0, start)
         apart = multiply(apart, extent)
     place = lowerer.in_buffer(view.base, lowerer.position(tuple(index), view.shape))
-    return Pointer(lowerer.buffers[view.base], place), [*map(lowerer.hoist, steps)]
+    return Pointer(lowerer.held(view.base), place), [*map(lowerer.hoist, steps)]

@@ -11,14 +11,13 @@ becomes a loop of its own in that place. A value that is asked for twice at one 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from graphc.codegen.lower.scopes import Scope, Scopes
 from graphc.codegen.schedule.labels import UNLABELLED, Labels
-from graphc.codegen.schedule.plan import gathered, loop_vars
+from graphc.codegen.schedule.plan import gathered, loop_vars, segment_count
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import StepSizeError
-from graphc.ir import sizes
 from graphc.ir.lowering import Fold, Iota, Scalar, SegmentNumber, View
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, constant_value, describe
 from graphc.loops.build import cast, convert, literal_const, within
@@ -51,7 +50,8 @@ class Elements(Scopes):
     while they run; `depths`: for a buffer that holds one row, the number of loops that pick the row; `rows`: for a
     value that is one row of its buffer, which one; `blocks`: the values whose buffer holds the rows of one block, and
     `in_block`: for the number of a row, which it is of its block; `segments`: for numbers of segments that a loop goes
-    over, the one at hand. Without a plan every value is computed where it is
+    over, the one at hand; `pending`: the values that the part of the plan at hand and those after it store, which are
+    read from no buffer before. Without a plan every value is computed where it is
     needed, the way sizes are computed; `unchecked` is then the code of a failed check of a gather's indices. `labels`:
     what values are called.
     """
@@ -79,7 +79,7 @@ class Elements(Scopes):
         self.labels: Labels = UNLABELLED
         self.memo: dict[tuple[Node, Index], Expr] = {}
         self.scalars: dict[Node, Expr] = {}
-        self.current: frozenset[Node] = frozenset()
+        self.pending: set[Node] = set()
         self.callbacks: dict[str, Node] = {}
 
     # Sizes and positions --------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class Elements(Scopes):
 
     def enter_segment(self, outer: Scope, starts: Node, row: Var) -> tuple[Scope, Expr, Expr]:
         """A loop over segments; where each begins, and how many positions it has."""
-        scope = self.enter(outer, row, self.size(sizes.subtract(starts.type.shape[0], 1)))
+        scope = self.enter(outer, row, self.size(segment_count(starts)))
         begin, end = (self.bind(cast(self.element(starts, (at,)), INDEX), "begin") for at in (row, add(row, ONE)))
         return scope, begin, self.bind(subtract(end, begin), "count")
 
@@ -160,8 +160,19 @@ class Elements(Scopes):
         return self.scalars[root]
 
     def materialised(self, node: Node) -> Buffer | None:
-        """The buffer that a value is read from; None where it is computed."""
-        return None if node in self.current else self.buffers.get(node)
+        """The buffer that a value is read from; None where it is computed: nothing is stored there yet, or there is no
+        buffer."""
+        return None if node in self.pending else self.buffers.get(node)
+
+    def held(self, node: Node) -> Buffer:
+        """The buffer of a value that a function is given."""
+        buffer = self.materialised(node)
+        assert buffer is not None, f"{describe(node)} is given to a function before it is stored"
+        return buffer
+
+    def stored(self, roots: Iterable[Node]) -> None:
+        """Values are in their buffers from here on."""
+        self.pending.difference_update(roots)
 
     def needed_scalars(self, node: Node) -> Sequence[Node]:
         if node.op in LEAVES or self.materialised(node) is not None:

@@ -66,6 +66,7 @@ def _shared_loop(
     lowerer.of_blocks = of_blocks
     for nest in reductions:
         _finish(lowerer, nest, scope, running)
+        lowerer.stored(nest.roots)
 
 
 def _enter_block(lowerer: Lowerer, rows: Rows, makes: Nest, scope: Scope, remarks: Remarks) -> Scope:
@@ -78,6 +79,7 @@ def _enter_block(lowerer: Lowerer, rows: Rows, makes: Nest, scope: Scope, remark
     count = lowerer.bind(apply(MINIMUM, length, subtract(size, begin)), "count", (begin,))
     outer.body.extend(remarks(makes))
     lower_block(lowerer, makes, Block(begin, count), outer)
+    lowerer.stored(makes.roots)
     inner = lowerer.enter(outer, number, count)
     inner.place, lowerer.scopes[rows.var] = rows.var, inner
     lowerer.in_block = {rows.var: number}
@@ -87,20 +89,20 @@ def _enter_block(lowerer: Lowerer, rows: Rows, makes: Nest, scope: Scope, remark
 
 def _part(lowerer: Lowerer, nest: Nest, scope: Scope, running: dict[Node, FullReduction]) -> None:
     """What one nest does in an iteration of the loops around `scope`."""
-    lowerer.current = frozenset(nest.roots)
     match nest.kind:
         case "loops":
             loops(lowerer, nest, scope)
+            lowerer.stored(nest.roots)
         case "full reduction":
             _add_part(lowerer, nest, scope, running[nest.roots[0]])
         case "column reduction":
             if first_reduced(nest.roots[0]) >= lowerer.depth(scope):
                 lower_column_reduction(lowerer, nest, scope)
+                lowerer.stored(nest.roots)
             else:
                 add_row(lowerer, nest, scope)
         case _:
             raise AssertionError(f"a nest of kind {nest.kind} shares no loop")
-    lowerer.current = frozenset()
 
 
 # Reductions over a shared loop ---------------------------------------------------------------------------------------

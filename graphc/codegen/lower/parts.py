@@ -6,7 +6,7 @@ of that scope, under remarks for the reader of the source.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 
 from graphc.codegen.lower.branches import lower_branch
@@ -19,13 +19,17 @@ from graphc.codegen.lower.reductions import lower_column_reduction
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.lower.segments import lower_segments
 from graphc.codegen.lower.steps import lower_steps
-from graphc.codegen.schedule.plan import Nest, Part, Plan, Rows
+from graphc.codegen.schedule.plan import Nest, Part, Plan, Rows, nests_of
 from graphc.loops.ir import Note
 
 
-def lower_parts(lowerer: Lowerer, plan: Plan, parts: Iterable[Part], scope: Scope) -> None:
+def lower_parts(lowerer: Lowerer, plan: Plan, parts: Sequence[Part], scope: Scope) -> None:
     """Parts that are carried out in every iteration of the loop of a scope: what they compute is named inside it."""
     base, lowerer.base = lowerer.base, scope
+    before, lowerer.pending = (
+        lowerer.pending,
+        {root for part in parts for nest in nests_of(part) for root in nest.roots},
+    )
     for part in parts:
         if isinstance(part, Rows):
             lower_rows(lowerer, part, partial(remarks, plan), scope)
@@ -33,12 +37,11 @@ def lower_parts(lowerer: Lowerer, plan: Plan, parts: Iterable[Part], scope: Scop
             scope.body.extend(remarks(plan, part))
             lower_part(lowerer, plan, part, scope)
         lowerer.finish(scope)
-    lowerer.base = base
+    lowerer.base, lowerer.pending = base, before
 
 
 def lower_part(lowerer: Lowerer, plan: Plan, nest: Nest, scope: Scope) -> None:
     """A nest that shares no loop."""
-    lowerer.current = frozenset(nest.roots)
     match nest.kind:
         case "call":
             lower_call(lowerer, nest, scope)
@@ -49,12 +52,11 @@ def lower_part(lowerer: Lowerer, plan: Plan, nest: Nest, scope: Scope) -> None:
         case "column reduction":
             lower_column_reduction(lowerer, nest, scope)
         case "steps" | "branch":
-            lowerer.current = frozenset()
             lower_bodies = lower_steps if nest.kind == "steps" else lower_branch
             lower_bodies(lowerer, nest, plan, scope, lambda inner, body: lower_parts(lowerer, inner, inner.parts, body))
         case _:
             lower_nest(lowerer, nest, plan, scope)
-    lowerer.current = frozenset()
+    lowerer.stored(nest.roots)
 
 
 def remarks(plan: Plan, nest: Nest) -> list[Note]:

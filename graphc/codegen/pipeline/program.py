@@ -104,7 +104,8 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     lowerer.accumulators, lowerer.depths, lowerer.labels = plan.accumulators, plan.depths, labels
     lowerer.workspaces, lowerer.blocks = plan.workspaces, plan.blocks
     buffers = (*plan.leaves.values(), *stored.values(), *(slot.buffer for slot in plan.arena))
-    passes = Passes("kernel", buffers, [dim.name for dim in dims], lambda: external_kinds(lowerer.callbacks))
+    fresh = {output.name for output in results.outputs}
+    passes = Passes("kernel", buffers, [dim.name for dim in dims], lambda: external_kinds(lowerer.callbacks), fresh)
     made = shared_loops(lower_kernel(plan, lowerer, passes), plan, passes, names, outlining, results.overwritten)
     check_sizes(sizing, dims, sizes_lowerer)
     temporaries = arena(plan, made.narrowed, made.marked, made.outlined, sizes_lowerer)
@@ -382,7 +383,7 @@ def write_sizes(
     for place, size in enumerate(wanted):
         value = lowerer.size(size) if isinstance(size, int | Node) else size
         lowerer.top.body.append(ir.Store(SIZES, ir.integer(place), value))
-    passes = Passes("sizes", (*lowerer.buffers.values(), SIZES), [dim.name for dim in dims], dict)
+    passes = Passes("sizes", (*lowerer.buffers.values(), SIZES), [dim.name for dim in dims], dict, (SIZES.name,))
     lowered = tuple(lowerer.top.body)
     passes.ran("lower", lowered)
     return simplify(lowered, passes.run)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from graphc.codegen.schedule.plan import BranchGraph, Side
 from graphc.codegen.schedule.sizes import Sizing
-from graphc.codegen.schedule.steps import StandIns, sizes_within
+from graphc.codegen.schedule.steps import StandIns, known_outside, sizes_within
 from graphc.ir import sizes
 from graphc.ir.closure import guard_sides, guards_of, opened
 from graphc.ir.node import Body, Guard, Node, Size
@@ -45,7 +45,8 @@ def _holds(guard: Guard, sizing: Sizing) -> bool:
     return guard.relation != "<" and sizes.equal(left, right)
 
 
-def branch_sizes(graph: BranchGraph) -> list[Size]:
-    """The sizes of what the bodies compute, and those that they compare."""
+def branch_sizes(graph: BranchGraph) -> list[Node]:
+    """The sizes of what the bodies compute, and those that they compare, as far as these are known outside."""
     compared = [each for side in graph.sides for guard in side.checks for each in guard_sides(guard)]
-    return [*(size for side in graph.sides for size in sizes_within(side.results)), *compared]
+    computed = [size for side in graph.sides for size in sizes_within(side.results)]
+    return known_outside([*computed, *compared], (*graph.sources, *graph.scalars))

@@ -75,30 +75,37 @@ class Scheduler(Nests):
         self.check_all()
         for node in reversed(self.order):
             uses = self.uses.pop(node, [])
+            self.undecided.discard(node)
             for use in uses:
                 self.drafts[use.nest].open.discard(node)
-            if node.op is ITEM:
-                if uses or node in self.targets:
-                    self.materialise_item(node, uses)
-            elif node.is_tuple:
-                self.expand_bodies(node)
-            elif node.op in LEAVES and not (node in self.needed and is_bufferless(node)):
-                self.leaf_uses[node] = uses
-            elif node in self.targets:
-                self.materialise(node, uses, "a result")
-            elif uses:
-                reason = self.reason_to_materialise(node, uses)
-                if reason is not None and self.is_held_reshape(node):
-                    self.needed.add(node.args[0])
-                    reason = None
-                if reason is None:
-                    self.inline(node, uses)
-                else:
-                    self.materialise(node, uses, reason)
+            self.decide(node, uses)
             if node in self.purpose.guarded:
                 own = self.nest_of.get(node, self.body_drafts.get(node))
                 made = [use.nest for use in uses] if own is None else [own]
                 self.check_guards(node, made)
+        for node, uses in self.uses.items():  # of leaves that index maps alone mention
+            self.leaf_uses.setdefault(node, []).extend(uses)
+
+    def decide(self, node: Node, uses: list[Use]) -> None:
+        """Place a value in a nest, or at its uses."""
+        if node.op is ITEM:
+            if uses or node in self.targets:
+                self.materialise_item(node, uses)
+        elif node.is_tuple:
+            self.expand_bodies(node)
+        elif node.op in LEAVES and not (node in self.needed and is_bufferless(node)):
+            self.leaf_uses[node] = uses
+        elif node in self.targets:
+            self.materialise(node, uses, "a result")
+        elif uses:
+            reason = self.reason_to_materialise(node, uses)
+            if reason is not None and self.is_held_reshape(node):
+                self.needed.add(node.args[0])
+                reason = None
+            if reason is None:
+                self.inline(node, uses)
+            else:
+                self.materialise(node, uses, reason)
 
     def is_held_reshape(self, node: Node) -> bool:
         """Whether materialising a reshape's argument does as well: contiguous, it has its elements in this order."""

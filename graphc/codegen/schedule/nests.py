@@ -33,6 +33,7 @@ from graphc.codegen.schedule.plan import (
     lowering_of,
     nowhere,
     reach,
+    segment_count,
     segment_var,
     split_axes,
     unrolls,
@@ -128,10 +129,13 @@ class Nests:
         self.deferred = deferred
         self.expected = expected
         self.purpose = purpose
+        self.graphs: dict[Node, StepGraph | BranchGraph] = {} if earlier is None else earlier.graphs
         roots = (*targets, *(side for guard in purpose.checks for side in guard_sides(guard)))
         self.order: Sequence[Node] = earlier.order if earlier else toposort(roots, self.predecessors)
         self.rounds: Mapping[Node, int] = earlier.rounds if earlier else self.rounds_of(self.order)
         self.relied: set[Node] = set()
+        self.undecided = set(self.order)
+        self.parts: set[tuple[int, Node]] = set()
         self.drafts: dict[int, Draft] = {}
         self.uses: dict[Node, list[Use]] = {}
         self.reasons: dict[Node, str] = {}
@@ -165,13 +169,42 @@ class Nests:
         return rounds
 
     def predecessors(self, node: Node) -> tuple[Node, ...]:
-        """What must be known before a node: its arguments, and the sizes of its loops; of one with several results
-        those of all, before any of these is placed."""
+        """What must be known before a node: its arguments, and the sizes of its loops and of those within its bodies;
+        of one with several results those of all, before any of these is placed."""
         sides = (side for guard in self.purpose.guarded.get(node, ()) for side in guard_sides(guard))
         shape = self.sizing.shape(node)
         if isinstance(node.type, TupleType):
             shape = tuple(self.sizing.of(size) for part in node.type.parts for size in part.shape)
+        shape += tuple(map(self.sizing.of, self.other_sizes(node)))
         return (*node.args, *(size for size in shape if isinstance(size, Node)), *sides)
+
+    def other_sizes(self, node: Node) -> Sequence[Size]:
+        """The sizes that the nest of a node needs besides those of what it stores."""
+        match None if node.op in LEAVES else lowering_of(node):
+            case SegmentNumber():
+                return (segment_count(node.args[0]),)
+            case Repeat():
+                return sizes_of(self.step_graph(node))
+            case Branch():
+                return branch_sizes(self.branch_graph(node))
+            case _:
+                return ()
+
+    def step_graph(self, node: Node) -> StepGraph:
+        """One step of a loop, made once."""
+        graph = self.graphs.get(node)
+        if graph is None:
+            graph = self.graphs[node] = step_graph(node, self.sizing)
+        assert isinstance(graph, StepGraph)
+        return graph
+
+    def branch_graph(self, node: Node) -> BranchGraph:
+        """Both bodies of a branch, made once."""
+        graph = self.graphs.get(node)
+        if graph is None:
+            graph = self.graphs[node] = branch_graph(node, self.sizing)
+        assert isinstance(graph, BranchGraph)
+        return graph
 
     def is_materialised(self, node: Node) -> bool:
         """Whether a value yet to be decided on will be materialised: in any case, or because it is expensive."""
@@ -328,11 +361,33 @@ class Nests:
     # Uses -----------------------------------------------------------------------------------------------------
 
     def want(self, node: Node, use: Use) -> None:
+        """Note that a nest needs an element of a value. A scalar that is decided on already, or is in no order because
+        an index map has made it, is computed anew: what it is made of is needed instead."""
+        if not (use.index or node in self.undecided or node.op in LEAVES):
+            self.want_parts(node, use)
+            return
         self.uses.setdefault(node, []).append(use)
         if self.expected and not (self.is_materialised(node) or lies_in_memory(node)):
             draft = self.drafts[use.nest]
             if node.ndim >= len(draft.space):
                 draft.open.add(node)
+
+    def want_parts(self, made: Node, use: Use) -> None:
+        """Note that a nest needs what a scalar is made of, once for each nest."""
+        pending = [made]
+        while pending:
+            node = pending.pop()
+            if node in self.undecided or node.op in LEAVES:
+                self.uses.setdefault(node, []).append(use)
+            elif (use.nest, node) not in self.parts:
+                self.parts.add((use.nest, node))
+                if isinstance(lowering_of(node), Scalar):
+                    pending.extend(node.args)
+                elif node in self.nest_of:
+                    self.depend(self.nest_of[node], use.nest)
+                    self.materialised_uses[node] = (*self.materialised_uses[node], use)
+                else:
+                    self.expand(node, use)
 
     def want_size(self, size: Size, nest: int) -> None:
         if isinstance(size, Node) and size.op is not SIZE:
@@ -415,6 +470,7 @@ class Nests:
 
     def expand_starts(self, starts: Node, use: Use) -> Expr:
         """Note what a loop over segments needs, of which a use has the variable: where each begins and ends."""
+        self.want_size(self.sizing.of(segment_count(starts)), use.nest)
         element, (row,) = self.element(use), use.index
         begin, _ = element(starts, (row,)), element(starts, (add(row, ONE),))
         return begin
@@ -522,9 +578,7 @@ class Nests:
 
     def expand_steps(self, node: Node, draft: Draft) -> None:
         """Values in memory, scalars, and the elements of the initial states."""
-        graph = self.steps[draft.number] = step_graph(node, self.sizing)
-        limit = [] if graph.loop.limit is None else [graph.loop.limit]  # `most` is computed from it where asked for
-        self.want_sizes((graph.most, *limit, *([] if graph.is_short else [graph.interval])), draft)
+        graph = self.steps[draft.number] = self.step_graph(node)
         self.want_given(node, graph.sources, graph.scalars, draft)
         for initial in graph.loop.initial:
             self.want_whole(initial, draft)
@@ -532,7 +586,7 @@ class Nests:
 
     def expand_branch(self, node: Node, draft: Draft) -> None:
         """The condition, values in memory, and scalars."""
-        graph = self.branches[draft.number] = branch_graph(node, self.sizing)
+        graph = self.branches[draft.number] = self.branch_graph(node)
         self.want(node.args[0], Use(draft.number, (), ()))
         self.want_given(node, graph.sources, graph.scalars, draft)
         self.want_sizes(branch_sizes(graph), draft)

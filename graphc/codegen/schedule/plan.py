@@ -383,6 +383,11 @@ def fold_vars(node: Node, fold: Fold) -> tuple[Var, ...]:
     return tuple(Var(f"r{node.serial}_{axis}", INDEX) for axis in range(len(fold.sizes(node))))
 
 
+def segment_count(starts: Node) -> Size:
+    """How many segments begin and end at the elements of a vector."""
+    return sizes.subtract(starts.type.shape[0], 1)
+
+
 def segment_var(node: Node) -> Var:
     """The loop variable over the rows of a segment."""
     return Var(f"r{node.serial}", INDEX)
@@ -455,7 +460,7 @@ def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
         return bool(((value >= -size) & (value < size)).all())
     if index.op.name == "iota" and sizes.equal(sizing.of(sizes.as_size(index.args[0])), size):
         return True
-    if index.op.name == "segment_of" and sizes.equal(sizing.of(sizes.subtract(index.args[0].type.shape[0], 1)), size):
+    if index.op.name == "segment_of" and sizes.equal(sizing.of(segment_count(index.args[0])), size):
         return True
     most = _most(index, sizing)
     return most is not None and never_negative(index) and sizes.known_at_least(size, sizes.add(most, 1))

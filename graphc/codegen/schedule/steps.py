@@ -16,7 +16,7 @@ from graphc.ir import sizes
 from graphc.ir.body import ITEM
 from graphc.ir.closure import guard_sides, split_guards
 from graphc.ir.node import CONSTANT, LEAVES, PARAM, SIZE, Guard, Node, Size, make, size_leaf, variable
-from graphc.ir.walk import node_set, nodes_of, substitute, type_sizes
+from graphc.ir.walk import dependents, node_set, nodes_of, substitute, type_sizes
 from graphc.ops.given import given_sizes, is_counted
 from graphc.ops.index import subtensor
 from graphc.ops.scan import loop_of, outside_shape
@@ -127,8 +127,17 @@ def _row(sequence: Node, row: Size) -> Node:
 
 
 def sizes_of(graph: StepGraph) -> list[Node]:
-    """The sizes of what a step computes."""
-    return sizes_within(graph.results)
+    """The sizes that a loop needs: of its steps, and of what a step computes as far as these are known outside."""
+    loop = graph.loop
+    own = (graph.most, loop.limit, None if graph.is_short else graph.interval)
+    inside = (graph.number, *graph.states, *graph.sources, *graph.scalars)
+    return [*(size for size in own if isinstance(size, Node)), *known_outside(sizes_within(graph.results), inside)]
+
+
+def known_outside(sizes_: Sequence[Node], inside: Sequence[Node]) -> list[Node]:
+    """The sizes that depend on none of a body's variables."""
+    varying = dependents(nodes_of(sizes_), inside)
+    return [size for size in sizes_ if size not in varying]
 
 
 def sizes_within(results: Sequence[Node]) -> list[Node]:

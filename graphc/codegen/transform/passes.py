@@ -6,7 +6,7 @@ shown to those who watch (ir/passes.py), who are given whole functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TypeAlias
 
@@ -29,14 +29,21 @@ def apply(name: str, change: Change, body: Body) -> Body:
 
 class Passes:
     """The passes over one function: its name, its buffers, to which passes may add some, and its sizes;
-    `externals` tells what external functions take. `latest`: what the last pass has made."""
+    `externals` tells what external functions take. `results`: the buffers that hold nothing when the function begins,
+    besides temporaries. `latest`: what the last pass has made."""
 
-    __slots__ = ("buffers", "externals", "latest", "name", "sizes")
+    __slots__ = ("buffers", "externals", "latest", "name", "results", "sizes")
 
     def __init__(
-        self, name: str, buffers: Iterable[Buffer], sizes: Sequence[str], externals: Callable[[], Externals]
+        self,
+        name: str,
+        buffers: Iterable[Buffer],
+        sizes: Sequence[str],
+        externals: Callable[[], Externals],
+        results: Container[str] = (),
     ) -> None:
         self.name, self.buffers, self.sizes, self.externals = name, [*dict.fromkeys(buffers)], sizes, externals
+        self.results = results
         self.latest: tuple[Function, ...] = ()
 
     def know(self, changed: Mapping[Buffer, Buffer], new: Iterable[Buffer]) -> None:
@@ -63,7 +70,9 @@ class Passes:
 
         def verify() -> None:
             # Imported here: nobody needs it who does not ask for it.
-            import_module("graphc.loops.verify").verify_functions(functions, self.externals())
+            verifier = import_module("graphc.loops.verify")
+            unwritten = [each.name for each in self.buffers if each.is_temporary or each.name in self.results]
+            verifier.verify_functions(functions, self.externals(), unwritten)
 
         before, self.latest = self.latest, functions
         passed(Step(name, before, functions), verify)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ PROGRAMS: dict[str, Callable[[Node], Node]] = {
 }
 
 
-def twice(lowerer: Lowerer, plan: Plan, parts: Iterable[Part], scope: Scope) -> None:
+def twice(lowerer: Lowerer, plan: Plan, parts: Sequence[Part], scope: Scope) -> None:
     inner = lowerer.enter(scope, AGAIN, integer(2))
     lower_parts(lowerer, plan, parts, inner)
     lowerer.leave(inner, scope)
@@ -48,9 +48,8 @@ def twice(lowerer: Lowerer, plan: Plan, parts: Iterable[Part], scope: Scope) -> 
     assert isinstance(loop, Loop) and loop.var == AGAIN
 
 
-def either(lowerer: Lowerer, plan: Plan, parts: Iterable[Part], scope: Scope) -> None:
+def either(lowerer: Lowerer, plan: Plan, parts: Sequence[Part], scope: Scope) -> None:
     """In both branches, and in the second in a loop that is left after its first iteration."""
-    parts = tuple(parts)
     first = Load(next(iter(plan.leaves.values())), ZERO)
     with lowerer.branch(scope) as then:
         lower_parts(lowerer, plan, parts, then)
