@@ -80,10 +80,10 @@ functions           convention check_arguments layouts variants usage callables 
 .                   function gradient updates inspection
 tracing             arguments traced derivatives batches __init__
 numpy               named linalg __init__
-gof                 graph test_values op fg null_type type opclasses sparse_ops optdb tensor_basic fft synonyms
-                    python tried saved replacing shapes __init__
+gof                 graph test_values op fg null_type type opclasses recognised sparse_ops optdb tensor_basic fft
+                    synonyms python tried saved replacing shapes __init__
 compile             builders ops mode io sharedvalue pfunc function_module debugmode nanguardmode __init__
-scalar              ops __init__ basic
+scalar              ops composite __init__ basic
 printing            drawing __init__ monitormode
 .                   optim session preprocess
 layers              initial layer dense norm recurrent spatial sequential __init__
@@ -161,6 +161,7 @@ LATE = {
     ("ir.node", "graphc.ir.expression"),
     ("ir.node", "graphc.ir.pickling"),
     ("ir.apply", "graphc.gof.op"),
+    ("ir.apply", "graphc.gof.recognised"),
     ("codegen.transform.passes", "graphc.loops.verify"),
     ("loops", "graphc.loops.ir"),
     ("startup.idle_blas", "numpy"),

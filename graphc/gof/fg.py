@@ -10,9 +10,10 @@ from typing import Any
 
 from graphc.errors import GraphcError, MissingInputError
 from graphc.gof.graph import io_toposort
+from graphc.ir.apply import Composed
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Node, describe
 from graphc.ir.text import print_graph
-from graphc.ir.walk import Graph, node_set, nodes_of
+from graphc.ir.walk import Graph, nodes_of, reachable
 
 
 class Clients(dict[Node, list[tuple[Any, int]]]):
@@ -21,6 +22,12 @@ class Clients(dict[Node, list[tuple[Any, int]]]):
     def __call__(self, value: Node) -> list[tuple[Any, int]]:
         """Who uses a value."""
         return self[value]
+
+
+def _parents(node: Node) -> Sequence[Node]:
+    """What a value is computed from, as its owner shows it."""
+    owner = None if node.op in LEAVES else node.owner
+    return owner.inputs if isinstance(owner, Composed) else node.args
 
 
 class FunctionGraph:
@@ -40,6 +47,11 @@ class FunctionGraph:
         """The applications of ops, each after those that it needs, in the order of `graph.io_toposort`."""
         return io_toposort(self.inputs, self.outputs)
 
+    def _nodes(self) -> list[Node]:
+        """The values, but for those within an op of Theano's that is put together from several."""
+        seen = set(reachable(self.outputs, _parents))
+        return [node for node in nodes_of(self.outputs) if node in seen]
+
     @property
     def apply_nodes(self) -> set[Any]:
         """The applications of ops, in no order."""
@@ -48,15 +60,16 @@ class FunctionGraph:
     @property
     def variables(self) -> set[Node]:
         """All values of the graph."""
-        return {*self.inputs, *node_set(self.outputs)}
+        return {*self.inputs, *self._nodes()}
 
     @property
     def clients(self) -> Clients:
         """For each value, who uses it and as which argument; "output" for the graph itself."""
-        found = Clients({node: [] for node in [*self.inputs, *nodes_of(self.outputs)]})
-        for node in nodes_of(self.outputs):
+        nodes = self._nodes()
+        found = Clients({node: [] for node in [*self.inputs, *nodes]})
+        for node in nodes:
             hidden = getattr(node.op.eval, "hidden", 0)  # what a user's op computes, before its inputs
-            for place, arg in enumerate(node.args[hidden:]):
+            for place, arg in enumerate(_parents(node)[hidden:]):
                 found[arg].append((node.owner, place))
         for place, node in enumerate(self.outputs):
             found[node].append(("output", place))

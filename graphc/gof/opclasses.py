@@ -100,6 +100,11 @@ class Parametrised(metaclass=Family):
         """The application that gives the result."""
         return self(*operands, return_list=True)[0].owner
 
+    @property
+    def name(self) -> str:
+        """The name of the class, as ops of graphs have names."""
+        return type(self).__name__
+
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.parameters == vars(other)["parameters"]
 
@@ -287,7 +292,7 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "Subtensor": ("subtensor", None),
     "TensorFromScalar": ("", lambda: inspection.tensor_from_scalar),
     "Tile": ("", lambda ndim: lambda x, reps: joining.tile(x, reps, ndim)),
-    "TopKOp": ("", _top_k),
+    "TopKOp": ("top argtop", _top_k),
     "Tri": ("", lambda dtype=None: lambda n, m, k: creation.tri(n, m, k, dtype)),
     "UndefinedGrad": ("", lambda: undefined_grad),
     "Unique": (

@@ -101,6 +101,41 @@ class Apply:
         return f"{self.op}({', '.join(map(str, self.inputs))})"
 
 
+class Composed(Apply):
+    """An op of Theano that is put together from several here, with its inputs and its output."""
+
+    __slots__ = ("composed_op", "given")
+
+    composed_op: Any
+    given: list[Node]
+
+    @property
+    def op(self) -> Any:
+        """Theano's op."""
+        return self.composed_op
+
+    @property
+    def inputs(self) -> list[Node]:
+        """What it is applied to."""
+        return list(self.given)
+
+
+def owner_of(node: Node) -> Apply:
+    """`apply_of` as programs see it: what the last of several ops makes that are one op of Theano's is that op's."""
+    found = None
+    if node.op.name in ("sub", "true_div"):
+        found = import_module("graphc.gof.recognised").recognised(node)
+    if found is None:
+        return apply_of(node)
+    kept = node.__dict__.get("_owner")
+    made: Composed | None = kept() if kept is not None else None
+    if made is None:
+        made = Composed(node)
+        made.composed_op, made.given = found
+        node.__dict__["_owner"] = ref(made)
+    return made
+
+
 def apply_of(node: Node) -> Apply:
     """The application that a node, or the one it is a result of, stands for; the existing one where somebody has it."""
     whole = node.args[0] if node.op is ITEM else node.node() if isinstance(node, Comparison) else node

@@ -384,7 +384,7 @@ class Node(Symbol):
     @property
     def owner(self) -> Any:
         """The op with its inputs and outputs (`Apply`), where an op made this value; None of a leaf (Theano's name)."""
-        return None if self.op in LEAVES else import_module("graphc.ir.apply").apply_of(self)
+        return None if self.op in LEAVES else import_module("graphc.ir.apply").owner_of(self)
 
     def get_parents(self) -> list[Any]:
         """The owner, in a list; an empty one of a leaf (Theano's name)."""

@@ -16,6 +16,7 @@ from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, SIGNED, UNSIGNED, pro
 from graphc.ir.called import explain_all
 from graphc.ir.node import Node, describe, literal
 from graphc.ops.elementwise import as_node
+from graphc.scalar.composite import Composite
 from graphc.scalar.ops import BinaryScalarOp, ScalarOp, UnaryScalarOp, same_out, upcast_out, upgrade_to_float
 from graphc.tensor.elementary import cast
 from graphc.tensor.elemwise import Family
@@ -113,7 +114,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "BinaryScalarOp", "Scalar", "ScalarOp", "UnaryScalarOp", "all_types", "as_scalar", "cast", "constant",
+    "BinaryScalarOp", "Composite", "Scalar", "ScalarOp", "UnaryScalarOp", "all_types", "as_scalar", "cast", "constant",
     "continuous_types", "discrete_types", "float_types", "floats", "get_scalar_type", "int_types", "ints", "same_out",
     "uint_types", "upcast", "upcast_out", "upgrade_to_float",
 ]  # fmt: skip

@@ -129,3 +129,33 @@ def test_derivatives_of_updates_through_another_layout() -> None:
     for no_part in (w.T, w.reshape((8, 3)), (w[1] * 2).dimshuffle("x", 0)):
         with pytest.raises(GraphTypeError, match="must be an indexing such as"):
             T.inc_subtensor(no_part, 1.0)
+
+
+def test_softmaxes_are_recognised() -> None:
+    """The owner of a softmax over the last axis is Theano's op, of the scores, in graphs as written and rewritten."""
+    names: Any = import_module("graphc.gof.opclasses")
+    x, v = T.dmatrix("x"), T.dvector("v")
+    for made, kind, scores in (
+        (T.nnet.softmax(x), names.Softmax, x),
+        (T.nnet.softmax(v), names.Softmax, v.dimshuffle("x", 0)),
+        (T.exp(x) / T.exp(x).sum(axis=1, keepdims=True), names.Softmax, x),
+        (T.nnet.logsoftmax(x * 2), names.LogSoftmax, x * 2),
+    ):
+        assert isinstance(made.owner.op, kind) and made.owner.inputs == [scores] and made.owner.outputs == [made]
+        again = made.owner.clone_with_new_inputs([scores])
+        assert again.op == made.owner.op and again.inputs == [scores]
+        function = theano.function([x, v], made * 2, mode="python", on_unused_input="ignore")
+        for graph in (gof.FunctionGraph([x, v], [made * 2]), function.maker.fgraph):
+            (found,) = [node for node in graph.apply_nodes if isinstance(node.op, kind)]
+            assert not any(node.op.name in ("exp", "sum", "log") for node in graph.apply_nodes)
+            assert graph.clients[found.inputs[0]] == [(found, 0)] and found.outputs[0] in graph.variables
+    others = [
+        T.nnet.sigmoid(x),
+        T.nnet.softmax(x, axis=0),
+        x / x.sum(axis=1, keepdims=True),
+        T.exp(x) / 2,
+        x - T.log(x),
+    ]
+    others += [T.exp(x) / T.exp(x * 2).sum(axis=1, keepdims=True), x - T.log(T.exp(v).sum())]
+    assert not any(isinstance(each.owner.op, (names.Softmax, names.LogSoftmax)) for each in others)
+    assert isinstance(T.topk(x, 2).owner.op, names.TopKOp)

@@ -25,9 +25,8 @@ def test_types_and_ops() -> None:
     assert [each.name for each in scalar.floats("ab")] == ["a", "b"] and scalar.ints("k")[0].dtype == "int64"
     assert scalar.as_scalar(x) is x and len(scalar.all_types) == 11
     assert float(scalar.constant(2.5).eval(mode="interpreted")) == 2.5
-    for name in ("nothing", "Composite"):
-        with pytest.raises(AttributeError, match=name):
-            getattr(scalar, name)
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = scalar.nothing
     with pytest.raises(TypeError, match="is no scalar"):
         scalar.as_scalar(T.dvector("v"))
 
@@ -70,3 +69,40 @@ def test_what_scalar_ops_refuse() -> None:
         Xlogx()(1.0, 2.0)
     assert Xlogx(same_out)(T.fvector("x")).dtype == "float32"
     verify_grad(Xlogx(), [np.array([0.5, 2.0])], rng=np.random.RandomState(0), mode="interpreted")
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted"])
+def test_composites(mode: str) -> None:
+    """A graph of scalar ops is applied to the elements of operands that broadcast, and differentiated through."""
+    a, b = scalar.float64("a"), scalar.float64("b")
+    outputs = [a * b + scalar.exp(a), scalar.switch(a > b, 1.0, b), Xlogx(name="xlogx")(a), 2.0]
+    several, one = scalar.Composite([a, b], outputs), scalar.Composite([a, b], outputs[:1], name="one")
+    x, y, f = T.dmatrix("x"), T.dvector("y"), T.fvector("f")
+    made = [*T.Elemwise(several)(x, y), T.Elemwise(one)(x, f), scalar.Composite([a], [one(a, 3)])(y)]
+    made += theano.grad(made[0].sum() + made[2].sum(), [x, y])
+    p, q, r = np.array([[0.5, 1.0], [2.0, 0.25]]), np.array([1.0, 0.5]), np.array([1.5, 2.5], "float32")
+    found = theano.function([x, y, f], made, mode=mode)(p, q, r)
+    wide = np.broadcast_to(q, p.shape)
+    wanted = [p * q + np.exp(p), np.where(p > q, 1.0, wide), p * np.log(p), np.full((2, 2), 2.0), p * r + np.exp(p)]
+    wanted += [q * 3 + np.exp(q), wide + np.exp(p) + 1 + np.log(p), p.sum(axis=0)]
+    for number, (got, want) in enumerate(zip(found, wanted, strict=True)):
+        np.testing.assert_allclose(got, want, rtol=1e-13, err_msg=str(number))
+    assert one == scalar.Composite([b, a], [b * a + scalar.exp(b)]) != several and len({one, several}) == 2
+    assert (several.nin, several.nout) == (2, 4) and one.make_node(x, y).outputs == made[:1]
+
+
+def test_what_is_no_composite() -> None:
+    a, n, x = scalar.float64("a"), scalar.int8("n"), T.dvector("x")
+    wrong: list[tuple[Any, str]] = [
+        (lambda: scalar.Composite([a], [a * n]), "needs n .*not among its inputs"),
+        (lambda: scalar.Composite([x], [x]), "an input is a scalar variable, not x"),
+        (lambda: scalar.Composite([a * 2], [a]), "an input is a scalar variable, not a"),
+        (lambda: scalar.Composite([3], [2.0]), "an input is a scalar variable, not 3"),
+        (lambda: scalar.Composite([a], []), "there is no output"),
+        (lambda: scalar.Composite([a], [T.stack([a, a]).sum()]), "made by no op of single elements"),
+        (lambda: scalar.Composite([a], [a * 2])(x, x), "takes 1 operands, not 2"),
+        (lambda: scalar.Composite([n], [n * 2])(x), "x .*of dtype float64 does not fit int8"),
+    ]
+    for call, message in wrong:
+        with pytest.raises(theano.errors.GraphcError, match=message):
+            call()
