@@ -118,6 +118,8 @@ class Writer:
             return f"{first}:{last}" + ("" if key.step is None else f":{self.key(key.step, depth)}")
         if isinstance(key, Node):
             return self.write(key, depth)[0]
+        if getattr(key, "size", 1) > LONGEST or (isinstance(key, list) and len(key) > LONGEST):
+            return ELIDED
         text = "..." if key is Ellipsis else " ".join(repr(getattr(key, "tolist", lambda: key)()).split())
         return text if len(text) <= LONGEST else ELIDED
 
@@ -305,6 +307,8 @@ def leaf_text(node: Node) -> str | None:
         value = node.attrs["value"].value
         if node.name is not None:
             return node.name
+        if value.size > LONGEST:  # it is not made into text for its length
+            return f"<constant {node.type}>"
         text = str(value).removesuffix(".0") if not value.ndim else " ".join(str(value.tolist()).split())
         return text if len(text) <= LONGEST else f"<constant {node.type}>"
     if node.op is SIZE:

@@ -1,6 +1,7 @@
 """Arrays that never change, as attributes of nodes.
 
-In: an array. Out: one that is compared and hashed by its contents.
+In: an array. Out: one that is compared and hashed by its contents: of a large one these are read once, for their
+digest.
 """
 
 from __future__ import annotations
@@ -10,14 +11,19 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import name_of
+from graphc.startup.digest import digest_of
 from graphc.startup.record import record
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
+LARGE_BYTES = 2**16
+"""An array of more bytes is known by their digest."""
+
+
 @record(eq=False)
 class FrozenArray:
-    """The value of a constant, compared and hashed by dtype, shape and bits."""
+    """The value of a constant, compared and hashed by dtype, shape and bits. `key` has the bits, or their digest."""
 
     value: Array
     key: tuple[str, tuple[int, ...], bytes]
@@ -26,7 +32,14 @@ class FrozenArray:
     def of(cls, value: Array) -> FrozenArray:
         frozen = np.array(value, order="C", copy=True)
         frozen.flags.writeable = False
-        return cls(frozen, (name_of(frozen.dtype), frozen.shape, frozen.tobytes()))
+        large = frozen.nbytes > LARGE_BYTES
+        bits = digest_of(frozen.reshape(-1).view(np.uint8).data).encode() if large else frozen.tobytes()
+        return cls(frozen, (name_of(frozen.dtype), frozen.shape, bits))
+
+    @property
+    def digest(self) -> str | None:
+        """The digest of the bits of a large array, in hexadecimal; None of any other."""
+        return self.key[2].decode() if self.value.nbytes > LARGE_BYTES else None
 
     def __repr__(self) -> str:
         return f"FrozenArray({self.value!r})"

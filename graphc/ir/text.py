@@ -15,13 +15,14 @@ In: a graph. Out: its text. The grammar, one item a line:
 
 A number is Python's literal for it; NaNs other than the usual one are written as their bits in hexadecimal. Lines come
 in an order that depends on the outputs alone, and leaves are told apart by name: graphs that are equal but for the
-identity of their leaves and the order in which they were built have the same text.
+identity of their leaves and the order in which they were built have the same text. In a key, a constant of more than
+64 kB is told by the digest of its bytes (`frozen.py`), which does not read back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ import numpy as np
 from graphc.arrays.dtypes import FLOATS
 from graphc.errors import GraphTypeError
 from graphc.ir.body import bodies_of
+from graphc.ir.frozen import FrozenArray
 from graphc.ir.node import (
     CONSTANT,
     INPUT,
@@ -61,6 +63,11 @@ def print_graph(graph: Graph | Node | Sequence[Node]) -> str:
     Python literal, CycleError for a cycle."""
     if not isinstance(graph, Graph):
         graph = graph_of((graph,) if isinstance(graph, Node) else tuple(graph))
+    return _print(graph, _print_array)
+
+
+def _print(graph: Graph, contents: Callable[[FrozenArray], str]) -> str:
+    """The text of a graph; `contents` gives that of a constant."""
     order = toposort((*graph.outputs, *graph.inputs), _needs, lambda node: node.op.name)
     leaves = _group_leaves(graph, order)
     refs = _name_leaves(leaves)
@@ -76,7 +83,7 @@ def print_graph(graph: Graph | Node | Sequence[Node]) -> str:
         refs[node] = ref = f"%{count}"
         count += 1
         if node.op is CONSTANT:
-            lines.append(f"{ref} = constant({_print_array(node.attrs['value'].value)})")
+            lines.append(f"{ref} = constant({contents(node.attrs['value'])})")
             continue
         whole = node.type
         exact = (whole.dtype, whole.shape) if not node.is_tuple else (node,)  # equal types may have other sizes
@@ -86,7 +93,7 @@ def print_graph(graph: Graph | Node | Sequence[Node]) -> str:
         args = ", ".join([refs[arg] for arg in node.args])
         attrs = _print_attributes(node) if node.attrs else ""
         lines.append(f"{ref} = {print_op(node.op)}({args}{attrs})  # {kind}")
-        lines += _body_lines(node)
+        lines += _body_lines(node, contents)
     heads = [
         f"{group} {', '.join(_print_leaf(leaf, refs) for leaf in members)}".rstrip()
         for group, members in leaves.items()
@@ -109,14 +116,14 @@ def graph_of(outputs: tuple[Node, ...]) -> Graph:
 
 
 def graph_key_text(graph: Graph) -> str:
-    """What the cache key of a graph is made of."""
-    return print_graph(graph)
+    """What the cache key of a graph is made of: its printed form, with digests in place of large constants."""
+    return _print(graph, _print_digest)
 
 
-def _body_lines(node: Node) -> Iterator[str]:
+def _body_lines(node: Node, contents: Callable[[FrozenArray], str]) -> Iterator[str]:
     for name, body in bodies_of(node).items():
         yield f"  {name}:"
-        yield from (f"    {line}" for line in print_graph(Graph(body.params, body.results)).splitlines())
+        yield from (f"    {line}" for line in _print(Graph(body.params, body.results), contents).splitlines())
 
 
 def _needs(node: Node) -> Sequence[Node]:
@@ -239,8 +246,19 @@ def _print_literal(node: Node, value: Any) -> str:
     raise GraphTypeError(f"an attribute of {describe(node)} cannot be printed: {value!r} is not a Python literal")
 
 
-def _print_array(value: Array) -> str:
-    head = f"{value.dtype.name}[{', '.join(map(str, value.shape))}]"
+def _print_digest(array: FrozenArray) -> str:
+    """A constant as it stands in a key: a large one by its digest."""
+    if array.digest is None:
+        return _print_array(array)
+    return f"{_array_head(array.value)} digest '{array.digest}'"
+
+
+def _array_head(value: Array) -> str:
+    return f"{value.dtype.name}[{', '.join(map(str, value.shape))}]"
+
+
+def _print_array(array: FrozenArray) -> str:
+    value, head = array.value, _array_head(array.value)
     if value.size > INLINE_ELEMENTS:
         return f"{head} hex '{value.tobytes().hex()}'"
     return f"{head} [{', '.join(_digits(item) for item in value.ravel())}]"

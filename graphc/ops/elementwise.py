@@ -535,7 +535,7 @@ def _convert(name: str, value: Any, dtype: str) -> Node:
             if not fits(number, dtype):
                 raise IntegerTooLarge(f"{name}: Python integer {number} is out of bounds for {dtype}")
     with np.errstate(all="ignore"):
-        return literal(array.astype(dtype))
+        return literal(array.astype(dtype, copy=False))
 
 
 def _stack(name: str, items: Sequence[Any], dtype: str) -> Node:

@@ -29,6 +29,6 @@ class Digest:
         return self._state.hexdigest()
 
 
-def digest_of(content: bytes) -> str:
+def digest_of(content: bytes | memoryview) -> str:
     """The digest of one piece."""
     return blake2b(content, digest_size=DIGITS // 2).hexdigest()

@@ -50,7 +50,7 @@ from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, sett
 from graphc.errors import CompileError, GraphcError
 from graphc.ir.body import ITEM, nodes_within
 from graphc.ir.lowering import Call
-from graphc.ir.node import LEAVES, SHARED, SIZE, Node, size_owner
+from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Array, Node, size_owner
 from graphc.ir.walk import Graph, node_set, nodes_of
 from graphc.ops.given import given_sizes, is_counted
 from graphc.options import NATIVE, options
@@ -382,9 +382,32 @@ def metadata_of(kernel: Kernel, program: Any, products: Sequence[str], report: R
         "products": list(products),
         "parallel": program.parallel,
         "calls": [identity(node) for node in program.calls],
-        "constants": [(c.dtype.name, c.shape, c.tobytes()) for c in program.constants],
+        "constants": stored_constants(kernel, program.constants),
         "fired": report.fired,
     }
+
+
+def large_constants(kernel: Kernel) -> dict[str, Array]:
+    """The large constants of a graph as it is written, by their digests."""
+    nodes = nodes_of(kernel.results)
+    values = (node.attrs["value"] for node in (*nodes, *nodes_within(nodes)) if node.op is CONSTANT)
+    return {value.digest: value.value for value in values if value.digest is not None}
+
+
+def stored_constants(kernel: Kernel, constants: Sequence[Array]) -> list[tuple[str, tuple[int, ...], str | bytes]]:
+    """What an entry of the cache has of constants: dtype, sizes, and the bytes; of a large one that the graph has as it
+    is written, the digest, since who looks for the entry has the graph."""
+    digests = {id(value): digest for digest, value in large_constants(kernel).items()}
+    return [(each.dtype.name, each.shape, digests.get(id(each)) or each.tobytes()) for each in constants]
+
+
+def restored_constants(kernel: Kernel, stored: Sequence[tuple[str, tuple[int, ...], str | bytes]]) -> list[Array]:
+    """The constants of an entry. Raises KeyError where the graph lacks one."""
+    own = large_constants(kernel) if any(isinstance(data, str) for _, _, data in stored) else {}
+    return [
+        own[data] if isinstance(data, str) else np.frombuffer(data, dtype).reshape(shape)
+        for dtype, shape, data in stored
+    ]
 
 
 def identity(node: Node) -> list[Any]:
@@ -400,7 +423,7 @@ def restore(kernel: Kernel, metadata: Mapping[str, Any], report: Report) -> Buil
     """What a cache entry says, bound to this graph's nodes; None where an entry does not fit, which compiles anew."""
     try:
         signature = Signature.from_fields(metadata["signature"])
-        constants = tuple(np.frombuffer(data, dtype).reshape(shape) for dtype, shape, data in metadata["constants"])
+        constants = tuple(restored_constants(kernel, metadata["constants"]))
         wanted = metadata["calls"]
         calls: list[Node] = []
         if wanted:
