@@ -175,9 +175,9 @@ def largest(x: Array, axes: tuple[int, ...], **options: Any) -> Array:
     return np.where(found == 0, np.where(above, found.dtype.type(0.0), found.dtype.type(-0.0)), found)
 
 
-def smallest(x: Array, axes: tuple[int, ...]) -> Array:
+def smallest(x: Array, axes: tuple[int, ...], **options: Any) -> Array:
     """The minimum over axes, in which 0.0 is above -0.0."""
-    found = np.asarray(np.minimum.reduce(x, axis=axes))
+    found = np.asarray(np.minimum.reduce(x, axis=axes, **options))
     if not np.issubdtype(found.dtype, np.floating) or found.all():
         return found
     below = np.any((x == 0) & np.signbit(x), axis=axes)

@@ -25,6 +25,7 @@ PREFIX = {"neg": "-", "invert": "~"}
 BINDS_PREFIX, BINDS_POWER, BINDS_ATTRIBUTE, ATOM = 7, 8, 9, 10
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
 RENAMED = {"running_sum": "cumsum", "running_prod": "cumprod", "supremum": "max"}
+RENAMED |= {"max_or_lowest": "max", "min_or_highest": "min"}
 ELIDED = "…"
 LONGEST, DEEPEST, NESTED = 60, 4, 60
 """Of a text in a message: its characters, and how deep it looks; how deep any text looks."""

@@ -15,7 +15,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.errors import AssertionFailed, GraphcError, GraphTypeError, IndexOutOfBounds, MissingInputError, ShapeError
+from graphc.errors import (
+    AssertionFailed,
+    GraphcError,
+    GraphTypeError,
+    GraphValueError,
+    IndexOutOfBounds,
+    MissingInputError,
+    ShapeError,
+)
 from graphc.ir.body import ITEM
 from graphc.ir.node import (
     CONSTANT,
@@ -245,6 +253,7 @@ _ERRORS: dict[str, type[GraphcError]] = {
     "shape": ShapeError,
     "index": IndexOutOfBounds,
     "assertion": AssertionFailed,
+    "value": GraphValueError,
 }
 
 

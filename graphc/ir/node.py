@@ -119,7 +119,7 @@ class Guard:
     relation: Literal["==", "<=", "<"]
     right: Size
     message: str
-    error: Literal["shape", "index", "assertion"] = "shape"
+    error: Literal["shape", "index", "assertion", "value"] = "shape"
 
 
 class Lowering:

@@ -1,4 +1,5 @@
-"""Reductions: sum, prod, max, min, supremum, any, all, argmax, argmin over some axes, which the result has no more.
+"""Reductions: sum, prod, max, min, supremum, max_or_lowest, min_or_highest, any, all, argmax, argmin over some axes,
+which the result has no more.
 
 In: a node and the axes, ascending. Out: op records, and a function for each that makes its node. Arguments of sum and
 prod have their accumulator's dtype already (`dtypes.accumulator`), those of any and all are bool.
@@ -236,10 +237,11 @@ def _extreme_infer(name: str, result: str | None = None) -> Callable[[Sequence[N
     return infer
 
 
-def _extreme_eval(function: Callable[..., Array]) -> Callable[..., Array]:
+def _extreme_eval(function: Callable[..., Array], neutral: Callable[[str], str]) -> Callable[..., Array]:
     def evaluate(node: Node, x: Array) -> Array:
+        text = neutral(node.dtype)
         with np.errstate(all="ignore"):
-            return function(x, reduced_axes(node))
+            return function(x, reduced_axes(node), initial=text == "True" if x.dtype == bool else x.dtype.type(text))
 
     return evaluate
 
@@ -255,17 +257,20 @@ def _extreme_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     return (elementwise("where", attained, share, filled(literal(0, x.dtype), x.type.shape)),)
 
 
-def _define_extreme(name: str, reduce: Any, neutral: Callable[[str], Any], accumulate: str, doc: str) -> None:
+def _define_extreme(
+    name: str, reduce: Any, neutral: Callable[[str], str], accumulate: str, doc: str, empty: bool = False
+) -> None:
+    more: dict[str, Any] = {} if empty else {"guards": _nonempty_guards}
     define_op(
         name,
-        _extreme_infer(name),
-        _extreme_eval(reduce),
+        (lambda args, attrs: Type(args[0].dtype, _check(name, args, attrs))) if empty else _extreme_infer(name),
+        _extreme_eval(reduce, neutral),
         lambda node: _fold(node, neutral(node.dtype), accumulate, node.dtype),
         _extreme_vjp,
-        _nonempty_guards,
-        samples=Samples(lambda: (*_samples(name, empty=False), *_samples(name, "int", False, False)[:3])),
+        samples=Samples(lambda: (*_samples(name, empty=empty), *_samples(name, "int", False, empty)[:3])),
         batch=shifted("axes"),
         doc=doc,
+        **more,
     )
 
 
@@ -282,6 +287,24 @@ _define_extreme(
     highest,
     "accumulate_minimum(_0, _1)",
     "The minimum over axes, -0.0 of zeros, NaN where one is NaN. Equal minima share the derivative.",
+)
+
+
+_define_extreme(
+    "max_or_lowest",
+    largest,
+    lowest,
+    "accumulate_maximum(_0, _1)",
+    "As max, and the dtype's least number, -inf or False, where there are no elements.",
+    empty=True,
+)
+_define_extreme(
+    "min_or_highest",
+    smallest,
+    highest,
+    "accumulate_minimum(_0, _1)",
+    "As min, and the dtype's greatest number, inf or True, where there are no elements.",
+    empty=True,
 )
 
 

@@ -164,14 +164,14 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Node:
     """The integral of `y` along `axis` by trapezoids, at the points `x` or at points that are `dx` apart."""
     node = as_node(y)
     place = normalise_axis(axis, node.ndim, f"trapezoid of {describe(node)} of type {node.type}")
-    gaps = as_node(dx)
+    gaps = dx
     if x is not None:
         points = as_node(x)
         gaps = diff(points, axis=-1 if points.ndim == 1 else place)
         if points.ndim == 1:
             gaps = ops.expand(gaps, [k for k in range(node.ndim) if k != place])
     heights = (_cut(node, place, 1, None) + _cut(node, place, None, -1)) / 2.0
-    return sum(gaps * heights, place)
+    return sum(elementwise("mul", gaps, heights), place)
 
 
 # --- interpolation --------------------------------------------------------------------------------------------------

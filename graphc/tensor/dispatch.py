@@ -19,13 +19,14 @@ from typing import Any, NoReturn
 import numpy as np
 
 from graphc import tensor
-from graphc.arrays.dtypes import floating
+from graphc.arrays.dtypes import floating, is_float
 from graphc.errors import ArgumentError, GraphTypeError, ShapeError
 from graphc.ir.node import Node, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import as_node, cast
 from graphc.startup.lazy import nearest
 from graphc.startup.record import record
+from graphc.tensor import reductions
 
 Function = Callable[..., Any]
 
@@ -44,8 +45,6 @@ MEMORY = ("casting", "order", "subok")
 """Keywords of ufuncs about memory."""
 LAYOUT = {"copy", "empty_like", "full_like", "ones_like", "zeros_like", "nan_to_num"}
 """Functions whose `order` is about memory alone."""
-CAST_FIRST = {"cumsum", "cumprod", "trace"}
-"""Functions whose `dtype` is that of the computation, where graphc's takes none: the operand is cast."""
 IN_PLACE = {
     "copyto": "T.set_subtensor(x[:], y)", "fill_diagonal": "T.fill_diagonal(x, value)",
     "place": "T.where(mask, value, x)", "put": "T.set_subtensor(x.flatten()[indices], y)",
@@ -280,27 +279,33 @@ def call_with_rest(
         else:
             named[first] = make(named[first])
 
-    if dtype is not None and name in CAST_FIRST:
-        change(lambda x: cast(as_node(x), str(np.dtype(dtype))))
     if mask is not None and name in MASKED:
         return MASKED[name](what, mask, *args, **named)
     if mask is not None:
         neutral = NEUTRAL.get(name, initial)
         if neutral is None:
             refuse(what, (args, named), "where= needs initial=, which it gives where no element takes part")
-        change(lambda x: tensor.where(mask, x, neutral))
-    result = target(*args, **named)
-    if initial is not None:
-        combine = COMBINED.get(name) or refuse(what, (args, named), f"graphc's {name} has no argument initial")
-        result = combine(result, initial)
-    if dtype is not None and name not in CAST_FIRST:
+        change(lambda x: where_not(mask, x, neutral))
+    if initial is not None and name in ("max", "min"):
+        change(as_node)
+        result = reductions.extreme_from(name, args.pop(0) if args else named.pop(str(first)), initial, *args, **named)
+    else:
+        result = target(*args, **named)
+        if initial is not None:
+            combine = COMBINED.get(name) or refuse(what, (args, named), f"graphc's {name} has no argument initial")
+            result = combine(result, as_node(initial, result.dtype))
+    if dtype is not None:
         result = cast(as_node(result), str(np.dtype(dtype)))
     return result
 
 
-COMBINED: dict[str, Function] = {
-    "sum": tensor.add, "prod": tensor.mul, "max": tensor.maximum, "min": tensor.minimum
-}  # fmt: skip
+def where_not(mask: Any, x: Any, neutral: Any) -> Node:
+    """`x`, with `neutral` in its dtype where the mask is false."""
+    node = as_node(x)
+    return tensor.where(mask, node, as_node(neutral, node.dtype))
+
+
+COMBINED: dict[str, Function] = {"sum": tensor.add, "prod": tensor.mul}
 """What puts `initial` to what a reduction gives."""
 
 
@@ -493,8 +498,7 @@ def linalg_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = Fals
 
 def linalg_trace(x: Any, offset: int = 0, dtype: Any = None) -> Node:
     """np.linalg.trace."""
-    total = tensor.trace(x, offset, -2, -1)
-    return total if dtype is None else tensor.cast(total, dtype)
+    return tensor.trace(x, offset, -2, -1, dtype)
 
 
 def linalg_diagonal(x: Any, offset: int = 0) -> Node:
@@ -502,10 +506,16 @@ def linalg_diagonal(x: Any, offset: int = 0) -> Node:
     return tensor.diagonal(x, offset, -2, -1)
 
 
+def bessel(x: Any) -> Node:
+    """np.i0, whose integers are of float64."""
+    node = as_node(x)
+    return tensor.i0(node if is_float(node.dtype) else cast(node, "float64"))
+
+
 OWN: dict[str, Function] = {
     "np.shape": shape_of, "np.ndim": ndim_of, "np.size": size_of, "np.where": where, "np.concatenate": concatenate,
     "np.concat": concatenate, "np.split": split, "np.hsplit": hsplit, "np.vsplit": vsplit, "np.dsplit": dsplit,
-    "np.unstack": unstack, "np.matrix_transpose": matrix_transpose, "np.arange": arange,
+    "np.unstack": unstack, "np.matrix_transpose": matrix_transpose, "np.arange": arange, "np.i0": bessel,
     "np.zeros_like": filled(0), "np.ones_like": filled(1), "np.empty_like": filled(0), "np.full_like": full_like,
     "np.iscomplexobj": is_complex, "np.isrealobj": is_real, "np.real": real, "np.imag": imag,
     "np.result_type": result_type, "np.can_cast": can_cast, "np.array_equal": array_equal, "np.clip": clip,
@@ -621,10 +631,10 @@ def reduce(
 def accumulate(ufunc: Any, what: str, array: Any, axis: Any = 0, dtype: Any = None) -> Any:
     """`ufunc.accumulate`: a running sum or product, else one call for each element of an axis of known size."""
     node = as_node(array)
-    node = node if dtype is None else cast(node, str(np.dtype(dtype)))
     target = getattr(tensor, ACCUMULATIONS.get(ufunc.__name__, ""), None)
     if target is not None:
-        return target(node, axis=axis)
+        return target(node, axis=axis, dtype=dtype)
+    node = node if dtype is None else cast(node, str(np.dtype(dtype)))
     return tensor.stack(steps(ufunc, what, node, int(axis), None), axis=axis)
 
 

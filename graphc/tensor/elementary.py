@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import is_float
+from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.errors import GraphValueError
 from graphc.ir.node import FUNCTIONS, OPS, Node, describe, make
 from graphc.ops import scalar as _table  # fills FUNCTIONS
@@ -96,7 +96,13 @@ def imag(x: Any) -> Node:
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Node:
-    """`x` held between `min` and `max`, either of which may be None; `max` wins where they cross."""
+    """`x` held between `min` and `max`, either of which may be None; `max` wins where they cross. For integers a
+    Python integer that is beyond all numbers of their dtype, as far as it does nothing, is as None."""
+    dtype = getattr(x, "dtype", None)
+    if dtype in INTEGERS:
+        info = np.iinfo(dtype)
+        min = None if type(min) is int and min <= info.min else min
+        max = None if type(max) is int and max >= info.max else max
     if min is None and max is None:
         return as_node(x)
     if min is None:
@@ -127,7 +133,7 @@ def round(x: Any, decimals: int | str | None = 0, mode: str | None = None) -> No
     nearest = rint if mode == "half_to_even" else _round_away
     if decimals == 0:
         return nearest(node)
-    scale = 10.0 ** np.abs(decimals)
+    scale = 10.0 ** float(np.abs(decimals))
     inner, outer = (mul, true_div) if decimals > 0 else (true_div, mul)
     return outer(nearest(inner(node, scale)), scale)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.arrays.dtypes import is_float, promote
+from graphc.arrays.dtypes import promote
 from graphc.errors import RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe
@@ -82,7 +82,7 @@ def polyder(p: Any, m: int = 1) -> Node:
     for _ in range(m):
         count = node.type.shape[0]
         power = elementwise("sub", as_size_node(sizes.add(count, -1)), ops.iota(count))
-        node = (node * cast(power, node.dtype if is_float(node.dtype) else "int64"))[:-1]
+        node = (node * power)[:-1]
     return node
 
 
@@ -96,6 +96,6 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Node:
         count = node.type.shape[0]
         power = elementwise("sub", as_size_node(count), ops.iota(count))
         one = constants[step : step + 1] if k is not None and constants.type.shape[0] != 1 else constants[:1]
-        quotient = elementwise("true_div", node, cast(power, node.dtype if is_float(node.dtype) else "int64"))
+        quotient = elementwise("true_div", node, power)
         node = concatenate([quotient, cast(one, quotient.dtype)])
     return node

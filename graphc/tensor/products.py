@@ -263,9 +263,9 @@ def vecmat(x1: Any, x2: Any) -> Node:
     return ops.drop(product, (product.ndim - 2,))
 
 
-def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
-    """The sum of a diagonal."""
-    return sum(diagonal(x, offset, axis1, axis2), -1)
+def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Node:
+    """The sum of a diagonal, in the dtype of a sum unless `dtype` is given."""
+    return sum(diagonal(x, offset, axis1, axis2), -1, dtype)
 
 
 def diagflat(x: Any, k: int = 0) -> Node:

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import is_float
+from graphc.arrays.dtypes import is_float, promote
 from graphc.errors import GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, constant_value, describe
 from graphc.ops import shape as layout
 from graphc.ops.checked import checked
-from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.tensor.elementary import floor, isfinite, isnan, logical_and, logical_not, maximum, minimum, where
 from graphc.tensor.order import sort
 from graphc.tensor.selecting import take_along_axis
@@ -58,12 +58,17 @@ def nanquantile(x: Any, q: Any, axis: Axes = None, method: str = "linear", keepd
 
 def percentile(x: Any, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False) -> Node:
     """`quantile` of q / 100."""
-    return quantile(x, as_node(q) / 100.0, axis, method, keepdims)
+    return quantile(x, _part(q), axis, method, keepdims)
 
 
 def nanpercentile(x: Any, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False) -> Node:
     """`nanquantile` of q / 100."""
-    return nanquantile(x, as_node(q) / 100.0, axis, method, keepdims)
+    return nanquantile(x, _part(q), axis, method, keepdims)
+
+
+def _part(percent: Any) -> Any:
+    """A hundredth of it; of a Python number a Python number."""
+    return percent / 100 if is_number(percent) else elementwise("true_div", percent, 100)
 
 
 def median(x: Any, axis: Axes = None, keepdims: bool = False) -> Node:
@@ -87,6 +92,8 @@ def _quantile(what: str, x: Any, q: Any, axis: Axes, method: str, keepdims: bool
     kept, count = [shape[place] for place in others], sizes.product([shape[place] for place in axes])
     rows = layout.reshape(layout.dimshuffle(node, (*others, *axes)), (*kept, count))
     kind = rows.dtype if is_float(rows.dtype) or method in DISCRETE else "float64"
+    if method not in DISCRETE and not is_number(q):  # a Python number leaves the dtype as it is
+        kind = promote(kind, as_node(q).dtype)
     part = _checked_parts(what, as_node(q))
     ranked = _with_one(cast(sort(rows), kind), f"{what} of {describe(node)}: it has no elements")
     number = _count(rows) if without_nan and is_float(kind) else rows.shape[-1]

@@ -163,6 +163,16 @@ def min(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
 amax, amin = max, min
 
 
+def extreme_from(name: str, x: Any, initial: Any, axis: Any = None, keepdims: bool = False) -> Node:
+    """The reduction "max" or "min" of `x` and of a scalar `initial`, in the dtype of `x`: of no elements `initial`."""
+    node = as_node(x)
+    start = as_node(initial, node.dtype)
+    if start.ndim:
+        raise GraphTypeError(f"{name} of {describe(node)}: initial {describe(start)} of {start.type} is no scalar")
+    found = _reduce("max_or_lowest" if name == "max" else "min_or_highest", node, axis, keepdims)
+    return elementwise("maximum" if name == "max" else "minimum", found, start)
+
+
 def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
     """The maximum less the minimum over `axis`."""
     return elementwise("sub", max(x, axis, keepdims), min(x, axis, keepdims))
@@ -266,21 +276,24 @@ def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: 
 # --- running sums and products --------------------------------------------------------------------------------------
 
 
-def cumsum(x: Any, axis: int | None = None) -> Node:
-    """The sums of the first 1, 2, … elements along `axis`, or of all elements in C order."""
-    return recur.running_sum(*_along(x, axis, "cumsum"))
+def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Node:
+    """The sums of the first 1, 2, … elements along `axis`, or of all elements in C order.
+
+    They are int64 or uint64 of integers, or of `dtype`, in which they wrap around as NumPy's."""
+    return _running("cumsum", recur.running_sum, x, axis, dtype)
 
 
-def cumprod(x: Any, axis: int | None = None) -> Node:
-    """The products of the first 1, 2, … elements along `axis`, or of all elements in C order."""
-    return recur.running_prod(*_along(x, axis, "cumprod"))
+def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Node:
+    """The products of the first 1, 2, … elements along `axis`, or of all elements in C order; dtypes as of `cumsum`."""
+    return _running("cumprod", recur.running_prod, x, axis, dtype)
 
 
-def _along(x: Any, axis: int | None, name: str) -> tuple[Node, int]:
-    """The array that a running sum or product takes, in its accumulator's dtype, and the axis along which."""
+def _running(name: str, function: Any, x: Any, axis: int | None, dtype: Any) -> Node:
     node = as_node(x) if axis is not None else flatten(x)
-    node = cast(node, accumulator(node.dtype))
-    return node, normalise_axis(axis or 0, node.ndim, told(lambda: f"{name} of {describe(node)} of type {node.type}"))
+    kind = accumulator(node.dtype) if dtype is None else resolve_dtype(dtype)
+    node = cast(cast(node, kind), accumulator(kind))
+    place = normalise_axis(axis or 0, node.ndim, told(lambda: f"{name} of {describe(node)} of type {node.type}"))
+    return cast(function(node, place), kind)
 
 
 FUNCTIONS.update(

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import is_float
-from graphc.errors import RankError, ShapeError
+from graphc.arrays.dtypes import UNSIGNED, is_float
+from graphc.errors import GraphValueError, RankError, ShapeError
 from graphc.ir.node import Node, describe, literal
 from graphc.ops import shape as layout
 from graphc.ops.checked import checked
@@ -37,13 +37,28 @@ __all__ = [
 # --- covariances ----------------------------------------------------------------------------------------------------
 
 
-def _rows(m: Any, rowvar: bool) -> Node:
+def _rows(m: Any) -> Node:
+    """A matrix of a vector, which is its row, or of a matrix, in float64."""
     node = as_node(m)
     if node.ndim > 2:
         raise RankError(f"cov of {describe(node)} of type {node.type}: it has more than two axes")
-    node = cast(node, "float64")
-    wide: Node = atleast_2d(node)
-    return transpose(wide) if not rowvar and node.ndim == 2 and wide.type.shape[0] != 1 else wide
+    wide: Node = atleast_2d(cast(node, "float64"))
+    return wide
+
+
+def _weights(name: str, w: Any) -> Node:
+    """A vector of weights in float64, none of them negative, those that count whole."""
+    node = as_node(w)
+    if node.ndim != 1:
+        raise ShapeError(f"cov: {name} {describe(node)} of type {node.type} is no vector")
+    conditions = [(elementwise("greater_equal", node, 0), "cannot be negative")] if node.dtype not in UNSIGNED else []
+    if name == "fweights" and is_float(node.dtype):
+        conditions.append((elementwise("equal", node, elementwise("rint", node)), "must be whole numbers"))
+    made = cast(node, "float64")
+    for condition, what in conditions:
+        said = f"cov: {name} {describe(node)} {what}"
+        made = checked(made, (cast(all_of(condition), "int64"),), said, "value")
+    return made
 
 
 def cov(
@@ -58,16 +73,19 @@ def cov(
     """The covariance matrix of variables, the rows of `m` (columns without `rowvar`) and of `y`; a scalar of one.
 
     It is float64, divided by the number of observations less `ddof` (1; 0 with `bias`). `fweights` says how often each
-    observation counts, `aweights` how much.
+    observation counts, `aweights` how much. A matrix `y` that is known to have one row is one variable, as in
+    NumPy. Raises GraphValueError for weights below 0 and a `ddof` that is not whole.
     """
-    x = _rows(m, rowvar)
+    x = _rows(m)
+    if not rowvar and as_node(m).ndim == 2:
+        x = transpose(x)
     if y is not None:
-        x = concatenate([x, _rows(y, rowvar)], 0)
+        more = _rows(y)
+        x = concatenate([x, more if rowvar or more.type.shape[0] == 1 else transpose(more)], 0)
     less = int(ddof if ddof is not None else not bias)
-    weights = [cast(as_node(w), x.dtype) for w in (fweights, aweights) if w is not None]
-    for one in weights:
-        if one.ndim != 1:
-            raise ShapeError(f"cov: weights {describe(one)} of type {one.type} are no vector")
+    if ddof is not None and less != ddof:
+        raise GraphValueError(f"cov: ddof {ddof} is not whole")
+    weights = [_weights(name, w) for name, w in (("fweights", fweights), ("aweights", aweights)) if w is not None]
     weight: Node | None = None if not weights else weights[0] * weights[1] if len(weights) == 2 else weights[0]
     mean = average(x, 1, weight, keepdims=True)
     total = cast(x.shape[1], x.dtype) if weight is None else sum_of(weight)
@@ -116,17 +134,12 @@ def nanprod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
 
 def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Node:
     """The running sums along `axis`, in which NaN counts as 0."""
-    return _running(cumsum, _replaced(x, 0), axis, dtype)
+    return cumsum(_replaced(x, 0), axis, dtype)
 
 
 def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Node:
     """The running products along `axis`, in which NaN counts as 1."""
-    return _running(cumprod, _replaced(x, 1), axis, dtype)
-
-
-def _running(function: Any, x: Node, axis: int | None, dtype: Any) -> Node:
-    made: Node = function(x if dtype is None else cast(x, resolve_dtype(dtype)), axis)
-    return made if dtype is None else cast(made, resolve_dtype(dtype))
+    return cumprod(_replaced(x, 1), axis, dtype)
 
 
 def nanmax(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
@@ -219,7 +232,7 @@ def _cumulative(name: str, function: Any, x: Any, axis: int | None, dtype: Any, 
         raise ShapeError(f"{name} of {describe(node)} of type {node.type}: say which axis")
     what = f"{name} of {describe(node)} of type {node.type}"
     place = 0 if axis is None else normalise_axis(axis, max(node.ndim, 1), what)
-    made = _running(function, node if node.ndim else flatten(node), place, dtype)
+    made: Node = function(node if node.ndim else flatten(node), place, dtype)
     if not initial:
         return made
     shape = [1 if k == place else size for k, size in enumerate(made.type.shape)]

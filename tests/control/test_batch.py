@@ -34,7 +34,8 @@ SAMPLES = [
 ]
 RULED = """
 broadcast_to dimshuffle reshape concatenate subtensor set_subtensor inc_subtensor gather set_gather inc_gather sum prod
-max min supremum any all argmax argmin running_sum running_prod linear_recurrence segment_sum matmul cast
+max min supremum max_or_lowest min_or_highest any all argmax argmin running_sum running_prod linear_recurrence
+segment_sum matmul cast
 stop_gradient scan cond
 """.split()
 """Ops besides those of single elements that act on all elements at once; others are carried out by a loop."""

@@ -281,7 +281,9 @@ def _is_plain(node: Node, varying: set[Node]) -> bool:
     return is_elementwise(node)
 
 
-_REDUCING = ("sum", "prod", "max", "min", "supremum", "any", "all", "argmax", "argmin")
+_REDUCING = (
+    "sum", "prod", "max", "min", "supremum", "max_or_lowest", "min_or_highest", "any", "all", "argmax", "argmin"
+)  # fmt: skip
 
 
 def _is_summed(node: Node, varying: set[Node]) -> bool:

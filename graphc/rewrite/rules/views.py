@@ -297,7 +297,7 @@ def _sum_scaled(node: Node, uses: Uses) -> Node | None:
     return scaled(found[0], reduce_sum(found[1], node.attrs["axes"]))
 
 
-_JOINED = ("sum", "prod", "max", "min", "supremum", "any", "all")
+_JOINED = ("sum", "prod", "max", "min", "supremum", "max_or_lowest", "min_or_highest", "any", "all")
 
 
 def _reduce_in_memory_order(node: Node, uses: Uses) -> Node | None:
