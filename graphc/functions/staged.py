@@ -13,7 +13,7 @@ from typing import Any
 
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.schedule.sizes import all_nodes
-from graphc.errors import AssertionFailed, IndexOutOfBounds, ShapeError
+from graphc.errors import AssertionFailed, GraphValueError, IndexOutOfBounds, ShapeError
 from graphc.functions.callables import Function
 from graphc.functions.convention import Convention, In
 from graphc.functions.lowered import Lowered
@@ -42,7 +42,7 @@ class Staged(Function):
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
         try:
             return self.run_stages(values, given)
-        except (ShapeError, IndexOutOfBounds, AssertionFailed) as error:
+        except (ShapeError, IndexOutOfBounds, AssertionFailed, GraphValueError) as error:
             failure = error
         self.explain_failure(values)
         raise failure

@@ -54,16 +54,16 @@ class Methods:
         """For each element of the integer array `a` the element of `choices[a]` at that place; all arrays broadcast."""
 
     def clip(self, min: Any = None, max: Any = None) -> Node:
-        """`x` held between `min` and `max`, either of which may be None; `max` wins where they cross."""
+        """`x` held between `min` and `max`, either of which may be None; `max` wins where they cross. For integers a"""
 
     def compress(self, condition: Any, axis: int | None = None) -> Node:
         """The slices of `x` along `axis` (elements of the flattened `x`) for which the vector `condition` is not 0."""
 
     def conj(self) -> Node:
-        """`x` itself: graphc has no complex dtypes."""
+        """`x` itself, bools as int8: graphc has no complex dtypes."""
 
     def conjugate(self) -> Node:
-        """`x` itself: graphc has no complex dtypes."""
+        """`x` itself, bools as int8: graphc has no complex dtypes."""
 
     def copy(self, name: str | None = None) -> Node:
         """`x` itself, as nodes never change; with a `name` a value equal to it that has this name."""
@@ -74,10 +74,10 @@ class Methods:
     def cosh(self, /) -> Node:
         """Hyperbolic cosine."""
 
-    def cumprod(self, axis: int | None = None) -> Node:
-        """The products of the first 1, 2, … elements along `axis`, or of all elements in C order."""
+    def cumprod(self, axis: int | None = None, dtype: Any = None) -> Node:
+        """The products of the first 1, 2, … elements along `axis`, or of all elements in C order; dtypes as of `cumsum`."""
 
-    def cumsum(self, axis: int | None = None) -> Node:
+    def cumsum(self, axis: int | None = None, dtype: Any = None) -> Node:
         """The sums of the first 1, 2, … elements along `axis`, or of all elements in C order."""
 
     def deg2rad(self, /) -> Node:
@@ -234,8 +234,8 @@ class Methods:
     def tanh(self, /) -> Node:
         """Hyperbolic tangent."""
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
-        """The sum of a diagonal."""
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Node:
+        """The sum of a diagonal, in the dtype of a sum unless `dtype` is given."""
 
     def transfer(self, target: str) -> Node:
         """`var`: there is one kind of memory (Theano's)."""

@@ -603,7 +603,8 @@ def elementwise(name: str, *operands: Any) -> Node:
     if len(operands) != row.arity:
         raise GraphTypeError(f"{name}() takes {row.arity} arguments, not {len(operands)}")
     if _alike(row, operands):
-        return make(OPS[name], operands)
+        made = make(OPS[name], operands)
+        return _with_natural_exponent(made, operands) if name == "pow" and made.dtype in SIGNED else made
     operands = tuple(map(result_of, operands))
     weights = _settle([_weigh(operand) for operand in operands])
     if any(type(operand) is Number for operand in operands):
@@ -617,9 +618,8 @@ def elementwise(name: str, *operands: Any) -> Node:
     if dtype not in row.rule.accepts:
         raise GraphTypeError(f"{name} is not defined for {_list_operands(operands)}, as in NumPy")
     targets = (*leading, *(dtype,) * (row.arity - len(leading)))
-    if name == "pow" and dtype in SIGNED:
-        _check_exponent(operands[1])
-    return _apply(name, [_convert(name, o, t) for o, t in zip(operands, targets, strict=True)])
+    made = _apply(name, [_convert(name, o, t) for o, t in zip(operands, targets, strict=True)])
+    return _with_natural_exponent(made, operands) if name == "pow" and dtype in SIGNED else made
 
 
 def _with_exact_integers(row: Row, operands: Sequence[Any], weights: Sequence[Operand]) -> list[Operand]:
@@ -654,16 +654,28 @@ def _list_operands(operands: Sequence[Any]) -> str:
     return " and ".join(f"{describe(o)} of dtype {o.dtype}" if isinstance(o, Node) else repr(o) for o in operands)
 
 
-def _check_exponent(exponent: Any) -> None:
-    """Raise for a negative exponent of integers, as NumPy does, where it is known already."""
-    if _holds_nodes(exponent):
-        value = constant_value(exponent) if isinstance(exponent, Node) else None
-    else:
-        value = _array(exponent)
+def _with_natural_exponent(power: Node, operands: Sequence[Any]) -> Node:
+    """A power of integers, of which there is none with a negative exponent: that is an error, of the call where it is
+    not known before. What is looked at is the exponent before it was cast and broadcast."""
+    base, exponent = map(as_node, operands)
+    while exponent.op.name in ("broadcast_to", "dimshuffle"):
+        exponent = exponent.args[0]
+    value = constant_value(exponent)
+    said = "pow: integers to negative integer powers are not allowed"
     if value is not None and np.any(value < 0):
-        raise GraphValueError(
-            "pow: integers to negative integer powers are not allowed; cast the base to a float dtype"
-        )
+        raise GraphValueError(f"{said}; cast the base to a float dtype")
+    if value is not None or exponent.dtype not in SIGNED:
+        return power
+    natural = elementwise("greater_equal", exponent, 0)
+    if exponent.ndim:
+        natural = make(OPS["all"], (natural,), {"axes": tuple(range(exponent.ndim))})
+    said += f": {_bare(exponent)}, the exponent of {_bare(base)}, is below 0; cast {_bare(base)} to a float dtype"
+    return make(OPS["checked"], (power, cast(natural, "int64")), {"message": said, "error": "value"})
+
+
+def _bare(node: Node) -> str:
+    """A node for the text of a check, without its line: that is part of a graph, which a line does not change."""
+    return describe(node).removesuffix(f" ({node.where})")
 
 
 def _compare_exactly(name: str, operands: Sequence[Any], weights: Sequence[Operand]) -> Node | None:

@@ -191,9 +191,8 @@ _binary("fmod", np.fmod, "fmod(_0, _1)", NUMBER, _same, lambda g, z, x, y: -(g *
         "Remainder of the truncated quotient, with the sign of the dividend; integers by 0 give 0.", cost=20.0,
         domain=(_ANYWHERE, _POSITIVE))
 _binary("pow", numerics.power, _by_dtype("pow(_0, _1)", "ipow(_0, _1)"), NUMBER, _power_base, _power_exponent,
-        "Power. Of integers an integer: a negative exponent known while the graph is built is an error, one met at run "
-        "time gives the truncated result (1, -1 or 0).", laws=Laws(identity=1.0), cost=40.0,
-        domain=(_POSITIVE, _ANYWHERE), integers=_EXPONENTS)
+        "Power. Of integers an integer: a negative exponent of these is an error, of the call if not before.",
+        laws=Laws(identity=1.0), cost=40.0, domain=(_POSITIVE, _ANYWHERE), integers=_EXPONENTS)
 _binary("float_power", np.float_power, "pow(_0, _1)", DOUBLE, _power_base, _power_exponent, "Power in float64.",
         laws=Laws(identity=1.0), cost=40.0, domain=(_POSITIVE, _ANYWHERE))
 _unary("neg", np.negative, "-_0", NO_BOOL, lambda g, z, x: -g, "Negative.", laws=Laws(involution=True))

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import INTEGERS, UNSIGNED, is_float
+from graphc.arrays.dtypes import INTEGERS, UNSIGNED, floating, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe
-from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.ops.scaled import times_power
 from graphc.tensor.creation import full_like
 from graphc.tensor.elementary import (
@@ -67,7 +67,7 @@ def mod_check(x: Any, y: Any) -> Node:
 def angle(z: Any, deg: bool = False) -> Node:
     """The argument of a number on the real line: 0, or pi (180 with `deg`) where it is below 0 or -0.0; NaN of NaN."""
     node = as_node(z)
-    node = node if is_float(node.dtype) else cast(node, "float64")
+    node = cast(node, "float64" if node.dtype == "bool" else floating(node.dtype))
     half = 180.0 if deg else math.pi
     return where(equal(node, node), cast(where(signbit(node), half, 0.0), node.dtype), node)
 
@@ -75,6 +75,7 @@ def angle(z: Any, deg: bool = False) -> Node:
 def bitwise_count(x: Any) -> Node:
     """The number of ones among the bits of the absolute value of integers, as uint8."""
     node = as_node(x)
+    node = cast(node, "uint8") if node.dtype == "bool" else node
     if node.dtype not in INTEGERS:
         raise GraphTypeError(f"bitwise_count of {describe(node)} of dtype {node.dtype}: it is no integer")
     if node.dtype not in UNSIGNED:  # the absolute value of the least number is a number of the unsigned dtype alone
@@ -131,23 +132,22 @@ def real_if_close(a: Any, tol: float = 100) -> Node:
 def modf(x: Any) -> tuple[Node, Node]:
     """The fractional and the whole part, both with the sign of `x`."""
     node = as_node(x)
-    node = node if is_float(node.dtype) else cast(node, "float64")
+    node = cast(node, floating(node.dtype))
     return where(isinf(node), copysign(0.0, node), fmod(node, 1.0)), trunc(node)
 
 
 def ldexp(x: Any, i: Any) -> Node:
     """x * 2**i for integers `i`."""
     node, power = as_node(x), as_node(i)
-    if power.dtype not in INTEGERS:
-        raise GraphTypeError(f"ldexp: the exponent {describe(power)} is of dtype {power.dtype}, not an integer")
-    node = node if is_float(node.dtype) else cast(node, "float64")
-    return times_power(node, power)
+    if is_float(power.dtype) or power.dtype == "uint64":
+        raise GraphTypeError(f"ldexp: the exponent {describe(power)} is of dtype {power.dtype}, not a signed integer")
+    return times_power(cast(node, "float64" if is_number(x) else floating(node.dtype)), power)
 
 
 def frexp(x: Any) -> tuple[Node, Node]:
     """Mantissa m and int32 exponent e of x = m * 2**e with 0.5 <= |m| < 1; what is not finite, and 0, is its own m."""
     node = as_node(x)
-    node = node if is_float(node.dtype) else cast(node, "float64")
+    node = cast(node, floating(node.dtype))
     size = abs(node)
     known = logical_and(isfinite(node), logical_not(equal(node, 0)))
     # The logarithm is rounded, so the exponent may be one off beside a power of 2.
@@ -163,7 +163,7 @@ def frexp(x: Any) -> tuple[Node, Node]:
 def spacing(x: Any) -> Node:
     """The distance of `x` to the next number away from 0, with its sign; NaN of infinity."""
     node = as_node(x)
-    node = node if is_float(node.dtype) else cast(node, "float64")
+    node = cast(node, floating(node.dtype))
     return where(isfinite(node), sub(nextafter(node, copysign(math.inf, node)), node), math.nan)
 
 

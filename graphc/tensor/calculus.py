@@ -170,8 +170,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Node:
         gaps = diff(points, axis=-1 if points.ndim == 1 else place)
         if points.ndim == 1:
             gaps = ops.expand(gaps, [k for k in range(node.ndim) if k != place])
-    heights = (_cut(node, place, 1, None) + _cut(node, place, None, -1)) / 2.0
-    return sum(elementwise("mul", gaps, heights), place)
+    heights = _cut(node, place, 1, None) + _cut(node, place, None, -1)
+    return sum(elementwise("mul", gaps, heights) / 2.0, place)
 
 
 # --- interpolation --------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import numpy as np
 
 from graphc import tensor
 from graphc.arrays.dtypes import floating, is_float
-from graphc.errors import ArgumentError, GraphTypeError, ShapeError
+from graphc.errors import ArgumentError, GraphTypeError, RankError, ShapeError
 from graphc.ir.node import Node, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import as_node, cast
@@ -302,7 +302,8 @@ def call_with_rest(
 def where_not(mask: Any, x: Any, neutral: Any) -> Node:
     """`x`, with `neutral` in its dtype where the mask is false."""
     node = as_node(x)
-    return tensor.where(mask, node, as_node(neutral, node.dtype))
+    chosen: Node = tensor.where(mask, node, as_node(neutral, node.dtype))
+    return chosen
 
 
 COMBINED: dict[str, Function] = {"sum": tensor.add, "prod": tensor.mul}
@@ -506,6 +507,11 @@ def linalg_diagonal(x: Any, offset: int = 0) -> Node:
     return tensor.diagonal(x, offset, -2, -1)
 
 
+def of_arrays(function: Function) -> Function:
+    """A product of NumPy's, to which Python's numbers are arrays that have a dtype."""
+    return lambda a, b: function(as_node(a), as_node(b))
+
+
 def bessel(x: Any) -> Node:
     """np.i0, whose integers are of float64."""
     node = as_node(x)
@@ -515,7 +521,8 @@ def bessel(x: Any) -> Node:
 OWN: dict[str, Function] = {
     "np.shape": shape_of, "np.ndim": ndim_of, "np.size": size_of, "np.where": where, "np.concatenate": concatenate,
     "np.concat": concatenate, "np.split": split, "np.hsplit": hsplit, "np.vsplit": vsplit, "np.dsplit": dsplit,
-    "np.unstack": unstack, "np.matrix_transpose": matrix_transpose, "np.arange": arange, "np.i0": bessel,
+    "np.unstack": unstack, "np.matrix_transpose": matrix_transpose, "np.arange": arange,
+    "np.i0": bessel, "np.dot": of_arrays(tensor.dot), "np.inner": of_arrays(tensor.inner),
     "np.zeros_like": filled(0), "np.ones_like": filled(1), "np.empty_like": filled(0), "np.full_like": full_like,
     "np.iscomplexobj": is_complex, "np.isrealobj": is_real, "np.real": real, "np.imag": imag,
     "np.result_type": result_type, "np.can_cast": can_cast, "np.array_equal": array_equal, "np.clip": clip,
@@ -668,26 +675,23 @@ def truth(relation: str) -> Function:
     return compare
 
 
-def modf(x: Any) -> tuple[Node, Node]:
-    """np.modf: infinities have a fraction of 0."""
-    whole = tensor.trunc(as_node(x))
-    fraction = tensor.where(tensor.isinf(whole), 0, tensor.sub(x, whole))
-    return tensor.copysign(fraction, x), whole
-
-
 def matvec(a: Any, b: Any) -> Node:
     """np.matvec."""
-    node = as_node(b)
-    return tensor.matmul(a, node[..., None])[..., 0]
+    left, node = as_node(a), as_node(b)
+    if left.ndim < 2:
+        raise RankError(f"np.matvec: {describe(left)} of type {left.type} is no matrix")
+    return tensor.matmul(left, node[..., None])[..., 0]
 
 
 def vecmat(a: Any, b: Any) -> Node:
     """np.vecmat."""
-    node = as_node(a)
-    return tensor.matmul(node[..., None, :], b)[..., 0, :]
+    node, right = as_node(a), as_node(b)
+    if right.ndim < 2:
+        raise RankError(f"np.vecmat: {describe(right)} of type {right.type} is no matrix")
+    return tensor.matmul(node[..., None, :], right)[..., 0, :]
 
 
 UFUNCS: dict[str, Function] = {
-    "equal": truth("equal"), "not_equal": truth("not_equal"), "modf": modf, "matvec": matvec,
+    "equal": truth("equal"), "not_equal": truth("not_equal"), "matvec": matvec,
     "vecmat": vecmat,
 }  # fmt: skip

@@ -85,8 +85,9 @@ def copy(x: Any, name: str | None = None) -> Node:
 
 
 def conj(x: Any) -> Node:
-    """`x` itself: graphc has no complex dtypes."""
-    return as_node(x)
+    """`x` itself, bools as int8: graphc has no complex dtypes."""
+    node = as_node(x)
+    return _cast(node, "int8") if node.dtype == "bool" else node
 
 
 def imag(x: Any) -> Node:

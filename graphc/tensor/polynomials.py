@@ -14,10 +14,10 @@ from graphc.ir.node import Node, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.tensor.arranging import trim_zeros
 from graphc.tensor.calculus import convolve
 from graphc.tensor.elementary import pow
 from graphc.tensor.joining import concatenate
+from graphc.tensor.reductions import cumsum
 from graphc.tensor.reductions import sum as sum_of
 from graphc.tensor.shaping import flatten
 
@@ -55,9 +55,17 @@ def polysub(a1: Any, a2: Any) -> Node:
 
 
 def polymul(a1: Any, a2: Any) -> Node:
-    """The product of two polynomials; zeros in front of either do not count, as in NumPy."""
-    left, right = (trim_zeros(_vector("polymul", one), "f") for one in (a1, a2))
+    """The product of two polynomials; zeros in front of either do not count, and one without coefficients is 0, as in
+    NumPy."""
+    left, right = (_trimmed(_vector("polymul", one)) for one in (a1, a2))
     return convolve(left, right)
+
+
+def _trimmed(p: Node) -> Node:
+    """A polynomial without zeros in front, and one zero where there is nothing else."""
+    wide = concatenate([ops.zeros(p.dtype, (1,)), p])
+    zeros = elementwise("equal", cumsum(elementwise("not_equal", wide, 0)), 0)
+    return wide[elementwise("minimum", sum_of(zeros), as_size_node(p.type.shape[0])) :]
 
 
 def polyval(p: Any, x: Any) -> Node:
@@ -66,7 +74,7 @@ def polyval(p: Any, x: Any) -> Node:
     count = node.type.shape[0]
     dtype = promote(node.dtype, points.dtype)
     if isinstance(count, int):  # Horner's rule
-        value = ops.zeros(dtype, points.type.shape)
+        value = ops.zeros(points.dtype, points.type.shape)
         for position in range(count):
             value = value * points + node[position]
         return value

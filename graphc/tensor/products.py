@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphc.arrays.dtypes import promote
+from graphc.arrays.dtypes import is_float, promote
 from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Guard, Node, Size, describe
@@ -63,10 +63,16 @@ def dot(a: Any, b: Any) -> Node:
             return product
     left, right = _operands(a, b)
     if not left.ndim or not right.ndim:
-        return elementwise("mul", left, right)
+        return _by_scalar(left, right)
     if left.ndim <= 2 and right.ndim <= 2:
         return _product(left, right)
     return tensordot(left, right, ([left.ndim - 1], [max(right.ndim - 2, 0)]))
+
+
+def _by_scalar(left: Node, right: Node) -> Node:
+    """The product with a scalar. That of an array is added to zeros, as NumPy's: it has 0.0 for -0.0."""
+    product = elementwise("mul", left, right)
+    return elementwise("add", product, 0.0) if product.ndim and is_float(product.dtype) else product
 
 
 def matmul(a: Any, b: Any) -> Node:
@@ -124,7 +130,7 @@ def inner(a: Any, b: Any) -> Node:
     """The sum of products over the last axis of both."""
     left, right = _operands(a, b)
     if not left.ndim or not right.ndim:
-        return elementwise("mul", left, right)
+        return _by_scalar(left, right)
     return tensordot(left, right, ([left.ndim - 1], [right.ndim - 1]))
 
 

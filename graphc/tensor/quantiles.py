@@ -74,12 +74,17 @@ def _part(percent: Any) -> Any:
 def median(x: Any, axis: Axes = None, keepdims: bool = False) -> Node:
     """The middle element along `axis`, of an even number the mean of the two in the middle; NaN where one is NaN, and
     where there is none."""
-    return quantile(x, 0.5, axis, "midpoint", keepdims)
+    return _mean_of(quantile(x, 0.5, axis, "midpoint", keepdims))
 
 
 def nanmedian(x: Any, axis: Axes = None, keepdims: bool = False) -> Node:
     """`median` of the elements that are not NaN; NaN where there are none."""
-    return nanquantile(x, 0.5, axis, "midpoint", keepdims)
+    return _mean_of(nanquantile(x, 0.5, axis, "midpoint", keepdims))
+
+
+def _mean_of(middle: Node) -> Node:
+    """With 0.0 for -0.0, as a mean of one or two elements is."""
+    return elementwise("add", middle, 0.0)
 
 
 def _quantile(what: str, x: Any, q: Any, axis: Axes, method: str, keepdims: bool, without_nan: bool) -> Node:
@@ -91,10 +96,9 @@ def _quantile(what: str, x: Any, q: Any, axis: Axes, method: str, keepdims: bool
     shape = node.type.shape
     kept, count = [shape[place] for place in others], sizes.product([shape[place] for place in axes])
     rows = layout.reshape(layout.dimshuffle(node, (*others, *axes)), (*kept, count))
-    kind = rows.dtype if is_float(rows.dtype) or method in DISCRETE else "float64"
-    if method not in DISCRETE and not is_number(q):  # a Python number leaves the dtype as it is
-        kind = promote(kind, as_node(q).dtype)
     part = _checked_parts(what, as_node(q))
+    is_element = method in DISCRETE or (method == "linear" and not is_float(part.dtype))
+    kind = rows.dtype if is_element else _kind(rows.dtype, q, part.dtype)
     ranked = _with_one(cast(sort(rows), kind), f"{what} of {describe(node)}: it has no elements")
     number = _count(rows) if without_nan and is_float(kind) else rows.shape[-1]
     low, high, rest = _places(cast(flatten(part), "float64"), cast(number, "float64"), method)
@@ -104,11 +108,18 @@ def _quantile(what: str, x: Any, q: Any, axis: Axes, method: str, keepdims: bool
     else:
         first, second = ranked[..., low], ranked[..., high]
         is_lost = isnan(ranked[..., -1]).dimshuffle(*range(len(kept)), "x")
-    found = first if method in DISCRETE else _between(first, second, cast(rest, kind))
+    found = first if is_element else _between(first, second, cast(rest, kind))
     found = moveaxis(where(is_lost, np.nan, found) if is_float(kind) else found, -1, 0)
     if keepdims:
         kept = [1 if place in axes else size for place, size in enumerate(shape)]
     return cast(layout.reshape(found, (*part.type.shape, *kept)), kind)
+
+
+def _kind(dtype: str, q: Any, parts: str) -> str:
+    """The dtype of what lies between two elements: a part that is a Python number leaves that of floats as it is."""
+    if is_number(q):
+        return dtype if is_float(dtype) else "float64"
+    return promote(dtype, parts if is_float(parts) else "float64")
 
 
 def _checked_parts(what: str, q: Node) -> Node:
@@ -123,12 +134,12 @@ def _checked_parts(what: str, q: Node) -> Node:
 
 
 def _between(first: Node, second: Node, rest: Node) -> Node:
-    """What lies a part of the way from one to another: as NumPy's, that each end is met exactly. Where the way is
-    infinite, as NumPy's median."""
+    """What lies a part of the way from one to another: as NumPy's, that each end is met exactly, with 0.0 for -0.0 at
+    the first. Where the way is infinite, as NumPy's median."""
     apart = second - first
     found = where(elementwise("greater_equal", rest, 0.5), second - apart * (1.0 - rest), first + apart * rest)
     found = where(isfinite(apart), found, first * (1.0 - rest) + second * rest)
-    return where(elementwise("greater", rest, 0.0), where(elementwise("less", rest, 1.0), found, second), first)
+    return where(elementwise("greater", rest, 0.0), where(elementwise("less", rest, 1.0), found, second), first + 0.0)
 
 
 def _with_one(ranked: Node, message: str) -> Node:

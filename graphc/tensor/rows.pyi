@@ -236,7 +236,7 @@ def positive(x: Any, /) -> Node:
     """The argument itself."""
 
 def pow(x: Any, y: Any, /) -> Node:
-    """Power. Of integers an integer: a negative exponent known while the graph is built is an error, one met at run time gives the truncated result (1, -1 or 0)."""
+    """Power. Of integers an integer: a negative exponent of these is an error, of the call if not before."""
 
 def rad2deg(x: Any, /) -> Node:
     """Radians to degrees."""

@@ -18,7 +18,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import index as ops
 from graphc.ops import shape as layout
 from graphc.ops.checked import checked
-from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
+from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise, is_number
 from graphc.tensor.creation import ones, tri
 from graphc.tensor.elementary import add, equal, less, logical_and, logical_not, mul
 from graphc.tensor.elementary import where as choose_between
@@ -169,6 +169,10 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     if len(condlist) != len(choicelist) or not condlist:
         raise ShapeError(f"select: {len(condlist)} conditions and {len(choicelist)} choices")
     result = default
+    if is_number(default):  # Python's numbers go by their kind with all choices together, not with the last alone
+        choicelist = [as_node(choice) if not is_number(choice) else choice for choice in choicelist]
+        of_arrays = [choice.dtype for choice in choicelist if isinstance(choice, Node)]
+        result = as_node(default, promote(*of_arrays, default)) if of_arrays else default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = choose_between(cast(as_node(condition), "bool"), choice, result)
     return as_node(result)

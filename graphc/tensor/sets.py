@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from graphc.arrays.dtypes import is_float
+from graphc.arrays.dtypes import is_float, promote
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe
 from graphc.ops import order as ops
 from graphc.ops import shape as layout
-from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.tensor.creation import zeros
 from graphc.tensor.elementary import isnan, logical_and, logical_not, logical_or, maximum
 from graphc.tensor.indexing import set_subtensor
@@ -150,6 +150,9 @@ def isin(
 
 def union1d(x: Any, y: Any) -> Node:
     """The elements of either, each once, in rising order."""
+    if is_number(x) or is_number(y):  # which have no dtype of their own
+        kind = promote(*(one if is_number(one) else as_node(one).dtype for one in (x, y)))
+        x, y = as_node(x, kind), as_node(y, kind)
     found: Node = unique(concatenate([flatten(as_node(x)), flatten(as_node(y))], 0))
     return found
 
@@ -160,13 +163,14 @@ def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: boo
 
         >>> T.intersect1d([3, 1, 3], [2, 3], return_indices=True)  # 3; 0; 1
     """
+    kind = promote(as_node(x).dtype, as_node(y).dtype)
     own, first = unique(x, return_index=True)
     is_common = isin(own, y)
     if not return_indices:
-        return own[is_common]
+        return cast(own[is_common], kind)
     others, there = unique(y, return_index=True)
     common = own[is_common]
-    return common, first[is_common], there[searchsorted(others, common)]
+    return cast(common, kind), first[is_common], there[searchsorted(others, common)]
 
 
 def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Node:

@@ -228,7 +228,7 @@ def cumulative_prod(x: Any, axis: int | None = None, dtype: Any = None, include_
 
 def _cumulative(name: str, function: Any, x: Any, axis: int | None, dtype: Any, initial: bool, first: int) -> Node:
     node = as_node(x)
-    if axis is None and node.ndim != 1:
+    if axis is None and node.ndim > 1:
         raise ShapeError(f"{name} of {describe(node)} of type {node.type}: say which axis")
     what = f"{name} of {describe(node)} of type {node.type}"
     place = 0 if axis is None else normalise_axis(axis, max(node.ndim, 1), what)

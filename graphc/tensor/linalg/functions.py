@@ -380,7 +380,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Node, Node, Node, Node]:
     columns = right if right.ndim == 2 else layout.expand(right, (1,))
     x = _least(left, limit, columns, turned=False)
     s = spectral.svd(left, full=False)[1]
-    rank = cast(s > limit * _greatest(s, keepdims=True), "int64").sum()
+    rank = cast(s > limit * _greatest(s, keepdims=True), "int32").sum(dtype="int32")
     rows, width = map(as_size_node, left.type.shape)
     whole = elementwise("logical_and", elementwise("equal", rank, width), elementwise("greater", rows, width))
     squares = ((matmul(left, x) - columns) ** 2).sum(0)
