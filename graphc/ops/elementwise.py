@@ -603,8 +603,8 @@ def elementwise(name: str, *operands: Any) -> Node:
     if len(operands) != row.arity:
         raise GraphTypeError(f"{name}() takes {row.arity} arguments, not {len(operands)}")
     if _alike(row, operands):
-        made = make(OPS[name], operands)
-        return _with_natural_exponent(made, operands) if name == "pow" and made.dtype in SIGNED else made
+        checks = name == "pow" and operands[0].dtype in SIGNED
+        return make(OPS[name], _with_natural_exponent(*operands) if checks else operands)
     operands = tuple(map(result_of, operands))
     weights = _settle([_weigh(operand) for operand in operands])
     if any(type(operand) is Number for operand in operands):
@@ -618,8 +618,9 @@ def elementwise(name: str, *operands: Any) -> Node:
     if dtype not in row.rule.accepts:
         raise GraphTypeError(f"{name} is not defined for {_list_operands(operands)}, as in NumPy")
     targets = (*leading, *(dtype,) * (row.arity - len(leading)))
-    made = _apply(name, [_convert(name, o, t) for o, t in zip(operands, targets, strict=True)])
-    return _with_natural_exponent(made, operands) if name == "pow" and dtype in SIGNED else made
+    if name == "pow" and dtype in SIGNED:
+        operands = _with_natural_exponent(*operands)
+    return _apply(name, [_convert(name, o, t) for o, t in zip(operands, targets, strict=True)])
 
 
 def _with_exact_integers(row: Row, operands: Sequence[Any], weights: Sequence[Operand]) -> list[Operand]:
@@ -654,10 +655,10 @@ def _list_operands(operands: Sequence[Any]) -> str:
     return " and ".join(f"{describe(o)} of dtype {o.dtype}" if isinstance(o, Node) else repr(o) for o in operands)
 
 
-def _with_natural_exponent(power: Node, operands: Sequence[Any]) -> Node:
-    """A power of integers, of which there is none with a negative exponent: that is an error, of the call where it is
-    not known before. What is looked at is the exponent before it was cast and broadcast."""
-    base, exponent = map(as_node, operands)
+def _with_natural_exponent(base: Any, power: Any) -> tuple[Any, Any]:
+    """The operands of a power of integers, of which there is none with a negative exponent: that is an error, of the
+    call where it is not known before. What is looked at is the exponent before it was broadcast."""
+    node = exponent = as_node(power)
     while exponent.op.name in ("broadcast_to", "dimshuffle"):
         exponent = exponent.args[0]
     value = constant_value(exponent)
@@ -665,12 +666,13 @@ def _with_natural_exponent(power: Node, operands: Sequence[Any]) -> Node:
     if value is not None and np.any(value < 0):
         raise GraphValueError(f"{said}; cast the base to a float dtype")
     if value is not None or exponent.dtype not in SIGNED:
-        return power
+        return base, power
     natural = elementwise("greater_equal", exponent, 0)
     if exponent.ndim:
         natural = make(OPS["all"], (natural,), {"axes": tuple(range(exponent.ndim))})
-    said += f": {_bare(exponent)}, the exponent of {_bare(base)}, is below 0; cast {_bare(base)} to a float dtype"
-    return make(OPS["checked"], (power, cast(natural, "int64")), {"message": said, "error": "value"})
+    of = _bare(as_node(base))
+    said += f": {_bare(exponent)}, the exponent of {of}, is below 0; cast {of} to a float dtype"
+    return base, make(OPS["checked"], (node, cast(natural, "int64")), {"message": said, "error": "value"})
 
 
 def _bare(node: Node) -> str:
