@@ -19,7 +19,7 @@ _TABLE: dict[str, Make] = {
     "Cast": lambda out_type: lambda x: sparse.cast(x, out_type),
     "ColScaleCSC": lambda: sparse.col_scale,
     "ConstructSparseFromList": lambda: sparse.construct_sparse_from_list,
-    "DenseFromSparse": lambda structured=True: sparse.dense_from_sparse,
+    "DenseFromSparse": lambda structured=True: lambda x: sparse.dense_from_sparse(x, structured),
     "Diag": lambda: sparse.diag,
     "Dot": lambda: sparse.dot,
     "EnsureSortedIndices": lambda inplace=False: sparse.ensure_sorted_indices,

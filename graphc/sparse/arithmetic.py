@@ -21,6 +21,7 @@ from graphc.ops.segment import checked_sum
 from graphc.ops.shape import broadcast_to, concatenate, expand, transpose, zeros
 from graphc.sparse.structure import (
     asformat,
+    at_all_places,
     csc_from_dense,
     csr_from_dense,
     dense_from_sparse,
@@ -206,11 +207,24 @@ def conj(x: Any) -> SparseVariable:
 
 
 def sp_sum(x: Any, axis: int | None = None, sparse_grad: bool = False) -> Node:
-    """The sum of all elements, or along an axis, dense. The gradient is taken at the entries, whatever `sparse_grad`
-    says."""
+    """The sum of all elements, or along an axis, dense. The gradient is taken at the entries; of a matrix that was made
+    of a dense one at all its places, where `sparse_grad` is not set."""
     matrix = as_sparse_variable(x)
     if axis not in (None, 0, 1, -1, -2):
         raise ValueError(f"sp_sum: axis {axis} is none of a matrix")
+    made = _summed(matrix, axis)
+    if sparse_grad or matrix.dense is None:
+        return made
+    rows, columns = matrix.sizes
+    outer = () if axis is None else (axis % 2,)
+
+    def spread(cotangent: Node) -> Node:
+        return broadcast_to(expand(cotangent, outer or (0, 1)), (rows, columns))
+
+    return at_all_places(matrix, made, spread)
+
+
+def _summed(matrix: SparseVariable, axis: int | None) -> Node:
     if axis is None:
         total: Node = matrix.data.sum()
         return cast(total, matrix.dtype)

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import promote
-from graphc.errors import GraphValueError, RankError
+from graphc.errors import GradientError, GraphValueError, RankError
 from graphc.ir import sizes
-from graphc.ir.node import Node, Size, literal
+from graphc.ir.node import Node, Size, describe, literal
 from graphc.ir.walk import as_size_node
+from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import gather, inc_gather
 from graphc.ops.recur import running_sum
@@ -28,10 +29,29 @@ from graphc.tensor.ranges import arange
 from graphc.tensor.sets import unique
 
 
-def dense_from_sparse(x: Any) -> Node:
-    """A sparse matrix as a dense one. The gradient is taken at the entries."""
+def dense_from_sparse(x: Any, structured: bool = True) -> Node:
+    """A sparse matrix as a dense one. The gradient is taken at the entries, or, where not `structured`, at all places:
+    of a matrix that `csr_from_dense` or `csc_from_dense` made of a dense one. Raises GradientError for a gradient at
+    all places of another matrix, which has none where it has no entries."""
     matrix = as_sparse_variable(x)
-    return inc_gather(zeros(matrix.dtype, matrix.sizes), matrix.data, matrix.places(), 0)
+    made = inc_gather(zeros(matrix.dtype, matrix.sizes), matrix.data, matrix.places(), 0)
+    return made if structured else at_all_places(matrix, made, lambda cotangent: cotangent)
+
+
+def at_all_places(matrix: SparseVariable, made: Node, derivative: Callable[[Node], Node]) -> Node:
+    """What is computed of a matrix, linear in its elements, whose derivative is taken by all of these: by the dense
+    matrix that it was made of. derivative: from a cotangent to that of the elements. Without such a matrix a derivative
+    is a GradientError."""
+
+    def refuse(*_: Any) -> list[Node]:
+        raise GradientError(
+            f"the derivative of {describe(made)} at all places of {matrix!r}, which has none where it has no entries: "
+            "structured=True takes it at the entries, and csr_from_dense(x) has one at all places of x"
+        )
+
+    if matrix.dense is None:
+        return overridden([made], [matrix.data], refuse)[0]
+    return overridden([made], [matrix.dense], lambda inputs, results, given, wanted: [derivative(given[0])])[0]
 
 
 def ordered(
@@ -102,7 +122,9 @@ def _from_dense(format: str) -> Callable[[Any], SparseVariable]:
         dense = expand(dense, range(2 - dense.ndim))
         places = nonzero(dense)
         shape = (dense.type.shape[0], dense.type.shape[1])
-        return ordered(format, gather(dense, places, 0), places, shape)
+        made = ordered(format, gather(dense, places, 0), places, shape)
+        vars(made)["dense"] = dense
+        return made
 
     make.__doc__ = f"""The elements of a dense matrix (or vector, a row) that are not 0, as a sparse one: {format}."""
     return make

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from graphc.ir.walk import as_size_node, mention
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.segment import ascending, segment_of
-from graphc.ops.shape import concatenate, expand
+from graphc.ops.shape import concatenate, expand, transpose
 from graphc.options import options
 from graphc.shared import SharedVariable, shared
 from graphc.startup.record import record
@@ -129,6 +129,9 @@ class SparseVariable:
     format: str = field(metadata={"static": True})
     name: str | None = field(default=None, metadata={"static": True})
 
+    dense: ClassVar[Any] = None
+    """The dense matrix of which this has the elements that are not 0, where it was made of one."""
+
     __array_ufunc__ = None  # NumPy's arrays and tensors leave their operators to this class
     ndim = 2
 
@@ -195,7 +198,9 @@ class SparseVariable:
     def T(self) -> SparseVariable:  # noqa: N802
         """The transpose: the same arrays in the other format."""
         other = FORMATS[1 - FORMATS.index(self.format)]
-        return SparseVariable(self.data, self.indices, self.indptr, self.minor, other)
+        turned = SparseVariable(self.data, self.indices, self.indptr, self.minor, other)
+        vars(turned)["dense"] = None if self.dense is None else transpose(self.dense)
+        return turned
 
     def __taken__(self, value: Any) -> SparseVariable:
         """A value that a function is called with, as arrays: a matrix of SciPy, or what makes one."""

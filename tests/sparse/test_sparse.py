@@ -12,7 +12,7 @@ import scipy.sparse
 import graphc
 import graphc.tensor as T
 from graphc import sparse
-from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
+from graphc.errors import ArgumentError, GradientError, GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
 
 CASES = [
     tuple(part.strip() for part in line.split("|"))
@@ -335,3 +335,40 @@ def test_sizes_of_results_use_what_they_are_of() -> None:
         for asked, wanted in ((result.shape, [3, 3]), (result.size, 3), (result.shape[0], 3)):
             f = graphc.function(inputs, asked, mode="interpreted")
             assert f(*(values[each] for each in inputs)).tolist() == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["interpreted", "compiled"])
+def test_gradients_at_all_places(mode: str) -> None:
+    """Of a matrix that was made of a dense one, and is dense again or summed: also where that is 0."""
+    x, c = T.dmatrix("x"), T.dmatrix("c")
+    made = [
+        T.sin(sparse.dense_from_sparse(matrix, structured=structured))
+        for matrix in (sparse.csr_from_dense(x), sparse.csc_from_dense(x))
+        for structured in (True, False)
+    ]
+    turned = sparse.dense_from_sparse(sparse.csr_from_dense(x).T, structured=False)
+    costs = [*((each * c).sum() for each in made), (T.sin(turned) * c.T).sum()]
+    values, weights = np.array([[0.0, 2.0, -1.0], [3.0, 0.0, 0.0]]), np.arange(1.0, 7.0).reshape(2, 3)
+    at_entries = np.where(values != 0, np.cos(values), 0) * weights
+    wanted = [at_entries, np.cos(values) * weights] * 2 + [np.cos(values) * weights]
+    for axis in (None, 1):
+        for sparse_grad in (False, True):
+            sums = sparse.sp_sum(sparse.csr_from_dense(x), axis, sparse_grad)
+            costs.append((sums**2).sum())
+            slopes = np.broadcast_to(2 * values.sum(axis, keepdims=True), values.shape)
+            wanted.append(np.where(values != 0, slopes, 0) if sparse_grad else slopes)
+    found = graphc.function([x, c], [turned, *(graphc.grad(cost, x) for cost in costs)], mode=mode)(values, weights)
+    np.testing.assert_array_equal(found[0], values.T)
+    for number, (got, want) in enumerate(zip(found[1:], wanted, strict=True)):
+        np.testing.assert_allclose(got, want, rtol=1e-13, err_msg=str(number))
+
+
+def test_a_gradient_where_there_is_no_entry_is_refused() -> None:
+    x, y = sparse.csr_matrix("x"), T.dmatrix("y")
+    classes: Any = sparse
+    for matrix, by in ((x, x), (sparse.sqr(sparse.csr_from_dense(y)), y)):
+        dense = classes.DenseFromSparse(structured=False)(matrix)
+        assert graphc.grad(sparse.dense_from_sparse(matrix).sum(), by) is not None
+        with pytest.raises(GradientError, match="at all places of .*structured=True takes it at the entries"):
+            graphc.grad(dense.sum(), by)
