@@ -281,7 +281,10 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "Reshape": ("reshape", lambda ndim, name=None: lambda x, shape: shaping.reshape(x, shape, ndim=ndim)),
     "ScalarFromTensor": ("", lambda: inspection.scalar_from_tensor),
     "Scan": ("scan", None),
-    "SearchsortedOp": ("", lambda side="left": lambda x, v, sorter=None: searchsorted(x, v, side, sorter)),
+    "SearchsortedOp": (
+        "searchsorted_left searchsorted_right",
+        lambda side="left": lambda x, v, sorter=None: searchsorted(x, v, side, sorter),
+    ),
     "Shape": ("", lambda: shaping.shape),
     "Shape_i": ("size", lambda i: lambda x: shaping.shape(x)[i]),
     "Softmax": ("", lambda: softmax),

@@ -140,7 +140,9 @@ def round(x: Any, decimals: int | str | None = 0, mode: str | None = None) -> No
 
 
 def _round_away(x: Node) -> Node:
-    return copysign(floor(add(abs(x), 0.5)), x)
+    size = abs(x)
+    whole = floor(size)  # not floor(size + 0.5), which is rounded: up to 1 of what is just below 0.5
+    return copysign(where(greater_equal(sub(size, whole), 0.5), add(whole, 1), whole), x)
 
 
 def round_half_to_even(x: Any) -> Node:

@@ -31,6 +31,14 @@ def test_types_and_ops() -> None:
         scalar.as_scalar(T.dvector("v"))
 
 
+def test_rounding_of_arrays() -> None:
+    values = np.array([0.5, -1.5, 2.4, 0.49999999999999994, -0.0, np.inf, -np.inf, np.nan, 2.0**52 + 1])
+    rounded = scalar.basic.round_half_away_from_zero_vec(values)
+    np.testing.assert_array_equal(rounded, T.round_half_away_from_zero(values).eval(mode="interpreted"))
+    np.testing.assert_array_equal(rounded[:5], [1.0, -2.0, 2.0, 0.0, 0.0])
+    assert rounded[-1] == values[-1] and np.signbit(rounded[4]) and rounded.dtype == values.dtype
+
+
 class Xlogx(UnaryScalarOp):
     """x * log(x), 0 at 0."""
 

@@ -194,3 +194,38 @@ def test_what_cannot_be_is_refused() -> None:
     f = graphc.function([x, size], pool.pool_2d(x, (2, 2), True, (size, 1)), mode="interpreted")
     with pytest.raises((GraphcError, ZeroDivisionError), match="positive|zero"):
         f(np.zeros((3, 3)), 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["interpreted", "compiled"])
+def test_theanos_classes_of_derivatives(mode: str) -> None:
+    """They give what the derivatives of pools are, of first and second order, with windows that meet and padding."""
+    x, v = T.dtensor3("x"), T.dtensor3("v")
+    values = np.random.default_rng(5).permutation(60).reshape(2, 5, 6) / 10.0
+    direction = np.cos(np.arange(60.0)).reshape(2, 5, 6)
+    pairs: list[Any] = []
+    for border, stride, pad in ((True, (2, 1), (1, 0)), (False, (1, 2), (0, 0)), (True, None, None)):
+        given = (2, 3), stride, pad
+        for kind in ("max", "sum", "average_inc_pad", "average_exc_pad"):
+            out = pool.pool_2d(x, given[0], ignore_border=border, stride=stride, pad=pad or (0, 0), mode=kind)
+            slope = T.sin(out)
+            if kind != "max":
+                made = pool.AveragePoolGrad(border, kind)(x, slope, *given)
+                pairs.append((made, graphc.autodiff.vjp(out, x, slope)))
+                continue
+            made = pool.MaxPoolGrad(border)(x, out, slope, *given)
+            pairs.append((made, graphc.autodiff.vjp(out, x, slope)))
+            pairs.append((graphc.grad((made * v).sum(), x), graphc.grad((pairs[-1][1] * v).sum(), x)))
+            forward = pool.DownsampleFactorMaxGradGrad(border)(x, out, v, *given), pool.MaxPoolRop(border)(x, v, *given)
+            pairs += [(each, graphc.autodiff.jvp(out, x, v)) for each in forward]
+            assert made.ndim == 3 and pool.MaxPoolGrad.out_shape((5, 6), (2, 3)) == pool.Pool.out_shape((5, 6), (2, 3))
+    found = graphc.function([x, v], [node for pair in pairs for node in pair], mode=mode)(values, direction)
+    for number, (got, want) in enumerate(zip(found[::2], found[1::2], strict=True)):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14, err_msg=str(number))
+    ties = pool.MaxPoolGrad(True, ndim=1)(np.ones((1, 4)), np.ones((1, 2)), np.array([[2.0, 3.0]]), (2,)).eval(
+        mode=mode
+    )
+    assert ties.tolist() == [[2.0, 2.0, 3.0, 3.0]]
+    for wrong in (lambda: pool.AveragePoolGrad(True, "max"), lambda: pool.MaxPoolRop(True, "sum")):
+        with pytest.raises(GraphValueError, match="mode"):
+            wrong()

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from graphc.arrays.dtypes import is_float
+from graphc.autodiff import jvp, pulled_back
 from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.called import explain_all
@@ -25,7 +26,19 @@ from graphc.startup.record import record
 from graphc.tensor.reductions import sum
 from graphc.tensor.shaping import as_shape
 
-__all__ = ["Pool", "global_pool", "max_pool_2d_same_size", "pool", "pool_2d", "pool_3d"]
+__all__ = [
+    "AveragePoolGrad",
+    "DownsampleFactorMaxGradGrad",
+    "MaxPoolGrad",
+    "MaxPoolRop",
+    "Pool",
+    "PoolGrad",
+    "global_pool",
+    "max_pool_2d_same_size",
+    "pool",
+    "pool_2d",
+    "pool_3d",
+]
 
 MODES = ("max", "sum", "average_inc_pad", "average_exc_pad")
 
@@ -272,6 +285,91 @@ class Pool:
                 for length, width, each, padding in zip(shape[len(shape) - ndim :], *given, strict=True)
             ),
         ]
+
+
+@record()
+class PoolGrad:
+    """The base of Theano's ops for derivatives of pools."""
+
+    ignore_border: bool
+    mode: str = "max"
+    ndim: int = 2
+
+    out_shape = Pool.out_shape
+
+    def _pooled(self, x: Node, ws: Any, stride: Any, pad: Any) -> tuple[_Pooled, ...]:
+        what = told(lambda: f"{type(self).__name__} of {describe(x)} of type {x.type}")
+        return _slide(x, ws, self.ignore_border, stride, pad, self.ndim, what)
+
+    def _at_maxima(self, x: Node, maxout: Any, values: Node, pooled: tuple[_Pooled, ...]) -> Node:
+        """Values at the elements of windows of `x` that are equal to `maxout`, 0 at the others."""
+        before, axes = [axis.before for axis in pooled], range(x.ndim, x.ndim + self.ndim)
+        found = filled_windows(x, [axis.sliding for axis in pooled], before, lowest(x.dtype))
+        highest = layout.broadcast_to(layout.expand(as_node(maxout), axes), found.type.shape)
+        return elementwise("where", elementwise("equal", found, highest), values, literal(0, values.dtype))
+
+
+class MaxPoolGrad(PoolGrad):
+    """Theano's op: `MaxPoolGrad(ignore_border, ndim)(x, maxout, gz, ws, stride, pad)` has, for each element of `x`, the
+    sum of `gz` over the windows whose maximum `maxout` it is equal to."""
+
+    def __init__(self, ignore_border: bool, ndim: int = 2, openmp: Any = None) -> None:
+        super().__init__(ignore_border, "max", ndim)
+
+    def __call__(self, x: Any, maxout: Any, gz: Any, ws: Any, stride: Any = None, pad: Any = None) -> Node:
+        node, slope = as_node(x), as_node(gz)
+        pooled, axes = self._pooled(node, ws, stride, pad), range(node.ndim, node.ndim + self.ndim)
+        whole = filled_windows(node, [axis.sliding for axis in pooled], [axis.before for axis in pooled], 0)
+        spread = layout.broadcast_to(layout.expand(slope, axes), whole.type.shape)
+        return pulled_back({whole: self._at_maxima(node, maxout, spread, pooled)}, [node])[0]
+
+
+class AveragePoolGrad(PoolGrad):
+    """Theano's op: `AveragePoolGrad(ignore_border, mode, ndim)(x, gz, ws, stride, pad)` is the derivative of the
+    pool of `x` by "sum" or an average with the cotangent `gz`."""
+
+    def __init__(self, ignore_border: bool, mode: str = "average_inc_pad", ndim: int = 2) -> None:
+        if mode not in ("sum", "average_inc_pad", "average_exc_pad"):
+            raise GraphValueError(f"AveragePoolGrad: mode {mode!r} is neither 'sum' nor an average")
+        super().__init__(ignore_border, mode, ndim)
+
+    def __call__(self, x: Any, gz: Any, ws: Any, stride: Any = None, pad: Any = None, dummy: Any = None) -> Node:
+        node = as_node(x)
+        pooled = self._pooled(node, ws, stride, pad)
+        return pulled_back({_pool(node, pooled, self.mode, "AveragePoolGrad"): as_node(gz)}, [node])[0]
+
+
+class DownsampleFactorMaxGradGrad(PoolGrad):
+    """Theano's op: `DownsampleFactorMaxGradGrad(ignore_border, mode, ndim)(x, maxout, gz, ws, stride, pad)` has, for
+    each window, the sum of `gz`, of the sizes of `x`, over the elements that are equal to its maximum `maxout`."""
+
+    def __init__(self, ignore_border: bool, mode: str = "max", ndim: int = 2, openmp: Any = None) -> None:
+        if mode != "max":
+            raise GraphValueError(f"DownsampleFactorMaxGradGrad: mode {mode!r} is not 'max'")
+        super().__init__(ignore_border, mode, ndim)
+
+    def __call__(self, x: Any, maxout: Any, gz: Any, ws: Any, stride: Any = None, pad: Any = None) -> Node:
+        node = as_node(x)
+        pooled, axes = self._pooled(node, ws, stride, pad), tuple(range(node.ndim, node.ndim + self.ndim))
+        slopes = filled_windows(as_node(gz), [axis.sliding for axis in pooled], [axis.before for axis in pooled], 0)
+        return sum(self._at_maxima(node, maxout, slopes, pooled), axes)
+
+
+class MaxPoolRop(PoolGrad):
+    """Theano's op: `MaxPoolRop(ignore_border, mode, ndim)(x, eval_point, ws, stride, pad)` is the derivative of the
+    pool of maxima in the direction `eval_point`."""
+
+    def __init__(self, ignore_border: bool = False, mode: str = "max", ndim: int = 2, openmp: Any = None) -> None:
+        if mode != "max":
+            raise GraphValueError(f"MaxPoolRop: mode {mode!r} is not 'max'")
+        super().__init__(ignore_border, mode, ndim)
+
+    def __call__(self, x: Any, eval_point: Any, ws: Any, stride: Any = None, pad: Any = None) -> Node:
+        node = as_node(x)
+        made: Node = jvp(
+            _pool(node, self._pooled(node, ws, stride, pad), "max", "MaxPoolRop"), node, as_node(eval_point)
+        )
+        return made
 
 
 explain_all(globals())
