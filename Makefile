@@ -20,7 +20,7 @@ run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 test: $(VENV)/test.stamp ## run all tests; ARGS="-k name" chooses
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
-check: $(VENV)/test.stamp ## run the fast tests, in less than a minute; ARGS="tests/codegen/lower" chooses
+check: $(VENV)/test.stamp ## run the fast tests, in a few minutes; ARGS="tests/codegen/lower" chooses
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" --durations=5 --durations-min=1 $(ARGS)
 
 test-poison: ## run all tests with the memory of results and temporaries filled with NaN before each call
@@ -38,7 +38,7 @@ fuzz: $(VENV)/test.stamp ## run random programs against NumPy; ARGS="--programs 
 fuzz-blends: $(VENV)/test.stamp ## run random programs of everything against the interpreted mode; ARGS="--programs 2000 --seed 7"
 	PYTHONPATH=tests $(BIN)/python -m blends --jobs $(JOBS) $(ARGS)
 
-mutation: $(VENV)/test.stamp ## break the compiler in 240 places, report what the tests overlook; hours; ARGS="plan" chooses
+mutation: $(VENV)/test.stamp ## break the compiler on purpose in hundreds of places, report what the tests overlook; hours; ARGS="plan" chooses
 	$(BIN)/python -m mutation --jobs $(JOBS) $(ARGS)
 
 test-numbas: ## run all tests with the oldest numba that graphc takes, and others; NUMBAS="0.65.1" chooses
@@ -67,7 +67,7 @@ lint: $(VENV)/lint.stamp ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(VENV)/bench.stamp ## measure graphc and its peers, write docs/benchmarks.md; ARGS="--quick" is short, --help tells more
+bench: $(VENV)/bench.stamp ## measure graphc and its peers, write docs/benchmarks.md and README's figures; ARGS="--quick" is short, --help tells more
 	$(BIN)/python -m benchmarks $(ARGS)
 
 bench-against: $(VENV)/bench.stamp ## compare with another checkout, workload by workload; ARGS="../before mlp-step --rounds 9"

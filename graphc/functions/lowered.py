@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from math import prod
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,11 @@ from graphc.codegen.pipeline.build import build_python, generation
 from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.errors import GraphcError
 from graphc.functions.callables import Function
-from graphc.functions.check_arguments import check_shapes, write_results
+from graphc.functions.check_arguments import check_shapes, label, write_results
 from graphc.functions.convention import Convention
 from graphc.functions.usage import Memory
 from graphc.ir.interpret import check_guards, interpret
-from graphc.ir.node import Array
+from graphc.ir.node import Array, describe
 from graphc.ir.walk import nodes_of
 from graphc.shared import SharedVariable
 
@@ -73,10 +74,29 @@ class Lowered(Function):
         need = self.measure(arrays)
         if need is None:
             check_guards(self.graph, self.values(arrays))
-            raise MemoryError(f"{self.label}: a result would need more memory than there can be")
+            raise self.without_memory(arrays)
         outputs = self.built.signature.outputs
         taken = sum(prod(shape) * itemsize(y.dtype) for shape, y in zip(need.shapes, outputs, strict=True))
         return Memory(need.arena, taken, need.arena + taken)
+
+    def without_memory(self, arrays: Sequence[Array]) -> MemoryError:
+        """The error of a call that needs more memory than there is: what was given, and what needs most."""
+        given = ", ".join(
+            f"{label(item)} {f'of shape {array.shape}' if array.ndim else array[()]}"
+            for item, array in zip(self.call.inputs, arrays, strict=False)
+        )
+        what, need = f"{self.label}{given and f': for {given}'}", self.measure(arrays)
+        if need is None:
+            return MemoryError(f"{what} a result would need more memory than there can be")
+        outputs = zip(self.built.signature.outputs, need.shapes, self.kernel.outputs, strict=False)
+        taken = [(prod(shape) * itemsize(y.dtype), shape, node) for y, shape, node in outputs]
+        results = sum(size for size, _, _ in taken)
+        text = f"{what} there is no memory for results of {_bytes(results)} and temporaries of "
+        text += f"{_bytes(need.arena)} (f.explain() lists these)"
+        largest = max(taken, key=itemgetter(0), default=None)
+        if largest is not None and results > need.arena:
+            text += f"; the largest result, {describe(largest[2])}, has shape {largest[1]}"
+        return MemoryError(text)
 
     def measure(self, arrays: Sequence[Array]) -> Need | None:
         """What a call with arrays of these sizes needs; None where a check of sizes would fail."""
@@ -120,16 +140,27 @@ class Lowered(Function):
         """`run_converted` by functions over flat arrays."""
         self.separate(arrays)
         self.make_way(given)
-        results = python_calls().launch_python(
-            self.built.signature,
-            sizes,
-            kernel,
-            arrays,
-            self.cells,
-            lambda code, *_: self.explain_failure(arrays),
-            lambda shapes: check_shapes(given, shapes, self.kernel.outputs),
-        )
+        try:
+            results = python_calls().launch_python(
+                self.built.signature,
+                sizes,
+                kernel,
+                arrays,
+                self.cells,
+                lambda code, *_: self.explain_failure(arrays),
+                lambda shapes: check_shapes(given, shapes, self.kernel.outputs),
+            )
+        except MemoryError as error:
+            raise self.without_memory(arrays) from error
         return write_results(given, results)
+
+
+def _bytes(size: float) -> str:
+    """A number of bytes in the largest unit of which it is at least one."""
+    units = iter(("bytes", "KiB", "MiB", "GiB"))
+    while size >= 1024 and next(units, ""):
+        size /= 1024
+    return f"{size:.3g} {next(units, 'TiB')}"
 
 
 def python_calls() -> Any:

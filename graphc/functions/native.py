@@ -20,6 +20,7 @@ from graphc.codegen.cache.key import Key
 from graphc.codegen.call import result_memory
 from graphc.codegen.call.bind import ABSENT, OUT, Keywords, Locking, bind, measure
 from graphc.codegen.call.callback import CALLBACK, address, native_callback
+from graphc.codegen.call.layout import ABSURD
 from graphc.codegen.call.locks import OPEN
 from graphc.codegen.call.signature import Need, Signature, result_shapes
 from graphc.codegen.call.vectorcall import Direct, attach, vectorcall_type
@@ -29,7 +30,7 @@ from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.codegen.threads.chunking import NONTEMPORAL
 from graphc.errors import GraphcError
 from graphc.functions.callables import Description, Function
-from graphc.functions.check_arguments import check_shapes, convert, label, write_results
+from graphc.functions.check_arguments import check_shapes, convert, write_results
 from graphc.functions.convention import REQUIRED, Convention
 from graphc.functions.lowered import Lowered
 from graphc.functions.variants import Declined, Failed, Variants, arguments, decline, fail
@@ -197,16 +198,13 @@ class Compiled(Lowered, Direct, mode="compiled"):
         return self.locked(self.held_entry, *args) if self.wanted else self.failed_again(code, *args)
 
     def failed_again(self, code: int, *args: Any) -> Any:
-        """Check number `code` failed, or a size is absurd (-1): raise what explains it."""
+        """Check number `code` failed, a size is absurd or memory is missing: raise what explains it."""
         _converted.functions.discard(self)
         arrays = self.bind_arguments(args, {})
         if code < 0 and not self.failures.raised:
-            check_guards(self.graph, self.values(arrays))
-            given = ", ".join(
-                f"{label(item)} {array[()] if not array.ndim else f'of shape {array.shape}'}"
-                for item, array in zip(self.call.inputs, arrays, strict=False)
-            )
-            raise MemoryError(f"{self.label}: for {given} a result would need more memory than there can be")
+            if code == ABSURD:
+                check_guards(self.graph, self.values(arrays))
+            raise self.without_memory(arrays)
         return self.explain_failure(arrays)
 
     def explain(self) -> str:

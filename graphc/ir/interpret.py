@@ -189,9 +189,16 @@ def _hand_out(outputs: Sequence[Node], known: Bindings, fresh: set[Node]) -> lis
     for node in outputs:
         value = _known(node, known)
         owned = node in fresh and value.flags.c_contiguous
-        results.append(value if owned else np.array(value, order="C", copy=True))
+        results.append(value if owned else _copied(node, value))
         fresh.discard(node)
     return results
+
+
+def _copied(node: Node, value: Array) -> Array:
+    try:
+        return np.array(value, order="C", copy=True)
+    except MemoryError as error:
+        raise MemoryError(f"{describe(node)}: {error}") from error
 
 
 def _run_checks(steps: Steps, values: Mapping[Node, Array]) -> Bindings:
@@ -271,6 +278,8 @@ def _evaluate(node: Node, args: Sequence[Array]) -> Array:
         raise
     except IndexError as error:
         raise IndexOutOfBounds(_explain_index(node, args) or f"{describe(node)}: {error}") from error
+    except MemoryError as error:
+        raise MemoryError(f"{describe(node)}: {error}") from error
     except Exception as error:
         if isinstance(error, ValueError) and str(error).startswith(_TOO_LARGE):
             raise MemoryError(f"{describe(node)} would need more memory than there can be") from error

@@ -383,3 +383,25 @@ def test_processes(program: str) -> None:
     text = textwrap.dedent(prologue) + textwrap.dedent(program)
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "done", "")
+
+
+@pytest.mark.parametrize("mode", ["interpreted", "python", "compiled"])
+def test_a_call_without_memory_names_what_needs_it(mode: str) -> None:
+    """For results, and for temporaries; the function goes on to work, as do functions whose calls ask for handlers."""
+    n, v = T.lscalar("n"), T.dvector("v")
+    total = graphc.shared(np.zeros(2), "total")
+    squares = T.arange(n)[:, None] * T.arange(n)
+    square = graphc.function([n], squares, mode=mode, name="square", updates=[(total, total + 1)])
+    ranks = graphc.function([v], T.cumsum(T.sort(v[:, None] * v, axis=0), axis=0).sum(), mode=mode, name="ranks")
+    huge = np.broadcast_to(np.ones(()), 10**7)
+    for call, value, names in ((square, 10**7, ("n (", "square")), (ranks, huge, ("v (", "ranks"))):
+        with pytest.raises(MemoryError) as caught:
+            call(value)
+        said = str(caught.value)
+        assert "(test_calls.py:" in said
+        assert mode == "interpreted" or all(name in said for name in names)
+        assert "10000000" in said or "TiB" in said
+    assert total.get_value().tolist() == [0, 0]
+    assert square(3).tolist() == [[0, 0, 0], [0, 1, 2], [0, 2, 4]]
+    assert ranks(np.ones(3)) == 18
+    assert total.get_value().tolist() == [1, 1]

@@ -149,10 +149,11 @@ def bind(
 
     cells: for each shared variable a list whose only item is its current ndarray. refuse(*args, **kwargs) is called,
     and its result returned, where an argument or a shared variable is not on the fast path; fail(code, *args) where
-    check `code` failed, or with -1 where an output or temp would have a negative size or more elements than memory
-    can hold. Whatever they raise reaches the caller. keywords: where there are none, all arguments are positional.
-    locking: None where the caller sees to it that no other call uses the shared variables. beside: the binding whose
-    arena is used as well. closed: every call is refused; of a function that has inputs.
+    check `code` failed, or with ABSURD where an output or temp would have a negative size or more elements than
+    memory can hold, or with NO_MEMORY where it could not be had. Whatever they raise reaches the caller. keywords:
+    where there are none, all arguments are positional. locking: None where the caller sees to it that no other call
+    uses the shared variables. beside: the binding whose arena is used as well. closed: every call is refused; of a
+    function that has inputs.
     """
     if len(cells) != len(signature.shared) or not all(type(cell) is list and len(cell) == 1 for cell in cells):
         raise GraphcError(f"{signature.name}: {len(signature.shared)} cells of one item are needed")
@@ -206,6 +207,7 @@ def _process_record() -> tuple[int, ...]:
         "true": id(True),
         "false": id(False),
         "none": id(None),
+        "memory error": id(MemoryError),
         **{name: ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value or 0 for name in PYTHON_API},
         **{name: word_at(table + 8 * slot) for name, slot in ARRAY_API.items()},
         **{f"{dtype} descriptor": id(np.dtype(dtype)) for dtype in DTYPES},

@@ -13,9 +13,10 @@ A call is the methods of `Call` in their order, each of which goes on to the nex
     take                every input and shared variable is on the fast path     else refuse
     compare             no written buffer overlaps another operand              else refuse
     ask_sizes           the sizes agree                                         else failed: fail(code, *args)
-    measure             nothing is negative or too large                        else failed: fail(-1, *args)
+    measure             nothing is negative or too large                        else failed: fail(ABSURD, *args)
     look_at_given       arrays given for results can hold them                  else refuse
-    claim, make, allocate   references are taken, memory is there               else empty, with the exception set
+    claim, make, allocate   references are taken, memory is there               else empty, with the exception set, or
+                                                                                fail(NO_MEMORY, *args)
     enter               no other thread uses what it updates, no handler may    else empty, then contended(*args…)
     run                 the kernel, without the GIL where the work is large     else empty, then failed: but where the
                                                                                 kernel leaves an exception, null
@@ -38,12 +39,14 @@ from graphc.codegen.call.adopt import adopt
 from graphc.codegen.call.check_arguments import arrange, discard, fits, suit
 from graphc.codegen.call.interrupt import PATIENT
 from graphc.codegen.call.layout import (
+    ABSURD,
     ALIGNED,
     ARRAY_DATA,
     ARRAY_SHAPE,
     CALLABLE_BINDING,
     CONTIGUOUS,
     LIST_ITEMS,
+    NO_MEMORY,
     OBJECT_TYPE,
     RECORD,
     TUPLE_ITEMS,
@@ -57,6 +60,7 @@ from graphc.codegen.call.objects import (
     OFFSETS,
     Imported,
     call_object,
+    clear_error,
     content,
     cover,
     depart,
@@ -66,6 +70,7 @@ from graphc.codegen.call.objects import (
     has_error,
     install,
     make,
+    matches_error,
     new_number,
     overlap,
     place,
@@ -331,7 +336,7 @@ class Call:
             self.arena_length.store(end)
             counts.append(placed.second(I64))
             with self.code.when(end < 0):
-                self.status.value = I64.of(-1)
+                self.status.value = I64.of(ABSURD)
                 self.failed.go()
         if self.signature.polls:
             self.loops = self.dims.at(self.signature.extents - 1, I64).load(I64)
@@ -391,7 +396,7 @@ class Call:
         """The arrays of the outputs, new or given."""
         if self.signature.outputs:
             made = make(self.code, self.record, *self.outputs(), self.given.value, self.references)
-            self.empty.unless(made)
+            self.go_without_memory(~made)
 
     def made_array(self, number: int) -> Ptr:
         return self.made.at(number, Ptr).load(Ptr)
@@ -409,13 +414,22 @@ class Call:
         with code.otherwise():
             uint8 = I64.of(OFFSETS["uint8 descriptor"])
             self.arena.value = empty(code, self.record, uint8, I32.of(1), self.arena_length)
-        self.empty.when(self.arena.value == NULL)
+        self.go_without_memory(self.arena.value == NULL)
         above = self.arena.value.get(ARRAY_DATA).integer() + (ALIGNMENT - 1)
         start = ((above & -ALIGNMENT) - ALIGNMENT).address()
         if self.poison:
             poison(code, start.at(ALIGNMENT), self.arena_length.load(I64) - ALIGNMENT)
         first = len(self.signature.outputs)
         return [start.at(self.lengths.at(first + number, I64).load(I64)) for number in range(temps)]
+
+    def go_without_memory(self, is_missing: Bool) -> None:
+        """Leaves where an array could not be made: to `failed` where memory was missing, which says for what."""
+        with self.code.when(is_missing):
+            is_memory = matches_error(self.record, word(self.record, "memory error"))
+            with self.code.when(is_memory != 0):
+                clear_error(self.record)
+                self.status.value = I64.of(NO_MEMORY)
+            self.empty.go()
 
     def locks(self) -> I64:
         """Where in the record the words of the locks stand."""

@@ -46,6 +46,7 @@ PYTHON_API = (
     "PyList_New",
     "PyErr_Clear",
     "PyErr_Occurred",
+    "PyErr_ExceptionMatches",
     "PyErr_Fetch",
     "PyErr_Restore",
     "PyUnicode_InternInPlace",
@@ -54,9 +55,13 @@ PYTHON_API = (
 ARRAY_API = {"PyArray_CastToType": 49, "PyArray_NewCopy": 85, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
 ARRAY_ABI, ARRAY_ABI_SLOT = 0x02000000, 0
 
+ABSURD, NO_MEMORY = -1, -2
+"""What a call passes on in place of the number of a check: a size that memory cannot have, and memory that is not there
+for results or temporaries."""
+
 RECORD = (
     *("busy", "arena", "refuse", "fail", "exact", "out name", "block", "activity", "contended", "wake"),
-    *("ndarray", "list", "tuple", "float", "int", "true", "false", "none"),
+    *("ndarray", "list", "tuple", "float", "int", "true", "false", "none", "memory error"),
     *PYTHON_API,
     *ARRAY_API,
     *(f"{dtype} descriptor" for dtype in DTYPES),
