@@ -11,10 +11,11 @@ import numpy as np
 
 from graphc.arrays.dtypes import is_float
 from graphc.control.functional import fori_loop, map, scan
-from graphc.errors import RankError
+from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
-from graphc.ir.node import Node, describe, literal
+from graphc.ir.node import Node, constant_value, describe, literal
 from graphc.ir.walk import as_size_node
+from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, cast
 from graphc.ops.elementwise import elementwise as E
 from graphc.ops.shape import reshape, zeros
@@ -23,6 +24,9 @@ from graphc.random.distributions import Shape, categorical, exponential, float_o
 from graphc.random.rejection import binomial
 from graphc.tensor.indexing import set_subtensor
 from graphc.tensor.ranges import arange
+
+LEAST = {"float32": 2.0**-64, "float64": 2.0**-600}
+"""Factors by which the quotient of an exponential number and the least positive one of the dtype is finite."""
 
 
 def order(key: Any, count: Node) -> Node:
@@ -73,8 +77,9 @@ def shuffled_rows(key: Any, x: Any) -> Node:
 
 def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = None, dtype: Any = None) -> Node:
     """Items of `a`: a vector, or a number that stands for 0 … a - 1. p: their chances, equal where None. Without
-    `replace` no item comes twice. RankError where `p` is no vector, ShapeError where it is of another length, or there
-    are fewer items than are asked for."""
+    `replace` no item comes twice. RankError where `p` is no vector, ShapeError where it is of another length;
+    GraphValueError, at a call where only that can tell, where without `replace` there are fewer items than are asked
+    for, or fewer whose chance is above 0, or where a chance is negative or NaN."""
     items = as_node(a)
     if p is not None and as_node(p).ndim != 1:
         raise RankError(f"choice: the chances are a vector, not {describe(as_node(p))} of type {as_node(p).type}")
@@ -92,6 +97,7 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
     else:
         total = as_size_node(sizes.product(own))
         ranked = order(as_key(key), count) if p is None else _ranked(key, as_node(p))
+        ranked = _different("choice", ranked, total, None if p is None else as_node(p))
         chosen = reshape(ranked[:total], own)
     if items.ndim:
         return items[chosen]
@@ -133,21 +139,52 @@ def multinomial(key: Any, n: Any, pvals: Any, shape: Shape = None, dtype: Any = 
 
 def without_replacement(key: Any, n: Any, pvals: Any, dtype: Any = "int64") -> Node:
     """`n` different categories for each row of chances: the first in the order of exponential numbers over chances
-    (Efraimidis and Spirakis, Information Processing Letters 97, 2006)."""
-    chances = as_node(pvals)
-    number = as_node(n)
+    (Efraimidis and Spirakis, Information Processing Letters 97, 2006). RankError where the chances are no vector and no
+    matrix; GraphValueError, at a call where only that can tell, where a row has fewer chances above 0 than `n`, or one
+    that is negative or NaN."""
+    chances, number = as_node(pvals), cast(as_node(n), "int64")
+    if chances.ndim not in (1, 2):
+        raise RankError(f"the chances are a vector or a matrix, not {describe(chances)} of type {chances.type}")
     if chances.ndim == 1:
-        return cast(_ranked(key, chances)[:number], np.dtype(dtype).name)
-    rows = places((chances.type.shape[0],))
-    return cast(
-        map(lambda each: _ranked(fold_in(key, each[1]), each[0])[:number], (chances, rows)), np.dtype(dtype).name
-    )
+        ranked = _ranked(key, chances)
+    else:
+        rows = places((chances.type.shape[0],))
+        ranked = map(lambda each: _ranked(fold_in(key, each[1]), each[0]), (chances, rows))
+    found = _different("multinomial_wo_replacement", ranked, number, chances)
+    return cast(found[..., :number], np.dtype(dtype).name)
+
+
+def _different(what: str, ranked: Node, number: Node, chances: Node | None) -> Node:
+    """Places in random order, of which along the last axis the first `number` can be different: otherwise an error, at
+    once where sizes tell, else at the call."""
+    count = ranked.type.shape[-1]
+    fewer = f"{what}: there are fewer categories than draws without replacement"
+    known = constant_value(number)
+    if known is not None and isinstance(count, int) and known > count:
+        raise GraphValueError(f"{fewer}: {known} of {count}")
+    ranked = _held(ranked, E("less_equal", number, as_size_node(count)), fewer)
+    ranked = _held(ranked, E("greater_equal", number, 0), f"{what}: the number of draws is negative")
+    if chances is None:
+        return ranked
+    said = f"{what}: {describe(chances)} has "
+    ranked = _held(ranked, E("greater_equal", chances, 0.0).all(), f"{said}a chance that is negative or NaN")
+    possible = cast(E("greater", chances, 0.0), "int64").sum(axis=-1)
+    message = f"{said}fewer chances above 0 than there are draws without replacement"
+    return _held(ranked, E("greater_equal", possible, number).all(), message)
+
+
+def _held(x: Node, condition: Node, message: str) -> Node:
+    """`x` where a condition holds, else an error of values."""
+    return checked(x, (cast(condition, "int64"),), message, "value")
 
 
 def _ranked(key: Any, chances: Node) -> Node:
     """Categories in random order, those of larger chances rather before others: by exponential numbers over chances,
-    the smallest first."""
-    waits = exponential(key, chances.type.shape, chances.dtype if is_float(chances.dtype) else None) / chances
+    the smallest first. Those of no chance come last. The numbers are scaled, so that of the least chance they are
+    finite."""
+    drawn = exponential(key, chances.type.shape, chances.dtype if is_float(chances.dtype) else None)
+    scaled = drawn * literal(np.dtype(drawn.dtype).type(LEAST[drawn.dtype]), drawn.dtype) / chances
+    waits = E("where", E("greater", chances, 0.0), scaled, np.dtype(scaled.dtype).type(np.inf))
 
     def step(waits: Node, _: Node) -> tuple[Node, Node]:
         first = waits.argmin()

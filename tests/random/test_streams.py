@@ -355,3 +355,69 @@ def test_categories_of_given_numbers(mode: str) -> None:
         f(chances, np.zeros(3, "float32"), 2)
     with pytest.raises(TypeError, match="a matrix of chances"):
         made("auto")(u, u)
+
+
+def draws_without_replacement(p: Any, rows: Any, n: Any, count: Any) -> dict[str, Any]:
+    """Every function that draws without replacement: of chances `p`, of those of each row, of `count` equal ones."""
+    mrg = import_module("graphc.sandbox.rng_mrg").MRG_RandomStreams(5)
+    rng, key = RandomStreams(5), graphc.random.key(5)
+    raw: Any = import_module("graphc.tensor.raw_random")
+    state = graphc.shared(np.random.RandomState(5))
+    return {
+        "choice": rng.choice((n,), p.shape[0], replace=False, p=p),
+        "choice of keys": graphc.random.choice(key, T.arange(p.shape[0]), (n,), replace=False, p=p),
+        "choice of a state": raw.choice(state, (n,), p.shape[0], replace=False, p=p)[1],
+        "choice for rows": mrg.choice(n, replace=False, p=rows),
+        "categories": rng.multinomial_wo_replacement(n=n, pvals=rows),
+        "categories of a vector": mrg.choice_wo_replacement(n=n, pvals=p),
+        "choice of equal ones": rng.choice((n,), count, replace=False),
+        "choice of equal ones, of keys": graphc.random.choice(key, count, (n,), replace=False),
+    }
+
+
+@pytest.mark.parametrize("mode", ["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_nothing_is_drawn_twice_without_replacement(mode: str, dtype: str) -> None:
+    """As many as have a chance can be drawn, however small it is, and not one more: it is said of which variable and
+    in which line."""
+    p, rows = T.vector("p", dtype=dtype), T.matrix("rows", dtype=dtype)
+    n, count = T.lscalar("n"), T.lscalar("count")
+    made = draws_without_replacement(p, rows, n, count)
+    f = graphc.function([p, rows, n, count], list(made.values()), mode=mode)
+    tiny = np.nextafter(np.zeros((), dtype), np.ones((), dtype))
+    chances = np.array([0.5, 0.0, tiny, 0.25, 4 * tiny], dtype)
+    for _ in range(5):
+        for name, drawn in zip(made, f(chances, np.stack([chances, chances[::-1]]), 4, 4), strict=True):
+            lines = drawn if drawn.ndim == 2 else drawn[None]
+            assert all(len(set(line)) == 4 for line in lines.tolist()), name
+            if "equal" not in name:
+                assert 1 not in lines[0] and (len(lines) == 1 or 3 not in lines[1]), name
+    assert [value.size for value in f(chances, chances[None], 0, 0)] == [0] * len(made)
+    few, wrong = "fewer chances above 0 than there are draws", "a chance that is negative or NaN"
+    for name, output in made.items():
+        g = graphc.function([p, rows, n, count], output, mode=mode, on_unused_input="ignore")
+        full = np.full(5, 0.2, dtype)
+        bad: list[tuple[Any, int, str]] = [(full, 6, "fewer categories than draws"), (full, -1, "negative")]
+        if "equal" not in name:
+            negative, missing = np.array([0.5, 0.7, -0.2], dtype), np.array([0.5, np.nan, 0.5], dtype)
+            bad += [(chances, 5, few), (negative, 2, wrong), (missing, 1, wrong)]
+        for values, number, said in bad:
+            with pytest.raises(ValueError, match=said) as caught:
+                g(values, np.stack([full[: len(values)], values]), number, len(values))
+            assert "test_streams.py" in str(caught.value)
+            if said in (few, wrong):
+                assert ("rows" if "row" in name or name == "categories" else "p (") in str(caught.value)
+
+
+def test_what_sizes_tell_of_draws_without_replacement() -> None:
+    rng = RandomStreams(1)
+    draws: list[Any] = [
+        lambda: rng.choice((5,), 3, replace=False),
+        lambda: rng.choice((2, 2), np.arange(3), replace=False, p=np.ones(3) / 3),
+        lambda: rng.multinomial_wo_replacement(n=3, pvals=[[0.5, 0.5]]),
+    ]
+    for draw in draws:
+        with pytest.raises(ValueError, match=r"fewer categories than draws without replacement: [345] of [23]"):
+            draw()
+    with pytest.raises(RankError, match="a vector or a matrix"):
+        rng.multinomial_wo_replacement(n=1, pvals=np.ones((1, 1, 1)))
