@@ -34,7 +34,7 @@ from graphc.ir.walk import as_size_node, node_set, nodes_of, substitute, toposor
 from graphc.ir.where import user_line, warn_user
 from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import as_node, cast
-from graphc.ops.shape import broadcast_to
+from graphc.ops.shape import with_static_sizes
 from graphc.ops.sinking import sunk
 from graphc.options import check_threads, flag, options
 from graphc.shared import SharedVariable
@@ -282,7 +282,7 @@ def _update_value(shared: SharedVariable, new: Any) -> Node:
             f"the update of {describe(shared)} must have size {shared.type.shape[axis]} along axis {axis}; "
             f"{describe(value)} has type {value.type}"
         )
-    return _held_to(shared, value, "update")
+    return with_static_sizes(shared, value, "update")
 
 
 def _differing_axis(variable_: Node, value: Node) -> int | None:
@@ -291,17 +291,6 @@ def _differing_axis(variable_: Node, value: Node) -> int | None:
         if isinstance(size, int) and isinstance(new_size, int) and size != new_size:
             return axis
     return None
-
-
-def _held_to(variable_: Node, value: Node, what: str) -> Node:
-    """`value`, checked at each call to have the static sizes of `variable_`."""
-    pairs = zip(variable_.type.shape, value.type.shape, strict=True)
-    target = tuple(size if isinstance(size, int) else own for size, own in pairs)
-    if target == value.type.shape:
-        return value
-    checked = broadcast_to(value, target)
-    checked.name = checked.name or f"{what} of {variable_.name or 'an unnamed variable'}"
-    return checked
 
 
 def _givens(givens: Any) -> dict[Node, Node]:
@@ -318,7 +307,7 @@ def _givens(givens: Any) -> dict[Node, Node]:
                 f"function, called at {user_line()}: givens: {describe(node)} of rank {node.ndim} and type {node.type} "
                 f"cannot replace {describe(variable_)} of rank {variable_.ndim} and type {variable_.type}"
             )
-        result[variable_] = _held_to(variable_, node, "given value")
+        result[variable_] = with_static_sizes(variable_, node, "given value")
     return result
 
 
@@ -433,12 +422,12 @@ def _one_for_each_value(
         assert isinstance(leaf, SharedVariable)
         kept = first.setdefault(id(leaf.cell), leaf)
         if kept is not leaf:
-            others[leaf] = _held_to(leaf, kept, "shared value")
+            others[leaf] = with_static_sizes(leaf, kept, "shared value")
     if not others:
         return values, pairs
     values, pairs = _replace(values, pairs, others)
     news = {leaf: value for leaf, value in pairs if isinstance(leaf, SharedVariable)}
-    return values, [(first[id(leaf.cell)], _held_to(leaf, value, "update")) for leaf, value in news.items()]
+    return values, [(first[id(leaf.cell)], with_static_sizes(leaf, value, "update")) for leaf, value in news.items()]
 
 
 def _check_inputs(

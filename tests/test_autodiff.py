@@ -165,6 +165,26 @@ def test_known_grads() -> None:
         grad(None, x, known_grads={h: np.zeros(3)})
 
 
+@pytest.mark.parametrize("mode", ["interpreted", "compiled"])
+def test_given_derivatives_fit_at_the_call(mode: str) -> None:
+    """One of sizes that only a call tells, of what has known ones: it fits, or the call says what does not."""
+    x, given, cube, row = T.dmatrix("x"), T.dmatrix("given"), T.dtensor3("cube"), T.drow("row")
+    total_, spread = x.sum(axis=0, keepdims=True), x.dimshuffle(0, "x", 1)
+    derivatives = [
+        grad(None, x, known_grads={total_: given}),
+        grad(None, x, known_grads={spread: cube}),
+        Lop(total_, x, given),
+        Rop(row * 2.0, row, given),
+    ]
+    f = graphc.function([x, given, cube, row], derivatives, mode=mode, on_unused_input="ignore")
+    zeros, g, c, r = np.zeros((2, 3)), np.array([[1.0, 2.0, 3.0]]), np.ones((2, 1, 3)), np.ones((1, 3))
+    for got, wanted in zip(f(zeros, g, c, r), [np.repeat(g, 2, 0), c[:, 0], np.repeat(g, 2, 0), 2 * g], strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    for wrong, name in ((np.ones((2, 3)), "given"), (np.ones((2, 2, 3)), "cube")):
+        with pytest.raises(ShapeError, match=rf"{name} \(test_autodiff.py:\d+\) has size 2, not 1"):
+            f(zeros, wrong if wrong.ndim == 2 else g, wrong if wrong.ndim == 3 else c, r)
+
+
 def test_disconnected() -> None:
     x, z = matrix("x"), matrix("zed")
     cost = total(x)

@@ -257,6 +257,17 @@ def broadcast_to(x: Node, shape: Sequence[Size]) -> Node:
     return make(OPS["broadcast_to"], (x, *map(as_size_node, shape)))
 
 
+def with_static_sizes(variable: Node, value: Node, what: str) -> Node:
+    """`value`, checked at each call to have the static sizes of `variable`; `what` it is of that, for messages."""
+    pairs = zip(variable.type.shape, value.type.shape, strict=True)
+    target = tuple(size if isinstance(size, int) else own for size, own in pairs)
+    if target == value.type.shape:
+        return value
+    checked = broadcast_to(value, target)
+    checked.name = checked.name or f"{what} of {variable.name or 'an unnamed variable'}"
+    return checked
+
+
 def held_to(x: Node, axis: int, guard: Guard) -> Node:
     """`x`, of which an axis has one of the sizes of a guard, with the other one, which is the same if the guard holds:
     it is checked at each call, in the words of the guard."""
