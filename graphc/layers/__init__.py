@@ -10,7 +10,7 @@ of NumPy's (initial.py).
 
 from graphc.ir.called import explain_all
 from graphc.layers import initial
-from graphc.layers.dense import Activation, Dense, Dropout, Embedding, Flatten
+from graphc.layers.dense import Activation, Dense, Dropout, Embedding, Flatten, PReLU
 from graphc.layers.layer import Layer
 from graphc.layers.norm import BatchNorm, GroupNorm, InstanceNorm, LayerNorm
 from graphc.layers.recurrent import GRU, LSTM, Recurrent
@@ -19,7 +19,7 @@ from graphc.layers.spatial import Conv, Pool
 
 __all__ = [
     "GRU", "LSTM", "Activation", "BatchNorm", "Conv", "Cost", "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm",
-    "InstanceNorm", "Layer", "LayerNorm", "Pool", "Recurrent", "Sequential", "initial",
+    "InstanceNorm", "Layer", "LayerNorm", "PReLU", "Pool", "Recurrent", "Sequential", "initial",
 ]  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from graphc.errors import GraphTypeError, GraphValueError
@@ -14,7 +14,7 @@ from graphc.ops.elementwise import cast
 from graphc.tensor import elementary, nnet
 from graphc.tensor.indexing import take
 from graphc.tensor.products import dot
-from graphc.tensor.shaping import flatten
+from graphc.tensor.shaping import flatten, normalise_axes
 
 Function: TypeAlias = "Callable[[Any], Node]"
 
@@ -34,6 +34,10 @@ ACTIVATIONS: dict[str, Function] = {
 """Activations by their names."""
 
 
+LEARNT = ("prelu",)
+"""Activations with parameters of their own, which are layers."""
+
+
 def activation_of(what: str | Function | None) -> Function:
     """An activation by its name, or a function as it is. Raises ArgumentError for a name that there is not."""
     if what is None:
@@ -41,13 +45,14 @@ def activation_of(what: str | Function | None) -> Function:
     if callable(what):
         return what
     if what not in ACTIVATIONS:
-        raise GraphValueError(f"activation {what!r}: must be a function, or one of {', '.join(ACTIVATIONS)}")
+        known = ", ".join((*ACTIVATIONS, *LEARNT))
+        raise GraphValueError(f"activation {what!r}: must be a function, or one of {known}")
     return ACTIVATIONS[what]
 
 
 def initial_of(activation: str | Function | None) -> Initialiser:
     """What weights before an activation begin with, where nothing else is said."""
-    rectifies = activation in ("relu", "leaky_relu", "elu", "gelu", "silu", nnet.relu)
+    rectifies = activation in ("relu", "leaky_relu", "prelu", "elu", "gelu", "silu", nnet.relu)
     return initial.he_normal() if rectifies else initial.glorot_uniform()
 
 
@@ -61,6 +66,39 @@ class Activation(Layer):
 
     def output(self, x: Node, train: bool) -> Node:
         return activation_of(self.function)(x)
+
+
+class PReLU(Layer):
+    """x where it is not negative, slope * x where it is, of a slope that is learnt. He, Zhang, Ren and Sun, ICCV 2015.
+
+    axes: those that have slopes of their own, of which the sizes must be known: 1 (features, channels second), -1 for
+    channels last, several in a tuple, or None for one slope of all. Raises GraphTypeError for a size that is not known,
+    GraphValueError for an axis that is not there, or that of the batch.
+
+        >>> net.add(Conv(16, 3)).add(PReLU())
+    """
+
+    def __init__(self, slope: float | Initialiser = 0.25, axes: int | Sequence[int] | None = 1, **common: Any) -> None:
+        super().__init__(**common)
+        self.initial_slope: Initialiser = slope if callable(slope) else initial.constant(slope)
+        self.axes = axes if axes is None or isinstance(axes, int) else tuple(axes)
+
+    def build(self, x: Node) -> None:
+        self.own = () if self.axes is None else normalise_axes(self.axes, x.ndim, f"{self.name} of {describe(x)}")
+        if 0 in self.own:
+            raise GraphValueError(
+                f"{self.name}: examples have no slopes of their own, as axis 0 of {describe(x)} would"
+            )
+        self.slope = self.param("slope", [x.type.shape[axis] for axis in self.own], self.initial_slope)
+
+    def output(self, x: Node, train: bool) -> Node:
+        order = [self.own.index(axis) if axis in self.own else "x" for axis in range(x.ndim)]
+        return nnet.relu(x, self.slope.dimshuffle(*order))
+
+
+def activation_layer(what: str | Function, axes: int) -> Layer:
+    """The layer of an activation: by its name, or of a function; one that is learnt has slopes along `axes`."""
+    return PReLU(axes=axes) if what == "prelu" else Activation(what)
 
 
 class Flatten(Layer):
@@ -112,7 +150,7 @@ class Dense(Layer):
     ) -> None:
         super().__init__(**common)
         self.n_out, self.n_in, self.initial_w, self.initial_b = n_out, n_in, w, bias
-        self.activation = Activation(activation or "linear")
+        self.activation = activation_layer(activation or "linear", axes=-1)
         self.drop = Dropout(dropconnect, name=self.name)
         self.default = initial_of(activation)
 
@@ -120,6 +158,7 @@ class Dense(Layer):
         n_in = self.features(x, given=self.n_in)
         self.w = self.param("w", (n_in, self.n_out), self.initial_w or self.default)
         self.b = None if self.initial_b is None else self.param("b", (self.n_out,), self.initial_b)
+        self.holds(self.activation)
 
     def output(self, x: Node, train: bool) -> Node:
         self.drop.source = self.source

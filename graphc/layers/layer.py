@@ -79,6 +79,16 @@ class Layer:
         (self.params if moved else self.state).append(variable)
         return variable
 
+    def holds(self, part: Layer) -> None:
+        """Make a layer part of this one: its parameters are among this one's, of the same dtype and seed."""
+        part.name, part.dtype, part.source, part.static = (
+            f"{self.name}.{part.name}",
+            self.dtype,
+            self.source,
+            self.static,
+        )
+        part.params, part.state, part.updates = self.params, self.state, self.updates
+
     def features(self, x: Node, axis: int = -1, given: int | None = None) -> int:
         """How many numbers there are along an axis, which must be known, or is given. Raises GraphTypeError."""
         size = x.type.shape[axis] if x.ndim else None

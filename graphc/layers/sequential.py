@@ -17,7 +17,7 @@ from graphc.errors import ArgumentError, GraphValueError
 from graphc.function import function
 from graphc.functions.callables import Function as Compiled
 from graphc.ir.node import Node, Size, variable
-from graphc.layers.dense import Activation, Dense, Dropout, Flatten, Function, initial_of
+from graphc.layers.dense import Dense, Dropout, Flatten, Function, activation_layer, initial_of
 from graphc.layers.initial import Initialiser
 from graphc.layers.layer import Layer, Source
 from graphc.layers.norm import BatchNorm
@@ -165,7 +165,7 @@ class Sequential:
             self.input_shape = (n_in,)
         connect = bool(args.pop("connect", False))
         self.add(Dense(n_out, None, n_in, w or initial_of(activation), dropconnect=p if connect else 0.0))
-        return self._after(normalize and BatchNorm(n_in=n_out), activation, 0.0 if connect else p, args)
+        return self._after(normalize and BatchNorm(n_in=n_out), activation, -1, 0.0 if connect else p, args)
 
     def add_conv(
         self,
@@ -185,7 +185,7 @@ class Sequential:
         p, args = _dropout(dropout, dropout_args)
         conv = Conv(n_out, size, None, n_in=n_in, w=w or initial_of(activation), **how)
         axis = -1 if conv.channels_last else 1
-        self.add(conv)._after(normalize and BatchNorm(axis, n_in=n_out), activation, 0.0, {})
+        self.add(conv)._after(normalize and BatchNorm(axis, n_in=n_out), activation, axis, 0.0, {})
         if pool is not None:
             self.add_pool(pool, channels_last=conv.channels_last)
         return self.add(Dropout(p, **args)) if p else self
@@ -202,11 +202,11 @@ class Sequential:
         """Numbers that are 0 in training with chance `p`."""
         return self.add(Dropout(p, scale))
 
-    def _after(self, normalize: Layer | Literal[False], activation: Any, p: float, args: Any) -> Sequential:
+    def _after(self, normalize: Layer | Literal[False], activation: Any, axis: int, p: float, args: Any) -> Sequential:
         if normalize:
             self.add(normalize)
         if activation is not None:
-            self.add(Activation(activation))
+            self.add(activation_layer(activation, axis))
         return self.add(Dropout(p, **args)) if p else self
 
     def add_cost(self, cost: str | Cost | Callable[[Any, Any], Node]) -> Sequential:

@@ -11,7 +11,7 @@ from typing import Any
 from graphc.errors import GraphValueError, RankError
 from graphc.ir.node import Node, describe
 from graphc.layers import initial
-from graphc.layers.dense import Activation, Function, initial_of
+from graphc.layers.dense import Function, activation_layer, initial_of
 from graphc.layers.initial import Initialiser
 from graphc.layers.layer import Layer
 from graphc.ops.shape import expand
@@ -56,7 +56,7 @@ class Conv(Layer):
         self.stride, self.dilation = (_several(each, self.rank, "stride or dilation") for each in (stride, dilation))
         self.n_out, self.n_in, self.border, self.groups = n_out, n_in, border, groups
         self.channels_last = channels_last
-        self.activation = Activation(activation or "linear")
+        self.activation = activation_layer(activation or "linear", -1 if channels_last else 1)
         self.initial_w, self.initial_b = w or initial_of(activation), bias
 
     def build(self, x: Node) -> None:
@@ -67,6 +67,7 @@ class Conv(Layer):
             raise GraphValueError(f"{self.name}: {self.groups} groups of {n_in} channels and {self.n_out} results")
         self.w = self.param("w", (self.n_out, n_in // self.groups, *self.size), self.initial_w)
         self.b = None if self.initial_b is None else self.param("b", (self.n_out,), self.initial_b)
+        self.holds(self.activation)
 
     def output(self, x: Node, train: bool) -> Node:
         # With channels last a kernel is (axes..., channels, results).

@@ -11,7 +11,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc import layers
+from graphc import layers, optim, train
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, ShapeError
 from graphc.layers import initial, sequential
 
@@ -70,6 +70,81 @@ def test_dense_and_embedding() -> None:
     assert (run(table, np.array([[1, 4]])) == table.w.get_value()[[[1, 4]]]).all()
     assert run(layers.Flatten(), np.zeros((2, 3, 4))).shape == (2, 12)
     assert run(layers.Activation(T.exp), np.zeros((2, 1))).tolist() == [[1], [1]]
+
+
+SLOPES: list[tuple[Any, tuple[int, ...], tuple[int, ...]]] = [
+    (1, (3, 4), (4,)), (1, (2, 3, 5), (3,)), (-1, (2, 3, 5), (5,)), (None, (2, 3, 5), ()), (1, (0, 3), (3,)),
+    ((1, 3), (2, 3, 5, 4), (3, 4)), ((3, 1), (2, 3, 5, 4), (4, 3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("axes", "shape", "own"), SLOPES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_prelu(axes: Any, shape: tuple[int, ...], own: tuple[int, ...], dtype: str) -> None:
+    """A slope for each place along the axes, which are of all examples and have their derivative."""
+    layer = layers.PReLU(initial.uniform(-0.5, 0.5), axes, dtype=dtype, seed=3)
+    value = RNG.normal(size=shape).astype(dtype)
+    found = run(layer, value)
+    (slope,) = layer.params
+    assert slope is layer.slope and slope.name == "prelu.slope" and slope.get_value().shape == own and not layer.state
+    a = slope.get_value()
+    order = [] if axes is None else [axis % len(shape) for axis in np.atleast_1d(axes)]
+    turned = a.transpose([order.index(axis) for axis in sorted(order)])
+    wide = turned.reshape([size if axis in order else 1 for axis, size in enumerate(shape)])
+    np.testing.assert_array_equal(found, np.where(value > 0, value, wide * value))
+    assert found.dtype == dtype == a.dtype and (run(layer, value, train=True) == found).all()
+    x, g = T.TensorType(dtype, (None, *shape[1:]))("x"), RNG.normal(size=shape).astype(dtype)
+    by_slope, by_x = graphc.grad((layer(x) * g).sum(), [slope, x])
+    got = graphc.function([x], [by_slope, by_x], mode="interpreted")(value)
+    rest = tuple(axis for axis in range(len(shape)) if axis not in order)
+    summed = np.where(value > 0, 0, value * g).sum(rest).transpose([sorted(order).index(axis) for axis in order])
+    np.testing.assert_allclose(got[0], summed, rtol=1e-4 if dtype == "float32" else 1e-12, atol=1e-6)
+    np.testing.assert_allclose(got[1], np.where(value > 0, g, wide * g), rtol=1e-6)
+
+
+def test_prelu_in_other_layers() -> None:
+    """By its name in layers and words: its slope is among the parameters, of the network's dtype."""
+    image, row = np.zeros((2, 3, 6, 6), "float32"), np.zeros((2, 5, 4), "float32")
+    for layer, value, own in (
+        (layers.Dense(7, "prelu"), row, (7,)),
+        (layers.Conv(8, 3, "prelu"), image, (8,)),
+        (layers.Conv(8, 3, "prelu", channels_last=True), image.transpose(0, 2, 3, 1), (8,)),
+    ):
+        run(layer, value)
+        assert [param.get_value().shape for param in layer.params[2:]] == [own]
+        assert layer.params[-1].name == f"{layer.name}.prelu.slope" and (layer.params[-1].get_value() == 0.25).all()
+        assert len(pickle.loads(pickle.dumps(layer)).params) == 3
+    net = layers.Sequential(input_shape=(3, 6, 6), dtype="float64")
+    net.add_conv(3, 8, 3, "prelu", normalize=True).add_flatten().add_fc(None, 2, "prelu").add(layers.PReLU(0.1, None))
+    net.add(layers.Dense(2, "prelu"))
+    assert [param.name for param in net.params if "slope" in str(param.name)] == [
+        "prelu2.slope", "prelu5.slope", "prelu6.slope", "dense7.prelu.slope",
+    ]  # fmt: skip
+    assert {param.dtype for param in net.params} == {"float64"}
+
+
+def test_what_prelu_refuses() -> None:
+    x = T.fmatrix("x")
+    with pytest.raises(GraphTypeError, match="sizes that are known"):
+        layers.PReLU()(x)
+    with pytest.raises(GraphValueError, match="examples have no slopes of their own, as axis 0 of x"):
+        layers.PReLU(axes=(0, 1))(x)
+    with pytest.raises(ValueError, match="axis 2"):
+        layers.PReLU(axes=2)(x)
+    with pytest.raises(GraphValueError, match="one of linear, .*, prelu"):
+        layers.Dense(3, "none such")
+
+
+@pytest.mark.slow
+def test_prelu_learns() -> None:
+    """A slope that data were made with is found."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(256, 3)).astype("float32")
+    slope = np.array([0.5, -0.3, 0.05], "float32")
+    net = layers.Sequential([layers.PReLU()], input_shape=(3,), cost="norm")
+    trainer = train.Trainer(net, optim.adam, 0.05, batch_size=64, seed=0)
+    trainer.train(x, np.where(x > 0, x, slope * x), epochs=40)
+    np.testing.assert_allclose(net.params[0].get_value(), slope, atol=0.02)
 
 
 def test_dropout() -> None:
