@@ -12,12 +12,28 @@ from typing import Any
 import numpy as np
 
 from graphc import tensor
-from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, SIGNED, UNSIGNED, promote
+from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, SIGNED, UNSIGNED, check_dtype, promote
 from graphc.ir.called import explain_all
 from graphc.ir.node import Node, describe, literal
 from graphc.ops.elementwise import as_node
 from graphc.scalar.composite import Composite
-from graphc.scalar.ops import BinaryScalarOp, ScalarOp, UnaryScalarOp, same_out, upcast_out, upgrade_to_float
+from graphc.scalar.ops import (
+    BinaryScalarOp,
+    ScalarOp,
+    UnaryScalarOp,
+    float_out,
+    int_out,
+    same_out,
+    same_out_float_only,
+    same_out_min8,
+    same_out_nobool,
+    specific_out,
+    upcast_out,
+    upcast_out_min8,
+    upcast_out_nobool,
+    upgrade_to_float,
+    upgrade_to_float64,
+)
 from graphc.tensor.elementary import cast
 from graphc.tensor.elemwise import Family
 from graphc.tensor.variables import TensorType
@@ -52,6 +68,7 @@ _types = {dtype: TensorType(dtype, (), dtype) for dtype in DTYPES}
 int_types = [_types[dtype] for dtype in SIGNED]
 uint_types = [_types[dtype] for dtype in UNSIGNED]
 float_types = [_types[dtype] for dtype in FLOATS]
+integer_types = (*int_types, *uint_types)
 discrete_types = [_types[dtype] for dtype in ("bool", *INTEGERS)]
 continuous_types = float_types
 all_types = (*discrete_types, *continuous_types)
@@ -65,9 +82,17 @@ def get_scalar_type(dtype: Any) -> TensorType:
 Scalar = get_scalar_type
 
 
-def upcast(dtype: str, *dtypes: str) -> str:
-    """The dtype that values of these dtypes are combined in, as NumPy has it."""
-    return promote(dtype, *dtypes)
+def upcast(dtype: Any, *dtypes: Any) -> str:
+    """The dtype that values of these dtypes, names or NumPy's, are combined in, as NumPy has it: its name. Raises
+    GraphTypeError for other dtypes."""
+    return promote(*(check_dtype(each) for each in (dtype, *dtypes)))
+
+
+def as_common_dtype(*variables: Any) -> tuple[Node, ...]:
+    """Variables in the dtype that they are combined in."""
+    nodes = [as_node(each) for each in variables]
+    common = promote(*(node.dtype for node in nodes))
+    return tuple(cast(node, common) for node in nodes)
 
 
 def as_scalar(x: Any, name: str | None = None) -> Node:
@@ -114,9 +139,11 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "BinaryScalarOp", "Composite", "Scalar", "ScalarOp", "UnaryScalarOp", "all_types", "as_scalar", "cast", "constant",
-    "continuous_types", "discrete_types", "float_types", "floats", "get_scalar_type", "int_types", "ints", "same_out",
-    "uint_types", "upcast", "upcast_out", "upgrade_to_float",
+    "BinaryScalarOp", "Composite", "Scalar", "ScalarOp", "UnaryScalarOp", "all_types", "as_common_dtype", "as_scalar",
+    "cast", "constant", "continuous_types", "discrete_types", "float_out", "float_types", "floats", "get_scalar_type",
+    "int_out", "int_types", "integer_types", "ints", "same_out", "same_out_float_only", "same_out_min8",
+    "same_out_nobool", "specific_out", "uint_types", "upcast", "upcast_out", "upcast_out_min8", "upcast_out_nobool",
+    "upgrade_to_float", "upgrade_to_float64",
 ]  # fmt: skip
 
 explain_all(globals())

@@ -57,7 +57,7 @@ def scalar_op(op: object) -> ScalarOp:
         return op
     name = op if isinstance(op, str) else getattr(op, "__name__", "")
     if callable(op):
-        return ScalarOp(name, op)
+        return ScalarOp(name or str(op), op)
     if name in ROWS:
         return ScalarOp(name, FUNCTIONS[name])
     raise GraphTypeError(f"{op!r} is no scalar op")

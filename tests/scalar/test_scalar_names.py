@@ -114,3 +114,75 @@ def test_what_is_no_composite() -> None:
     for call, message in wrong:
         with pytest.raises(theano.errors.GraphcError, match=message):
             call()
+
+
+def test_dtypes_are_combined_whatever_they_are_given_as() -> None:
+    for left, right in (("float64", "int8"), ("int8", "uint8"), ("bool", "float32"), ("int64", "uint64")):
+        wanted = np.result_type(left, right).name
+        for one, other in ((left, right), (np.dtype(left), np.dtype(right)), (np.dtype(left).type, right)):
+            assert scalar.upcast(one, other) == wanted
+    assert (
+        scalar.upcast(np.ones(2).dtype) == "float64" and scalar.upcast("int8", np.int16, np.dtype("int32")) == "int32"
+    )
+    with pytest.raises(GraphTypeError, match="complex128 is not supported"):
+        scalar.upcast("int8", np.dtype(complex))
+    common = scalar.as_common_dtype(scalar.int8("i"), scalar.float32("x"))
+    assert [each.dtype for each in common] == ["float32", "float32"]
+
+
+class Power(scalar.ScalarOp):
+    """x**k, of an op that does not call its base's __init__."""
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+
+    def impl(self, x: Any) -> Any:
+        return x**self.k
+
+
+class Halves(UnaryScalarOp):
+    """The whole half of a number, and whether there is a rest."""
+
+    nout = 2
+
+    def __init__(self) -> None:
+        self.output_types_preference = scalar.specific_out(scalar.int32, scalar.bool)
+
+    def impl(self, x: Any) -> Any:
+        return x // 2, x % 2 != 0
+
+
+def test_ops_that_make_themselves() -> None:
+    """What such an op was given is part of what it is, and results have the dtypes that it says, whatever it takes."""
+    x, n = T.dvector("x"), T.wvector("n")
+    whole, rest = Halves()(x)
+    f = theano.function([x, n], [Power(2)(x), T.Elemwise(Power(3))(x), Power(2)(n), whole, rest], mode="interpreted")
+    got = f([1.0, 2.5, -3.0], np.array([1, 2], "int16"))
+    wanted = [[1.0, 6.25, 9.0], [1.0, 15.625, -27.0], [1.0, 4.0], [0, 1, -2], [True, True, True]]
+    assert [each.tolist() for each in got] == wanted
+    assert [each.dtype.name for each in got] == ["float64", "float64", "float32", "int32", "bool"]
+    assert [each.shape for each in f([], np.zeros(0, "int16"))] == [(0,)] * 5
+    assert Power(2) == Power(2) != Power(3) and hash(Power(2)) == hash(Power(2)) and str(Power(2)) == "Power{k=2}"
+
+    class Wrong(Power):
+        output_types_preference = scalar.specific_out(scalar.int8, scalar.int8)
+
+    with pytest.raises(GraphTypeError, match="has 1 results; its output types are"):
+        Wrong(1)(x)
+
+
+def test_preferences() -> None:
+    kinds = {dtype: scalar.get_scalar_type(dtype) for dtype in ("bool", "int8", "int64", "float32", "float64")}
+
+    def of(preference: Any, *dtypes: str) -> list[str]:
+        return [kind.dtype for kind in preference(*(kinds[dtype] for dtype in dtypes))]
+
+    assert of(scalar.upcast_out, "bool", "int8") == of(scalar.upcast_out_nobool, "bool", "int8") == ["int8"]
+    assert of(scalar.upcast_out_min8, "bool", "bool") == of(scalar.same_out_min8, "bool") == ["int8"]
+    assert of(scalar.upgrade_to_float, "int8") == ["float32"] and of(scalar.upgrade_to_float64, "int8") == ["float64"]
+    assert of(scalar.int_out, "float32") == ["int64"] and of(scalar.float_out, "int8") == ["float64"]
+    assert of(scalar.specific_out(scalar.int8), "float64") == of(scalar.same_out, "int8") == ["int8"]
+    assert of(scalar.same_out_float_only, "float32") == ["float32"] == of(scalar.same_out_nobool, "float32")
+    for preference in (scalar.upcast_out_nobool, scalar.same_out_nobool, scalar.same_out_float_only):
+        with pytest.raises(TypeError):
+            of(preference, "bool")
