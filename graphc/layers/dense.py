@@ -13,6 +13,7 @@ from graphc.layers.layer import Layer
 from graphc.ops.elementwise import cast
 from graphc.tensor import elementary, nnet
 from graphc.tensor.indexing import take
+from graphc.tensor.nnet.activations import prelu
 from graphc.tensor.products import dot
 from graphc.tensor.shaping import flatten, normalise_axes
 
@@ -93,7 +94,7 @@ class PReLU(Layer):
 
     def output(self, x: Node, train: bool) -> Node:
         order = [self.own.index(axis) if axis in self.own else "x" for axis in range(x.ndim)]
-        return nnet.relu(x, self.slope.dimshuffle(*order))
+        return prelu(x, self.slope.dimshuffle(*order))
 
 
 def activation_layer(what: str | Function, axes: int) -> Layer:

@@ -11,7 +11,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import is_float
 from graphc.control.functional import fori_loop, map, scan
-from graphc.errors import GraphValueError, RankError
+from graphc.errors import RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, constant_value, describe, literal
 from graphc.ir.walk import as_size_node
@@ -77,9 +77,9 @@ def shuffled_rows(key: Any, x: Any) -> Node:
 
 def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = None, dtype: Any = None) -> Node:
     """Items of `a`: a vector, or a number that stands for 0 … a - 1. p: their chances, equal where None. Without
-    `replace` no item comes twice. RankError where `p` is no vector, ShapeError where it is of another length;
-    GraphValueError, at a call where only that can tell, where without `replace` there are fewer items than are asked
-    for, or fewer whose chance is above 0, or where a chance is negative or NaN."""
+    `replace` no item comes twice. RankError where `p` is no vector, ShapeError where it is of another length, or there
+    are fewer items than are asked for; a call without `replace` raises GraphValueError where there are fewer whose
+    chance is above 0, or where one is negative or NaN."""
     items = as_node(a)
     if p is not None and as_node(p).ndim != 1:
         raise RankError(f"choice: the chances are a vector, not {describe(as_node(p))} of type {as_node(p).type}")
@@ -140,8 +140,8 @@ def multinomial(key: Any, n: Any, pvals: Any, shape: Shape = None, dtype: Any = 
 def without_replacement(key: Any, n: Any, pvals: Any, dtype: Any = "int64") -> Node:
     """`n` different categories for each row of chances: the first in the order of exponential numbers over chances
     (Efraimidis and Spirakis, Information Processing Letters 97, 2006). RankError where the chances are no vector and no
-    matrix; GraphValueError, at a call where only that can tell, where a row has fewer chances above 0 than `n`, or one
-    that is negative or NaN."""
+    matrix, ShapeError where there are fewer than `n`; a call raises GraphValueError where a row has fewer above 0, or
+    one that is negative or NaN."""
     chances, number = as_node(pvals), cast(as_node(n), "int64")
     if chances.ndim not in (1, 2):
         raise RankError(f"the chances are a vector or a matrix, not {describe(chances)} of type {chances.type}")
@@ -161,8 +161,8 @@ def _different(what: str, ranked: Node, number: Node, chances: Node | None) -> N
     fewer = f"{what}: there are fewer categories than draws without replacement"
     known = constant_value(number)
     if known is not None and isinstance(count, int) and known > count:
-        raise GraphValueError(f"{fewer}: {known} of {count}")
-    ranked = _held(ranked, E("less_equal", number, as_size_node(count)), fewer)
+        raise ShapeError(f"{fewer}: {known} of {count}")
+    ranked = checked(ranked, (cast(E("less_equal", number, as_size_node(count)), "int64"),), fewer, "shape")
     ranked = _held(ranked, E("greater_equal", number, 0), f"{what}: the number of draws is negative")
     if chances is None:
         return ranked
