@@ -116,13 +116,14 @@ class _Values:
 
 class _Paths:
     """The way through the statements of a function and of those it calls: `stored` under which conditions, and those
-    that hold `here`."""
+    that hold `here`. `latest`: what was stored, in order, so that the end of a loop looks at its own stores only."""
 
     def __init__(self, own: Mapping[str, ir.Function], unwritten: frozenset[str]) -> None:
         self.own, self.unwritten = own, unwritten
         self.values = _Values()
         self.stored: dict[tuple[str, Element], list[Conditions]] = {}
         self.elements: dict[str, set[Element]] = {}
+        self.latest: list[tuple[str, Element]] = []
         self.here = NONE
         self.loops = 0
         self.names: dict[str, Number] = {}
@@ -195,7 +196,7 @@ class _Paths:
                 self.here |= {(factor, None) for factor in self.values.factors(size)}
             elif first is None or end is None or first >= end:
                 self.here |= {(self.values.number(("range", begin, size), self.loops), None)}
-        changing = {var.name for var in defined(loop.body)} & self.names.keys()
+        changing, before = {var.name for var in defined(loop.body)} & self.names.keys(), len(self.latest)
         self.loops += 1
         for name in (*changing, loop.var.name):
             self.names[name] = self.values.new(self.loops)
@@ -204,9 +205,15 @@ class _Paths:
         for name in changing:
             self.names[name] = self.values.new(self.loops)
         self.here = here
-        for (name, element), ways in self.stored.items():
-            if element is None:
-                self.stored[name, None] = [self.outside(way) for way in ways]
+        for key in self.since(before):
+            if key[1] is None:
+                self.stored[key] = [self.outside(way) for way in self.stored[key]]
+
+    def since(self, before: int) -> list[tuple[str, Element]]:
+        """What was stored since there were so many stores, each once from here on."""
+        found = [*dict.fromkeys(self.latest[before:])]
+        self.latest[before:] = found
+        return found
 
     def outside(self, way: Conditions) -> Conditions:
         """The conditions that do not change in a loop that ends here."""
@@ -215,19 +222,18 @@ class _Paths:
         return frozenset(each for each in way if self.values.depths[each[0]] <= self.loops)
 
     def branch(self, condition: Number, then: Sequence[ir.Stmt], orelse: Sequence[ir.Stmt]) -> None:
-        here, names, left = self.here, dict(self.names), []
+        here, left, before = self.here, [], len(self.latest)
         for holds, body in ((True, then), (False, orelse)):
             self.here = here | {(condition, holds)}
             left.append(self.body(body))
         for var in defined((*then, *orelse)):
-            if var.name in names:
-                self.names[var.name] = self.values.new(self.loops)
+            self.names[var.name] = self.values.new(self.loops)
         self.here = here
-        for key, ways in self.stored.items():
+        for key in self.since(before):
+            ways = self.stored[key]
             both = [way - {(condition, True)} for way in ways if (condition, True) in way]
             other = [way - {(condition, False)} for way in ways if (condition, False) in way]
             ways.extend(one | two for one in both[:1] for two in other[:1])
-            self.stored[key] = ways
         for holds, leaves in zip((True, False), left, strict=True):
             if leaves:
                 self.here |= {(condition, not holds)}
@@ -281,6 +287,7 @@ class _Paths:
             here = frozenset(each for each in here if each[1] is not None)
         if not any(way <= here for way in ways):
             ways[:] = [*(way for way in ways if not here <= way), here]
+            self.latest.append((name, element))
         self.elements.setdefault(name, set()).add(element)
 
     def load(self, buffer: ir.Buffer, element: Element) -> None:
