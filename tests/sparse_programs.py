@@ -90,6 +90,8 @@ MAKERS: Sequence[tuple[str, tuple[Make, Make]]] = (
 MOST = 60
 """Rows or columns of a value, and the largest number."""
 CALLS = 2
+FOUND = (1053, 1062)
+"""Programs that have found a fault."""
 
 
 @dataclass(frozen=True, slots=True)
