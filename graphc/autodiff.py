@@ -418,7 +418,7 @@ def _check_cotangent(node: Node, cotangent: Node, what: str) -> None:
         return
     sizes = zip(node.type.shape, cotangent.type.shape, strict=False)
     differ = any(isinstance(n, int) and isinstance(c, int) and n != c for n, c in sizes)
-    other = is_float(node.dtype) and node.dtype != cotangent.dtype
+    other = is_float(node.type.dtype) and node.type.dtype != cotangent.type.dtype
     if other or node.ndim != cotangent.ndim or differ:
         raise GradientError(f"{what} {describe(node)} must be {node.type}, not {cotangent.type}")
 
@@ -502,12 +502,12 @@ def _gradients(
             reached.update(passed_on)
         if node.op is ITEM:
             reached.add(node.args[0])
-            if node in cotangents and is_float(node.dtype):
+            if node in cotangents and is_float(node.type.dtype):
                 several.setdefault(node.args[0], {})[node.attrs["index"]] = cotangents[node]
             continue
         # What has no elements passes nothing on. Sums over them are 0, which an infinite derivative would make NaN.
         empty = any(isinstance(n, int) and n == 0 for n in node.type.shape)
-        has_one = node in several or (node in cotangents and is_float(node.dtype))
+        has_one = node in several or (node in cotangents and is_float(node.type.dtype))
         if passed_on and has_one and not empty:
             own = several[node] if node in several else cotangents[node]
             for arg, cotangent in _pull_back(node, own, reached, whole, masks):
@@ -561,7 +561,7 @@ def _pull_back(
     given = [*cotangent.values()] if isinstance(cotangent, Mapping) else [cotangent]
     null = next((part for part in given if isinstance(part, Absent)), None)
     if null is not None:
-        return [(arg, null) for arg in routes(node) if arg in reached and is_float(arg.dtype)]
+        return [(arg, null) for arg in routes(node) if arg in reached and is_float(arg.type.dtype)]
     if node.op.name == "cast" and node.args[0] in whole:
         return [(node.args[0], given[0])]
     others: list[Guard] = []
@@ -585,7 +585,7 @@ def _pull_back(
         if isinstance(part, Absent):
             if part.is_null and arg in reached and is_float(arg.dtype):
                 passed.append((arg, part))
-        elif part is not None and arg in reached and is_float(arg.dtype):
+        elif part is not None and arg in reached and is_float(arg.type.dtype):
             _check_cotangent(arg, part, f"the derivative that op {node.op.name} gives for")
             passed.append((arg, _held(part, others)[0]))
     return passed

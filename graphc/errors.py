@@ -16,6 +16,10 @@ class GraphTypeError(GraphcError, TypeError):
     """A wrong dtype, rank or kind of argument."""
 
 
+class GraphAttributeError(GraphcError, AttributeError):
+    """An attribute or a method that a tensor has not, or that cannot be written."""
+
+
 class GraphValueError(GraphcError, ValueError):
     """A value that an argument cannot have, where its kind is right: a mode that is none, axes that do not pair."""
 

@@ -1,6 +1,7 @@
 """The dtypes a tensor may have, and NumPy's rules for combining them.
 
-In: dtype names or Python scalars. Out: dtype names. A dtype is always its NumPy name, a plain string.
+In: dtype names or Python scalars. Out: dtype names. A dtype is always its NumPy name, a plain string; programs that ask
+a tensor for its dtype get one that is compared with NumPy's dtypes and scalar types, too (`Dtype`).
 """
 
 from __future__ import annotations
@@ -42,6 +43,57 @@ def check_dtype(dtype: object) -> str:
     if name not in DTYPES:
         raise GraphTypeError(f"dtype {name} is not supported; graphc has {', '.join(DTYPES)}")
     return str(name)
+
+
+class Dtype(str):
+    """The name of a dtype, as Theano's programs take it, that answers as NumPy's dtype does.
+
+    It equals the string, NumPy's dtype and whatever NumPy makes that dtype of: `np.float32`, `float`, `"f4"`. It has
+    the attributes of the dtype (`kind`, `itemsize`, `type`), but for those that strings have, and the hash of the
+    string: in a dict of strings it is found, in a dict of NumPy's dtypes it is not.
+
+        >>> T.fmatrix().dtype == np.float32, T.fmatrix().dtype.startswith("float")
+        (True, True)
+    """
+
+    __slots__ = ()
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if str.__eq__(self, other) is True:
+            return True
+        if not isinstance(other, (str, type, np.dtype)):
+            return NotImplemented
+        made = _made_of(other)
+        return made is not None and made == NUMPY_DTYPES[str(self)]
+
+    def __ne__(self, other: object) -> bool:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(NUMPY_DTYPES[str(self)], name)
+
+    def __str__(self) -> str:
+        return str.__str__(self)
+
+    def __reduce__(self) -> tuple[type[Dtype], tuple[str]]:
+        return Dtype, (str(self),)
+
+
+@lru_cache(maxsize=256)
+def _made_of(kind: Any) -> np.dtype[Any] | None:
+    """The dtype that NumPy makes of a name or a type, or None."""
+    try:
+        made: np.dtype[Any] = np.dtype(kind)
+        return made
+    except (TypeError, ValueError):
+        return None
+
+
+SHOWN = {name: Dtype(name) for name in DTYPES}
+"""What programs get that ask for a dtype."""
 
 
 def is_float(dtype: str) -> bool:

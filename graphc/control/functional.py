@@ -19,6 +19,7 @@ from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.called import explain_all
 from graphc.ir.node import Guard, Node, Size, describe, literal, next_serial, variable
+from graphc.ir.traced import TRACE
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.ops.scan import UNKNOWN
 from graphc.ops.shape import held_to, label
@@ -175,8 +176,9 @@ def _step(
 
 
 def _called(by: str, fn: Callable[..., Any], **given: Any) -> Any:
-    """What a function returns, which is given these, by position."""
-    return called(f"{by} calls", fn, [*given.values()], [*given])
+    """What a function of arrays returns, which is given these, by position."""
+    with TRACE:
+        return called(f"{by} calls", fn, [*given.values()], [*given])
 
 
 def _condition(cond: Callable[..., Any], carry: Any) -> Node:

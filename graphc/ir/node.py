@@ -12,7 +12,9 @@ and type checkers of the methods.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias
@@ -20,9 +22,9 @@ from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 import numpy as np
 
-from graphc.arrays.dtypes import check_dtype
+from graphc.arrays.dtypes import NUMPY_DTYPES, SHOWN, Dtype, check_dtype
 from graphc.arrays.trees import exact_kind
-from graphc.errors import GraphcError, GraphTypeError, GraphValueError, StepSizeError
+from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError, GraphValueError, StepSizeError
 from graphc.ir.called import explained, place
 from graphc.ir.frozen import FrozenArray as FrozenArray
 from graphc.ir.kind import Kind, Scratchpad
@@ -31,13 +33,15 @@ from graphc.ir.samples import Laws as Laws
 from graphc.ir.samples import Sample as Sample
 from graphc.ir.samples import Samples as Samples
 from graphc.ir.symbol import FUNCTIONS as FUNCTIONS
-from graphc.ir.symbol import INTERNAL, METHODS, Symbol
-from graphc.ir.traced import TRACED, asked_by_user, traced_from
+from graphc.ir.symbol import INTERNAL, METHODS, asked
+from graphc.ir.traced import TRACE, asked_by_user, instruction, traced_hint
+from graphc.ir.where import PACKAGE
 from graphc.ir.where import Where as Where
 from graphc.ir.where import Words as Words
 from graphc.ir.where import phrase as phrase
 from graphc.ir.where import told as told
 from graphc.ir.where import user_line as user_line
+from graphc.ir.writes import IN_PLACE, Unchanging, hash_of_a_number, refuse_in_place, unwritten
 from graphc.startup.lazy import Table
 from graphc.startup.record import record
 
@@ -303,7 +307,7 @@ def _unary(function: str) -> Callable[[Node], Node]:
     return operator
 
 
-class Node(Symbol):
+class Node(Unchanging):
     """A value of the graph: an op applied to arguments. Immutable but for its display name."""
 
     __slots__ = {
@@ -361,10 +365,17 @@ class Node(Symbol):
     def name(self, value: str | None) -> None:
         self._name = value
 
-    @property
-    def dtype(self) -> str:
-        """The name of the dtype of its elements."""
-        return self.type.dtype
+    def _dtype(self) -> Dtype:
+        """The dtype of its elements: its name, which answers as NumPy's dtype does; NumPy's in a function of arrays."""
+        name: Any = self.type.dtype
+        if sys._getframe(1).f_code.co_filename.startswith(PACKAGE) or not asked_by_user():
+            found = name
+        else:
+            found = (NUMPY_DTYPES if TRACE.depth else SHOWN).get(name, name)
+        dtype: Dtype = found
+        return dtype
+
+    dtype = unwritten("dtype", _dtype)
 
     @property
     def ndim(self) -> int:
@@ -424,11 +435,12 @@ class Node(Symbol):
             if name[0] != "_"
         }
 
-    @property
-    def shape(self) -> Node:
-        """The sizes as an int64 vector; `x.shape[0]` is a scalar."""
-        shape: Node = FUNCTIONS["shape"](self)
+    def _shape(self) -> Node:
+        """The sizes as an int64 vector; `x.shape[0]` is a scalar. A tuple, as NumPy's, in a function of arrays."""
+        shape: Node = FUNCTIONS["plain_shape" if TRACE.depth and asked_by_user() else "shape"](self)
         return shape
+
+    shape = unwritten("shape", _shape)
 
     @property
     def size(self) -> Node:
@@ -447,17 +459,6 @@ class Node(Symbol):
         """The transpose of each matrix: the last two axes change places."""
         transposed: Node = FUNCTIONS["later"]("matrix_transpose")(self)
         return transposed
-
-    @property
-    def real(self) -> Node:
-        """The tensor itself: there are no complex dtypes."""
-        return self
-
-    @property
-    def imag(self) -> Node:
-        """Zeros: there are no complex dtypes."""
-        zeros: Node = FUNCTIONS["imag"](self)
-        return zeros
 
     def __repr__(self) -> str:
         return f"<{describe(self)}: {self.type}>"
@@ -478,23 +479,31 @@ class Node(Symbol):
         copied: Node = FUNCTIONS["deepcopy"](self, memo)
         return copied
 
+    def sized(self) -> Node | None:
+        """The leaf whose size this is."""
+        return size_owner(self)
+
     def told(self) -> tuple[str, Array | None, bool]:
         return describe(self), constant_value(self), bool(self.args) and self.type.dtype == "bool"
 
     __hash__ = object.__hash__
 
-    def __eq__(self, other: object) -> Node:  # type: ignore[override]
-        return Comparison("equal", self, other)
+    def __eq__(self, other: object) -> Any:
+        if sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
+            return Comparison("equal", self, other)
+        return _compared("equal", self, other)
 
-    def __ne__(self, other: object) -> Node:  # type: ignore[override]
-        return Comparison("not_equal", self, other)
+    def __ne__(self, other: object) -> Any:
+        if sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
+            return Comparison("not_equal", self, other)
+        return _compared("not_equal", self, other)
 
     def __len__(self) -> int:
         if self.ndim and isinstance(self.type.shape[0], int):
             return self.type.shape[0]
         raise GraphTypeError(
             f"{describe(self)} of type {self.type} has no length while the graph is built; x.shape[0] is its size, a "
-            "tensor, and shape=(3, None) makes a variable of known size"
+            f"tensor, and shape=(3, None) makes a variable of known size{traced_hint(self)}{asked(describe(self))}"
         )
 
     def __iter__(self) -> Iterator[Node]:
@@ -502,7 +511,7 @@ class Node(Symbol):
             raise GraphTypeError(
                 f"{describe(self)} of type {self.type} cannot be iterated over or unpacked while the graph is built: "
                 f"{'its size is not known' if self.ndim else 'it has no axes'}; graphc.scan loops over an axis, and "
-                "shape=(3, None) makes a variable of known size"
+                f"shape=(3, None) makes a variable of known size{traced_hint(self)}{asked(describe(self))}"
             )
         return (self[position] for position in range(len(self)))
 
@@ -538,7 +547,14 @@ class Node(Symbol):
 
         def __getattr__(self, name: str) -> Any:
             method = METHODS.get(name)
+            if name in IN_PLACE and asked_by_user():
+                if method is None or TRACE.depth:
+                    raise refuse_in_place(name, self)
+                return partial(_used, name, self)
             if method is None or (method not in FUNCTIONS and "later" not in FUNCTIONS):
+                if TRACE.depth and name[:2] != "__" and asked_by_user():
+                    told = describe(self)
+                    raise GraphAttributeError(f"{told}: a tensor has no attribute {name!r}{asked(told)}")
                 raise AttributeError(f"a tensor has no attribute {name!r}")
             return explained(FUNCTIONS.get(method) or FUNCTIONS["later"](method), "").__get__(self)
 
@@ -546,7 +562,8 @@ class Node(Symbol):
         return [name for name in (*super().__dir__(), *METHODS) if name not in INTERNAL]
 
 
-COMPARABLE = (Node, bool, int, float, np.ndarray, np.generic, list, tuple)
+WHOLE = (int, np.integer)
+COMPARABLE = (Node, bool, int, float, complex, np.ndarray, np.generic, list, tuple)
 """What a tensor may be compared with, element by element: dictionaries compare it with anything else, too."""
 
 
@@ -558,21 +575,23 @@ class Comparison(Node):
     one that all equal comparisons share (`node`).
     """
 
-    __slots__ = ("compared", "operands", "relation")
+    __slots__ = ("compared", "is_written", "operands", "relation")
 
     compared: Node | None
 
+    __hash__ = hash_of_a_number
+
     def __init__(self, relation: str, left: Node, right: object) -> None:
         self.relation = relation
+        self.is_written = False
         self.operands = (left, right)
         self.compared = None
 
     def __bool__(self) -> bool:
         left, right = self.operands
-        asked = left is not right and TRACED and isinstance(right, COMPARABLE) and asked_by_user()
-        compared = self.operands if isinstance(right, Node) else (self.node(),) if asked else ()
-        if asked and any(traced_from(each) is not None for each in compared):
-            return super().__bool__()
+        if isinstance(right, COMPARABLE) and asked_by_user():
+            known: bool = FUNCTIONS["truth"](self)
+            return known
         return (left is right) == (self.relation == "equal")
 
     def node(self) -> Node:
@@ -591,6 +610,38 @@ class Comparison(Node):
                 if slot != "__weakref__":
                     setattr(self, slot, getattr(node, slot))
             return getattr(node, name)
+
+
+def _compared(relation: str, left: Node, right: object) -> Any:
+    """A comparison that a program makes; the answer itself where a size is compared with a number that it never is, or
+    always. `is_written`: whether the program has the operator, and no list or dict looks for a tensor."""
+    if isinstance(right, WHOLE) and type(left) is not Comparison and left.op is not CONSTANT:
+        known = FUNCTIONS["decided"](relation, left, right)
+        if known is not None:
+            return known
+    compared = Comparison(relation, left, right)
+    compared.is_written = isinstance(right, Node) and instruction(3)[0] == "COMPARE_OP"
+    return compared
+
+
+class Scalar(Node):
+    """A tensor of no axes that is made while a function of arrays is traced, where it stands for a number."""
+
+    __slots__ = ()
+
+    __hash__ = hash_of_a_number
+
+    def stand_back(self) -> None:
+        """Be a tensor as others, when the function has returned."""
+        if type(self) is Scalar:
+            self.__class__ = Node  # type: ignore[assignment]
+
+
+def _used(name: str, node: Node, *args: Any, **kwargs: Any) -> Any:
+    """A method that gives a tensor, where NumPy's of that name gives nothing: who does not use it means NumPy's."""
+    if "POP_TOP" in instruction():
+        raise refuse_in_place(name, node)
+    return explained(FUNCTIONS.get(name) or FUNCTIONS["later"](name), "")(node, *args, **kwargs)
 
 
 class Constant(Node):
@@ -626,7 +677,11 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
         return found
     if any(isinstance(arg, Comparison) for arg in arguments):
         return make(op, [arg.node() if isinstance(arg, Comparison) else arg for arg in arguments], attrs)
-    node = (Constant if op is CONSTANT else Node)(op, arguments, attributes, op.infer(arguments, attributes))
+    kind = op.infer(arguments, attributes)
+    is_scalar = TRACE.depth and not kind.shape and op is not CONSTANT
+    node = (Constant if op is CONSTANT else Scalar if is_scalar else Node)(op, arguments, attributes, kind)
+    if is_scalar:
+        TRACE.scalars.append(node)
     _interned[key] = node
     if watch is not None:
         watch(node)

@@ -7,13 +7,15 @@ elsewhere.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphc.errors import GraphTypeError
-from graphc.ir.traced import traced_from, traced_hint
+from graphc.ir.traced import TRACE, asked_by_user, instruction, traced_from, traced_hint
+from graphc.ir.where import program_line
 
 if TYPE_CHECKING:
     from graphc.ir.methods import Methods
@@ -37,9 +39,10 @@ METHODS = {
 """The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument;
 `FUNCTIONS["later"]` finds those that are loaded when they are asked for."""
 
-INTERNAL = {"free_rank", "wanted",
-    "_name", "attributes", "cell", "compared", "is_tuple", "keeper", "lock", "mend", "mentioned", "node", "operands",
-    "relation", "serial", "sizes", "told", "verified",
+INTERNAL = {
+    "_name", "attributes", "cell", "compared", "flat", "free_rank", "has_no_truth", "is_tuple", "is_written",
+    "keeper", "lock", "mend", "mentioned", "node", "operands", "relation", "serial", "sized", "sizes", "stand_back",
+    "strides", "told", "verified", "wanted",
 }  # fmt: skip
 """Attributes of nodes that are no user's business."""
 
@@ -63,6 +66,8 @@ class Symbol(Methods):
         return FUNCTIONS["array_function"](function, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if instruction()[0] == "STORE_SUBSCR":
+            raise self._has_no_value(WRITTEN)
         raise self._has_no_value(
             "has no elements while the graph is built, so it is no array for NumPy or SciPy: call the function of "
             "graphc.tensor, write np.dot(a, x) or a @ x for a.dot(x), T.constant(a)[x] for a[x], T.stack([…]) for "
@@ -72,17 +77,33 @@ class Symbol(Methods):
     def __setitem__(self, key: Any, value: Any) -> None:
         raise GraphTypeError(
             f"{self.told()[0]} is symbolic and cannot be assigned to; set_subtensor(x[key], value) makes a changed copy"
+            f"{traced_hint(self)}{asked(self.told()[0])}"
+        )
+
+    def __delitem__(self, key: Any) -> None:
+        raise GraphTypeError(
+            f"{self.told()[0]} is symbolic, and its elements cannot be deleted; jnp.delete(x, key) makes a shorter copy"
+            f"{asked(self.told()[0])}"
         )
 
     def __bool__(self) -> bool:
+        known: bool | None = FUNCTIONS["truth_of"](self)
+        if known is not None:
+            return known
         name, _, in_question = self.told()
-        if in_question or traced_from(self):
-            raise GraphTypeError(
-                f"{name} is symbolic: it has no truth value while the graph is built, as `if`, `and`, `or`, `not` and "
-                "chained comparisons ask for; use T.where(condition, a, b), graphc.ifelse, or &, |, ~"
-                f"{traced_hint(self)}"
-            )
+        if in_question or traced_from(self) or (asked_by_user() and (TRACE.depth or FUNCTIONS["is_size"](self))):
+            raise self.has_no_truth(name)
         return True
+
+    def has_no_truth(self, name: str) -> GraphTypeError:
+        """The error about a truth that a program asks for, of a tensor that messages call `name`."""
+        compared = "; T.eq(a, b) compares in the graph, and x.type.shape has the sizes that are known"
+        return refused(
+            f"{name} is symbolic: it has no truth value while the graph is built, as `if`, `and`, `or`, `not` and "
+            "chained comparisons ask for; use T.where(condition, a, b), graphc.ifelse, or &, |, ~"
+            f"{compared if ' == ' in name or ' != ' in name or 'size' in name else ''}"
+            f"{traced_hint(self)}{asked(name)}"
+        )
 
     def __index__(self) -> int:
         return int(self._number("index", "cannot be the size of a range or an index of a list; T.arange makes a range"))
@@ -100,7 +121,8 @@ class Symbol(Methods):
         """The Python number of a constant."""
         _, value, _ = self.told()
         if value is None or value.ndim or (wanted == "index" and value.dtype.kind not in "iu"):
-            raise self._has_no_value(f"has no value while the graph is built, and {refused}")
+            written = instruction(3)[0] == "STORE_SUBSCR"
+            raise self._has_no_value(WRITTEN if written else f"has no value while the graph is built, and {refused}")
         return float(value) if wanted == "float" else int(value)
 
     def __format__(self, form: str) -> str:
@@ -112,4 +134,32 @@ class Symbol(Methods):
         return str(self)
 
     def _has_no_value(self, why: str) -> GraphTypeError:
-        return GraphTypeError(f"{self.told()[0]} is symbolic: it {why}{traced_hint(self)}")
+        name = self.told()[0]
+        return refused(f"{name} is symbolic: it {why}{traced_hint(self)}{asked(name)}")
+
+
+def refused(message: str) -> GraphTypeError:
+    """An error about a value that is not known, which NumPy may drop."""
+    error = GraphTypeError(message)
+    if TRACE.depth:
+        TRACE.refused = error, program_line()
+    return error
+
+
+WRITTEN = (
+    "has no value while the graph is built, and cannot be written into an array of NumPy's; jnp.stack([…]) makes an "
+    "array of tensors, T.set_subtensor(jnp.zeros(shape)[key], x) a changed copy"
+)
+
+
+def asked(name: str, always: bool = False) -> str:
+    """The line of the program that asks, for a message which has called a tensor `name`, maybe with that line; in
+    Theano's programs only where the name has none, or `always`."""
+    if not (TRACE.depth or always) and PLACED.search(name):
+        return ""
+    line = program_line()
+    return "" if line is None or f"({line})" in name else f" (asked at {line})"
+
+
+PLACED = re.compile(r":\d+\)")
+"""A line in a message."""

@@ -14,6 +14,8 @@ from functools import lru_cache, partial
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from graphc.startup.record import record
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -58,6 +60,24 @@ def user_line() -> Where | None:
         frame = frame.f_back
     return None
 
+
+def program_line() -> Where | None:
+    """`user_line`, but for the modules of Python and NumPy, which ask on behalf of the program: `random.shuffle(x)`."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(PACKAGE) and not is_pythons(file):
+            return _where(file, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+def is_pythons(file: str) -> bool:
+    """Whether a file is one of Python's own modules or of NumPy's, which act on behalf of who calls them."""
+    return file.startswith(NUMPY) or (file.startswith(STANDARD) and "site-packages" not in file)
+
+
+STANDARD, NUMPY = (os.path.dirname(str(module.__file__)) + os.sep for module in (os, np))
 
 _own_files: dict[str, bool] = {f"{PACKAGE}autodiff.py": True}
 """The files of this package that have been met: looked up for each frame of each node."""

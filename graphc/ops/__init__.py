@@ -2,12 +2,27 @@
 what is in LATER."""
 
 from graphc.ir.node import OPS
-from graphc.ops import assemble, branch, checked, derivative, given, index, recur, reduce, scalar, scan, shape, sinking
+from graphc.ops import (
+    assemble,
+    branch,
+    checked,
+    derivative,
+    given,
+    index,
+    plain_shape,
+    questions,
+    recur,
+    reduce,
+    scalar,
+    scan,
+    shape,
+    sinking,
+)
 from graphc.ops.linalg import products
 
 __all__ = [
-    "assemble", "branch", "checked", "derivative", "given", "index", "products", "recur", "reduce", "scalar", "scan",
-    "shape", "sinking",
+    "assemble", "branch", "checked", "derivative", "given", "index", "plain_shape", "products", "questions", "recur",
+    "reduce", "scalar", "scan", "shape", "sinking",
 ]  # fmt: skip
 
 LATER = {

@@ -57,6 +57,7 @@ from graphc.ir.node import (
     make,
     told,
 )
+from graphc.ir.node import Scalar as Scalar_
 from graphc.ir.traced import traced_from
 from graphc.ir.walk import as_size_node
 from graphc.options import options
@@ -142,7 +143,7 @@ CHOICE = Rule(_common, DTYPES, leading=("bool",))
 # --- Python's numbers -------------------------------------------------------------------------------------------------
 
 
-class Number(Node):
+class Number(Scalar_):
     """A scalar that stands for a Python number, which has a kind and no dtype of its own; nor has what Python's
     operators make of it and of other numbers."""
 
@@ -164,7 +165,7 @@ def _kept(name: str) -> Callable[..., Any]:
     def method(self: Node, *others: Any) -> Any:
         result = operator(self, *others)
         weak = all(type(other) in (bool, int, float, Number) for other in others)
-        if weak and type(result) is Node and result.dtype in WEAK:
+        if weak and type(result) in (Node, Scalar_) and result.dtype in WEAK:
             result.__class__ = Number
         return result
 
@@ -496,7 +497,7 @@ def _array(value: Any) -> Array:
 def _weigh(value: Any) -> Operand:
     """How `value` takes part in promotion."""
     if isinstance(value, Node):
-        return WEAK[value.dtype] if type(value) is Number else value.dtype
+        return WEAK[value.type.dtype] if type(value) is Number else value.type.dtype
     if isinstance(value, (np.ndarray, np.generic)):
         return check_dtype(value.dtype)
     if isinstance(value, (bool, int, float)):
@@ -581,7 +582,7 @@ def result_of(value: Any) -> Any:
 
 def cast(node: Node, dtype: str) -> Node:
     """`node` converted to `dtype`, itself where it has that dtype. Constants are converted at once."""
-    if node.dtype == dtype:
+    if node.type.dtype == dtype:
         return node
     value = constant_value(node)
     if value is not None:
@@ -631,7 +632,7 @@ def _with_exact_integers(row: Row, operands: Sequence[Any], weights: Sequence[Op
         return list(weights)
     compares = row.rule.result == "bool"
     return [
-        o.dtype if type(o) is Number and o.dtype == "int64" and (compares or traced_from(o) is None) else weight
+        o.dtype if type(o) is Number and o.dtype == "int64" and (compares or traced_from(o, False) is None) else weight
         for o, weight in pairs
     ]
 

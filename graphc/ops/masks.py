@@ -76,7 +76,7 @@ def masked(masks: Sequence[Mask], value: Node) -> Node:
 def _factors(node: Node) -> Sequence[Node]:
     """The arguments whose zeros are zeros of the node, both where it is a sum."""
     name = node.op.name
-    if not is_float(node.dtype) or OPS.get(name) is not node.op:
+    if not is_float(node.type.dtype) or OPS.get(name) is not node.op:
         return ()
     if name == "where":
         several = [arg for arg in node.args[1:] if scalar_constant(arg) != 0]

@@ -22,8 +22,11 @@ from graphc import tensor
 from graphc.arrays.dtypes import floating, is_float
 from graphc.errors import ArgumentError, GraphTypeError, RankError, ShapeError
 from graphc.ir.node import Node, describe
+from graphc.ir.symbol import asked
+from graphc.ir.traced import TRACE, traced_hint
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import as_node, cast
+from graphc.ops.plain_shape import plain_shape
 from graphc.startup.lazy import nearest
 from graphc.startup.record import record
 from graphc.tensor import reductions
@@ -127,7 +130,9 @@ def name_tensor(*values: Any) -> str:
 
 
 def refuse(name: str, given: Any, why: str) -> NoReturn:
-    raise GraphTypeError(f"{name} of {name_tensor(given)}, which is symbolic: {why}")
+    told = name_tensor(given)
+    hint = traced_hint(next(tensors_in(given), None))
+    raise GraphTypeError(f"{name} of {told}, which is symbolic: {why}{hint}{asked(told)}")
 
 
 def title(function: Any) -> str:
@@ -343,9 +348,9 @@ MASKED: dict[str, Callable[..., Node]] = {"mean": masked_mean, "var": masked_var
 # --- functions of another meaning or form in graphc.tensor ----------------------------------------------------------
 
 
-def shape_of(a: Any) -> Node:
-    """np.shape: NumPy gives a tuple, this a vector, which unpacks as one."""
-    return tensor.shape(a)
+def shape_of(a: Any) -> Any:
+    """np.shape: a tuple in a function of arrays, elsewhere a vector, which unpacks as one."""
+    return plain_shape(as_node(a)) if TRACE.depth else tensor.shape(a)
 
 
 def ndim_of(a: Any) -> int:

@@ -16,7 +16,19 @@ from graphc.arrays.dtypes import INTEGERS
 from graphc.arrays.values import listed
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make, told
+from graphc.ir.node import (
+    FUNCTIONS,
+    OPS,
+    Node,
+    Scalar,
+    Size,
+    constant_value,
+    describe,
+    describe_size,
+    literal,
+    make,
+    told,
+)
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import Number, as_node, broadcast_node, broadcast_sizes, describe_origin
@@ -132,7 +144,7 @@ def size(x: Any) -> Node:
     node = as_node(x)
     mention([node])
     result = as_size_node(sizes.product(node.type.shape))
-    if type(result) is Node and any(type(size) is Number for size in node.type.shape):
+    if type(result) in (Node, Scalar) and any(type(size) is Number for size in node.type.shape):
         result.__class__ = Number
     return result
 

@@ -19,14 +19,15 @@ import numpy as np
 
 from graphc.arrays.trees import LEAF, flatten, leaves, like, paths, structure
 from graphc.control.states import title
-from graphc.errors import GraphTypeError, MissingInputError, ShapeError
+from graphc.errors import GraphcError, GraphTypeError, MissingInputError, ShapeError
 from graphc.function import function as compile_function
 from graphc.functions.callables import Function
 from graphc.functions.convention import In
 from graphc.functions.native import Compiled
 from graphc.ir.node import INPUT, SIZE, Node, describe, size_owner
-from graphc.ir.traced import LEFT, traced_hint
+from graphc.ir.traced import LEFT, TRACE, traced_hint
 from graphc.ir.walk import nodes_of
+from graphc.ir.where import is_pythons
 from graphc.ops.elementwise import as_node
 from graphc.startup.record import record
 from graphc.tracing.arguments import NUMBERS, Static, axes_of_one, kinds_of, names_of, variables_for
@@ -158,7 +159,7 @@ class Jitted:
         entry = self.entries.get(key)
         if entry is None:
             if any(isinstance(leaf, Node) for leaf in given):
-                return Symbolic(self.build(*args, **kwargs)), given
+                return Symbolic(self.run(args, kwargs)), given
             made = self.trace(args, kwargs, given, [()] * len(given))
             if type(made) is not Entry:
                 return made, given
@@ -195,7 +196,7 @@ class Jitted:
         for place, value in zip(static, parts.values, strict=True):
             whole.insert(place, value)
         try:
-            made = self.build(*whole, **keywords, **dict(parts.fixed))
+            made = self.run(whole, {**keywords, **dict(parts.fixed)})
         finally:
             LEFT.update(variables)
         results = [self.as_result(leaf, path) for leaf, path in zip(leaves(made), paths(made, "result"), strict=True)]
@@ -204,11 +205,25 @@ class Jitted:
             if leaf in LEFT:
                 raise MissingInputError(f"{self.title} uses {describe(leaf)} of type {leaf.type}{traced_hint(leaf)}")
         if others:
-            return Symbolic(self.build(*args, **kwargs))
+            return Symbolic(self.run(args, kwargs))
         if not results:
             return Entry(None, lambda *given: made, None)
         flat = not parts.named and len(parts.left) == len(args) and all(type(value) is np.ndarray for value in args)
         return self.compiled(made, results, variables, self.donated(args, static, given), flat)
+
+    def run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """What the function computes of tensors. Errors are those of graphc, where NumPy has put its own around these
+        ("setting an array element with a sequence")."""
+        try:
+            with TRACE:
+                return self.build(*args, **kwargs)
+        except (TypeError, ValueError) as error:
+            dropped, line = TRACE.refused
+            if isinstance(error, GraphcError) or dropped is None or line_of(error) != (line.file, line.line):
+                raise
+            raise dropped from None
+        finally:
+            TRACE.refused = None, None
 
     def as_result(self, leaf: Any, path: str) -> Node:
         try:
@@ -256,6 +271,16 @@ class Symbolic:
     """What a function gives of tensors: a graph, which is not compiled here."""
 
     value: Any
+
+
+def line_of(error: Exception) -> tuple[str, int] | None:
+    """Where the program is that an error comes from, with which NumPy may have to do."""
+    found, step = None, error.__traceback__
+    while step is not None:
+        if not is_pythons(step.tb_frame.f_code.co_filename):
+            found = step.tb_frame.f_code.co_filename, step.tb_lineno
+        step = step.tb_next
+    return found
 
 
 def refuse(*args: Any, **kwargs: Any) -> object:

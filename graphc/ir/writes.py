@@ -1,0 +1,119 @@
+"""What programs do to arrays in place, which tensors refuse: they have no memory, and never change.
+
+In: an operator, a method, an attribute that would write to an array. Out: an error that says what makes a changed copy.
+Where Theano's programs use the same words for something else (`x.sort()` gives a sorted tensor, `x += y` names a sum),
+they go on doing so outside functions of arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from graphc.errors import GraphAttributeError, GraphTypeError
+from graphc.ir.symbol import FUNCTIONS, METHODS, Symbol, asked
+from graphc.ir.traced import TRACE, asked_by_user, traced_hint
+
+T = TypeVar("T")
+
+IN_PLACE = {
+    "fill": "x.fill(value) gives every element of an array a value; jnp.full_like(x, value) is a new one",
+    "sort": "x.sort() sorts an array in place; jnp.sort(x) is a sorted copy",
+    "partition": "x.partition(k) orders an array in place; jnp.partition(x, k) is a copy",
+    "put": "x.put(indices, values) writes to an array; T.set_subtensor(x.flatten()[indices], values) is a new one",
+    "itemset": "x.itemset(place, value) writes to an array; T.set_subtensor(x[place], value) is a new one",
+    "resize": "x.resize(shape) changes an array; jnp.resize(x, shape) is a new one",
+    "setfield": "x.setfield() writes to an array; T.set_subtensor(x[key], value) is a new one",
+    "setflags": "x.setflags() is of the memory of an array, and a tensor has none",
+    "byteswap": "x.byteswap() is of the memory of an array, and a tensor has none",
+    "tolist": "x.tolist() takes the elements, which have no values while the graph is built",
+    "tobytes": "x.tobytes() takes the elements, which have no values while the graph is built",
+    "view": "x.view() is of the memory of an array, and a tensor has none; x.astype(dtype) converts",
+    "strides": "x.strides are of the memory of an array, and a tensor has none",
+    "flags": "x.flags are of the memory of an array, and a tensor has none",
+    "data": "x.data is the memory of an array, and a tensor has none",
+    "base": "x.base is of the memory of an array, and a tensor has none",
+}
+"""What NumPy's arrays have that is about their memory, with what stands for it."""
+
+
+def in_place(name: str) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        if TRACE.depth and self.type.shape and asked_by_user():
+            told = self.told()[0]
+            raise GraphTypeError(
+                f"{told} is symbolic: `x {name}= y` writes to an array and to all views of it, and makes no new one; "
+                f"write x = x {name} y{traced_hint(self)}{asked(told)}"
+            )
+        return NotImplemented  # as elsewhere, what is computed gets the name
+
+    return operator
+
+
+def unwritten(name: str, read: Callable[[Any], T]) -> T:
+    """An attribute that NumPy's arrays let programs write."""
+
+    def write(self: Any, value: Any) -> None:
+        told = self.told()[0]
+        raise GraphAttributeError(
+            f"{told} is symbolic, its {name} cannot be written; {WRITES[name]}{traced_hint(self)}{asked(told, True)}"
+        )
+
+    made: Any = property(read, write, doc=read.__doc__)
+    attribute: T = made
+    return attribute
+
+
+WRITES = {
+    "shape": "x = x.reshape(shape) is a tensor of another shape", "dtype": "x = x.astype(dtype) is a tensor of another",
+    "flat": "T.set_subtensor(x[:], value) is a changed copy", "real": "T.set_subtensor(x[:], value) is a changed copy",
+    "strides": "a tensor has no memory", "imag": "graphc has no complex dtypes",
+}  # fmt: skip
+"""Attributes that programs write, with what stands for it."""
+
+
+def hash_of_a_number(self: Any) -> int:
+    """The hash of what stands for a number in a function of arrays: to look it up would be to ask for its value."""
+    if TRACE.depth and asked_by_user():
+        told = self.told()[0]
+        raise GraphTypeError(
+            f"{told} is symbolic: it has no value while the graph is built that a dict, a set or a cache could find it "
+            f"by; use T.where(condition, a, b) or jnp.stack(values)[index]{traced_hint(self)}{asked(told)}"
+        )
+    return object.__hash__(self)
+
+
+def refuse_in_place(name: str, node: Symbol) -> GraphAttributeError | GraphTypeError:
+    """The error about something that NumPy's arrays do in place."""
+    told = node.told()[0]
+    kind = GraphTypeError if name in METHODS else GraphAttributeError
+    return kind(f"{told} is symbolic and has no memory: {IN_PLACE[name]}{traced_hint(node)}{asked(told, True)}")
+
+
+class Unchanging(Symbol):
+    """A tensor as programs meet it that would write to an array."""
+
+    __slots__ = ()
+
+    __iadd__, __isub__, __imul__ = in_place("+"), in_place("-"), in_place("*")
+    __itruediv__, __ifloordiv__, __imod__ = in_place("/"), in_place("//"), in_place("%")
+    __ipow__, __imatmul__, __iand__ = in_place("**"), in_place("@"), in_place("&")
+    __ior__, __ixor__, __ilshift__, __irshift__ = in_place("|"), in_place("^"), in_place("<<"), in_place(">>")
+
+    def _flat(self) -> Any:
+        """All elements in C order, a vector."""
+        return FUNCTIONS["flatten"](self)
+
+    def _strides(self) -> Any:
+        raise refuse_in_place("strides", self)
+
+    def _real(self) -> Any:
+        """The tensor itself: there are no complex dtypes."""
+        return self
+
+    def _imag(self) -> Any:
+        """Zeros: there are no complex dtypes."""
+        return FUNCTIONS["imag"](self)
+
+    flat, strides = unwritten("flat", _flat), unwritten("strides", _strides)
+    real, imag = unwritten("real", _real), unwritten("imag", _imag)

@@ -1,0 +1,169 @@
+"""What a program may ask of a tensor in Python (`if`, `==`, `in`): what is known is answered, the rest is an error.
+
+In: a tensor that is asked for its truth, or is compared. Out: an answer that holds whatever a call gives, from bounds
+of sizes (none is negative) and from constants; identity, where Theano's programs look variables up; else a
+GraphTypeError with the tensor and the line. Nothing is made up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.ir.node import CONSTANT, FUNCTIONS, INPUT, SHARED, SIZE, Comparison, Node, Size, constant_value, describe
+from graphc.ir.sizes import difference, is_natural, known_most, known_nonnegative
+from graphc.ir.traced import TRACE, TRACED, traced_from
+from graphc.ir.where import user_line
+
+RELATIONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+MOST_SIZES = 32
+"""Of vectors, those whose elements are looked at."""
+MOST_NODES = 200
+"""Of what a size is computed from."""
+
+
+def truth(asked: Comparison) -> bool:
+    """The truth of `a == b` or `a != b`, which a program asks for."""
+    left, right, relation = *asked.operands, asked.relation
+    if left is right and not (TRACE.depth and left.type.dtype[0] == "f"):  # NaN is not itself
+        return relation == "equal"
+    known = decided(relation, left, right)
+    if known is not None:
+        return known
+    if isinstance(right, Node):
+        made_up = asked.is_written and is_size(left) and is_size(right)
+        if TRACE.depth:
+            made_up = not (is_outside(left) and is_outside(right))
+    else:
+        made_up = bool(TRACE.depth) or is_size(left)
+    if made_up or any(traced_from(each) for each in (left, right) if isinstance(each, Node)):
+        symbol = "==" if relation == "equal" else "!="
+        line = user_line()
+        told = f"{named(left)} {symbol} {named(right)}"
+        raise left.has_no_truth(f"{told} ({line})" if line else told)
+    return relation != "equal"
+
+
+def named(value: Any) -> str:
+    """A tensor or another value in a message, without a line."""
+    return describe(value).partition(" (")[0] if isinstance(value, Node) else repr(value)
+
+
+def truth_of(node: Node) -> bool | None:
+    """The truth of a tensor where it is known: of a whole number or a bool that is constant, of a size, of a comparison
+    of sizes."""
+    if type(node) is Comparison or node.type.shape or node.type.dtype[0] == "f":
+        return None
+    value = constant_value(node)
+    if value is not None:
+        return bool(value) if TRACE.depth else None  # Theano's programs ask so whether there is one
+    if node.op.name in RELATIONS:
+        return decided(node.op.name, *node.args)
+    return decided("not_equal", node, 0) if node.type.dtype == "int64" else None
+
+
+def decided(relation: str, left: Any, right: Any) -> bool | None:
+    """Whether a relation of two values holds in every call, or in none; None where that is not known."""
+    if isinstance(right, Node) and not right.type.shape:
+        known = constant_value(right)
+        right = right if known is None or right.type.dtype == "float32" else known.item()
+    many = [right] if isinstance(right, (list, tuple)) else [each for each in (left, right) if is_vector(each)]
+    if many and is_vector(left) and (isinstance(right, (list, tuple)) or is_vector(right)):
+        return _decided_for_all(relation, left, right)
+    if not isinstance(left, Node) or left.type.shape:
+        return None
+    value = constant_value(left)
+    if isinstance(right, (bool, int, float, np.generic)):
+        if value is not None:
+            return bool(getattr(np, relation)(value, right))
+        if not isinstance(right, (int, np.integer)):
+            if left.type.dtype != "int64" or relation not in ("equal", "not_equal") or float(right).is_integer():
+                return None
+            return None if isinstance(right, np.bool_) else relation == "not_equal"
+        right = int(right)
+    elif not isinstance(right, Node) or right.type.dtype != "int64" or right.type.shape:
+        return None
+    return _by_bounds(relation, left, right) if left.type.dtype == "int64" else None
+
+
+def _by_bounds(relation: str, left: Node, right: Size) -> bool | None:
+    terms, number = difference(left, right)
+    natural = all(map(known_nonnegative, terms))
+    least = number if natural and all(factor > 0 for factor in terms.values()) else None
+    most = number if natural and all(factor < 0 for factor in terms.values()) else None
+    if isinstance(right, int) and most is None:
+        bound = known_most(left)
+        most = None if bound is None else bound - right
+    if relation in ("less", "less_equal", "greater", "greater_equal"):
+        if relation[0] == "l":
+            least, most = (None if most is None else -most), (None if least is None else -least)
+        strict = int(not relation.endswith("equal"))
+        if least is not None and least >= strict:
+            return True
+        return False if most is not None and most < strict else None
+    if least is not None and least == most:
+        return (least == 0) == (relation == "equal")
+    if (least is not None and least > 0) or (most is not None and most < 0):
+        return relation == "not_equal"
+    return None
+
+
+def is_vector(value: Any) -> bool:
+    """Whether a value is a vector of sizes, or of as many other whole numbers as its type says."""
+    return (
+        isinstance(value, Node)
+        and type(value) is not Comparison
+        and value.type.dtype == "int64"
+        and len(value.type.shape) == 1
+        and isinstance(value.type.shape[0], int)
+        and value.type.shape[0] <= MOST_SIZES
+    )
+
+
+def _decided_for_all(relation: str, left: Node, right: Any) -> bool | None:
+    """Whether two tuples of sizes are equal, or are not."""
+    if relation not in ("equal", "not_equal"):
+        return None
+    pairs = [_items(left), _items(right)]
+    if len(pairs[0]) != len(pairs[1]):
+        return relation == "not_equal"
+    found = [decided("equal", a, b) if isinstance(a, Node) else a == b for a, b in zip(*pairs, strict=True)]
+    if False in found:
+        return relation == "not_equal"
+    return None if None in found else relation == "equal"
+
+
+def _items(vector: Any) -> Sequence[Any]:
+    if not isinstance(vector, Node):
+        return list(vector)
+    return [FUNCTIONS["getitem"](vector, place) for place in range(vector.type.shape[0])]
+
+
+def is_size(node: Any) -> bool:
+    """Whether a number or a vector is computed from nothing but sizes and constants."""
+    pending, seen, found = [node], set[Node](), False
+    while pending:
+        current = pending.pop()
+        if not isinstance(current, Node):
+            return False
+        current = current.node() if isinstance(current, Comparison) else current
+        if current in seen:
+            continue
+        seen.add(current)
+        is_leaf = current.op is SIZE or is_natural(current)
+        found |= is_leaf
+        whole = current.type.dtype[0] != "f" and len(current.type.shape) < 2 and len(seen) < MOST_NODES
+        if not is_leaf and (not whole or not (current.args or current.op is CONSTANT)):
+            return False
+        pending += current.args
+    return found
+
+
+def is_outside(node: Node) -> bool:
+    """Whether a variable was there before the function that is traced: another program's, which looks it up."""
+    return node.op is SHARED or (node.op is INPUT and node not in TRACED and "_declared" in node.__dict__)
+
+
+FUNCTIONS.update(truth=truth, truth_of=truth_of, decided=decided, is_size=is_size)

@@ -1,0 +1,215 @@
+"""Random small programs for arrays that ask, branch and write, as NumPy's users write them.
+
+In: a random generator. Out: the text of a function `f(x, y, v)` of two matrices of one shape and a vector of as many
+columns, whose questions are of sizes, dtypes and values; `xp` stands for NumPy or for graphc's functions of its names.
+"""
+# ruff: noqa: E501, SIM, PLR2004 - programs as people write them
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import count
+
+Kind = str
+"""m: a matrix, v: a vector of its columns, w: of its rows, s: a scalar of NumPy's, i: a size, d: a dtype."""
+
+ARRAYS = ("m", "v", "w")
+
+
+class Writer:
+    """Writes one program: `lines`, and the names that are bound so far by their kinds."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.names: dict[Kind, list[str]] = {"m": ["x", "y"], "v": ["v"], "w": [], "s": [], "i": []}
+        self.lines: list[str] = []
+        self.fresh = count()
+
+    def value(self, kind: Kind, depth: int = 2) -> str:
+        """An expression of a kind."""
+        known = self.names.get(kind, [])
+        if known and (depth <= 0 or self.rng.random() < 0.35):
+            return self.rng.choice(known)
+        return str(getattr(self, f"{kind}_value")(depth - 1))
+
+    def m_value(self, depth: int) -> str:
+        def m() -> str:
+            return self.value("m", depth)
+
+        def s() -> str:
+            return self.value("s", depth)
+
+        def v() -> str:
+            return self.value("v", depth)
+
+        return self.pick(
+            lambda: f"({m()} + {m()})", lambda: f"({m()} * {self.number()})", lambda: f"xp.exp(-{m()} ** 2)",
+            lambda: f"({m()} * {s()})", lambda: f"({m()} + {v()})", lambda: f"xp.where({m()} > 0.5, {m()}, 0.0)",
+            lambda: f"xp.zeros_like({m()})", lambda: f"{m()}.copy()", lambda: f"{m()}[::-1]",
+            lambda: f"{m()}.reshape({m()}.shape)", lambda: f"{m()} * {self.value('i', depth)}",
+            lambda: f"{m()}.astype({self.value('d', depth)})", lambda: f"xp.ones({m()}.shape[:1] + {m()}.shape[1:])",
+        )  # fmt: skip
+
+    def v_value(self, depth: int) -> str:
+        return self.pick(
+            lambda: f"{self.value('m', depth)}.sum(axis=0)", lambda: f"{self.value('m', depth)}[0]",
+            lambda: f"({self.value('v', depth)} * {self.number()})", lambda: f"xp.sort({self.value('v', depth)})",
+            lambda: f"{self.value('m', depth)}[-1] + {self.value('v', depth)}",
+        )  # fmt: skip
+
+    def w_value(self, depth: int) -> str:
+        return self.pick(
+            lambda: f"{self.value('m', depth)}.mean(axis=1)", lambda: f"{self.value('m', depth)}[:, 0]",
+            lambda: f"({self.value('m', depth)} @ {self.value('v', depth)})",
+        )  # fmt: skip
+
+    def s_value(self, depth: int) -> str:
+        array = self.value(self.rng.choice(ARRAYS), depth)
+        return self.pick(
+            lambda: f"{array}.sum()", lambda: f"{array}.max()", lambda: f"{self.value('v', depth)}[0]",
+            lambda: f"{array}.mean() / {self.value('i', depth)}", lambda: f"({self.value('s', depth)} + 1)",
+        )  # fmt: skip
+
+    def i_value(self, depth: int) -> str:
+        array, m = self.value(self.rng.choice(ARRAYS), depth), self.value("m", depth)
+
+        def i() -> str:
+            return self.value("i", depth) if depth > 0 else f"{m}.shape[0]"
+
+        return self.pick(
+            lambda: f"{array}.shape[0]", lambda: f"{m}.shape[1]", lambda: f"{array}.size", lambda: f"{array}.ndim",
+            lambda: f"len({array}.shape)", lambda: f"({i()} + {self.rng.randint(0, 3)})", lambda: f"({i()} * 2)",
+            lambda: f"len({array})", lambda: f"max({i()}, 3)", lambda: f"min({m}.shape)", lambda: f"({i()} // 2)",
+            lambda: f"{m}.shape[::-1][0]", lambda: f"len({array}.shape + (1, 2))", lambda: f"sum({m}.shape)",
+            lambda: f"{m}.shape.index({self.rng.randint(2, 4)})", lambda: f"{m}.shape.count({self.rng.randint(2, 4)})",
+            lambda: f"({m}.shape * 2)[3]", lambda: f"sorted({m}.shape)[0]", lambda: f"int({i()})",
+            lambda: f"{{2: 5, 3: 7, 4: 11}}.get({i()}, 13)", lambda: f"{{True: 2, False: 3}}[{self.question(depth)}]",
+            lambda: f"(5 if {self.question(depth)} else 6)", lambda: f"len({{{m}.shape[0], {m}.shape[1]}})",
+            lambda: f"{{np.dtype('float32'): 2, np.dtype('float64'): 3}}.get({m}.dtype, 4)",
+            lambda: f"{m}.dtype.itemsize", lambda: f"{{'f': 4, 'i': 5}}[{m}.dtype.kind]",
+            lambda: f"int(np.prod({m}.shape) > 0)", lambda: f"({i()} == {i()}) + 1", lambda: f"xp.shape({m})[0]",
+            lambda: f"abs({i()} - 3)", lambda: f"int(np.finfo({m}.dtype).bits)", lambda: f"[2, 3, 4].index({i()})",
+        )  # fmt: skip
+
+    def d_value(self, depth: int) -> str:
+        return self.pick(
+            lambda: f"{self.value('m', depth)}.dtype", lambda: "np.float64", lambda: "'float64'",
+            lambda: f"np.result_type({self.value('m', depth)}.dtype, np.float32)",
+        )  # fmt: skip
+
+    def question(self, depth: int) -> str:
+        """What has a truth."""
+        array, m = self.value(self.rng.choice(ARRAYS), depth), self.value("m", depth)
+        i, s = self.value("i", depth), self.value("s", depth)
+        relation = self.rng.choice("== != < <= > >=".split())
+        size = self.rng.randint(-1, 5)
+        return self.pick(
+            lambda: f"{i} {relation} {size}", lambda: f"{i} {relation} {self.value('i', depth)}",
+            lambda: f"{i} in (2, 3)", lambda: f"{i} not in [3, 4]", lambda: f"{i} in {{2, 5}}", lambda: f"not {i}",
+            lambda: f"{m}.shape == ({size}, 3)", lambda: f"{m}.shape != {self.value('m', depth)}.shape",
+            lambda: f"{array}.shape == (3,)", lambda: f"1 < {i} <= {size}", lambda: f"{s} {relation} 0.5",
+            lambda: f"{s} in (0.0, 1.0)", lambda: f"({array} > 0).any()", lambda: f"np.allclose({array}, {array})",
+            lambda: f"{m}.dtype {self.rng.choice(['==', '!='])} {self.value('d', depth)}",
+            lambda: f"{m}.dtype in (np.float32, np.int64)", lambda: f"np.issubdtype({m}.dtype, np.floating)",
+            lambda: f"{array}.ndim == 2", lambda: f"{m}.dtype.kind in 'iu'", lambda: f"isinstance({m}.shape, tuple)",
+            lambda: f"any(n == 3 for n in {m}.shape)", lambda: f"all(n >= 0 for n in {m}.shape)",
+            lambda: f"bool({s} > 1)", lambda: f"{i} == -1 or {i} >= 0", lambda: f"{m}.shape[0] == {m}.shape[0]",
+            lambda: f"{m}.dtype is np.dtype('float64')", lambda: f"{i} is None", lambda: f"{s} == {s}",
+            lambda: f"{i} % 2 == 0", lambda: f"hash({i}) == 3", lambda: f"{i} == 2.5", lambda: f"{m}.dtype == 'float32'",
+        )  # fmt: skip
+
+    def number(self) -> str:
+        return self.rng.choice(["2", "0.5", "-1", "1.5"])
+
+    def pick(self, *ways: Callable[[], str]) -> str:
+        return self.rng.choice(ways)()
+
+    def statement(self, indent: str, depth: int) -> None:
+        """Write a statement."""
+        kind = self.rng.choice(("m", "m", "v", "w", "s", "i"))
+        roll = self.rng.random()
+        if roll < 0.4:
+            self.bind(indent, kind, self.value(kind))
+        elif roll < 0.48:  # another name of one array, or a view of it
+            name = self.rng.choice(self.names["m"])
+            self.bind(indent, *self.rng.choice([("m", name), ("m", f"{name}[:]"), ("v", f"{name}[0]")]))
+        elif roll < 0.78 and depth:
+            self.branch(indent, depth)
+        elif roll < 0.87 and depth:
+            self.loop(indent)
+        else:
+            self.write(indent)
+
+    def bind(self, indent: str, kind: Kind, text: str) -> None:
+        if self.rng.random() < 0.25 and self.names[kind] and not indent:
+            name = self.rng.choice(self.names[kind])
+        else:
+            name = f"{kind}{next(self.fresh)}"
+        self.lines.append(f"{indent}    {name} = {text}")
+        if not indent and name not in self.names[kind]:
+            self.names[kind].append(name)
+
+    def branch(self, indent: str, depth: int) -> None:
+        form = self.rng.choice(("if", "if", "assert", "match"))
+        if form == "assert":
+            self.lines.append(f"{indent}    assert {self.question(1)} or True")
+            return
+        name = self.rng.choice(self.names["m"])
+        if form == "match":
+            self.lines.append(f"{indent}    match {name}.{self.rng.choice(['shape', 'dtype.kind', 'ndim'])}:")
+            pattern = self.rng.choice(["(3, _)", "(a, 3)", "2", "'f'", "(a, b) if a == b"])
+            self.lines.append(f"{indent}        case {pattern}: {name} = {name} * 2")
+            self.lines.append(f"{indent}        case _: {name} = {name} - 1")
+            return
+        self.lines.append(f"{indent}    if {self.question(1)}:")
+        self.lines.append(f"{indent}        {name} = {self.value('m', 1)}")
+        if self.rng.random() < 0.5:
+            self.lines.append(f"{indent}    else:")
+            self.statement(indent + "    ", depth - 1)
+
+    def loop(self, indent: str) -> None:
+        name = self.rng.choice(self.names["m"])
+        self.lines.append(
+            indent + "    " + self.pick(
+                lambda: f"for row in {name}: {name} = {name} + row",
+                lambda: f"for n in {name}.shape: {name} = {name} * n",
+                lambda: f"for k in range({name}.ndim): {name} = {name} + k",
+                lambda: f"for k in range({name}.shape[0]): {name} = {name} * 2",
+                lambda: f"a, b = {name}.shape; {name} = {name} * a - b",
+                lambda: f"for row, other in zip({name}, x): {name} = {name} + other",
+                lambda: f"a, *b = {name}; {name} = {name} + a",
+                lambda: f"{name} = sum([{name}] * {name}.ndim)",
+            )
+        )  # fmt: skip
+
+    def write(self, indent: str) -> None:
+        kind = self.rng.choice(("m", "m", "v"))
+        name = self.rng.choice(self.names[kind])
+        number = self.number()
+        self.lines.append(
+            indent + "    " + self.pick(
+                lambda: f"{name}[0] = {number}", lambda: f"{name} += {number}", lambda: f"{name} *= {self.value(kind, 1)}",
+                lambda: f"{name}.sort()", lambda: f"{name}.fill({number})", lambda: f"{name}[..., 0] += 1",
+                lambda: f"np.add({name}, 1, out={name})", lambda: f"{name}.shape = (-1,)", lambda: f"{name}.flat[0] = 9",
+                lambda: f"np.copyto({name}, 3)", lambda: f"np.add.at({name}, 0, 1)", lambda: f"{name}.partition(1)",
+                lambda: f"{name}.put([0], [5])", lambda: f"np.put({name}, [0], [5])", lambda: f"{name}.real = 2",
+                lambda: f"{name}.T[0] = 7", lambda: f"np.negative({name}, {name})", lambda: f"{name}.clip(0, 1, out={name})",
+                lambda: f"b = np.zeros(3); b[0] = {name}.sum(); {name} = {name} * b[0]", lambda: f"{name}.real[0] = 4",
+                lambda: f"{name}.resize((2, 2), refcheck=False)", lambda: f"np.fill_diagonal({name}, 1)",
+                lambda: f"{name}[{name} > 0] = 0", lambda: f"{name} = {name}.copy(); {name} -= 1",
+                lambda: f"b = [{name}]; b[0] = b[0] + 1; {name} = b[0]", lambda: f"b = {name}; b -= 1",
+                lambda: f"b = {{'k': {name}}}; b['k'] *= 2", lambda: f"np.sort({name})", lambda: f"np.random.default_rng(0).shuffle({name})",
+                lambda: f"{name}.dtype = 'int64'", lambda: f"{name}.swapaxes(0, -1)[0] += 1", lambda: f"{name}.ravel()[0] = 3",
+            )
+        )  # fmt: skip
+
+
+def program(rng: random.Random) -> str:
+    """The text of one program."""
+    writer = Writer(rng)
+    for _ in range(rng.randint(1, 4)):
+        writer.statement("", 2)
+    results = [rng.choice(writer.names[kind]) for kind in ("m", "v", "s", "i", "w") if writer.names[kind]]
+    writer.lines.append(f"    return {', '.join(rng.sample(results, min(len(results), 3)))},")
+    return "def f(x, y, v):\n" + "\n".join(writer.lines) + "\n"

@@ -1,0 +1,121 @@
+"""Programs for arrays that ask, branch and write: traced functions give what NumPy does, or an error with the line."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from plain_programs import program
+
+import graphc
+import graphc.numpy as jnp
+from graphc import lax
+from graphc.arrays.trees import leaves
+from graphc.errors import GraphcError
+
+PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "1000"))
+"""How many programs are tried; ten thousand were, when a kind of question or write was added."""
+
+
+def function_of(text: str, xp: Any) -> Callable[..., Any]:
+    scope: dict[str, Any] = {"np": np, "xp": xp}
+    exec(compile(text, "plain.py", "exec"), scope)
+    return scope["f"]  # type: ignore[no-any-return]
+
+
+def one(f: Any, x: Any, y: Any, v: Any) -> Any:
+    return f(x, y, v)
+
+
+def total(f: Any, x: Any, y: Any, v: Any) -> Any:
+    return sum(1.0 * leaf.sum() if getattr(leaf, "ndim", 0) else 1.0 * leaf for leaf in leaves(f(x, y, v)))
+
+
+def by_grad(f: Any, x: Any, y: Any, v: Any) -> Any:
+    return graphc.value_and_grad(lambda x: total(f, x, y, v))(x)[0]
+
+
+def by_vmap(f: Any, x: Any, y: Any, v: Any) -> Any:
+    return graphc.vmap(f, in_axes=(0, None, None))(np.stack([x, x + 1]), y, v)
+
+
+def by_scan(f: Any, x: Any, y: Any, v: Any) -> Any:
+    rows = np.stack([x, x + 1])
+    return graphc.jit(lambda rows, y, v: lax.scan(lambda c, x: (c, f(x, y, v)), 0.0, rows)[1])(rows, y, v)
+
+
+def by_cond(f: Any, x: Any, y: Any, v: Any) -> Any:
+    return graphc.jit(lambda p, x, y, v: lax.cond(p, f, lambda x, y, v: f(x + 1, y, v), x, y, v))(False, x, y, v)
+
+
+def each(f: Any, x: Any, y: Any, v: Any) -> Any:
+    """What `vmap` and `scan` give, element by element; each is given arrays of its own."""
+    found = [f(np.copy(row), np.copy(y), np.copy(v)) for row in (x, x + 1)]
+    return tuple(np.stack([np.asarray(a), np.asarray(b)]) for a, b in zip(*map(leaves, found), strict=True))
+
+
+WAYS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "jit": (lambda f, *given: graphc.jit(f)(*given), one),
+    "grad": (by_grad, total),
+    "vmap": (by_vmap, each),
+    "scan": (by_scan, each),
+    "cond": (by_cond, lambda f, x, y, v: f(x + 1, y, v)),
+}
+
+
+def arrays(seed: int, shape: tuple[int, int], dtype: str) -> tuple[Any, ...]:
+    rng = np.random.default_rng(seed)
+    return tuple(rng.normal(size=size).astype(dtype) for size in (shape, shape, shape[1:]))
+
+
+def outcome(text: str, way: str, given: tuple[Any, ...]) -> str:
+    """What came of a program: `same`, `refused`, or what is wrong. Programs that NumPy refuses are `wrong`."""
+    ours, theirs = WAYS[way]
+    before, changed = [np.copy(each) for each in given], [np.copy(each) for each in given]
+    try:
+        with np.errstate(all="ignore"):
+            wanted = leaves(theirs(function_of(text, np), *changed))
+    except Exception:
+        wanted = None
+    try:
+        found = leaves(ours(function_of(text, jnp), *given))
+    except GraphcError as error:
+        return "refused" if wanted is None or re.search(r"plain\.py:\d+", str(error)) else f"no line: {error!r}"
+    except Exception as error:
+        return "refused by NumPy" if wanted is None else f"raw: {error!r}"
+    if wanted is None:
+        return "refused by NumPy"
+    if way == "jit" and not all(map(np.array_equal, before, changed)):
+        return "an argument was changed"
+    if len(found) != len(wanted):
+        return f"silent: {found!r}, not {wanted!r}"
+    for got, want in zip(found, wanted, strict=True):
+        close = np.shape(got) == np.shape(want) and np.allclose(got, want, rtol=1e-4, atol=1e-5, equal_nan=True)
+        if not close or (way == "jit" and np.asarray(got).dtype != np.asarray(want).dtype):
+            return f"silent: {got!r}, not {want!r}"
+    return "same"
+
+
+def trial(seed: int) -> tuple[str, str, str]:
+    rng = random.Random(seed)
+    text, way = program(rng), rng.choice(list(WAYS) + ["jit"] * 5)
+    shape, dtype = (rng.randint(2, 4), rng.randint(2, 4)), rng.choice(("float64", "float64", "float32"))
+    return text, way, outcome(text, way, arrays(seed, shape, dtype))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_random_programs_give_what_numpy_gives_or_say_why_not() -> None:
+    told: Counter[str] = Counter()
+    with graphc.options.change(mode="interpreted"):
+        for seed in range(PROGRAMS):
+            text, way, found = trial(seed)
+            assert found in ("same", "refused", "refused by NumPy"), f"{seed} by {way}: {found}\n{text}"
+            told[found] += 1
+    assert told["same"] > PROGRAMS // 10 and told["refused"] > PROGRAMS // 10, told

@@ -1,0 +1,298 @@
+"""What a program asks of tensors, and writes to them: true answers, or an error with the line; in functions of arrays
+that are traced, and in graphs as Theano's programs build them."""
+# ruff: noqa: E501, C416, E711, E712, PLR0124, PLR1714, PLW0108, RUF005, SIM201 - programs as people write them
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import operator
+import pickle
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.testing as npt
+import pytest
+
+import graphc
+import graphc.numpy as jnp
+import graphc.tensor as T
+from graphc import lax
+from graphc.arrays.dtypes import DTYPES
+from graphc.errors import GraphcError, GraphTypeError
+
+X, Y = T.matrix("X"), T.matrix("Y")
+N, M = X.shape[0], Y.shape[0]
+LINE = r"test_questions\.py:\d+"
+
+UNKNOWN: list[Callable[[Any], Any]] = [
+    lambda n: n == 3, lambda n: n != 3, lambda n: n in (2, 3), lambda n: n not in [4], lambda n: not n, bool,
+    lambda n: n * 2 == 4, lambda n: n - 1 == 0, lambda n: n < 3, lambda n: n >= 1, lambda n: 1 < n < 5, lambda n: n - 1,
+    lambda n: (2, n) == (2, 3), lambda n: [n] == [3], lambda n: (1, 2, 3).index(n), lambda n: [3, 4].count(n),
+    lambda n: any(n == k for k in (3, 4)), lambda n: all(n != k for k in (3, 4)), lambda n: max(n, 3), lambda n: min(3, n),
+    lambda n: sorted([n, 3]), range, lambda n: [1, 2, 3][n], lambda n: [0] * n, int, float, math.sqrt,
+    lambda n: "ab"[:n], lambda n: n == 3 or n == 4, lambda n: n and 3, lambda n: n == np.int64(3), lambda n: n == 3.0,
+    lambda n: {True: 1, False: 2}[bool(n == 3)], lambda n: n == True, lambda n: f"{n:3d}", lambda n: divmod(7, n) == (2, 1),
+]  # fmt: skip
+"""Questions of a size whose answer a call must give."""
+
+
+@pytest.mark.parametrize("place", range(len(UNKNOWN)))
+def test_what_a_size_is_is_never_made_up(place: int) -> None:
+    question = UNKNOWN[place]
+
+    def plain(x: Any) -> Any:
+        return x * 10 if question(x.shape[0]) else x
+
+    rows = np.ones((4, 3))
+    programs: list[Callable[[], Any]] = [
+        lambda: plain(X),
+        lambda: graphc.jit(plain)(np.ones(3)),
+        lambda: graphc.jit(plain)(X),
+        lambda: graphc.grad(lambda x: plain(x).sum())(np.ones(3)),
+        lambda: graphc.vmap(plain)(rows),
+        lambda: graphc.jit(lambda r: lax.scan(lambda c, x: (c, plain(x)), 0.0, r))(rows),
+        lambda: graphc.jit(lambda p, x: lax.cond(p, plain, lambda x: x, x))(True, rows),
+        lambda: lax.scan(lambda c, x: (c, plain(x)), 0.0, X),
+        lambda: graphc.scan(lambda x: plain(x), [X]),
+    ]
+    for program in programs:
+        with pytest.raises(GraphcError, match=LINE):
+            program()
+
+
+TRUE: list[Callable[[Any], Any]] = [
+    lambda n: n != -1, lambda n: n >= 0, lambda n: n > -1, lambda n: n >= 0, lambda n: n + 1, lambda n: n + 1 > n,
+    lambda n: n == n, lambda n: n <= n, lambda n: n != n + 1, lambda n: n != 2.5, lambda n: n is not None,
+    lambda n: n != None, lambda n: n != "3", lambda n: (n, 2) != (n, 3), lambda n: (n, 2) == (n, 2), lambda n: n in [n, 3],
+    lambda n: not n == -1, lambda n: sum(k == -1 for k in (n * 2, -1)) == 1, lambda n: n * n >= 0, lambda n: -1 not in (n,),
+    lambda n: n - n == 0,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", range(len(TRUE)))
+def test_what_bounds_decide_is_answered(place: int) -> None:
+    with graphc.options.change(mode="interpreted"):
+        found = graphc.jit(lambda x: x * 10 if TRUE[place](x.shape[0]) else x)(np.ones(3))
+    npt.assert_array_equal(found, 10 * np.ones(3))
+    assert bool(TRUE[place](N)) is True
+
+
+def test_what_a_slice_may_have_at_most_is_known() -> None:
+    first = X[:3].shape[0]
+    assert (first == 4) is False and not first > 3 and first <= 3 and first != 7
+    with pytest.raises(GraphTypeError, match=r"has no truth value .*T\.eq.*x\.type"):
+        bool(first == 3)
+
+
+def test_shapes_are_compared_as_tuples() -> None:
+    known = T.matrix("known", shape=(3, 2))
+    half = T.tensor("float64", (3, None), "half")
+    assert known.shape == (3, 2) and known.shape != (3, 3) and not known.shape == [3, 3]
+    assert half.shape != (4, 2) and half.shape != (3,) and half.shape[0] == 3 and half.shape[0] != 4
+    assert X.shape == X.shape and X.shape != T.vector().shape and X.shape != (3,) and X.shape != (3, -1)
+    for asked in (X.shape == Y.shape, X.shape == (3, 2), half.shape != (3, 2)):
+        with pytest.raises(GraphTypeError, match=LINE):
+            bool(asked)
+    assert isinstance(T.eq(X.shape, Y.shape), T.Variable)
+
+
+def test_variables_are_found_by_identity() -> None:
+    assert X in [Y, X] and X not in [Y] and [Y, X].index(X) == 1 and {X: 1, Y: 2}[Y] == 2 and X in {X, Y}
+    assert N in [M, N] and [M, N].index(N) == 1 and {N: 1, M: 2}[M] == 2 and N not in (M, M)
+    assert [X, Y] == [X, Y] and [X, Y] != [Y, X] and (X == Y) is not True and X != Y and X == X
+    assert X != None and X != "X" and X not in [None, "X"] and bool(X) and not (X == [])
+    assert operator.eq(N, N)
+    for asked in (lambda: N == M, lambda: (N, 2) == (M, 2), lambda: all(a == b for a, b in [(N, M)])):
+        with pytest.raises(GraphTypeError, match=LINE):
+            bool(asked())
+
+
+def test_a_shape_is_a_tuple_in_a_function_of_arrays() -> None:
+    def f(x: Any, xp: Any = jnp) -> Any:
+        n, m = x.shape
+        more = xp.zeros(x.shape + (2,)).shape, (1, *x.shape), x.shape * 2, x.shape[::-1], x.shape[:1] + (m,)
+        sums = np.prod(x.shape), np.prod(x.shape[1:]), sum(x.shape), math.prod(x.shape), np.add(x.shape, 1)
+        return (
+            more,
+            sums,
+            len(x.shape),
+            isinstance(x.shape, tuple),
+            np.shape(x),
+            xp.shape(x),
+            n * x,
+            x.reshape(x.shape),
+        )
+
+    traced = graphc.jit(f, mode="interpreted")
+    for shape in ((2, 3), (4, 0), (1, 1)):
+        x = np.ones(shape, "float32")
+        got, wanted = graphc.arrays.trees.flatten(traced(x)), graphc.arrays.trees.flatten(f(x, np))
+        assert len(got[0]) == len(wanted[0])
+        for a, b in zip(got[0], wanted[0], strict=True):
+            npt.assert_array_equal(a, b)
+    assert graphc.jit(lambda x: x * x.shape.prod(), mode="interpreted")(np.ones(2))[0] == 2
+    assert graphc.jit(f, mode="interpreted")(X)[0][2][0] == X.shape[0]
+
+
+HASHED: list[Callable[[Any], Any]] = [
+    lambda x: {3: 1}.get(x.shape[0]), lambda x: {3: 1}[x.shape[0]], lambda x: x.shape[0] in {3, 4}, lambda x: {x.size},
+    lambda x: {x.sum(): 1}, lambda x: {True: 1, False: 2}[x.sum() > 0], lambda x: {1.0: 1}.get(x[0]),
+    lambda x: hash(x.shape), lambda x: {(3,): 1}.get(x.shape), lambda x: {x.shape[0]: 1}, lambda x: {3}.discard(x.size),
+    lambda x: {True: 1}.get(x.sum() == 3), lambda x: functools.cache(lambda n: n)(x.shape[0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", range(len(HASHED)))
+def test_a_number_that_is_not_known_is_not_looked_up(place: int) -> None:
+    with pytest.raises(GraphTypeError, match=rf"a dict, a set or a cache .*{LINE}"):
+        graphc.jit(HASHED[place])(np.ones(3))
+
+
+def test_what_is_traced_can_be_hashed_afterwards() -> None:
+    kept: Any = []
+    graphc.jit(lambda x: (kept.append(x.sum()), x * x.shape[0])[1], mode="interpreted")(np.ones(3))
+    assert {kept[0]: 1}[kept[0]] == 1 and type(kept[0]).__name__ == "Node"
+
+
+VALUES: list[Callable[[Any], Any]] = [
+    lambda x: x.any(), lambda x: x.sum() == 3, lambda x: x[0] in (1.0, 2.0), lambda x: x == 1, lambda x: x == x + 1,
+    lambda x: np.allclose(x, x), lambda x: np.array_equal(x, x + 1), lambda x: x.sum() != x.sum(), lambda x: len(x),
+    lambda x: [row for row in x], lambda x: sum(x), lambda x: float(x[0]), lambda x: x.tolist(), lambda x: int(x[0]),
+    lambda x: x.shape.index(3), lambda x: x.shape.count(3), lambda x: random.shuffle(x), lambda x: np.array([x[0], 2]),
+    lambda x: x.nonsense, lambda x: x in [x + 1], lambda x: dict(zip("ab", x, strict=True)), lambda x: x[0] == 1j,
+    lambda x: x.item() == 1, lambda x: np.zeros(x.shape), lambda x: np.zeros(x.shape[0]), lambda x: np.full(x.size, 0.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", range(len(VALUES)))
+def test_a_value_that_is_not_known_is_refused_with_the_line(place: int) -> None:
+    with pytest.raises(GraphcError, match=LINE):
+        graphc.jit(lambda x: x if VALUES[place](x) else -x)(np.ones(3))
+
+
+def test_patterns_ask_too() -> None:
+    def by_shape(x: Any) -> Any:
+        match x.shape:
+            case (n,):
+                return x * n
+            case (3, _):
+                return x * 10
+            case _:
+                return x
+
+    traced = graphc.jit(by_shape, mode="interpreted")
+    npt.assert_array_equal(traced(np.ones(4)), 4 * np.ones(4))
+    npt.assert_array_equal(traced(np.ones((2, 2, 2))), np.ones((2, 2, 2)))
+    with pytest.raises(GraphTypeError, match=LINE):
+        traced(np.ones((3, 2)))
+
+
+# --- writes -----------------------------------------------------------------------------------------------------------
+
+WRITES = """
+x[0] = 1 | x[...] = 1 | x[0] += 1 | x += 1 | x *= x | x @= x | x |= 1 | y -= 1 | x.sort() | x.fill(3) | x.partition(1) | x.flat = 1
+x.put([0], 1) | x.itemset(0, 1) | x.resize((2,)) | x.shape = (3, 1) | x.flat[0] = 1 | x.real = 1 | x.real[0] = 1 | x.imag = 0
+x.dtype = int | x.T[0] = 1 | x.strides = (8,) | x.setflags(write=False) | x.byteswap(True) | x.ravel()[0] = 1 | del x[0]
+np.copyto(x, 1) | np.put(x, 0, 1) | np.place(x, x > 0, 1) | np.putmask(x, x > 0, 1) | np.add.at(x, 0, 1) | np.add(x, 1, out=x)
+np.fill_diagonal(x[:, None], 1) | np.random.shuffle(x) | random.shuffle(x) | x.clip(0, 1, out=x) | np.sum(x, out=x[0])
+a = np.zeros((2, 2)); a[0, 0] = x[0] | a = np.zeros((2, 2)); a[0, 0] = x | a = np.zeros(3); a[:] = x | z = x[0:2]; z += 1
+a = np.zeros(3, int); a[0] = x.shape[0] | a = np.zeros(3); a += x | a = np.zeros(3); np.add(a, x, out=a) | a = [0]; a[x.size] = 1
+a = np.zeros(3, bool); a[0] = x[0] > 0 | a = np.zeros(3); a.fill(x[0]) | a = np.zeros(3); a[x > 0] = 1 | a = {}; a[x.size] = 1
+"""
+
+
+@pytest.mark.parametrize("text", [each.strip() for each in WRITES.strip().replace("\n", " | ").split(" | ")])
+def test_writes_are_refused_with_the_line(text: str) -> None:
+    scope: dict[str, Any] = {"np": np, "random": random}
+    body = text.replace("; ", "\n    ")
+    exec(compile(f"def f(x):\n    y = x\n    {body}\n    return x", "written.py", "exec"), scope)
+    with pytest.raises(GraphcError, match=r"written\.py:\d+"):
+        graphc.jit(scope["f"])(np.ones(3))
+
+
+def test_numbers_may_be_added_to() -> None:
+    def f(x: Any, k: Any) -> Any:
+        total, n = 0.0, x.shape[0]
+        total += x.sum()
+        total *= 2
+        n += 1
+        k += 1
+        return total + n + k
+
+    assert graphc.jit(f, mode="interpreted")(np.ones(3), 2) == 13.0
+    cumulated = graphc.jit(lambda x: lax.scan(_added, 0.0, x)[1], mode="interpreted")(np.ones(3))
+    npt.assert_array_equal(cumulated, [1, 2, 3])
+
+
+def _added(total: Any, x: Any) -> Any:
+    total += x
+    return total, total
+
+
+def test_theanos_words_keep_their_meaning_in_graphs() -> None:
+    ordered, filled, y = X.sort(), X.fill(3), X
+    y += 1
+    assert y is not X and ordered.ndim == filled.ndim == 2 and [X.sort(axis=0)][0].ndim == 2
+    npt.assert_array_equal(ordered.eval({X: [[2.0, 1.0]]}), [[1.0, 2.0]])
+    for text in (
+        "X.sort()",
+        "X.fill(2)",
+        "X.sort(axis=0)",
+        "X.shape = (2,)",
+        "X.flat = 2",
+        "X.partition(1)",
+        "X.put(0, 1)",
+    ):
+        with pytest.raises(GraphcError, match=r"program\.py:1"):
+            exec(compile(text, "program.py", "exec"), {"X": X})
+    assert not hasattr(X, "partition") and not hasattr(X, "strides")
+
+
+# --- dtypes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes_answer_as_numpys(dtype: str) -> None:
+    def facts(x: Any) -> Any:
+        kinds = (np.floating, np.integer, np.signedinteger, np.unsignedinteger, np.bool_, np.float32, np.number)
+        others = (
+            *DTYPES,
+            *map(np.dtype, DTYPES),
+            *(np.dtype(name).type for name in DTYPES),
+            float,
+            int,
+            bool,
+            "f4",
+            "d",
+            "i8",
+        )
+        limits = np.finfo if np.issubdtype(x.dtype, np.floating) else np.iinfo
+        return (
+            [np.issubdtype(x.dtype, kind) for kind in kinds],
+            [(x.dtype == other, x.dtype != other, other == x.dtype, x.dtype in (other,)) for other in others],
+            (x.dtype.kind, x.dtype.itemsize, x.dtype.char, x.dtype.name, x.dtype.type, x.dtype.num, x.dtype.str),
+            [np.result_type(x.dtype, other) for other in ("float32", np.int8, np.dtype("int64"))],
+            (np.zeros(2, x.dtype).dtype, np.dtype(x.dtype), str(x.dtype), f"{x.dtype}"),
+            None if dtype == "bool" else limits(x.dtype).max, np.can_cast(x.dtype, np.float64),
+        )  # fmt: skip
+
+    found: Any = []
+    wanted = facts(np.zeros((2, 2), dtype))
+    graphc.jit(lambda x: (found.append(facts(x)), x)[1], mode="interpreted")(np.zeros((2, 2), dtype))
+    assert found[0] == wanted and facts(T.matrix(dtype=dtype)) == wanted
+
+
+def test_a_dtype_is_a_name_in_graphs_and_numpys_in_functions_of_arrays() -> None:
+    dtype = X.dtype
+    assert dtype.startswith("float") and dtype + "" == "float64" and repr(dtype) == "'float64'" and "64" in dtype
+    assert {"float64": 1}[dtype] == 1 and dtype in {"float64"} and dtype != "nonsense" and dtype != 3
+    for copied in (pickle.loads(pickle.dumps(dtype)), copy.copy(dtype), copy.deepcopy(dtype)):
+        assert copied == np.float64 and type(copied) is type(dtype)
+    found: Any = []
+    graphc.jit(lambda x: (found.append(x.dtype), x)[1], mode="interpreted")(np.zeros(2, "float32"))
+    assert found[0] is np.dtype("float32") and {np.dtype("float32"): 1}[found[0]] == 1
+    assert T.zeros(3, dtype=T.fvector().dtype).dtype == "float32" and T.cast(X, T.ivector().dtype).dtype == np.int32
