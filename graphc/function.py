@@ -6,6 +6,7 @@ that was asked for.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache
@@ -440,12 +441,11 @@ def _check_inputs(
     if on_unused not in ("raise", "warn", "ignore"):
         raise GraphValueError(f"on_unused_input={on_unused!r}: must be 'raise', 'warn' or 'ignore'")
     inputs = [record.variable for record in records]
-    for position, node in enumerate(inputs):
-        if node in inputs[:position]:
-            raise UnusedInputError(f"{describe(node)} is an input twice")
+    if len(known := set(inputs)) < len(inputs):
+        twice = next(node for node, count in Counter(inputs).items() if count > 1)
+        raise UnusedInputError(f"{describe(twice)} is an input twice")
     nodes = nodes_of([*values, *(new for _, new in pairs)])
     sizes = {node: leaf for leaf in inputs for node in leaf.type.shape if isinstance(node, Node)}
-    known = set(inputs)
     owned = {size for node in nodes if node.op in (INPUT, SHARED) for size in node.type.shape}
     forgotten: list[Node] = []
     for node in nodes:

@@ -70,7 +70,8 @@ def describe(kernel: Kernel) -> tuple[Any, ...]:
     """A kernel as text and numbers, for `read_kernel` in another process."""
     news = [new for _, new in kernel.updates]
     graph = Graph(kernel.inputs, (*kernel.outputs, *kernel.shared, *news))
-    updated = [kernel.shared.index(leaf) for leaf, _ in kernel.updates]
+    places = {leaf: place for place, leaf in enumerate(kernel.shared)}
+    updated = [places[leaf] for leaf, _ in kernel.updates]
     return print_graph(graph), len(kernel.shared), updated, kernel.name, kernel.returns, kernel.mutable
 
 

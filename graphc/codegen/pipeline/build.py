@@ -85,11 +85,12 @@ def key_of(kernel: Kernel) -> Key:
     """All that decides the code of a kernel. How many of the graph's outputs are its results follows: the others are
     its shared variables, which the text lists, and a new value for each update."""
     news = tuple(new for _, new in kernel.updates)
+    places = {leaf: place for place, leaf in enumerate(kernel.shared)}
     settings = {
         "name": kernel.name,
         "fast_math": str(kernel.is_fast),
         "returns": kernel.returns,
-        "updates": ",".join(str(kernel.shared.index(leaf)) for leaf, _ in kernel.updates),
+        "updates": ",".join(str(places[leaf]) for leaf, _ in kernel.updates),
         "mutable": ",".join(map(str, kernel.mutable)),
     }
     return make_key(Graph(kernel.inputs, (*kernel.outputs, *kernel.shared, *news)), settings)
