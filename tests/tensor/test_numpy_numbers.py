@@ -180,6 +180,19 @@ def test_functions_have_numpys_dtypes_shapes_values_and_signs() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_dtypes_that_are_not_numpys() -> None:
+    """The rows of docs/numpy.md that differ between `graphc.tensor` and `graphc.numpy`."""
+    u, b, f = T.scalar("u", dtype="uint64"), T.vector("b", dtype="uint8"), T.fvector("f")
+    assert (T.arange(u).dtype, gnp.arange(u).dtype) == ("uint64", "float64")
+    assert (T.i0(b).dtype, gnp.i0(b).dtype) == ("float32", "float64")
+    assert (T.exp(b).dtype, gnp.exp(b).dtype) == ("float32", "float32")
+    assert (T.dot(f, 2).dtype, gnp.dot(f, 2).dtype, np.dot(np.ones(1, "float32"), 2).dtype.name) == (
+        "float32", "float64", "float64",
+    )  # fmt: skip
+    with graphc.options.change(floatX="float32"):
+        assert (T.linspace(0.0, 1.0, 3).dtype, gnp.linspace(0.0, 1.0, 3).dtype) == ("float32", "float32")
+
+
 # --- signs of zeros -------------------------------------------------------------------------------------------------
 
 SIGNED = """
