@@ -169,7 +169,8 @@ def extreme_from(name: str, x: Any, initial: Any, axis: Any = None, keepdims: bo
     start = as_node(initial, node.dtype)
     if start.ndim:
         raise GraphTypeError(f"{name} of {describe(node)}: initial {describe(start)} of {start.type} is no scalar")
-    found = _reduce("max_or_lowest" if name == "max" else "min_or_highest", node, axis, keepdims)
+    axes = _axes(name, node, axis)
+    found = _reduce("max_or_lowest" if name == "max" else "min_or_highest", node, axes, keepdims)
     return elementwise("maximum" if name == "max" else "minimum", found, start)
 
 

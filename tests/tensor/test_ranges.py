@@ -157,3 +157,15 @@ def test_spaced_numbers_are_the_same_in_all_modes(mode: str) -> None:
 def test_zero_has_no_place_in_a_geometric_range() -> None:
     with pytest.raises(GraphcError, match="never 0"):
         T.geomspace(0, 1)
+
+
+def test_derivatives_of_ranges() -> None:
+    a, b, s = T.dvector("a"), T.dvector("b"), T.dscalar("s")
+    weights = T.arange(4.0)
+    by_ends = graphc.grad((T.linspace(a, b, 4, axis=-1) * weights).sum(), [a, b])
+    first, last = graphc.function([a, b], by_ends, mode="interpreted")([1.0, 2.0], [3.0, 5.0])
+    np.testing.assert_allclose([first, last], [[4 / 3] * 2, [14 / 3] * 2], rtol=1e-15)
+    by_start = graphc.grad(T.arange(s, s + 3.0, 0.5).sum(), s)
+    assert graphc.function([s], by_start, mode="interpreted")(0.3) == 6
+    by_factor = graphc.grad(T.geomspace(s, 8.0, 4).sum(), s)
+    np.testing.assert_allclose(graphc.function([s], by_factor, mode="interpreted")(1.0), 11 / 3, rtol=1e-14)
