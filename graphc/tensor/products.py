@@ -147,7 +147,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Node:
     if isinstance(axes, int):
         first, second = list(range(left.ndim - axes, left.ndim)), list(range(axes))
         if axes < 0 or axes > min(left.ndim, right.ndim):
-            raise GraphValueError(f"{what}: axes={axes}")
+            raise GraphValueError(f"{what}: axes={axes} is negative, or more axes than there are to sum over")
     else:
         first, second = _axis_lists(axes, left, right, what)
     if len(first) != len(second):
@@ -222,7 +222,7 @@ def batched_tensordot(x: Any, y: Any, axes: Any = 2) -> Node:
     if isinstance(axes, int):
         first, second = list(range(left.ndim - axes, left.ndim)), list(range(1, axes + 1))
         if axes < 0 or axes > min(left.ndim, right.ndim) - 1:
-            raise GraphValueError(f"{what}: axes={axes}")
+            raise GraphValueError(f"{what}: axes={axes} is negative, or more axes than there are to sum over")
     else:
         first, second = _axis_lists(axes, left, right, what)
     if len(first) != len(second) or 0 in first or 0 in second:

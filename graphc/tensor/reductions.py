@@ -100,7 +100,7 @@ def mean(
     natural = node.dtype if is_float(node.dtype) else "float64"
     inside = natural if dtype is None and acc_dtype is None else resolve_dtype(acc_dtype if dtype is None else dtype)
     if not is_float(inside):
-        raise GraphTypeError(f"mean of {describe(node)}: a mean of dtype {inside} cannot be")
+        raise GraphTypeError(f"mean of {describe(node)}: a mean cannot have dtype {inside}")
     total = sum(cast(node, inside), axis, keepdims=keepdims)
     average = elementwise("true_div", total, cast(count(node, _axes("mean", node, axis)), inside))
     return average if dtype is None else cast(average, resolve_dtype(dtype))

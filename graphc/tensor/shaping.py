@@ -270,7 +270,7 @@ def flatten(x: Any, ndim: Any = 1, *, outdim: int | None = None) -> Node:
             raise GraphValueError(f"flatten of {describe(node)}: order {ndim!r} is not supported, only 'C'")
         ndim = 1
     if not 1 <= ndim <= max(node.ndim, 1):
-        raise GraphValueError(f"flatten of {describe(node)} of type {node.type} to {ndim} axes")
+        raise GraphValueError(f"flatten of {describe(node)} of type {node.type}: it cannot have {ndim} axes")
     kept = node.type.shape[: ndim - 1]
     return ops.reshape(node, (*kept, sizes.product(node.type.shape[ndim - 1 :])))
 
@@ -304,7 +304,9 @@ def transpose(x: Any, axes: Any = None, *more: Any) -> Node:
         return ops.dimshuffle(node, range(node.ndim)[::-1])
     positions = normalise_axes(order, node.ndim, told(lambda: f"transpose of {describe(node)} of type {node.type}"))
     if len(positions) != node.ndim:
-        raise GraphValueError(f"transpose of {describe(node)} of type {node.type}: axes {order} are not all its axes")
+        raise GraphValueError(
+            f"transpose of {describe(node)} of type {node.type}: axes {order} do not name each of its axes once"
+        )
     return ops.dimshuffle(node, positions)
 
 

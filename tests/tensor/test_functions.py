@@ -1102,7 +1102,7 @@ def test_a_reduction_of_selected_elements_has_its_derivative() -> None:
 def test_special_functions_count_their_arguments(name: str) -> None:
     x = T.dvector("x")
     for given in ((), (x, x, x), (x,) if name != "erfinv" else (x, x)):
-        with pytest.raises(GraphTypeError, match="takes [12] arguments, not"):
+        with pytest.raises(GraphTypeError, match="takes [12] arguments?, not"):
             getattr(T, name)(*given)
 
 
