@@ -119,3 +119,11 @@ def test_random_programs_give_what_numpy_gives_or_say_why_not() -> None:
             assert found in ("same", "refused", "refused by NumPy"), f"{seed} by {way}: {found}\n{text}"
             told[found] += 1
     assert told["same"] > PROGRAMS // 10 and told["refused"] > PROGRAMS // 10, told
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_share_of_them_is_compiled() -> None:
+    for seed in range(30):
+        text, way, found = trial(seed)
+        assert found in ("same", "refused", "refused by NumPy"), f"{seed} by {way}: {found}\n{text}"
