@@ -143,7 +143,7 @@ assert "logaddexp_of_zero" in f.explain()
 @pytest.mark.slow
 def test_an_op_a_rule_and_a_pass_are_added_as_written(tmp_path: Path) -> None:
     """In a copy of the sources, where the tests that CONTRIBUTING promises run."""
-    for name in ("graphc", "tests"):
+    for name in ("graphc", "tests", "docs"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     insert_before(tmp_path / "graphc/ops/scalar.py", '_unary("expm1", ', block(CONTRIBUTING, "op"))
