@@ -15,11 +15,13 @@ import numpy as np
 from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.errors import GraphTypeError, RankError, ShapeError
 from graphc.ir.node import Node, Size, describe, literal
+from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
 from graphc.ops.scalar import stop_gradient
 from graphc.options import options
 from graphc.random.bits import as_key, below, fold_in, places, units, word, words
 from graphc.random.slopes import by_its_place, wald_by_parameters
+from graphc.tensor import reductions
 from graphc.tensor.shaping import as_shape
 
 Shape = Any
@@ -116,13 +118,26 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None) -> Node:
     return E("less", units(as_key(key), own, kind), cast(chance, kind))
 
 
+def held(x: Node, condition: Node, message: str) -> Node:
+    """`x` where a condition holds, else an error of values."""
+    return checked(x, (cast(condition, "int64"),), message, "value")
+
+
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape = None) -> Node:
     """The place along `axis` of one of the categories, whose chances are proportional to exp(logits): where logits
-    with Gumbel noise are largest."""
+    with Gumbel noise are largest. A call raises GraphValueError where a logit is NaN, or all along `axis` are
+    -infinity."""
     scores = as_node(logits)
     if not scores.ndim:
         raise RankError(f"categorical: {describe(scores)} of type {scores.type} has no axis of categories")
     place = axis % scores.ndim
+    largest = reductions.max(scores, place)
+    message = f"categorical: {describe(scores)} has a logit that is NaN, or no category of a chance above 0"
+    return most_likely(key, held(scores, E("greater", largest, -np.inf).all(), message), place, shape)
+
+
+def most_likely(key: Any, scores: Node, place: int, shape: Shape = None) -> Node:
+    """`categorical` of logits along axis `place`, of which some are above -infinity."""
     if shape is not None:
         rest = [size for number, size in enumerate(scores.type.shape) if number != place]
         wanted = as_shape(shape, "categorical")

@@ -20,7 +20,7 @@ from graphc.ops.elementwise import as_node, broadcast_node, cast
 from graphc.ops.elementwise import elementwise as E
 from graphc.ops.shape import reshape, zeros
 from graphc.random.bits import as_key, below, blocks, fold_in, places, units, words
-from graphc.random.distributions import Shape, categorical, exponential, float_of, sized
+from graphc.random.distributions import Shape, exponential, float_of, held, most_likely, sized
 from graphc.random.rejection import binomial
 from graphc.tensor.indexing import set_subtensor
 from graphc.tensor.ranges import arange
@@ -78,8 +78,8 @@ def shuffled_rows(key: Any, x: Any) -> Node:
 def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = None, dtype: Any = None) -> Node:
     """Items of `a`: a vector, or a number that stands for 0 … a - 1. p: their chances, equal where None. Without
     `replace` no item comes twice. RankError where `p` is no vector, ShapeError where it is of another length, or there
-    are fewer items than are asked for; a call without `replace` raises GraphValueError where there are fewer whose
-    chance is above 0, or where one is negative or NaN."""
+    are fewer items than are asked for; a call raises GraphValueError where a chance is negative or NaN, where none is
+    above 0, or without `replace` fewer are than items are asked for."""
     items = as_node(a)
     if p is not None and as_node(p).ndim != 1:
         raise RankError(f"choice: the chances are a vector, not {describe(as_node(p))} of type {as_node(p).type}")
@@ -93,7 +93,10 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
         if p is None:
             chosen = below(words(as_key(key), own), broadcast_node(count, own))
         else:
-            chosen = categorical(key, E("portable_log", as_node(p)), shape=own)
+            chances = as_node(p)
+            scores = held(E("portable_log", chances), *_all_chances("choice", chances))
+            scores = held(scores, E("greater", chances, 0.0).any(), f"choice: {_none_possible(chances)}")
+            chosen = most_likely(key, scores, 0, own)
     else:
         total = as_size_node(sizes.product(own))
         ranked = order(as_key(key), count) if p is None else _ranked(key, as_node(p))
@@ -106,12 +109,16 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
 
 def multinomial(key: Any, n: Any, pvals: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
     """How often each category, along the last axis of its chances `pvals`, comes up in `n` trials: binomial numbers of
-    what is left, one category after the other. shape: without the axis of categories; by default that of both."""
-    chances = as_node(pvals)
+    what is left, one category after the other. shape: without the axis of categories; by default that of both. A call
+    raises GraphValueError where a chance is negative or NaN, or none is above 0 and there are trials."""
+    given = as_node(pvals)
+    chances = held(given, *_all_chances("multinomial", given))
     kind = float_of("multinomial", None, chances)
     rest, categories = chances.type.shape[:-1], chances.type.shape[-1]
     own, (trials, _) = sized("multinomial", shape, n, zeros("bool", rest))
     wide = broadcast_node(cast(chances, kind), (*own, categories))
+    possible = E("logical_or", E("greater", wide, 0.0).any(axis=-1), E("equal", trials, 0))
+    wide = held(wide, possible.all(), f"multinomial: {_none_possible(given)}")
     if isinstance(n, int | np.integer) and n == 1:
         limit = units(as_key(key), own, kind) * wide.sum(axis=-1)
         below_it = E(
@@ -163,19 +170,22 @@ def _different(what: str, ranked: Node, number: Node, chances: Node | None) -> N
     if known is not None and isinstance(count, int) and known > count:
         raise ShapeError(f"{fewer}: {known} of {count}")
     ranked = checked(ranked, (cast(E("less_equal", number, as_size_node(count)), "int64"),), fewer, "shape")
-    ranked = _held(ranked, E("greater_equal", number, 0), f"{what}: the number of draws is negative")
+    ranked = held(ranked, E("greater_equal", number, 0), f"{what}: the number of draws is negative")
     if chances is None:
         return ranked
-    said = f"{what}: {describe(chances)} has "
-    ranked = _held(ranked, E("greater_equal", chances, 0.0).all(), f"{said}a chance that is negative or NaN")
+    ranked = held(ranked, *_all_chances(what, chances))
     possible = cast(E("greater", chances, 0.0), "int64").sum(axis=-1)
-    message = f"{said}fewer chances above 0 than there are draws without replacement"
-    return _held(ranked, E("greater_equal", possible, number).all(), message)
+    message = f"{what}: {describe(chances)} has fewer chances above 0 than there are draws without replacement"
+    return held(ranked, E("greater_equal", possible, number).all(), message)
 
 
-def _held(x: Node, condition: Node, message: str) -> Node:
-    """`x` where a condition holds, else an error of values."""
-    return checked(x, (cast(condition, "int64"),), message, "value")
+def _all_chances(what: str, chances: Node) -> tuple[Node, str]:
+    """Whether numbers are chances, and the error where they are not."""
+    return E("greater_equal", chances, 0.0).all(), f"{what}: {describe(chances)} has a chance that is negative or NaN"
+
+
+def _none_possible(chances: Node) -> str:
+    return f"{describe(chances)} has no chance above 0"
 
 
 def _ranked(key: Any, chances: Node) -> Node:

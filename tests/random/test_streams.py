@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import graphc
+import graphc.random as R
 import graphc.tensor as T
 from graphc.errors import RankError
 from graphc.random.streams import WITHIN_TWO, RandomStreams
@@ -421,3 +422,24 @@ def test_what_sizes_tell_of_draws_without_replacement() -> None:
             draw()
     with pytest.raises(RankError, match="a vector or a matrix"):
         rng.multinomial_wo_replacement(n=1, pvals=np.ones((1, 1, 1)))
+
+
+def test_chances_of_draws_are_chances() -> None:
+    """A draw from chances that are none, or of which none is above 0, is an error of the call, which names them."""
+    p, n, key = T.dmatrix("p"), T.lscalar("n"), R.key(7)
+    draws = {
+        "categorical": R.categorical(key, T.log(p)),
+        "choice": R.choice(key, 3, (4,), p=p[-1]),
+        "multinomial": R.multinomial(key, n, p),
+        "one trial": R.multinomial(key, 1, p),
+    }
+    for name, drawn in draws.items():
+        f = graphc.function([p, n], drawn, mode="interpreted", on_unused_input="ignore")
+        good = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 0.5]])
+        assert f(good, 4).tolist() in ([1, 2], [2] * 4, [[0, 4, 0], [0, 0, 4]], [[0, 1, 0], [0, 0, 1]]), name
+        for bad in ([0.0, 0.0, 0.0], [0.5, np.nan, 0.5], [0.5, -0.5, 1.0]):
+            with pytest.raises(ValueError, match="chance") as caught:
+                f(np.array([good[0], bad]), 4)
+            assert "test_streams.py" in str(caught.value) and "p" in str(caught.value)
+    no_trials = graphc.function([p, n], draws["multinomial"], mode="interpreted")
+    assert no_trials(np.zeros((2, 3)), 0).tolist() == [[0] * 3] * 2
