@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphc.arrays.dtypes import can_cast_safely
+from graphc.arrays.dtypes import can_cast_safely, promote
 from graphc.errors import GraphTypeError, MissingInputError
 from graphc.gof.op import Op
 from graphc.ir.apply import Apply
 from graphc.ir.node import CONSTANT, INPUT, Node, describe, make
-from graphc.ir.walk import nodes_of
-from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast
+from graphc.ir.walk import toposort
+from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
 from graphc.tensor.elemwise import Elemwise
 
 __all__ = ["Composite"]
@@ -25,9 +25,10 @@ class Composite:
 
     inputs: variables of no axes. outputs: what is computed of them by elementwise ops and scalar ops of the user. Of
     operands that broadcast it gives the result for their elements, or the list of results where there are several;
-    each operand has the dtype of its input, or one that converts to it safely. All is differentiated, fused and
-    compiled as if it were written with the operands. Raises GraphTypeError for inputs with axes and for ops that are
-    not of single elements, MissingInputError for a variable that is not among the inputs.
+    an operand whose dtype converts safely to that of its input is converted; with another one, all that is computed of
+    it has a dtype that is wide enough. All is differentiated, fused and compiled as if it were written with the
+    operands. Raises GraphTypeError for inputs with axes and for ops that are not of single elements, MissingInputError
+    for a variable that is not among the inputs.
 
         >>> a, b = scalar.float64("a"), scalar.float64("b")
         >>> y = T.Elemwise(scalar.Composite([a, b], [a * b + scalar.exp(a)]))(T.dvector("x"), 2.0)
@@ -42,7 +43,7 @@ class Composite:
                 raise GraphTypeError(f"{self.name}: an input is a scalar variable, not {as_text(node)}")
         if not self.outputs:
             raise GraphTypeError(f"{self.name}: there is no output")
-        self.order = nodes_of(self.outputs)
+        self.order = toposort(self.outputs, _arguments, describe)
         for node in self.order:
             self._check(node)
 
@@ -58,10 +59,10 @@ class Composite:
 
     def __call__(self, *operands: Any) -> Any:
         """The outputs for operands, broadcast: one, or a list of several. Raises GraphTypeError for another number of
-        operands, or a dtype that does not convert to that of its input."""
+        operands, or for dtypes that an op within does not take."""
         if len(operands) != self.nin:
             raise GraphTypeError(f"{self.name} takes {self.nin} operands, not {len(operands)}")
-        given = [self._converted(own, as_node(value)) for own, value in zip(self.inputs, operands, strict=True)]
+        given = [_converted(own, as_node(value)) for own, value in zip(self.inputs, operands, strict=True)]
         done = dict(zip(self.inputs, given, strict=True))
         for node in self.order:
             if node not in done:
@@ -69,13 +70,6 @@ class Composite:
         shape = broadcast_sizes(self.name, given) if given else ()
         results = [broadcast_node(done[node], shape) for node in self.outputs]
         return results[0] if self.nout == 1 else results
-
-    def _converted(self, own: Node, value: Node) -> Node:
-        if value.dtype != own.dtype and not can_cast_safely(value.dtype, own.dtype):
-            raise GraphTypeError(
-                f"{self.name}: {describe(value)} of dtype {value.dtype} does not fit {own.dtype}; cast it"
-            )
-        return cast(value, own.dtype)
 
     def make_node(self, *operands: Any) -> Apply:
         """The application that gives the first output."""
@@ -114,13 +108,30 @@ def _arguments(node: Node) -> list[Node]:
     return list(node.args) if _user_op(node) is None else node.owner.inputs
 
 
+def _converted(own: Node, value: Node) -> Node:
+    """An operand as its input takes it: of the dtype of that, unless its own one is wider."""
+    return cast(value, own.dtype) if can_cast_safely(value.dtype, own.dtype) else value
+
+
 def _applied(node: Node, args: Sequence[Node]) -> Node:
     """What makes a node, applied to other arguments, broadcast."""
     user = _user_op(node)
     if user is not None:
-        made: Node = user(*args)
+        place = next(place for place, each in enumerate(node.owner.outputs) if each is node)
+        made: Node = user(*args, return_list=True)[place]
         return made
     if not args:
         return node
+    if any(arg.dtype != own.dtype for arg, own in zip(args, node.args, strict=True)):
+        return _widened(node, args)
     shape = broadcast_sizes(node.op.name, args)
     return make(node.op, [broadcast_node(arg, shape) for arg in args], node.attrs)
+
+
+def _widened(node: Node, args: Sequence[Node]) -> Node:
+    """What makes a node, applied to arguments of other dtypes. A conversion that loses nothing loses nothing of them
+    either: it may be one that the op which takes it has asked for."""
+    if node.op.name != "cast":
+        return elementwise(node.op.name, *args)
+    widens = can_cast_safely(node.args[0].dtype, node.dtype)
+    return cast(args[0], promote(args[0].dtype, node.dtype) if widens else node.dtype)

@@ -109,11 +109,37 @@ def test_what_is_no_composite() -> None:
         (lambda: scalar.Composite([a], []), "there is no output"),
         (lambda: scalar.Composite([a], [T.stack([a, a]).sum()]), "made by no op of single elements"),
         (lambda: scalar.Composite([a], [a * 2])(x, x), "takes 1 operands, not 2"),
-        (lambda: scalar.Composite([n], [n * 2])(x), "x .*of dtype float64 does not fit int8"),
+        (lambda: scalar.Composite([n], [n & 2])(x), "bitwise_and is not defined for x .*of dtype float64"),
     ]
     for call, message in wrong:
         with pytest.raises(theano.errors.GraphcError, match=message):
             call()
+
+
+@pytest.mark.parametrize("kind", ["bool", "int8", "int64", "uint64", "float32", "float64"])
+def test_operands_of_composites_may_be_wider_than_their_inputs(kind: str) -> None:
+    """What is computed of a wider operand has a dtype that holds what its dtype gives, also where an op converts it; of
+    a narrower one what the input's gives. A conversion that was to lose something does."""
+    a, b, c = scalar.int8("a"), scalar.int16("b"), scalar.float32("c")
+    outputs = [a * 2, a + b, a * c, scalar.exp(c), a > b, scalar.switch(a > 0, a, b), scalar.cast(c, "int16")]
+    wide = scalar.Composite([a, b, c], outputs)
+    values = [np.array([0, 1, 100]).astype(kind), np.array([1, 100, 0]).astype(kind), np.array([1, 0, 3]).astype(kind)]
+    declared = [np.result_type(kind, own.dtype) if np.can_cast(kind, own.dtype) else kind for own in (a, b, c)]
+    x, y, z = (value.astype(own) for value, own in zip(values, declared, strict=True))
+    wanted = [x * np.int8(2), x + y, x * z, np.exp(z), x > y, np.where(x > 0, x, y), z.astype("int16")]
+    operands = [T.vector(dtype=kind) for _ in values]
+    made = theano.function(operands, wide(*operands), mode="interpreted")(*values)
+    for number, (got, want) in enumerate(zip(made, wanted, strict=True)):
+        assert np.can_cast(want.dtype, got.dtype) or number == 3, (number, got.dtype, want.dtype)
+        np.testing.assert_allclose(got, want, rtol=1e-6, err_msg=str(number))
+
+
+def test_ops_of_several_results_in_composites() -> None:
+    n = scalar.int32("n")
+    half, rest = Halves()(n)
+    both = scalar.Composite([n], [half * 10 + rest, rest])
+    found = theano.function([x := T.ivector("x")], both(x), mode="interpreted")(np.array([4, 7], "int32"))
+    np.testing.assert_array_equal(found, [[20, 31], [False, True]])
 
 
 def test_dtypes_are_combined_whatever_they_are_given_as() -> None:
