@@ -18,8 +18,10 @@ from graphc.arrays.values import Array, as_array, natural_dtype
 from graphc.codegen.call.locks import ACTIVITY, Lock, run
 from graphc.codegen.pipeline.build import shared_of
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
-from graphc.ir.node import FUNCTIONS, SHARED, Node, Where, describe, leaf_type
+from graphc.ir.called import explained
+from graphc.ir.node import FUNCTIONS, SHARED, Leaves, Node, Where, describe, leaf_type
 from graphc.ir.walk import substitute
+from graphc.tensor.variables import kind_of_arrays
 
 Sizes = tuple[int | None, ...]
 
@@ -85,8 +87,9 @@ def _copy(cell: list[Array]) -> Array:
     return cell[0].copy()
 
 
-class SharedVariable(Node):
-    """A variable with a value of its own. Make one with `shared`."""
+class SharedVariable(Node, metaclass=Leaves):
+    """A variable with a value of its own. Make one with `shared`, or in Theano's words with
+    `SharedVariable(name, type, value, strict, allow_downcast=None, container=None)`."""
 
     __slots__ = {
         "allow_downcast": "Whether values that are set may lose precision.",
@@ -286,6 +289,30 @@ def own_variable(
     variable.strict = strict
     variable.allow_downcast = allow_downcast
     return variable
+
+
+def _shared_of(
+    name: str | None,
+    type: Any,
+    value: Any,
+    strict: bool,
+    allow_downcast: bool | None = None,
+    container: Container | None = None,
+) -> SharedVariable:
+    """A shared variable of a type, with a copy of a value, or with that of a container, which others may share. Raises
+    TypeError for a value that is not of the type, GraphValueError for both or neither."""
+    kind = kind_of_arrays(type, f"shared variable {name or ''}".rstrip())
+    sizes = tuple(size if isinstance(size, int) else None for size in kind.shape)
+    if (container is None) == (value is None):
+        raise GraphValueError(f"shared variable {name or ''}: give a value or a container, and not both")
+    if container is None:
+        return own_variable(kind.filter(value, strict, allow_downcast).copy(), sizes, name, strict, allow_downcast)
+    kind.filter(container.storage[0], strict=True)
+    return _variable(container, sizes, name, strict, allow_downcast, SharedVariable)
+
+
+_shared_of.__name__ = "SharedVariable"
+FUNCTIONS["make SharedVariable"] = explained(_shared_of, "")
 
 
 def variable_of(container: Container, sizes: Sizes, name: str | None) -> SharedVariable:

@@ -7,22 +7,23 @@ stands for the variable whose size it is.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.apply import Apply, apply_of
 from graphc.ir.called import explain_all
-from graphc.ir.node import INPUT, SHARED, SIZE, Constant, Node, describe, size_owner
+from graphc.ir.node import FUNCTIONS, INPUT, MADE, SHARED, SIZE, Constant, Node, describe, size_owner
 from graphc.ir.tags import with_tags
 from graphc.ir.walk import as_size_node, node_set, toposort
 from graphc.ops.elementwise import as_node
 from graphc.tensor.variables import Variable
 
 __all__ = [
-    "Apply", "Constant", "Variable", "ancestors", "clone", "clone_get_equiv", "clone_replace", "equal_computations",
-    "general_toposort",
-    "graph_replace", "inputs", "io_toposort", "is_in_ancestors", "is_same_graph", "list_of_nodes", "ops", "orphans",
+    "Apply", "Constant", "Variable", "ancestors", "as_string", "clone", "clone_get_equiv", "clone_replace",
+    "equal_computations", "general_toposort", "graph_replace", "inputs", "io_connection_pattern", "io_toposort",
+    "is_in_ancestors", "is_same_graph", "list_of_nodes", "nodes_constructed", "op_as_string", "ops", "orphans",
     "stack_search", "variables", "variables_and_orphans", "view_roots",
 ]  # fmt: skip
 
@@ -191,6 +192,109 @@ def list_of_nodes(inputs: Any, outputs: Any) -> list[Apply]:
 def is_in_ancestors(l_node: Apply, f_node: Apply) -> bool:
     """Whether `l_node` needs what `f_node` gives."""
     return f_node in io_toposort([], l_node.outputs)
+
+
+def _told(apply: Apply, parts: Sequence[str]) -> str:
+    return f"{apply.op}({', '.join(parts)})"
+
+
+def as_string(
+    i: Any,
+    o: Any,
+    leaf_formatter: Callable[[Node], str] = str,
+    node_formatter: Callable[[Apply, list[str]], str] = _told,
+) -> list[str]:
+    """The computation of each output from inputs in text. An application that is used several times is written where it
+    comes first, as "*n -> text", and after that "*n" stands for it, with "::k" for result k of several.
+
+    leaf_formatter: the text of a variable. node_formatter: that of an application, given the texts of its inputs.
+
+        >>> as_string([x], [T.exp(x) + x])
+        ['add(exp(x), x)']
+    """
+    outputs, given = _listed(o), set(_listed(i))
+    uses = _uses(given, outputs)
+    numbers = {apply: n for n, apply in enumerate((each for each, places in uses.items() if len(places) > 1), 1)}
+    texts: dict[Apply, str] = {}
+
+    def text_of(variable: Node, place: tuple[Apply | None, int]) -> str:
+        owner = None if variable in given else variable.owner
+        if owner is None:
+            return leaf_formatter(variable)
+        if uses[owner][0] == place:
+            return f"*{numbers[owner]} -> {texts[owner]}" if owner in numbers else texts[owner]
+        results = owner.outputs
+        which = f"::{[id(each) for each in results].index(id(variable))}" if len(results) > 1 else ""
+        return f"*{numbers[owner]}{which}"
+
+    for apply in io_toposort(given, outputs):
+        if apply in uses:
+            texts[apply] = node_formatter(apply, [text_of(each, (apply, k)) for k, each in enumerate(apply.inputs)])
+    return [text_of(each, (None, k)) for k, each in enumerate(outputs)]
+
+
+def _uses(given: set[Node], outputs: Sequence[Node]) -> dict[Apply, list[tuple[Apply | None, int]]]:
+    """Which application takes what each of those between inputs and outputs makes, and as which argument (None: the
+    graph itself), in the order in which a text of the graph has them."""
+    found: dict[Apply, list[tuple[Apply | None, int]]] = {}
+    pending: list[tuple[Apply | None, int, Node]] = [(None, k, outputs[k]) for k in reversed(range(len(outputs)))]
+    while pending:
+        user, place, variable = pending.pop()
+        owner = None if variable in given else variable.owner
+        if owner is None:
+            continue
+        if owner not in found:
+            pending += [(owner, k, each) for k, each in enumerate(owner.inputs)][::-1]
+        found.setdefault(owner, []).append((user, place))
+    return found
+
+
+def op_as_string(
+    i: Any,
+    op: Apply,
+    leaf_formatter: Callable[[Node], str] = str,
+    node_formatter: Callable[[Apply, list[str]], str] = _told,
+) -> str:
+    """One application in text, as in `as_string`."""
+    return node_formatter(op, as_string(i, op.inputs, leaf_formatter, node_formatter))
+
+
+def io_connection_pattern(inputs: Any, outputs: Any) -> list[list[bool]]:
+    """For each input, for each output, whether a derivative of this by that goes through the graph: through every op,
+    but for what an op's own `connection_pattern` excludes. Sizes and what `disconnected_grad` gives depend on
+    nothing."""
+    given, results = _listed(inputs), _listed(outputs)
+    reached: dict[Node, set[Node]] = {each: {each} for each in given}
+    for apply in io_toposort(given, results):
+        pattern = getattr(apply.op, "connection_pattern", None)
+        told = pattern(apply) if pattern is not None else None
+        for place, result in enumerate(apply.outputs):
+            ways = [each for k, each in enumerate(apply.inputs) if told is None or told[k][place]]
+            ways = [] if getattr(apply.op, "name", "") == "stop_gradient" else ways
+            reached[result] = set().union(*(reached.get(each, ()) for each in ways))
+    return [[each in reached.get(result, ()) for result in results] for each in given]
+
+
+@contextmanager
+def nodes_constructed() -> Iterator[list[Node]]:
+    """A list of the values that are computed while a `with` block runs, each once, to which they are added as they are
+    made; one that there was before counts where it is written again."""
+    new: dict[Node, None] = {}
+    listed: list[Node] = []
+    before = FUNCTIONS.get(MADE)
+
+    def note(node: Node) -> None:
+        if node not in new:
+            new[node] = None
+            listed.append(node)
+        if before is not None:
+            before(node)
+
+    FUNCTIONS[MADE] = note
+    try:
+        yield listed
+    finally:
+        FUNCTIONS.pop(MADE) if before is None else FUNCTIONS.update({MADE: before})
 
 
 def view_roots(r: Node) -> list[Node]:

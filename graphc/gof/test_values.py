@@ -15,12 +15,22 @@ import numpy as np
 
 from graphc.errors import GraphTypeError, MissingInputError
 from graphc.ir.interpret import interpret
-from graphc.ir.node import FUNCTIONS, INPUT, PARAM, SHARED, SIZE, Array, Node, constant_value, describe, size_owner
+from graphc.ir.node import (
+    FUNCTIONS,
+    INPUT,
+    MADE,
+    PARAM,
+    SHARED,
+    SIZE,
+    Array,
+    Node,
+    constant_value,
+    describe,
+    size_owner,
+)
 from graphc.ir.walk import Graph, substitute, toposort
 from graphc.shared import SharedVariable
 
-HOOK = "made"
-"""What `ir.node.make` calls with each node that it has made, and with one that there was already."""
 FOLLOWS = "_test_value_of"
 """Where a node has its computed value, with those that it follows from: when one changes it is computed anew."""
 
@@ -36,9 +46,9 @@ class InnerValue(MissingTestValue):
 def watch(how: str) -> None:
     """Compute the values of nodes from now on: "raise", "warn" or "ignore" what has none; "off" for no values."""
     if how == "off":
-        FUNCTIONS.pop(HOOK, None)
+        FUNCTIONS.pop(MADE, None)
     else:
-        FUNCTIONS[HOOK] = {"warn": _warn, "ignore": _ignore}.get(how, _raise)
+        FUNCTIONS[MADE] = {"warn": _warn, "ignore": _ignore}.get(how, _raise)
 
 
 def _raise(node: Node) -> None:
@@ -66,12 +76,12 @@ def get_test_value(value: Any) -> Any:
     known = _own(value)
     if known is not None:
         return known
-    hook = FUNCTIONS.pop(HOOK, None)  # what is made while values are computed is no part of the program's graph
+    hook = FUNCTIONS.pop(MADE, None)  # what is made while values are computed is no part of the program's graph
     try:
         return _computed(value)
     finally:
         if hook is not None:
-            FUNCTIONS[HOOK] = hook
+            FUNCTIONS[MADE] = hook
 
 
 def _own(node: Node) -> Any:
@@ -139,7 +149,7 @@ def get_debug_values(*values: Any) -> list[Any]:
     """A list of the test values of all: of a single value itself, of a tuple for more; an empty list where values are
     off or one is missing. A missing value raises AttributeError under compute_test_value "raise" and warns under
     "warn"."""
-    how = FUNCTIONS.get(HOOK)
+    how = FUNCTIONS.get(MADE)
     if how is None:
         return []
     try:

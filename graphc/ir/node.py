@@ -644,8 +644,17 @@ def _used(name: str, node: Node, *args: Any, **kwargs: Any) -> Any:
     return explained(FUNCTIONS.get(name) or FUNCTIONS["later"](name), "")(node, *args, **kwargs)
 
 
-class Constant(Node):
-    """A fixed array."""
+class Leaves(type):
+    """The class of the classes of leaves, which programs call with a type and a value, as Theano's."""
+
+    def __call__(cls, *given: Any, **named: Any) -> Any:
+        if given and type(given[0]) is Op:
+            return super().__call__(*given, **named)
+        return FUNCTIONS[f"make {cls.__name__}"](*given, **named)
+
+
+class Constant(Node, metaclass=Leaves):
+    """A fixed array. `Constant(type, data, name=None)` makes one in Theano's words."""
 
     __slots__ = ()
 
@@ -663,6 +672,9 @@ class Constant(Node):
 
 _interned: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
 
+MADE = "made"
+"""What of `FUNCTIONS` `make` calls with each node that it has made, and with one that there was already."""
+
 
 def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     """The node of `op` on `args`, the existing one where there is one. Attribute values must be hashable."""
@@ -670,7 +682,7 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     attributes = attrs or {}
     key = _key(op, arguments, attributes)
     found = _interned.get(key)
-    watch = FUNCTIONS.get("made")
+    watch = FUNCTIONS.get(MADE)
     if found is not None and found.op is op:
         if watch is not None:
             watch(found)
@@ -699,7 +711,7 @@ def remade(node: Node, args: tuple[Node, ...]) -> Node:
     if not same or node.is_tuple or node.op.version:
         return make(node.op, args, node.attrs)
     new = _interned[key] = Node(node.op, args, node.attrs, node.type, None, node.where)
-    watch = FUNCTIONS.get("made")
+    watch = FUNCTIONS.get(MADE)
     if watch is not None:
         watch(new)
     return new

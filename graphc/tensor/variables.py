@@ -15,7 +15,7 @@ import numpy as np
 from graphc.arrays.dtypes import check_dtype
 from graphc.arrays.values import listed
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
-from graphc.ir.called import explained_class
+from graphc.ir.called import explained, explained_class
 from graphc.ir.kind import Kind, is_of_arrays
 from graphc.ir.node import CONSTANT, FUNCTIONS, INPUT, SHARED, Comparison, Constant, Node, describe, leaf_type, variable
 from graphc.ops.elementwise import as_node
@@ -297,3 +297,19 @@ def constant(x: Any, name: str | None = None, ndim: int | None = None, dtype: An
     if isinstance(x, Node):
         raise GraphTypeError(f"{describe(x)} is a variable; a constant is made of numbers")
     return as_tensor(x, name, ndim, dtype)
+
+
+def _constant_of(type: Any, data: Any, name: str | None = None) -> Node:
+    """A constant of a type. Raises TypeError for a value that is not of it."""
+    return constant(kind_of_arrays(type, "Constant").filter(data), name)
+
+
+_constant_of.__name__ = "Constant"
+FUNCTIONS["make Constant"] = explained(_constant_of, "")
+
+
+def kind_of_arrays(kind: Any, what: str) -> Any:
+    """A type that a leaf is made of. Raises GraphTypeError for another thing."""
+    if not isinstance(kind, Kind) or not is_of_arrays(kind):
+        raise GraphTypeError(f"{what}: the type is one of arrays, such as T.dvector or x.type, not {kind!r}")
+    return kind

@@ -12,7 +12,7 @@ import pytest
 import graphc as theano
 import graphc.tensor as T
 from graphc import gof
-from graphc.errors import GraphcError, GraphTypeError, GraphValueError
+from graphc.errors import ArgumentError, GraphcError, GraphTypeError, GraphValueError
 from graphc.gradient import verify_grad
 
 
@@ -159,3 +159,69 @@ def test_softmaxes_are_recognised() -> None:
     others += [T.exp(x) / T.exp(x * 2).sum(axis=1, keepdims=True), x - T.log(T.exp(v).sum())]
     assert not any(isinstance(each.owner.op, (names.Softmax, names.LogSoftmax)) for each in others)
     assert isinstance(T.topk(x, 2).owner.op, names.TopKOp)
+
+
+def test_leaves_are_made_of_types() -> None:
+    """`Constant(type, data)` and `SharedVariable(name, type, value, strict)`, as in Theano."""
+    constant: Any = gof.Constant
+    made = constant(T.fvector, [1, 2], name="c")
+    assert made.type.dtype == "float32" and made.name == "c" and made.data.tolist() == [1.0, 2.0]
+    assert isinstance(constant(T.iscalar, 3), T.TensorConstant) and constant(T.dscalar, 2.0).eval() == 2.0
+    shared: Any = import_module("graphc.compile").SharedVariable
+    start = np.array([[1.0, 2.0]])
+    w = shared(name="w", type=T.drow, value=start, strict=True)
+    start[:] = 0.0
+    assert w.broadcastable == (True, False) and w.get_value().tolist() == [[1.0, 2.0]] and w.strict
+    twin = shared("twin", T.drow, None, False, container=w.container)
+    theano.function([], updates={w: w + 1}, mode="interpreted")()
+    assert twin.get_value().tolist() == [[2.0, 3.0]]
+    wrong: list[tuple[Any, type[Exception], str]] = [
+        (constant, ArgumentError, r"Constant, called .*called as Constant\(type, data, name=None\)"),
+        (lambda: constant(3, 2.0), GraphTypeError, "the type is one of arrays"),
+        (lambda: constant(T.dscalar, [1.0]), TypeError, r"its shape is \(1,\)"),
+        (lambda: constant(T.lscalar, 1.5), GraphTypeError, "cannot become int64"),
+        (lambda: shared("w"), ArgumentError, "SharedVariable, called"),
+        (lambda: shared("w", 1, 2.0, False), GraphTypeError, "shared variable w: the type is one of arrays"),
+        (lambda: shared("w", T.lvector, [0.5], False), GraphTypeError, "cannot become int64"),
+        (lambda: shared("w", T.dscalar, None, False), GraphValueError, "a value or a container"),
+        (lambda: shared("w", T.drow, None, False, container=theano.shared(1.0).container), TypeError, "its shape is"),
+    ]
+    for call, kind, said in wrong:
+        with pytest.raises(kind, match=said):
+            call()
+
+
+class FirstAlone(gof.Op):
+    """Two results: the first input, which the second does not reach, and the sum of both."""
+
+    __props__ = ()
+    itypes, otypes = (T.dscalar, T.dscalar), (T.dscalar, T.dscalar)
+
+    def connection_pattern(self, node: Any) -> list[list[bool]]:
+        return [[True, True], [False, True]]
+
+    def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
+        output_storage[0][0], output_storage[1][0] = inputs[0], inputs[0] + inputs[1]
+
+
+def test_graphs_are_told_and_watched() -> None:
+    graph = gof.graph
+    x, y, z = T.dscalars("x", "y", "z")
+    once = x * y
+    twice = once + once * z
+    assert graph.as_string([x, y, z], [twice]) == ["add(*1 -> mul(x, y), mul(*1, z))"]
+    assert graph.as_string([once, z], [twice, once]) == [f"add({once}, mul({once}, z))", str(once)]
+    told = graph.as_string([x, y, z], [twice], lambda leaf: str(leaf).upper(), lambda node, parts: "|".join(parts))
+    assert told == ["*1 -> X|Y|*1|Z"]
+    first, second = FirstAlone()(x, y)
+    assert graph.as_string([x, y], [second, first]) == ["*1 -> FirstAlone(x, y)", "*1::0"]
+    assert graph.op_as_string([x, y], second.owner) == "FirstAlone(x, y)"
+    assert graph.io_connection_pattern([x, y, z], [first, second * z, theano.gradient.disconnected_grad(x) + z, z]) == [
+        [True, True, False, False], [False, True, False, False], [False, True, True, True],
+    ]  # fmt: skip
+    m = T.dmatrix("m")
+    assert graph.io_connection_pattern([m], [m.shape[0], m.sum()]) == [[False, True]]
+    with graph.nodes_constructed() as new:
+        made = [x * 3, T.exp(z) + y]
+    T.sqr(x)
+    assert made[0] in set(new) and made[1] in set(new) and T.sqr(x) not in set(new)
