@@ -25,7 +25,7 @@ arrays              dtypes __init__
 arrays              portable numerics values trees jets incomplete
 loops               operators ir build names syntax unparse text visit assigned verify __init__
 ir                  frozen samples where called traced symbol writes kind node lowering call walk tags body interpret
-                    passes sizes closure text parse verify apply expression pickling __init__
+                    passes signs sizes closure text parse verify apply expression pickling __init__
 ops                 elementwise plain_shape questions missing custom special scalar shape checked index scaled recur
                     segment reduce masks
 ops.linalg          __init__ products derivatives routine cotangents factor spectral equations matrices

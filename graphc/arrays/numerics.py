@@ -196,6 +196,11 @@ def softplus(x: Array) -> Array:
     return np.maximum(x, np.zeros_like(x)) + np.log1p(np.exp(-np.abs(x)))
 
 
+def strong_multiply(x: Array, y: Array) -> Array:
+    """x * y, and x where x = 0, whatever y is."""
+    return np.asarray(x * np.where(x == 0, x.dtype.type(1), y))
+
+
 def xlogy(x: Array, y: Array) -> Array:
     """x * log(y), and 0 where x = 0 and y is a number."""
     return np.where((x == 0) & ~np.isnan(y), np.zeros_like(x), x * np.log(y))

@@ -58,6 +58,7 @@ from graphc.ir.node import (
     told,
 )
 from graphc.ir.node import Scalar as Scalar_
+from graphc.ir.signs import is_never_zero
 from graphc.ir.traced import traced_from
 from graphc.ir.walk import as_size_node
 from graphc.options import options
@@ -192,7 +193,8 @@ class Row:
     function: its meaning in NumPy. template: its Python source, which may depend on the dtype it computes in. partials:
     for each argument the function that gives its cotangent, None where the derivative is zero almost everywhere; the
     whole None where graphc does not know the derivative. domain: the interval from which each float argument is drawn
-    in tests; integers: the same for integer arguments.
+    in tests; integers: the same for integer arguments. has_pole(*args): whether the graph lets a derivative be infinite
+    where the value is defined; None where none can be.
     """
 
     name: str
@@ -206,6 +208,7 @@ class Row:
     domain: tuple[tuple[float, float], ...] = ()
     integers: tuple[tuple[int, int], ...] = ()
     arity: int = 1
+    has_pole: Callable[..., bool] | None = None
 
 
 ROWS: dict[str, Row] = {}
@@ -288,12 +291,27 @@ def _vjp(row: Row) -> Callable[[Node, Node], Sequence[Node | None]] | None:
         return None
 
     def vjp(node: Node, cotangent: Node) -> list[Node | None]:
+        is_strong = row.has_pole is not None and not is_never_zero(cotangent) and row.has_pole(*node.args)
+        passed_on = strong if is_strong else plain
         return [
-            partial(cotangent, node, *node.args) if partial is not None and is_float(arg.dtype) else None
+            passed_on(cotangent, partial, node, *node.args) if partial is not None and is_float(arg.dtype) else None
             for partial, arg in zip(partials, node.args, strict=True)
         ]
 
     return vjp
+
+
+def plain(cotangent: Node, partial: Partial, node: Node, *args: Any) -> Any:
+    return partial(cotangent, node, *args)
+
+
+def strong(cotangent: Node, partial: Partial, node: Node, *args: Any) -> Any:
+    """What partial(cotangent, node, *args) is, but 0 where the cotangent is 0, whatever the derivative is there. A
+    partial is linear in its cotangent: the derivative is what it makes of 1."""
+    derivative = partial(1.0, node, *args)
+    if not isinstance(derivative, Node):
+        return partial(cotangent, node, *args)
+    return elementwise("strong_mul", cotangent, cast(derivative, cotangent.dtype))
 
 
 _SHAPE = (2, 3)

@@ -83,7 +83,7 @@ def _factors(node: Node) -> Sequence[Node]:
         return several if len(several) == 1 else ()
     if name in ("mul", "add"):
         return node.args
-    return node.args[:1] if name in ("true_div", "neg", "cast", "sum") or _is_view(node) else ()
+    return node.args[:1] if name in ("strong_mul", "true_div", "neg", "cast", "sum") or _is_view(node) else ()
 
 
 def _is_view(node: Node) -> bool:

@@ -4,9 +4,10 @@ In: nothing. Out: `OPS` and `FUNCTIONS` hold every scalar op. A row reads
 
     name, NumPy function, Python source with holes `_0`, `_1`, …, dtype rule, cotangent of each argument, doc
 
-and may add laws, cost (an addition being 1) and the intervals on which it is tested. A cotangent is a function of the
-result's cotangent `g`, the result `z` and the arguments `x`, `y`; None stands for a derivative that is zero almost
-everywhere. At a tie, maximum and minimum halve the cotangent.
+and may add laws, cost (an addition being 1), where a derivative can be infinite (docs/numerics.md) and the intervals on
+which it is tested. A cotangent is a function of the result's cotangent `g`, in which it is linear, the result `z` and
+the arguments `x`, `y`; None stands for a derivative that is zero almost everywhere. At a tie, maximum and minimum halve
+the cotangent.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from graphc.ir.node import (
     define_op,
     make,
 )
+from graphc.ir.signs import is_never_zero, is_not_negative, is_positive
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import (
     ANY,
@@ -140,7 +142,7 @@ def _power_base(g: Any, z: Node, x: Any, y: Any) -> Any:
         case None:
             # at 0 ** 0 the formula below is 0 * inf
             origin = apply("logical_and", apply("equal", x, 0), apply("equal", y, 0))
-            return g * y * choose(origin, 1, x) ** (y - 1)
+            return g * strong_product(y, choose(origin, 1, x) ** (y - 1))
         case 0.0:
             return None
         case 1.0:
@@ -149,6 +151,23 @@ def _power_base(g: Any, z: Node, x: Any, y: Any) -> Any:
             return g * (2 * x)
         case _:
             return g * (exponent * x ** (exponent - 1))
+
+
+def _power_has_pole(x: Node, y: Node) -> bool:
+    exponent = scalar_constant(y)
+    return not (exponent is not None and (exponent == 0 or exponent >= 1)) and not is_positive(x)
+
+
+def _by_x(x: Node) -> bool:
+    return not is_positive(x)
+
+
+def _by_y(x: Node, y: Node) -> bool:
+    return not is_positive(y)
+
+
+def _always(*args: Node) -> bool:
+    return True
 
 
 def _power_exponent(g: Any, z: Any, x: Any, y: Node) -> Any:
@@ -167,6 +186,10 @@ def _is_moved_with(x: Any, low: Any, high: Any) -> Any:
     return inside if has_room else apply("logical_and", inside, low < high)
 
 
+def strong_product(cotangent: Node, derivative: Node) -> Node:
+    return apply("mul" if is_never_zero(cotangent) else "strong_mul", cotangent, derivative)
+
+
 _GREATER, _LESS = _extreme("greater"), _extreme("less")
 _FGREATER, _FLESS = _number_extreme("greater"), _number_extreme("less")
 _POSITIVE = (0.3, 3.0)
@@ -180,21 +203,26 @@ _binary("sub", np.subtract, "_0 - _1", NO_BOOL, _same, lambda g, z, x, y: -g, "D
 _binary("mul", np.multiply, _by_dtype("_0 * _1", "_0 * _1", "logical_and(_0, _1)"), ANY,
         lambda g, z, x, y: g * y, lambda g, z, x, y: g * x, "Product.",
         laws=Laws(identity=1.0, zero=0.0, commutative=True, associative=True))
+_binary("strong_mul", numerics.strong_multiply, _typed("_0 * select(_0 == {dtype}(0.0), {dtype}(1.0), _1)"), FLOAT,
+        lambda g, z, x, y: strong_product(g, y), lambda g, z, x, y: strong_product(g, x),
+        "Product of a cotangent and a derivative: 0 where the cotangent is 0, whatever the derivative is.", cost=3.0)
 _binary("true_div", np.true_divide, "_0 / _1", QUOTIENT, lambda g, z, x, y: g / y, lambda g, z, x, y: -(g * z / y),
-        "Quotient; of integers a float64.", laws=Laws(identity=1.0), cost=4.0, domain=(_ANYWHERE, _POSITIVE))
+        "Quotient; of integers a float64.", laws=Laws(identity=1.0), cost=4.0, domain=(_ANYWHERE, _POSITIVE),
+       has_pole=_by_y)
 _binary("floor_div", np.floor_divide, "floordiv(_0, _1)", NUMBER, None, None,
         "Quotient rounded down; integers by 0 give 0.", cost=20.0, domain=(_ANYWHERE, _POSITIVE))
 _binary("mod", np.mod, "mod(_0, _1)", NUMBER, _same, lambda g, z, x, y: -(g * apply("floor_div", x, y)),
         "Remainder of floor_div, with the sign of the divisor; integers by 0 give 0.", cost=20.0,
-        domain=(_ANYWHERE, _POSITIVE))
+        domain=(_ANYWHERE, _POSITIVE), has_pole=_by_y)
 _binary("fmod", np.fmod, "fmod(_0, _1)", NUMBER, _same, lambda g, z, x, y: -(g * apply("trunc", x / y)),
         "Remainder of the truncated quotient, with the sign of the dividend; integers by 0 give 0.", cost=20.0,
-        domain=(_ANYWHERE, _POSITIVE))
+        domain=(_ANYWHERE, _POSITIVE), has_pole=_by_y)
 _binary("pow", numerics.power, _by_dtype("pow(_0, _1)", "ipow(_0, _1)"), NUMBER, _power_base, _power_exponent,
         "Power. Of integers an integer: a negative exponent of these is an error, of the call if not before.",
-        laws=Laws(identity=1.0), cost=40.0, domain=(_POSITIVE, _ANYWHERE), integers=_EXPONENTS)
+        laws=Laws(identity=1.0), cost=40.0, domain=(_POSITIVE, _ANYWHERE), integers=_EXPONENTS,
+        has_pole=_power_has_pole)
 _binary("float_power", np.float_power, "pow(_0, _1)", DOUBLE, _power_base, _power_exponent, "Power in float64.",
-        laws=Laws(identity=1.0), cost=40.0, domain=(_POSITIVE, _ANYWHERE))
+        laws=Laws(identity=1.0), cost=40.0, domain=(_POSITIVE, _ANYWHERE), has_pole=_power_has_pole)
 _unary("neg", np.negative, "-_0", NO_BOOL, lambda g, z, x: -g, "Negative.", laws=Laws(involution=True))
 _unary("positive", np.positive, "_0", NO_BOOL, _same, "The argument itself.",
        laws=Laws(idempotent=True, involution=True))
@@ -204,17 +232,18 @@ _unary("fabs", np.fabs, "fabs(_0)", FLOAT, lambda g, z, x: g * apply("sign", x),
        laws=Laws(idempotent=True))
 _unary("sign", np.sign, "sign(_0)", NO_BOOL, None, "-1, 0 or 1; NaN of NaN.", laws=Laws(idempotent=True), cost=2.0)
 _unary("sqr", np.square, "_0 * _0", NUMBER, lambda g, z, x: g * (2 * x), "Square.")
-_unary("sqrt", np.sqrt, "sqrt(_0)", FLOAT, lambda g, z, x: 0.5 * g / z, "Square root.", cost=5.0, domain=(_POSITIVE,))
+_unary("sqrt", np.sqrt, "sqrt(_0)", FLOAT, lambda g, z, x: 0.5 * g / z, "Square root.", cost=5.0, domain=(_POSITIVE,),
+       has_pole=_by_x)
 _unary("cbrt", np.cbrt, "cbrt(_0)", FLOAT, lambda g, z, x: g / (3 * apply("sqr", z)), "Cube root.", cost=20.0,
-       domain=(_POSITIVE,))
+       domain=(_POSITIVE,), has_pole=_by_x)
 _unary("reciprocal", numerics.reciprocal,
        lambda dtype: f"{dtype}(1.0) / _0" if dtype in FLOATS
        else f"select(_0 == {dtype}(1), _0, {dtype}(0))" if dtype in UNSIGNED
        else f"select(abs_(_0) == {dtype}(1), _0, {dtype}(0))" if not numerics.of_zero(dtype)
        else f"select(abs_(_0) == {dtype}(1), _0, select(_0 == {dtype}(0), "
             f"{dtype}(0) - {dtype}({np.iinfo(dtype).max}) - {dtype}(1), {dtype}(0)))",
-       NUMBER, lambda g, z, x: -(g * apply("sqr", z)), "1 / x; of integers truncated, of 0 as NumPy's.",
-       laws=Laws(involution=True), cost=4.0, domain=(_POSITIVE,))
+       NUMBER, lambda g, z, x: -(g * z / x), "1 / x; of integers truncated, of 0 as NumPy's.",
+       laws=Laws(involution=True), cost=4.0, domain=(_POSITIVE,), has_pole=_by_x)
 _binary("hypot", np.hypot, "hypot(_0, _1)", FLOAT, lambda g, z, x, y: _hypot_partial(g, z, x),
         lambda g, z, x, y: _hypot_partial(g, z, y), "sqrt(x**2 + y**2) without overflow.", laws=Laws(commutative=True),
         cost=20.0, domain=(_POSITIVE, _ANYWHERE))
@@ -255,13 +284,14 @@ _unary("exp2", np.exp2, "exp2(_0)", FLOAT, lambda g, z, x: g * (LN2 * z), "2**x.
 _unary("expm1", np.expm1, "expm1(_0)", FLOAT, lambda g, z, x: g * (z + 1), "e**x - 1, exact near 0.",
        laws=Laws(inverse="log1p"), cost=20.0)
 _unary("log", np.log, "log(_0)", FLOAT, lambda g, z, x: g / x, "Natural logarithm.",
-       laws=Laws(inverse="exp"), cost=20.0, domain=(_POSITIVE,))
+       laws=Laws(inverse="exp"), cost=20.0, domain=(_POSITIVE,), has_pole=_by_x)
 _unary("log2", np.log2, "log2(_0)", FLOAT, lambda g, z, x: g / (LN2 * x), "Logarithm to base 2.",
-       laws=Laws(inverse="exp2"), cost=20.0, domain=(_POSITIVE,))
+       laws=Laws(inverse="exp2"), cost=20.0, domain=(_POSITIVE,), has_pole=_by_x)
 _unary("log10", np.log10, "log10(_0)", FLOAT, lambda g, z, x: g / (LN10 * x), "Logarithm to base 10.", cost=20.0,
-       domain=(_POSITIVE,))
+       domain=(_POSITIVE,), has_pole=_by_x)
 _unary("log1p", np.log1p, "log1p(_0)", FLOAT, lambda g, z, x: g / (1 + x), "log(1 + x), exact near 0.",
-       laws=Laws(inverse="expm1"), cost=20.0, domain=((-0.7, 3.0),))
+       laws=Laws(inverse="expm1"), cost=20.0, domain=((-0.7, 3.0),),
+        has_pole=lambda x: not is_not_negative(x))
 _binary("logaddexp", np.logaddexp, "logaddexp(_0, _1)", FLOAT, lambda g, z, x, y: g * apply("sigmoid", x - y),
         lambda g, z, x, y: g * apply("sigmoid", y - x), "log(e**x + e**y) without overflow.",
         laws=Laws(commutative=True), cost=40.0)
@@ -290,11 +320,12 @@ def _log_weight(shift: int) -> Partial:
 _binary("xlogy", numerics.xlogy,
         _typed("select(logical_and(_0 == {dtype}(0.0), _1 == _1), {dtype}(0.0), _0 * log(_1))"),
         FLOAT, lambda g, z, x, y: g * apply("log", y), _log_weight(0), "x * log(y), and 0 where x is 0.",
-        cost=22.0, domain=(_ANYWHERE, _POSITIVE))
+        cost=22.0, domain=(_ANYWHERE, _POSITIVE), has_pole=_by_y)
 _binary("xlog1py", numerics.xlog1py,
         _typed("select(logical_and(_0 == {dtype}(0.0), _1 == _1), {dtype}(0.0), _0 * log1p(_1))"),
         FLOAT, lambda g, z, x, y: g * apply("log1p", y), _log_weight(1),
-        "x * log(1 + y), and 0 where x is 0.", cost=22.0, domain=(_ANYWHERE, (-0.7, 3.0)))
+        "x * log(1 + y), and 0 where x is 0.", cost=22.0, domain=(_ANYWHERE, (-0.7, 3.0)),
+        has_pole=lambda x, y: not is_not_negative(y))
 
 # --- trigonometry -----------------------------------------------------------------------------------------------------
 
@@ -304,15 +335,16 @@ _unary("tan", np.tan, "tan(_0)", FLOAT, lambda g, z, x: g * (1 + apply("sqr", z)
        domain=((-1.2, 1.2),))
 # (1 - x) (1 + x) keeps its accuracy near +-1, where 1 - x**2 loses it
 _unary("arcsin", np.arcsin, "asin(_0)", FLOAT, lambda g, z, x: g / apply("sqrt", (1 - x) * (1 + x)),
-       "Inverse sine.", cost=30.0, domain=((-0.9, 0.9),))
+       "Inverse sine.", cost=30.0, domain=((-0.9, 0.9),), has_pole=_always)
 _unary("arccos", np.arccos, "acos(_0)", FLOAT, lambda g, z, x: -(g / apply("sqrt", (1 - x) * (1 + x))),
-       "Inverse cosine.", cost=30.0, domain=((-0.9, 0.9),))
+       "Inverse cosine.", cost=30.0, domain=((-0.9, 0.9),), has_pole=_always)
 _unary("arctan", np.arctan, "atan(_0)", FLOAT, lambda g, z, x: g / (1 + apply("sqr", x)), "Inverse tangent.", cost=30.0)
 _binary("arctan2", np.arctan2, "atan2(_0, _1)", FLOAT,
         lambda g, z, x, y: g * y / (apply("sqr", x) + apply("sqr", y)),
         lambda g, z, x, y: -(g * x / (apply("sqr", x) + apply("sqr", y))),
         "Angle of the point (y, x): the inverse tangent of x / y in the right quadrant.", cost=40.0,
-        domain=(_POSITIVE, _ANYWHERE))
+        domain=(_POSITIVE, _ANYWHERE),
+        has_pole=lambda x, y: not (is_positive(x) or is_positive(y)))
 _unary("sinh", np.sinh, "sinh(_0)", FLOAT, lambda g, z, x: g * apply("cosh", x), "Hyperbolic sine.",
        laws=Laws(inverse="arcsinh"), cost=25.0)
 _unary("cosh", np.cosh, "cosh(_0)", FLOAT, lambda g, z, x: g * apply("sinh", x), "Hyperbolic cosine.", cost=25.0)
@@ -321,9 +353,9 @@ _unary("tanh", np.tanh, "tanh(_0)", FLOAT, lambda g, z, x: g * (1 - z * z), "Hyp
 _unary("arcsinh", np.arcsinh, "asinh(_0)", FLOAT, lambda g, z, x: g / apply("hypot", x, 1),
        "Inverse hyperbolic sine.", laws=Laws(inverse="sinh"), cost=30.0)
 _unary("arccosh", np.arccosh, "acosh(_0)", FLOAT, lambda g, z, x: g / apply("sqrt", (x - 1) * (x + 1)),
-       "Inverse hyperbolic cosine.", laws=Laws(inverse="cosh"), cost=30.0, domain=((1.3, 4.0),))
+       "Inverse hyperbolic cosine.", laws=Laws(inverse="cosh"), cost=30.0, domain=((1.3, 4.0),), has_pole=_always)
 _unary("arctanh", np.arctanh, "atanh(_0)", FLOAT, lambda g, z, x: g / ((1 - x) * (1 + x)),
-       "Inverse hyperbolic tangent.", laws=Laws(inverse="tanh"), cost=30.0, domain=((-0.9, 0.9),))
+       "Inverse hyperbolic tangent.", laws=Laws(inverse="tanh"), cost=30.0, domain=((-0.9, 0.9),), has_pole=_always)
 _unary("deg2rad", np.deg2rad, "deg2rad(_0)", FLOAT, lambda g, z, x: math.pi / 180.0 * g, "Degrees to radians.",
        laws=Laws(inverse="rad2deg"))
 _unary("rad2deg", np.rad2deg, "rad2deg(_0)", FLOAT, lambda g, z, x: 180.0 / math.pi * g, "Radians to degrees.",
@@ -345,7 +377,7 @@ def _polygamma(order: Array, x: Array) -> Any:
 
 def _polygamma_vjp(node: Node, cotangent: Node) -> list[Any]:
     order, x = node.args
-    return [not_implemented("polygamma", 0, order), cotangent * polygamma(order + 1, x)]
+    return [not_implemented("polygamma", 0, order), strong_product(cotangent, polygamma(order + 1, x))]
 
 
 _any_polygamma = custom_op("special_polygamma", _polygamma, vjp=_polygamma_vjp, own=True)
@@ -363,11 +395,11 @@ _unary("erfc", numerics.erfc, "erfc(_0)", FLOAT, lambda g, z, x: -(g * _bell(x))
 _unary("erfcx", numerics.erfcx, "erfcx(_0)", FLOAT, lambda g, z, x: g * (2.0 * x * z - 2.0 / math.sqrt(math.pi)),
        "exp(x**2) * erfc(x), of which neither has to be finite nor other than 0.", cost=40.0)
 _unary("gammaln", numerics.gammaln, "gammaln(_0)", FLOAT, lambda g, z, x: g * apply("digamma", x),
-       "Logarithm of |gamma(x)|.", cost=40.0, domain=(_POSITIVE,))
+       "Logarithm of |gamma(x)|.", cost=40.0, domain=(_POSITIVE,), has_pole=_by_x)
 _unary("digamma", numerics.digamma, "digamma(_0)", FLOAT, lambda g, z, x: g * apply("trigamma", x),
-       "Derivative of gammaln.", cost=40.0, domain=(_POSITIVE,))
+       "Derivative of gammaln.", cost=40.0, domain=(_POSITIVE,), has_pole=_by_x)
 _unary("trigamma", numerics.trigamma, "trigamma(_0)", FLOAT, lambda g, z, x: g * cast(polygamma(2, x), x.dtype),
-       "Derivative of digamma.", cost=40.0, domain=(_POSITIVE,))
+       "Derivative of digamma.", cost=40.0, domain=(_POSITIVE,), has_pole=_by_x)
 
 # --- comparison and logic ---------------------------------------------------------------------------------------------
 
@@ -427,12 +459,13 @@ for _name, _text in (
                _text, arity=3, cost=15.0 if _name == "unit" else 40.0))
 # What random numbers are computed with.
 _unary("portable_log", numerics.portable_log, "portable_log(_0)", FLOAT, lambda g, z, x: g / x,
-       "log(x), of the same bits in all modes and on every machine.", cost=20.0, domain=(_POSITIVE,))
+       "log(x), of the same bits in all modes and on every machine.", cost=20.0, domain=(_POSITIVE,), has_pole=_by_x)
 _unary("portable_exp", numerics.portable_exp, "portable_exp(_0)", FLOAT, lambda g, z, x: g * z,
        "exp(x), of the same bits in all modes and on every machine.", cost=20.0)
 _unary("portable_arccos", numerics.portable_arccos, "portable_arccos(_0)", FLOAT,
        lambda g, z, x: -(g / apply("sqrt", (1 - x) * (1 + x))),
-       "arccos(x), of the same bits in all modes and on every machine.", cost=20.0, domain=((-0.8, 0.8),))
+       "arccos(x), of the same bits in all modes and on every machine.", cost=20.0, domain=((-0.8, 0.8),),
+       has_pole=_always)
 
 # --- choice and conversion --------------------------------------------------------------------------------------------
 

@@ -274,6 +274,9 @@ def sqr(x: Any, /) -> Node:
 def sqrt(x: Any, /) -> Node:
     """Square root."""
 
+def strong_mul(x: Any, y: Any, /) -> Node:
+    """Product of a cotangent and a derivative: 0 where the cotangent is 0, whatever the derivative is."""
+
 def sub(x: Any, y: Any, /) -> Node:
     """Difference."""
 

@@ -13,10 +13,11 @@ from typing import Any
 from graphc.arrays.incomplete import betainc_by, gammainc_by_k
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Array, Node
+from graphc.ir.signs import is_never_zero
 from graphc.ops.custom import custom_op
-from graphc.ops.elementwise import as_node, cast
+from graphc.ops.elementwise import as_node, cast, plain, strong
 from graphc.ops.missing import not_implemented
-from graphc.ops.scalar import polygamma
+from graphc.ops.scalar import polygamma, strong_product
 from graphc.ops.special import PREFIX, special_op
 from graphc.tensor.elementary import (
     digamma,
@@ -50,7 +51,8 @@ Partial = Callable[[Node, Node, Sequence[Node]], Any]
 
 def _special(name: str, doc: str, *partials: Partial) -> Callable[..., Node]:
     def vjp(node: Node, cotangent: Node) -> list[Any]:
-        parts = (partial(cotangent, node, node.args) for partial in partials)
+        passed_on = plain if is_never_zero(cotangent) else strong
+        parts = (passed_on(cotangent, partial, node, node.args) for partial in partials)
         return [
             cast(part, arg.dtype) if isinstance(part, Node) else part
             for part, arg in zip(parts, node.args, strict=True)
@@ -94,7 +96,7 @@ def _by_parameters(name: str, doc: str, compute: Callable[..., Array], *partials
     """A derivative of a function by its parameters, which Python computes."""
 
     def vjp(z: Node, g: Node) -> list[Any]:
-        return [partial(g, z, z.args) for partial in partials]
+        return [strong(g, partial, z, z.args) for partial in partials]
 
     def of_arrays(*arrays: Array) -> Array:
         return compute(*(array.astype("float64") for array in arrays))
@@ -305,7 +307,7 @@ hyp2f1: Function = _special(
     "hyp2f1",
     "Gauss's hypergeometric function of a, b, c at z; by a, b and c it has no derivative.",
     *map(_unknown, range(3)),
-    lambda g, z, args: g * (args[0] * args[1] / args[2]) * hyp2f1(*(arg + 1 for arg in args[:3]), args[3]),
+    lambda g, z, args: g * strong_product(args[0] * args[1] / args[2], hyp2f1(*(arg + 1 for arg in args[:3]), args[3])),
 )
 owens_t: Function = _special(
     "owens_t",

@@ -85,6 +85,7 @@ ALGEBRA: Samples = {
     ],
     "inverse_of_reals": [sample(lambda x: elementwise("exp", elementwise("log", x)), _POSITIVE)],
     "where_known": [sample(lambda x, y: where(filled(literal(True), x.type.shape), x, y), _FLOATS, _FLOATS)],
+    "weak_product": [sample(lambda x: elementwise("strong_mul", -0.5, x), _FLOATS)],
     "join_factors": [
         sample(lambda x: 3.0 * (x * 0.7), _FLOATS),
         sample(lambda x: 0.25 * (x * 3.0), _FLOATS),

@@ -16,6 +16,7 @@ from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, is_f
 from graphc.ir import sizes
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import CONSTANT, OPS, Array, Laws, Node, literal, make
+from graphc.ir.signs import is_never_zero
 from graphc.ops.custom import PYTHON
 from graphc.ops.derivative import IDENTITIES
 from graphc.ops.scalar import cast, elementwise
@@ -240,6 +241,11 @@ def _choose(node: Node, uses: Uses) -> Node | None:
     return None if condition is None else node.args[1 if condition else 2]
 
 
+def _weaken(node: Node, uses: Uses) -> Node | None:
+    """A plain product where the cotangent is known not to be 0."""
+    return make(OPS["mul"], node.args) if is_never_zero(node.args[0]) else None
+
+
 def _usable(number: Array) -> bool:
     """Whether a constant is as precise as its dtype allows: neither zero nor subnormal nor infinite."""
     if number.dtype.kind != "f":
@@ -357,6 +363,7 @@ _LARGE = ("int64", "uint64")
 
 NUMERIC: tuple[AnyRule, ...] = (
     Transformation("where_known", ("where",), _choose, EXACT, operands=NUMBERS),
+    Transformation("weak_product", ("strong_mul",), _weaken, EXACT),
     Transformation(
         "join_factors",
         ("mul",),

@@ -1,0 +1,136 @@
+"""Signs of the elements of nodes, as the graph shows them.
+
+In: a node. Out: whether no element is 0, or none is 0 or below. What is looked at is bounded: a question takes constant
+time. Of real numbers: an exponential counts as positive, though it may underflow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphc.arrays.dtypes import is_float
+from graphc.ir.node import OPS, Node, constant_value
+
+DEEPEST = 6
+"""Nodes on a way that are looked through."""
+POSITIVE = frozenset({"exp", "exp2", "portable_exp", "sigmoid", "softplus", "cosh", "erfc", "erfcx"})
+NOT_NEGATIVE = frozenset({"abs", "fabs", "sqr", "sqrt", "hypot"})
+ALIKE = frozenset({"broadcast_to", "dimshuffle", "reshape", "subtensor", "positive", "sum", "max", "min", "prod"})
+"""Ops whose elements have the sign that all elements of their first argument have."""
+
+
+def is_never_zero(node: Node) -> bool:
+    """Whether the graph shows that no element is 0 or NaN: a constant, a product of constants, or a part of one that a
+    mean has."""
+    scale = 1.0
+    for _ in range(4 * DEEPEST):
+        value = constant_value(node)
+        if value is not None:
+            scaled = np.asarray(value, "float64") * scale
+            return bool(value.size) and bool(np.all(np.isfinite(scaled) & (abs(scaled) > 1e-30)))
+        name, args = node.op.name, node.args
+        if name in ("mul", "true_div"):
+            numbers = [_number(arg) for arg in args]
+            if name == "mul" and numbers[0] is not None:
+                scale, node = scale * numbers[0], args[1]
+            elif numbers[1] is not None and numbers[1] != 0:
+                scale, node = scale * numbers[1] if name == "mul" else scale / numbers[1], args[0]
+            elif name == "true_div" and _is_count(args[1]):
+                node = args[0]
+            else:
+                return False
+            continue
+        is_cast = name == "cast" and is_float(args[0].dtype) and is_float(node.dtype)
+        if not (is_cast or name in ("broadcast_to", "dimshuffle", "reshape", "neg")):
+            return False
+        node = args[0]
+    return False
+
+
+def _number(node: Node) -> float | None:
+    """The number that a node holds everywhere, where that is known."""
+    while node.op.name in ("broadcast_to", "dimshuffle", "cast"):
+        node = node.args[0]
+    value = constant_value(node)
+    return float(value) if value is not None and value.ndim == 0 else None
+
+
+def _is_count(node: Node) -> bool:
+    """Whether a node is a number of elements, or is converted from one: above 0 where there is an element."""
+    while node.op.name in ("broadcast_to", "dimshuffle", "cast"):
+        node = node.args[0]
+    if node.dtype == "int64" and not node.ndim:
+        value = constant_value(node)
+        return node.op.name in ("size", "mul") if value is None else bool(value > 0)
+    return False
+
+
+def is_positive(node: Node, depth: int = DEEPEST) -> bool:
+    """Whether the graph shows that all elements are above 0, of real numbers."""
+    value = constant_value(node)
+    if value is not None:
+        return bool(np.all(value > 0))
+    name, args, depth = node.op.name, node.args, depth - 1
+    if depth < 0 or OPS.get(name) is not node.op:
+        return False
+    if name in POSITIVE or _is_count(node):
+        return True
+    match name:
+        case "add":
+            left, right = (is_positive(arg, depth) for arg in args)
+            return (left and (right or is_not_negative(args[1], depth))) or (right and is_not_negative(args[0], depth))
+        case "sub":
+            return is_one(args[0]) and _is_below_one(args[1], depth)
+        case "mul" | "true_div" | "minimum" | "logaddexp":
+            return all(is_positive(arg, depth) for arg in args)
+        case "maximum":
+            return any(is_positive(arg, depth) for arg in args)
+        case "where":
+            return all(is_positive(arg, depth) for arg in args[1:])
+        case "clip":
+            return all(is_positive(arg, depth) for arg in args[1:])
+        case "sqrt" | "sqr" | "abs" | "reciprocal" | "cast":
+            return is_positive(args[0], depth)
+    return name in ALIKE and is_positive(args[0], depth)
+
+
+def _is_below_one(node: Node, depth: int) -> bool:
+    """Whether all elements are below 1: sigmoids, and parts of positive sums."""
+    name = node.op.name
+    if name != "true_div" or node.args[1].op.name != "add":
+        return name == "sigmoid" or (name == "broadcast_to" and _is_below_one(node.args[0], depth))
+    part, terms = node.args[0], node.args[1].args
+    for term, other in (terms, terms[::-1]):
+        if (term is part or (is_one(term) and is_one(part))) and is_positive(other, depth):
+            return True
+    return False
+
+
+def is_not_negative(node: Node, depth: int = DEEPEST) -> bool:
+    """Whether the graph shows that no element is below 0."""
+    value = constant_value(node)
+    if value is not None:
+        return bool(np.all(value >= 0))
+    name, args, depth = node.op.name, node.args, depth - 1
+    if depth < 0 or OPS.get(name) is not node.op:
+        return False
+    if name in POSITIVE or name in NOT_NEGATIVE or _is_count(node):
+        return True
+    if name == "mul" and args[0] is args[1]:
+        return True
+    if name == "pow":
+        exponent = _number(args[1])
+        return exponent is not None and exponent % 2 == 0
+    if name in ("add", "mul", "true_div", "minimum"):
+        return all(is_not_negative(arg, depth) for arg in args)
+    if name == "maximum":
+        return any(is_not_negative(arg, depth) for arg in args)
+    return (name in ALIKE or name == "cast") and is_not_negative(args[0], depth)
+
+
+def is_one(node: Node) -> bool:
+    """Whether all elements are the constant 1."""
+    while node.op.name in ("broadcast_to", "dimshuffle", "cast"):
+        node = node.args[0]
+    value = constant_value(node)
+    return value is not None and bool(np.all(value == 1))
