@@ -102,9 +102,8 @@ def values_for(inputs: Sequence[Node], steps: int, seed: int) -> list[Any]:
     rng = np.random.default_rng(seed)
     result: list[Any] = []
     for node in inputs:
-        size = {"y": steps, "p": max(steps, 3), "x": 100 if node.type.shape == (100,) else steps}.get(
-            node.name or "", 0
-        )
+        known = [size for size in node.type.shape if isinstance(size, int)]
+        size = {"y": steps, "p": max(steps, 3), "x": known[0] if known else steps}.get(node.name or "", 0)
         values = rng.normal(size=size if node.ndim else None)
         result.append(
             np.asarray(values * 3).astype(node.dtype) if node.dtype == "int64" else np.asarray(values, node.dtype)
