@@ -28,7 +28,7 @@ from graphc.ops.elementwise import aligned, cast, elementwise
 from graphc.ops.masks import Masks
 from graphc.ops.missing import Absent, DisconnectedType, NullType
 from graphc.ops.scan import scan_node
-from graphc.ops.shape import concatenate, expand, filled, held_to, iota, with_static_sizes, zeros
+from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
 from graphc.ops.shifts import hold_shifts, release
 from graphc.ops.sinking import sunk
 from graphc.options import options
@@ -383,7 +383,7 @@ def _as_cotangent(node: Node, value: Any) -> Node:
     if not is_float(cotangent.dtype):
         raise GradientError(f"the derivative given for {describe(node)} must be floating, not {cotangent.type}")
     _check_cotangent(node, cotangent, "the derivative given for")
-    return with_static_sizes(node, cotangent, "given derivative")
+    return cotangent
 
 
 def _at_own_sizes(seeds: Mapping[Node, Node]) -> tuple[dict[Node, Node], dict[Node, Node]]:
