@@ -84,8 +84,8 @@ def _explained(function: FunctionType, home: str) -> Callable[..., Any]:
 
 WORDS = {
     "M": "m", "N": "n", "X": "x", "a": "x", "a_max": "max", "a_min": "min", "c": "x", "input": "x", "l": "a", "m": "x",
-    "model": "x", "orig_string": "mode", "orig_v": "v", "params": "inputs", "r": "b", "right": "b", "t": "x",
-    "tensor_list": "arrays", "v": "x", "x": "a", "x_pos": "position", "y": "b x",
+    "model": "x", "orig_string": "mode", "orig_v": "v", "params": "inputs", "pyfunc": "fun", "r": "b", "right": "b",
+    "t": "x", "tensor_list": "arrays", "v": "x", "x": "a", "x_pos": "position", "y": "b x",
 }  # fmt: skip
 """Names of parameters in Theano and NumPy, and those of graphc: looked up where a function does not take the former."""
 

@@ -6,17 +6,20 @@ these axes. The function is called once, with one element; what it computes beco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, overload
 
+import numpy as np
+
+from graphc.arrays.dtypes import check_dtype
 from graphc.arrays.trees import leaves, like, outline, paths, spread
 from graphc.control.batch import all_batched, batched
 from graphc.control.states import title
-from graphc.errors import GraphValueError, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe, variable
 from graphc.ir.traced import LEFT, TRACED
-from graphc.ops.elementwise import as_node
+from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import dimshuffle, drop, expand, held_to, label
 from graphc.tracing.arguments import names_of
 from graphc.tracing.traced import Jitted, builder_of, transformed
@@ -170,57 +173,99 @@ def _held(row: Node, size: Size) -> Node:
 
 @overload
 def vectorize(
-    fun: Callable[..., Any], *, signature: str | None = None, excluded: Sequence[int | str] = ()
+    fun: Callable[..., Any],
+    otypes: Any = None,
+    doc: str | None = None,
+    excluded: Collection[int | str] = (),
+    cache: bool = False,
+    signature: str | None = None,
 ) -> Jitted: ...
 
 
 @overload
 def vectorize(
-    *, signature: str | None = None, excluded: Sequence[int | str] = ()
+    fun: None = None,
+    otypes: Any = None,
+    doc: str | None = None,
+    excluded: Collection[int | str] = (),
+    cache: bool = False,
+    signature: str | None = None,
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
 
 
 def vectorize(
     fun: Callable[..., Any] | None = None,
-    *,
+    otypes: Any = None,
+    doc: str | None = None,
+    excluded: Collection[int | str] = (),
+    cache: bool = False,
     signature: str | None = None,
-    excluded: Sequence[int | str] = (),
 ) -> Any:
     """`fun` with NumPy's broadcasting: of scalars, or with a `signature` of the axes that one call takes, as in
-    `"(m,n),(n)->(m)"`; all axes before these are broadcast against each other and mapped over, as by `vmap`.
+    `"(m,n),(n)->(m)"`; all axes before these are broadcast against each other and mapped over, as by `vmap`. Arguments
+    by name come after those by position.
 
-    excluded: arguments by number or name that `fun` is given as they are, static ones. Without `fun`, a decorator.
-    Raises ArgumentError where arguments have fewer axes than the signature says.
+    otypes: the dtypes that results are converted to, a list with one for each, or a string of NumPy's letters ("dl").
+    doc: the docstring. excluded: arguments by number or name that `fun` is given as they are, static ones. cache
+    changes nothing, since `fun` is called once. Without `fun`, a decorator. Raises GraphValueError where arguments have
+    fewer axes than the signature says, or there are more or fewer results than `otypes`.
 
         >>> solve_all = graphc.vectorize(lambda a, b: a @ b, signature="(m,n),(n)->(m)")
     """
+    kinds = _dtypes(otypes)
     if fun is None:
-        return lambda function: vectorize(function, signature=signature, excluded=excluded)
+        return lambda function: vectorize(function, otypes, doc, excluded, cache, signature)
     function = fun
     inner = builder_of(function)
-    numbers = [item for item in excluded if isinstance(item, int)]
-    names = [item for item in excluded if isinstance(item, str)]
 
     def build(*args: Any, **kwargs: Any) -> Any:
-        places = [place for place in range(len(args)) if place not in numbers]
-        ranks = _ranks(signature, len(places))
-        nodes = [as_node(args[place]) for place in places]
+        static, places = made.static.places(len(args))
+        named = {name: value for name, value in kwargs.items() if name not in made.static.names}
+        fixed = {name: value for name, value in kwargs.items() if name not in named}
+        labels = [*places, *named]
+        ranks = _ranks(signature, len(labels))
+        nodes = [as_node(each) for each in (*(args[place] for place in places), *named.values())]
 
         def call(*values: Any) -> Any:
-            whole = list(args)
-            for place, value in zip(places, values, strict=True):
-                whole[place] = value
-            return inner(*whole, **kwargs)
+            given = dict(zip(labels, values, strict=True)) | {place: args[place] for place in static}
+            whole = [given[place] for place in range(len(args))]
+            return inner(*whole, **{name: given[name] for name in named}, **fixed)
 
-        for node, rank, place in zip(nodes, ranks, places, strict=True):
+        for node, rank, label_ in zip(nodes, ranks, labels, strict=True):
             if node.ndim < rank:
                 raise GraphValueError(
-                    f"vectorize of {title(function)}: argument {place}, {describe(node)} of type {node.type}, has "
+                    f"vectorize of {title(function)}: argument {label_}, {describe(node)} of type {node.type}, has "
                     f"{node.ndim} axes, and the signature {signature} takes {rank}"
                 )
-        return _broadcast(function, call, nodes, ranks)
+        return _converted(function, _broadcast(function, call, nodes, ranks), kinds)
 
-    return transformed(function, build, numbers or None, names or None, prefix="vectorized_")
+    numbers = sorted(item for item in excluded if isinstance(item, int))
+    names = sorted(item for item in excluded if isinstance(item, str))
+    made = transformed(function, build, numbers or None, names or None, prefix="vectorized_")
+    if doc is not None:
+        made.__doc__ = doc
+    return made
+
+
+def _dtypes(otypes: Any) -> list[str] | None:
+    """The dtypes of results as NumPy's vectorize is told them."""
+    if otypes is None:
+        return None
+    if isinstance(otypes, str) and not all(letter in np.typecodes["All"] for letter in otypes):
+        raise GraphValueError(f"vectorize: otypes={otypes!r} has letters that are no dtypes; give [{otypes!r}]")
+    if not isinstance(otypes, str | list | tuple):
+        raise GraphTypeError(f"vectorize: otypes is a list of dtypes or a string of their letters, not {otypes!r}")
+    return [check_dtype(kind) for kind in otypes]
+
+
+def _converted(fun: Any, made: Any, kinds: list[str] | None) -> Any:
+    """Results in the dtypes that are wanted."""
+    if kinds is None:
+        return made
+    results = leaves(made)
+    if len(results) != len(kinds):
+        raise GraphValueError(f"vectorize of {title(fun)}: {len(results)} results, and otypes has {len(kinds)} dtypes")
+    return like(made, [cast(as_node(each), kind) for each, kind in zip(results, kinds, strict=True)])
 
 
 def _ranks(signature: str | None, count: int) -> list[int]:

@@ -120,3 +120,37 @@ def test_vectorize() -> None:
     ):
         with pytest.raises(GraphValueError, match=words):
             call()  # type: ignore[no-untyped-call]
+
+
+def test_vectorize_in_numpys_forms() -> None:
+    """NumPy's own arguments: dtypes of results, a docstring, what is not mapped over, arguments by name."""
+
+    def both(a: Any, b: Any, n: int = 1) -> Any:
+        return a**n + b, a > b
+
+    forms: list[tuple[dict[str, Any], tuple[Any, ...], dict[str, Any]]] = [
+        ({"otypes": "di"}, (A, A[0]), {}),
+        ({"otypes": [float, "bool"], "excluded": {2}}, (A, A[0], 3), {}),
+        ({"excluded": ["n"], "cache": True, "doc": "Both."}, (A, A[0], 2), {}),
+        ({"excluded": {"n"}}, (A,), {"n": 2, "b": A[0]}),
+        ({"excluded": {2}, "otypes": (np.float32, "l")}, (), {"b": A[0], "a": A, "n": 2}),
+    ]
+    for settings, args, kwargs in forms:
+        made = graphc.vectorize(both, **settings)
+        wanted = np.vectorize(both, **{**settings, "excluded": {2, "n"}})(*args, **kwargs)
+        for got, want in zip(made(*args, **kwargs), wanted, strict=True):
+            assert got.dtype == want.dtype
+            npt.assert_allclose(got, want)
+        assert "doc" not in settings or made.__doc__ == "Both."
+    added = graphc.vectorize(lambda a, b: a @ b, ["float32"], signature="(n),(n)->()")(A, b=A)
+    assert added.dtype == np.float32
+    npt.assert_allclose(added, (A * A).sum(-1), rtol=1e-6)
+    wrong: list[tuple[Any, str]] = [
+        (lambda: graphc.vectorize(both, otypes="float64"), r"give \['float64'\]"),
+        (lambda: graphc.vectorize(both, otypes=float), "a list of dtypes"),
+        (lambda: graphc.vectorize(both, otypes="O"), "object"),
+        (lambda: graphc.vectorize(both, otypes="d")(A, A), "2 results, and otypes has 1"),
+    ]
+    for call, words in wrong:
+        with pytest.raises((GraphTypeError, GraphValueError), match=words):
+            call()
