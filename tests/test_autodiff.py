@@ -180,8 +180,8 @@ def test_given_derivatives_fit_at_the_call(mode: str) -> None:
     zeros, g, c, r = np.zeros((2, 3)), np.array([[1.0, 2.0, 3.0]]), np.ones((2, 1, 3)), np.ones((1, 3))
     for got, wanted in zip(f(zeros, g, c, r), [np.repeat(g, 2, 0), c[:, 0], np.repeat(g, 2, 0), 2 * g], strict=True):
         np.testing.assert_array_equal(got, wanted)
-    for wrong, name in ((np.ones((2, 3)), "given"), (np.ones((2, 2, 3)), "cube")):
-        with pytest.raises(ShapeError, match=rf"{name} \(test_autodiff.py:\d+\) has size 2, not 1"):
+    for wrong in (np.ones((2, 3)), np.ones((2, 2, 3))):
+        with pytest.raises(ShapeError, match=r"the derivative given for x.* \(test_autodiff.py:\d+\) has size 2 along"):
             f(zeros, wrong if wrong.ndim == 2 else g, wrong if wrong.ndim == 3 else c, r)
 
 
