@@ -113,7 +113,7 @@ def double(make: Make) -> Function:
 # Arguments of calls -------------------------------------------------------------------------------------------------
 
 NO_DTYPE = "dtype {} is not supported; graphc has bool, int8, .*float64"
-LOSS = "without loss; convert it with np.asarray(value).astype("
+LOSS = r"without loss; convert it with np.asarray\(value\).astype\("
 
 ARGUMENTS = {
     "scalar for a matrix": Bad(double, GraphTypeError, "x", r"2 dimensions.*shape \(\)", (1.0,)),
@@ -134,7 +134,7 @@ ARGUMENTS = {
     "array of objects": Bad(double, GraphTypeError, "x", "not an array of numbers", (np.array([[None]]),)),
     "dates": Bad(double, GraphTypeError, "x", "not an array of numbers", (np.array([["2020"]], "M8[D]"),)),
     "records": Bad(double, GraphTypeError, "x", "not an array of numbers", (np.zeros((2, 2), [("a", "f8")]),)),
-    "a variable": Bad(double, GraphTypeError, "x y", "not an array of numbers", (Y,)),
+    "a variable": Bad(double, GraphTypeError, "x y", "is symbolic, and a value is needed", (Y,)),
     "rows of two lengths": Bad(double, GraphValueError, "x", r"\[\[1, 2\], \[3\]\].*inhomogeneous", ([[1, 2], [3]],)),
     "whole numbers of 100 bits": Bad(double, GraphTypeError, "x", "64 bits", ([[2**100]],)),
     "a masked array": Bad(double, GraphTypeError, "x", r"masked.*filled\(\)", (np.ma.masked_array(A, A > 2),)),
@@ -203,7 +203,8 @@ GRAPHS = {
     "a product": Bad(lambda f: f([X], T.dot(X, W)), ShapeError, "x w", "summed axis has sizes 2 and 3", (A.T,)),
     "a product with a vector": Bad(lambda f: f([X, V], X @ V), ShapeError, "x v", "sizes 3 and 1", (A, [1.0])),
     "a batch of products": Bad(
-        lambda f: f([CUBE], T.batched_dot(CUBE, CUBE)), ShapeError, "cube", "axis 1 of cube.* 2, not 3",
+        lambda f: f([CUBE], T.batched_dot(CUBE, CUBE)), ShapeError, "cube",
+        "axis 1 of cube.* has size 2, axis 2 of cube.* has size 3",
         (np.ones((2, 2, 3)),),
     ),
     "rows one below the other": Bad(

@@ -488,12 +488,12 @@ class Node(Unchanging):
 
     __hash__ = object.__hash__
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
         if sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
             return Comparison("equal", self, other)
         return _compared("equal", self, other)
 
-    def __ne__(self, other: object) -> Any:
+    def __ne__(self, other: object) -> Comparison:  # type: ignore[override]
         if sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
             return Comparison("not_equal", self, other)
         return _compared("not_equal", self, other)
@@ -612,11 +612,12 @@ class Comparison(Node):
             return getattr(node, name)
 
 
-def _compared(relation: str, left: Node, right: object) -> Any:
-    """A comparison that a program makes; the answer itself where a size is compared with a number that it never is, or
-    always. `is_written`: whether the program has the operator, and no list or dict looks for a tensor."""
+def _compared(relation: str, left: Node, right: object) -> Comparison:
+    """A comparison that a program makes; the answer itself, a bool that type checkers are not told of, where a size is
+    compared with a number that it never is, or always. `is_written`: whether the program has the operator, and no list
+    or dict looks for a tensor."""
     if isinstance(right, WHOLE) and type(left) is not Comparison and left.op is not CONSTANT:
-        known = FUNCTIONS["decided"](relation, left, right)
+        known: Comparison | None = FUNCTIONS["decided"](relation, left, right)
         if known is not None:
             return known
     compared = Comparison(relation, left, right)

@@ -129,7 +129,7 @@ ARITHMETIC: tuple[Row, ...] = (
     both("bitwise_right_shift", INTS, TWO),
     ("ceil_intdiv", T.ceil_intdiv, lambda x, y: -(-x // y), (INTS, TWO)),
     ("ceil_intdiv of bytes", T.ceil_intdiv, lambda x, y: np.uint8(-(-x.astype(int) // y)), (BITS, np.uint8(7))),
-    ("ceil_intdiv of floats", T.ceil_intdiv, lambda x, y: np.ceil(x / y), (np.array([3.0, 4, -3, 0.5]), TWO * 1.0)),
+    ("ceil_intdiv of floats", T.ceil_intdiv, lambda x, y: np.ceil(x / y), (np.array([3.0, 4.5, -3, 0.5]), TWO * 1.0)),
     ("mod_check", T.mod_check, np.mod, (INTS, TWO)),
     (
         "iround",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations, count
 from typing import Any
 
@@ -15,7 +16,7 @@ import graphc.tensor as T
 from graphc.arrays.dtypes import DTYPES, itemsize
 from graphc.codegen.call.signature import ALIGNMENT, MOST, Array, Signature, Temp, need_of
 from graphc.codegen.schedule.memory import Materialised, lay_out, nominal_bytes
-from graphc.ir.node import variable
+from graphc.ir.node import Size, variable
 from graphc.loops.ir import Target, integer
 
 N, M = (variable("float64", (None,), name).type.shape[0] for name in "nm")
@@ -40,9 +41,15 @@ def test_values_that_live_at_once_lie_apart(lives: list[Any]) -> None:
     for (a, held), (b, other) in combinations(zip(kept, held_in, strict=True), 2):
         assert held != other or a.last < b.first or b.last < a.first
     for value, held in zip(kept, held_in, strict=True):
-        assert held.dtype == value.dtype and (value.dtype, value.shape) in slots[held].extents
+        assert held.dtype == value.dtype
+        assert key(value.dtype, value.shape) in [key(*extent) for extent in slots[held].extents]
     meeting = max((sum(v.first <= now <= v.last for v in kept) for now in range(20)), default=0)
     assert meeting <= len(slots) <= len(kept)
+
+
+def key(dtype: str, shape: Sequence[Size], *more: object) -> tuple[object, ...]:
+    """What tells values apart that a slot holds: symbolic sizes by identity."""
+    return dtype, tuple(size if isinstance(size, int) else id(size) for size in shape), *more
 
 
 def plainly(kept: list[Materialised]) -> list[int]:
@@ -58,14 +65,14 @@ def plainly(kept: list[Materialised]) -> list[int]:
             if held[0].dtype == value.dtype
             and all(other.last < value.first or value.last < other.first for other in held)
             and (
-                all(other.kind == value.kind for other in held)
+                all(key(*other.kind) == key(*value.kind) for other in held)
                 or not (value.is_particular or any(other.is_particular for other in held))
             )
         ]
 
         def misfit(slot: int, value: Materialised = value) -> tuple[bool, bool, int]:
             longest = max(map(nominal_bytes, slots[slot]))
-            like = any(other.kind == value.kind for other in slots[slot])
+            like = any(key(*other.kind) == key(*value.kind) for other in slots[slot])
             return not (like and longest == nominal_bytes(value)), not like, longest
 
         held = min(free, key=misfit) if free else len(slots)
