@@ -35,7 +35,7 @@ from graphc.tensor import (
 )
 from graphc.tensor.elementary import stop_gradient
 from graphc.tensor.elemwise import Family
-from graphc.tensor.nnet import abstract_conv
+from graphc.tensor.nnet import abstract_conv, losses, scores
 from graphc.tensor.nnet.losses import prepend_scalar_to_each_row
 from graphc.tensor.nnet.rows import logsoftmax, softmax
 from graphc.tensor.order import argsort, argtopk, searchsorted, sort, topk, topk_and_argtopk
@@ -236,6 +236,10 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "CorrMM_gradWeights": ("", _correlation(2, "weights")),
     "ConsiderConstant": ("", lambda: zero_grad),
     "CpuContiguous": ("", lambda: variables.as_tensor),
+    "CrossentropyCategorical1Hot": ("", lambda: losses.crossentropy_categorical_1hot),
+    "CrossentropyCategorical1HotGrad": ("", lambda: losses.crossentropy_categorical_1hot_grad),
+    "CrossentropySoftmax1HotWithBiasDx": ("", lambda: scores.crossentropy_softmax_1hot_with_bias_dx),
+    "CrossentropySoftmaxArgmax1HotWithBias": ("", lambda: scores.crossentropy_softmax_argmax_1hot_with_bias),
     "CumOp": ("running_sum running_prod", _cumulated),
     "CumprodOp": ("running_prod", lambda axis=None: _cumulated(axis, "mul")),
     "CumsumOp": ("running_sum", lambda axis=None: _cumulated(axis)),
@@ -289,6 +293,7 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "Shape_i": ("size", lambda i: lambda x: shaping.shape(x)[i]),
     "Softmax": ("", lambda: softmax),
     "SoftmaxGrad": ("", lambda: _softmax_grad),
+    "SoftmaxWithBias": ("", lambda: scores.softmax_with_bias),
     "SortOp": ("sort", lambda kind=None, order=None: lambda x, axis=-1: sort(x, axis, kind, order)),
     "SpecifyShape": ("", lambda: shaping.specify_shape),
     "Split": ("", lambda len_splits: lambda x, axis, sizes: joining.split(x, sizes, len_splits, axis)),

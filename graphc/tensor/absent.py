@@ -36,8 +36,6 @@ GROUPS: tuple[tuple[str, str], ...] = (
     (RANDOM, "random"),
     (FACTORS, "blas blas_c blas_headers blas_scipy sparse_module_ref"),
     (OP_CLASS, """
-        SoftmaxWithBias CrossentropyCategorical1Hot
-        CrossentropyCategorical1HotGrad CrossentropySoftmax1HotWithBiasDx CrossentropySoftmaxArgmax1HotWithBias
         MakeSlice make_slice ScalarSoftsign scalar_sigmoid scalar_softsign ConvOp corr corr3d _arange _nd_grid
     """),
     (INDEX_OP, """

@@ -24,6 +24,8 @@ PADDED = np.pad(M, ((1, 1), (0, 0)))
 CORRELATED = [[[[(PADDED[i : i + 2, j : j + 2] * M[:2, :2]).sum() for j in (0, 2)] for i in range(4)]]]
 """The correlation of M with its corner, a row of zeros on either side, in every second column."""
 E_M = np.exp(M) / np.exp(M).sum(1, keepdims=True)
+CLASSES = np.array([1, 3, 0])
+HOT = np.eye(4)[CLASSES]
 
 APPLIED: list[tuple[Any, tuple[Any, ...], Any]] = [
     (T.ARange("int64"), (1, 9, 3), [1, 4, 7]),
@@ -73,6 +75,10 @@ APPLIED: list[tuple[Any, tuple[Any, ...], Any]] = [
     (T.Tile(2), (M, (2, 1)), np.tile(M, (2, 1))),
     (T.Tri(), (3, 3, 0), np.tri(3)),
     (T.Unique(), (np.array([2, 1, 2]),), [1, 2]),
+    (T.nnet.SoftmaxWithBias(), (M, V), np.exp(M + V) / np.exp(M + V).sum(1, keepdims=True)),
+    (T.nnet.CrossentropyCategorical1Hot(), (E_M, CLASSES), -np.log(E_M[range(3), CLASSES])),
+    (T.nnet.CrossentropyCategorical1HotGrad(), (V[:3], E_M, CLASSES), -V[:3, None] / E_M * HOT),
+    (T.nnet.CrossentropySoftmax1HotWithBiasDx(), (V[:3], E_M, CLASSES), V[:3, None] * (E_M - HOT)),
     (T.SortOp("quicksort"), (M[::-1], 0), M),
     (T.xlogx, (np.array([0.0, 2.0]),), [0.0, 2 * np.log(2.0)]),
 ]  # fmt: skip
@@ -89,6 +95,11 @@ def test_several_results() -> None:
     x = T.dmatrix("x")
     parts = T.Split(2)(x, 0, [1, 2])
     assert isinstance(parts, list) and [part.ndim for part in parts] == [2, 2]
+    loss, chances, best = T.nnet.CrossentropySoftmaxArgmax1HotWithBias()(x, V, CLASSES)
+    found = graphc.function([x], [loss, chances, best], mode="interpreted")(M)
+    biased = np.exp(M + V) / np.exp(M + V).sum(1, keepdims=True)
+    for got, want in zip(found, (-np.log(biased[range(3), CLASSES]), biased, biased.argmax(1)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
     values, places = T.MaxAndArgmax([0])(x)
     assert values.ndim == places.ndim == 1
     assert [

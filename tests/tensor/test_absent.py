@@ -46,8 +46,8 @@ def test_a_reason_is_given_for_what_is_missing_only() -> None:
 def test_a_missing_name_says_why() -> None:
     with pytest.raises(AttributeError, match="zmatrix.*no complex dtypes"):
         _ = T.zmatrix  # type: ignore[attr-defined]
-    with pytest.raises(AttributeError, match="tensor.nnet' has no attribute 'SoftmaxWithBias': it is a part"):
-        _ = nnet.SoftmaxWithBias  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="tensor.nnet' has no attribute 'ScalarSoftsign': it is a part"):
+        _ = nnet.ScalarSoftsign  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="'nothing_like_it'$"):
         _ = T.nothing_like_it  # type: ignore[attr-defined]
 

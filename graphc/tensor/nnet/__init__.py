@@ -61,7 +61,9 @@ LAZY = {
 `sigm` are Theano's paths of the same functions."""
 
 OP_CLASSES = """
-LogSoftmax Prepend_scalar_constant_to_each_row Prepend_scalar_to_each_row Softmax SoftmaxGrad softmax_grad
+CrossentropyCategorical1Hot CrossentropyCategorical1HotGrad CrossentropySoftmax1HotWithBiasDx
+CrossentropySoftmaxArgmax1HotWithBias LogSoftmax Prepend_scalar_constant_to_each_row Prepend_scalar_to_each_row
+Softmax SoftmaxGrad SoftmaxWithBias softmax_grad
 """.split()
 """Theano's classes of ops that stand in its nnet."""
 
