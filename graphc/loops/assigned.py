@@ -4,15 +4,17 @@ In: functions that stand in one source, and the buffers of which nothing is stor
 and temporaries. Out: nothing, or a VerifyError that names the load.
 
 Statements are followed from the first function on, through the functions that they call, and all stores so far are
-kept with the conditions under which they are carried out. A load is in order where the conditions of a store hold:
+kept with the conditions under which they are carried out. A load is in order where the conditions of a store hold,
+whatever the conditions are that are not known there:
 
     element  a store to the same constant position, or to positions that only a loop tells
-    branch   a condition holds inside its branch; what both branches store is stored after them
+    branch   a condition holds inside its branch, and the contrary in the other; what both store is stored after them
     loop     its body is followed once, as its first iteration, so that nothing is read which only a later statement of
              it stores. What it stores at a constant position is stored where a loop over as many iterations is entered,
              or where these are known to be some; at other positions it counts as stored, for where there are no
              iterations there are no elements
-    leaving  after a `Break` that is not taken its condition does not hold
+    leaving  after a `Break` that is not taken its condition does not hold; after a branch with one somewhere within,
+             a condition holds of which nothing is known
 
 A function from outside counts as one that stores whatever it is given the address of: what it reads is not said in the
 program. Of a temporary that holds several values in turn, the first to be stored counts for all. Both are held by the
@@ -72,6 +74,26 @@ def _callees(body: Sequence[ir.Stmt]) -> set[str]:
             case ir.Invoke(function) | ir.Launch(function):
                 found.add(function)
     return found
+
+
+def _covered(ways: Sequence[Conditions], here: Conditions) -> bool:
+    """Whether all conditions of one of the ways hold where those of `here` do, the others being as they may."""
+    if any(way <= here for way in ways):
+        return True
+    left, count = [way - here for way in ways], 0
+    while len(left) != count:  # without those that some condition rules out: its contrary holds, or has no way
+        count, asked = len(left), frozenset().union(*left)
+        left = [way for way in left if all((one := _contrary(each)) in asked and one not in here for each in way)]
+    if not left:
+        return False
+    condition = min(left[0])
+    return all(_covered(left, frozenset({each})) for each in (condition, _contrary(condition)))
+
+
+def _contrary(condition: Condition) -> Condition:
+    """The condition that holds where this one does not; that there are no iterations is nobody's condition."""
+    number, holds = condition
+    return (-1, None) if holds is None else (number, not holds)
 
 
 class _Values:
@@ -159,9 +181,9 @@ class _Paths:
 
     # Statements
 
-    def body(self, body: Sequence[ir.Stmt]) -> bool:
-        """Follow statements; whether they end with the loop left."""
-        here = self.here
+    def body(self, body: Sequence[ir.Stmt]) -> bool | None:
+        """Follow statements; whether they end with the loop left, or, with None, may leave it within."""
+        here, left = self.here, False
         for stmt in body:
             self.stmt = stmt
             match stmt:
@@ -173,7 +195,7 @@ class _Paths:
                 case ir.Loop():
                     self.loop(stmt)
                 case ir.If(condition, then, orelse):
-                    self.branch(self.value(condition), then, orelse)
+                    left |= self.branch(self.value(condition), then, orelse)
                 case ir.Check(condition):
                     self.value(condition)
                 case ir.Invoke(function, args):
@@ -185,7 +207,7 @@ class _Paths:
                     self.here = here
                     return True
         self.here = here
-        return False
+        return None if left else False
 
     def loop(self, loop: ir.Loop) -> None:
         begin, size = self.value(loop.begin), self.value(loop.size)
@@ -221,8 +243,10 @@ class _Paths:
             return way
         return frozenset(each for each in way if self.values.depths[each[0]] <= self.loops)
 
-    def branch(self, condition: Number, then: Sequence[ir.Stmt], orelse: Sequence[ir.Stmt]) -> None:
-        here, left, before = self.here, [], len(self.latest)
+    def branch(self, condition: Number, then: Sequence[ir.Stmt], orelse: Sequence[ir.Stmt]) -> bool:
+        """Follow both branches; whether one of them may leave the loop."""
+        here, before = self.here, len(self.latest)
+        left: list[bool | None] = []
         for holds, body in ((True, then), (False, orelse)):
             self.here = here | {(condition, holds)}
             left.append(self.body(body))
@@ -230,13 +254,14 @@ class _Paths:
             self.names[var.name] = self.values.new(self.loops)
         self.here = here
         for key in self.since(before):
-            ways = self.stored[key]
-            both = [way - {(condition, True)} for way in ways if (condition, True) in way]
-            other = [way - {(condition, False)} for way in ways if (condition, False) in way]
-            ways.extend(one | two for one in both[:1] for two in other[:1])
+            if _covered(self.stored[key], here):
+                self.keep(key)
         for holds, leaves in zip((True, False), left, strict=True):
             if leaves:
                 self.here |= {(condition, not holds)}
+            elif leaves is None:
+                self.here |= {(self.values.new(self.loops), True)}
+        return left != [False, False]
 
     def call(self, function: str, args: Sequence[ir.Expr], chunk: tuple[Number, Number] | None = None) -> None:
         """A call of a function of the same source, or of one from outside."""
@@ -280,22 +305,25 @@ class _Paths:
 
     def store(self, buffer: ir.Buffer, element: Element) -> None:
         name = self.places[buffer.name].name
-        if name not in self.unwritten:
-            return
-        ways, here = self.stored.setdefault((name, element), []), self.here
-        if element is None:
+        if name in self.unwritten:
+            self.keep((name, element))
+            self.elements.setdefault(name, set()).add(element)
+
+    def keep(self, key: tuple[str, Element]) -> None:
+        """Note that an element is stored where what holds here does."""
+        ways, here = self.stored.setdefault(key, []), self.here
+        if key[1] is None:
             here = frozenset(each for each in here if each[1] is not None)
         if not any(way <= here for way in ways):
             ways[:] = [*(way for way in ways if not here <= way), here]
-            self.latest.append((name, element))
-        self.elements.setdefault(name, set()).add(element)
+            self.latest.append(key)
 
     def load(self, buffer: ir.Buffer, element: Element) -> None:
         name = self.places[buffer.name].name
         if name not in self.unwritten:
             return
         wanted = self.elements.get(name, ()) if element is None else (element, None)
-        if not any(way <= self.here for each in wanted for way in self.stored.get((name, each), ())):
+        if not _covered([way for each in wanted for way in self.stored.get((name, each), ())], self.here):
             self.fail(buffer)
 
     # Expressions

@@ -21,6 +21,8 @@ from graphc.loops.verify import verify_functions
 
 HEAD = "def f(x: float64*, s: int64*, t: float64* temporary, out: float64*, n: int64, m: int64):\n"
 EXTERNALS = {"outside": ("float64*", "int64")}
+LINE, DEEPER = "\n", "\n    "
+BOTH = "if n < m:\n    s[0] = 1\nelse:\n    s[0] = 2"
 GOOD = {
     "a number": "s[0] = n\nlet k = s[0]",
     "an operand": "let a = x[0]",
@@ -37,6 +39,27 @@ GOOD = {
     "a branch of a loop": "for i in range(n):\n    if i < m:\n        t[i] = 0.0\nlet a = t[m]",
     "from outside": "call outside(t[0:], n)\nlet a = t[0]",
     "behind what leaves": "for i in range(n):\n    if i < m:\n        break\n    s[0] = i\n    let k = s[0]",
+    "a condition asked twice": f"""
+if n < 3:
+    {BOTH.replace(LINE, DEEPER)}
+if m < 3:
+    {BOTH.replace(LINE, DEEPER)}
+    let k = s[0]
+else:
+    {BOTH.replace(LINE, DEEPER)}
+    let l = s[0]
+let k = s[0]""",
+    "branches that change in a loop": f"for i in range(4):\n    {BOTH.replace(LINE, DEEPER).replace('m', 'i')}\n"
+    "let k = s[0]",
+    "the other branch before": "if n < m:\n    s[0] = 1\nif m < 3:\n    if n < m:\n        t[0] = 0.0\n"
+    "    else:\n        s[0] = 2\n    let k = s[0]",
+    "the other branch behind": "if m < 3:\n    if n < m:\n        t[0] = 0.0\n    else:\n        s[0] = 2\n"
+    "if n < m:\n    s[0] = 1\nif m < 3:\n    let k = s[0]",
+    "a loop or its elements": "if n < m:\n    t[0] = 0.0\nelse:\n    for i in range(n):\n        t[i] = 0.0\n"
+    "for i in range(n):\n    out[i] = t[i]",
+    "a loop in a branch of a loop": "for i in range(n):\n    if i < m:\n        for j in range(m):\n"
+    "            if j < i:\n                s[0] = j\n            else:\n                s[0] = i\n"
+    "            let k = s[0]",
 }
 BAD = {
     "a number": "let k = s[0]\ns[0] = n",
@@ -53,6 +76,15 @@ BAD = {
     "the iteration before": "for i in range(n):\n    out[i] = t[i]\n    t[i] = x[i]",
     "its own element": "t[n] = t[n] + 1.0",
     "behind what leaves": "for i in range(4):\n    if n < m:\n        break\n    s[0] = i\nlet k = s[0]",
+    "behind what may leave": "for i in range(4):\n    if n < m:\n        if m < 3:\n            break\n    s[0] = i\n"
+    "let k = s[0]",
+    "one of four branches": "if n < m:\n    if m < 3:\n        s[0] = 1\nelse:\n    if m < 3:\n        s[0] = 2\n"
+    "    else:\n        s[0] = 3\nlet k = s[0]",
+    "another branch than before": "if n < m:\n    s[0] = 1\nif m < 3:\n    if m < n:\n        s[0] = 2\n"
+    "    let k = s[0]",
+    "branches in a loop of none": f"for i in range(n):\n    {BOTH.replace(LINE, DEEPER)}\nlet k = s[0]",
+    "a condition of each iteration": "for i in range(4):\n    if i < m:\n        s[0] = i\nfor i in range(4):\n"
+    "    if i < m:\n        let k = s[0]",
     "an argument": "call outside(x[0:], s[0])",
     "how long a loop is": "for i in range(n):\n    for j in range(s[0]):\n        t[j] = 0.0\n    s[0] = i",
 }
