@@ -25,6 +25,7 @@ class Writer:
         self.names: dict[Kind, list[str]] = {"m": ["x", "y"], "v": ["v"], "w": [], "s": [], "i": []}
         self.lines: list[str] = []
         self.fresh = count()
+        self.changed: list[str] = []
 
     def value(self, kind: Kind, depth: int = 2) -> str:
         """An expression of a kind."""
@@ -138,8 +139,67 @@ class Writer:
             self.branch(indent, depth)
         elif roll < 0.87 and depth:
             self.loop(indent)
+        elif roll < 0.93:
+            self.accumulate(indent)
         else:
             self.write(indent)
+
+    def accumulate(self, indent: str) -> None:
+        """Change an array in place, which may have another name, a view, a container or a function that holds it."""
+        kind = self.rng.choice(ARRAYS)
+        name, operator = f"{kind}{next(self.fresh)}", self.rng.choice("+ - * / ** // % @ & | ^ << >>".split())
+        given = "({} > 0.5)" if operator in "&|^" else "({} * 4).astype(int)" if operator in ("<<", ">>") else "{}"
+        made = self.pick(
+            lambda: self.value(kind), lambda: f"{self.value(kind)} + 1", lambda: f"xp.zeros_like({self.value(kind)})",
+            lambda: f"xp.abs({self.value(kind)})", lambda: f"xp.stack([{self.value('v')}, {self.value('v')}])",
+            lambda: "xp.ones((3, 2))", lambda: "xp.full(3, 1.5)", lambda: "xp.arange(4)", lambda: f"{self.value(kind)}.copy()",
+            lambda: f"{self.value('m')} @ {self.value('v')}", lambda: f"{self.value('m')}[[0, 1]]", lambda: f"{self.value(kind)}.T",
+            lambda: f"{self.value(kind)}.astype('float32')", lambda: f"{self.value('m')}.max(axis=1)", lambda: f"{self.value(kind)}[:1] * 2",
+        )  # fmt: skip
+        by = self.pick(
+            self.number, self.number, lambda: "2", lambda: self.value(kind, 1), lambda: self.value("s", 1), lambda: name,
+            lambda: self.value(self.rng.choice(ARRAYS), 1), lambda: f"{name}.sum()", lambda: f"{name}.max(axis=0)", lambda: f"{name}.T",
+            lambda: "np.array([1.0, 2.0])", lambda: f"{name}[0]", lambda: f"{self.value('m', 1)}.T @ {self.value('m', 1)}",
+        )  # fmt: skip
+        if given != "{}":
+            by = self.pick(lambda: "True" if operator in "&|^" else "1", lambda: given.format(by), lambda: name)
+        change = f"{name} {operator}= {by}"
+        other = f"o{next(self.fresh)}"
+        lines = self.pick(
+            lambda: [change], lambda: [change], lambda: [change], lambda: [change, change],
+            lambda: [f"for k in range(3): {name} {operator}= {by if name in by else self.rng.choice([by, f'{by} + k'])}"],
+            lambda: [f"{other} = {name}", change], lambda: [f"{other} = {name}[0]", change], lambda: [f"{other} = [{name}]", change],
+            lambda: [f"{other} = {name}.T", change], lambda: [f"{other} = xp.ravel({name})", change], lambda: [f"{other} = {name}.sum()", change],
+            lambda: [f"{other} = xp.asarray({name})", change], lambda: [f"{other} = {name} * 1", change], lambda: [f"{other} = {name}.copy()", change],
+            lambda: [f"{other} = lambda q={name}: q", change, f"{other} = {other}()"],
+            lambda: [f"{other} = lambda: {name}", change, f"{other} = {other}()"],
+            lambda: [f"{other} = {{'k': {name}}}", f"{other}['k'] {operator}= {by}", f"{other} = {other}['k']"],
+            lambda: [f"for {other} in [{name}]: {other} {operator}= {by}"], lambda: [f"for {other} in {name}: {other} += 1"],
+            lambda: [f"{other} = xp.stack([{name}, {name}])", f"{name} = {other}[0]", change],
+            lambda: [f"{other} = xp.stack([{name}, {name}])", f"{name} = {other}[0]", f"{other} *= 2"],
+            lambda: [f"{other} = [q for q in [{name}] if q is not None][0]", change],
+            lambda: [f"{other} = (lambda q: q)({name})", change], lambda: [f"def {other}(q): q {operator}= 2; return q", f"{other} = {other}({name})"],
+            lambda: [f"def {other}(q): q += 2; return q", f"{other} = {other}({name} * 1)"],
+            lambda: [f"{other} = xp.squeeze({name})", change], lambda: [f"{other} = xp.where({name} > 0, {name}, 0)", change],
+            lambda: [f"{other} = {name}.real", change], lambda: [f"{other}, *_ = {name}", change], lambda: [f"{other} = xp.broadcast_to({name}, (2, *{name}.shape))", change],
+            lambda: [f"{other} = xp.diagonal({name}) if {name}.ndim == 2 else {name}[:2]", change],
+            lambda: [f"{other} = {name}.reshape(-1)", f"{other} *= 2"], lambda: [f"{other} = {name}; del {name}; {name} = {other} + 0; {name} -= 1"],
+            lambda: [f"{other} = xp.swapaxes({name}, 0, -1)", f"{other}.sum()", change], lambda: [f"{name}[0] + 0; {other} = {name}[0]; {other} += 1"],
+            lambda: [f"{other} = xp.split({name}, 1)[0]", change], lambda: [f"{other} = __import__('operator').iadd({name}, 1)"],
+            lambda: [f"{other} = {name}[None][0]", change], lambda: [f"{other} = {name}[[0]]", change], lambda: [f"{other} = xp.expand_dims({name}, 0)[0]", change],
+            lambda: [f"{other} = xp.einsum('i...->i...', {name})", change], lambda: [f"{other} = xp.flip(xp.flip({name}, 0), 0)", change],
+            lambda: [f"{other} = type('C', (), {{}})(); {other}.x = {name}; {other}.x += 1; {other} = {other}.x"],
+            lambda: [f"{other} = {name}.T.T", f"{other} += 1"], lambda: [f"{other} = (q for q in [{name}])", change, f"{other} = next({other})"],
+            lambda: [f"{other} = xp.concatenate([{name}, {name}])", f"{name} = {other}[:1]", f"{other} += 1"],
+        )  # fmt: skip
+        self.lines.append(f"{indent}    {name} = {given.format(f'({made})')}")
+        self.lines += [f"{indent}    {line}" for line in lines]
+        if not indent:
+            self.changed += [
+                each
+                for each in (name, other)
+                if any(f"{each} =" in line or f"{each} {operator}=" in line for line in self.lines[-len(lines) - 1 :])
+            ]
 
     def bind(self, indent: str, kind: Kind, text: str) -> None:
         if self.rng.random() < 0.25 and self.names[kind] and not indent:
@@ -211,5 +271,6 @@ def program(rng: random.Random) -> str:
     for _ in range(rng.randint(1, 4)):
         writer.statement("", 2)
     results = [rng.choice(writer.names[kind]) for kind in ("m", "v", "s", "i", "w") if writer.names[kind]]
-    writer.lines.append(f"    return {', '.join(rng.sample(results, min(len(results), 3)))},")
+    results = rng.sample(results, min(len(results), 3)) + writer.changed
+    writer.lines.append(f"    return {', '.join(results)},")
     return "def f(x, y, v):\n" + "\n".join(writer.lines) + "\n"

@@ -24,10 +24,10 @@ arrays              dtypes __init__
 .                   options configdefaults configparser
 arrays              portable numerics values trees jets incomplete
 loops               operators ir build names syntax unparse text visit assigned verify __init__
-ir                  frozen samples where called traced symbol writes kind node lowering call walk tags body interpret
-                    passes signs sizes closure text parse verify apply expression pickling __init__
-ops                 elementwise plain_shape questions missing custom special scalar shape checked index scaled recur
-                    segment reduce masks
+ir                  frozen samples where traced fresh called symbol writes kind node lowering call walk tags body
+                    interpret passes signs sizes closure text parse verify apply expression pickling __init__
+ops                 elementwise plain_shape questions missing custom special scalar shape in_place checked index scaled
+                    recur segment reduce masks
 ops.linalg          __init__ products derivatives routine cotangents factor spectral equations matrices
 ops                 conv assemble scan branch given sinking derivative shifts windows order __init__
 .                   autodiff testing

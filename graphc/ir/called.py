@@ -14,6 +14,7 @@ from types import FunctionType, MappingProxyType, TracebackType
 from typing import Any
 
 from graphc.errors import ArgumentError, GraphcError, GraphValueError
+from graphc.ir.fresh import CREATIONS, begun, by_program, ended
 from graphc.ir.where import PACKAGE, user_line
 from graphc.startup.lazy import nearest
 
@@ -58,8 +59,10 @@ def explain_all(namespace: dict[str, Any]) -> None:
 @cache
 def _explained(function: FunctionType, home: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
+        start = begun(function.__name__, args, kwargs) if by_program() else None
         try:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            return result if start is None else ended(start, result, function.__name__ in CREATIONS)
         except GraphcError as error:
             place(error, _name(function, args), args, kwargs)
             raise

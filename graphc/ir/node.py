@@ -11,7 +11,6 @@ and type checkers of the methods.
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import partial
@@ -26,6 +25,7 @@ from graphc.arrays.dtypes import NUMPY_DTYPES, SHOWN, Dtype, check_dtype
 from graphc.arrays.trees import exact_kind
 from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError, GraphValueError, StepSizeError
 from graphc.ir.called import explained, place
+from graphc.ir.fresh import as_view, by_program, ended, is_copied, next_serial, viewed
 from graphc.ir.frozen import FrozenArray as FrozenArray
 from graphc.ir.kind import Kind, Scratchpad
 from graphc.ir.samples import Argument as Argument
@@ -256,14 +256,6 @@ CONSTANT = define_op("constant", _constant_infer, _constant_eval, _no_lowering, 
 PARAM = define_op("param", _leaf_infer, _leaf_eval, _no_lowering, doc="What a body is given each time it is run.")
 LEAVES = (INPUT, SHARED, SIZE, CONSTANT, PARAM)
 
-_serial = itertools.count()
-
-
-def next_serial() -> int:
-    """A number above the serial numbers of all nodes there are."""
-    return next(_serial)
-
-
 _owners: WeakKeyDictionary[Node, ref[Node]] = WeakKeyDictionary()
 
 
@@ -277,32 +269,35 @@ def _forward(function: str) -> Callable[[Node, Any], Node]:
     def operator(self: Node, other: Any) -> Node:
         if getattr(other, "__array_ufunc__", self) is None:  # a class that wants NumPy to leave operators to it
             return NotImplemented  # type: ignore[no-any-return]
+        start = next_serial() if by_program() else None
         try:
             result: Node = FUNCTIONS[function](self, other)
         except GraphcError as error:
             place(error, function, (self, other))
             raise
-        return result
+        return result if start is None else ended(start, result)
 
     return operator
 
 
 def _reflected(function: str) -> Callable[[Node, Any], Node]:
     def operator(self: Node, other: Any) -> Node:
+        start = next_serial() if by_program() else None
         try:
             result: Node = FUNCTIONS[function](other, self)
         except GraphcError as error:
             place(error, function, (other, self))
             raise
-        return result
+        return result if start is None else ended(start, result)
 
     return operator
 
 
 def _unary(function: str) -> Callable[[Node], Node]:
     def operator(self: Node) -> Node:
+        start = next_serial() if by_program() else None
         result: Node = FUNCTIONS[function](self)
-        return result
+        return result if start is None else ended(start, result)
 
     return operator
 
@@ -347,7 +342,7 @@ class Node(Unchanging):
         self.attrs = attrs
         self.type = kind
         self.where = where or user_line()
-        self.serial = next(_serial)
+        self.serial = next_serial()
         self.mentioned = self.verified = False
         self._name = name
         if op is INPUT or op is SHARED:
@@ -452,13 +447,13 @@ class Node(Unchanging):
     def T(self) -> Node:  # noqa: N802 - NumPy's name
         """The transpose: all axes reversed."""
         transposed: Node = FUNCTIONS["transpose"](self)
-        return transposed
+        return as_view(self, transposed) if by_program() else transposed
 
     @property
     def mT(self) -> Node:  # noqa: N802 - NumPy's name
         """The transpose of each matrix: the last two axes change places."""
         transposed: Node = FUNCTIONS["later"]("matrix_transpose")(self)
-        return transposed
+        return as_view(self, transposed) if by_program() else transposed
 
     def __repr__(self) -> str:
         return f"<{describe(self)}: {self.type}>"
@@ -513,10 +508,16 @@ class Node(Unchanging):
                 f"{'its size is not known' if self.ndim else 'it has no axes'}; graphc.scan loops over an axis, and "
                 f"shape=(3, None) makes a variable of known size{traced_hint(self)}{asked(describe(self))}"
             )
-        return (self[position] for position in range(len(self)))
+        rows = (self[position] for position in range(len(self)))
+        return map(partial(as_view, self), rows) if TRACE.depth else rows
 
     def __getitem__(self, key: Any) -> Node:
+        start = (next_serial() if is_copied(key) else -1) if by_program() else None
         item: Node = FUNCTIONS["getitem"](self, key)
+        if start is not None:
+            ended(start, item)
+            if start < 0:
+                viewed(self)
         if item.args and item.serial > self.serial:  # or it is what this one was made of
             item.__dict__.setdefault("_written", (self, key))  # for whoever reads its text (expression.py)
         return item

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphc.errors import GraphTypeError
+from graphc.ir.fresh import CREATIONS, begun, by_program, ended
 from graphc.ir.traced import TRACE, asked_by_user, instruction, traced_from, traced_hint
 from graphc.ir.where import program_line
 
@@ -60,10 +61,17 @@ class Symbol(Methods):
         raise NotImplementedError
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return FUNCTIONS["array_ufunc"](ufunc, method, inputs, kwargs)
+        if not by_program():
+            return FUNCTIONS["array_ufunc"](ufunc, method, inputs, kwargs)
+        start = begun("add" if method == "__call__" else method, inputs, kwargs)  # as all of them
+        return ended(start, FUNCTIONS["array_ufunc"](ufunc, method, inputs, kwargs))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return FUNCTIONS["array_function"](function, args, kwargs)
+        if not by_program():
+            return FUNCTIONS["array_function"](function, args, kwargs)
+        name = function.__name__
+        start = begun(name, args, kwargs)
+        return ended(start, FUNCTIONS["array_function"](function, args, kwargs), name in CREATIONS)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if instruction()[0] == "STORE_SUBSCR":

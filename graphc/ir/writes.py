@@ -8,9 +8,12 @@ they go on doing so outside functions of arrays.
 from __future__ import annotations
 
 from collections.abc import Callable
+from sys import getrefcount
 from typing import Any, TypeVar
 
-from graphc.errors import GraphAttributeError, GraphTypeError
+from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError
+from graphc.ir.called import place
+from graphc.ir.fresh import as_view, ended, is_alone, next_serial
 from graphc.ir.symbol import FUNCTIONS, METHODS, Symbol, asked
 from graphc.ir.traced import TRACE, asked_by_user, traced_hint
 
@@ -37,15 +40,24 @@ IN_PLACE = {
 """What NumPy's arrays have that is about their memory, with what stands for it."""
 
 
-def in_place(name: str) -> Callable[[Any, Any], Any]:
+def in_place(name: str, function: str) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        if TRACE.depth and self.type.shape and asked_by_user():
+        if not (TRACE.depth and self.type.shape and asked_by_user()):
+            return NotImplemented  # as elsewhere, what is computed gets the name
+        references = getrefcount(self)  # in a line of its own: each mention of self counts
+        if not is_alone(self, references, name, other is self) or getattr(other, "__array_ufunc__", self) is None:
             told = self.told()[0]
             raise GraphTypeError(
-                f"{told} is symbolic: `x {name}= y` writes to an array and to all views of it, and makes no new one; "
+                f"{told} is symbolic: `x {name}= y` writes to an array and to all views of it, and makes no new one, "
+                "unless x is the new result of an operation, which one local name holds; "
                 f"write x = x {name} y{traced_hint(self)}{asked(told)}"
             )
-        return NotImplemented  # as elsewhere, what is computed gets the name
+        start = next_serial()
+        try:
+            return ended(start, FUNCTIONS["in_place"](name, function, self, other))
+        except GraphcError as error:
+            place(error, f"{function} in place", (self, other))
+            raise
 
     return operator
 
@@ -95,21 +107,23 @@ class Unchanging(Symbol):
 
     __slots__ = ()
 
-    __iadd__, __isub__, __imul__ = in_place("+"), in_place("-"), in_place("*")
-    __itruediv__, __ifloordiv__, __imod__ = in_place("/"), in_place("//"), in_place("%")
-    __ipow__, __imatmul__, __iand__ = in_place("**"), in_place("@"), in_place("&")
-    __ior__, __ixor__, __ilshift__, __irshift__ = in_place("|"), in_place("^"), in_place("<<"), in_place(">>")
+    __iadd__, __isub__, __imul__ = in_place("+", "add"), in_place("-", "sub"), in_place("*", "mul")
+    __itruediv__, __ifloordiv__ = in_place("/", "true_div"), in_place("//", "floor_div")
+    __imod__, __ipow__, __imatmul__ = in_place("%", "mod"), in_place("**", "pow"), in_place("@", "matmul")
+    __iand__, __ior__ = in_place("&", "bitwise_and"), in_place("|", "bitwise_or")
+    __ixor__, __ilshift__ = in_place("^", "bitwise_xor"), in_place("<<", "left_shift")
+    __irshift__ = in_place(">>", "right_shift")
 
     def _flat(self) -> Any:
         """All elements in C order, a vector."""
-        return FUNCTIONS["flatten"](self)
+        return as_view(self, FUNCTIONS["flatten"](self))
 
     def _strides(self) -> Any:
         raise refuse_in_place("strides", self)
 
     def _real(self) -> Any:
         """The tensor itself: there are no complex dtypes."""
-        return self
+        return as_view(self, self)
 
     def _imag(self) -> Any:
         """Zeros: there are no complex dtypes."""

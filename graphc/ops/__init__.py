@@ -8,6 +8,7 @@ from graphc.ops import (
     checked,
     derivative,
     given,
+    in_place,
     index,
     plain_shape,
     questions,
@@ -21,8 +22,8 @@ from graphc.ops import (
 from graphc.ops.linalg import products
 
 __all__ = [
-    "assemble", "branch", "checked", "derivative", "given", "index", "plain_shape", "products", "questions", "recur",
-    "reduce", "scalar", "scan", "shape", "sinking",
+    "assemble", "branch", "checked", "derivative", "given", "in_place", "index", "plain_shape", "products",
+    "questions", "recur", "reduce", "scalar", "scan", "shape", "sinking",
 ]  # fmt: skip
 
 LATER = {

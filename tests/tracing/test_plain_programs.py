@@ -38,7 +38,7 @@ def total(f: Any, x: Any, y: Any, v: Any) -> Any:
 
 
 def by_grad(f: Any, x: Any, y: Any, v: Any) -> Any:
-    return graphc.value_and_grad(lambda x: total(f, x, y, v))(x)[0]
+    return graphc.value_and_grad(lambda x, y, v: total(f, x, y, v))(x, y, v)[0]
 
 
 def by_vmap(f: Any, x: Any, y: Any, v: Any) -> Any:
