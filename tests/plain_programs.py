@@ -10,7 +10,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from itertools import count
+from typing import TypeVar
 
+T = TypeVar("T")
 Kind = str
 """m: a matrix, v: a vector of its columns, w: of its rows, s: a scalar of NumPy's, i: a size, d: a dtype."""
 
@@ -123,7 +125,7 @@ class Writer:
     def number(self) -> str:
         return self.rng.choice(["2", "0.5", "-1", "1.5"])
 
-    def pick(self, *ways: Callable[[], str]) -> str:
+    def pick(self, *ways: Callable[[], T]) -> T:
         return self.rng.choice(ways)()
 
     def statement(self, indent: str, depth: int) -> None:

@@ -25,7 +25,8 @@ from graphc.arrays.dtypes import NUMPY_DTYPES, SHOWN, Dtype, check_dtype
 from graphc.arrays.trees import exact_kind
 from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError, GraphValueError, StepSizeError
 from graphc.ir.called import explained, place
-from graphc.ir.fresh import as_view, by_program, ended, is_copied, next_serial, viewed
+from graphc.ir.fresh import as_view, by_program, ended, is_copied, viewed
+from graphc.ir.fresh import next_serial as next_serial
 from graphc.ir.frozen import FrozenArray as FrozenArray
 from graphc.ir.kind import Kind, Scratchpad
 from graphc.ir.samples import Argument as Argument
