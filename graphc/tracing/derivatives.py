@@ -65,36 +65,22 @@ def _opened(
             raise GraphValueError(
                 f"{by} of {title(function)}: argnums={argnums!r}, and there are {len(args)} arguments by position"
             )
-    chosen = [args[number] for number in numbers]
+    places = [number % len(args) for number in numbers]
+    names = iter(names_of(function, args, {}))
+    names_at = [[next(names) for _ in leaves(value)] for value in args]
+    given = {place: [as_node(leaf) for leaf in leaves(args[place])] for place in places}
+    targets = {  # one variable for each leaf, though its argument may be chosen twice
+        place: [_target(by, function, node, name) for node, name in zip(nodes, names_at[place], strict=True)]
+        for place, nodes in given.items()
+    }
+    replaced = {own: node for place, nodes in given.items() for own, node in zip(targets[place], nodes, strict=True)}
+    whole = [like(value, targets[place]) if place in targets else value for place, value in enumerate(args)]
+    chosen = [args[place] for place in places]
     tree = chosen[0] if isinstance(argnums, int) else tuple(chosen)
-    given = [as_node(leaf) for leaf in leaves(tree)]
-    names = names_of(function, args, {})
-    places = {number % len(args): [] for number in numbers}  # type: ignore[var-annotated]
-    own = iter(names)
-    for place, value in enumerate(args):
-        found = [next(own) for _ in leaves(value)]
-        if place in places:
-            places[place] = found
-    targets = []
-    for node, name in zip(given, [name for number in numbers for name in places[number % len(args)]], strict=True):
-        if not is_float(node.dtype):
-            raise GradientError(
-                f"{by} of {title(function)}: the argument {name} is {node.dtype}; only floating values have "
-                "derivatives: give floats, or choose others by argnums"
-            )
-        target = variable(node.dtype, node.type.shape, node.name or name)
-        if isinstance(node, Number):
-            target.__class__ = Number
-        TRACED[target] = f"{name}, an argument of {title(function)}"
-        targets.append(target)
-    whole = list(args)
-    trees = like(tree, targets)
-    for number, own_tree in zip(numbers, [trees] if isinstance(argnums, int) else trees, strict=True):
-        whole[number] = own_tree
     try:
         returned = build(*whole, **kwargs)
     finally:
-        LEFT.update(targets)
+        LEFT.update(replaced)
     aux = None
     if has_aux:
         if not isinstance(returned, tuple) or len(returned) != 2:
@@ -103,7 +89,21 @@ def _opened(
                 f"{outline(returned)}"
             )
         returned, aux = returned
-    return Opened(targets, tree, returned, aux, dict(zip(targets, given, strict=True)), since)
+    return Opened([own for place in places for own in targets[place]], tree, returned, aux, replaced, since)
+
+
+def _target(by: str, function: Any, node: Node, name: str) -> Node:
+    """A variable in place of a leaf of an argument. Raises GradientError where its dtype is not a floating one."""
+    if not is_float(node.dtype):
+        raise GradientError(
+            f"{by} of {title(function)}: the argument {name} is {node.dtype}; only floating values have "
+            "derivatives: give floats, or choose others by argnums"
+        )
+    target = variable(node.dtype, node.type.shape, node.name or name)
+    if isinstance(node, Number):
+        target.__class__ = Number
+    TRACED[target] = f"{name}, an argument of {title(function)}"
+    return target
 
 
 # --- gradients --------------------------------------------------------------------------------------------------------

@@ -72,6 +72,18 @@ def test_gradients_of_trees() -> None:
     close(graphc.grad(model, -1)(PARAMS, X), both[0])
 
 
+@pytest.mark.parametrize("made", [graphc.grad, graphc.jacrev, graphc.jacfwd, graphc.hessian])
+def test_an_argument_chosen_twice(made: Any) -> None:
+    def f(x: Any, y: Any) -> Any:
+        return (x**2 * y**3).sum()
+
+    x, y = np.array([2.0, 3.0]), np.array([0.5, -1.0])
+    once = graphc.jit(made(f, argnums=(0, 1)), mode="interpreted")(x, y)
+    twice = graphc.jit(made(f, argnums=(0, 1, -2)), mode="interpreted")(x, y)
+    close(twice[:2], once if made is not graphc.hessian else tuple((*row, row[0]) for row in once))
+    close(twice[2], twice[0])
+
+
 def test_what_else_a_function_returns() -> None:
     def f(x: Any, n: int) -> Any:
         return (x**n).sum(), {"double": 2 * x, "n": n}
