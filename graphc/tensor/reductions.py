@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.arrays.dtypes import accumulator, floating, is_float
+from graphc.arrays.dtypes import accumulator, floating, is_float, promote
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, describe, literal, told
@@ -134,11 +134,16 @@ def std(
 
 
 def average(x: Any, axis: Any = None, weights: Any = None, keepdims: bool = False) -> Node:
-    """The mean over `axis`, weighted by `weights`, which broadcast to `x` (or are a vector along `axis`)."""
+    """The mean over `axis`, weighted by `weights`, which broadcast to `x` (or are a vector along `axis`).
+
+    It has the dtype of `x` and `weights` together, and is computed in it; of integers `x` that of float64 besides.
+    """
     node = as_node(x)
     if weights is None:
         return mean(node, axis, keepdims=keepdims)
     weight = as_node(weights)
+    inside = promote(node.dtype, weight.dtype) if is_float(node.dtype) else promote(node.dtype, weight.dtype, "float64")
+    node, weight = cast(node, inside), cast(weight, inside)
     axes = _axes("average", node, axis)
     if weight.ndim == 1 and node.ndim > 1 and len(axes) == 1:
         weight = layout.expand(weight, [k for k in range(node.ndim) if k != axes[0]])
