@@ -19,7 +19,7 @@ from graphc.ops import shape as ops
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.creation import zeros
-from graphc.tensor.elementary import abs, logical_and, maximum, minimum, mod, where
+from graphc.tensor.elementary import abs, logical_and, logical_or, maximum, minimum, mod, where
 from graphc.tensor.indexing import flip, getitem, take
 from graphc.tensor.joining import concatenate, stack
 from graphc.tensor.reductions import cumsum, sum
@@ -194,17 +194,25 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         left = right = None
     values = ops.broadcast_to(values, points.type.shape)
     length = as_size_node(points.type.shape[0])
-    low = _last_at_or_below(points, wanted)
+    low = minimum(_last_at_or_below(points, wanted), maximum(length - 2, 0))  # at the last point its own stretch
     high = minimum(low + 1, length - 1)
     x0, x1, y0, y1 = take(points, low), take(points, high), take(values, low), take(values, high)
     gap = x1 - x0
-    flat = elementwise("equal", gap, 0)
-    slope = (y1 - y0) / where(flat, 1.0, gap)
-    inside = where(elementwise("equal", wanted, x0), y0, slope * (wanted - x0) + y0)
-    inside = where(elementwise("equal", wanted, x1), y1, inside)
+    slope = (y1 - y0) / where(elementwise("equal", gap, 0), 1.0, gap)
+    inside = _on_line(x0, y0, slope, wanted)
+    from_above = logical_or(elementwise("equal", wanted, x1), elementwise("isnan", inside))
+    inside = where(from_above, _on_line(x1, y1, slope, wanted), inside)
+    inside = where(logical_and(elementwise("isnan", inside), elementwise("equal", y0, y1)), y0, inside)
     below, above = values[0] if left is None else left, values[-1] if right is None else right
     found = where(wanted < points[0], below, where(wanted > points[-1], above, inside))
     return where(elementwise("isnan", wanted), wanted, found)
+
+
+def _on_line(x0: Node, y0: Node, slope: Node, x: Node) -> Node:
+    """The value at `x` of the line through (x0, y0): at x0 it is y0 to the bit, and has the derivative of the line."""
+    rise = where(elementwise("signbit", slope), slope * (x - x0), -slope * (x0 - x))  # -0 at x0: it changes no zero
+    at_infinity = logical_and(elementwise("equal", x, x0), elementwise("isnan", rise))
+    return where(at_infinity, y0, rise + y0)
 
 
 def _periodic(x: Node, xp: Node, fp: Node, period: Any, given: Any) -> tuple[Node, Node, Node]:
