@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphc.arrays.dtypes import is_float
+from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.errors import GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
@@ -174,7 +174,7 @@ def _ramps(x: Node, axis: int, widths: tuple[Size, ...], ends: tuple[Any, Any]) 
             count = minus(cast(as_size_node(sizes.add(width, -1)), inside), count)
         step = true_div(minus(last, first), cast(as_size_node(sizes.maximum(width, 1)), inside))
         ramp = add(mul(_along(x, count, axis), step), first)
-        if inside != x.dtype:
+        if x.dtype in INTEGERS:
             ramp = floor(ramp)
         sides.append(
             ops.broadcast_to(broadcast_node(cast(ramp, x.dtype), ramp.type.shape), _slab_sizes(x, axis, width))
@@ -201,7 +201,7 @@ def _statistics(x: Node, axis: int, widths: tuple[Size, ...], lengths: tuple[Any
             part = _part(x, axis, start if at_end else None, None if at_end else count)
         value = statistic[mode](part, axis, keepdims=True)
         if value.dtype != x.dtype:
-            value = cast(rint(value), x.dtype)
+            value = cast(rint(value) if x.dtype in INTEGERS else value, x.dtype)
         sides.append(_spread(value, axis, width))
     return sides
 

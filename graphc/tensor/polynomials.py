@@ -79,7 +79,7 @@ def polyval(p: Any, x: Any) -> Node:
             value = value * points + node[position]
         return value
     power = cast(elementwise("sub", as_size_node(sizes.add(count, -1)), ops.iota(count)), dtype)
-    return sum_of(cast(node, dtype) * pow(ops.expand(cast(points, dtype), (points.ndim,)), power), -1)
+    return sum_of(cast(node, dtype) * pow(ops.expand(cast(points, dtype), (points.ndim,)), power), -1, dtype=dtype)
 
 
 def polyder(p: Any, m: int = 1) -> Node:
