@@ -34,7 +34,12 @@ from graphc.tensor import elementary
 
 
 def _operands(what: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Both as sparse variables or tensors; a Python number has the dtype that it takes beside the other."""
     left, right = as_sparse_or_tensor_variable(x), as_sparse_or_tensor_variable(y)
+    if isinstance(x, bool | int | float):
+        left = as_node(x, promote(right.dtype, x))
+    if isinstance(y, bool | int | float):
+        right = as_node(y, promote(left.dtype, y))
     if isinstance(left, Node) and isinstance(right, Node):
         raise GraphTypeError(f"{what}: neither {describe(left)} nor {describe(right)} is sparse")
     return left, right

@@ -185,6 +185,20 @@ def test_what_functions_take() -> None:
     assert named(x=a) == pytest.approx(a.sum(), 1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
+def test_numbers_have_the_dtype_of_the_matrix_beside_them(dtype: str) -> None:
+    x = sparse.csr_matrix("x", dtype)
+    value = matrices(0.5)["x"].astype(dtype)
+    given = {"times": x * 2, "by": 2.5 * x, "less": 1 - x, "more": x + 0.5, "same": x * True}
+    found = graphc.function([x], given, mode="interpreted")(value)
+    dense = value.toarray()
+    wanted = {"times": dense * 2, "by": 2.5 * dense, "less": 1 - dense, "more": dense + 0.5, "same": dense * True}
+    for name, want in wanted.items():
+        got = found[name].toarray() if scipy.sparse.issparse(found[name]) else found[name]
+        assert got.dtype == want.dtype, name
+        np.testing.assert_array_equal(got, want)
+
+
 def test_records_of_inputs_and_outputs() -> None:
     x, m = sparse.csr_matrix("x"), sparse.csr_matrix("m")
     eye = scipy.sparse.eye(3, format="csr")
