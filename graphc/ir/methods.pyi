@@ -107,7 +107,7 @@ class Methods:
     def fill(self, value: Any) -> Node:
         """`value` in the shape to which `x` and it broadcast, in the value's dtype (Theano's)."""
 
-    def flatten(self, ndim: Any = 1, *, outdim: int | None = None) -> Node:
+    def flatten(self, ndim: Any = 1, *, outdim: int | None = None, order: str = "C") -> Node:
         """`x` with its trailing axes made one, so that `ndim` axes are left (Theano's flatten; `ndim=1` is NumPy's)."""
 
     def floor(self, /) -> Node:
@@ -178,14 +178,16 @@ class Methods:
     def rad2deg(self, /) -> Node:
         """Radians to degrees."""
 
-    def ravel(self) -> Node:
-        """`x` as a vector."""
+    def ravel(self, order: str = "C") -> Node:
+        """`x` as a vector; order: as of `reshape`."""
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Node:
         """Every element of `x` (slice along `axis`) `repeats` times: a number, a scalar, or a vector with one for each."""
 
-    def reshape(self, *sizes: Any, ndim: int | None = None, newshape: Any = None, shape: Any = None) -> Node:
-        """The elements of `x` in C order as an array of another shape: `reshape(x, (2, 3))` or `x.reshape(2, 3)`."""
+    def reshape(
+        self, *sizes: Any, ndim: int | None = None, newshape: Any = None, shape: Any = None, order: str = "C"
+    ) -> Node:
+        """The elements of `x` as an array of another shape: `reshape(x, (2, 3))` or `x.reshape(2, 3)`."""
 
     def round(self, decimals: int | str | None = 0, mode: str | None = None) -> Node:
         """`x` to the nearest multiple of 10**-decimals, halves to even; integers stay what they are for decimals >= 0."""

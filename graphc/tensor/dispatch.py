@@ -42,12 +42,10 @@ ALIASES = {
 """NumPy's names for functions that `graphc.tensor` may have under another one only."""
 KEYWORDS = {"a_min": "min", "a_max": "max", "correction": "ddof"}
 """NumPy's keywords that graphc's functions have under another name."""
-DROPPED = {"casting", "copy", "device", "optimize", "stable", "subok"}
-"""Keywords about NumPy's memory and speed."""
+DROPPED = {"casting", "copy", "device", "optimize", "order", "stable", "subok"}
+"""Keywords about NumPy's memory and speed, where graphc's function has none of the name."""
 MEMORY = ("casting", "order", "subok")
 """Keywords of ufuncs about memory."""
-LAYOUT = {"copy", "empty_like", "full_like", "ones_like", "zeros_like", "nan_to_num"}
-"""Functions whose `order` is about memory alone."""
 IN_PLACE = {
     "copyto": "T.set_subtensor(x[:], y)", "fill_diagonal": "T.fill_diagonal(x, value)",
     "place": "T.where(mask, value, x)", "put": "T.set_subtensor(x.flatten()[indices], y)",
@@ -260,7 +258,7 @@ def apply(target: Function, function: Any, given: dict[str, Any], rest: Sequence
     return call_with_rest(target, name, what, [*positional, *rest], named, left)
 
 
-WRAPPED = {"initial", "where", "dtype", "order", *DROPPED}
+WRAPPED = {"initial", "where", "dtype", *DROPPED}
 """Keywords that are carried out around graphc's functions, where these do not take them."""
 
 
@@ -270,9 +268,6 @@ def call_with_rest(
     """Call a function of graphc, and do around it what the keywords in `left` ask for."""
     for key in DROPPED & set(left):
         del left[key]
-    order = left.pop("order", "C")
-    if not (order in ("C", "K", "A") or name in LAYOUT):
-        refuse(what, (args, named), f"order={order!r} is not supported: elements are counted in C order")
     dtype, initial, mask = left.pop("dtype", None), left.pop("initial", None), left.pop("where", None)
     if left:
         refuse(what, (args, named), f"graphc's {name} has no argument {', '.join(left)}")

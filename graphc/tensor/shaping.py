@@ -201,10 +201,13 @@ def unpack(arguments: Sequence[Any]) -> Any:
 # --- reshape --------------------------------------------------------------------------------------------------------
 
 
-def reshape(x: Any, *sizes: Any, ndim: int | None = None, newshape: Any = None, shape: Any = None) -> Node:
-    """The elements of `x` in C order as an array of another shape: `reshape(x, (2, 3))` or `x.reshape(2, 3)`.
+def reshape(
+    x: Any, *sizes: Any, ndim: int | None = None, newshape: Any = None, shape: Any = None, order: str = "C"
+) -> Node:
+    """The elements of `x` as an array of another shape: `reshape(x, (2, 3))` or `x.reshape(2, 3)`.
 
-    newshape, shape: Theano's and NumPy's names of it. One size may be -1: it is what remains. `ndim` tells the rank
+    newshape, shape: Theano's and NumPy's names of it. order: in "C" elements are counted along the last axis first, in
+    "F" along the first; "A" is "C". One size may be -1: it is what remains. `ndim` tells the rank
     where the shape is a vector of unknown length. Raises ShapeError where the numbers of elements differ, at run time
     where they are not known before.
     """
@@ -220,7 +223,20 @@ def reshape(x: Any, *sizes: Any, ndim: int | None = None, newshape: Any = None, 
     target = as_shape(unpack(given), what, ndim)
     if ndim is not None and len(target) != ndim:
         raise GraphValueError(f"{what}: {len(target)} sizes, but ndim={ndim}")
-    return ops.reshape(node, _fill_in(node, target, what))
+    filled = _fill_in(node, target, what)
+    if _first_axis_first(order, what):
+        return _reversed(ops.reshape(_reversed(node), filled[::-1]))
+    return ops.reshape(node, filled)
+
+
+def _first_axis_first(order: str, what: Any) -> bool:
+    if order not in ("C", "F", "A", "K"):
+        raise GraphValueError(f"{what}: order {order!r} is none of 'C', 'F', 'A', 'K'")
+    return order == "F"
+
+
+def _reversed(x: Node) -> Node:
+    return ops.dimshuffle(x, range(x.ndim)[::-1])
 
 
 def _is_scalar(value: Any) -> bool:
@@ -256,28 +272,32 @@ def _number(factors: Any) -> int:
     return next(size for size in factors if isinstance(size, int))
 
 
-def flatten(x: Any, ndim: Any = 1, *, outdim: int | None = None) -> Node:
+def flatten(x: Any, ndim: Any = 1, *, outdim: int | None = None, order: str = "C") -> Node:
     """`x` with its trailing axes made one, so that `ndim` axes are left (Theano's flatten; `ndim=1` is NumPy's).
 
-    `outdim` is Theano's older name of `ndim`. NumPy's order "C" may stand in its place.
+    `outdim` is Theano's older name of `ndim`. order: as of `reshape`; it may stand in the place of `ndim`, as in NumPy.
+    Raises GraphValueError for a number of axes that `x` has not, and for more than one in order "F".
     """
     node = as_node(x)
     ndim = 1 if ndim is None else ndim
     if outdim is not None:
         ndim = outdim
-    if isinstance(ndim, str):  # NumPy's order argument
-        if ndim not in ("C", "A", "K"):
-            raise GraphValueError(f"flatten of {describe(node)}: order {ndim!r} is not supported, only 'C'")
-        ndim = 1
+    if isinstance(ndim, str):
+        ndim, order = 1, ndim
+    what = told(lambda: f"flatten of {describe(node)} of type {node.type}")
+    if _first_axis_first(order, what):
+        if ndim != 1:
+            raise GraphValueError(f"{what}: order 'F' makes a vector, not {ndim} axes")
+        node = _reversed(node)
     if not 1 <= ndim <= max(node.ndim, 1):
-        raise GraphValueError(f"flatten of {describe(node)} of type {node.type}: it cannot have {ndim} axes")
+        raise GraphValueError(f"{what}: it cannot have {ndim} axes")
     kept = node.type.shape[: ndim - 1]
     return ops.reshape(node, (*kept, sizes.product(node.type.shape[ndim - 1 :])))
 
 
-def ravel(x: Any) -> Node:
-    """`x` as a vector."""
-    return flatten(x)
+def ravel(x: Any, order: str = "C") -> Node:
+    """`x` as a vector; order: as of `reshape`."""
+    return flatten(x, order=order)
 
 
 def item(x: Any) -> Node:

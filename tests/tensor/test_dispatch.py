@@ -48,6 +48,8 @@ np.dstack([X, A]); np.split(X, 3, axis=1)[1]; np.split(Y, [1, 2])[2]; np.array_s
 np.hsplit(X, [1])[1]; np.hsplit(Y, 3)[0]; np.vsplit(X, 2)[1]; np.tile(Y, 2); np.tile(Y, (2, 2)); np.repeat(Y, 2)
 np.repeat(X, 2, axis=1); np.roll(X, 1, axis=0); np.flip(X, 0); np.flip(X); np.pad(Y, (1, 2), constant_values=4)
 np.reshape(X, (3, 2)); np.reshape(X, -1); np.reshape(X, shape=(3, 2)); np.ravel(X); np.transpose(X)
+np.ravel(X, "F"); np.ravel(X, order="F"); np.einsum("ij->ji", X, order="F")
+np.reshape(X, (3, -1), order="F"); np.reshape(X, (3, 1, 2), "F")
 np.transpose(X, (1, 0)); np.permute_dims(X, (1, 0)); np.swapaxes(X, 0, 1); np.moveaxis(X, 0, 1)
 np.matrix_transpose(X); np.squeeze(X[:, None][:, 0], ()); np.expand_dims(Y, 0); np.broadcast_to(Y, (2, 3))
 np.broadcast_arrays(X, Y)[1]; np.atleast_1d(I); np.atleast_2d(Y); np.take(Y, [0, 2]); np.take(X, [0, 1], axis=1)
@@ -125,7 +127,6 @@ REFUSED = {
     "np.hypot.reduce(X)": "np.hypot.reduce of X .*known size",
     "np.sum(X, out=A)": "np.sum of X .*out=",
     "np.max(X, where=X > 0)": "np.max of X .*initial=",
-    "np.ravel(X, order='F')": "np.ravel of X .*C order",
     "np.fill_diagonal(X, 1)": "np.fill_diagonal of X .*changed copy",
     "np.copyto(A, X)": "np.copyto of X .*in place",
     "np.save('file', X)": "np.save of X .*no function save",

@@ -68,6 +68,10 @@ def both(name: str, *arrays: Any, **given: Any) -> Row:
     )
 
 
+def average_of_rows(module: Any) -> Callable[..., Any]:
+    return lambda x, weights: module.average(x, axis=1, weights=weights)
+
+
 def scipys(name: str, *arrays: Any) -> Row:
     return (name, getattr(T, name), getattr(scipy.special, name), arrays)
 
@@ -460,6 +464,17 @@ PADDING: tuple[Row, ...] = (
     both("pad", M, pad_width=((2, 1), (0, 2)), mode="linear_ramp", end_values=((5, -4), (1, 2))),
     *(both("pad", M, pad_width=2, mode=mode, stat_length=2) for mode in ("maximum", "mean", "median", "minimum")),
     both("pad", M, pad_width={1: (1, 2)}, mode="edge"),
+    *(both("pad", BOOLS, pad_width=2, mode=mode) for mode in ("linear_ramp", "mean", "median", "maximum", "edge")),
+    *(
+        (f"{name} in F", own, own, (x,))
+        for name, own in (
+            ("reshape", lambda x: x.reshape(2, -1, order="F")),
+            ("flatten", lambda x: x.flatten("F")),
+            ("ravel", lambda x: x.ravel(order="F")),
+        )
+        for x in (M, np.arange(24).reshape(2, 3, 4))
+    ),
+    both("pad", BOOLS, pad_width=3, mode="linear_ramp", end_values=1),
     both("pad", C, pad_width=1, mode="symmetric"),
     ("pad by a scalar", lambda x, n: T.pad(x, (n, 1), "reflect"), lambda x, n: np.pad(x, (2, 1), "reflect"), (M, TWO)),
 )
@@ -563,6 +578,15 @@ CALCULUS: tuple[Row, ...] = (
     both("unwrap", INTS * 3, period=7),
     both("unwrap", INTS * 3, period=6, axis=0),
     both("unwrap", V * 5, discont=4.0),
+    *(
+        (f"average of {x.dtype} by {w.dtype}", average_of_rows(T), average_of_rows(np), (x, w))
+        for x in (np.array([[-128, -7, 100], [1, 127, 100]], "int8"), np.array([[250, 7, 100]], "uint8"), BOOLS[:, :3])
+        for w in (np.array([100, 3, 120], "int8"), np.array([1, 0.5, 2], "float32"), np.array([True, False, True]))
+    ),
+    *(
+        (f"average of float32 by {w.dtype}", average_of_rows(T), average_of_rows(np), (M[:, :3].astype("float32"), w))
+        for w in (np.array([100, 3, 120], "int8"), np.array([100, 3, 120]))
+    ),
     both("trapezoid", V),
     both("trapezoid", M, dx=0.5, axis=0),
     both("trapezoid", V, UP),
@@ -573,6 +597,11 @@ CALCULUS: tuple[Row, ...] = (
     both("interp", np.append(UP, ODD), UP, V),
     both("interp", M, UP, V, left=-1.0, right=9.0),
     both("interp", M, UP[:1], V[:1]),
+    *(
+        both("interp", np.array([-1, -0.0, 0.5, 1, 1.5, 2, 3, 4, 5, np.inf, -np.inf, np.nan]), x, np.array(y))
+        for x in (np.array([0.0, 1, 2, 4]), np.array([-np.inf, 0, 1, np.inf]))
+        for y in ([-0.0, -0.0, 0.0, -0.0], [-np.inf, 0, 1, np.inf], [np.inf, np.inf, 3, np.nan], [1e308, -1e308, 1, 2])
+    ),
     (
         "interp with a period",
         lambda x, y: T.interp(x, UP, y, period=2.0),
@@ -599,6 +628,8 @@ CALCULUS: tuple[Row, ...] = (
     ("polymul of zeros", T.polymul, np.polymul, (np.array([0, 1.0, 2]), W)),
     both("polyval", V, M),
     both("polyval", INTS[0], INTS),
+    both("polyval", SMALL[0], SMALL),
+    both("polyval", SMALL[0], INTS),
     both("polyder", V),
     both("polyder", V, m=2),
     both("polyint", V),
@@ -1150,3 +1181,16 @@ def test_a_size_may_be_an_array_without_axes(make: Callable[[Any], Any]) -> None
 def test_a_static_size_may_be_an_array_without_axes() -> None:
     size: Any = np.array(3)
     assert T.tensor("float64", shape=size).type.shape == (3,)
+
+
+@pytest.mark.parametrize("mode", ["interpreted", "compiled"])
+def test_derivatives_of_interp_at_its_points(mode: str) -> None:
+    x, xp, fp = T.dvectors("x", "xp", "fp")
+    y = T.interp(x, xp, fp)
+    at = np.array([-1, 0, 0.5, 1, 1.5, 2, 3, 4, 5.0])
+    by_x, by_xp, by_fp = function([x, xp, fp], grad(y.sum(), [x, xp, fp]), mode=mode)(
+        at, np.array([0, 1, 2, 4.0]), np.array([1, 2, 4, 7.0])
+    )
+    np.testing.assert_array_equal(by_x, [0, 1, 1, 2, 2, 1.5, 1.5, 1.5, 0])  # of the stretch above a point, but the last
+    np.testing.assert_allclose(by_xp, [-1.5, -3.5, -3.25, -2.25])
+    np.testing.assert_allclose(by_fp, [2.5, 2, 2, 2.5])
