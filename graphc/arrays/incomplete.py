@@ -78,6 +78,22 @@ def betainc_by(a: Array, b: Array, x: Array, by_a: float, by_b: float, order: in
     return _in_parts(choose, known & (x > 0) & (x < 1), known & ((x == 0) | (x == 1)), a, b, x)
 
 
+def stdtr_by_df(df: Array, t: Array) -> Array:
+    """The derivative by df of the distribution function of Student's t with df degrees of freedom at t; 0 at the ends.
+
+    With x = df / (df + t**2) the function is 1 - betainc(df / 2, 1 / 2, x) / 2 where t is above 0, and 1 minus that of
+    -t elsewhere (Abramowitz and Stegun 26.7.1). Near 1, x is known by 1 - x alone: there the derivative is that of
+    betainc(1 / 2, df / 2, 1 - x) by its second parameter (DLMF 8.17.4).
+    """
+    special, square, half = _special(), np.square(t), np.full_like(t, 0.5)
+    with np.errstate(all="ignore"):
+        low = betainc_by(0.5 * df, half, df / (df + square), 1.0, 0.0, 1)
+        high = -betainc_by(half, 0.5 * df, square / (df + square), 0.0, 1.0, 1)
+        log_density = -special.betaln(0.5 * df, 0.5) - 0.5 * (np.log(df) + (df + 1) * np.log1p(square / df))
+        slope = -0.25 * np.sign(t) * np.where(square < df, high, low) - 0.5 * np.exp(log_density) * t / df
+    return np.where(np.isinf(t), 0.0, slope)
+
+
 def _in_parts(choose: Callable[..., Any], inside: Array, constant: Array, *given: Array) -> Array:
     """What the functions that `choose` pairs with conditions make of the elements inside; 0 of constant ones."""
     result = np.where(constant, 0.0, np.nan)

@@ -21,7 +21,7 @@ from graphc.ops.custom import custom_op
 
 OPERANDS: Mapping[str, int] = {
     **dict.fromkeys("erfcinv erfinv gamma i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e ndtri y0 y1".split(), 1),
-    **dict.fromkeys("betaln gammainc gammaincc gammainccinv gammaincinv iv ive jv kv kve owens_t yv".split(), 2),
+    **dict.fromkeys("betaln gammainc gammaincc gammainccinv gammaincinv iv ive jv kv kve owens_t stdtr yv".split(), 2),
     **dict.fromkeys(("betainc", "betaincinv"), 3),
     "hyp2f1": 4,
 }

@@ -152,7 +152,8 @@ LAZY = {
     """,
     "special": """
         betainc betaincinv betaln chi2sf erfcinv erfinv gamma gammainc gammaincc gammainccinv gammaincinv gammal gammau
-        hyp2f1 i0 i0e i1 i1e iv ive j0 j1 jv k0 k0e k1 k1e kv kve log_ndtr ndtr ndtri owens_t polygamma xlogx y0 y1 yv
+        hyp2f1 i0 i0e i1 i1e iv ive j0 j1 jv k0 k0e k1 k1e kv kve log_ndtr ndtr ndtri owens_t polygamma stdtr xlogx
+        y0 y1 yv
     """,
     "statistics": """
         corrcoef cov cumulative_prod cumulative_sum nanargmax nanargmin nancumprod nancumsum nanmax nanmean

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphc.arrays.incomplete import betainc_by, gammainc_by_k
+from graphc.arrays.incomplete import betainc_by, gammainc_by_k, stdtr_by_df
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Array, Node
 from graphc.ir.signs import is_never_zero
@@ -40,7 +40,7 @@ from graphc.tensor.elementary import (
 __all__ = [
     "betainc", "betaincinv", "betaln", "chi2sf", "erfcinv", "erfinv", "gamma", "gammainc", "gammaincc", "gammainccinv",
     "gammaincinv", "gammal", "gammau", "hyp2f1", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "k0", "k0e",
-    "k1", "k1e", "kv", "kve", "log_ndtr", "ndtr", "ndtri", "owens_t", "polygamma", "xlogx", "y0", "y1", "yv",
+    "k1", "k1e", "kv", "kve", "log_ndtr", "ndtr", "ndtri", "owens_t", "polygamma", "stdtr", "xlogx", "y0", "y1", "yv",
 ]  # fmt: skip
 
 Function = Callable[..., Node]
@@ -316,6 +316,42 @@ owens_t: Function = _special(
         g * (-0.5 / math.sqrt(2 * math.pi)) * exp(-0.5 * sqr(args[0])) * erf(args[0] * args[1] * math.sqrt(0.5))
     ),
     lambda g, z, args: g * exp(-0.5 * sqr(args[0]) * (1 + sqr(args[1]))) / (2 * math.pi * (1 + sqr(args[1]))),
+)
+
+
+def _student_density(df: Node, t: Node) -> Node:
+    """The density of Student's t, the derivative of its distribution function by t."""
+    return exp(-betaln(0.5 * df, 0.5) - 0.5 * (log(df) + (df + 1) * log1p(sqr(t) / df)))
+
+
+def _student_slope(df: Node, t: Node) -> Node:
+    """The derivative of the density of Student's t by df, over the density."""
+    square = sqr(t)
+    change = digamma(0.5 * df + 0.5) - digamma(0.5 * df) - 1 / df - log1p(square / df)
+    return 0.5 * (change + (df + 1) * square / (df * (df + square)))
+
+
+def _stdtr_by_df_twice(df: Node, t: Node) -> Node:
+    """The second derivative of stdtr by df, by the chain rule from that of betainc (arrays/incomplete.py)."""
+    a, square, density = 0.5 * df, sqr(t), _student_density(df, t) * t / df
+    bent = _student_slope(df, t) - 1 / df + 0.5 * (digamma(a + 0.5) - digamma(a) - log1p(square / df))
+    low = _betainc_by_aa(a, 0.5, df / (df + square))
+    high = -_betainc_by_bb(0.5, a, square / (df + square))
+    return -0.125 * sgn(t) * where(square < df, high, low) - 0.5 * density * bent
+
+
+_stdtr_by_df: Function = _by_parameters(
+    "stdtr_by_df",
+    "The derivative of stdtr by df.",
+    stdtr_by_df,
+    lambda g, z, args: g * _stdtr_by_df_twice(*args),
+    lambda g, z, args: g * _student_density(*args) * _student_slope(*args),
+)
+stdtr: Function = _special(
+    "stdtr",
+    "The probability that a variable with Student's t distribution of df degrees of freedom is below t.",
+    lambda g, z, args: g * _stdtr_by_df(*args),
+    lambda g, z, args: g * _student_density(*args),
 )
 
 

@@ -774,6 +774,7 @@ SPECIAL: tuple[Row, ...] = (
     of_last("hyp2f1", 1.5, 0.3, 2.7, array=UNIT / 2),
     ("betaln", T.betaln, scipy.special.betaln, (POSITIVE, POSITIVE[::-1])),
     ("owens_t", T.owens_t, scipy.special.owens_t, (M, M[::-1])),
+    ("stdtr", T.stdtr, scipy.special.stdtr, (POSITIVE, POSITIVE[::-1] - 1.5)),
     ("jv", lambda x: T.jv(2, x), lambda x: scipy.special.jv(2, x), (M,)),
     ("iv", lambda x: T.iv(1.5, x), lambda x: scipy.special.iv(1.5, x), (POSITIVE,)),
     (

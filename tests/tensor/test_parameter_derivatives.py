@@ -97,6 +97,24 @@ def test_ends_are_constant_and_what_is_no_number_has_no_derivative() -> None:
     npt.assert_allclose(slopes([1.0, 2.0], [0.0, 0.0]), [[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
 
 
+def test_the_distribution_of_t_has_derivatives_at_0_in_both_tails_and_at_the_ends() -> None:
+    """The derivative by df is odd in t. At t = 0 the distribution is 1/2 for all df, its density is not."""
+    df, t = T.dvectors("df", "t")
+    by_df, by_t = grad(T.stdtr(df, t).sum(), [df, t])
+    f = graphc.function([df, t], [by_df, by_t, grad(by_df.sum(), t)], "interpreted")
+    freedom, places = np.full(7, 3.0), np.array([-np.inf, -1e-6, 0.0, 1e-6, 1e3, -1e3, np.inf])
+    first, density, mixed = f(freedom, places)
+    slope = 2 / (np.sqrt(3) * np.pi) * log_density_slope(3.0)
+    npt.assert_allclose(mixed[2], slope, rtol=1e-13)
+    npt.assert_allclose(first[1:4], [-1e-6 * slope, 0, 1e-6 * slope], rtol=1e-11)
+    npt.assert_allclose([first[4], first[0], first[6], density[0], density[6]], [-first[5], 0, 0, 0, 0])
+
+
+def log_density_slope(df: float) -> float:
+    """The derivative of the logarithm of the density of t at 0 by df."""
+    return 0.5 * float(mpmath.digamma((df + 1) / 2) - mpmath.digamma(df / 2)) - 0.5 / df
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "interpreted"])
 def test_functions_have_derivatives_by_parameters_to_second_order(mode: str) -> None:
@@ -117,6 +135,7 @@ def test_functions_have_derivatives_by_parameters_to_second_order(mode: str) -> 
         (T.gammau(a, x), lambda a, b, x: mpmath.gammainc(a, x)),
         (T.chi2sf(x, a), lambda a, b, x: 1 - gamma_part(a / 2, x / 2)),
         (T.betainc(a, b, x), beta_part),
+        (T.stdtr(a, x), lambda a, b, x: 1 - beta_part(a / 2, mpmath.mpf(0.5), a / (a + x * x)) / 2),
         (T.betaincinv(a, b, x), inverse_beta),
         (T.gammaincinv(a, x), lambda a, b, x: inverse_gamma(a, x)),
         (T.gammainccinv(a, x), lambda a, b, x: inverse_gamma(a, 1 - x)),
