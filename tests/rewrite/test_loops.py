@@ -365,6 +365,22 @@ def test_a_sum_of_products_is_one_product() -> None:
         check([x, y, z, m], ends, [draw(steps, 2), draw(steps, 4), draw(steps, 3, 2), draw(2, 4)])
 
 
+def test_a_sum_of_products_of_what_had_more_axes_of_size_1() -> None:
+    column, matrix = T.TensorType("float64", (False, False, True)), T.TensorType("float64", (False, False, False, True))
+    x, y, z = column("x"), T.dmatrix("y"), matrix("z")
+
+    def step(a: Any, b: Any, c: Any, s: Any, r: Any, q: Any) -> Any:
+        vector, turned = a.dimshuffle(0), c.dimshuffle(1, 0)
+        return s + T.outer(vector, b), r + T.outer(b, vector), q + T.dot(turned, c.dimshuffle(0, 1))
+
+    begin = [T.zeros((2, 4)), T.zeros((4, 2)), T.zeros((3, 3))]
+    ends = [rows[-1] for rows in graphc.scan(step, [x, y, z], begin)[0]]
+    after, fired = rewritten([x, y, z], ends)
+    assert "sum_of_products" in fired and not loops(after.outputs)
+    for steps in (1, 4):
+        check([x, y, z], ends, [draw(steps, 2, 1), draw(steps, 4), draw(steps, 2, 3, 1)])
+
+
 @pytest.mark.slow
 def test_products_of_pieces_whose_sizes_change_stay_in_the_steps() -> None:
     x, w, ends = T.dmatrix("x"), T.dmatrix("w"), T.lvector("ends")

@@ -29,6 +29,7 @@ from graphc.rewrite.loops.open_loops import (
     uses_of,
 )
 from graphc.rewrite.rules.engine import is_number
+from graphc.rewrite.rules.matrices import turned_of
 from graphc.startup.record import record
 
 
@@ -134,8 +135,8 @@ def _factors(term: Node, varying: set[Node]) -> Factors | None:
         case "matmul", [a, b] if a.ndim <= 2 and b.ndim == 2 and a.ndim == 1:
             found = Factors(b, a)
         case "matmul", [a, b] if a.ndim == 2 and b.ndim <= 2:
-            inner = held(a.args[0]) if a.op.name == "dimshuffle" and a.attrs["order"] == (1, 0) else None
-            found = Factors(a, b, turned=True) if inner is None else Factors(inner, b)
+            inner = turned_of(a)
+            found = Factors(a, b, turned=True) if inner is None else Factors(held(inner), b)
         case "mul", [a, b]:
             found = _outer(a, b) or _outer(b, a)
     return found if found is not None and found.left in varying and found.right in varying else None
@@ -147,9 +148,12 @@ def _outer(a: Node, b: Node) -> Factors | None:
 
 
 def _vector(node: Node, order: tuple[int | str, ...]) -> Node | None:
-    """The vector that a matrix repeats."""
+    """The vector that a matrix repeats; it may have more axes of size 1 at its end, which the matrix has not."""
     inner = node.args[0] if node.op.name == "broadcast_to" else node
-    return held(inner.args[0]) if inner.op.name == "dimshuffle" and inner.attrs["order"] == order else None
+    if inner.op.name != "dimshuffle" or inner.attrs["order"] != order:
+        return None
+    (vector,) = inner.args
+    return held(vector) if vector.ndim == 1 else vector
 
 
 def _product(factors: Factors, rows_of: Callable[[Node], Node]) -> Node:
@@ -157,7 +161,9 @@ def _product(factors: Factors, rows_of: Callable[[Node], Node]) -> Node:
     left, right = rows_of(factors.left), rows_of(factors.right)
     if factors.turned:
         left = dimshuffle(left, (0, 2, 1))
-    if not factors.outer:
+    if factors.outer:
+        left, right = dimshuffle(left, (0, 1)), dimshuffle(right, (0, 1))
+    else:
         left, right = flat(left), flat(right)
     return matmul(transpose(left), right)
 
