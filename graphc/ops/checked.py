@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.lowering import Element, View
 from graphc.ir.node import (
     OPS,
@@ -29,6 +29,7 @@ from graphc.ir.node import (
     make,
 )
 from graphc.ir.walk import as_size_node
+from graphc.ops.elementwise import cast, elementwise
 
 
 def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
@@ -74,6 +75,17 @@ def _guards(node: Node) -> Sequence[Guard]:
 def checked(x: Node, conditions: Sequence[Node], message: str, error: str = "assertion") -> Node:
     """`x`, where conditions, int64 scalars of 0 or 1, hold: otherwise the error (of `Guard`) with this message."""
     return make(OPS["checked"], (x, *conditions), {"message": message, "error": error})
+
+
+def with_elements(x: Node, axis: int, least: int, message: str) -> Node:
+    """`x`, where it has at least so many elements along an axis: otherwise a ShapeError with this message, at once
+    where the size is known, else of the call."""
+    size = x.type.shape[axis]
+    if not isinstance(size, int):
+        return checked(x, (cast(elementwise("greater_equal", size, least), "int64"),), message, "shape")
+    if size < least:
+        raise ShapeError(message)
+    return x
 
 
 def _sample(name: str, shape: tuple[int, ...], **more: Any) -> Sample:

@@ -16,7 +16,7 @@ from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as ops
-from graphc.ops.checked import checked
+from graphc.ops.checked import with_elements
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.creation import zeros
 from graphc.tensor.elementary import abs, logical_and, logical_or, maximum, minimum, mod, where
@@ -85,12 +85,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
 
 def _slope(x: Node, axis: int, step: Node, order: int, what: str) -> Node:
-    length = x.type.shape[axis]
-    if isinstance(length, int) and length < order + 1:
-        raise ShapeError(f"{what}: axis {axis} has size {length}, which is less than {order + 1}")
-    if not isinstance(length, int):
-        enough = cast(elementwise("greater", length, order), "int64")
-        x = checked(x, (enough,), f"{what}: axis {axis} has less than {order + 1} elements", "shape")
+    x = with_elements(x, axis, order + 1, f"{what}: axis {axis} has less than {order + 1} elements")
 
     def at(start: Any, stop: Any) -> Node:
         return _cut(x, axis, start, stop)
@@ -250,7 +245,8 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Node:
     """The products of two vectors as polynomials: the sums of a[k] * v[n - k].
 
     mode: "full" (every n at which they meet), "same" (as many as the longer one, in the middle), "valid" (where the
-    shorter one lies within the other). Raises GraphTypeError for another mode, ShapeError for an empty vector.
+    shorter one lies within the other). Raises GraphValueError for another mode, ShapeError for an empty vector, of the
+    call where its size is not known before.
     """
     left, right = (as_node(one) for one in (a, v))
     return _slide("convolve", left, right, mode)
@@ -259,19 +255,20 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Node:
 def correlate(a: Any, v: Any, mode: str = "valid") -> Node:
     """The sums of a[n + k] * v[k] for two vectors; mode as in `convolve`."""
     left, right = (as_node(one) for one in (a, v))
-    return _slide("correlate", left, flip(right), mode, mirrored=True)
+    return _slide("correlate", left, right, mode, mirrored=True)
 
 
 def _slide(name: str, a: Node, v: Node, mode: str, mirrored: bool = False) -> Node:
-    """The sums of a[k] * v[n - k]. `mirrored`: where `v` is the longer one, the middle is that of the reversed result,
-    as in NumPy."""
+    """The sums of a[k] * v[n - k]. `mirrored`: those of a[n + k] * v[k]; where `v` is the longer one, their middle is
+    that of the reversed result, as in NumPy."""
     for node in (a, v):
-        if node.ndim > 1 or sizes.equal(node.type.shape[0] if node.ndim else 1, 0):
-            raise ShapeError(f"{name}: {describe(node)} of type {node.type} is no vector, or empty")
+        if node.ndim > 1:
+            raise ShapeError(f"{name}: {describe(node)} of type {node.type} is no vector")
     if mode not in ("full", "same", "valid"):
         raise GraphValueError(f"{name}: mode {mode!r} is not full, same or valid")
     dtype = promote(a.dtype, v.dtype)
-    a, v = (cast(flatten(node), "int64" if dtype == "bool" else dtype) for node in (a, v))
+    a, v = (with_elements(flatten(node), 0, 1, f"{name}: {describe(node)} has no elements") for node in (a, v))
+    a, v = (cast(node, "int64" if dtype == "bool" else dtype) for node in (a, v))
     n, m = a.type.shape[0], v.type.shape[0]
     longest, shortest = sizes.maximum(n, m), sizes.minimum(n, m)
     total = sizes.add(sizes.add(n, m), -1)
@@ -285,10 +282,10 @@ def _slide(name: str, a: Node, v: Node, mode: str, mirrored: bool = False) -> No
     elif mode == "valid":
         begin, count = sizes.add(shortest, -1), sizes.add(sizes.subtract(longest, shortest), 1)
     # Row i holds the elements of `a` that meet `v`, zeros where there are none.
-    border = as_size_node(sizes.add(m, -1))
+    border = as_size_node(sizes.maximum(sizes.add(m, -1), 0))  # of no elements the error is that there are none
     padded = concatenate([zeros((border,), a.dtype), a, zeros((border,), a.dtype)], 0)
     place = ops.expand(ops.iota(count), (1,)) + ops.expand(ops.iota(m), (0,)) + as_size_node(begin)
-    return cast(sum(take(padded, place) * flip(v), 1), dtype)
+    return cast(sum(take(padded, place) * (v if mirrored else flip(v)), 1), dtype)
 
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Node:

@@ -17,7 +17,7 @@ from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import index
 from graphc.ops import shape as ops
-from graphc.ops.checked import checked
+from graphc.ops.checked import with_elements
 from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise
 from graphc.tensor.creation import full
 from graphc.tensor.elementary import (
@@ -65,7 +65,7 @@ def pad(
     mode: "constant" (`constant_values`), "edge", "linear_ramp" (down to `end_values`), "maximum", "mean", "median",
     "minimum" (of the `stat_length` elements beside each border, all by default), "reflect", "symmetric" (`reflect_type`
     "even" or "odd"), "wrap", "empty" (zeros). Widths and values may be nodes. Raises GraphTypeError for another mode,
-    ShapeError for a negative width, and at run time where an axis without elements is to be repeated.
+    ShapeError for a negative width, and where an axis without elements is continued by other than numbers.
     """
     node = as_node(x)
     what = f"pad of {describe(node)} of type {node.type}"
@@ -93,6 +93,7 @@ def pad(
             case "linear_ramp":
                 sides = _ramps(node, axis, (before, after), ends[axis])
             case "maximum" | "minimum" | "mean" | "median":
+                node = with_elements(node, axis, 1, f"{what}: axis {axis} has no elements to repeat")
                 sides = _statistics(node, axis, (before, after), lengths[axis], mode)
             case "edge" | "reflect" | "symmetric" | "wrap":
                 node = _repeated(node, axis, before, after, mode if reflect_type == "even" else f"{mode} odd", what)
@@ -231,11 +232,7 @@ def _at(values: Node, axis: int, ndim: int) -> Node:
 def _repeated(x: Node, axis: int, before: Size, after: Size, mode: str, what: str) -> Node:
     """An axis continued beyond its ends by its own elements."""
     length = x.type.shape[axis]
-    if sizes.equal(length, 0):
-        raise ShapeError(f"{what}: axis {axis} has no elements to repeat")
-    if not isinstance(length, int):
-        filled = cast(elementwise("greater", as_size_node(length), 0), "int64")
-        x = checked(x, (filled,), f"{what}: axis {axis} has no elements to repeat", "shape")
+    x = with_elements(x, axis, 1, f"{what}: axis {axis} has no elements to repeat")
     total = sizes.add(sizes.add(before, length), after)
     place = minus(ops.iota(total), as_size_node(before))
     size = as_size_node(length)

@@ -1107,6 +1107,12 @@ LATER: tuple[tuple[str, Node, type[Exception], str, tuple[Any, ...]], ...] = (
     ("choose", T.choose(J, [1.0, 2.0]), IndexOutOfBounds, "index|taken|bounds", ([2],)),
     ("nanargmax", T.nanargmax(P), ShapeError, "p.*all elements are NaN", ([np.nan, np.nan],)),
     ("pad", T.pad(P, 1, "edge"), ShapeError, "no elements to repeat|index", ([],)),
+    ("pad by means", T.pad(P, 1, "mean"), ShapeError, "no elements to repeat", ([],)),
+    ("convolve", T.convolve(P, [1.0, 2.0]), ShapeError, "convolve: p .*has no elements", ([],)),
+    ("convolve by nothing", T.convolve([1.0, 2.0], P), ShapeError, "convolve: p .*has no elements", ([],)),
+    ("correlate", T.correlate([1.0, 2.0], P, "full"), ShapeError, "correlate: p .*has no elements", ([],)),
+    ("gradient", T.gradient(P), ShapeError, "less than 2 elements", ([1.0],)),
+    ("polyfit", T.polyfit(P, P, 1), ShapeError, "polyfit: p .*has no elements", ([],)),
     ("a mask of another size", P[E], ShapeError, "3.*2|2.*3", ([1.0, 2.0], [True, False, True])),
     ("values for a mask", T.set_subtensor(P[E], P[:2]), ShapeError, "size", ([1.0, 2.0, 3.0], [True, False, False])),
 )

@@ -17,7 +17,7 @@ from graphc.ir import sizes
 from graphc.ir.node import Node, describe, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
-from graphc.ops.checked import checked
+from graphc.ops.checked import checked, with_elements
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.arranging import trim_zeros
 from graphc.tensor.elementary import sqrt, where
@@ -124,6 +124,7 @@ def polyfit(
     if isinstance(deg, bool) or not isinstance(deg, (int, np.integer)) or deg < 0:
         raise ShapeError(f"polyfit: deg={deg!r} should be a whole number, 0 or more")
     points, values = _coefficients("polyfit", x), as_node(y)
+    points = with_elements(points, 0, 1, f"polyfit: {describe(points)} has no elements")
     if values.ndim not in (1, 2):
         raise GraphTypeError(f"polyfit: {describe(values)} of type {values.type} is neither vector nor matrix")
     dtype = promote(points.dtype, values.dtype if is_float(values.dtype) else "float64")
