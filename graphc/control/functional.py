@@ -230,4 +230,27 @@ def _matched(by: str, fn: Callable[..., Any], tree: Any, other: Any) -> list[Nod
 
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
 
+INSTEAD = {
+    "associative_scan": "scan carries out one step after the other",
+    "cummax": "scan has running values: lax.scan(lambda c, x: (jnp.maximum(c, x),) * 2, x[0], x)[1]",
+    "cummin": "scan has running values: lax.scan(lambda c, x: (jnp.minimum(c, x),) * 2, x[0], x)[1]",
+    "dynamic_slice": "x[i : i + n] takes an i that is a tensor",
+    "dynamic_update_slice": "graphc.tensor.set_subtensor(x[i : i + n], v) makes the changed copy",
+    "select": "graphc.numpy.where chooses for each element",
+    "stop_gradient": "graphc.tensor.stop_gradient is there",
+}
+"""Functions of `jax.lax` that are not here, and what serves in their place."""
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    here = f"it has {', '.join(__all__)}; graphc.numpy and graphc.tensor have functions of arrays"
+    raise AttributeError(f"{name!r} is not in graphc.lax: {INSTEAD.get(name, here)}")
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 explain_all(globals())

@@ -1,9 +1,9 @@
 """NumPy's functions of tensors: `np.exp(x)`, `np.sum(x, axis=0)`, `np.add.reduce(x)` build the graph.
 
 In: what NumPy hands over (NEP 13, NEP 18): a ufunc with the method of it that was called, or a function, with the
-arguments. Out: nodes, made by the function of the same name in `graphc.tensor` (in `graphc.tensor.linalg` and `.fft`
-for NumPy's modules of these names), so that a function that is added there needs no line here; or a GraphTypeError
-that names NumPy's function and the tensor.
+arguments. Out: nodes, made by the function of the same name in `graphc.tensor` (in `graphc.tensor.linalg` for those of
+`np.linalg`), so that a function that is added there needs no line here; or a GraphTypeError that names NumPy's function
+and the tensor. `graphc.tensor.fft` is Theano's, whose results have another shape than NumPy's, and is not asked.
 
 Arguments go over by name, as NumPy's function has them; a name that graphc's function lacks goes by its position. What
 is about NumPy's memory alone is dropped. `ALIASES` has what has another name, `Own` what has another meaning or form.
@@ -150,12 +150,10 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any])
     own = OWN.get(what)
     target = own or find_target(function)
     if target is None:
-        refuse(
-            what,
-            (args, kwargs),
-            f"graphc has no function {what.removeprefix('np.')}; compose it of those in graphc.tensor, or make an op "
-            "of a Python function with graphc.op",
-        )
+        instead = "compose it of those in graphc.tensor, or make an op of a Python function with graphc.op"
+        if what.startswith("np.fft."):
+            instead = "graphc.tensor.fft has transforms of real values, real and imaginary parts along a last axis"
+        refuse(what, (args, kwargs), f"graphc has no function {what.removeprefix('np.')}; {instead}")
     theirs = Parameters.of(function)
     names = theirs.names + theirs.keywords
     unknown = next((key for key in kwargs if key not in names), None)
@@ -190,8 +188,7 @@ def find_target(function: Any) -> Function | None:
     module = (getattr(function, "__module__", None) or "numpy").split(".")
     homes = [tensor]
     if module[0] == "numpy" and len(module) > 1:
-        modules = {"linalg": ("linalg", "nlinalg", "slinalg"), "fft": ("fft",)}.get(module[1], ())
-        homes = [vars(tensor)[home] for home in modules if home in vars(tensor)]
+        homes = [tensor.linalg] if module[1] == "linalg" else []
         homes += [tensor] if name in SHARED_NAMES else []
     for home in homes:
         for known in (name, ALIASES.get(name, name)):

@@ -402,3 +402,10 @@ def test_blocks_of_a_number_of_steps_that_is_not_known(function: Make, checkpoin
 def test_a_block_that_cannot_be(checkpoint: Any) -> None:
     with pytest.raises(GraphValueError, match="a number of steps from 1 on, or 'sqrt'"):
         graphc.scan(lambda s: s + 1, None, 0, n_steps=3, checkpoint=checkpoint)
+
+
+def test_what_is_not_there_says_what_serves() -> None:
+    assert dir(lax) == ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
+    for name, message in {"dynamic_slice": r"x\[i : i \+ n\]", "expm1": "it has cond, fori_loop.*graphc.numpy"}.items():
+        with pytest.raises(AttributeError, match=f"'{name}' is not in graphc.lax: .*{message}"):
+            getattr(lax, name)
