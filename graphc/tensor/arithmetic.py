@@ -161,10 +161,11 @@ def frexp(x: Any) -> tuple[Node, Node]:
 
 
 def spacing(x: Any) -> Node:
-    """The distance of `x` to the next number away from 0, with its sign; NaN of infinity."""
+    """The distance of `x` to the next number away from 0, with its sign, that of zeros above 0; NaN of infinity."""
     node = as_node(x)
     node = cast(node, floating(node.dtype))
-    return where(isfinite(node), sub(nextafter(node, copysign(math.inf, node)), node), math.nan)
+    beyond = where(less(node, 0), -math.inf, math.inf)
+    return where(isfinite(node), sub(nextafter(node, beyond), node), math.nan)
 
 
 def sinc(x: Any) -> Node:

@@ -124,6 +124,7 @@ ARITHMETIC: tuple[Row, ...] = (
     both("frexp", np.ldexp(1.0, np.arange(-1074, 1020, 60))),
     both("frexp", SINGLE),
     both("spacing", ODD),
+    ("the sign of spacing", lambda x: T.spacing(x) > 0, lambda x: np.spacing(x) > 0, (ODD,)),
     both("sinc", np.append(V, [0.0, 2.0])),
     both("true_divide", M, POSITIVE),
     both("floor_divide", INTS, TWO),
@@ -458,6 +459,10 @@ PADDING: tuple[Row, ...] = (
         both("pad", x, pad_width=3, mode=mode)
         for mode in ("edge", "reflect", "symmetric", "wrap", "mean", "linear_ramp")
         for x in (M[:1], INTS, SMALL)
+    ),
+    *(
+        both("pad", np.array([True, False]), pad_width=2, mode=mode)
+        for mode in ("linear_ramp", "maximum", "mean", "median")
     ),
     both("pad", V, pad_width=17, mode="wrap"),
     both("pad", M, pad_width=2, mode="constant", constant_values=((1, 2), (3, 4))),
