@@ -185,10 +185,11 @@ def _sizes_within(results: Sequence[Node], at_hand: Collection[Node]) -> list[No
 
 
 def _replaced(node: Node, done: dict[Node, Node], at_hand: Collection[Node]) -> Node:
-    """An operand: a node at hand, or a size of one."""
+    """An operand: a node at hand, or a size of one. Results of a branch that only sizes need are of the branch as it
+    was: the one at hand has lost them."""
     if node in done or node in at_hand or not node.args:
         return done.get(node, node)
-    kept = {part: done.get(part, part) for part in nodes_of([node]) if part in at_hand}
+    kept = {part: done.get(part, part) for part in nodes_of([node]) if part in at_hand and part.op is not COND}
     return rebuilt(kept, node)
 
 

@@ -167,3 +167,19 @@ def test_derivatives(seed: int, mode: str) -> None:
                 moved[next(n for n, other in enumerate(values) if other is value)][place] += step
                 ends.append(f(*moved)[2])
             np.testing.assert_allclose(slope[place], (ends[0] - ends[1]) / 2e-6, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:a size depends on")
+@pytest.mark.parametrize("seed", [40, 41, 109])  # 109: a size is a result that nothing else needs
+def test_derivatives_where_sizes_differ(seed: int) -> None:
+    program, inputs, values = drawn(seed, True)
+    values[1] = np.linspace(-1.0, 1.0, 4)
+    (last, _), (scalar, _) = program.vectors[-1], program.scalars[-1]
+    slopes = graphc.grad(last.sum() * scalar, inputs, disconnected_inputs="ignore")
+    outputs = [last, scalar, *slopes]
+    one, other = (
+        graphc.function(inputs, outputs, mode, on_unused_input="ignore")(*values) for mode in ("interpreted", "python")
+    )
+    for got, want in zip(other, one, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
