@@ -57,7 +57,7 @@ def branch(g: Grower) -> Any:
     if a is None or b is None or s is None:
         return None
     first, second = inside(g, [a], 2), inside(g, [b], 2)
-    condition = s > 0.4321 if s.dtype.startswith("f") else T.eq(s % 2, 0)
+    condition = s > 0.4321 if np.dtype(s.dtype).kind == "f" else T.eq(s % 2, 0)
     if g.draw.random() < 0.3:
         return graphc.switch_case(T.cast(s, "int64") % 4, [lambda v: v, T.sin, lambda v: v * 0.5 + first.sum()], b)
     return graphc.ifelse(condition, first, second if g.value(second).shape == g.value(first).shape else first * 0.5)
@@ -75,7 +75,7 @@ def inside(g: Grower, given: Sequence[Node], count: int) -> Node:
 
 
 def bounded(x: Node, like: Node) -> Node:
-    return T.cast(T.tanh(x), like.dtype) if like.dtype.startswith("f") else T.cast(x, like.dtype)
+    return T.cast(T.tanh(x), like.dtype) if np.dtype(like.dtype).kind == "f" else T.cast(x, like.dtype)
 
 
 @dataclass(frozen=True, slots=True)

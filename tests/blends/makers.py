@@ -257,7 +257,7 @@ def write(g: Grower) -> Any:
     key = tuple(k for k in key if k is not None)
     old = x[key]
     update = g.draw.choice([T.set_subtensor, T.inc_subtensor])
-    same = g.pick(x.dtype[0], like=old) if old.ndim else None
+    same = g.pick(np.dtype(x.dtype).kind, like=old) if old.ndim else None
     ways: list[Any] = [1, old * 2, old]
     if old.ndim:
         ways.append(old[..., ::-1])
