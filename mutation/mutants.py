@@ -578,7 +578,7 @@ OPS = Area(
           '        share = choose(apply("equal", mine, other), 0.5 * g, g)',
           '        share = g'),
         M("the derivative of 0 ** 0 is NaN", "ops/scalar.py",
-          "return g * y * choose(origin, 1, x) ** (y - 1)", "return g * y * x ** (y - 1)"),
+          "return g * strong_product(y, choose(origin, 1, x) ** (y - 1))", "return g * y * x ** (y - 1)"),
         M("the remainder has the sign of the dividend", "ops/scalar.py",
           '"mod(_0, _1)", NUMBER', '"fmod(_0, _1)", NUMBER'),
         M("clip gives low where low > high", "ops/scalar.py",

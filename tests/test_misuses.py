@@ -96,7 +96,7 @@ def error_of(expression: str) -> str:
         result = eval(expression, names())
     except CAUGHT as error:
         message = re.sub(r"0x[0-9a-f]{6,}", "0x…", " ".join(str(error).split()))
-        message = re.sub(r"\([^\s()]+:\d+\)", "(line)", message)
+        message = re.sub(r"\([^\s()]+( \([^()]+\))?:\d+\)", "(line)", message)
         return f"{type(error).__name__}: {message}"
     return f"no error: {type(result).__name__}"
 

@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from graphc.ir import sizes
 from graphc.ir.node import OPS, Node, constant_value, literal
+from graphc.ir.signs import is_one
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import gather
 from graphc.ops.linalg.derivatives import triangle
@@ -113,9 +114,14 @@ def _of_log(lower: Node, term: Node) -> Factors | None:
     if len(indices) != 2 or any(each is not count for each in indices) or not _is_zero(base):
         return None
     factors, quotient = _scaled((), values, outer)
+    divided = quotient.args[0] if quotient.args else quotient
+    if quotient.op.name == "strong_mul":  # c times 1 / diag(L), which has no pole: a factor has no 0 on its diagonal
+        quotient = quotient.args[1]
+        if not (quotient.args and is_one(quotient.args[0])):
+            return None
     if quotient.op.name != "true_div" or quotient.args[1] is not gather(lower, (count, count), outer):
         return None
-    number = _number(quotient.args[0], outer)
+    number = _number(divided, outer)
     return None if number is None else (*factors, *number)
 
 
