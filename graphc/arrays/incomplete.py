@@ -35,7 +35,7 @@ MOST_STEPS = 100_000
 ENOUGH = 1e-17
 """Terms below this part of what they are added to change nothing."""
 FALLEN = 40.0
-"""What a density may fall by, as an exponent, before the rest is left out."""
+"""The exponent by which a density falls before the rest is left out."""
 POINTS = 64
 
 Array = np.ndarray[Any, Any]
@@ -95,7 +95,7 @@ def stdtr_by_df(df: Array, t: Array) -> Array:
 
 
 def _in_parts(choose: Callable[..., Any], inside: Array, constant: Array, *given: Array) -> Array:
-    """What the functions that `choose` pairs with conditions make of the elements inside; 0 of constant ones."""
+    """Apply the functions that `choose` pairs with conditions to the elements inside; give 0 of constant ones."""
     result = np.where(constant, 0.0, np.nan)
     held = [each[inside] for each in given]
     found = np.empty(held[0].shape)

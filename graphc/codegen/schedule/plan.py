@@ -384,7 +384,7 @@ def fold_vars(node: Node, fold: Fold) -> tuple[Var, ...]:
 
 
 def segment_count(starts: Node) -> Size:
-    """How many segments begin and end at the elements of a vector."""
+    """The number of segments that begin and end at the elements of a vector."""
     return sizes.subtract(starts.type.shape[0], 1)
 
 

@@ -23,9 +23,9 @@ MOST_ACCUMULATORS = 16
 MOST_OPS = 320
 """Operators of one loop, counted before what they have in common is computed once."""
 LOOPS_BACK = 16
-"""How many loops back one is looked for that another may go into."""
+"""Loops before one that are looked at, for one that it may go into."""
 STATEMENTS_BACK = 256
-"""How many statements back."""
+"""Statements before it that are looked at."""
 
 
 @record()
@@ -64,8 +64,8 @@ def look_at(stmt: ir.Stmt) -> Seen:
 
 
 BARRIERS = (ir.Store, ir.Invoke, ir.Launch, ir.Check, ir.If, ir.Break)
-"""What no loop may pass: it writes memory, checks indices, all of them before any is used, or decides what comes
-next."""
+"""Statements that no loop may pass: they write memory, check indices, all of them before any is used, or decide what
+comes next."""
 
 
 def accumulators_of(loop: ir.Loop) -> int:
