@@ -164,7 +164,7 @@ def spacing(x: Any) -> Node:
     """The distance of `x` to the next number away from 0, with its sign, that of zeros above 0; NaN of infinity."""
     node = as_node(x)
     node = cast(node, floating(node.dtype))
-    beyond = where(less(node, 0), -math.inf, math.inf)
+    beyond = cast(where(less(node, 0), -math.inf, math.inf), node.dtype)
     return where(isfinite(node), sub(nextafter(node, beyond), node), math.nan)
 
 
