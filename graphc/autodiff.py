@@ -583,7 +583,7 @@ def _pull_back(
     passed: list[tuple[Node, Node | Absent]] = []
     for arg, part in zip(node.args, parts, strict=True):
         if isinstance(part, Absent):
-            if part.is_null and arg in reached and is_float(arg.dtype):
+            if part.is_null and arg in reached and is_float(arg.type.dtype):
                 passed.append((arg, part))
         elif part is not None and arg in reached and is_float(arg.type.dtype):
             _check_cotangent(arg, part, f"the derivative that op {node.op.name} gives for")

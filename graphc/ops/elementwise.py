@@ -291,24 +291,23 @@ def _vjp(row: Row) -> Callable[[Node, Node], Sequence[Node | None]] | None:
         return None
 
     def vjp(node: Node, cotangent: Node) -> list[Node | None]:
-        is_strong = row.has_pole is not None and not is_never_zero(cotangent) and row.has_pole(*node.args)
-        passed_on = strong if is_strong else plain
+        has_pole = row.has_pole is not None and row.has_pole(*node.args)
+
+        def passed_on(partial: Partial) -> Any:
+            return strong(cotangent, partial, node, *node.args) if has_pole else partial(cotangent, node, *node.args)
+
         return [
-            passed_on(cotangent, partial, node, *node.args) if partial is not None and is_float(arg.dtype) else None
+            passed_on(partial) if partial is not None and is_float(arg.dtype) else None
             for partial, arg in zip(partials, node.args, strict=True)
         ]
 
     return vjp
 
 
-def plain(cotangent: Node, partial: Partial, node: Node, *args: Any) -> Any:
-    return partial(cotangent, node, *args)
-
-
 def strong(cotangent: Node, partial: Partial, node: Node, *args: Any) -> Any:
-    """What partial(cotangent, node, *args) is, but 0 where the cotangent is 0, whatever the derivative is there. A
-    partial is linear in its cotangent: the derivative is what it makes of 1."""
-    derivative = partial(1.0, node, *args)
+    """Give partial(cotangent, node, *args), but 0 where the cotangent is 0, whatever the derivative is there. A partial
+    is linear in its cotangent: the derivative is what it makes of 1. It is left as it is where no cotangent is 0."""
+    derivative = None if is_never_zero(cotangent) else partial(1.0, node, *args)
     if not isinstance(derivative, Node):
         return partial(cotangent, node, *args)
     return elementwise("strong_mul", cotangent, cast(derivative, cotangent.dtype))

@@ -194,8 +194,7 @@ def linspace(
     step = elementwise("true_div", delta, divisor)
     values = elementwise("add", elementwise("mul", cast(index, inside), expand_dims(step, 0)), expand_dims(first, 0))
     if endpoint:
-        at_end = elementwise("equal", index, as_size_node(sizes.maximum(parts, 1)))
-        values = elementwise("where", at_end, expand_dims(last, 0), values)
+        values = _with_row(values, index, as_size_node(sizes.maximum(parts, 1)), last)
     kind = inside if dtype is None else resolve_dtype(dtype)
     values = cast(elementwise("floor", values) if kind in INTEGERS else values, kind)
     values = moveaxis(values, 0, axis) if axis else values
@@ -204,6 +203,11 @@ def linspace(
     if isinstance(parts, int):
         return values, step if parts > 0 else literal(np.nan, "float64")
     return values, elementwise("where", elementwise("greater", parts, 0), step, np.nan)
+
+
+def _with_row(values: Node, index: Node, place: Any, row: Node) -> Node:
+    """`values`, of which the row along the first axis whose index is `place` is another."""
+    return elementwise("where", elementwise("equal", index, place), expand_dims(row, 0), values)
 
 
 def _ends(start: Any, stop: Any, dtype: str) -> list[Node]:
@@ -245,9 +249,8 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
     values = elementwise("pow", 10.0, exponents)
     count = values.type.shape[0]
     index = ops.expand(ops.iota(count), range(1, values.ndim))
-    values = elementwise("where", elementwise("equal", index, 0), expand_dims(first, 0), values)
+    values = _with_row(values, index, 0, first)
     if endpoint:
-        at_end = elementwise("equal", index, as_size_node(sizes.maximum(sizes.subtract(count, 1), 1)))
-        values = elementwise("where", at_end, expand_dims(last, 0), values)
+        values = _with_row(values, index, as_size_node(sizes.maximum(sizes.subtract(count, 1), 1)), last)
     values = cast(elementwise("mul", values, expand_dims(side, 0)), kind)
     return moveaxis(values, 0, axis) if axis else values

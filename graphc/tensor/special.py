@@ -13,9 +13,8 @@ from typing import Any
 from graphc.arrays.incomplete import betainc_by, gammainc_by_k, stdtr_by_df
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Array, Node
-from graphc.ir.signs import is_never_zero
 from graphc.ops.custom import custom_op
-from graphc.ops.elementwise import as_node, cast, plain, strong
+from graphc.ops.elementwise import as_node, cast, strong
 from graphc.ops.missing import not_implemented
 from graphc.ops.scalar import polygamma, strong_product
 from graphc.ops.special import PREFIX, special_op
@@ -51,8 +50,7 @@ Partial = Callable[[Node, Node, Sequence[Node]], Any]
 
 def _special(name: str, doc: str, *partials: Partial) -> Callable[..., Node]:
     def vjp(node: Node, cotangent: Node) -> list[Any]:
-        passed_on = plain if is_never_zero(cotangent) else strong
-        parts = (passed_on(cotangent, partial, node, node.args) for partial in partials)
+        parts = (strong(cotangent, partial, node, node.args) for partial in partials)
         return [
             cast(part, arg.dtype) if isinstance(part, Node) else part
             for part, arg in zip(parts, node.args, strict=True)
