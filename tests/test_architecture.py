@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -17,84 +18,17 @@ import graphc
 
 PACKAGE = Path(graphc.__file__ or "").parent
 
-FLOORS = """
-startup             digest finder garbage idle_blas lazy once paths process record versions __init__
-.                   errors
-arrays              dtypes __init__
-.                   options configdefaults configparser
-arrays              portable numerics values trees jets incomplete
-loops               operators ir build names syntax unparse text visit assigned verify __init__
-ir                  frozen samples where traced fresh called symbol writes kind node lowering call walk tags body
-                    interpret passes signs sizes closure text parse verify apply expression pickling __init__
-ops                 elementwise plain_shape questions missing custom special scalar shape in_place checked index scaled
-                    recur segment reduce masks
-ops.linalg          __init__ products derivatives routine cotangents factor spectral equations matrices
-ops                 conv assemble scan branch given sinking derivative shifts windows order __init__
-.                   autodiff testing
-tensor              variables elementary shaping masks keys creation ranges indexing joining reductions products
-tensor.nnet         activations normalization bn losses rows regularization blocksparse scores upsampling
-tensor.signal       pool downsample
-tensor              absent constants special arithmetic selecting order quantiles binning counts sets arranging padding
-                    grids statistics calculus polynomials contraction inspection elemwise assertion
-tensor.nnet         neighbours sliding abstract_conv images conv films __init__
-tensor              __init__ dispatch
-tensor.signal       conv __init__
-control             derivative loop states updates scan branch functional batch __init__
-tensor.linalg       factors functions equations structured polynomials __init__ nlinalg slinalg
-tensor.nnet         ctc attention
-.                   ifelse
-rewrite.rules       __init__ engine algebra matrices positive views stable linear moments pairs scatter
-rewrite.loops       __init__ open_loops rows products recurrences steps expensive_steps passes branches equal_steps
-                    rolling
-rewrite             regions pipeline __init__
-codegen             __init__
-codegen.llvm        unsupported module typed builder functions poison cpu binding target split values
-                    integers __init__
-codegen.link        image lljit relocations elf __init__
-codegen.threads     chunking nontemporal pool settings __init__
-codegen.vecmath     coefficients lanes floats abi double exponential payne_hanek reflection trigonometric portable
-                    philox gamma log_gamma table outofline __init__
-codegen.vectorize   loopinfo legality widen vectorizer __init__
-codegen.gemm        api prototypes context lazy microkernel packing gemv_kernels gemv small blocked batched
-                    conv_tables conv_tiles conv_copies conv_lines conv_dots conv_groups convolution dispatch __init__
-codegen.lapack      api fortran elimination orthogonal equations batch __init__
-codegen.order       api lines rows batch __init__
-codegen.special     api batch __init__
-codegen.call        callback locks layout result_memory signature launch_python bind objects check_arguments scalars
-                    adopt guard_pages native_op vectorcall interrupt signals entry pointer pointer_ir __init__
-codegen.schedule    memory sizes labels plan listing accumulators cost strided work steps branches extremes fusion
-                    blocks nests inplace materialize scheduler __init__
-codegen.lower       tiling access scopes elements lowerer nests calls reductions recurrences segments fused bodies steps
-                    branches parts __init__
-codegen.transform   passes horizontal simplify privatize independence parallelize fuse forwarding copies registers
-                    unroll double_buffers partial_sums polls nontemporal outline_regions outline_merge outline jam
-                    __init__
-codegen.frontend    language constructs recognize emit intrinsics primitives lowering __init__
-codegen.server      process prestart protocol worker numba_subset client __init__
-codegen.cache       files key store bundle __init__
-codegen.pipeline    kernel program generation runtime compilation build beside stages __init__
-.                   shared
-random              bits slopes distributions implicit rejection multivariate orders __init__ streams raw categories
-sparse              variable structure arithmetic __init__
-functions           convention check_arguments layouts variants usage callables lowered native making staged
-                    wrapped counted states nested checked pointer recall __init__
-.                   function gradient updates inspection
-tracing             arguments traced derivatives batches __init__
-numpy               named linalg __init__
-gof                 graph test_values op fg null_type type opclasses recognised sparse_ops optdb tensor_basic fft
-                    synonyms python tried saved replacing shapes __init__
-compile             builders ops mode io sharedvalue pfunc function_module debugmode nanguardmode __init__
-scalar              ops composite __init__ basic
-printing            drawing __init__ monitormode
-.                   optim session preprocess
-layers              initial layer dense norm recurrent spatial sequential __init__
-train               checkpoint trainer plots estimator __init__
-pytensor            unknown scalars table tensors matrices loops walk linker __init__
-pymc                identity model sampler __init__
-.                   bench cli
+ROOMS = """
+startup errors options configdefaults configparser arrays loops ir ops autodiff testing tensor control tensor.linalg
+tensor.nnet tensor.signal tensor.__init__ tensor.dispatch ifelse rewrite codegen.__init__ codegen.llvm codegen.link
+codegen.threads codegen.vecmath codegen.vectorize codegen.gemm codegen.lapack codegen.order codegen.special
+codegen.call codegen.schedule codegen.lower codegen.transform codegen.frontend codegen.server codegen.cache
+codegen.pipeline shared random sparse functions function gradient updates inspection tracing numpy gof compile scalar
+printing optim session preprocess layers train pytensor pymc bench cli
 """
-"""The rooms from the lowest to the highest, each with its modules: a module stands above all that it imports. `.` is
-graphc itself, which has modules on several floors. So no two rooms can be tied both ways."""
+"""The rooms from the lowest to the highest: folders, modules that stand alone, and doors (`__init__` of a package that
+shows what stands higher than its other modules). A module knows those of its own room and of lower rooms, and no
+modules know each other in a circle."""
 
 COMPILER = {
     "codegen.frontend.intrinsics",
@@ -104,119 +38,48 @@ COMPILER = {
 }
 """The only modules that may import numba; they are imported by each other, and late by `codegen.server.client`."""
 
-LATE = {
-    ("", "graphc.compile"),
-    ("", "graphc.configdefaults"),
-    ("", "graphc.configparser"),
-    ("", "graphc.optim"),
-    ("", "graphc.session"),
-    ("", "graphc.random"),
-    ("", "graphc.sandbox"),
-    ("", "graphc.layers"),
-    ("", "graphc.preprocess"),
-    ("", "graphc.sparse"),
-    ("", "graphc.train"),
-    ("train.trainer", "graphc.train.plots"),
-    ("train.trainer", "tqdm"),
-    ("train.plots", "matplotlib.figure"),
-    ("shared", "graphc.random.streams"),
-    ("shared", "graphc.sparse"),
-    ("arrays.values", "pickle"),
-    ("arrays.numerics", "graphc.arrays.portable"),
-    ("arrays.numerics", "scipy.special"),
-    ("arrays.incomplete", "scipy.special"),
-    ("ops.linalg.equations", "scipy.linalg"),
-    ("ops.linalg.equations", "scipy.linalg.lapack"),
-    ("sparse.variable", "scipy.sparse"),
-    ("codegen.pipeline.beside", "graphc.ir.parse"),
-    ("functions.variants", "graphc.codegen.pipeline.beside"),
-    ("", "graphc.functions.checked"),
-    ("", "graphc.printing"),
-    ("", "graphc.gof"),
-    ("", "graphc.gradient"),
-    ("", "graphc.ir.parse"),
-    ("", "graphc.scalar"),
-    ("", "graphc.scan_module"),
-    ("scalar", "graphc.scalar.basic"),
-    ("", "graphc.gof.tensor_basic"),
-    ("ir.called", "inspect"),
-    ("tensor", "graphc.gof.tensor_basic"),
-    ("gradient", "graphc.gof.opclasses"),
-    ("ifelse", "graphc.gof.opclasses"),
-    ("tensor.nnet.abstract_conv", "graphc.gof.opclasses"),
-    ("tensor.nnet", "graphc.gof.opclasses"),
-    ("", "graphc.updates"),
+UPWARD = {
+    ("autodiff", "graphc.tracing"),
     ("configdefaults", "graphc.gof.test_values"),
     ("configdefaults", "graphc.rewrite.pipeline"),
-    ("function", "graphc.functions.states"),
     ("functions.callables", "graphc.compile.function_module"),
-    ("functions.callables", "graphc.functions.states"),
-    ("options", "graphc.configdefaults"),
-    ("tensor", "graphc.tensor.dispatch"),
-    ("", "graphc.gof.graph"),
-    ("", "graphc.gof.replacing"),
-    ("", "graphc.startup.paths"),
-    ("", "graphc.inspection"),
-    ("functions.making", "graphc.ir.pickling"),
-    ("ir.node", "graphc.ir.apply"),
-    ("ir.node", "graphc.ir.expression"),
-    ("ir.node", "graphc.ir.pickling"),
+    ("gradient", "graphc.gof.opclasses"),
+    ("ifelse", "graphc.gof.opclasses"),
     ("ir.apply", "graphc.gof.op"),
     ("ir.apply", "graphc.gof.recognised"),
-    ("codegen.transform.passes", "graphc.loops.verify"),
-    ("loops", "graphc.loops.ir"),
-    ("startup.idle_blas", "numpy"),
-    ("startup.versions", "warnings"),
-    ("options", "difflib"),
-    ("shared", "copy"),
-    ("tensor", "graphc.tensor.absent"),
-    ("tensor.nnet", "graphc.tensor.absent"),
-    ("ops.special", "scipy.special"),
-    ("codegen.special.api", "scipy"),
-    ("codegen.special.api", "scipy.special.cython_special"),
-    ("ops.scalar", "scipy.special"),
-    ("options", "warnings"),
-    ("codegen.server.prestart", "graphc.codegen.server.process"),
-    ("codegen.pipeline.build", "graphc.codegen.lapack.api"),
-    ("codegen.pipeline.build", "graphc.codegen.order.api"),
-    ("codegen.pipeline.build", "graphc.codegen.special.api"),
-    ("pytensor.matrices", "graphc.ops.linalg.equations"),
-    ("pytensor.tensors", "graphc.gof.fft"),
-    ("functions.lowered", "graphc.ops.linalg.routine"),
-    ("codegen.pipeline.runtime", "graphc.codegen.call.entry"),
-    ("codegen.pipeline.runtime", "graphc.codegen.server.client"),
-    ("codegen.server.numba_subset", "graphc.codegen.llvm.binding"),
-    ("codegen.pipeline.build", "graphc.codegen.server.client"),
-    ("codegen.pipeline.build", "graphc.codegen.pipeline.compilation"),
-    ("codegen.pipeline.build", "graphc.codegen.pipeline.generation"),
-    ("codegen.pipeline.build", "graphc.codegen.pipeline.stages"),
-    ("codegen.pipeline.build", "graphc.codegen.llvm.target"),
-    ("codegen.pipeline.compilation", "graphc.codegen.vecmath.outofline"),
-    ("codegen.pipeline.runtime", "graphc.codegen.pipeline.compilation"),
-    ("codegen.server.client", "graphc.codegen.server.worker"),
-    ("functions.native", "graphc.codegen.call.guard_pages"),
-    ("functions.lowered", "graphc.codegen.call.launch_python"),
-    ("function", "graphc.functions.checked"),
-    ("functions.making", "graphc.functions.staged"),
-    ("functions.making", "graphc.functions.counted"),
-    ("codegen.call.callback", "graphc.codegen.call.native_op"),
-    ("codegen.call.native_op", "numba"),
-    ("function", "graphc.functions.nested"),
-    ("ops.scan", "graphc.control.batch"),
-    ("autodiff", "graphc.tracing"),
-    ("", "graphc.tracing"),
-    ("", "graphc.numpy"),
     ("ops.branch", "graphc.control.batch"),
-    ("codegen.server.process", "tempfile"),
-    ("codegen.server.numba_subset", "graphc.codegen.server.worker"),
-    ("codegen.cache.store", "graphc.codegen.cache.bundle"),
-    ("codegen.link.image", "graphc.codegen.link.lljit"),
-    ("codegen.llvm.cpu", "graphc.codegen.llvm.target"),
-    ("pymc", "graphc.pymc.sampler"),
+    ("ops.scan", "graphc.control.batch"),
+    ("options", "graphc.configdefaults"),
+    ("shared", "graphc.random.streams"),
+    ("shared", "graphc.sparse"),
+    ("tensor", "graphc.gof.tensor_basic"),
+    ("tensor", "graphc.tensor.dispatch"),
+    ("tensor.nnet", "graphc.gof.opclasses"),
+    ("tensor.nnet.abstract_conv", "graphc.gof.opclasses"),
+    ("arrays.incomplete", "scipy.special"),
+    ("arrays.numerics", "scipy.special"),
+    ("arrays.values", "pickle"),
+    ("codegen.call.native_op", "numba"),
     ("codegen.gemm.api", "scipy.linalg.cython_blas"),
     ("codegen.gemm.api", "scipy.linalg.cython_lapack"),
+    ("codegen.server.process", "tempfile"),
+    ("codegen.special.api", "scipy"),
+    ("codegen.special.api", "scipy.special.cython_special"),
+    ("ir.called", "inspect"),
+    ("ops.linalg.equations", "scipy.linalg"),
+    ("ops.linalg.equations", "scipy.linalg.lapack"),
+    ("ops.scalar", "scipy.special"),
+    ("ops.special", "scipy.special"),
+    ("options", "difflib"),
+    ("options", "warnings"),
+    ("shared", "copy"),
+    ("sparse.variable", "scipy.sparse"),
+    ("startup.idle_blas", "numpy"),
+    ("startup.versions", "warnings"),
+    ("train.plots", "matplotlib.figure"),
+    ("train.trainer", "tqdm"),
 }
-"""What is imported only when it is needed, by `import_module`: (module, what it imports)."""
+"""Late imports of what stands higher, and of other packages: (module, what it imports)."""
 
 LAZILY = "startup.lazy"
 """The module that imports those of a package whose names are asked for: the packages say which these are."""
@@ -231,22 +94,11 @@ def module_name(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
-def in_order(floors: str) -> Iterator[str]:
-    """The names of all modules below graphc, from the lowest to the highest."""
-    room = ""
-    for line in floors.strip().splitlines():
-        words = line.split()
-        if not line.startswith(" "):
-            room = words.pop(0).removeprefix(".")
-        for word in words:
-            yield room if word == "__init__" else f"{room}.{word}".removeprefix(".")
-
-
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 STUBS = {module_name(path) for path in PACKAGE.rglob("*.pyi")}
 """What type checkers know of tables (test_stubs.py): on no floor, since nothing imports them."""
 PACKAGES = {module for module, path in MODULES.items() if path.name == "__init__.py"}
-ORDER = list(in_order(FLOORS))
+ORDER = ROOMS.split()
 ROOTS = {"", "__main__"}
 """The package itself and its command: above all floors."""
 
@@ -280,33 +132,23 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
     return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
 
 
-def test_every_module_has_its_floor() -> None:
-    assert set(ORDER) == set(MODULES) - ROOTS
+def room(module: str) -> str:
+    """The entry of `ROOMS` that a module belongs to: the longest that its name begins with."""
+    name = f"{module}.__init__" if module in PACKAGES else module
+    return max((entry for entry in ORDER if f"{name}.".startswith(f"{entry}.")), key=len, default="")
+
+
+def test_every_module_is_in_a_room() -> None:
+    assert not [module for module in set(MODULES) - ROOTS if not room(module)]
+    assert set(ORDER) <= {room(module) for module in MODULES}
     assert len(ORDER) == len(set(ORDER))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("module", sorted(set(MODULES) - ROOTS))
-def test_a_module_knows_only_what_stands_below_it(module: str) -> None:
-    below = ORDER[: ORDER.index(module)] if module in ORDER else []
-    assert known(module) <= set(below)
-
-
-def room(module: str) -> str:
-    """The package of a module; "" for the modules of graphc itself, each of which stands alone."""
-    return module if module in PACKAGES else module.rpartition(".")[0]
-
-
-@pytest.mark.slow
-def test_no_two_rooms_are_tied_both_ways() -> None:
-    """But for what a package gives of those within it: its `__init__` alone may know them."""
-    ties = {
-        (room(module), room(other))
-        for module in MODULES
-        for other in known(module)
-        if room(module) != room(other) and not (module in PACKAGES and other.startswith(f"{module}."))
-    }
-    assert {(one, other) for one, other in ties if one and (other, one) in ties and other} == set()
+def test_a_module_knows_only_its_own_and_lower_rooms(module: str) -> None:
+    height = ORDER.index(room(module))
+    assert not {other for other in known(module) if other in ROOTS or ORDER.index(room(other)) > height}
 
 
 @pytest.mark.slow
@@ -330,15 +172,26 @@ def test_no_private_name_is_borrowed(module: str) -> None:
 
 
 @pytest.mark.slow
-def test_late_imports_are_declared() -> None:
+def test_no_modules_know_each_other_in_a_circle() -> None:
+    TopologicalSorter({module: known(module) for module in MODULES}).prepare()
+
+
+def late_imports(module: str) -> set[str]:
+    """What a module imports when it is needed, by `import_module`: full names."""
     names = ("import_module", "importlib.import_module", "__import__")
-    calls = {
-        (module, ast.literal_eval(node.args[0]))
-        for module in set(MODULES) - {LAZILY, "startup.finder"}
-        for node in ast.walk(parse(module))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in names
-    }
-    assert calls == LATE
+    calls = (node for node in ast.walk(parse(module)) if isinstance(node, ast.Call))
+    return {ast.literal_eval(call.args[0]) for call in calls if ast.unparse(call.func) in names}
+
+
+@pytest.mark.slow
+def test_late_imports_go_down_or_are_declared() -> None:
+    found = set()
+    for module in set(MODULES) - {*ROOTS, LAZILY, "startup.finder"}:
+        for name in late_imports(module):
+            inside = name.removeprefix("graphc.")
+            if name == inside or ORDER.index(room(inside)) > ORDER.index(room(module)):
+                found.add((module, name))
+    assert found == UPWARD
 
 
 @pytest.mark.slow
