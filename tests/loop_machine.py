@@ -34,11 +34,11 @@ from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.gemm.prototypes import PYTHON_SHIMS
 from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS
 from graphc.codegen.lapack.api import arguments as arguments_of
-from graphc.codegen.order.api import ALONG, FIRST, ROWS
-from graphc.codegen.order.api import FUNCTIONS as ORDERS
+from graphc.codegen.sort.api import ALONG, FIRST, ROWS
+from graphc.codegen.sort.api import FUNCTIONS as ORDERS
 from graphc.ir.node import Node
-from graphc.loops.build import written_out
-from graphc.loops.ir import (
+from graphc.loopir.build import written_out
+from graphc.loopir.ir import (
     CONSTANTS,
     Apply,
     Break,
@@ -59,8 +59,8 @@ from graphc.loops.ir import (
     Store,
     Var,
 )
-from graphc.loops.operators import DIV
-from graphc.loops.unparse import const_text
+from graphc.loopir.operators import DIV
+from graphc.loopir.unparse import const_text
 from graphc.ops.linalg.routine import ROUTINES, Routine
 
 PRIME = 2**61 - 1

@@ -1,4 +1,4 @@
-"""What `graphc.loops.text` prints of the program of loops, read back.
+"""What `graphc.loopir.text` prints of the program of loops, read back.
 
 In: the text of functions. Out: functions that are equal to the printed ones.
 """
@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from graphc.errors import ParseError
-from graphc.loops.ir import (
+from graphc.loopir.ir import (
     CONSTANTS,
     INDEX,
     ZERO,
@@ -35,8 +35,8 @@ from graphc.loops.ir import (
     Target,
     Var,
 )
-from graphc.loops.syntax import read_operator
-from graphc.loops.text import Declared, expected_dtype, literal_dtype
+from graphc.loopir.syntax import read_operator
+from graphc.loopir.text import Declared, expected_dtype, literal_dtype
 
 _HEAD = re.compile(r"def (\w+)\((.*)\):")
 _PARAMS = re.compile(r", (?=\w+: )")

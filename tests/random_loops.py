@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from graphc.loops.ir import (
+from graphc.loopir.ir import (
     BLOCK,
     INDEX,
     ONE,
@@ -38,7 +38,7 @@ from graphc.loops.ir import (
     iterations_in_block,
     multiply,
 )
-from graphc.loops.operators import ACCUMULATE, ADD, CALLS, CASTS, GT, MUL
+from graphc.loopir.operators import ACCUMULATE, ADD, CALLS, CASTS, GT, MUL
 
 FLOAT = "float64"
 LENGTH = 40

@@ -19,9 +19,9 @@ import graphc
 PACKAGE = Path(graphc.__file__ or "").parent
 
 ROOMS = """
-startup errors options configdefaults configparser arrays loops ir ops autodiff testing tensor control tensor.linalg
+startup errors options configdefaults configparser arrays loopir ir ops autodiff testing tensor control tensor.linalg
 tensor.nnet tensor.signal tensor.__init__ tensor.dispatch ifelse rewrite codegen.__init__ codegen.llvm codegen.link
-codegen.threads codegen.vecmath codegen.vectorize codegen.gemm codegen.lapack codegen.order codegen.special
+codegen.threads codegen.vecmath codegen.vectorize codegen.gemm codegen.lapack codegen.sort codegen.special
 codegen.call codegen.schedule codegen.lower codegen.transform codegen.frontend codegen.server codegen.cache
 codegen.pipeline shared random sparse functions function gradient updates inspection tracing numpy gof compile scalar
 printing optim session preprocess layers train pytensor pymc bench cli
@@ -238,12 +238,12 @@ __future__ _blake2 atexit errno gc marshal mmap
 NOT_WARM = """
 tensor.absent tensor.arithmetic tensor.contraction tensor.nnet.losses tensor.padding tensor.selecting tensor.special
 compile configdefaults functions.states gof gradient scalar updates
-codegen.cache.bundle codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.order.api
+codegen.cache.bundle codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.sort.api
 codegen.special.api codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
 codegen.server.worker control.batch functions.nested gof inspection ir.apply ir.expression ir.parse ir.pickling
-loops.ir loops.operators numpy ops.conv ops.linalg.factor ops.linalg.routine ops.segment ops.windows optim rewrite
+loopir.ir loopir.operators numpy ops.conv ops.linalg.factor ops.linalg.routine ops.segment ops.windows optim rewrite
 session tensor.dispatch testing tracing
 """
 

@@ -27,8 +27,8 @@ from graphc.ir.interpret import interpret
 from graphc.ir.node import Node
 from graphc.ir.passes import Step, on_pass
 from graphc.ir.walk import Graph
-from graphc.loops.ir import Function, Var
-from graphc.loops.text import print_functions
+from graphc.loopir.ir import Function, Var
+from graphc.loopir.text import print_functions
 
 Array = NDArray[Any]
 Functions = tuple[Function, ...]

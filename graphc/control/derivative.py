@@ -3,7 +3,7 @@
 In: a scan, the cotangents of some of its results. Out: those of its operands. The backward loop carries the cotangent
 of each state and, for each constant, the sum over the steps; it reads the sequences, the cotangents of the outputs, and
 what the forward loop leaves of each step: the states, and values that cost more to compute again than to keep. These
-are more outputs of the forward loop, which thereby becomes another one: `rewrite.loops` joins it with the first. Of a
+are more outputs of the forward loop, which thereby becomes another one: `rewrite.scans` joins it with the first. Of a
 loop within a step that is marked `recomputed` nothing is kept: the backward loop carries it out again.
 """
 

@@ -12,7 +12,7 @@ from graphc.ir.node import Body, Index, Lowering, Node, Size
 from graphc.startup.record import record
 
 if TYPE_CHECKING:
-    from graphc.loops.ir import Expr
+    from graphc.loopir.ir import Expr
 
 Element: TypeAlias = "Callable[[Node, Index], Expr]"
 

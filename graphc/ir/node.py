@@ -47,7 +47,7 @@ from graphc.startup.lazy import Table
 from graphc.startup.record import record
 
 if TYPE_CHECKING:
-    from graphc.loops.ir import Expr
+    from graphc.loopir.ir import Expr
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Size: TypeAlias = "int | Node"

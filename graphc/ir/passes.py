@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from graphc.errors import GraphcError, VerifyError
 from graphc.ir.walk import Graph
-from graphc.loops.ir import Function
+from graphc.loopir.ir import Function
 from graphc.options import options
 from graphc.startup.record import record
 

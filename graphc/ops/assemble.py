@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from graphc import loops
+from graphc import loopir
 from graphc.errors import GraphTypeError
 from graphc.ir.lowering import Element, Write, Writes
 from graphc.ir.node import (
@@ -84,7 +84,7 @@ def _write(node: Node, position: int) -> Write:
     axis, start = node.attrs["axis"], starts[position]
 
     def target(index: Index, element: Element) -> Index:
-        return (*index[:axis], loops.add(size_expr(start, element), index[axis]), *index[axis + 1 :])
+        return (*index[:axis], loopir.add(size_expr(start, element), index[axis]), *index[axis + 1 :])
 
     return Write(parts[position].type.shape, target, lambda index: (position, index))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphc import loops
+from graphc import loopir
 from graphc.arrays.dtypes import INTEGERS
 from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, RankError
 from graphc.ir import sizes
@@ -59,7 +59,7 @@ from graphc.ops.shape import (
 from graphc.startup.record import record
 
 if TYPE_CHECKING:
-    from graphc.loops.ir import Expr
+    from graphc.loopir.ir import Expr
 
 # --- regions of the subtensor family --------------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ def _slices(starts: Sequence[Any], shape: Sequence[Any], steps: Sequence[int]) -
 def _region_index(starts: Sequence[Size], steps: Sequence[int], index: Index, element: Element) -> Index:
     """Where element `index` of a region is in the whole."""
     return tuple(
-        loops.add(size_expr(start, element), loops.multiply(loops.integer(step), position))
+        loopir.add(size_expr(start, element), loopir.multiply(loopir.integer(step), position))
         for start, step, position in zip(starts, steps, index, strict=True)
     )
 
@@ -417,12 +417,12 @@ def _numpy_key(indices: Sequence[Array], axis: int) -> tuple[Any, ...]:
 def _wrapped(index: Node, position: Index, size: Size, element: Element) -> Expr:
     """An element of an index array, counted from the end where it is negative."""
     value = element(index, position)
-    if index.dtype != loops.INDEX:
-        value = loops.apply(loops.operators.CASTS[loops.INDEX], value)
+    if index.dtype != loopir.INDEX:
+        value = loopir.apply(loopir.operators.CASTS[loopir.INDEX], value)
     if index.dtype in ("uint8", "uint16", "uint32") or never_negative(index):
         return value
-    from_end = loops.apply(loops.operators.ADD, value, size_expr(size, element))
-    return loops.apply(loops.operators.SELECT, loops.apply(loops.operators.LT, value, loops.ZERO), from_end, value)
+    from_end = loopir.apply(loopir.operators.ADD, value, size_expr(size, element))
+    return loopir.apply(loopir.operators.SELECT, loopir.apply(loopir.operators.LT, value, loopir.ZERO), from_end, value)
 
 
 def never_negative(index: Node) -> bool:

@@ -1,7 +1,7 @@
 """Orders: sorted elements, the places that sort them, and the first of these.
 
 In: arrays. Out: op records, and functions that make their nodes. NaN is the largest of all numbers, and equal elements
-stay in order. Code for one line of elements is native (codegen/order), and lines are shared by threads.
+stay in order. Code for one line of elements is native (codegen/sort), and lines are shared by threads.
 
     gc_order_sort_<dtype>(count, n, across, x and its three strides, result, workspace)
     gc_order_argsort_<dtype>(the same)

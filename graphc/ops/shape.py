@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphc import loops
+from graphc import loopir
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.lowering import Element, Iota, View, Write, Writes
@@ -46,7 +46,7 @@ from graphc.ops.elementwise import describe_origin, shifted
 from graphc.startup.record import replace
 
 if TYPE_CHECKING:
-    from graphc.loops.ir import Expr
+    from graphc.loopir.ir import Expr
 
 Order = tuple["int | str", ...]
 
@@ -66,7 +66,7 @@ def as_sizes(nodes: Sequence[Node], what: str) -> tuple[Size, ...]:
 
 def size_expr(size: Size, element: Element) -> Expr:
     """A size within an index expression."""
-    return loops.integer(size) if isinstance(size, int) else element(size, ())
+    return loopir.integer(size) if isinstance(size, int) else element(size, ())
 
 
 def size_exprs(shape: Sequence[Size], element: Element) -> tuple[Expr, ...]:
@@ -225,7 +225,7 @@ def _broadcast_to_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 
 def _broadcast_to_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
     shape = node.args[0].type.shape
-    return 0, tuple(loops.ZERO if sizes.equal(size, 1) else i for size, i in zip(shape, index, strict=True))
+    return 0, tuple(loopir.ZERO if sizes.equal(size, 1) else i for size, i in zip(shape, index, strict=True))
 
 
 def _broadcast_to_guards(node: Node) -> Sequence[Guard]:
@@ -341,7 +341,7 @@ def _dimshuffle_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 
 def _dimshuffle_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
     order: Order = node.attrs["order"]
-    return 0, tuple(index[order.index(k)] if k in order else loops.ZERO for k in range(node.args[0].ndim))
+    return 0, tuple(index[order.index(k)] if k in order else loopir.ZERO for k in range(node.args[0].ndim))
 
 
 def _dimshuffle_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
@@ -429,8 +429,8 @@ def _reshape_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 def _reshape_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
     before, after = (size_exprs(kind.shape, element) for kind in (node.args[0].type, node.type))
     first, last = _kept_axes(before, after)
-    flat = loops.ravel(index[first : len(after) - last], after[first : len(after) - last])
-    inner = loops.unravel(flat, before[first : len(before) - last])
+    flat = loopir.ravel(index[first : len(after) - last], after[first : len(after) - last])
+    inner = loopir.unravel(flat, before[first : len(before) - last])
     return 0, (*index[:first], *inner, *index[len(after) - last :])
 
 
@@ -545,10 +545,10 @@ def _concatenate_write(node: Node, position: int) -> Write:
     axis: int = node.attrs["axis"]
 
     def target(index: Index, element: Element) -> Index:
-        offset: Expr = loops.ZERO
+        offset: Expr = loopir.ZERO
         for arg in node.args[:position]:
-            offset = loops.add(offset, size_expr(arg.type.shape[axis], element))
-        return (*index[:axis], loops.add(offset, index[axis]), *index[axis + 1 :])
+            offset = loopir.add(offset, size_expr(arg.type.shape[axis], element))
+        return (*index[:axis], loopir.add(offset, index[axis]), *index[axis + 1 :])
 
     return Write(node.args[position].type.shape, target, lambda index: (position, index))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc import loops
+from graphc import loopir
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.lowering import Element, View, Write, Writes
@@ -146,9 +146,9 @@ def _source(slidings: Sequence[Sliding], index: Index, element: Element) -> Inde
     rank = len(slidings)
     outer, places, within = index[: -2 * rank], index[-2 * rank : -rank], index[-rank:]
     found = (
-        loops.add(
-            loops.multiply(place, size_expr(sliding.stride, element)),
-            loops.multiply(inner, size_expr(sliding.step, element)),
+        loopir.add(
+            loopir.multiply(place, size_expr(sliding.stride, element)),
+            loopir.multiply(inner, size_expr(sliding.step, element)),
         )
         for sliding, place, inner in zip(slidings, places, within, strict=True)
     )
@@ -246,8 +246,8 @@ def _join_index(node: Node, index: Index, element: Element) -> tuple[int, Index]
     rank = node.attrs["axes"]
     widths = [size_expr(size, element) for size in node.args[0].type.shape[-rank:]]
     joined = index[-rank:]
-    places = (loops.quotient(position, width) for position, width in zip(joined, widths, strict=True))
-    within = (loops.remainder(position, width) for position, width in zip(joined, widths, strict=True))
+    places = (loopir.quotient(position, width) for position, width in zip(joined, widths, strict=True))
+    within = (loopir.remainder(position, width) for position, width in zip(joined, widths, strict=True))
     return 0, (*index[:-rank], *places, *within)
 
 
@@ -294,17 +294,17 @@ def _inc_writes(node: Node) -> Sequence[Write]:
     def added(first: int, later: int, count: Size) -> Write:
         """The elements of windows from `first` on, which are the first ones of windows that come so much later."""
 
-        def back(index: Index) -> list[loops.Expr]:
+        def back(index: Index) -> list[loopir.Expr]:
             return [index[order.index(axis)] for axis in range(y.ndim)]
 
         def target(index: Index, element: Element) -> Index:
             found = back(index)
-            found[last] = loops.add(found[last], loops.integer(later))
+            found[last] = loopir.add(found[last], loopir.integer(later))
             return _source(slidings, tuple(found), element)
 
         def value(index: Index) -> tuple[int, Index]:
             found = back(index)
-            found[-1] = loops.add(found[-1], loops.integer(first))
+            found[-1] = loopir.add(found[-1], loopir.integer(first))
             return 1, tuple(found)
 
         extents = (*y.type.shape[:-1], count)

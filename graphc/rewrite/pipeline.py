@@ -11,18 +11,6 @@ from functools import partial
 from graphc.errors import GraphcError
 from graphc.ir.node import Node
 from graphc.ir.walk import Graph
-from graphc.rewrite.loops.branches import BRANCHES, has_bodies, rewrite_branches
-from graphc.rewrite.loops.passes import (
-    LOOPS,
-    Bodies,
-    Rewritten,
-    keep_last_rows,
-    loops_of,
-    reclose,
-    rewrite_bodies,
-    rewrite_loops,
-)
-from graphc.rewrite.loops.rolling import ROLLED, roll_steps
 from graphc.rewrite.regions import STORED, store_regions
 from graphc.rewrite.rules.algebra import ALGEBRA, FOLD, LAWS, PRUNE
 from graphc.rewrite.rules.engine import REAL, AnyRule, Fired, apply_in_turn
@@ -34,6 +22,18 @@ from graphc.rewrite.rules.positive import SHARED
 from graphc.rewrite.rules.scatter import REGIONS, SCATTERS
 from graphc.rewrite.rules.stable import STABLE
 from graphc.rewrite.rules.views import REDUCTIONS, TRANSPOSES, VIEWS
+from graphc.rewrite.scans.branches import BRANCHES, has_bodies, rewrite_branches
+from graphc.rewrite.scans.passes import (
+    LOOPS,
+    Bodies,
+    Rewritten,
+    keep_last_rows,
+    loops_of,
+    reclose,
+    rewrite_bodies,
+    rewrite_loops,
+)
+from graphc.rewrite.scans.rolling import ROLLED, roll_steps
 from graphc.startup.record import record
 
 

@@ -22,7 +22,7 @@ from graphc.ir.interpret import interpret
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import FUNCTIONS, OPS, Node, Sample, make, variable
 from graphc.ir.walk import Graph
-from graphc.loops.syntax import Part, Tree, parse
+from graphc.loopir.syntax import Part, Tree, parse
 from graphc.ops.elementwise import ROWS, as_node, cast, elementwise
 from graphc.ops.scalar import stop_gradient
 from graphc.options import options

@@ -25,8 +25,8 @@ from graphc.ir.interpret import interpret
 from graphc.ir.lowering import Call, Fold, Iota, View, Write, Writes
 from graphc.ir.node import OPS, Argument, Array, Node, Sample, Size, literal, variable
 from graphc.ir.walk import Graph, as_size_node
-from graphc.loops import ir as loops
-from graphc.loops.syntax import node_of
+from graphc.loopir import ir as loops
+from graphc.loopir.syntax import node_of
 from graphc.ops import LATER, index, reduce, shape
 from graphc.ops.elementwise import elementwise
 from graphc.ops.linalg import products as linalg

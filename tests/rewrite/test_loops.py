@@ -26,7 +26,7 @@ from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.scan import Loop, loop_of, scan_node
 from graphc.options import options
 from graphc.rewrite import PIPELINE, rewrite
-from graphc.rewrite.loops.passes import LOOPS
+from graphc.rewrite.scans.passes import LOOPS
 
 CLOSE = ("batch_products", "sum_of_products", "project_rows", "recurrence")
 """The passes that take sums in another order."""

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from graphc.codegen.frontend.constructs import needed_by
 from graphc.codegen.frontend.recognize import Term, Use, recognize
-from graphc.loops import ir, operators
-from graphc.loops.operators import NE
-from graphc.loops.unparse import INDENT, text_of
-from graphc.loops.visit import statements
+from graphc.loopir import ir, operators
+from graphc.loopir.operators import NE
+from graphc.loopir.unparse import INDENT, text_of
+from graphc.loopir.visit import statements
 
 WIDTH = 110
 """Of lines, where an expression has a place to break them."""

@@ -26,7 +26,7 @@ import numpy as np
 from graphc.arrays import numerics
 from graphc.arrays.numerics import Array
 from graphc.codegen.threads.chunking import chunk_size, columns_size
-from graphc.loops.ir import CONSTANTS
+from graphc.loopir.ir import CONSTANTS
 
 Scalar = Any
 Function = Callable[..., Any]

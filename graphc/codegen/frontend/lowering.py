@@ -49,7 +49,7 @@ from graphc.codegen.vecmath.outofline import parts_called
 from graphc.codegen.vecmath.table import define_called
 from graphc.codegen.vectorize.vectorizer import vectorize
 from graphc.errors import CompileError
-from graphc.loops.ir import CONSTANTS
+from graphc.loopir.ir import CONSTANTS
 
 SOURCE_NAME = "<graphc kernel>"
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")

@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from graphc.codegen.threads.chunking import MOST_CHUNKS
 from graphc.codegen.transform.privatize import stride
-from graphc.loops import ir, operators
-from graphc.loops.operators import ACCUMULATE, ACCUMULATE_IN_ORDER, BLOCKS, CASTS, CHUNK, GT, MAXIMUM, ROUNDING, SELECT
-from graphc.loops.visit import read_vars
+from graphc.loopir import ir, operators
+from graphc.loopir.operators import ACCUMULATE, ACCUMULATE_IN_ORDER, BLOCKS, CASTS, CHUNK, GT, MAXIMUM, ROUNDING, SELECT
+from graphc.loopir.visit import read_vars
 from graphc.startup.record import record, replace
 
 ZERO_SUM = ir.Const("0.0", "float64")

@@ -14,8 +14,8 @@ import numpy as np
 from graphc.codegen.schedule.plan import fold_vars, unrolls, variables_of
 from graphc.ir.lowering import Fold, Iota, Scalar, View
 from graphc.ir.node import SIZE, Index, Node, Size, constant_value
-from graphc.loops.ir import INDEX, Apply, Buffer, Expr, Opaque, Var, int_value, integer, ravel, subexpressions
-from graphc.loops.operators import FLOORDIV, MOD
+from graphc.loopir.ir import INDEX, Apply, Buffer, Expr, Opaque, Var, int_value, integer, ravel, subexpressions
+from graphc.loopir.operators import FLOORDIV, MOD
 
 
 class Survey:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.schedule.plan import Plan
 from graphc.ir.node import LEAVES, Node, Size
-from graphc.loops.ir import Buffer
+from graphc.loopir.ir import Buffer
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest, Plan
 from graphc.ir.body import items_of
-from graphc.loops.ir import If, apply
-from graphc.loops.operators import CALLS
+from graphc.loopir.ir import If, apply
+from graphc.loopir.operators import CALLS
 
 
 def lower_branch(

@@ -21,9 +21,9 @@ from graphc.ir.body import outputs_of
 from graphc.ir.call import Extent, Given, Number, Result, Strided, Whole, Workspace
 from graphc.ir.lowering import Call, Passed
 from graphc.ir.node import Index, Node, constant_value
-from graphc.loops.build import literal_const
-from graphc.loops.ir import ONE, ZERO, Expr, Invoke, Load, Pointer, Store, add, apply, integer, multiply
-from graphc.loops.operators import MUL
+from graphc.loopir.build import literal_const
+from graphc.loopir.ir import ONE, ZERO, Expr, Invoke, Load, Pointer, Store, add, apply, integer, multiply
+from graphc.loopir.operators import MUL
 from graphc.startup.record import record
 
 

@@ -20,8 +20,8 @@ from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import StepSizeError
 from graphc.ir.lowering import Fold, Iota, Scalar, SegmentNumber, View
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, constant_value, describe
-from graphc.loops.build import cast, convert, literal_const, within
-from graphc.loops.ir import (
+from graphc.loopir.build import cast, convert, literal_const, within
+from graphc.loopir.ir import (
     INDEX,
     ONE,
     Buffer,
@@ -38,8 +38,8 @@ from graphc.loops.ir import (
     ravel,
     subtract,
 )
-from graphc.loops.names import Names
-from graphc.loops.syntax import filled
+from graphc.loopir.names import Names
+from graphc.loopir.syntax import filled
 
 
 class Elements(Scopes):

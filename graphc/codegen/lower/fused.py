@@ -17,10 +17,10 @@ from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest, Rows, first_reduced, nests_of
 from graphc.ir.lowering import Fold
 from graphc.ir.node import Index, Node, Size
-from graphc.loops.build import add_compensated, cast, compensated_sum, start_const
-from graphc.loops.ir import INDEX, ZERO, Expr, Let, Note, Set, Store, Var, add, apply, multiply, subtract
-from graphc.loops.operators import ACCUMULATE, BLOCKS, MINIMUM
-from graphc.loops.syntax import filled, operator_of
+from graphc.loopir.build import add_compensated, cast, compensated_sum, start_const
+from graphc.loopir.ir import INDEX, ZERO, Expr, Let, Note, Set, Store, Var, add, apply, multiply, subtract
+from graphc.loopir.operators import ACCUMULATE, BLOCKS, MINIMUM
+from graphc.loopir.syntax import filled, operator_of
 from graphc.startup.record import record
 
 Remarks = Callable[[Nest], Sequence[Note]]

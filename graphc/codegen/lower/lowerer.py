@@ -16,10 +16,10 @@ from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import fold_vars, unrolls
 from graphc.ir.lowering import Fold
 from graphc.ir.node import Index, Node
-from graphc.loops import ir
-from graphc.loops.build import add_compensated, cast, compensated_sum, same_value, start_const
-from graphc.loops.operators import ACCUMULATE, ACCUMULATE_MINIMUM, CASTS, SELECT
-from graphc.loops.syntax import filled, operator_of
+from graphc.loopir import ir
+from graphc.loopir.build import add_compensated, cast, compensated_sum, same_value, start_const
+from graphc.loopir.operators import ACCUMULATE, ACCUMULATE_MINIMUM, CASTS, SELECT
+from graphc.loopir.syntax import filled, operator_of
 
 Unfold: TypeAlias = Callable[[Index], Index]
 

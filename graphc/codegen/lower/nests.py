@@ -15,9 +15,9 @@ from graphc.codegen.lower.tiling import loop_across
 from graphc.codegen.schedule.plan import Nest, Plan, loop_vars, unrolls
 from graphc.ir.lowering import Write, Writes
 from graphc.ir.node import Index, Node
-from graphc.loops import ir
-from graphc.loops.build import cast, start_const, within
-from graphc.loops.operators import (
+from graphc.loopir import ir
+from graphc.loopir.build import cast, start_const, within
+from graphc.loopir.operators import (
     ACCUMULATE_MAXIMUM,
     ACCUMULATE_MINIMUM,
     ADD,

@@ -20,7 +20,7 @@ from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.lower.segments import lower_segments
 from graphc.codegen.lower.steps import lower_steps
 from graphc.codegen.schedule.plan import Nest, Part, Plan, Rows, nests_of
-from graphc.loops.ir import Note
+from graphc.loopir.ir import Note
 
 
 def lower_parts(lowerer: Lowerer, plan: Plan, parts: Sequence[Part], scope: Scope) -> None:

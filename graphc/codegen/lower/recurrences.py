@@ -13,9 +13,9 @@ from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest
 from graphc.ir.lowering import Recur
 from graphc.ir.node import Index, Node
-from graphc.loops.build import cast, start_const
-from graphc.loops.ir import INDEX, ONE, Expr, Load, Set, Store, Var, subtract
-from graphc.loops.syntax import filled
+from graphc.loopir.build import cast, start_const
+from graphc.loopir.ir import INDEX, ONE, Expr, Load, Set, Store, Var, subtract
+from graphc.loopir.syntax import filled
 
 
 def lower_recur(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:

@@ -15,9 +15,9 @@ from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest, loop_vars, split_axes
 from graphc.ir.lowering import Fold
 from graphc.ir.node import Index, Node
-from graphc.loops.build import cast, start_const
-from graphc.loops.ir import ZERO, Buffer, Expr, Load, Store, Var, add, integer, multiply, quotient, remainder
-from graphc.loops.syntax import filled
+from graphc.loopir.build import cast, start_const
+from graphc.loopir.ir import ZERO, Buffer, Expr, Load, Store, Var, add, integer, multiply, quotient, remainder
+from graphc.loopir.syntax import filled
 
 ROW_BLOCK = 4
 """Rows that column reductions take at a time."""

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from graphc.ir.node import Index
-from graphc.loops.ir import INDEX, ZERO, Apply, Buffer, Const, Expr, Let, Loop, Stmt, Var, subexpressions
-from graphc.loops.names import Names
+from graphc.loopir.ir import INDEX, ZERO, Apply, Buffer, Const, Expr, Let, Loop, Stmt, Var, subexpressions
+from graphc.loopir.names import Names
 from graphc.startup.record import fresh, record
 
 

@@ -18,8 +18,8 @@ from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest
 from graphc.ir.lowering import Segments
 from graphc.ir.node import Node
-from graphc.loops.build import cast, start_const
-from graphc.loops.ir import (
+from graphc.loopir.build import cast, start_const
+from graphc.loopir.ir import (
     INDEX,
     Expr,
     If,
@@ -36,7 +36,7 @@ from graphc.loops.ir import (
     remainder,
     subexpressions,
 )
-from graphc.loops.operators import ACCUMULATE, ACCUMULATE_IN_ORDER, ADD, LT, Operator
+from graphc.loopir.operators import ACCUMULATE, ACCUMULATE_IN_ORDER, ADD, LT, Operator
 
 SHORT = 32
 """Numbers that are added one after the other: of so few, several sums take longer to begin and to end."""

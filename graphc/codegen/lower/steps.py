@@ -16,8 +16,8 @@ from graphc.codegen.schedule.plan import Nest, Plan, StepGraph, loop_vars
 from graphc.ir.body import items_of
 from graphc.ir.node import Node
 from graphc.ir.sizes import as_size
-from graphc.loops.build import start_const
-from graphc.loops.ir import INDEX, ONE, ZERO, Break, Expr, If, Let, Load, Store, Var, add, multiply, subtract
+from graphc.loopir.build import start_const
+from graphc.loopir.ir import INDEX, ONE, ZERO, Break, Expr, If, Let, Load, Store, Var, add, multiply, subtract
 
 
 def lower_steps(

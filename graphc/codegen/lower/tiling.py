@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from graphc.loops import operators
-from graphc.loops.ir import TILE, Apply, Const, Expr, Opaque, Var, children, int_value
+from graphc.loopir import operators
+from graphc.loopir.ir import TILE, Apply, Const, Expr, Opaque, Var, children, int_value
 
 
 def loop_across(positions: Iterable[Expr], loops: Sequence[Var], extents: Sequence[Expr]) -> Var | None:

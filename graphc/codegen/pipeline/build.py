@@ -321,7 +321,7 @@ def load_product(products: Products, name: str) -> int:
         if name.startswith("gc_lapack_"):
             needed |= import_module("graphc.codegen.lapack.api").lapack_symbols()
         if name.startswith("gc_order_"):
-            needed |= import_module("graphc.codegen.order.api").order_symbols()
+            needed |= import_module("graphc.codegen.sort.api").order_symbols()
         if name.startswith("gc_special_"):
             needed |= import_module("graphc.codegen.special.api").special_symbols(name)
         _, *free = exports = product_exports(name)

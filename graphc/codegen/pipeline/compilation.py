@@ -26,14 +26,14 @@ from graphc.codegen.llvm.functions import module_text
 from graphc.codegen.llvm.module import AHEAD, IR, Module
 from graphc.codegen.llvm.split import split
 from graphc.codegen.llvm.target import emit_object, has_vector_products
-from graphc.codegen.order.api import FUNCTIONS as ORDERS
-from graphc.codegen.order.batch import functions as orders
 from graphc.codegen.pipeline.generation import generate_program
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import PROTOTYPES, Program
 from graphc.codegen.pipeline.runtime import ENTRY_POINTS, OUT_OF_LINE_OPT, missing_parts
 from graphc.codegen.server.client import compile_assembly, compile_request, lower_source
 from graphc.codegen.server.protocol import ELEMENTARY_OPT, Request
+from graphc.codegen.sort.api import FUNCTIONS as ORDERS
+from graphc.codegen.sort.batch import functions as orders
 from graphc.codegen.special.api import FUNCTIONS as SPECIAL
 from graphc.codegen.special.batch import functions as special_functions
 from graphc.codegen.threads.chunking import PARALLEL

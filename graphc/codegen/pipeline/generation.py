@@ -13,9 +13,9 @@ from graphc.codegen.call.interrupt import KINDS, answer_no
 from graphc.codegen.frontend.language import bind_source
 from graphc.codegen.gemm.prototypes import PYTHON_SHIMS as PRODUCTS
 from graphc.codegen.lapack.api import PYTHON_SHIMS as FACTORISATIONS
-from graphc.codegen.order.api import PYTHON_SHIMS as ORDERS
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report
 from graphc.codegen.pipeline.program import Program, generate
+from graphc.codegen.sort.api import PYTHON_SHIMS as ORDERS
 from graphc.codegen.special.api import PYTHON_SHIMS as SPECIAL
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph

@@ -24,7 +24,6 @@ from graphc.codegen.lapack.api import PROTOTYPES as FACTORISATIONS
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.parts import lower_parts
-from graphc.codegen.order.api import PROTOTYPES as ORDERS
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.schedule.inplace import donations
 from graphc.codegen.schedule.labels import Labels, labels_of
@@ -32,6 +31,7 @@ from graphc.codegen.schedule.plan import COPY, MOST_AXES, Around, Plan, Purpose,
 from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.schedule.work import loops_of
+from graphc.codegen.sort.api import PROTOTYPES as ORDERS
 from graphc.codegen.special.api import PROTOTYPES as SPECIAL
 from graphc.codegen.transform.copies import write_where_copied
 from graphc.codegen.transform.double_buffers import double_buffer
@@ -53,10 +53,10 @@ from graphc.ir.body import nodes_within, outputs_of
 from graphc.ir.lowering import Call
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Node, Size
 from graphc.ir.walk import as_size_node
-from graphc.loops import ir
-from graphc.loops.names import Names
-from graphc.loops.operators import EQ, INFIX
-from graphc.loops.visit import all_expressions, read_buffers, statements, stored_buffers
+from graphc.loopir import ir
+from graphc.loopir.names import Names
+from graphc.loopir.operators import EQ, INFIX
+from graphc.loopir.visit import all_expressions, read_buffers, statements, stored_buffers
 from graphc.startup.record import record, replace
 
 PROTOTYPES = PRODUCTS | FACTORISATIONS | ORDERS | SPECIAL

@@ -9,8 +9,8 @@ from graphc.codegen.schedule.plan import Nest, first_reduced
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir.lowering import Writes
 from graphc.ir.node import Node, Size
-from graphc.loops.ir import INDEX, ONE, Expr, Target, Var, apply, integer, multiply
-from graphc.loops.operators import MAXIMUM
+from graphc.loopir.ir import INDEX, ONE, Expr, Target, Var, apply, integer, multiply
+from graphc.loopir.operators import MAXIMUM
 
 MOST_COPIES = 32
 """Chunks of a loop that adds into copies at most, and so threads that may share it."""

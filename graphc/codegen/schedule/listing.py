@@ -13,9 +13,9 @@ from graphc.ir import sizes
 from graphc.ir.body import ITEM, items_of, outputs_of
 from graphc.ir.lowering import Scalar, View
 from graphc.ir.node import Node, Size, constant_value, describe, describe_size
-from graphc.loops.ir import INDEX, Var
-from graphc.loops.syntax import filled
-from graphc.loops.unparse import text_of
+from graphc.loopir.ir import INDEX, Var
+from graphc.loopir.syntax import filled
+from graphc.loopir.unparse import text_of
 
 
 def head_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:

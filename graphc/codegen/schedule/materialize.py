@@ -29,7 +29,7 @@ from graphc.codegen.schedule.plan import Use, is_bufferless, is_by_segment, lowe
 from graphc.ir.body import ITEM
 from graphc.ir.lowering import Call, Fold, Recur, Scalar, SegmentNumber, Segments, Writes
 from graphc.ir.node import LEAVES, Index, Node
-from graphc.loops.ir import Apply, Opaque, Var, subexpressions
+from graphc.loopir.ir import Apply, Opaque, Var, subexpressions
 
 MOST_OPS = 200
 SLIGHT = 12.0

@@ -21,7 +21,7 @@ from typing import TypeAlias
 from graphc.arrays.dtypes import itemsize
 from graphc.ir import sizes
 from graphc.ir.node import Size
-from graphc.loops.ir import Buffer, Expr, Target
+from graphc.loopir.ir import Buffer, Expr, Target
 from graphc.startup.record import fresh, record, replace
 
 NOMINAL = 128

@@ -61,10 +61,10 @@ from graphc.ir.lowering import (
 )
 from graphc.ir.node import LEAVES, SIZE, Guard, Index, Node, Size, TupleType, constant_value
 from graphc.ir.walk import as_size_node, reachable, toposort
-from graphc.loops.build import cast
-from graphc.loops.ir import INDEX, ONE, Apply, Expr, Opaque, Var, add, integer
-from graphc.loops.operators import ADD
-from graphc.loops.syntax import holes
+from graphc.loopir.build import cast
+from graphc.loopir.ir import INDEX, ONE, Apply, Expr, Opaque, Var, add, integer
+from graphc.loopir.operators import ADD
+from graphc.loopir.syntax import holes
 from graphc.ops.given import given_sizes
 
 NEST_OPS = 160

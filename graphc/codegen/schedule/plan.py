@@ -19,7 +19,7 @@ from graphc.ir.body import ITEM
 from graphc.ir.lowering import Call, Fold, Scalar, SegmentNumber
 from graphc.ir.node import LEAVES, PARAM, SIZE, Guard, Index, Laws, Node, Op, Size, constant_value
 from graphc.ir.walk import nodes_of
-from graphc.loops.ir import INDEX, ZERO, Buffer, Const, Expr, Opaque, Var, subexpressions
+from graphc.loopir.ir import INDEX, ZERO, Buffer, Const, Expr, Opaque, Var, subexpressions
 from graphc.ops.index import never_negative
 from graphc.ops.scan import Loop
 from graphc.startup.record import fresh, record, replace

@@ -42,7 +42,7 @@ from graphc.ir.call import Workspace
 from graphc.ir.closure import guard_sides
 from graphc.ir.lowering import Call, Fold, Recur, Scalar, View
 from graphc.ir.node import LEAVES, Guard, Node, Size
-from graphc.loops.ir import INDEX, Buffer, Var
+from graphc.loopir.ir import INDEX, Buffer, Var
 from graphc.startup.record import record, replace
 
 

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from graphc.codegen.lower.tiling import stride
-from graphc.loops.ir import ZERO, Buffer, Expr, Load, Loop, Pointer, Stmt, Store, Var, int_value, subexpressions
-from graphc.loops.visit import (
+from graphc.loopir.ir import ZERO, Buffer, Expr, Load, Loop, Pointer, Stmt, Store, Var, int_value, subexpressions
+from graphc.loopir.visit import (
     all_expressions,
     effects,
     is_left,

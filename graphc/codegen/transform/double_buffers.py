@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from graphc.codegen.transform.unroll import iteration
-from graphc.loops import operators
-from graphc.loops.ir import (
+from graphc.loopir import operators
+from graphc.loopir.ir import (
     INDEX,
     ONE,
     ZERO,
@@ -44,8 +44,8 @@ from graphc.loops.ir import (
     subexpressions,
     subtract,
 )
-from graphc.loops.operators import MAXIMUM, MINIMUM
-from graphc.loops.visit import all_expressions, expressions, map_bodies, map_own_expressions, op_count, read_buffers
+from graphc.loopir.operators import MAXIMUM, MINIMUM
+from graphc.loopir.visit import all_expressions, expressions, map_bodies, map_own_expressions, op_count, read_buffers
 from graphc.startup.record import record, replace
 
 MOST_JOINTS = 2

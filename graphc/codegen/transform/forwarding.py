@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from graphc.codegen.transform.fuse import resolved
-from graphc.loops import ir
-from graphc.loops.build import convert
-from graphc.loops.visit import (
+from graphc.loopir import ir
+from graphc.loopir.build import convert
+from graphc.loopir.visit import (
     bodies,
     expressions,
     map_bodies,

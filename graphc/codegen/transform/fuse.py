@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from graphc.codegen.lower.tiling import stride
-from graphc.loops import ir
-from graphc.loops.build import asks_by_blocks
-from graphc.loops.visit import (
+from graphc.loopir import ir
+from graphc.loopir.build import asks_by_blocks
+from graphc.loopir.visit import (
     expressions,
     independent,
     map_bodies,

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from graphc.loops import ir
-from graphc.loops.visit import effects, expressions, map_bodies, op_count, statements, with_values
+from graphc.loopir import ir
+from graphc.loopir.visit import effects, expressions, map_bodies, op_count, statements, with_values
 from graphc.startup.record import record, replace
 
 MOST_ACCUMULATORS = 16

@@ -26,9 +26,9 @@ from collections import ChainMap, Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from graphc.loops import ir
-from graphc.loops.operators import ADD, FLOORDIV, MINIMUM, MOD, MUL, ROUNDING, Operator
-from graphc.loops.visit import expressions, is_left, map_bodies, statements
+from graphc.loopir import ir
+from graphc.loopir.operators import ADD, FLOORDIV, MINIMUM, MOD, MUL, ROUNDING, Operator
+from graphc.loopir.visit import expressions, is_left, map_bodies, statements
 from graphc.startup.record import record, replace
 
 Region: TypeAlias = "tuple[tuple[str, Hashable], ...]"

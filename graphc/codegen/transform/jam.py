@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from graphc.loops.ir import (
+from graphc.loopir.ir import (
     INDEX,
     Expr,
     Let,
@@ -38,7 +38,7 @@ from graphc.loops.ir import (
     subexpressions,
     subtract,
 )
-from graphc.loops.visit import (
+from graphc.loopir.visit import (
     expressions,
     map_bodies,
     map_expressions,

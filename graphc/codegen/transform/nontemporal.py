@@ -19,8 +19,8 @@ from collections.abc import Collection
 
 from graphc.arrays.dtypes import itemsize
 from graphc.codegen.transform.fuse import resolved
-from graphc.loops.ir import Buffer, Expr, Let, Load, Loop, Store, int_value
-from graphc.loops.visit import all_expressions
+from graphc.loopir.ir import Buffer, Expr, Let, Load, Loop, Store, int_value
+from graphc.loopir.visit import all_expressions
 from graphc.startup.record import record
 
 MOST_WORK = 16

@@ -78,11 +78,11 @@ from graphc.codegen.transform.outline_regions import (
 from graphc.codegen.transform.parallelize import describe_work
 from graphc.codegen.transform.polls import asked_together
 from graphc.codegen.transform.privatize import most_copies, stride
-from graphc.loops import ir
-from graphc.loops.names import Names
-from graphc.loops.operators import BLOCKS, COLUMNS, EQ, FILLS, GT, MAXIMUM, MINIMUM, READS, ROUNDING, SELECT
-from graphc.loops.unparse import text_of
-from graphc.loops.visit import bodies, moved_buffers, read_buffers, with_bodies
+from graphc.loopir import ir
+from graphc.loopir.names import Names
+from graphc.loopir.operators import BLOCKS, COLUMNS, EQ, FILLS, GT, MAXIMUM, MINIMUM, READS, ROUNDING, SELECT
+from graphc.loopir.unparse import text_of
+from graphc.loopir.visit import bodies, moved_buffers, read_buffers, with_bodies
 from graphc.startup.record import fresh, record, replace
 
 LAUNCHES_IN_KERNEL = 8

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from graphc.codegen.transform.outline_regions import BEGIN, COPIED, END, Part
-from graphc.loops import ir
-from graphc.loops.visit import expressions, map_bodies, map_own_expressions, statements
+from graphc.loopir import ir
+from graphc.loopir.visit import expressions, map_bodies, map_own_expressions, statements
 from graphc.startup.record import fresh, record
 
 

@@ -16,9 +16,9 @@ from graphc.arrays.dtypes import itemsize
 from graphc.codegen.threads.chunking import MOST_COLUMNS
 from graphc.codegen.transform.parallelize import Shares, columns_of, shares_of
 from graphc.codegen.transform.privatize import instead_of_columns, neutral, targets_of
-from graphc.loops import ir, operators
-from graphc.loops.operators import BLOCKS, GT, MINIMUM, SELECT
-from graphc.loops.visit import (
+from graphc.loopir import ir, operators
+from graphc.loopir.operators import BLOCKS, GT, MINIMUM, SELECT
+from graphc.loopir.visit import (
     all_expressions,
     bodies,
     in_line,

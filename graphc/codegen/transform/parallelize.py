@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from graphc.codegen.threads.chunking import CHUNK_WORK
 from graphc.codegen.transform.independence import accumulation, mark_nest
 from graphc.codegen.transform.privatize import added_into
-from graphc.loops import ir, operators
-from graphc.loops.operators import CHUNK, COLUMNS, ROUNDING, Operator
-from graphc.loops.visit import expressions, in_line, is_left, statements
+from graphc.loopir import ir, operators
+from graphc.loopir.operators import CHUNK, COLUMNS, ROUNDING, Operator
+from graphc.loopir.visit import expressions, in_line, is_left, statements
 from graphc.startup.record import fresh, record, replace
 
 LOAD_COST, STORE_COST = 2.0, 1.0

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from graphc.codegen.transform.privatize import added_into, targets_of
-from graphc.loops import ir, operators
-from graphc.loops.build import asks_by_blocks
-from graphc.loops.operators import ACCUMULATE, CASTS
-from graphc.loops.visit import is_left, map_bodies, moved_buffers, statements
+from graphc.loopir import ir, operators
+from graphc.loopir.build import asks_by_blocks
+from graphc.loopir.operators import ACCUMULATE, CASTS
+from graphc.loopir.visit import is_left, map_bodies, moved_buffers, statements
 from graphc.startup.record import fresh, record, replace
 
 WIDEN = CASTS["float64"]

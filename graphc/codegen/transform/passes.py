@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TypeAlias
 
 from graphc.ir.passes import Step, passed, watched
-from graphc.loops.ir import INDEX, Buffer, Function, Stmt, Var
+from graphc.loopir.ir import INDEX, Buffer, Function, Stmt, Var
 
 Body: TypeAlias = tuple[Stmt, ...]
 Change: TypeAlias = Callable[[Body], Body]
@@ -70,7 +70,7 @@ class Passes:
 
         def verify() -> None:
             # Imported here: nobody needs it who does not ask for it.
-            verifier = import_module("graphc.loops.verify")
+            verifier = import_module("graphc.loopir.verify")
             unwritten = [each.name for each in self.buffers if each.is_temporary or each.name in self.results]
             verifier.verify_functions(functions, self.externals(), unwritten)
 

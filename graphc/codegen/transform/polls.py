@@ -25,9 +25,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Sequence
 
 from graphc.codegen.call.interrupt import INTERRUPTED, LONG, POLLED, STOPPED
-from graphc.loops import ir
-from graphc.loops.operators import BLOCK_LENGTH, BLOCKS, EQ, LT, MAXIMUM, MINIMUM
-from graphc.loops.visit import defined, is_left, map_bodies, statements, stored_buffers
+from graphc.loopir import ir
+from graphc.loopir.operators import BLOCK_LENGTH, BLOCKS, EQ, LT, MAXIMUM, MINIMUM
+from graphc.loopir.visit import defined, is_left, map_bodies, statements, stored_buffers
 from graphc.startup.record import replace
 
 Fresh = Callable[[str], str]

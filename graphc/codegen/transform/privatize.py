@@ -17,10 +17,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 from graphc.arrays.dtypes import is_float
 from graphc.codegen.schedule.accumulators import MOST_COPIES, PADDING
-from graphc.loops import ir
-from graphc.loops.build import start_const
-from graphc.loops.operators import MINIMUM, Operator
-from graphc.loops.visit import expressions, statements
+from graphc.loopir import ir
+from graphc.loopir.build import start_const
+from graphc.loopir.operators import MINIMUM, Operator
+from graphc.loopir.visit import expressions, statements
 from graphc.ops.reduce import highest, lowest
 from graphc.startup.record import replace
 

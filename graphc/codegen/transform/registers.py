@@ -28,8 +28,8 @@ from functools import partial
 from typing import TypeAlias
 
 from graphc.codegen.transform.forwarding import as_stored, without_stores
-from graphc.loops import ir
-from graphc.loops.visit import all_expressions, expressions, map_expressions, read_buffers, statements, stored_buffers
+from graphc.loopir import ir
+from graphc.loopir.visit import all_expressions, expressions, map_expressions, read_buffers, statements, stored_buffers
 from graphc.startup.record import replace
 
 MOST_PLACES = 16

@@ -11,8 +11,8 @@ from functools import partial
 
 from graphc.codegen.transform.horizontal import fuse_reductions
 from graphc.codegen.transform.passes import Change, Run, apply
-from graphc.loops import ir
-from graphc.loops.visit import (
+from graphc.loopir import ir
+from graphc.loopir.visit import (
     Changes,
     Readers,
     bodies,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from graphc.loops.ir import INDEX, ZERO, Expr, If, Invoke, Let, Loop, Note, Stmt, Var, int_value, integer
-from graphc.loops.visit import is_left, map_bodies, map_expressions, op_count, own_expressions, replace_vars
+from graphc.loopir.ir import INDEX, ZERO, Expr, If, Invoke, Let, Loop, Note, Stmt, Var, int_value, integer
+from graphc.loopir.visit import is_left, map_bodies, map_expressions, op_count, own_expressions, replace_vars
 from graphc.startup.record import replace
 
 MOST_ITERATIONS = 16

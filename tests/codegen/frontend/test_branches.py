@@ -25,10 +25,10 @@ from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.simplify import simplify
-from graphc.loops.ir import INDEX, Function, If, Launch, Let, Loop, Set, Var
-from graphc.loops.names import Names
-from graphc.loops.verify import verify_functions
-from graphc.loops.visit import statements
+from graphc.loopir.ir import INDEX, Function, If, Launch, Let, Loop, Set, Var
+from graphc.loopir.names import Names
+from graphc.loopir.verify import verify_functions
+from graphc.loopir.visit import statements
 from graphc.options import options
 from graphc.startup.record import replace
 

@@ -17,7 +17,7 @@ from graphc.codegen.frontend.constructs import DEFINITIONS, DEFINITIONS_BEGIN, T
 from graphc.codegen.frontend.language import PRELUDE, bind_source
 from graphc.codegen.pipeline import program
 from graphc.ir.node import Node
-from graphc.loops.ir import BLOCK, Function
+from graphc.loopir.ir import BLOCK, Function
 
 
 class Renamed(ast.NodeTransformer):

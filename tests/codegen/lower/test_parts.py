@@ -20,9 +20,9 @@ from graphc.codegen.schedule.plan import Part, Plan
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.transform.outline_regions import OUTLINE_ABOVE
 from graphc.ir.node import Node
-from graphc.loops.ir import INDEX, ZERO, Break, Buffer, Const, If, Let, Load, Loop, Var, add, apply, integer, multiply
-from graphc.loops.names import Names
-from graphc.loops.operators import GT
+from graphc.loopir.ir import INDEX, ZERO, Break, Buffer, Const, If, Let, Load, Loop, Var, add, apply, integer, multiply
+from graphc.loopir.names import Names
+from graphc.loopir.operators import GT
 from graphc.options import options
 
 Array = NDArray[Any]

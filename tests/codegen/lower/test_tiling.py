@@ -18,8 +18,8 @@ from graphc.codegen.pipeline import build
 from graphc.codegen.transform.independence import mark_nest
 from graphc.codegen.transform.parallelize import shares_of
 from graphc.ir.node import Node
-from graphc.loops.ir import INDEX, TILE, Buffer, Expr, Load, Loop, Store, Var, add, apply, integer, multiply
-from graphc.loops.operators import FLOORDIV
+from graphc.loopir.ir import INDEX, TILE, Buffer, Expr, Load, Loop, Store, Var, add, apply, integer, multiply
+from graphc.loopir.operators import FLOORDIV
 
 Array = NDArray[Any]
 ITERATION, J, K, N, M = (Var(name, INDEX) for name in "ijknm")

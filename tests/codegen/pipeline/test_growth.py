@@ -24,7 +24,7 @@ from graphc.codegen.llvm.target import emit_object
 from graphc.codegen.pipeline import generation
 from graphc.codegen.pipeline.program import Program, generate
 from graphc.codegen.transform.outline_regions import BLOCK_OPS
-from graphc.loops.names import Names
+from graphc.loopir.names import Names
 from graphc.options import options
 
 

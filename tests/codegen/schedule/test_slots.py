@@ -17,7 +17,7 @@ from graphc.arrays.dtypes import DTYPES, itemsize
 from graphc.codegen.call.signature import ALIGNMENT, MOST, Array, Signature, Temp, need_of
 from graphc.codegen.schedule.memory import Materialised, lay_out, nominal_bytes
 from graphc.ir.node import Size, variable
-from graphc.loops.ir import Target, integer
+from graphc.loopir.ir import Target, integer
 
 N, M = (variable("float64", (None,), name).type.shape[0] for name in "nm")
 ADDED = (Target(integer(3), integer(8)), 3)

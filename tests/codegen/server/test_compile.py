@@ -37,8 +37,8 @@ from graphc.codegen.server import process as child
 from graphc.codegen.server.client import CompileServer, Prototype, Request
 from graphc.codegen.threads.chunking import CHUNK, CHUNK_WORK, SETTINGS, chunk_size, columns_size
 from graphc.errors import CompileError
-from graphc.loops.operators import CALLS, result_dtype
-from graphc.loops.syntax import read_operator
+from graphc.loopir.operators import CALLS, result_dtype
+from graphc.loopir.syntax import read_operator
 from graphc.options import options
 from graphc.startup.record import replace
 

@@ -28,11 +28,11 @@ from graphc.codegen.transform.simplify import STEPS, simplify
 from graphc.ir.node import Node, Op, Sample
 from graphc.ir.passes import Step, on_pass
 from graphc.ir.walk import Graph
-from graphc.loops.ir import Buffer, Function, Let, Loop, Set
-from graphc.loops.names import Names
-from graphc.loops.text import print_functions
-from graphc.loops.verify import verify_functions
-from graphc.loops.visit import statements
+from graphc.loopir.ir import Buffer, Function, Let, Loop, Set
+from graphc.loopir.names import Names
+from graphc.loopir.text import print_functions
+from graphc.loopir.verify import verify_functions
+from graphc.loopir.visit import statements
 from graphc.options import options
 from graphc.rewrite.pipeline import rewrite
 from graphc.startup.record import replace

@@ -15,8 +15,8 @@ import graphc.tensor as T
 from graphc.codegen.transform import horizontal
 from graphc.codegen.transform.horizontal import MOST_ACCUMULATORS, MOST_OPS, accumulators_of, fuse_reductions
 from graphc.ir.node import Node
-from graphc.loops.ir import INDEX, ZERO, Buffer, Const, Let, Load, Loop, Set, Stmt, Store, Var, apply
-from graphc.loops.operators import ACCUMULATE, ADD, MUL
+from graphc.loopir.ir import INDEX, ZERO, Buffer, Const, Let, Load, Loop, Set, Stmt, Store, Var, apply
+from graphc.loopir.operators import ACCUMULATE, ADD, MUL
 
 N, M, ROW = Var("n", INDEX), Var("m", INDEX), Var("i", INDEX)
 X, OUT = Buffer("x", "float64"), Buffer("out", "float64")

@@ -16,11 +16,11 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen.transform.independence import mark_independent
 from graphc.errors import VerifyError
-from graphc.loops.ir import INDEX, Buffer, Const, Expr, Function, Let, Load, Loop, Stmt, Store, Var, apply, integer
-from graphc.loops.operators import ADD, FLOORDIV, MINIMUM, MOD, MUL
-from graphc.loops.text import print_functions
-from graphc.loops.verify import verify_functions
-from graphc.loops.visit import statements
+from graphc.loopir.ir import INDEX, Buffer, Const, Expr, Function, Let, Load, Loop, Stmt, Store, Var, apply, integer
+from graphc.loopir.operators import ADD, FLOORDIV, MINIMUM, MOD, MUL
+from graphc.loopir.text import print_functions
+from graphc.loopir.verify import verify_functions
+from graphc.loopir.visit import statements
 from graphc.startup.record import replace
 
 ITERATION, J, N, M, K, ROW = (Var(name, INDEX) for name in ("i", "j", "n", "m", "k", "row"))

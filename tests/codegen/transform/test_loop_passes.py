@@ -36,11 +36,11 @@ from graphc.codegen.transform.passes import Change
 from graphc.codegen.transform.polls import ask_in_nests, place_polls
 from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.simplify import STEPS
-from graphc.loops.ir import INDEX, Buffer, Function, Let, Loop, Set
-from graphc.loops.names import Names
-from graphc.loops.text import print_functions
-from graphc.loops.verify import verify_functions
-from graphc.loops.visit import statements
+from graphc.loopir.ir import INDEX, Buffer, Function, Let, Loop, Set
+from graphc.loopir.names import Names
+from graphc.loopir.text import print_functions
+from graphc.loopir.verify import verify_functions
+from graphc.loopir.visit import statements
 from graphc.startup.record import replace
 
 FOLDER = Path(__file__).parent / "passes"

@@ -30,8 +30,8 @@ from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.transform.nontemporal import MOST_WORK, Stream, stream_of
 from graphc.codegen.transform.outline import LAUNCHES_IN_KERNEL
 from graphc.errors import CompileError
-from graphc.loops.ir import INDEX, Break, Buffer, Expr, If, Load, Loop, Stmt, Store, Var, apply, integer
-from graphc.loops.operators import ADD, CASTS, LT, MUL
+from graphc.loopir.ir import INDEX, Break, Buffer, Expr, If, Load, Loop, Stmt, Store, Var, apply, integer
+from graphc.loopir.operators import ADD, CASTS, LT, MUL
 from graphc.options import options
 
 Array = NDArray[Any]

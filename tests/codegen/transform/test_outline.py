@@ -15,7 +15,7 @@ from graphc.codegen.threads.chunking import MOST_CHUNKS
 from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.outline import LAUNCHES_IN_KERNEL, Outlined, outline
 from graphc.ir.node import Node
-from graphc.loops.ir import (
+from graphc.loopir.ir import (
     INDEX,
     ZERO,
     Buffer,
@@ -33,8 +33,8 @@ from graphc.loops.ir import (
     Var,
     apply,
 )
-from graphc.loops.names import Names
-from graphc.loops.operators import ACCUMULATE, ADD, CALLS, GE, MUL, SUB, Operator
+from graphc.loopir.names import Names
+from graphc.loopir.operators import ACCUMULATE, ADD, CALLS, GE, MUL, SUB, Operator
 from graphc.options import options
 
 Program = tuple[list[Node], list[Node]]

@@ -27,7 +27,7 @@ from graphc.codegen.threads.pool import has_threads
 from graphc.codegen.transform.independence import mark_nest
 from graphc.codegen.transform.parallelize import columns_of, shares_of
 from graphc.ir.node import Node
-from graphc.loops.ir import (
+from graphc.loopir.ir import (
     INDEX,
     Break,
     Buffer,
@@ -47,8 +47,8 @@ from graphc.loops.ir import (
     apply,
     integer,
 )
-from graphc.loops.operators import ACCUMULATE, ACCUMULATE_MINIMUM, ADD, CALLS, GE, MOD, MUL, SUB
-from graphc.loops.unparse import text_of
+from graphc.loopir.operators import ACCUMULATE, ACCUMULATE_MINIMUM, ADD, CALLS, GE, MOD, MUL, SUB
+from graphc.loopir.unparse import text_of
 from graphc.options import options
 from graphc.startup.process import PROCESS
 

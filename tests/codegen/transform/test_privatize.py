@@ -19,8 +19,8 @@ from graphc.codegen.threads.pool import has_threads
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.privatize import added_into, neutral
 from graphc.ir.node import Node
-from graphc.loops.ir import INDEX, Buffer, Expr, If, Load, Loop, Stmt, Store, Var, apply, integer
-from graphc.loops.operators import ACCUMULATE, ADD, CALLS, INFIX, LT, SUB, Operator
+from graphc.loopir.ir import INDEX, Buffer, Expr, If, Load, Loop, Stmt, Store, Var, apply, integer
+from graphc.loopir.operators import ACCUMULATE, ADD, CALLS, INFIX, LT, SUB, Operator
 
 Array = NDArray[Any]
 ITERATION, J, N, M = (Var(name, INDEX) for name in "ijnm")

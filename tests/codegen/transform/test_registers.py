@@ -29,7 +29,7 @@ from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.registers import keep_in_registers
 from graphc.ir.node import Node
-from graphc.loops.ir import (
+from graphc.loopir.ir import (
     INDEX,
     ZERO,
     Buffer,
@@ -47,11 +47,11 @@ from graphc.loops.ir import (
     apply,
     integer,
 )
-from graphc.loops.names import Names
-from graphc.loops.operators import ACCUMULATE, ADD, MUL, SUB
-from graphc.loops.text import print_functions
-from graphc.loops.verify import verify_functions
-from graphc.loops.visit import statements
+from graphc.loopir.names import Names
+from graphc.loopir.operators import ACCUMULATE, ADD, MUL, SUB
+from graphc.loopir.text import print_functions
+from graphc.loopir.verify import verify_functions
+from graphc.loopir.visit import statements
 from graphc.startup.record import replace
 
 Array = NDArray[Any]

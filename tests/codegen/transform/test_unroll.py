@@ -14,9 +14,9 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen.transform.unroll import unroll_steps
 from graphc.ir.node import Node
-from graphc.loops.ir import INDEX, Var
-from graphc.loops.names import Names
-from graphc.loops.text import print_functions
+from graphc.loopir.ir import INDEX, Var
+from graphc.loopir.names import Names
+from graphc.loopir.text import print_functions
 from graphc.options import options
 
 STEP = Var("step", INDEX)

@@ -27,10 +27,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
 from graphc.errors import VerifyError
-from graphc.loops import ir
-from graphc.loops.operators import BLOCKS, FILLS, MUL, READS
-from graphc.loops.text import print_statement
-from graphc.loops.visit import defined
+from graphc.loopir import ir
+from graphc.loopir.operators import BLOCKS, FILLS, MUL, READS
+from graphc.loopir.text import print_statement
+from graphc.loopir.visit import defined
 from graphc.startup.record import record
 
 Number: TypeAlias = int

@@ -15,7 +15,7 @@ from graphc.codegen.pipeline import program
 from graphc.errors import GraphTypeError, ParseError, VerifyError
 from graphc.ir.node import Node
 from graphc.ir.passes import Step, on_pass
-from graphc.loops.ir import (
+from graphc.loopir.ir import (
     Apply,
     Break,
     Buffer,
@@ -34,9 +34,9 @@ from graphc.loops.ir import (
     apply,
     integer,
 )
-from graphc.loops.operators import CALLS, LT, NEG, OR, SUB
-from graphc.loops.text import print_function
-from graphc.loops.verify import verify_functions
+from graphc.loopir.operators import CALLS, LT, NEG, OR, SUB
+from graphc.loopir.text import print_function
+from graphc.loopir.verify import verify_functions
 from graphc.options import options
 from graphc.rewrite.rules.engine import Transformation, apply_in_turn
 from graphc.startup.record import replace
@@ -231,7 +231,7 @@ def test_watchers_see_each_pass_that_changes_something() -> None:
 def test_no_verifier_is_imported_unless_it_is_asked_for() -> None:
     script = (
         "import sys, graphc, graphc.tensor as T; x = T.dvector('x'); graphc.function([x], x + 1, 'python');"
-        "print('graphc.loops.verify' in sys.modules)"
+        "print('graphc.loopir.verify' in sys.modules)"
     )
     for wanted in ("1", ""):
         environment = {"GRAPHC_VERIFY": wanted, "PATH": ""}

@@ -12,7 +12,7 @@ from functools import partial
 
 from graphc.ir.node import Node
 from graphc.ir.walk import nodes_since, toposort
-from graphc.rewrite.loops.open_loops import OpenLoop, Surroundings, fitted, is_elementwise, lifted
+from graphc.rewrite.scans.open_loops import OpenLoop, Surroundings, fitted, is_elementwise, lifted
 
 WORTH = 8.0
 """Ops that are worth an array: a division is 4."""

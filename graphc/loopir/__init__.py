@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graphc.loops.ir import *  # noqa: F403
+    from graphc.loopir.ir import *  # noqa: F403
 else:
 
     def __getattr__(name: str) -> Any:
-        return getattr(import_module("graphc.loops.ir"), name)
+        return getattr(import_module("graphc.loopir.ir"), name)

@@ -14,8 +14,8 @@ from graphc.ops.checked import checked
 from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.index import subtensor
 from graphc.ops.shape import drop, expand, filled, zeros
-from graphc.rewrite.loops.open_loops import OpenLoop, Surroundings, uses_of
 from graphc.rewrite.rules.engine import is_number
+from graphc.rewrite.scans.open_loops import OpenLoop, Surroundings, uses_of
 
 
 def keep_last_row(loop: OpenLoop, around: Surroundings) -> bool:

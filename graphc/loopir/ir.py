@@ -18,8 +18,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-from graphc.loops import operators
-from graphc.loops.operators import ADD, BLOCK_LENGTH, BLOCKS, FLOORDIV, MOD, MUL, SUB, Operator, result_dtype
+from graphc.loopir import operators
+from graphc.loopir.operators import ADD, BLOCK_LENGTH, BLOCKS, FLOORDIV, MOD, MUL, SUB, Operator, result_dtype
 from graphc.startup.record import record
 
 INDEX = "int64"

@@ -14,9 +14,9 @@ from graphc.codegen.gemm.context import SETTING, Words, share
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.typed import F64, I64, Ptr
-from graphc.codegen.order.api import ALONG, FUNCTIONS, PROTOTYPES, ROWS, result_dtype
-from graphc.codegen.order.lines import KINDS, argsort_line, copy_line, first_of_line, line_function, sort_line
-from graphc.codegen.order.rows import lexorder_rows
+from graphc.codegen.sort.api import ALONG, FUNCTIONS, PROTOTYPES, ROWS, result_dtype
+from graphc.codegen.sort.lines import KINDS, argsort_line, copy_line, first_of_line, line_function, sort_line
+from graphc.codegen.sort.rows import lexorder_rows
 from graphc.codegen.threads.chunking import LEAST_WORK
 
 COLUMNS = 16

@@ -16,7 +16,9 @@ from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import is_recomputed
 from graphc.ops.shape import dimshuffle, transpose
-from graphc.rewrite.loops.open_loops import (
+from graphc.rewrite.rules.engine import is_number
+from graphc.rewrite.rules.matrices import turned_of
+from graphc.rewrite.scans.open_loops import (
     OpenLoop,
     Surroundings,
     fitted,
@@ -28,8 +30,6 @@ from graphc.rewrite.loops.open_loops import (
     lifted,
     uses_of,
 )
-from graphc.rewrite.rules.engine import is_number
-from graphc.rewrite.rules.matrices import turned_of
 from graphc.startup.record import record
 
 

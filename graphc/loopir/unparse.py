@@ -9,11 +9,11 @@ import ast
 import math
 from functools import lru_cache, partial, reduce
 
-from graphc.loops import operators
-from graphc.loops.build import written_out
-from graphc.loops.ir import INDEX, ZERO, Apply, Const, Expr, Load, Opaque, Pointer, Var, int_value
-from graphc.loops.operators import Operator
-from graphc.loops.syntax import node_of
+from graphc.loopir import operators
+from graphc.loopir.build import written_out
+from graphc.loopir.ir import INDEX, ZERO, Apply, Const, Expr, Load, Opaque, Pointer, Var, int_value
+from graphc.loopir.operators import Operator
+from graphc.loopir.syntax import node_of
 
 INDENT = "    "
 

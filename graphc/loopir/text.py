@@ -38,9 +38,9 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from graphc.loops import ir
-from graphc.loops.operators import NEG, OperandError, Operator, result_dtype
-from graphc.loops.syntax import node_of
+from graphc.loopir import ir
+from graphc.loopir.operators import NEG, OperandError, Operator, result_dtype
+from graphc.loopir.syntax import node_of
 
 INDENT = "    "
 FLOAT = "float64"

@@ -26,10 +26,10 @@ from graphc.ir.node import PARAM, Body, Node, Where, make, user_line
 from graphc.ir.sizes import is_natural
 from graphc.ir.walk import Graph, consumers, node_set, nodes_of, nodes_since, rebuilt, renamed
 from graphc.ops.scan import SCAN, loop_of
-from graphc.rewrite.loops.expensive_steps import move_expensive_rows
-from graphc.rewrite.loops.open_loops import Change, OpenLoop, Surroundings, close_loop, fitted, open_loop, prune
-from graphc.rewrite.loops.steps import CHANGES, sink_elementwise
 from graphc.rewrite.rules.engine import Fired, place_new, tell
+from graphc.rewrite.scans.expensive_steps import move_expensive_rows
+from graphc.rewrite.scans.open_loops import Change, OpenLoop, Surroundings, close_loop, fitted, open_loop, prune
+from graphc.rewrite.scans.steps import CHANGES, sink_elementwise
 
 Rewritten: TypeAlias = tuple[Graph, list[Fired]]
 Bodies: TypeAlias = Callable[[Graph, Sequence[Node]], Rewritten]

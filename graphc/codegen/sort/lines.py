@@ -17,7 +17,7 @@ from graphc.arrays.dtypes import UNSIGNED, itemsize
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, function
 from graphc.codegen.llvm.typed import F32, F64, I8, I16, I32, I64, NULL, Bool, Ptr, Real, Value, vector
-from graphc.codegen.order.api import ENTRIES
+from graphc.codegen.sort.api import ENTRIES
 
 KINDS: dict[str, type[Any]] = {
     "bool": I8, "int8": I8, "int16": I16, "int32": I32, "int64": I64, "uint8": I8, "uint16": I16, "uint32": I32,

@@ -23,11 +23,11 @@ from typing import NoReturn
 
 from graphc.arrays.dtypes import DTYPES
 from graphc.errors import VerifyError
-from graphc.loops import ir
-from graphc.loops.assigned import verify_assigned
-from graphc.loops.operators import FILLS, READS, OperandError, Operator, result_dtype
-from graphc.loops.text import print_statement
-from graphc.loops.visit import is_left
+from graphc.loopir import ir
+from graphc.loopir.assigned import verify_assigned
+from graphc.loopir.operators import FILLS, READS, OperandError, Operator, result_dtype
+from graphc.loopir.text import print_statement
+from graphc.loopir.visit import is_left
 
 Kinds = Sequence[str]
 """The kinds of a function's parameters, as `Param` has them."""

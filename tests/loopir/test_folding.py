@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from graphc.loops import ir
-from graphc.loops.ir import INDEX, Apply, Const, Expr, Var
+from graphc.loopir import ir
+from graphc.loopir.ir import INDEX, Apply, Const, Expr, Var
 
 NUMBERS = {"i": 23, "n": 5, "m": 7}
 FOLDED = {

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from graphc.loops import ir
-from graphc.loops.build import written_out
-from graphc.loops.operators import ADD, MUL
+from graphc.loopir import ir
+from graphc.loopir.build import written_out
+from graphc.loopir.operators import ADD, MUL
 from graphc.startup.record import fresh, record, replace
 
 

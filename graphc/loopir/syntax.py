@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from graphc.arrays.dtypes import is_float
-from graphc.loops.ir import Apply, Const, Expr
-from graphc.loops.operators import CALLS, CASTS, IDIOMS, INFIX, PREFIX, Operator, result_dtype
+from graphc.loopir.ir import Apply, Const, Expr
+from graphc.loopir.operators import CALLS, CASTS, IDIOMS, INFIX, PREFIX, Operator, result_dtype
 from graphc.startup.record import record
 
 _BINARY: dict[type[ast.AST], str] = {

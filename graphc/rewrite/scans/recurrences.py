@@ -19,7 +19,8 @@ from graphc.ops.elementwise import elementwise
 from graphc.ops.recur import EXTREMES, linear_recurrence, running_sum, stepped_extreme
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.shape import broadcast_to, concatenate, drop, expand, iota
-from graphc.rewrite.loops.open_loops import (
+from graphc.rewrite.rules.engine import is_number, scalar_constant
+from graphc.rewrite.scans.open_loops import (
     OpenLoop,
     Surroundings,
     held,
@@ -30,8 +31,7 @@ from graphc.rewrite.loops.open_loops import (
     repeated,
     spread,
 )
-from graphc.rewrite.loops.products import plus
-from graphc.rewrite.rules.engine import is_number, scalar_constant
+from graphc.rewrite.scans.products import plus
 from graphc.startup.record import record
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from graphc.arrays.dtypes import is_float
-from graphc.loops import operators
-from graphc.loops.ir import ONE, Apply, Const, Expr, Set, Var, apply, int_value, integer, quotient
-from graphc.loops.operators import (
+from graphc.loopir import operators
+from graphc.loopir.ir import ONE, Apply, Const, Expr, Set, Var, apply, int_value, integer, quotient
+from graphc.loopir.operators import (
     ACCUMULATE,
     ACCUMULATE_IN_ORDER,
     ADD,

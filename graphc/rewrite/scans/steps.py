@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from graphc.ir.node import Node, make
 from graphc.ir.walk import nodes_since, rebuilt, toposort
-from graphc.rewrite.loops.open_loops import (
+from graphc.rewrite.scans.open_loops import (
     Change,
     OpenLoop,
     Surroundings,
@@ -21,9 +21,9 @@ from graphc.rewrite.loops.open_loops import (
     repeated,
     uses_of,
 )
-from graphc.rewrite.loops.products import batch_products, project_rows, sum_products
-from graphc.rewrite.loops.recurrences import as_recurrences
-from graphc.rewrite.loops.rows import begin_with_row, keep_last_row
+from graphc.rewrite.scans.products import batch_products, project_rows, sum_products
+from graphc.rewrite.scans.recurrences import as_recurrences
+from graphc.rewrite.scans.rows import begin_with_row, keep_last_row
 
 EXPENSIVE = 10.0
 """An op that costs more than this is worth vectors, which a step on single numbers has not."""

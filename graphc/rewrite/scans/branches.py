@@ -15,8 +15,8 @@ from graphc.ir.lowering import Scalar
 from graphc.ir.node import LEAVES, Body, Node
 from graphc.ir.walk import Graph, node_set, nodes_of, rebuilt, renamed
 from graphc.ops.branch import COND
-from graphc.rewrite.loops.passes import Bodies, Rewritten, with_bodies
 from graphc.rewrite.rules.engine import Fired
+from graphc.rewrite.scans.passes import Bodies, Rewritten, with_bodies
 from graphc.tensor.elementary import where
 
 BRANCHES = ("branch_bodies", "branch_to_where")

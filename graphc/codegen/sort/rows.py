@@ -10,7 +10,7 @@ from functools import cache
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.typed import I64, Bool, Ptr
-from graphc.codegen.order.lines import KINDS, argsort_line, insert_by_steps, is_less, line_function
+from graphc.codegen.sort.lines import KINDS, argsort_line, insert_by_steps, is_less, line_function
 
 
 @cache

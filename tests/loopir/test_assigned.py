@@ -16,8 +16,8 @@ from graphc.codegen.lower.elements import Elements
 from graphc.codegen.pipeline import program
 from graphc.codegen.schedule.nests import Nests
 from graphc.errors import VerifyError
-from graphc.loops.ir import Loop, Stmt, Store
-from graphc.loops.verify import verify_functions
+from graphc.loopir.ir import Loop, Stmt, Store
+from graphc.loopir.verify import verify_functions
 
 HEAD = "def f(x: float64*, s: int64*, t: float64* temporary, out: float64*, n: int64, m: int64):\n"
 EXTERNALS = {"outside": ("float64*", "int64")}
