@@ -33,10 +33,10 @@ test-pythons: $(VENV)/test.stamp ## run all tests under each Python that is foun
 	$(BIN)/python tests/run_suite.py pythons --only "$(PYTHONS)" -n $(JOBS) $(ARGS)
 
 fuzz: $(VENV)/test.stamp ## run random programs against NumPy; ARGS="--programs 20000 --seed 7", ARGS="--pairs --programs 30000"
-	PYTHONPATH=tests $(BIN)/python -m corners --jobs $(JOBS) $(ARGS)
+	$(BIN)/python -m tests.support.corners --jobs $(JOBS) $(ARGS)
 
 fuzz-blends: $(VENV)/test.stamp ## run random programs of everything against the interpreted mode; ARGS="--programs 2000 --seed 7"
-	PYTHONPATH=tests $(BIN)/python -m blends --jobs $(JOBS) $(ARGS)
+	$(BIN)/python -m tests.support.blends --jobs $(JOBS) $(ARGS)
 
 mutation: $(VENV)/test.stamp ## break the compiler on purpose in hundreds of places, report what the tests overlook; hours; ARGS="plan" chooses
 	$(BIN)/python -m mutation --jobs $(JOBS) $(ARGS)

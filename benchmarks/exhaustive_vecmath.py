@@ -1,6 +1,6 @@
 """The float32 vector math over all 2**32 arguments against float64, by ranges of the argument.
 
-    python benchmarks/exhaustive_vecmath.py [name ...] [--stride N] [--plain]
+    python -m benchmarks.exhaustive_vecmath [name ...] [--stride N] [--plain]
 
 For each function of one argument (or those named) and each four powers of two: the largest error in ulp and its
 argument. About two minutes a function; `--stride 64` samples every 64th. `--plain` tests the code for a CPU without
@@ -21,18 +21,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from inspect import signature
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.special
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
-from vecmath_loop import Loop, compile_loop
-
 from graphc.codegen.vecmath.table import VECTOR_MATH
+from tests.support.vecmath_loop import Loop, compile_loop
 
 Array = NDArray[Any]
 

@@ -1,6 +1,6 @@
 """The speed and the cost of compiling each vector function, beside NumPy's.
 
-    python benchmarks/time_vecmath.py [name ...] [--rounds N] [--plain]
+    python -m benchmarks.time_vecmath [name ...] [--rounds N] [--plain]
 
 A loop over 4096 elements, which stay in the first caches, on one core: the best of many short rounds, in each of which
 the loop and NumPy's function (SciPy's, where NumPy has none) run in turn. `compile` is the processor time to make the
@@ -10,22 +10,17 @@ loop, from formulas to assembly and machine code, the best of three. A ratio abo
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.special
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
-from vecmath_loop import Loop, compile_loop
-
 from graphc.codegen.vecmath.table import VECTOR_MATH
+from tests.support.vecmath_loop import Loop, compile_loop
 
 Array = NDArray[Any]
 

@@ -61,7 +61,7 @@ assert graphc.cli.main(["options"]) == 0
 warnings.simplefilter("error")
 graphc.function([x], T.exp(x).sum(), mode="python").explain()
 
-import test_modes
+from tests.programs import test_modes
 
 test_modes.MODES = ("interpreted", "python")
 for op, sample, dtype in (case.values for case in test_modes.TYPED[::4]):
@@ -76,7 +76,7 @@ for op in filter(test_modes.is_of_one_vector, test_modes.OPS.values()):
 def test_where_nothing_is_compiled_the_other_modes_are_right(platform: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(MISSING.format(**FOREIGN[platform], platform=platform) + PROGRAM.replace("{platform}", platform))
-    folders = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    folders = os.pathsep.join([str(Path(__file__).parent.parent), *sys.path])
     done = subprocess.run(
         [sys.executable, str(program)],
         capture_output=True,

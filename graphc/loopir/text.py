@@ -1,4 +1,4 @@
-"""The printed form of the program of loops, which tests read back (tests/loop_text.py), for whoever debugs a pass.
+"""The printed form of the program of loops, for whoever debugs a pass; `tests/support/loop_text.py` reads it back.
 
 In: functions. Out: their text.
 

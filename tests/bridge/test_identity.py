@@ -16,7 +16,6 @@ import pytest
 pymc = pytest.importorskip("pymc", reason="make test-bridge has PyMC")
 
 import pytensor.tensor as pt  # noqa: E402
-from bridge.models import MODELS, eight_schools  # noqa: E402
 from pymc.logprob.abstract import _logprob  # noqa: E402
 from pymc.logprob.rewriting import measurable_ir_rewrites_db  # noqa: E402
 from pytensor.graph.rewriting.basic import node_rewriter  # noqa: E402
@@ -27,6 +26,7 @@ import graphc.pymc  # noqa: E402
 from graphc.options import options  # noqa: E402
 from graphc.pymc.identity import STATES, Teller, state, text_of  # noqa: E402
 from graphc.startup.digest import digest_of  # noqa: E402
+from tests.support.bridge_models import MODELS, eight_schools  # noqa: E402
 
 
 def built(name: str) -> Any:
@@ -45,7 +45,7 @@ def text(write: Callable[[], object], **options: Any) -> str | None:
 DIGESTS = """
 import warnings
 warnings.simplefilter("ignore")
-from bridge.test_identity import MODELS, built, digest_of, text_of
+from tests.bridge.test_identity import MODELS, built, digest_of, text_of
 for name in MODELS:
     print(name, digest_of(text_of(built(name))[0].encode()))
 """
@@ -55,8 +55,8 @@ for name in MODELS:
 def test_every_model_has_a_text_that_is_the_same_in_another_process() -> None:
     mine = {name: digest_of(text_of(built(name))[0].encode()) for name in MODELS}  # type: ignore[index]
     assert len(set(mine.values())) == len(MODELS)
-    root = Path(__file__).parent.parent
-    other = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": f"{root}{os.pathsep}{root.parent}"}
+    root = Path(__file__).parents[2]
+    other = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(root)}
     done = subprocess.run([sys.executable, "-c", DIGESTS], env=other, capture_output=True, text=True, check=True)
     assert dict(line.split() for line in done.stdout.splitlines()) == mine
 

@@ -12,11 +12,11 @@ pymc = pytest.importorskip("pymc", reason="make test-bridge has PyMC")
 
 import pytensor  # noqa: E402
 import pytensor.tensor as pt  # noqa: E402
-from bridge.models import MODELS, eight_schools, hilbert_space_process  # noqa: E402
 from pytensor.compile.mode import Mode  # noqa: E402
 
 import graphc.pymc  # noqa: E402
 from graphc.errors import ArgumentError  # noqa: E402
+from tests.support.bridge_models import MODELS, eight_schools, hilbert_space_process  # noqa: E402
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from random_scans import Program, program_of
-from scans_built import Built, Run, Values, built, carried_out, draw
 
 import graphc
 from graphc.startup.record import record
+from tests.support.random_scans import Program, program_of
+from tests.support.scans_built import Built, Run, Values, built, carried_out, draw
 
 ULPS = 4.0
-"""Units in the last place that an operation may be wrong by, in any form that a rule gives it (tests/bounds.py)."""
+"""Units in the last place that an operation may be wrong by, in any form that a rule gives it (`support/bounds.py`)."""
 SAFETY = 30.0
 """Of what noisy runs differ by: they are three, and the compiled program rounds in other places."""
 IMAGINARY = 1e-40

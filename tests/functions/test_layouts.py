@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_specified, assert_within
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from graphc.functions import variants
 from graphc.functions.layouts import find_base
 from graphc.ir.node import Node
 from graphc.startup.process import PROCESS
+from tests.support.bounds import assert_specified, assert_within
 
 Array = NDArray[Any]
 

@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from counting import assert_linear
 
 import graphc.ops  # noqa: F401 - fills the table
 from graphc.errors import CycleError, GraphTypeError, ShapeError
@@ -17,6 +16,7 @@ from graphc.ir import sizes
 from graphc.ir.node import CONSTANT, OPS, SIZE, FrozenArray, Node, constant_value, describe, literal, make, variable
 from graphc.ir.walk import consumers, nodes_of, reachable, substitute, toposort
 from graphc.ops.elementwise import as_node, elementwise
+from tests.support.counting import assert_linear
 
 # --- nodes -----------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from counting import assert_linear
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from graphc.ir.text import graph_key_text, print_graph
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph
 from graphc.ops.elementwise import as_node, cast, elementwise
+from tests.support.counting import assert_linear
 
 
 def shared(dtype: str, ndim: int, name: str) -> Node:

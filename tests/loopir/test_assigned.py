@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from loop_text import parse_functions
 
 import graphc
 import graphc.tensor as T
@@ -18,6 +17,7 @@ from graphc.codegen.schedule.nests import Nests
 from graphc.errors import VerifyError
 from graphc.loopir.ir import Loop, Stmt, Store
 from graphc.loopir.verify import verify_functions
+from tests.support.loop_text import parse_functions
 
 HEAD = "def f(x: float64*, s: int64*, t: float64* temporary, out: float64*, n: int64, m: int64):\n"
 EXTERNALS = {"outside": ("float64*", "int64")}

@@ -7,7 +7,6 @@ import sys
 from itertools import pairwise
 
 import pytest
-from loop_text import parse_function, parse_functions
 
 import graphc
 import graphc.tensor as T
@@ -40,6 +39,7 @@ from graphc.loopir.verify import verify_functions
 from graphc.options import options
 from graphc.rewrite.rules.engine import Transformation, apply_in_turn
 from graphc.startup.record import replace
+from tests.support.loop_text import parse_function, parse_functions
 
 X, N = Var("x", "float32"), Var("n", "int64")
 UNKNOWN = Buffer("unknown", "float64")

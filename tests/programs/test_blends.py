@@ -1,9 +1,10 @@
-"""Random programs over everything (tests/blends), a few of them: `python -m blends` runs more."""
+"""Random programs over everything (tests/support/blends), a few of them: `python -m tests.support.blends` runs more."""
 
 from __future__ import annotations
 
 import pytest
-from blends.running import Setting, outcome
+
+from tests.support.blends.running import Setting, outcome
 
 
 @pytest.mark.slow

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bounds import assert_within, evaluate
 
 import graphc.tensor as T
+from tests.support.bounds import assert_within, evaluate
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

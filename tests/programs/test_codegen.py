@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_specified
 from numpy.typing import NDArray
 
 import graphc
@@ -26,6 +25,7 @@ from graphc.ops.custom import custom_op
 from graphc.options import options
 from graphc.rewrite.pipeline import PIPELINE
 from graphc.startup.process import PROCESS
+from tests.support.bounds import assert_specified
 
 Array = NDArray[Any]
 Outcome = tuple[Any, list[Array]]

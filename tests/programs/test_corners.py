@@ -1,7 +1,7 @@
 """Random programs and pairs of static sizes against NumPy: a fixed share of `make fuzz`, and the oracle itself.
 
 The seed is in the head of the report; `CORNERS_SEED` sets it. A program that fails is run again by
-`PYTHONPATH=tests python -m corners --only SEED:NUMBER`.
+`python -m tests.support.corners --only SEED:NUMBER`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import replace
 import mpmath
 import numpy as np
 import pytest
-from corners import bounded as B
-from corners import pairs_of_sizes
-from corners.axes import CUMULATIONS, NORMALISERS, REDUCTIONS, Along, along
-from corners.batches import TOGETHER, Failure, run_pairs, run_random
-from corners.checks import Setting, Tally, failures, mismatch
-from corners.programs import Program
-from corners.shrinking import shrunk
-from corners.slopes import Case, case
-from corners.steps import Step, leaf
 
 import graphc.tensor as T
+from tests.support.corners import bounded as B
+from tests.support.corners import pairs_of_sizes
+from tests.support.corners.axes import CUMULATIONS, NORMALISERS, REDUCTIONS, Along, along
+from tests.support.corners.batches import TOGETHER, Failure, run_pairs, run_random
+from tests.support.corners.checks import Setting, Tally, failures, mismatch
+from tests.support.corners.programs import Program
+from tests.support.corners.shrinking import shrunk
+from tests.support.corners.slopes import Case, case
+from tests.support.corners.steps import Step, leaf
 
 SEED = os.environ["CORNERS_SEED"]
 PROGRAMS, PAIRS = 24, 20

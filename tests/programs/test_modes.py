@@ -3,42 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_within
-from numpy.typing import NDArray
 
 import graphc
-from graphc.ir.node import OPS, Argument, Node, Op, Sample, variable
+from graphc.ir.node import OPS, Node, Op, Sample, variable
 from graphc.startup.process import PROCESS
+from tests.support.bounds import assert_within
+from tests.support.op_samples import NAMES, SAMPLES, Array, draw, inputs_for
 
-Array = NDArray[Any]
-SAMPLES = [(op, sample) for op in OPS.values() for sample in op.samples]
-NAMES = [f"{op.name}-{sample.name}" for op, sample in SAMPLES]
 TOLERANCE = {"float32": 3e-5, "float64": 1e-11}
 MODES = ("interpreted", "python", "compiled")
-
-
-def draw(argument: Argument, rng: np.random.Generator, dtype: str = "float64") -> Array:
-    """Elements for an argument of a sample."""
-    low, high = argument.low, argument.high
-    match argument.kind:
-        case "float":
-            return rng.uniform(low, high, argument.shape).astype(dtype)
-        case "bool":
-            return rng.integers(0, 2, argument.shape).astype(bool)
-        case _:
-            return rng.integers(int(low), max(int(high), int(low) + 1), argument.shape)
-
-
-def inputs_for(sample: Sample, values: list[Array]) -> list[Node]:
-    """A variable for each value; a size of 1 is static, because only a static 1 broadcasts."""
-    return [
-        variable(value.dtype.name, [1 if size == 1 else None for size in value.shape], f"x{n}")
-        for n, value in enumerate(values)
-    ]
 
 
 def agree(got: Array, want: Array, scale: float = 1.0) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from broken_kernels import KERNELS, argument, compile_broken, right_result
 
 import graphc
 import graphc.tensor as T
@@ -27,17 +26,19 @@ from graphc.codegen.threads.pool import pool_ir
 from graphc.errors import GraphcError, ShapeError
 from graphc.options import options
 from graphc.startup.process import PROCESS
+from tests.support.broken_kernels import KERNELS, argument, compile_broken, right_result
 
-TESTS = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "60"))
 LEFT_OUT = [name for name in KERNELS if name.endswith("left out")]
 OUT_OF_BOUNDS = [name for name in KERNELS if name.split()[0] in ("temporary", "read", "write")]
 PATTERN = np.array([POISON] * 2, "<u4").view(np.uint8)
 
 
-def child(file: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(TESTS / file), *arguments]
-    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+def child(module: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", f"tests.support.{module}", *arguments]
+    environment = {**os.environ, **environment}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow
@@ -80,20 +81,20 @@ def test_a_guarded_call_says_which_result_depends_on_unwritten_memory(name: str)
 
 @pytest.mark.slow
 def test_a_guarded_call_ends_at_an_access_out_of_bounds() -> None:
-    done = child("broken_kernels.py", *OUT_OF_BOUNDS, GRAPHC_POISON="guard")
+    done = child("broken_kernels", *OUT_OF_BOUNDS, GRAPHC_POISON="guard")
     assert done.stdout.split() == [str(int(signal.SIGSEGV))] * len(OUT_OF_BOUNDS), done.stderr
 
 
 @pytest.mark.slow
 def test_random_programs_stay_within_their_arrays() -> None:
-    done = child("guarded_programs.py", *map(str, range(0, PROGRAMS, 10)))
+    done = child("guarded_programs", *map(str, range(0, PROGRAMS, 10)))
     assert done.returncode == 0, f"{done.stdout.splitlines()[-1:]}\n{done.stderr[-4000:]}"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("poison", ["on", "guard"])
 def test_loops_stay_within_their_arrays(poison: str) -> None:
-    done = child("guarded_loops.py", poison)
+    done = child("guarded_loops", poison)
     assert done.returncode == 0, f"{done.stdout.splitlines()[-1:]}\n{done.stderr[-4000:]}"
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from unrolled_programs import PROGRAMS, Build, Inputs, bits, random_steps, values_for
-from watched import check_passes, watch
 
 import graphc
 import graphc.tensor as T
@@ -19,6 +17,8 @@ from graphc.ir.walk import Graph, nodes_of
 from graphc.ops.scan import SCAN
 from graphc.options import options
 from graphc.rewrite import rewrite
+from tests.support.unrolled_programs import PROGRAMS, Build, Inputs, bits, random_steps, values_for
+from tests.support.watched import check_passes, watch
 
 
 def numbers(steps: int) -> tuple[Inputs, list[Any]]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from counting import assert_linear
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +26,7 @@ from graphc.ops.scan import Loop, loop_of, scan_node
 from graphc.options import options
 from graphc.rewrite import PIPELINE, rewrite
 from graphc.rewrite.scans.passes import LOOPS
+from tests.support.counting import assert_linear
 
 CLOSE = ("batch_products", "sum_of_products", "project_rows", "recurrence")
 """The passes that take sums in another order."""

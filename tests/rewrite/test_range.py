@@ -10,8 +10,6 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from rule_samples import RULE_SAMPLES
-from test_rewrite import PAIRS, TRANSFORMATIONS, exact_value, instances, names, run
 
 import graphc
 from graphc.arrays.dtypes import FLOATS, is_float
@@ -28,6 +26,8 @@ from graphc.rewrite.rules.engine import Rule, Transformation, apply_in_turn, hol
 from graphc.rewrite.rules.matrices import FACTORS, MATRICES
 from graphc.rewrite.rules.positive import SHARED
 from graphc.testing import draw, leaf_like
+from tests.support.rule_samples import RULE_SAMPLES
+from tests.support.rule_values import PAIRS, TRANSFORMATIONS, exact_value, instances, names, run
 
 REAL_LINE = [item for item in PAIRS if item.truth != "real" and set(FLOATS) & set(item.dtypes)]
 OF_MATRICES = (*MATRICES, *SHARED, *FACTORS)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from generated import code
 
 import graphc
 import graphc.tensor as T
@@ -15,6 +14,7 @@ from graphc.ir import sizes
 from graphc.ir.node import INPUT, Node
 from graphc.ir.walk import nodes_of
 from graphc.options import options
+from tests.support.generated import code
 
 SIZES = ((2, 3, 4), (1, 1, 1), (0, 3, 2), (3, 0, 0), (0, 0, 0))
 

@@ -12,8 +12,6 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from counting import assert_linear
-from rule_samples import MATRICES, RULE_SAMPLES
 
 from graphc.arrays.dtypes import is_float
 from graphc.autodiff import grad
@@ -21,9 +19,8 @@ from graphc.codegen.schedule.sizes import all_nodes, size_up
 from graphc.errors import GraphcError, ShapeError
 from graphc.function import function as compiled
 from graphc.ir.interpret import interpret
-from graphc.ir.lowering import Scalar
-from graphc.ir.node import CONSTANT, INPUT, OPS, SIZE, Array, Node, Sample, constant_value, literal, variable
-from graphc.ir.walk import Graph, nodes_of
+from graphc.ir.node import OPS, Array, Node, Sample, literal, variable
+from graphc.ir.walk import Graph
 from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_max, reduce_sum
 from graphc.ops.scalar import cast, elementwise, stop_gradient
@@ -31,18 +28,19 @@ from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, transpose
 from graphc.rewrite import PIPELINE, RULES, rewrite, tell_of
 from graphc.rewrite.rules.engine import (
     MOST_TOLD,
-    Match,
     Rule,
     Transformation,
     Visit,
     apply_in_turn,
     hole,
-    instantiate,
     rule,
     scalar_constant,
 )
 from graphc.tensor import addbroadcast, nnet
 from graphc.testing import draw, leaf_like
+from tests.support.counting import assert_linear
+from tests.support.rule_samples import MATRICES, RULE_SAMPLES
+from tests.support.rule_values import PAIRS, TRANSFORMATIONS, exact_value, instances, names, run
 
 CANCELLING = ("sigmoid_poles", "softmax_gradient")
 """Rules between differences of large terms, whose errors are small beside the terms only."""
@@ -53,13 +51,7 @@ FACTORISED = 64
 LIMITS = ("xlogx",)
 """Rules that give a limit where the original is NaN."""
 
-PAIRS = [item for item in RULES.values() if isinstance(item, Rule)]
-TRANSFORMATIONS = [item for item in RULES.values() if isinstance(item, Transformation)]
 ULPS = 4
-
-
-def names(rules: Sequence[Any]) -> list[str]:
-    return [item.name for item in rules]
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -127,94 +119,6 @@ def rows(leaves: Sequence[Node], seed: int = 0) -> dict[Node, Array]:
     return values
 
 
-# --- the oracle -------------------------------------------------------------------------------------------------------
-
-mpmath.mp.prec = 2600  # as many bits as 1 + 5e-324 needs, twice
-
-_ORACLE: dict[str, Callable[..., Any]] = {
-    "add": lambda x, y: x + y,
-    "sub": lambda x, y: x - y,
-    "mul": lambda x, y: x * y,
-    "true_div": lambda x, y: x / y,
-    "neg": lambda x: -x,
-    "sqr": lambda x: x * x,
-    "abs": abs,
-    "pow": lambda x, y: x**y,
-    "where": lambda c, x, y: x if c else y,
-    "equal": lambda x, y: x == y,
-    "isfinite": mpmath.isfinite,
-    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
-    "softplus": lambda x: mpmath.log(1 + mpmath.exp(x)),
-    "logaddexp": lambda x, y: mpmath.log(mpmath.exp(x) + mpmath.exp(y)),
-    "expm1": lambda x: mpmath.exp(x) - 1,
-    "xlogy": lambda x, y: x * mpmath.log(y) if x else mpmath.mpf(0),
-    "deg2rad": lambda x: x * mpmath.pi / 180,
-    "rad2deg": lambda x: x * 180 / mpmath.pi,
-    **{name: getattr(mpmath, name) for name in ("exp", "cosh", "sinh", "tanh", "erf", "erfc")},
-    **{name: getattr(mpmath, other) for name, other in (("arcsinh", "asinh"), ("arctanh", "atanh"))},
-}
-
-
-def _real(function: Callable[[Any], Any], low: float) -> Callable[[Any], Any]:
-    def apply(x: Any) -> Any:
-        if x < low:
-            raise ValueError("not a real number")
-        return function(x)
-
-    return apply
-
-
-_ORACLE |= {
-    "log": _real(lambda x: mpmath.log(x) if x else -mpmath.inf, 0),
-    "log1p": _real(lambda x: mpmath.log(1 + x) if x != -1 else -mpmath.inf, -1),
-    "sqrt": _real(mpmath.sqrt, 0),
-}
-
-
-def exact_value(output: Node, values: Mapping[Node, Array]) -> Array:
-    """The output in high precision, element by element; NaN where mathematics has no number for it."""
-    known: dict[Any, Any] = {}
-    for leaf, value in values.items():
-        known[leaf] = _precise(value)
-        known |= zip(leaf.type.shape, value.shape, strict=True)
-    for node in nodes_of([output]):
-        if node.op in (INPUT, SIZE):
-            continue
-        if node.op is CONSTANT:
-            known[node] = _precise(constant_value(node))
-        elif isinstance(node.op.lower(node), Scalar):
-            known[node] = _each(_guarded(node.op.name), *(known[a] for a in node.args))
-        elif node.op.name in ("sum", "max", "supremum"):
-            fold = np.add if node.op.name == "sum" else np.maximum
-            known[node] = np.asarray(fold.reduce(known[node.args[0]], axis=node.attrs["axes"]), object)
-        else:
-            known[node] = node.op.eval(node, *(known[a] for a in node.args))
-    return np.asarray(known[output])
-
-
-def _each(function: Callable[..., Any], *arrays: Any) -> Array:
-    return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), object)
-
-
-def _precise(array: Any) -> Array:
-    result = np.empty(array.shape, object)
-    for place in np.ndindex(array.shape):
-        result[place] = bool(array[place]) if array.dtype == bool else mpmath.mpf(float(array[place]))
-    return result
-
-
-def _guarded(name: str) -> Callable[..., Any]:
-    def apply(*args: Any) -> Any:
-        if any(isinstance(a, mpmath.mpf) and mpmath.isnan(a) for a in args):
-            return mpmath.nan
-        try:
-            return _ORACLE[name](*args)
-        except (ValueError, ZeroDivisionError, OverflowError, MemoryError):
-            return mpmath.nan
-
-    return apply
-
-
 # --- signs of zero ----------------------------------------------------------------------------------------------------
 
 _ZEROS = (Path(__file__).parents[2] / "docs" / "numerics.md").read_text().partition("the other sign, none of them")[2]
@@ -228,10 +132,6 @@ def test_the_rules_that_may_change_the_sign_of_a_zero_are_not_exact() -> None:
 
 
 # --- the classes of truth ---------------------------------------------------------------------------------------------
-
-
-def run(graph: Graph, values: Mapping[Node, Array]) -> Array:
-    return interpret(graph, values)[0]
 
 
 def same_bits(before: Array, after: Array) -> Array:
@@ -335,20 +235,6 @@ def moderate(leaves: Sequence[Node]) -> dict[Node, Array]:
         )
         for leaf in leaves
     }
-
-
-def instances(item: Rule, dtype: str) -> tuple[Node, Node, list[Node]]:
-    """Both sides of a rule over variables: of rank 1, or of rank 2 reduced over axis 1."""
-    holes = [node for node in nodes_of([item.pattern]) if node.op is INPUT]
-    in_rows = any(node.op.name in ("sum", "max", "supremum") for node in nodes_of([item.pattern]))
-    found = {}
-    for h in holes:
-        kind = "bool" if h.dtype == "bool" else dtype
-        found[h] = variable(kind, (None,) * (1 + (h.ndim if in_rows else 0)), h.name)
-    wide = next((n for h, n in found.items() if h.ndim and h.name == "x"), None)
-    match = Match(found, (1,), wide.type.shape) if wide is not None else Match(found)
-    before = instantiate(item.pattern, match, next(iter(found.values())))
-    return before, instantiate(item.replacement, match, before), list(found.values())
 
 
 @pytest.mark.slow

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from sparse_programs import FOUND, dense, wrong
 
 import graphc
 import graphc.tensor as T
 from graphc import sparse
 from graphc.options import options
+from tests.support.sparse_programs import FOUND, dense, wrong
 
-TESTS = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "60"))
 
 
@@ -67,9 +67,10 @@ def test_random_programs_of_sparse_matrices(mode: str) -> None:
 def test_random_programs_of_sparse_matrices_stay_within_their_arrays() -> None:
     command = [
         sys.executable,
-        str(TESTS / "sparse_programs.py"),
+        "-m",
+        "tests.support.sparse_programs",
         "guard",
         *map(str, (*FOUND, *range(20, 20 + PROGRAMS // 20))),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout.splitlines()[-1:]}\n{done.stderr[-4000:]}"

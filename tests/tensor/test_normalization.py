@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from generated import code
 
 import graphc
 import graphc.tensor as T
@@ -16,6 +15,7 @@ from graphc import nnet
 from graphc.errors import GraphcError, GraphTypeError
 from graphc.ir.node import variable
 from graphc.testing import check_gradient
+from tests.support.generated import code
 
 SHAPES: list[tuple[tuple[int, ...], Any, tuple[int, ...]]] = [
     ((7, 3), "per-activation", (0,)),

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plain_programs import program
 
 import graphc
 import graphc.numpy as jnp
 from graphc import lax
 from graphc.arrays.trees import leaves
 from graphc.errors import GraphcError
+from tests.support.plain_programs import program
 
 PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "1000"))
 """How many programs are tried; ten thousand were, when a kind of question or write was added."""

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_modes import NAMES, SAMPLES, draw, inputs_for
 
 import graphc
 import graphc.tensor as T
 from graphc import nnet, optim
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError, ShapeError
 from graphc.ir.node import OPS, Node, Op, Sample
+from tests.support.op_samples import NAMES, SAMPLES, draw, inputs_for
 
 MODES = ("compiled", "python")
 

@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loop_machine import run
-from loop_text import parse_function
 from numpy.typing import NDArray
-from test_compile import load
 
 from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE, bind_source
@@ -31,6 +28,9 @@ from graphc.loopir.verify import verify_functions
 from graphc.loopir.visit import statements
 from graphc.options import options
 from graphc.startup.record import replace
+from tests.support.compiled_source import load
+from tests.support.loop_machine import run
+from tests.support.loop_text import parse_function
 
 Array = NDArray[Any]
 

@@ -8,7 +8,6 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from loop_text import parse_function
 
 import graphc
 import graphc.tensor as T
@@ -18,6 +17,7 @@ from graphc.codegen.frontend.language import PRELUDE, bind_source
 from graphc.codegen.pipeline import program
 from graphc.ir.node import Node
 from graphc.loopir.ir import BLOCK, Function
+from tests.support.loop_text import parse_function
 
 
 class Renamed(ast.NodeTransformer):

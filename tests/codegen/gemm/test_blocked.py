@@ -15,9 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_product, assert_within
 from numpy.typing import NDArray
-from test_paths import short_blocks
 
 import graphc
 import graphc.tensor as T
@@ -31,6 +29,8 @@ from graphc.codegen.pipeline import build
 from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.threads.settings import POOL_EXPORTS, load_pool
 from graphc.ir.node import variable
+from tests.support.bounds import assert_product, assert_within
+from tests.support.product_paths import short_blocks
 
 Array = NDArray[Any]
 SUFFIXES = {"float64": "f64", "float32": "f32"}
@@ -369,7 +369,7 @@ GUARDED = """
 import ctypes, itertools, mmap, sys
 import numpy as np
 sys.path[:0] = {folders!r}
-from test_paths import IMPLEMENTATIONS, PROTOTYPES, steps
+from tests.support.product_paths import IMPLEMENTATIONS, PROTOTYPES, steps
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 kept = []

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_within
 from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
 from graphc.codegen.pipeline import build
 from graphc.ir.node import Node
+from tests.support.bounds import assert_within
 
 Array = NDArray[Any]
 DTYPES = ("float64", "float32", "int64", "int32")

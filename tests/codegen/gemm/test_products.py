@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_specified, assert_within
 
 import graphc
 from graphc import tensor as T
 from graphc.ir.node import Node, variable
+from tests.support.bounds import assert_specified, assert_within
 
 SIZES = [(3, 5, 4), (1, 1, 1), (0, 3, 2), (3, 0, 2), (3, 2, 0), (70, 40, 65), (1, 30, 20), (30, 1, 20)]
 """Rows, columns and summed size."""

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from watched import check_passes, check_text, watch
 
 import graphc
 import graphc.tensor as T
@@ -24,6 +23,7 @@ from graphc.loopir.ir import INDEX, ZERO, Break, Buffer, Const, If, Let, Load, L
 from graphc.loopir.names import Names
 from graphc.loopir.operators import GT
 from graphc.options import options
+from tests.support.watched import check_passes, check_text, watch
 
 Array = NDArray[Any]
 ITERATION, J = Var("i", INDEX), Var("j", INDEX)

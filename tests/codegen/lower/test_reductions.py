@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_within
 from numpy.typing import NDArray
 
 import graphc as gc
 import graphc.tensor as T
 from graphc.tensor import tensor
+from tests.support.bounds import assert_within
 
 MODES = ("compiled", "python", "interpreted")
 EDGES = (0, 1, 2, 3, 15, 16, 17, 255, 256, 257, 511, 512, 513, 1000)

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from generated import code
-from watched import check_passes, check_text, watch
 
 import graphc
 import graphc.tensor as T
@@ -19,6 +17,8 @@ from graphc.ir.node import Node, variable
 from graphc.ops.scan import scan_node
 from graphc.options import options
 from graphc.random.streams import RandomStreams
+from tests.support.generated import code
+from tests.support.watched import check_passes, check_text, watch
 
 Program = tuple[list[Node], list[Node]]
 PROGRAMS: dict[str, Callable[[str], Program]] = {}

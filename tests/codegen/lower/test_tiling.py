@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_within
 from numpy.typing import NDArray
 
 import graphc
@@ -20,6 +19,7 @@ from graphc.codegen.transform.parallelize import shares_of
 from graphc.ir.node import Node
 from graphc.loopir.ir import INDEX, TILE, Buffer, Expr, Load, Loop, Store, Var, add, apply, integer, multiply
 from graphc.loopir.operators import FLOORDIV
+from tests.support.bounds import assert_within
 
 Array = NDArray[Any]
 ITERATION, J, K, N, M = (Var(name, INDEX) for name in "ijknm")

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from counting import calls_made
-from generated import code
 
 import graphc
 import graphc.tensor as T
@@ -26,6 +24,8 @@ from graphc.codegen.pipeline.program import Program, generate
 from graphc.codegen.transform.outline_regions import BLOCK_OPS
 from graphc.loopir.names import Names
 from graphc.options import options
+from tests.support.counting import calls_made
+from tests.support.generated import code
 
 
 def chain(length: int) -> graphc.Function:

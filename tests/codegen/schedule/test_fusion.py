@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_specified, assert_within
-from generated import code
 from numpy.typing import NDArray
 
 import graphc
@@ -23,6 +21,8 @@ from graphc.codegen.schedule.fusion import Access, objection
 from graphc.codegen.schedule.plan import Draft, loop_vars
 from graphc.ir.node import Node
 from graphc.tensor import tensor
+from tests.support.bounds import assert_specified, assert_within
+from tests.support.generated import code
 
 Array = NDArray[Any]
 PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "60"))

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_specified
 
 import graphc
 import graphc.tensor as T
 from graphc.ir.node import Node
+from tests.support.bounds import assert_specified
 
 
 def recurrent(steps: int) -> tuple[list[Node], list[Node]]:

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from bounds import assert_within
-from generated import code
 
 import graphc
 import graphc.tensor as T
@@ -19,6 +17,8 @@ from graphc.codegen.schedule.sizes import size_up
 from graphc.ir.node import Node
 from graphc.ir.walk import reachable
 from graphc.options import options
+from tests.support.bounds import assert_within
+from tests.support.generated import code
 
 
 def program(seed: int, x: Node, y: Node) -> list[Node]:

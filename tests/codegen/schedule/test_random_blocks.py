@@ -1,10 +1,10 @@
 """Random programs of products and convolutions that are read a block of rows at a time, against the interpreter."""
 
 import pytest
-from random_blocks import Program, differences
 
 import graphc
 from graphc.codegen.schedule import blocks
+from tests.support.random_blocks import Program, differences
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,6 @@ import sys
 import textwrap
 import threading
 import tomllib
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from compiled_source import compile_source
 
 from graphc.codegen.frontend.intrinsics import INTRINSICS, OPERATORS, InferenceError
 from graphc.codegen.frontend.language import PRELUDE, bind_source
@@ -41,46 +39,13 @@ from graphc.loopir.operators import CALLS, result_dtype
 from graphc.loopir.syntax import read_operator
 from graphc.options import options
 from graphc.startup.record import replace
+from tests.support.compiled_source import Loaded, compile_source, link_in_process, load
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 REPOSITORY = Path(compiler.__file__).parents[3]
 
 TOLERANCE = {"float32": 6e-7, "float64": 2e-15}
-
-
-# --- loading an object ----------------------------------------------------------------------------------------------
-
-
-@cache
-def _jit() -> llvm.LLJIT:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic", codemodel="default")
-    return llvm.create_lljit_compiler(machine, use_jit_link=True)
-
-
-_loaded = itertools.count()
-
-
-class Loaded:
-    """The functions of an object, callable with arrays and ints."""
-
-    def __init__(self, binary: bytes, names: list[str]) -> None:
-        builder = llvm.JITLibraryBuilder().add_object_img(binary).add_current_process()
-        for name in names:
-            builder.export_symbol(name)
-        self.library = builder.link(_jit(), f"test{next(_loaded)}")
-        self.names = names
-        self.binary = binary
-
-    def call(self, name: str, *args: Array | int) -> int:
-        values = [a.ctypes.data if isinstance(a, np.ndarray) else a for a in args]
-        return int(ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(args))(self.library[name])(*values))
-
-
-def load(source: str, *functions: Prototype, **more: Any) -> Loaded:
-    return Loaded(compile_source(source, functions, **more), [f.name for f in functions])
 
 
 # --- the prelude ----------------------------------------------------------------------------------------------------
@@ -287,7 +252,7 @@ def test_chunks_and_columns_are_those_of_the_module_chunks(settings: tuple[int, 
     builder = llvm.JITLibraryBuilder().add_object_img(binary).add_current_process().export_symbol("kernel")
     builder.import_symbol(SETTINGS, words.ctypes.data)
     builder.import_symbol(CHUNK, ctypes.cast(chunks, ctypes.c_void_p).value)
-    library = builder.link(_jit(), f"chunks{next(_loaded)}")
+    library = link_in_process(builder)
     kernel = kind(library["kernel"])
     found = np.zeros(2, np.int64)
     for count, work in itertools.product((0, 1, 255, 256, 700, 1030, 2048, 5000, 10**6), (1, 30, 10**5)):

@@ -9,13 +9,13 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from compiled_source import compile_source
 
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.server import prestart, process
 from graphc.codegen.server.client import CompileServer
 from graphc.options import options
 from graphc.startup.process import PROCESS
+from tests.support.compiled_source import compile_source
 
 PROGRAM = """
 import os, sys

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not has_threads(), reason="every launch is seria
 
 def run(code: str, seconds: float = 120.0, **environment: str) -> subprocess.CompletedProcess[str]:
     """A process that runs `code` after importing the bodies; it must end by itself and in order."""
-    start = "import os, sys, threading, time\nimport numpy as np\nfrom pool_bodies import launch\n"
+    start = "import os, sys, threading, time\nimport numpy as np\nfrom tests.support.pool_bodies import launch\n"
     folders = os.pathsep.join(sys.path)
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", start + textwrap.dedent(code)],

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from pool_machine import Broken, Machine, State
 
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external, function, module_text
 from graphc.codegen.llvm.typed import I64, NULL, Ptr
 from graphc.codegen.threads import pool
+from tests.support.pool_machine import Broken, Machine, State
 
 pytestmark = pytest.mark.skipif(not pool.has_threads(), reason="there are no workers here")
 

@@ -8,12 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loop_machine import run
-from loop_text import parse_functions
-from random_loops import LENGTH, NUMBERS, OUT, READ, WRITTEN, F, random_loops
-from test_modes import NAMES, SAMPLES, draw, inputs_for
-from watched import check_passes, check_text, differs, interpreted, watch
-from wide_programs import arguments, difference, has_float32, random_program, rounded
 
 import graphc
 import graphc.tensor as T
@@ -36,6 +30,12 @@ from graphc.loopir.visit import statements
 from graphc.options import options
 from graphc.rewrite.pipeline import rewrite
 from graphc.startup.record import replace
+from tests.support.loop_machine import run
+from tests.support.loop_text import parse_functions
+from tests.support.op_samples import NAMES, SAMPLES, draw, inputs_for
+from tests.support.random_loops import LENGTH, NUMBERS, OUT, READ, WRITTEN, F, random_loops
+from tests.support.watched import check_passes, check_text, differs, interpreted, watch
+from tests.support.wide_programs import arguments, difference, has_float32, random_program, rounded
 
 PROGRAMS = 30
 LOOPS = 150

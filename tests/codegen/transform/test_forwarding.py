@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_within
 
 import graphc
 import graphc.tensor as T
+from tests.support.bounds import assert_within
 
 
 @pytest.mark.slow

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_within
-from generated import code
 from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
 from graphc.ir.node import Node
 from graphc.tensor import tensor
+from tests.support.bounds import assert_within
+from tests.support.generated import code
 
 Array = NDArray[Any]
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_specified
 
 import graphc
 import graphc.tensor as T
@@ -17,6 +16,7 @@ from graphc.codegen.transform.horizontal import MOST_ACCUMULATORS, MOST_OPS, acc
 from graphc.ir.node import Node
 from graphc.loopir.ir import INDEX, ZERO, Buffer, Const, Let, Load, Loop, Set, Stmt, Store, Var, apply
 from graphc.loopir.operators import ACCUMULATE, ADD, MUL
+from tests.support.bounds import assert_specified
 
 N, M, ROW = Var("n", INDEX), Var("m", INDEX), Var("i", INDEX)
 X, OUT = Buffer("x", "float64"), Buffer("out", "float64")

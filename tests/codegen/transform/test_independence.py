@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loop_machine import Fault, run
-from loop_text import parse_functions
-from random_loops import random_loops
 
 import graphc
 import graphc.tensor as T
@@ -22,6 +19,9 @@ from graphc.loopir.text import print_functions
 from graphc.loopir.verify import verify_functions
 from graphc.loopir.visit import statements
 from graphc.startup.record import replace
+from tests.support.loop_machine import Fault, run
+from tests.support.loop_text import parse_functions
+from tests.support.random_loops import random_loops
 
 ITERATION, J, N, M, K, ROW = (Var(name, INDEX) for name in ("i", "j", "n", "m", "k", "row"))
 A, B, C, AT = (Buffer(name, INDEX) for name in ("a", "b", "c", "at"))

@@ -16,9 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loop_machine import run
-from loop_text import parse_functions
-from watched import differs
 
 from graphc.codegen.call.interrupt import KINDS
 from graphc.codegen.frontend.language import PRELUDE
@@ -42,6 +39,9 @@ from graphc.loopir.text import print_functions
 from graphc.loopir.verify import verify_functions
 from graphc.loopir.visit import statements
 from graphc.startup.record import replace
+from tests.support.loop_machine import run
+from tests.support.loop_text import parse_functions
+from tests.support.watched import differs
 
 FOLDER = Path(__file__).parent / "passes"
 Functions = tuple[Function, ...]

@@ -12,10 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_source import compile_source
-from generated import code
 from numpy.typing import NDArray
-from pool_bodies import pool as pool_of_tests
 
 import graphc
 import graphc.tensor as T
@@ -33,6 +30,9 @@ from graphc.errors import CompileError
 from graphc.loopir.ir import INDEX, Break, Buffer, Expr, If, Load, Loop, Stmt, Store, Var, apply, integer
 from graphc.loopir.operators import ADD, CASTS, LT, MUL
 from graphc.options import options
+from tests.support.compiled_source import compile_source
+from tests.support.generated import code
+from tests.support.pool_bodies import pool as pool_of_tests
 
 Array = NDArray[Any]
 ITERATION, J, N, M = (Var(name, INDEX) for name in "ijnm")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from bounds import assert_within
 
 import graphc
 import graphc.tensor as T
@@ -36,6 +35,7 @@ from graphc.loopir.ir import (
 from graphc.loopir.names import Names
 from graphc.loopir.operators import ACCUMULATE, ADD, CALLS, GE, MUL, SUB, Operator
 from graphc.options import options
+from tests.support.bounds import assert_within
 
 Program = tuple[list[Node], list[Node]]
 ROW, N, SUM = Var("i", INDEX), Var("n", INDEX), Var("sum", "float64")

@@ -13,12 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_within
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from test_random_programs import INSTRUCTION, SHAPES, arrays, compare_with_state, outcome
-from test_random_programs import build as build_program
 
 import graphc
 import graphc.tensor as T
@@ -51,6 +48,9 @@ from graphc.loopir.operators import ACCUMULATE, ACCUMULATE_MINIMUM, ADD, CALLS, 
 from graphc.loopir.unparse import text_of
 from graphc.options import options
 from graphc.startup.process import PROCESS
+from tests.support.bounds import assert_within
+from tests.support.instruction_programs import INSTRUCTION, SHAPES, arrays, compare_with_state, outcome
+from tests.support.instruction_programs import build as build_program
 
 Array = NDArray[Any]
 ITERATION, J, K, N, M = (Var(name, INDEX) for name in "ijknm")

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_specified
 from numpy.typing import NDArray
 
 import graphc
@@ -21,6 +20,7 @@ from graphc.codegen.transform.privatize import added_into, neutral
 from graphc.ir.node import Node
 from graphc.loopir.ir import INDEX, Buffer, Expr, If, Load, Loop, Stmt, Store, Var, apply, integer
 from graphc.loopir.operators import ACCUMULATE, ADD, CALLS, INFIX, LT, SUB, Operator
+from tests.support.bounds import assert_specified
 
 Array = NDArray[Any]
 ITERATION, J, N, M = (Var(name, INDEX) for name in "ijnm")

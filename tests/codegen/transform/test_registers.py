@@ -10,12 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_source import compile_source
-from generated import code
-from loop_machine import run
-from loop_text import parse_functions
 from numpy.typing import NDArray
-from watched import check_passes, check_text, differs, watch
 
 import graphc
 import graphc.tensor as T
@@ -53,6 +48,11 @@ from graphc.loopir.text import print_functions
 from graphc.loopir.verify import verify_functions
 from graphc.loopir.visit import statements
 from graphc.startup.record import replace
+from tests.support.compiled_source import compile_source
+from tests.support.generated import code
+from tests.support.loop_machine import run
+from tests.support.loop_text import parse_functions
+from tests.support.watched import check_passes, check_text, differs, watch
 
 Array = NDArray[Any]
 

@@ -6,9 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from generated import code
-from loop_text import parse_functions
-from watched import check_passes, check_text, watch
 
 import graphc
 import graphc.tensor as T
@@ -18,6 +15,9 @@ from graphc.loopir.ir import INDEX, Var
 from graphc.loopir.names import Names
 from graphc.loopir.text import print_functions
 from graphc.options import options
+from tests.support.generated import code
+from tests.support.loop_text import parse_functions
+from tests.support.watched import check_passes, check_text, watch
 
 STEP = Var("step", INDEX)
 FEW = """

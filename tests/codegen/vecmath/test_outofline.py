@@ -9,10 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounds import assert_within
 from numpy.typing import NDArray
-from test_compile import load
-from test_vecmath import SPECIALS
 
 import graphc
 import graphc.tensor as T
@@ -29,6 +26,9 @@ from graphc.codegen.vecmath.table import TOGETHER, VECTOR_MATH, arity_of
 from graphc.errors import CacheWarning
 from graphc.options import options
 from graphc.startup.process import PROCESS
+from tests.support.bounds import assert_within
+from tests.support.compiled_source import load
+from tests.support.vecmath_values import SPECIALS
 
 FORMATS = {"float32": F32, "float64": F64}
 DTYPES = tuple(FORMATS)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from test_compile import Loaded, load
 
 import graphc
 import graphc.tensor as T
@@ -25,6 +24,7 @@ from graphc.codegen.llvm.module import Module, Prototype
 from graphc.codegen.llvm.target import optimize
 from graphc.codegen.vectorize import vectorizer
 from graphc.options import options
+from tests.support.compiled_source import Loaded, load
 
 Array = NDArray[Any]
 OPERANDS = ("x", "y", "z")
@@ -568,7 +568,7 @@ def test_nothing_beside_the_elements_is_touched() -> None:
     code = """
         import ctypes, mmap
         import numpy as np
-        from test_compile import load
+        from tests.support.compiled_source import load
         from test_vectorize import kernel
         from graphc.options import options
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import graphc.tensor as T
-from corners.bounded import Bounded
 from graphc.ir.node import Node
+from tests.support.corners.bounded import Bounded
 
 Size = int | str
 FLOATS = ("float32", "float64")

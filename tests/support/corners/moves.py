@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 import graphc.tensor as T
-from corners.bounded import Array
-from corners.steps import Size, Step, plus, sliced, times
 from graphc.ir.node import Node
+from tests.support.corners.bounded import Array
+from tests.support.corners.steps import Size, Step, plus, sliced, times
 
 Move = tuple[str, Callable[[Node], Node], Callable[[Array], Array], tuple[Size, ...]]
 

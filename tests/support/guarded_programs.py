@@ -10,10 +10,10 @@ import random
 import sys
 
 import numpy as np
-from wide_programs import arguments, difference, has_float32, outcome, random_program, rounded
 
 from graphc.functions.native import Guarded
 from graphc.options import options
+from tests.support.wide_programs import arguments, difference, has_float32, outcome, random_program, rounded
 
 SIZES = ((3, 4), (1, 1), (0, 3), (5, 0), (1, 7), (40, 33), (300, 5), (2, 600))
 

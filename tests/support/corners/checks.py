@@ -16,13 +16,13 @@ import numpy as np
 
 import graphc
 import graphc.tensor as T
-from corners.bounded import LONG, Array, Bounded
-from corners.programs import Program
-from corners.slopes import Case, Slopes
 from graphc.errors import GraphcError
 from graphc.functions.native import Compiled
 from graphc.ir.node import Node
 from graphc.options import options
+from tests.support.corners.bounded import LONG, Array, Bounded
+from tests.support.corners.programs import Program
+from tests.support.corners.slopes import Case, Slopes
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ import numpy as np
 
 import graphc
 import graphc.tensor as T
-from blends.growing import Grower, Maker
-from blends.makers import (
+from graphc.ir.node import Node
+from tests.support.blends.growing import Grower, Maker
+from tests.support.blends.makers import (
     COMMON,
     algebra,
     along,
@@ -30,7 +31,6 @@ from blends.makers import (
     unary,
     write,
 )
-from graphc.ir.node import Node
 
 
 def slope(g: Grower) -> Any:

@@ -13,8 +13,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from loop_machine import Exact, run
-from loop_text import parse_functions
 from numpy.typing import NDArray
 
 import graphc
@@ -29,6 +27,8 @@ from graphc.ir.passes import Step, on_pass
 from graphc.ir.walk import Graph
 from graphc.loopir.ir import Function, Var
 from graphc.loopir.text import print_functions
+from tests.support.loop_machine import Exact, run
+from tests.support.loop_text import parse_functions
 
 Array = NDArray[Any]
 Functions = tuple[Function, ...]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from corners.bounded import Array
-from corners.checks import Setting, Tally, failures
-from corners.programs import Program, pruned
-from corners.slopes import Case, case
-from corners.steps import leaf
+from tests.support.corners.bounded import Array
+from tests.support.corners.checks import Setting, Tally, failures
+from tests.support.corners.programs import Program, pruned
+from tests.support.corners.slopes import Case, case
+from tests.support.corners.steps import leaf
 
 
 def shrunk(program: Program, this: Case, setting: Setting) -> tuple[Program, Case, str]:

@@ -14,12 +14,12 @@ import scipy.sparse
 
 import graphc.random as R
 import graphc.tensor as T
-from blends.growing import Grower, Maker
 from graphc import sparse
 from graphc.ir.node import Node
 from graphc.ops.recur import linear_recurrence
 from graphc.tensor import linalg as L
 from graphc.tensor.signal import pool
+from tests.support.blends.growing import Grower, Maker
 
 UNARY: Sequence[Callable[[Node], Node]] = (
     T.tanh, T.sin, T.cos, T.sigmoid, T.softplus, T.erf, T.arctan, abs, T.neg, T.cbrt, T.log1pexp,

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from corners import pairs_of_sizes
-from corners.checks import Setting, Tally, failures, random_setting
-from corners.programs import Program, arguments, random_program
-from corners.shrinking import shrunk
-from corners.slopes import Case, case
+from tests.support.corners import pairs_of_sizes
+from tests.support.corners.checks import Setting, Tally, failures, random_setting
+from tests.support.corners.programs import Program, arguments, random_program
+from tests.support.corners.shrinking import shrunk
+from tests.support.corners.slopes import Case, case
 
 TOGETHER, CASES = 8, 2
 

@@ -14,7 +14,6 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from generated import code
 from numpy.typing import NDArray
 
 import graphc
@@ -25,6 +24,7 @@ from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import Program
 from graphc.ir.node import Node
 from graphc.startup.record import replace
+from tests.support.generated import code
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from corners.bounded import Array
-from corners.builder import LARGEST, Builder
-from corners.steps import FLOATS, SIGNED, UNSIGNED, Size, Step, count_at_most, leaf
+from tests.support.corners.bounded import Array
+from tests.support.corners.builder import LARGEST, Builder
+from tests.support.corners.steps import FLOATS, SIGNED, UNSIGNED, Size, Step, count_at_most, leaf
 
 SIZES: Sequence[Size] = ("n", "n", "m", 0, 1, 1, 1, 2, 3, 4, 5, 5, 6, 7, 8, 9)
 LARGE: Sequence[Size] = (16, 17, 33, 255, 256, 257)

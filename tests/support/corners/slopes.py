@@ -13,8 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from corners.bounded import LONG, Array, Bounded, Evaluation, add, beside, cast, evaluating, given, scaled, sqr, sum_
-from corners.programs import Program
+from tests.support.corners.bounded import (
+    LONG,
+    Array,
+    Bounded,
+    Evaluation,
+    add,
+    beside,
+    cast,
+    evaluating,
+    given,
+    scaled,
+    sqr,
+    sum_,
+)
+from tests.support.corners.programs import Program
 
 
 def evaluated(program: Program, leaves: Sequence[Bounded], evaluation: Evaluation) -> list[Bounded]:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 import graphc.tensor as T
-from corners import bounded as B
-from corners.axes import CUMULATIONS, NORMALISERS, REDUCTIONS, along, suits
-from corners.bounded import Bounded
-from corners.elements import COMPARISONS, OF_FLOATS, OF_INTEGERS, OF_TWO, OF_TWO_INTEGERS
-from corners.moves import MOVES, random_key
-from corners.steps import FLOATS, SIGNED, UNSIGNED, Size, Step, broadcast, count_at_most, plus
 from graphc.ir.node import Node
+from tests.support.corners import bounded as B
+from tests.support.corners.axes import CUMULATIONS, NORMALISERS, REDUCTIONS, along, suits
+from tests.support.corners.bounded import Bounded
+from tests.support.corners.elements import COMPARISONS, OF_FLOATS, OF_INTEGERS, OF_TWO, OF_TWO_INTEGERS
+from tests.support.corners.moves import MOVES, random_key
+from tests.support.corners.steps import FLOATS, SIGNED, UNSIGNED, Size, Step, broadcast, count_at_most, plus
 
 LARGEST = 20_000
 """Elements of a value at most: what is in corners is there in small arrays too."""

@@ -18,12 +18,12 @@ import numpy as np
 
 import graphc
 import graphc.tensor as T
-from blends.growing import REFUSALS, Array, Grower, Late, within
-from blends.inner import MAKERS
 from graphc.errors import GraphcError
 from graphc.functions.native import Compiled
 from graphc.ir.node import Node
 from graphc.options import options
+from tests.support.blends.growing import REFUSALS, Array, Grower, Late, within
+from tests.support.blends.inner import MAKERS
 
 
 @dataclass(frozen=True, slots=True)

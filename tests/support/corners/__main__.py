@@ -1,4 +1,4 @@
-"""`python -m corners --programs 20000 --seed 7 --jobs 2`: many programs in processes of their own.
+"""`python -m tests.support.corners --programs 20000 --seed 7 --jobs 2`: many programs in processes of their own.
 
 A chunk of programs that crashes or does not end is run again one by one, so that the program is known. What fails is
 printed with its name and as small as it could be made; `--only NAME` runs one again. `--pairs` runs all pairs of static
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import secrets
 import subprocess
 import sys
 import time
@@ -19,15 +19,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from corners.batches import run_one, run_pairs, run_random
+from tests.support.corners.batches import run_one, run_pairs, run_random
 
 CHUNK, PAIRS_CHUNK, LONGEST = 160, 640, 900
+ROOT = Path(__file__).parents[3]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m corners", description="random programs, held to NumPy")
+    parser = argparse.ArgumentParser("python -m tests.support.corners", description="random programs, held to NumPy")
     parser.add_argument("--programs", type=int, default=2000, help="how many")
-    parser.add_argument("--seed", default=time.strftime("%Y-%m-%d"), help="any text; today's date by default")
+    parser.add_argument("--seed", default=secrets.token_hex(4), help="any text; drawn where it is not given")
     parser.add_argument("--first", type=int, default=0, help="the number of the first")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--pairs", action="store_true", help="all pairs of static sizes instead of random programs")
@@ -38,6 +39,7 @@ def main() -> int:
         return _chunk(asked)
     if asked.only:
         return _only(asked.only)
+    print(f"seed {asked.seed}", flush=True)
     begun, total, better, failed = time.time(), Counter[str](), Counter[str](), []
     pieces = range(asked.first, asked.first + asked.programs, PAIRS_CHUNK if asked.pairs else CHUNK)
     with ThreadPoolExecutor(asked.jobs) as pool:
@@ -56,13 +58,12 @@ def main() -> int:
 def _in_a_process(asked: argparse.Namespace, first: int, count: int = 0) -> Any:
     """The report of a chunk; one that ends without a report is done again program by program."""
     count = count or min(PAIRS_CHUNK if asked.pairs else CHUNK, asked.first + asked.programs - first)
-    command = [sys.executable, "-m", "corners", "--chunk", "--seed", asked.seed, "--first", str(first)]
+    command = [sys.executable, "-m", "tests.support.corners", "--chunk", "--seed", asked.seed, "--first", str(first)]
     command += ["--programs", str(count), *(["--pairs"] if asked.pairs else [])]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
     try:
         done = subprocess.run(
             command,
-            env=environment,
+            cwd=ROOT,
             capture_output=True,
             text=True,
             check=False,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from corners.axes import CUMULATIONS, NORMALISERS, REDUCTIONS, Along, along, suits
-from corners.programs import Program
-from corners.steps import Size, leaf
+from tests.support.corners.axes import CUMULATIONS, NORMALISERS, REDUCTIONS, Along, along, suits
+from tests.support.corners.programs import Program
+from tests.support.corners.steps import Size, leaf
 
 PAIRS = [(a, b) for a in range(10) for b in range(10)]
 BATCH = 20

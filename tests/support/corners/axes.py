@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 import graphc.tensor as T
-from corners import bounded as B
-from corners.bounded import Axes, Bounded
-from corners.elements import better
-from corners.steps import FLOATS, Step
 from graphc.ir.node import Node
+from tests.support.corners import bounded as B
+from tests.support.corners.bounded import Axes, Bounded
+from tests.support.corners.elements import better
+from tests.support.corners.steps import FLOATS, Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import graphc.tensor as T
-from corners import bounded as B
-from corners.bounded import Array, Bounded
 from graphc.ir.node import Node
+from tests.support.corners import bounded as B
+from tests.support.corners.bounded import Array, Bounded
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from random_scans import FLOAT, Consumer, Expr, Leaf, Loop, Program, State, kind_of
 
 import graphc
 import graphc.tensor as T
 from graphc.startup.record import fresh, record
+from tests.support.random_scans import FLOAT, Consumer, Expr, Leaf, Loop, Program, State, kind_of
 
 Values: TypeAlias = dict[str, Any]
 

@@ -1,1 +1,0 @@
-"""Random programs over everything that there is, held to the interpreted mode: `python -m blends`."""
