@@ -12,7 +12,7 @@ PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test check test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-against bench-loops bench-numbers bench-env lines help clean
+.PHONY: run test check test-all test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-against bench-loops bench-numbers bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -23,8 +23,11 @@ test: $(VENV)/test.stamp ## run all tests; ARGS="-k name" chooses
 check: $(VENV)/test.stamp ## run the fast tests, in a few minutes; ARGS="tests/codegen/lower" chooses
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" --durations=5 --durations-min=1 $(ARGS)
 
-test-poison: ## run all tests with the memory of results and temporaries filled with NaN before each call
-	GRAPHC_POISON=1 $(MAKE) test
+test-all: $(VENV)/test.stamp ## run all tests in every way below, some hours, and tell what ran, how long and what failed
+	$(BIN)/python tests/run_suite.py all -n $(JOBS) $(ARGS)
+
+test-poison: $(VENV)/test.stamp ## run all tests with the memory of results and temporaries filled with NaN before each call
+	$(BIN)/python tests/run_suite.py poison -n $(JOBS) $(ARGS)
 
 test-targets: $(VENV)/test.stamp ## run all tests and more random programs on code for each processor; TARGETS="nehalem native" chooses
 	$(BIN)/python tests/run_suite.py targets --only "$(TARGETS)" -n $(JOBS) $(ARGS)
@@ -45,7 +48,7 @@ test-numbas: ## run all tests with the oldest numba that graphc takes, and other
 	$(PYTHON) tests/run_suite.py numbas --only "$(NUMBAS)" -n $(JOBS) $(ARGS)
 
 test-bridge: ## run the tests under PyTensor and PyMC, which want an older numba, in an environment of their own
-	$(PYTHON) tests/run_suite.py bridge $(or $(ARGS),tests/bridge)
+	$(PYTHON) tests/run_suite.py bridge $(ARGS)
 
 bridge-env: ## install PyTensor, PyMC and nutpie into the environment of `make test-bridge`
 	$(PYTHON) tests/run_suite.py bridge --version

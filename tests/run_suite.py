@@ -1,9 +1,13 @@
-"""The suite for several processors, Pythons or versions of numba, and a line for each at the end.
+"""The suite once more, under other conditions, and a table of what ran, how long it took and what failed.
 
-In: `targets`, `pythons`, `numbas` or `bridge` (with PyTensor and PyMC), which of them (`--only`; else all that are
-known), and arguments of pytest. Out: what pytest says; the exit code is not 0 where a suite failed. What this machine
-does not run, and a Python that is not there or for which there are no wheels, is a line and no failure; the Python that
-runs this must pass.
+    python tests/run_suite.py all                           everything below, some hours
+    python tests/run_suite.py plain poison                  as it is; with memory that begins as NaN
+    python tests/run_suite.py targets --only "haswell"      code for other processors, and more random programs
+    python tests/run_suite.py pythons numbas bridge         other Pythons and numbas; with PyTensor and PyMC
+
+In: kinds of suites, `--only` with names of those wanted (else all that are known), and arguments of pytest. Out: what
+pytest prints, then the table; the exit code is 1 where a suite failed. A processor or Python that this machine does
+not have is a line of the table and no failure; the Python that runs this must be there.
 """
 
 from __future__ import annotations
@@ -13,7 +17,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -32,37 +38,57 @@ PROGRAMS = "200"
 """Random programs of a kind for each target, where the environment does not say GRAPHC_PROGRAMS: more than usual."""
 
 
-def run(name: str, command: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
-    """The exit code of a suite and the last line that it wrote, while all is shown."""
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a suite: its exit code (0 also where it was not run), the last line of pytest or the reason, the
+    tests that failed, and seconds by the clock."""
+
+    name: str
+    code: int
+    line: str
+    failed: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def run(name: str, python: str, arguments: Sequence[str], **environment: str) -> Outcome:
+    """Run a suite, whose output is shown."""
     print(f"--- {name}", flush=True)
-    last = "nothing was run"
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
+    last, failed, begun = "nothing was run", [], time.monotonic()
+    command = [python, "-m", "pytest", *arguments]
+    own = {**os.environ, **environment}
+    with subprocess.Popen(command, cwd=ROOT, env=own, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
             print(line, end="", flush=True)
             last = line.strip("= \n") or last
-    return process.returncode, last
+            if line.startswith(("FAILED ", "ERROR ")):
+                failed.append(line.split()[1])
+    return Outcome(name, process.returncode, last, tuple(failed), time.monotonic() - begun)
 
 
-def pytest(python: str, arguments: Sequence[str]) -> list[str]:
-    return [python, "-m", "pytest", *arguments]
+def run_plain(names: Sequence[str], arguments: Sequence[str]) -> Iterator[Outcome]:
+    yield run("plain", sys.executable, arguments)
 
 
-def runs_target(name: str) -> str:
+def run_poisoned(names: Sequence[str], arguments: Sequence[str]) -> Iterator[Outcome]:
+    yield run("poison", sys.executable, arguments, GRAPHC_POISON="1")
+
+
+def why_not(target: str) -> str:
     """Why this machine does not run a target; "" where it does."""
-    code = f"from graphc.codegen.llvm.target import processor\nprocessor({name!r})"
+    code = f"from graphc.codegen.llvm.target import processor\nprocessor({target!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     return done.stderr.strip().rpartition("\n")[2]
 
 
-def suites_of_targets(names: Sequence[str], arguments: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+def run_targets(names: Sequence[str], arguments: Sequence[str]) -> Iterator[Outcome]:
     for name in names:
-        if why := runs_target(name):
-            yield name, 0, why
+        if why := why_not(name):
+            yield Outcome(f"target {name}", 0, why)
             continue
         own = {"GRAPHC_TARGET": name, "GRAPHC_PROGRAMS": os.environ.get("GRAPHC_PROGRAMS", PROGRAMS)}
         if core := TARGETS.get(name):
             own["OPENBLAS_CORETYPE"] = core
-        yield name, *run(name, pytest(sys.executable, arguments), {**os.environ, **own})
+        yield run(f"target {name}", sys.executable, arguments, **own)
 
 
 def find_python(version: str) -> str | None:
@@ -91,59 +117,69 @@ def prepare(python: str, folder: Path, *more: str, extra: str = "test") -> str:
     return ""
 
 
-def suites_of_pythons(names: Sequence[str], arguments: Sequence[str]) -> Iterator[tuple[str, int, str]]:
-    for name in names:
-        python, folder = find_python(name), ROOT / f".venv-{name}"
+def run_pythons(names: Sequence[str], arguments: Sequence[str]) -> Iterator[Outcome]:
+    for version in names:
+        name, python, folder = f"Python {version}", find_python(version), ROOT / f".venv-{version}"
         why = "not found" if python is None else prepare(python, folder)
         if why:
-            yield name, int(name == "{}.{}".format(*sys.version_info[:2])), why
-            continue
-        yield name, *run(f"Python {name}", pytest(str(folder / "bin" / "python"), arguments), dict(os.environ))
+            yield Outcome(name, int(version == "{}.{}".format(*sys.version_info[:2])), why)
+        else:
+            yield run(name, str(folder / "bin" / "python"), arguments)
 
 
-def suites_of_numbas(names: Sequence[str], arguments: Sequence[str]) -> Iterator[tuple[str, int, str]]:
-    for name in names:
-        folder = ROOT / f".venv-numba-{name}"
-        why = prepare(sys.executable, folder, f"numba=={name}")
-        yield (
-            (name, 1, why)
-            if why
-            else (
-                name,
-                *run(f"numba {name}", pytest(str(folder / "bin" / "python"), arguments), dict(os.environ)),
-            )
-        )
+def run_numbas(names: Sequence[str], arguments: Sequence[str]) -> Iterator[Outcome]:
+    for version in names:
+        name, folder = f"numba {version}", ROOT / f".venv-numba-{version}"
+        why = prepare(sys.executable, folder, f"numba=={version}")
+        yield Outcome(name, 1, why) if why else run(name, str(folder / "bin" / "python"), arguments)
 
 
-def suites_of_bridges(names: Sequence[str], arguments: Sequence[str]) -> Iterator[tuple[str, int, str]]:
-    for name in names:
-        folder = ROOT / f".venv-{name}"
-        why = prepare(sys.executable, folder, extra=f"test,{name}")
+def run_bridges(names: Sequence[str], arguments: Sequence[str]) -> Iterator[Outcome]:
+    for package in names:
+        name, folder = f"with {package}", ROOT / f".venv-{package}"
+        why = prepare(sys.executable, folder, extra=f"test,{package}")
+        chosen = any((ROOT / each.partition("::")[0]).exists() for each in arguments)
         # What these packages warn of is theirs.
-        command = pytest(str(folder / "bin" / "python"), ["-W", "default", *arguments])
-        yield (name, 1, why) if why else (name, *run(name, command, dict(os.environ)))
+        own = ["-W", "default", *arguments, *([] if chosen else ["tests/bridge"])]
+        yield Outcome(name, 1, why) if why else run(name, str(folder / "bin" / "python"), own)
 
 
-KINDS = {
-    "targets": (tuple(TARGETS), suites_of_targets),
-    "pythons": (PYTHONS, suites_of_pythons),
-    "numbas": (NUMBAS, suites_of_numbas),
-    "bridge": (("pymc",), suites_of_bridges),
+Run = Callable[[Sequence[str], Sequence[str]], Iterator[Outcome]]
+KINDS: dict[str, tuple[Sequence[str], Run]] = {
+    "plain": (("plain",), run_plain),
+    "poison": (("poison",), run_poisoned),
+    "targets": (tuple(TARGETS), run_targets),
+    "pythons": (PYTHONS, run_pythons),
+    "numbas": (NUMBAS, run_numbas),
+    "bridge": (("pymc",), run_bridges),
 }
+"""The names of each kind that are known, and how they are run."""
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """What ran, how long, what pytest said; below it every test that failed, with the suites in which it did."""
+    lines = [f"{'suite':18}{'minutes':>8}  result"]
+    for each in outcomes:
+        minutes = f"{each.seconds / 60:8.1f}" if each.seconds else f"{'-':>8}"
+        lines.append(f"{each.name:18}{minutes}  {'FAILED: ' if each.code else ''}{each.line}")
+    where: dict[str, list[str]] = {}
+    for each in outcomes:
+        for test in each.failed:
+            where.setdefault(test, []).append(each.name)
+    return "\n".join([*lines, *(f"{test}: {', '.join(suites)}" for test, suites in where.items())])
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kind", choices=list(KINDS))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kinds", nargs="+", choices=["all", *KINDS])
     parser.add_argument("--only", default="", help="names, separated by spaces")
     chosen, arguments = parser.parse_known_args()
-    known, suites = KINDS[chosen.kind]
-    names = chosen.only.split() or list(known)
-    found = list(suites(names, arguments))
-    print("---")
-    for name, code, line in found:
-        print(f"{name:16}{'FAILED: ' if code else ''}{line}")
-    return int(any(code for _, code, _ in found))
+    outcomes: list[Outcome] = []
+    for kind in KINDS if "all" in chosen.kinds else chosen.kinds:
+        known, suites = KINDS[kind]
+        outcomes += suites(chosen.only.split() or known, arguments)
+    print("---", table(outcomes), sep="\n")
+    return int(any(each.code for each in outcomes))
 
 
 if __name__ == "__main__":

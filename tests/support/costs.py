@@ -1,7 +1,7 @@
 """Processor time of each test, with that of its compile processes: the cost by which tests are marked slow.
 
-In: `-p tests.support.costs --costs FILE` of pytest, with any number of workers. Out: a line for each test, "seconds
-id", the dearest first, then the sum. Unlike time by the clock it hardly depends on what else the machine does.
+In: `-p tests.support.costs --costs FILE` of pytest, with any number of workers. Out: a line for each test at the end of
+FILE, "seconds id", which `sort -rn` sorts. Unlike time by the clock it hardly depends on what else the machine does.
 """
 
 from __future__ import annotations
@@ -13,41 +13,20 @@ from pathlib import Path
 import pytest
 
 TICK = 1 / os.sysconf("SC_CLK_TCK")
-COSTS = pytest.StashKey[dict[str, float]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--costs", metavar="FILE", help="write the processor time of each test")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[COSTS] = {}
+    parser.addoption("--costs", type=Path, metavar="FILE", help="add the processor time of each test to a file")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    path: Path | None = item.config.getoption("--costs")
     before = processor_time()
     yield
-    item.config.stash[COSTS][item.nodeid] = processor_time() - before
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    worker = getattr(session.config, "workeroutput", None)
-    if worker is not None:
-        worker["costs"] = session.config.stash[COSTS]
-    elif (path := session.config.getoption("--costs")) is not None:
-        write(Path(path), session.config.stash[COSTS])
-
-
-def pytest_testnodedown(node: object) -> None:
-    """A worker of xdist has ended."""
-    own = node.config.stash[COSTS]  # type: ignore[attr-defined]
-    own.update(getattr(node, "workeroutput", {}).get("costs", {}))
-
-
-def write(path: Path, costs: dict[str, float]) -> None:
-    lines = [f"{seconds:9.2f} {test}" for test, seconds in sorted(costs.items(), key=lambda cost: -cost[1])]
-    path.write_text("\n".join([*lines, f"{sum(costs.values()):9.2f} all", ""]))
+    if path is not None:
+        with path.open("a") as file:
+            file.write(f"{processor_time() - before:9.2f} {item.nodeid}\n")
 
 
 def processor_time(process: str = "self") -> float:
