@@ -13,19 +13,20 @@ import numpy as np
 
 from graphc.errors import GraphTypeError
 
-BOOL = ("bool",)
-SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+DTYPES = tuple("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split())
+"""The one list of dtypes. What kind of numbers a dtype has, and of how many bytes, NumPy says."""
+NUMPY_DTYPES = {name: np.dtype(name) for name in DTYPES}
+BOOL, SIGNED, UNSIGNED, FLOATS = (
+    tuple([name for name, dtype in NUMPY_DTYPES.items() if dtype.kind == kind]) for kind in "biuf"
+)
 INTEGERS = SIGNED + UNSIGNED
-FLOATS = ("float32", "float64")
-DTYPES = BOOL + INTEGERS + FLOATS
+NUMBERS = INTEGERS + FLOATS
 DISCRETE = BOOL + INTEGERS
 
 Scalar = bool | int | float
 """A Python number: it takes part in promotion by its kind only (NEP 50)."""
 
 
-NUMPY_DTYPES = {name: np.dtype(name) for name in DTYPES}
 _NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
 
 

@@ -61,7 +61,7 @@ def literal_const(value: object, dtype: str) -> Const:
     number = np.asarray(value)[()]
     if dtype == "bool":
         return Const(str(bool(number)), dtype)
-    if dtype in ("float32", "float64"):
+    if is_float(dtype):
         return Const(repr(float(number)), dtype)
     return Const(str(int(number)), dtype)
 
@@ -70,7 +70,7 @@ def start_const(text: str, dtype: str) -> Const:
     """The literal an accumulator starts with."""
     if dtype == "bool":
         return Const(str(text in ("True", "1")), dtype)
-    if dtype in ("float32", "float64"):
+    if is_float(dtype):
         return Const(repr(float(text)), dtype)
     return Const(text, dtype)
 

@@ -10,22 +10,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from graphc.arrays.dtypes import is_float
 from graphc.loopir.ir import Apply, Const, Expr
 from graphc.loopir.operators import CALLS, CASTS, IDIOMS, INFIX, PREFIX, Operator, result_dtype
 from graphc.startup.record import record
 
-_BINARY: dict[type[ast.AST], str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
-    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
-    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
-}  # fmt: skip
-_UNARY: dict[type[ast.AST], str] = {ast.USub: "-", ast.Invert: "~"}
-_NODES = {INFIX[name]: kind() for kind, name in _BINARY.items()} | {
-    PREFIX[name]: kind() for kind, name in _UNARY.items()
-}
+
+def _symbol(source: str) -> ast.AST:
+    """How Python's parser writes the operator of an expression."""
+    node: Any = ast.parse(source, mode="eval").body
+    symbol: ast.AST = node.ops[0] if isinstance(node, ast.Compare) else node.op
+    return symbol
+
+
+_NODES = {op: _symbol(f"a {op.name} b") for op in INFIX.values()}
+_NODES |= {op: _symbol(f"{op.name}a") for op in PREFIX.values()}
+_SYMBOLS = {type(node): op for op, node in _NODES.items()}
 
 
 def node_of(op: Operator, args: Sequence[ast.expr]) -> ast.expr:
@@ -43,12 +45,10 @@ def node_of(op: Operator, args: Sequence[ast.expr]) -> ast.expr:
 def read_operator(node: ast.expr) -> tuple[Operator, list[ast.expr]]:
     """The operator of a node, and the nodes of its operands. Raises ValueError."""
     match node:
-        case ast.UnaryOp(symbol, operand) if type(symbol) in _UNARY:
-            return PREFIX[_UNARY[type(symbol)]], [operand]
-        case ast.BinOp(left, symbol, right) if type(symbol) in _BINARY:
-            return INFIX[_BINARY[type(symbol)]], [left, right]
-        case ast.Compare(left, [symbol], [right]) if type(symbol) in _BINARY:
-            return INFIX[_BINARY[type(symbol)]], [left, right]
+        case ast.UnaryOp(symbol, operand) if type(symbol) in _SYMBOLS:
+            return _SYMBOLS[type(symbol)], [operand]
+        case ast.BinOp(left, symbol, right) | ast.Compare(left, [symbol], [right]) if type(symbol) in _SYMBOLS:
+            return _SYMBOLS[type(symbol)], [left, right]
         case ast.Call(ast.Name(name), operands, []) if name in CALLS or name in IDIOMS:
             return CALLS.get(name) or IDIOMS[name], operands
     raise ValueError(f"{ast.unparse(node)!r} is not of the language")

@@ -1,8 +1,8 @@
 """What each scalar name of the generated source means in LLVM IR.
 
-In: operand dtypes and llvmlite values. Out: `INTRINSICS`, one `Intrinsic` per name of `prelude.PRELUDE` that takes
-and gives scalars, and `OPERATORS`, the same for Python's operators. `llvm/values.py` says
-what a dtype is.
+In: operand dtypes and llvmlite values. Out: `INTRINSICS`, one `Intrinsic` for each operator of the table
+in loopir/operators.py that Python writes as a call and that takes and gives scalars, and `OPERATORS`, those of Python
+itself. What the column `llvm` names is here.
 
 No operation has undefined behaviour: integers wrap, dividing an integer by zero gives 0, a shift by the width or more
 gives 0 (-1 for a negative value shifted right), a float that does not fit an integer converts as x86's `cvttsd2si`
@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from llvmlite import ir
 
-from graphc.arrays import numerics
+from graphc.arrays.dtypes import BOOL, FLOATS, INTEGERS, SIGNED
 from graphc.codegen.llvm.integers import (
     float_floordiv,
     float_mod,
@@ -38,12 +38,6 @@ from graphc.codegen.llvm.integers import (
     unsigned_mod,
 )
 from graphc.codegen.llvm.values import (
-    BITS,
-    DTYPES,
-    FLOATS,
-    INTEGERS,
-    NUMBERS,
-    SIGNED,
     WEAK,
     Builder,
     Emit,
@@ -56,6 +50,7 @@ from graphc.codegen.llvm.values import (
     llvm_type,
 )
 from graphc.codegen.vecmath.table import VECTOR_MATH, refer
+from graphc.loopir.operators import CALLS, INFIX, PREFIX, Operator
 from graphc.startup.record import record
 
 CONTRACT = ("contract",)
@@ -131,9 +126,6 @@ def _same(count: int, kinds: tuple[str, ...], result: str = "") -> Infer:
     return infer
 
 
-_test = partial(_same, result="bool")
-
-
 def _infer_select(dtypes: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     if len(dtypes) != 3 or dtypes[0] != "bool":
         raise InferenceError(f"takes a bool and two alike operands, not ({', '.join(dtypes)})")
@@ -151,6 +143,15 @@ def _infer_cast(target: str, dtypes: tuple[str, ...]) -> tuple[tuple[str, ...], 
     if len(dtypes) != 1:
         raise InferenceError(f"takes one operand, not {len(dtypes)}")
     return dtypes, target
+
+
+def _infer_of(op: Operator) -> Infer:
+    """The operands and the result of an operator, which take Python's numbers as they take their own dtypes."""
+    if op.llvm == "cast":
+        return partial(_infer_cast, op.result)
+    if op.llvm == "divide":
+        return _infer_divide
+    return _infer_select if op.leading else _same(op.arity, op.takes, op.result)
 
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------
@@ -241,11 +242,6 @@ def _number_first(name: str) -> Emit:
 # 0.0 is above -0.0, so that no order of operands decides a sign
 _MINIMUM = _extreme(_llvm_call("minimum"), "min")
 _MAXIMUM = _extreme(_llvm_call("maximum"), "max")
-# nsz: either zero may come out, which takes half the time where nobody looks at its sign
-_LOWEST = _extreme(_llvm_call("minimum", ("nsz",)), "min")
-_HIGHEST = _extreme(_llvm_call("maximum", ("nsz",)), "max")
-_FMIN = _extreme(_number_first("minimum"), "min")
-_FMAX = _extreme(_number_first("maximum"), "max")
 
 
 def _step(below: float) -> Emit:
@@ -368,107 +364,89 @@ _COMPOSED: dict[str, Emit] = {
 
 # --- the tables -----------------------------------------------------------------------------------------------------
 
-_UNARY_MATH = (
-    "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-    "sigmoid softplus erf erfc erfcx gammaln digamma trigamma deg2rad rad2deg"
-).split()
-_BINARY_MATH = "pow atan2 hypot logaddexp logaddexp2 nextafter".split()
-_ROUNDING = "floor ceil trunc rint sqrt".split()
+BUILDERS: dict[str, Emit] = {
+    "add": _arithmetic("fadd", "add"),
+    "subtract": _arithmetic("fsub", "sub"),
+    "multiply": _arithmetic("fmul", "mul", CONTRACT),
+    "add in any order": _arithmetic("fadd", "add", REASSOCIATE),
+    "multiply in any order": _arithmetic("fmul", "mul", REASSOCIATE),
+    "add in order": _add_in_order,
+    "multiply_add": _multiply_add,
+    "rounding": _rounding,
+    "divide": _divide,
+    "floordiv": _by_kind(float_floordiv, signed_floordiv, unsigned_floordiv),
+    "mod": _by_kind(float_mod, signed_mod, unsigned_mod),
+    "fmod": _by_kind(_math_call("fmod"), signed_fmod, unsigned_mod),
+    "negate": _by_kind(_plain("fneg"), _plain("neg")),
+    "identity": _identity,
+    "absolute": _by_kind(_llvm_call("fabs"), signed_absolute, _identity),
+    "sign": _by_kind(_step(-1.0), _signed_sign, _unsigned_sign),
+    "heaviside": _step(0.0),
+    "select": _plain("select"),
+    "and": _plain("and_"),
+    "or": _plain("or_"),
+    "xor": _plain("xor"),
+    "not": _plain("not_"),
+    "shift_left": shift_left,
+    "shift_right": shift_right,
+    "ipow": integer_power,
+    "gcd": gcd,
+    "lcm": lcm,
+    "philox_low": philox_low,
+    "philox_high": philox_high,
+    "minimum": _MINIMUM,
+    "maximum": _MAXIMUM,
+    "lowest": _extreme(_llvm_call("minimum", ("nsz",)), "min"),  # either zero may come out, which takes half the time
+    "highest": _extreme(_llvm_call("maximum", ("nsz",)), "max"),
+    "fmin": _extreme(_number_first("minimum"), "min"),
+    "fmax": _extreme(_number_first("maximum"), "max"),
+    "isnan": _by_kind(_isnan, _fixed(0)),
+    "isinf": _by_kind(_to_infinity("=="), _fixed(0)),
+    "isfinite": _by_kind(_to_infinity("<"), _fixed(1)),
+    "signbit": _signbit,
+    **{symbol: _compare(symbol) for symbol in ("==", "!=", "<", "<=", ">", ">=")},
+}
+"""What the column `llvm` of loopir/operators.py names."""
 
-_FLOORDIV = _by_kind(float_floordiv, signed_floordiv, unsigned_floordiv)
-_MOD = _by_kind(float_mod, signed_mod, unsigned_mod)
 
-
-def _build_table() -> dict[str, Intrinsic]:
-    add, multiply = _arithmetic("fadd", "add", REASSOCIATE), _arithmetic("fmul", "mul", REASSOCIATE)
-    both = ("bool", *NUMBERS)
-    rows: list[tuple[str, Any, Emit]] = [
-        ("select", _infer_select, _plain("select")),
-        ("minimum", _same(2, both), _MINIMUM),
-        ("maximum", _same(2, both), _MAXIMUM),
-        ("fmin", _same(2, both), _FMIN),
-        ("fmax", _same(2, both), _FMAX),
-        ("abs_", _same(1, both), _by_kind(_llvm_call("fabs"), signed_absolute, _identity)),
-        ("fabs", _same(1, FLOATS), _llvm_call("fabs")),
-        ("sign", _same(1, NUMBERS), _by_kind(_step(-1.0), _signed_sign, _unsigned_sign)),
-        ("copysign", _same(2, FLOATS), _llvm_call("copysign")),
-        ("fmod", _same(2, NUMBERS), _by_kind(_math_call("fmod"), signed_fmod, unsigned_mod)),
-        ("floordiv", _same(2, NUMBERS), _FLOORDIV),
-        ("mod", _same(2, NUMBERS), _MOD),
-        ("shift_left", _same(2, INTEGERS), shift_left),
-        ("shift_right", _same(2, INTEGERS), shift_right),
-        ("logical_and", _same(2, ("bool",)), _plain("and_")),
-        ("logical_or", _same(2, ("bool",)), _plain("or_")),
-        ("logical_xor", _same(2, ("bool",)), _plain("xor")),
-        ("logical_not", _same(1, ("bool",)), _plain("not_")),
-        ("ipow", _same(2, INTEGERS), integer_power),
-        ("gcd", _same(2, INTEGERS), gcd),
-        ("lcm", _same(2, INTEGERS), lcm),
-        ("philox_low", _same(3, ("uint64",)), philox_low),
-        ("philox_high", _same(3, ("uint64",)), philox_high),
-        ("philox", _same(3, ("uint64",)), _drawn("philox")),
-        *((f"philox_{name}", _same(3, ("uint64",), "float64"), _drawn(f"philox{name}")) for name in numerics.DRAWN),
-        *((f"portable_{name}", _same(1, FLOATS), _math_call(f"portable_{name}")) for name in ("log", "exp", "arccos")),
-        ("isnan", _test(1, both), _by_kind(_isnan, _fixed(0))),
-        ("isinf", _test(1, both), _by_kind(_to_infinity("=="), _fixed(0))),
-        ("isfinite", _test(1, both), _by_kind(_to_infinity("<"), _fixed(1))),
-        ("signbit", _test(1, FLOATS), _signbit),
-        ("heaviside", _same(2, FLOATS), _step(0.0)),
-        ("accumulate", _same(2, NUMBERS), add),
-        ("accumulate_in_order", _same(2, NUMBERS), _add_in_order),
-        ("multiply_add", _same(3, NUMBERS), _multiply_add),
-        ("rounding", _same(2, FLOATS), _rounding),
-        ("accumulate_product", _same(2, NUMBERS), multiply),
-        ("accumulate_minimum", _same(2, both), _MINIMUM),
-        ("accumulate_maximum", _same(2, both), _MAXIMUM),
-        ("accumulate_lowest", _same(2, both), _LOWEST),
-        ("accumulate_highest", _same(2, both), _HIGHEST),
-    ]
-    rows += [(name, _same(1, FLOATS), _llvm_call(name)) for name in _ROUNDING]
-    rows += [(name, _same(1, FLOATS), _math_call(name)) for name in _UNARY_MATH]
-    rows += [(name, _same(2, FLOATS), _math_call(name)) for name in _BINARY_MATH]
-    rows += [("bool_" if dtype == "bool" else dtype, partial(_infer_cast, dtype), _cast(dtype)) for dtype in DTYPES]
-    return {name: Intrinsic(name, infer, emit) for name, infer, emit in rows}
+def _emit_of(op: Operator) -> Emit:
+    """The instructions of an operator."""
+    module, _, name = op.llvm.rpartition(".")
+    if module == "llvm":
+        return _llvm_call(name)
+    match name:
+        case "math":
+            return _math_call(op.name)
+        case "drawn":
+            return _drawn(op.name.replace("_", ""))
+        case "cast":
+            return _cast(op.result)
+    return BUILDERS[name]
 
 
 def _cast(target: str) -> Emit:
     return lambda builder, dtype, args: emit_cast(builder, dtype, target, args[0])
 
 
+_OTHERS = (
+    Operator("+", 1, "prefix", python="pos", llvm="identity"),
+    Operator("not", 1, "prefix", BOOL, result="bool", python="not_", llvm="not"),
+    Operator("<<", 2, "infix", INTEGERS, python="lshift", llvm="shift_left"),
+    Operator(">>", 2, "infix", INTEGERS, python="rshift", llvm="shift_right"),
+)
+"""Python's operators that source may have and the loop IR has not."""
+
+
 def _build_operators() -> dict[Callable[..., Any], Intrinsic]:
-    compare = _test(2, DTYPES)
-    rows: list[tuple[str, Any, Emit]] = [
-        ("add", _same(2, NUMBERS), _arithmetic("fadd", "add")),
-        ("sub", _same(2, NUMBERS), _arithmetic("fsub", "sub")),
-        ("mul", _same(2, NUMBERS), _arithmetic("fmul", "mul", CONTRACT)),
-        ("truediv", _infer_divide, _divide),
-        ("floordiv", _same(2, NUMBERS), _FLOORDIV),
-        ("mod", _same(2, NUMBERS), _MOD),
-        ("lshift", _same(2, INTEGERS), shift_left),
-        ("rshift", _same(2, INTEGERS), shift_right),
-        ("and_", _same(2, BITS), _plain("and_")),
-        ("or_", _same(2, BITS), _plain("or_")),
-        ("xor", _same(2, BITS), _plain("xor")),
-        ("invert", _same(1, BITS), _plain("not_")),
-        ("neg", _same(1, NUMBERS), _by_kind(_plain("fneg"), _plain("neg"))),
-        ("pos", _same(1, NUMBERS), _identity),
-        ("not_", _test(1, ("bool",)), _plain("not_")),
-        ("lt", compare, _compare("<")),
-        ("le", compare, _compare("<=")),
-        ("gt", compare, _compare(">")),
-        ("ge", compare, _compare(">=")),
-        ("eq", compare, _compare("==")),
-        ("ne", compare, _compare("!=")),
-    ]
     table: dict[Callable[..., Any], Intrinsic] = {}
-    for name, infer, emit in rows:
-        intrinsic = Intrinsic(name, infer, emit)
-        table[getattr(operator, name)] = intrinsic
-        in_place = "i" + name.rstrip("_")
-        if hasattr(operator, in_place):
-            table[getattr(operator, in_place)] = intrinsic
+    for op in (*INFIX.values(), *PREFIX.values(), *_OTHERS):
+        in_place = "i" + op.python.rstrip("_")
+        for name in (op.python, in_place) if hasattr(operator, in_place) else (op.python,):
+            table[getattr(operator, name)] = Intrinsic(op.python, _infer_of(op), _emit_of(op))
     return table
 
 
-INTRINSICS: dict[str, Intrinsic] = _build_table()
+INTRINSICS: dict[str, Intrinsic] = {
+    name: Intrinsic(name, _infer_of(op), _emit_of(op)) for name, op in CALLS.items() if op.llvm
+}
 OPERATORS: dict[Callable[..., Any], Intrinsic] = _build_operators()

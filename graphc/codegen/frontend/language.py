@@ -5,11 +5,11 @@ to its function; `bind_source` makes a source text runnable. Nothing here raises
 zero or a value outside a function's domain: integers wrap, floats go to infinity or NaN, an integer divided by zero
 is 0.
 
-`intrinsics.INTRINSICS` holds the compiled meaning of the same names. The generated language besides these names: `def`
-of functions whose parameters are pointers and int64, assignments, `for ... in range(...)`, or over what is
-`independent(...)`, `while`, `if`, `break`, `continue`, `return`, indexing a pointer by an int64, comparisons, and
-Python's operators on operands of one dtype, where the result has that dtype. Python numbers adapt to the other
-operand's dtype, as in NumPy 2.
+`intrinsics.INTRINSICS` holds the compiled meaning of the same names; both are columns of loopir/operators.py, where a
+new name is a row. The generated language besides these names: `def` of functions whose parameters are pointers and
+int64, assignments, `for ... in range(...)`, or over what is `independent(...)`, `while`, `if`, `break`, `continue`,
+`return`, indexing a pointer by an int64, comparisons, and Python's operators on operands of one dtype, where the result
+has that dtype. Python numbers adapt to the other operand's dtype, as in NumPy 2.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from graphc.arrays import numerics
 from graphc.arrays.numerics import Array
 from graphc.codegen.threads.chunking import chunk_size, columns_size
 from graphc.loopir.ir import CONSTANTS
+from graphc.loopir.operators import CALLS, Operator
 
 Scalar = Any
 Function = Callable[..., Any]
@@ -176,49 +177,26 @@ def reads(pointer: Array) -> Array:
     return pointer
 
 
-def _build_prelude() -> dict[str, Function]:
-    dtypes = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
-    same = (
-        "fabs sign copysign fmod floor ceil trunc rint sqrt isnan isinf isfinite signbit deg2rad rad2deg "
-        "heaviside logical_and logical_or logical_xor logical_not exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan "
-        "asin acos atan atan2 asinh acosh atanh gcd lcm sinh cosh tanh hypot logaddexp logaddexp2 nextafter"
-    ).split()
-    renamed = {
-        "abs_": np.absolute,
-        "floordiv": np.floor_divide,
-        "mod": np.remainder,
-        "shift_left": np.left_shift,
-        "shift_right": np.right_shift,
-        "accumulate": np.add,
-        "accumulate_in_order": np.add,
-        "accumulate_product": np.multiply,
-        "accumulate_lowest": np.minimum,
-        "accumulate_highest": np.maximum,
-    }
-    table: dict[str, Function] = {"bool_" if dtype == "bool" else dtype: _cast(dtype) for dtype in dtypes}
-    table |= {name: _ufunc(getattr(np, name)) for name in same}
-    table |= {name: _ufunc(function) for name, function in renamed.items()}
-    for name in ("minimum", "maximum", "fmin", "fmax"):
-        table[name] = _quiet(getattr(numerics, name))
-    table |= {f"accumulate_{name}": table[name] for name in ("minimum", "maximum")}
-    table |= {"erf": _elementwise(math.erf), "erfc": _elementwise(math.erfc), "gammaln": _elementwise(math.lgamma)}
-    table |= {name: _special(getattr(numerics, name)) for name in ("digamma", "trigamma", "erfcx")}
-    for name in ("philox_low", "philox_high", "philox", "portable_log", "portable_exp", "portable_arccos"):
-        table[name] = _quiet(getattr(numerics, name))
-    table |= {f"philox_{name}": _quiet(function) for name, function in numerics.DRAWN.items()}
-    table |= {"select": select, "ipow": ipow, "pow": pow_, "sigmoid": sigmoid, "softplus": softplus, "advance": advance}
-    table |= {
-        "chunk": chunk,
-        "columns": columns,
-        "parallel": parallel,
-        "rounding": rounding,
-        "multiply_add": multiply_add,
-    }
-    table |= {"fills": fills, "reads": reads, "independent": independent}
-    return table
+def _meaning(op: Operator) -> Function:
+    """What CPython computes for an operator (the column `python` of loopir/operators.py)."""
+    module, _, name = op.python.rpartition(".")
+    match module:
+        case "np":
+            return _ufunc(getattr(np, name))
+        case "math":
+            return _elementwise(getattr(math, name))
+        case "arrays":
+            return _special(getattr(numerics, name))
+        case "numerics":
+            return _quiet(getattr(numerics, name))
+        case "drawn":
+            return _quiet(numerics.DRAWN[name])
+    own: Function = _cast(op.result) if name == "cast" else globals()[name]
+    return own
 
 
-PRELUDE: dict[str, Function] = _build_prelude()
+PRELUDE: dict[str, Function] = {name: _meaning(op) for name, op in CALLS.items()}
+PRELUDE |= {"advance": advance, "parallel": parallel, "independent": independent}
 
 _DIVIDE = "divide two numbers"  # no identifier: it cannot be a name of the source
 

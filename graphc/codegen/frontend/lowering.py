@@ -29,6 +29,7 @@ from numba.core.targetconfig import ConfigStack, Option, TargetConfig
 from numba.core.typing.context import BaseContext as TypingContext
 from numba.core.typing.templates import Signature
 
+from graphc.arrays.dtypes import FLOATS
 from graphc.codegen.frontend.constructs import expand
 from graphc.codegen.frontend.intrinsics import FastModule, InferenceError
 from graphc.codegen.frontend.primitives import (
@@ -98,7 +99,7 @@ class KernelTyping(TypingContext):
         strong = {dtype for dtype in dtypes if dtype not in ("int", "float")}
         if not strong:
             return types.int64 if dtypes == ("int", "int") else LITERAL_FLOAT
-        if len(strong) > 1 or ("float" in dtypes and not strong & {"float32", "float64"}):
+        if len(strong) > 1 or ("float" in dtypes and strong.isdisjoint(FLOATS)):
             return None
         return SCALARS[strong.pop()]
 

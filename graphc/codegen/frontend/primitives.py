@@ -24,9 +24,10 @@ from numba.core.datamodel.models import PrimitiveModel
 from numba.core.datamodel.registry import register_default
 from numba.core.typing.templates import Signature, signature
 
+from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.frontend.intrinsics import INTRINSICS, OPERATORS, InferenceError, Intrinsic
 from graphc.codegen.llvm.module import Prototype
-from graphc.codegen.llvm.values import DTYPES, Builder, Value, llvm_type
+from graphc.codegen.llvm.values import Builder, Value, llvm_type
 from graphc.codegen.threads.chunking import (
     CHUNK,
     LEAST_CHUNKS,

@@ -12,18 +12,9 @@ from functools import partial
 
 from llvmlite import ir
 
+from graphc.arrays.dtypes import SIGNED, UNSIGNED
 from graphc.arrays.numerics import PHILOX_BUMPS, PHILOX_FACTORS, PHILOX_ROUNDS
-from graphc.codegen.llvm.values import (
-    SIGNED,
-    UNSIGNED,
-    Builder,
-    Value,
-    call_libm,
-    call_llvm,
-    constant,
-    llvm_type,
-    width,
-)
+from graphc.codegen.llvm.values import Builder, Value, call_libm, call_llvm, constant, llvm_type, width
 
 
 def _safe_divisor(builder: Builder, dtype: str, args: Sequence[Value]) -> tuple[Value, Value]:

@@ -1,6 +1,6 @@
 """Scalars in LLVM's registers: their types, constants, casts, and calls of functions on them.
 
-In: dtypes and llvmlite values. Out: llvmlite types and values. A dtype is one of `DTYPES`, or a literal's dtype that
+In: dtypes and llvmlite values. Out: llvmlite types and values. A dtype is one of arrays/dtypes.py, or a literal's that
 adapts to the other operand as NumPy's weak scalars do: "int" and "float". A bool is an `i1` here and one byte (0 or 1)
 in memory.
 """
@@ -12,38 +12,25 @@ from typing import Any
 
 from llvmlite import ir
 
+from graphc.arrays.dtypes import FLOATS, SIGNED, itemsize
+
 Builder = Any
 Value = Any
 Emit = Callable[[Builder, str, Sequence[Value]], Value]
 
-SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-INTEGERS = SIGNED + UNSIGNED
-FLOATS = ("float32", "float64")
-NUMBERS = INTEGERS + FLOATS
-BITS = ("bool", *INTEGERS)
-DTYPES = ("bool", *NUMBERS)
 WEAK = {"int": "int64", "float": "float64"}
+FLOAT_TYPES = {32: ir.FloatType(), 64: ir.DoubleType()}
 
 
 def llvm_type(dtype: str) -> ir.Type:
     """The LLVM type of a value of `dtype` in a register."""
-    match dtype:
-        case "bool":
-            return ir.IntType(1)
-        case "float32":
-            return ir.FloatType()
-        case "float64" | "float":
-            return ir.DoubleType()
-        case "int":
-            return ir.IntType(64)
-        case _:
-            return ir.IntType(width(dtype))
+    dtype = WEAK.get(dtype, dtype)
+    return FLOAT_TYPES[width(dtype)] if dtype in FLOATS else ir.IntType(1 if dtype == "bool" else width(dtype))
 
 
 def width(dtype: str) -> int:
-    """Bits of an integer dtype."""
-    return int(dtype.lstrip("uint"))
+    """Bits of a number of a dtype."""
+    return 8 * itemsize(dtype)
 
 
 def constant(dtype: str, value: float) -> Value:

@@ -24,12 +24,12 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, SIGNED
 from graphc.codegen.frontend.intrinsics import INTRINSICS, OPERATORS, InferenceError
 from graphc.codegen.frontend.language import PRELUDE, bind_source
 from graphc.codegen.llvm import cpu
 from graphc.codegen.llvm.cpu import target_fingerprint
 from graphc.codegen.llvm.target import has_fma
-from graphc.codegen.llvm.values import DTYPES, FLOATS, INTEGERS, SIGNED
 from graphc.codegen.server import client as compiler
 from graphc.codegen.server import process as child
 from graphc.codegen.server.client import CompileServer, Prototype, Request
