@@ -20,11 +20,11 @@ PACKAGE = Path(graphc.__file__ or "").parent
 
 ROOMS = """
 startup errors options configdefaults configparser arrays loopir ir ops autodiff testing tensor control tensor.linalg
-tensor.nnet tensor.signal tensor.__init__ tensor.dispatch ifelse rewrite codegen.__init__ codegen.llvm codegen.link
-codegen.threads codegen.vecmath codegen.vectorize codegen.gemm codegen.lapack codegen.sort codegen.special
-codegen.call codegen.schedule codegen.lower codegen.transform codegen.frontend codegen.server codegen.cache
-codegen.pipeline shared random sparse functions function gradient updates inspection tracing numpy gof compile scalar
-printing optim session preprocess layers train pytensor pymc bench cli
+tensor.nnet tensor.signal tensor.__init__ tensor.dispatch ifelse rewrite codegen.__init__ codegen.routines
+codegen.llvm codegen.link codegen.threads codegen.vecmath codegen.vectorize codegen.gemm codegen.lapack codegen.sort
+codegen.special codegen.call codegen.schedule codegen.lower codegen.transform codegen.frontend codegen.server
+codegen.cache codegen.pipeline shared random sparse functions function gradient updates inspection tracing numpy gof
+compile scalar printing optim session preprocess layers train pytensor pymc bench cli
 """
 """The rooms from the lowest to the highest: folders, modules that stand alone, and doors (`__init__` of a package that
 shows what stands higher than its other modules). A module knows those of its own room and of lower rooms, and no
@@ -80,6 +80,9 @@ UPWARD = {
     ("train.trainer", "tqdm"),
 }
 """Late imports of what stands higher, and of other packages: (module, what it imports)."""
+
+ROUTINES = "codegen.routines"
+"""The table of external routines, which finds the modules of a family by name when one is first called."""
 
 LAZILY = "startup.lazy"
 """The module that imports those of a package whose names are asked for: the packages say which these are."""
@@ -186,7 +189,7 @@ def late_imports(module: str) -> set[str]:
 @pytest.mark.slow
 def test_late_imports_go_down_or_are_declared() -> None:
     found = set()
-    for module in set(MODULES) - {*ROOTS, LAZILY, "startup.finder"}:
+    for module in set(MODULES) - {*ROOTS, LAZILY, ROUTINES, "startup.finder"}:
         for name in late_imports(module):
             inside = name.removeprefix("graphc.")
             if name == inside or ORDER.index(room(inside)) > ORDER.index(room(module)):
@@ -241,7 +244,7 @@ compile configdefaults functions.states gof gradient scalar updates
 codegen.cache.bundle codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.sort.api
 codegen.special.api codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
-codegen.pipeline.generation codegen.pipeline.program codegen.transform.simplify codegen.llvm.target
+codegen.pipeline.generation codegen.pipeline.program codegen.transform.passes codegen.llvm.target
 codegen.server.worker control.batch functions.nested gof inspection ir.apply ir.expression ir.parse ir.pickling
 loopir.ir loopir.operators numpy ops.conv ops.linalg.factor ops.linalg.routine ops.segment ops.windows optim rewrite
 session tensor.dispatch testing tracing

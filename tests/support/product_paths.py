@@ -18,7 +18,7 @@ import pytest
 from graphc.codegen.gemm import blocked, dispatch, gemv, gemv_kernels, microkernel, small
 from graphc.codegen.gemm.api import ENTRIES, PRODUCT_WORDS, VECTORS, blas_symbols, vector_name
 from graphc.codegen.gemm.blocked import blocks_ir
-from graphc.codegen.gemm.dispatch import blas_functions
+from graphc.codegen.gemm.dispatch import functions as definitions
 from graphc.codegen.gemm.lazy import load_blocks
 from graphc.codegen.gemm.prototypes import PROTOTYPES, PYTHON_SHIMS
 from graphc.codegen.link.elf import link
@@ -51,7 +51,7 @@ def code() -> bytes:
         patch.setattr(dispatch, "BLOCKED", 10**3)
         patch.setattr(dispatch, "BLOCKED_THIN", 10**3)
         patch.setattr(dispatch, "BLOCKED_SIDE", 3)
-        return emit_object([module_text(blas_functions(PROTOTYPES))], 2, frozenset(PROTOTYPES))
+        return emit_object([module_text(definitions(PROTOTYPES))], 2, frozenset(PROTOTYPES))
 
 
 SHORT = {
@@ -98,7 +98,7 @@ def narrow_code() -> bytes:
     with pytest.MonkeyPatch.context() as patch:
         for module in (microkernel, small, gemv_kernels):
             patch.setattr(module, "has_avx512", lambda: False)
-        return emit_object([module_text(blas_functions(PROTOTYPES))], 2, frozenset(PROTOTYPES))
+        return emit_object([module_text(definitions(PROTOTYPES))], 2, frozenset(PROTOTYPES))
 
 
 @cache
@@ -115,9 +115,9 @@ def linked(table: int, narrow: bool = False) -> tuple[Any, Any, dict[str, Callab
         builder.export_symbol(name)
     tracker = builder.link(jit, "blas")
     functions: dict[str, Callable[..., int]] = {}
-    for name, (arguments, returns) in PROTOTYPES.items():
+    for name, arguments in PROTOTYPES.items():
         types = [ctypes.c_void_p if argument.endswith("*") else CTYPES[argument] for argument in arguments]
-        functions[name] = ctypes.CFUNCTYPE(CTYPES[returns], *types)(tracker[name])
+        functions[name] = ctypes.CFUNCTYPE(CTYPES["int64"], *types)(tracker[name])
     if not narrow:
         for suffix, word in VECTORS.items():
             words[word] = tracker[vector_name(suffix)]
@@ -138,7 +138,7 @@ def implementations() -> Iterator[tuple[str, Callable[[str], Callable[..., int]]
 
 def python_shim(name: str) -> Callable[..., int]:
     """The Python meaning, called with addresses as the compiled one is."""
-    arguments, _ = PROTOTYPES[name]
+    arguments = PROTOTYPES[name]
 
     def call(*values: Any) -> int:
         given = [

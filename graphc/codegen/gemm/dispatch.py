@@ -62,7 +62,7 @@ Element: TypeAlias = Any
 """A number of the dtype that a function is made for."""
 
 
-def blas_functions(names: Iterable[str]) -> list[Function[..., Any]]:
+def functions(names: Iterable[str]) -> list[Function[..., Any]]:
     """These functions of PROTOTYPES. They refer to the symbols of `blas_symbols`, and to the settings of products
     (threads/chunking.py); `api.with_callees` names the objects that go together."""
     made: list[Function[..., Any]] = []

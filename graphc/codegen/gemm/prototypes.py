@@ -63,12 +63,12 @@ def _kind(argument: str, dtype: str) -> str:
     return f"{dtype}*" if argument in ("a", "b", "c", "x", "y", "w") else "int64"
 
 
-PROTOTYPES: dict[str, tuple[tuple[str, ...], str]] = {
-    f"gc_{routine}_{suffix}": (tuple(_kind(argument, dtype) for argument in arguments.split()), "int64")
+PROTOTYPES: dict[str, tuple[str, ...]] = {
+    f"gc_{routine}_{suffix}": tuple(_kind(argument, dtype) for argument in arguments.split())
     for suffix, dtype in DTYPES.items()
     for routine, arguments in ARGUMENTS.items()
 }
-"""By name: the types of the arguments, "*" after those that are pointers, and of the result."""
+"""The types of the arguments, "*" after those that are pointers."""
 
 
 OPERANDS = {

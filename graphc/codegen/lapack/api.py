@@ -1,7 +1,7 @@
 """Factorisations for generated source, by pointer and strides.
 
 In: the routines of `ops/linalg/routine.py`. Out: PROTOTYPES of their functions, whose definitions are in batch.py;
-`lapack_symbols`, the addresses that their objects need when they are loaded; PYTHON_SHIMS, their meaning over flat
+`symbols`, the addresses that their objects need when they are loaded; PYTHON_SHIMS, their meaning over flat
 arrays. The order of their arguments stands in `ops/linalg/routine.py`.
 """
 
@@ -78,15 +78,14 @@ def arguments(routine: Routine, suffix: str) -> list[Argument]:
 FUNCTIONS: dict[str, tuple[str, str]] = {symbol(name, suffix): (name, suffix) for name in ROUTINES for suffix in DTYPES}
 """The routine and the suffix of each function."""
 
-PROTOTYPES: dict[str, tuple[tuple[str, ...], str]] = {
-    name: (tuple(argument.kind for argument in arguments(ROUTINES[routine], suffix)), "int64")
+PROTOTYPES: dict[str, tuple[str, ...]] = {
+    name: tuple(argument.kind for argument in arguments(ROUTINES[routine], suffix))
     for name, (routine, suffix) in FUNCTIONS.items()
 }
-"""By name: the types of the arguments, "*" after those that are pointers, and of the result."""
+"""The types of the arguments, "*" after those that are pointers."""
 
 
-@once
-def lapack_symbols() -> Mapping[str, int]:
+def symbols(name: str) -> Mapping[str, int]:
     """The addresses that an object of a factorisation needs at load, besides those of all products."""
     return {"gc_lapack": ctypes.addressof(lapack_table())}
 

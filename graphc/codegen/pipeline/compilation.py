@@ -17,10 +17,6 @@ from graphc.codegen.call.pointer import CALM, POINTER, Form
 from graphc.codegen.call.pointer_ir import pointer_ir
 from graphc.codegen.gemm.api import blocks_name, free_name, product_exports
 from graphc.codegen.gemm.blocked import blocks_ir
-from graphc.codegen.gemm.dispatch import blas_functions
-from graphc.codegen.gemm.prototypes import PROTOTYPES as PRODUCTS
-from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS
-from graphc.codegen.lapack.batch import functions as factorisations
 from graphc.codegen.link.elf import link
 from graphc.codegen.llvm.functions import module_text
 from graphc.codegen.llvm.module import AHEAD, IR, Module
@@ -28,14 +24,11 @@ from graphc.codegen.llvm.split import split
 from graphc.codegen.llvm.target import emit_object, has_vector_products
 from graphc.codegen.pipeline.generation import generate_program
 from graphc.codegen.pipeline.kernel import Kernel, Report
-from graphc.codegen.pipeline.program import PROTOTYPES, Program
+from graphc.codegen.pipeline.program import Program
 from graphc.codegen.pipeline.runtime import ENTRY_POINTS, OUT_OF_LINE_OPT, missing_parts
+from graphc.codegen.routines import family_of, routine_functions, routine_prototypes
 from graphc.codegen.server.client import compile_assembly, compile_request, lower_source
 from graphc.codegen.server.protocol import ELEMENTARY_OPT, Request
-from graphc.codegen.sort.api import FUNCTIONS as ORDERS
-from graphc.codegen.sort.batch import functions as orders
-from graphc.codegen.special.api import FUNCTIONS as SPECIAL
-from graphc.codegen.special.batch import functions as special_functions
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.threads.settings import POOL_EXPORTS
@@ -57,8 +50,6 @@ Job: TypeAlias = tuple[tuple[str | int, int], Source, int]
 """
 
 KERNEL_OPT = 3
-PRODUCT_MODULES = 2
-"""Of a matrix product: this process and the compile process make one each."""
 ENTRY_OPT = PRODUCTS_OPT = 1
 """LLVM's level for what is no kernel: the entry point, and products, of which no loop gains from more."""
 POOL_OPT = 0 if machine() == "x86_64" else 1
@@ -264,8 +255,8 @@ def emit_beside(source: Source, opt: int) -> bytes:
 
 
 def products_of(program: Program) -> list[str]:
-    """The matrix products, factorisations, orders and special functions that a program calls."""
-    return [name for name in program.externals if name in PROTOTYPES]
+    """The external routines that a program calls."""
+    return [name for name in program.externals if name in routine_prototypes()]
 
 
 LARGE_PRODUCTS = {blocks_name(suffix): suffix for suffix in ("f64", "f32")}
@@ -281,16 +272,13 @@ def part_ir(name: str) -> tuple[Sequence[Source], int]:
         return [pointer_ir(Form.from_name(name), options.poison != "off")], ENTRY_OPT
     if name == PARALLEL:
         return [pool_ir(options.poison != "off")], POOL_OPT
-    if len(product_exports(name)) > 1:  # what it keeps is in one module
-        return [module_text(blas_functions([name]), poison=options.poison != "off")], PRODUCTS_OPT
-    if name in PRODUCTS:
-        return split(blas_functions([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_OPT
-    if name in FACTORISATIONS:
-        return split(factorisations([name]), PRODUCT_MODULES, options.poison != "off"), PRODUCTS_OPT
-    if name in ORDERS:
-        return [module_text(orders([name]), poison=options.poison != "off")], PRODUCTS_OPT
-    if name in SPECIAL:
-        return [module_text(special_functions([name]), poison=options.poison != "off")], PRODUCTS_OPT
+    if name in routine_prototypes():
+        # What keeps memory, and exports what gives it back, is one module.
+        modules = 1 if len(product_exports(name)) > 1 else family_of(name).modules
+        functions = routine_functions([name])
+        if modules == 1:
+            return [module_text(functions, poison=options.poison != "off")], PRODUCTS_OPT
+        return split(functions, modules, options.poison != "off"), PRODUCTS_OPT
     if name in LARGE_PRODUCTS:
         return [blocks_ir(LARGE_PRODUCTS[name], options.poison != "off")] if has_vector_products() else [], PRODUCTS_OPT
     return [Elementary(name)], ELEMENTARY_OPT
@@ -304,7 +292,7 @@ def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
         return link(objects, POOL_EXPORTS)
     if name.startswith(POINTER):
         return link(objects, [POINTER, CALM])
-    return link(objects, product_exports(name)) if name in PROTOTYPES else objects[0]
+    return link(objects, product_exports(name)) if name in routine_prototypes() else objects[0]
 
 
 def compile_part(name: str) -> bytes:

@@ -11,12 +11,9 @@ from typing import Any
 from graphc.codegen.call.callback import CALLBACK, Failures, python_callback
 from graphc.codegen.call.interrupt import KINDS, answer_no
 from graphc.codegen.frontend.language import bind_source
-from graphc.codegen.gemm.prototypes import PYTHON_SHIMS as PRODUCTS
-from graphc.codegen.lapack.api import PYTHON_SHIMS as FACTORISATIONS
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report
 from graphc.codegen.pipeline.program import Program, generate
-from graphc.codegen.sort.api import PYTHON_SHIMS as ORDERS
-from graphc.codegen.special.api import PYTHON_SHIMS as SPECIAL
+from graphc.codegen.routines import routine_shims
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph
 from graphc.options import options
@@ -57,5 +54,5 @@ def bind_python(built: Built, failures: Failures) -> dict[str, Callable[..., Any
     """The functions of a generated source, run by CPython; what the user's ops raise goes to `failures`."""
     own = {f"{CALLBACK}{n}": python_callback(node, failures) for n, node in enumerate(built.calls)}
     name = f"<generated source of {built.signature.name}>"
-    shims = {**PRODUCTS, **FACTORISATIONS, **ORDERS, **SPECIAL, **dict.fromkeys(KINDS, answer_no), **own}
+    shims = {**routine_shims(), **dict.fromkeys(KINDS, answer_no), **own}
     return bind_source(built.source, name, shims)

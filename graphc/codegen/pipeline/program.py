@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import keyword
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from graphc.codegen.call.callback import CALLBACK
@@ -19,35 +18,21 @@ from graphc.codegen.call.signature import Signature, Temp
 from graphc.codegen.frontend.constructs import TREES
 from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.codegen.gemm.prototypes import PROTOTYPES as PRODUCTS
-from graphc.codegen.lapack.api import PROTOTYPES as FACTORISATIONS
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.lower.lowerer import Lowerer
 from graphc.codegen.lower.parts import lower_parts
 from graphc.codegen.pipeline.kernel import Kernel
+from graphc.codegen.routines import routine_prototypes
 from graphc.codegen.schedule.inplace import donations
 from graphc.codegen.schedule.labels import Labels, labels_of
 from graphc.codegen.schedule.plan import COPY, MOST_AXES, Around, Plan, Purpose, is_bufferless, loop_vars
 from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.schedule.work import loops_of
-from graphc.codegen.sort.api import PROTOTYPES as ORDERS
-from graphc.codegen.special.api import PROTOTYPES as SPECIAL
-from graphc.codegen.transform.copies import write_where_copied
-from graphc.codegen.transform.double_buffers import double_buffer
-from graphc.codegen.transform.forwarding import forward_stores
-from graphc.codegen.transform.fuse import merge_rows
-from graphc.codegen.transform.independence import mark_independent
-from graphc.codegen.transform.jam import jam_rows
-from graphc.codegen.transform.outline import Copies, Outlined, outline
+from graphc.codegen.transform.outline import Copies
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
-from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
-from graphc.codegen.transform.passes import Passes
-from graphc.codegen.transform.polls import ask_in_nests, place_polls
+from graphc.codegen.transform.passes import KERNEL_PASSES, SIMPLIFY, Subject
 from graphc.codegen.transform.privatize import most_copies, stride
-from graphc.codegen.transform.registers import keep_in_registers
-from graphc.codegen.transform.simplify import drop_unused, simplify
-from graphc.codegen.transform.unroll import unroll_steps
 from graphc.ir import sizes
 from graphc.ir.body import nodes_within, outputs_of
 from graphc.ir.lowering import Call
@@ -57,10 +42,7 @@ from graphc.loopir import ir
 from graphc.loopir.names import Names
 from graphc.loopir.operators import EQ, INFIX
 from graphc.loopir.visit import all_expressions, read_buffers, statements, stored_buffers
-from graphc.startup.record import record, replace
-
-PROTOTYPES = PRODUCTS | FACTORISATIONS | ORDERS | SPECIAL
-"""The functions that all kernels share."""
+from graphc.startup.record import record
 
 Extents: TypeAlias = "tuple[tuple[str, tuple[Size | ir.Expr, ...]], ...]"
 """Dtypes and sizes, in the graph's terms or those of the function that computes sizes."""
@@ -104,13 +86,29 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     lowerer.accumulators, lowerer.depths, lowerer.labels = plan.accumulators, plan.depths, labels
     lowerer.workspaces, lowerer.blocks = plan.workspaces, plan.blocks
     buffers = (*plan.leaves.values(), *stored.values(), *(slot.buffer for slot in plan.arena))
-    fresh = {output.name for output in results.outputs}
-    passes = Passes("kernel", buffers, [dim.name for dim in dims], lambda: external_kinds(lowerer.callbacks), fresh)
-    made = shared_loops(lower_kernel(plan, lowerer, passes), plan, passes, names, outlining, results.overwritten)
+    lower_parts(lowerer, plan, plan.parts, lowerer.top)
+    subject = Subject(
+        "kernel",
+        lowerer.top.body,
+        buffers,
+        names,
+        scalars=[ir.Var(dim.name, ir.INDEX) for dim in dims],
+        externals=lambda: external_kinds(lowerer.callbacks),
+        results={output.name for output in results.outputs},
+        steps=lowerer.steps,
+        kept=results.overwritten,
+        branches=bool(plan.loops or plan.branches),
+        outlining=outlining,
+    )
+    subject.tell("lower")
+    subject.run(KERNEL_PASSES)
+    marked = subject.after["mark_independent"]
+    polls = subject.after["place_polls"] != marked
     check_sizes(sizing, dims, sizes_lowerer)
-    temporaries = arena(plan, made.narrowed, made.marked, made.outlined, sizes_lowerer)
-    work = [sizing.of(loops_of(kernel.results, nests=made.nests_ask))] if made.polls else []
-    bodies = write_sizes(results, temporaries, work, dims, sizes_lowerer), made.outlined.body
+    temporaries = arena(plan, subject, marked, sizes_lowerer)
+    loops = loops_of(kernel.results, nests=subject.after["ask_in_nests"] != marked) if polls else None
+    work = [] if loops is None else [sizing.of(loops)]
+    bodies = write_sizes(results, temporaries, work, dims, sizes_lowerer), subject.body
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, ir.Var)}
     passed = [dim for dim in dims if ir.Var(dim.name, ir.INDEX) in used]
     signature = Signature(
@@ -123,22 +121,22 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         returns=kernel.returns,  # type: ignore[arg-type]
         reads=operands_read(bodies[0], (*inputs, *shared)),
         donated=tuple(sorted(results.donated.items())),
-        polls=made.polls,
+        polls=polls,
     )
     functions = (
-        *made.outlined.functions,
-        *assemble(signature, bodies, [*plan.leaves.values()], passes.buffers, [dim.name for dim in passed]),
+        *subject.functions,
+        *assemble(signature, bodies, [*plan.leaves.values()], subject.buffers, [dim.name for dim in passed]),
     )
-    passes.made("assemble", functions)
+    subject.tell_of("assemble", functions)
     return Program(
         source=emit_source(functions),
         signature=signature,
-        plan="\n".join((*plan.lines, *(f"threads may share {line}" for line in made.outlined.launches))),
+        plan="\n".join((*plan.lines, *(f"threads may share {line}" for line in subject.outlined.launches))),
         prototypes=tuple(Prototype(f.name, tuple(param.kind for param in f.params)) for f in functions),
         externals=used_externals(functions, lowerer.callbacks),
         constants=tuple(c.attrs["value"].value for c in constants),
         calls=tuple(lowerer.callbacks.values()),
-        parallel=bool(made.outlined.launches),
+        parallel=bool(subject.outlined.launches),
     )
 
 
@@ -152,47 +150,10 @@ def dims_of(leaves: Sequence[Node], given: Mapping[Node, str], names: Names) -> 
     ]
 
 
-@record()
-class SharedLoops:
-    """A kernel's loops as threads share them. marked: the statements before, of which it is known which iterations are
-    independent. polls: whether loops ask if the call must end; nests_ask: whether those without steps do."""
-
-    narrowed: Narrowed
-    marked: Sequence[ir.Stmt]
-    outlined: Outlined
-    polls: bool
-    nests_ask: bool
-
-
-def shared_loops(
-    lowered: Sequence[ir.Stmt], plan: Plan, passes: Passes, names: Names, outlining: str, kept: Container[str]
-) -> SharedLoops:
-    """The passes over a whole kernel. kept: the buffers that stay as they were where a call is left."""
-    narrowed = narrow_sums(lowered, names.fresh)
-    passes.know(narrowed.changed, narrowed.narrow)
-    passes.ran("narrow_sums", narrowed.body)
-    marked = passes.run("mark_independent", mark_independent, narrowed.body)
-    asking = passes.run("ask_in_nests", partial(ask_in_nests, kept=kept), marked)
-    polled = passes.run("place_polls", partial(place_polls, fresh=names.fresh), asking)
-    polls = polled != marked
-    if plan.loops or plan.branches:
-        polled = passes.run("drop_unused", drop_unused, polled)
-    outlined = outline(polled, names, outlining)
-    passes.know({}, (*outlined.scalars, *outlined.copies))
-    passes.ran("outline", outlined.body, outlined.functions)
-    jam = partial(jam_rows, fresh=names.fresh)
-    functions = tuple(replace(function, body=jam(function.body)) for function in outlined.functions)
-    outlined = replace(outlined, body=jam(outlined.body), functions=functions)
-    passes.ran("jam_rows", outlined.body, outlined.functions)
-    return SharedLoops(narrowed, marked, outlined, polls, asking != marked)
-
-
-def arena(
-    plan: Plan, narrowed: Narrowed, body: Sequence[ir.Stmt], outlined: Outlined, lowerer: Lowerer
-) -> list[tuple[ir.Buffer, Extents]]:
-    """The temporaries of `body`, each with the dtypes and sizes of what it has to hold in turn. `lowerer` writes the
-    function that computes sizes."""
-    sizing = plan.sizing
+def arena(plan: Plan, subject: Subject, body: Sequence[ir.Stmt], lowerer: Lowerer) -> list[tuple[ir.Buffer, Extents]]:
+    """The temporaries of a kernel whose statements were `body` before parts of it became functions, each with the
+    dtypes and sizes of what it has to hold in turn. `lowerer` writes the function that computes sizes."""
+    sizing, narrowed, outlined = plan.sizing, subject.narrowed, subject.outlined
     slots = {narrowed.changed.get(slot.buffer, slot.buffer): slot for slot in plan.arena}
     rows = {buffer: slot.rows for buffer, slot in slots.items() if slot.rows is not None}
     extents: dict[ir.Buffer, Extents] = {buffer: slot.extents for buffer, slot in slots.items()}
@@ -245,7 +206,7 @@ def reserved_names(nodes: Iterable[Node]) -> set[str]:
         node.op not in LEAVES and isinstance(node.op.lower(node), Call) for node in (*known, *nodes_within(known))
     )
     own = {"range", "S", "kernel", "sizes", "term", *TREES, *FIXED_NAMES}
-    own |= {f"{CALLBACK}{number}" for number in range(calls)} | {*PROTOTYPES, *KINDS}
+    own |= {f"{CALLBACK}{number}" for number in range(calls)} | {*routine_prototypes(), *KINDS}
     return {*PRELUDE, *ir.CONSTANTS, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
 
 
@@ -383,37 +344,18 @@ def write_sizes(
     for place, size in enumerate(wanted):
         value = lowerer.size(size) if isinstance(size, int | Node) else size
         lowerer.top.body.append(ir.Store(SIZES, ir.integer(place), value))
-    passes = Passes("sizes", (*lowerer.buffers.values(), SIZES), [dim.name for dim in dims], dict, (SIZES.name,))
-    lowered = tuple(lowerer.top.body)
-    passes.ran("lower", lowered)
-    return simplify(lowered, passes.run)
+    buffers = (*lowerer.buffers.values(), SIZES)
+    scalars = [ir.Var(dim.name, ir.INDEX) for dim in dims]
+    subject = Subject("sizes", lowerer.top.body, buffers, lowerer.names, scalars=scalars, results=(SIZES.name,))
+    subject.tell("lower")
+    subject.run(SIMPLIFY)
+    return subject.body
 
 
 def operands_read(body: Sequence[ir.Stmt], operands: Sequence[Parameter]) -> tuple[int, ...]:
     """The operands whose elements statements read, by number."""
     read = {buffer.name for buffer in read_buffers(body)}
     return tuple(number for number, operand in enumerate(operands) if operand.name in read)
-
-
-def lower_kernel(plan: Plan, lowerer: Lowerer, passes: Passes) -> tuple[ir.Stmt, ...]:
-    """The statements of a kernel, in few loops."""
-    lower_parts(lowerer, plan, plan.parts, lowerer.top)
-    lowered = tuple(lowerer.top.body)
-    passes.ran("lower", lowered)
-    body = simplify(lowered, passes.run)
-    forward = partial(forward_stores, fresh=lowerer.names.fresh)
-    merged = passes.run("merge_rows", merge_rows, body)
-    if merged != body:
-        body = simplify(passes.run("forward_stores", forward, merged), passes.run)
-    buffered = passes.run("double_buffer", partial(double_buffer, fresh=lowerer.names.fresh), body)
-    if buffered != body:
-        body = simplify(buffered, passes.run)
-    body = passes.run("write_where_copied", write_where_copied, body)
-    short = partial(unroll_steps, steps=lowerer.steps, fresh=lowerer.names.fresh)
-    unrolled = passes.run("unroll_steps", short, body)
-    if unrolled != body:
-        body = simplify(passes.run("forward_stores", forward, unrolled), passes.run)
-    return passes.run("keep_in_registers", partial(keep_in_registers, fresh=lowerer.names.fresh), body)
 
 
 def assemble(
@@ -444,10 +386,8 @@ def used_externals(functions: Sequence[ir.Function], callbacks: Mapping[str, Nod
     """The external functions that the source calls."""
     calls = (stmt for function in functions for stmt in statements(function.body) if isinstance(stmt, ir.Invoke))
     called = {call.function for call in calls}
-    result = {name: Prototype(name, *PROTOTYPES[name]) for name in called & PROTOTYPES.keys()}
-    result |= {name: Prototype(name, KINDS[name], ir.INDEX) for name in called & KINDS.keys()}
-    result |= {name: Prototype(name, callback_kinds(node)) for name, node in callbacks.items()}
-    return dict(sorted(result.items()))
+    kinds = external_kinds(callbacks)
+    return {name: Prototype(name, kinds[name]) for name in sorted(called & kinds.keys() | callbacks.keys())}
 
 
 def callback_kinds(node: Node) -> tuple[str, ...]:
@@ -458,5 +398,4 @@ def callback_kinds(node: Node) -> tuple[str, ...]:
 
 def external_kinds(callbacks: Mapping[str, Node]) -> dict[str, tuple[str, ...]]:
     """What all functions take that a source may call from outside."""
-    products = {name: kinds for name, (kinds, _) in PROTOTYPES.items()}
-    return products | KINDS | {name: callback_kinds(node) for name, node in callbacks.items()}
+    return {**routine_prototypes(), **KINDS} | {name: callback_kinds(node) for name, node in callbacks.items()}

@@ -1,7 +1,7 @@
 """Orders for generated source, by pointer and strides; the addresses of NumPy's own sorts.
 
 In: the ops of `ops/order.py`, which has the order of their arguments. Out: PROTOTYPES of their functions, whose
-definitions are in batch.py; `order_symbols`, the addresses that their objects need when they are loaded; PYTHON_SHIMS,
+definitions are in batch.py; `symbols`, the addresses that their objects need when they are loaded; PYTHON_SHIMS,
 their meaning over flat arrays.
 
 NumPy sorts numbers by the vectors of the processor. The functions that do are no symbols of its library; a dtype keeps
@@ -51,10 +51,10 @@ def _kinds(name: str, dtype: str) -> tuple[str, ...]:
     return (*sizes, f"{dtype}*", "int64", "int64", "int64*", made, made)
 
 
-PROTOTYPES: dict[str, tuple[tuple[str, ...], str]] = {
-    function: (_kinds(name, dtype), "int64") for function, (name, dtype) in FUNCTIONS.items()
+PROTOTYPES: dict[str, tuple[str, ...]] = {
+    function: _kinds(name, dtype) for function, (name, dtype) in FUNCTIONS.items()
 }
-"""By name: the types of the arguments, "*" after those that are pointers, and of the result."""
+"""The types of the arguments, "*" after those that are pointers."""
 
 # --- NumPy's sorts ----------------------------------------------------------------------------------------------------
 
@@ -70,8 +70,7 @@ SORT, STABLE_ARGSORT, LENGTH = 33, 38, 39
 """The places of functions in that table: the first of three sorts, the last of three sorts of places."""
 
 
-@once
-def order_symbols() -> Mapping[str, int]:
+def symbols(name: str) -> Mapping[str, int]:
     """The addresses that an object of an order needs at load, besides those of all products."""
     return {"gc_order": ctypes.addressof(order_table())}
 

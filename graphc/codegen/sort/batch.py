@@ -49,9 +49,7 @@ def rows(symbol: str, dtype: str) -> Function[..., I64]:
 def lines(symbol: str, name: str, dtype: str) -> Function[..., I64]:
     """The function of an op: its lines, or groups of columns, are shared out."""
     names = ALONG_ARGUMENTS if name in ALONG else FIRST_ARGUMENTS
-    kinds = {
-        each: Ptr if spelt.endswith("*") else I64 for each, spelt in zip(names, PROTOTYPES[symbol][0], strict=True)
-    }
+    kinds = {each: Ptr if spelt.endswith("*") else I64 for each, spelt in zip(names, PROTOTYPES[symbol], strict=True)}
     words = Words(kinds)
     write = _write_along if name in ALONG else _write_first
     range_: Function[..., None] = Function(

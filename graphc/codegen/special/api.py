@@ -1,7 +1,7 @@
 """Special functions for generated source, by pointer; the addresses of SciPy's.
 
 In: the functions of `ops/special.py`. Out: PROTOTYPES of those over all elements, whose definitions are in batch.py;
-`special_symbols`, the addresses that their objects need when they are loaded; PYTHON_SHIMS, their meaning over flat
+`symbols`, the addresses that their objects need when they are loaded; PYTHON_SHIMS, their meaning over flat
 arrays.
 
 `scipy.special.cython_special` keeps the addresses of functions of numbers for other extension modules, in capsules that
@@ -25,11 +25,11 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
 }
 """The name and the dtype of each function."""
 
-PROTOTYPES: dict[str, tuple[tuple[str, ...], str]] = {
-    function: (("int64", *(f"{dtype}*" for _ in range(OPERANDS[name] + 1))), "int64")
+PROTOTYPES: dict[str, tuple[str, ...]] = {
+    function: ("int64", *(f"{dtype}*" for _ in range(OPERANDS[name] + 1)))
     for function, (name, dtype) in FUNCTIONS.items()
 }
-"""By name: the types of the arguments, "*" after those that are pointers, and of the result."""
+"""The types of the arguments, "*" after those that are pointers."""
 
 
 def slot(name: str) -> str:
@@ -37,7 +37,7 @@ def slot(name: str) -> str:
     return f"gc_scipy_{name}"
 
 
-def special_symbols(function: str) -> Mapping[str, int]:
+def symbols(function: str) -> Mapping[str, int]:
     """The addresses that the object of a function needs at load. SciPy is imported."""
     name, _ = FUNCTIONS[function]
     return {slot(name): ctypes.addressof(_place(name))}

@@ -1,71 +1,98 @@
-"""The way of a function through the passes over its loops: all of them are carried out here, or told of.
+"""THE TABLE of passes over loops, and what carries them out.
 
-In: a pass by its name, and the statements it is to change, or has changed. Out: the changed statements, verified and
-shown to those who watch (ir/passes.py), who are given whole functions.
+In: a function of the loop IR as lowering left it, as a `Subject`. Out: the same computation in better loops; for the
+verifier and those who watch, each form in between (ir/passes.py).
+
+    subject = Subject("kernel", body, buffers, names)
+    subject.run(KERNEL_PASSES)
+    subject.body, subject.functions          # the statements, and the functions that they call
+
+A new pass is a module and a row here; its cases are a text in tests/codegen/transform/passes/.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TypeAlias
 
+from graphc.codegen.transform.copies import write_where_copied
+from graphc.codegen.transform.double_buffers import double_buffer
+from graphc.codegen.transform.forwarding import forward_stores
+from graphc.codegen.transform.fuse import merge_rows
+from graphc.codegen.transform.independence import mark_independent
+from graphc.codegen.transform.jam import jam_rows
+from graphc.codegen.transform.outline import Outlined, outline
+from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
+from graphc.codegen.transform.polls import ask_in_nests, place_polls
+from graphc.codegen.transform.registers import keep_in_registers
+from graphc.codegen.transform.simplify import STEPS, drop_unused
+from graphc.codegen.transform.unroll import unroll_steps
 from graphc.ir.passes import Step, passed, watched
-from graphc.loopir.ir import INDEX, Buffer, Function, Stmt, Var
+from graphc.loopir.ir import Buffer, Function, Stmt, Var
+from graphc.loopir.names import Names
+from graphc.startup.record import record, replace
 
 Body: TypeAlias = tuple[Stmt, ...]
-Change: TypeAlias = Callable[[Body], Body]
-"""A pass that needs to know the statements only."""
-Run: TypeAlias = Callable[[str, Change, Body], Body]
-"""What carries out passes."""
 Externals: TypeAlias = Mapping[str, Sequence[str]]
 """The kinds of the parameters of external functions, by their names."""
 
 
-def apply(name: str, change: Change, body: Body) -> Body:
-    """Carry out a pass that nobody watches."""
-    return change(body)
+class Subject:
+    """A function on its way through the passes.
 
-
-class Passes:
-    """The passes over one function: its name, its buffers, to which passes may add some, and its sizes;
-    `externals` tells what external functions take. `results`: the buffers that hold nothing when the function begins,
-    besides temporaries. `latest`: what the last pass has made."""
-
-    __slots__ = ("buffers", "externals", "latest", "name", "results", "sizes")
+    What passes change: `body`, the `functions` that it calls, its `buffers`. `scalars` are its other parameters. What
+    passes are told: `names` that are free,
+    the variables of loops over `steps`, the buffers that stay as they were where a call is left (`kept`), whether there
+    are `branches` or steps, and how parts become functions (`outlining`). `results` are the buffers that hold nothing
+    when the function begins, besides temporaries; `externals` tells what external functions take. `after`: the
+    statements that each pass left when it last ran.
+    """
 
     def __init__(
         self,
         name: str,
+        body: Iterable[Stmt],
         buffers: Iterable[Buffer],
-        sizes: Sequence[str],
-        externals: Callable[[], Externals],
+        names: Names,
+        *,
+        scalars: Sequence[Var] = (),
+        externals: Callable[[], Externals] = dict,
         results: Container[str] = (),
+        steps: Collection[Var] = (),
+        kept: Container[str] = (),
+        branches: bool = True,
+        outlining: str = "auto",
     ) -> None:
-        self.name, self.buffers, self.sizes, self.externals = name, [*dict.fromkeys(buffers)], sizes, externals
-        self.results = results
-        self.latest: tuple[Function, ...] = ()
+        self.name, self.body, self.buffers, self.names = name, tuple(body), [*dict.fromkeys(buffers)], names
+        self.scalars, self.externals, self.results = scalars, externals, results
+        self.steps, self.kept, self.branches, self.outlining = steps, kept, branches, outlining
+        self.functions: tuple[Function, ...] = ()
+        self.narrowed = Narrowed(self.body)
+        self.outlined = Outlined(self.body, (), {})
+        self.after: dict[str, Body] = {}
+        self._latest: tuple[Function, ...] = ()
 
-    def know(self, changed: Mapping[Buffer, Buffer], new: Iterable[Buffer]) -> None:
-        """Buffers are known as others, and there are new ones."""
-        self.buffers = [*(changed.get(buffer, buffer) for buffer in self.buffers), *new]
+    def run(self, passes: Iterable[Pass]) -> None:
+        """Carry out passes, one after the other."""
+        for each in passes:
+            if not each.when(self):
+                continue
+            before = self.body
+            self.functions = tuple([replace(one, body=each.change(one.body, self)) for one in self.functions])
+            self.body = self.after[each.name] = each.change(before, self)
+            self.tell(each.name)
+            if each.then and self.body != before:
+                self.run(each.then)
 
-    def run(self, name: str, change: Change, body: Body) -> Body:
-        """Carry out a pass."""
-        after = change(body)
-        self.ran(name, after)
-        return after
-
-    def ran(self, name: str, body: Body, callees: Sequence[Function] = ()) -> None:
-        """A pass was carried out, and made these statements, which call these functions."""
+    def tell(self, name: str) -> None:
+        """A pass has made this of the function: it is verified, and shown to those who watch."""
         if watched():
-            sizes = (Var(size, INDEX) for size in self.sizes)
-            params: tuple[Var | Buffer, ...] = (*self.buffers, *sizes)
-            self.made(name, (*callees, Function(self.name, params, body, "")))
+            self.tell_of(name, (*self.functions, Function(self.name, (*self.buffers, *self.scalars), self.body, "")))
 
-    def made(self, name: str, functions: tuple[Function, ...]) -> None:
-        """A pass was carried out, and made these functions."""
-        if not watched() or functions == self.latest:
+    def tell_of(self, name: str, functions: tuple[Function, ...]) -> None:
+        """A pass has made these functions."""
+        if not watched() or functions == self._latest:
             return
 
         def verify() -> None:
@@ -74,5 +101,78 @@ class Passes:
             unwritten = [each.name for each in self.buffers if each.is_temporary or each.name in self.results]
             verifier.verify_functions(functions, self.externals(), unwritten)
 
-        before, self.latest = self.latest, functions
+        before, self._latest = self._latest, functions
         passed(Step(name, before, functions), verify)
+
+
+def always(subject: Subject) -> bool:
+    return True
+
+
+@record(eq=False)
+class Pass:
+    """A row: the statements that the pass makes of those of a function, and the passes to run where it has changed
+    something; it runs where `when` says so.
+
+    `needs`, `gives` and `ends` are what must be true of loops before, what is afterwards, and what no longer is:
+
+        marked      loops say in which buffers their iterations conflict
+        safe        no loop has to ask any more whether the call must end: where it asks is written out
+        outlined    parts are functions of their own, and loops are shared by threads
+    """
+
+    name: str
+    change: Callable[[Body, Subject], Body]
+    then: tuple[Pass, ...] = ()
+    when: Callable[[Subject], bool] = always
+    needs: tuple[str, ...] = ()
+    gives: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ("marked",)
+
+
+def _plain(change: Callable[[Body], Body]) -> Callable[[Body, Subject], Body]:
+    """A pass that has to know the statements alone."""
+    return lambda body, subject: change(body)
+
+
+def _naming(change: Callable[[Body, Callable[[str], str]], Body]) -> Callable[[Body, Subject], Body]:
+    """A pass that gives names."""
+    return lambda body, subject: change(body, subject.names.fresh)
+
+
+def _narrow(body: Body, subject: Subject) -> Body:
+    subject.narrowed = made = narrow_sums(body, subject.names.fresh)
+    subject.buffers = [*(made.changed.get(buffer, buffer) for buffer in subject.buffers), *made.narrow]
+    return made.body
+
+
+def _outline(body: Body, subject: Subject) -> Body:
+    subject.outlined = made = outline(body, subject.names, subject.outlining)
+    subject.buffers += [*made.scalars, *made.copies]
+    subject.functions = made.functions
+    return made.body
+
+
+SIMPLIFY = tuple(Pass(name, _plain(step)) for name, step in STEPS)
+FORWARD = Pass("forward_stores", _naming(forward_stores))
+
+KERNEL_PASSES: tuple[Pass, ...] = (
+    *SIMPLIFY,
+    Pass("merge_rows", _plain(merge_rows), then=(FORWARD, *SIMPLIFY)),
+    Pass("double_buffer", _naming(double_buffer), then=SIMPLIFY),
+    Pass("write_where_copied", _plain(write_where_copied)),
+    Pass(
+        "unroll_steps",
+        lambda body, subject: unroll_steps(body, subject.steps, subject.names.fresh),
+        then=(FORWARD, *SIMPLIFY),
+    ),
+    Pass("keep_in_registers", _naming(keep_in_registers)),
+    Pass("narrow_sums", _narrow),
+    Pass("mark_independent", _plain(mark_independent), gives=("marked",), ends=()),
+    Pass("ask_in_nests", lambda body, subject: ask_in_nests(body, subject.kept), ends=("safe",)),
+    Pass("place_polls", _naming(place_polls), needs=("marked",), gives=("safe",), ends=()),
+    Pass("drop_unused", _plain(drop_unused), when=lambda subject: subject.branches, ends=()),
+    Pass("outline", _outline, needs=("marked", "safe"), gives=("outlined",), ends=()),
+    Pass("jam_rows", _naming(jam_rows), needs=("marked", "safe"), ends=()),
+)
+"""What is done to a kernel, in order; SIMPLIFY is done to the function that computes sizes."""

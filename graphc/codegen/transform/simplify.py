@@ -6,11 +6,11 @@ over the same range in one loop, values named twice named once, values used once
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from graphc.codegen.transform.horizontal import fuse_reductions
-from graphc.codegen.transform.passes import Change, Run, apply
 from graphc.loopir import ir
 from graphc.loopir.visit import (
     Changes,
@@ -30,15 +30,17 @@ from graphc.loopir.visit import (
     with_values,
 )
 
+Change: TypeAlias = Callable[[tuple[ir.Stmt, ...]], tuple[ir.Stmt, ...]]
+
 INLINE_OPS = 12
 """An expression of more operators than this keeps its name: a person has to read it."""
 
 
-def simplify(body: Sequence[ir.Stmt], run: Run = apply) -> tuple[ir.Stmt, ...]:
-    """The statements after all of STEPS, each carried out by `run`."""
+def simplify(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
+    """The statements after all of STEPS."""
     result = tuple(body)
-    for name, step in STEPS:
-        result = run(name, step, result)
+    for _, step in STEPS:
+        result = step(result)
     return result
 
 
@@ -136,4 +138,4 @@ STEPS: tuple[tuple[str, Change], ...] = (
     ("drop_unused", drop_unused),
     ("inline_once", inline_once),
 )
-"""What `simplify` does, in order."""
+"""The passes that simplify, in order."""

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from graphc.codegen.gemm import api
 from graphc.codegen.gemm.api import ENTRIES, ROUTINES
-from graphc.codegen.gemm.dispatch import blas_functions
+from graphc.codegen.gemm.dispatch import functions as definitions
 from graphc.codegen.llvm.functions import module_text
 from tests.support.bounds import assert_product
 from tests.support.product_paths import (
@@ -206,9 +206,9 @@ def test_vector_with_many_elements() -> None:
 
 @pytest.mark.slow
 def test_ir_only_for_what_is_called() -> None:
-    assert blas_functions([]) == blas_functions(["something_else"]) == []
-    assert "float" not in module_text(blas_functions(["gc_gemm_f64"]))
-    assert "double @dot_f64" not in module_text(blas_functions(["gc_gemv_f32"]))
+    assert definitions([]) == definitions(["something_else"]) == []
+    assert "float" not in module_text(definitions(["gc_gemm_f64"]))
+    assert "double @dot_f64" not in module_text(definitions(["gc_gemv_f32"]))
 
 
 @pytest.mark.slow

@@ -330,4 +330,4 @@ def test_tables() -> None:
     assert {name for name, _ in api.FUNCTIONS.values()} == ROUTINES.keys()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        api.lapack_symbols()
+        api.lapack_table()

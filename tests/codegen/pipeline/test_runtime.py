@@ -57,7 +57,7 @@ def test_both_processes_compile_the_same(name: str) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 100])
 def test_modules_of_a_part_are_the_whole(name: str, count: int) -> None:
     """Each function is defined in one of them, or in all where it is always inlined, and declared in the others."""
-    functions = dispatch.blas_functions([name])
+    functions = dispatch.functions([name])
     whole, texts = module_text(functions), split(functions, count)
     written = [each for each in reached(functions) if each.body is not None]
     assert 1 <= len(texts) <= min(count, len(written)) and split(functions, count) == texts

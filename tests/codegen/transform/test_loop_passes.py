@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,20 +18,9 @@ import pytest
 from graphc.codegen.call.interrupt import KINDS
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.gemm.prototypes import PROTOTYPES
-from graphc.codegen.transform.copies import write_where_copied
-from graphc.codegen.transform.double_buffers import double_buffer
-from graphc.codegen.transform.forwarding import forward_stores
-from graphc.codegen.transform.fuse import merge_rows
-from graphc.codegen.transform.independence import mark_independent
-from graphc.codegen.transform.jam import jam_rows
-from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
-from graphc.codegen.transform.partial_sums import narrow_sums
-from graphc.codegen.transform.passes import Change
-from graphc.codegen.transform.polls import ask_in_nests, place_polls
-from graphc.codegen.transform.registers import keep_in_registers
-from graphc.codegen.transform.simplify import STEPS
-from graphc.loopir.ir import INDEX, Buffer, Function, Let, Loop, Set
+from graphc.codegen.transform.passes import FORWARD, KERNEL_PASSES, Subject
+from graphc.loopir.ir import INDEX, Buffer, Function, Let, Loop, Set, Var
 from graphc.loopir.names import Names
 from graphc.loopir.text import print_functions
 from graphc.loopir.verify import verify_functions
@@ -45,7 +32,6 @@ from tests.support.watched import differs
 
 FOLDER = Path(__file__).parent / "passes"
 Functions = tuple[Function, ...]
-Pass = Callable[[Function], Functions]
 LENGTH = 512
 """Of each buffer: there is room for two scalars of every chunk."""
 NUMBERS = {"n": 3, "m": 4, "given": 2}
@@ -57,53 +43,45 @@ def fresh_names(function: Function) -> Names:
     return Names({*own, *(param.name for param in function.params), *FIXED_NAMES, *PRELUDE})
 
 
-def changed(change: Change, function: Function) -> Functions:
-    return (replace(function, body=change(function.body)),)
+ROWS = {each.name: each for each in (*KERNEL_PASSES, FORWARD)}
+PASSES = [name for name in ROWS if name != "unroll_steps"]
+"""Those that have a file: steps are written out in test_unroll.py, since a text does not say what is a step."""
 
 
-def forwarded(function: Function) -> Functions:
-    return (replace(function, body=forward_stores(function.body, fresh_names(function).fresh)),)
+def carry_out(name: str, function: Function) -> Functions:
+    """What a pass makes of a function: what it then calls, and itself. All that may be a function becomes one."""
+    buffers = [param for param in function.params if isinstance(param, Buffer)]
+    scalars = [param for param in function.params if isinstance(param, Var)]
+    subject = Subject(
+        function.name,
+        function.body,
+        buffers,
+        fresh_names(function),
+        scalars=scalars,
+        externals=lambda: EXTERNALS,
+        kept=("kept",),
+        outlining="always",
+    )
+    subject.run([replace(ROWS[name], then=())])
+    new = dict(zip(buffers, subject.buffers, strict=False))
+    params = (new[param] if isinstance(param, Buffer) else param for param in function.params)
+    after = replace(function, params=(*params, *subject.buffers[len(buffers) :]), body=subject.body)
+    return (*subject.functions, after)
 
 
-def kept_in_registers(function: Function) -> Functions:
-    return (replace(function, body=keep_in_registers(function.body, fresh_names(function).fresh)),)
+def test_what_a_pass_needs_is_given_before() -> None:
+    holds: set[str] = set()
+    for each in KERNEL_PASSES:
+        assert holds >= {*each.needs}, f"{each.name} needs {each.needs}"
+        holds = holds - {*each.ends} | {*each.gives}
+        for after in each.then:
+            assert not after.needs and {*after.ends} >= holds & {"marked"}
+    assert holds == {"marked", "safe", "outlined"}
+    assert {path.stem for path in FOLDER.glob("*.txt")} == {*PASSES}
 
 
-def narrowed(function: Function) -> Functions:
-    found = narrow_sums(function.body, fresh_names(function).fresh)
-    params = (found.changed.get(param, param) if isinstance(param, Buffer) else param for param in function.params)
-    return (replace(function, params=(*params, *found.narrow), body=found.body),)
-
-
-def polled(function: Function) -> Functions:
-    return (replace(function, body=place_polls(function.body, fresh_names(function).fresh)),)
-
-
-def outlined(function: Function) -> Functions:
-    """All that may be a function becomes one."""
-    found = outline(function.body, fresh_names(function), "always")
-    kernel = replace(function, params=(*function.params, *found.scalars, *found.copies), body=found.body)
-    return (*found.functions, kernel)
-
-
-PASSES: dict[str, Pass] = {
-    **{name: partial(changed, step) for name, step in STEPS},
-    "merge_rows": partial(changed, merge_rows),
-    "write_where_copied": partial(changed, write_where_copied),
-    "double_buffer": lambda function: (
-        replace(function, body=double_buffer(function.body, fresh_names(function).fresh)),
-    ),
-    "forward_stores": forwarded,
-    "keep_in_registers": kept_in_registers,
-    "narrow_sums": narrowed,
-    "mark_independent": partial(changed, mark_independent),
-    "ask_in_nests": partial(changed, partial(ask_in_nests, kept=("kept",))),
-    "place_polls": polled,
-    "jam_rows": lambda function: (replace(function, body=jam_rows(function.body, fresh_names(function).fresh)),),
-    "outline": outlined,
-}
 REORDERING = ("narrow_sums", "mark_independent", "outline")
-EXTERNALS = {name: kinds for name, (kinds, _) in PROTOTYPES.items()} | KINDS
+EXTERNALS = PROTOTYPES | KINDS
 RESULTS = ("out", "sums", "a", "b", "c")
 """Buffers that cases may leave something in, besides temporaries."""
 
@@ -128,7 +106,7 @@ def test_a_pass(name: str, title: str) -> None:
     text, wanted = read_cases(name)[title]
     before = parse_functions(text)
     verify_functions(before, EXTERNALS)
-    after = PASSES[name](before[-1])
+    after = carry_out(name, before[-1])
     verify_functions(after, EXTERNALS)
     assert (after == before) == title.startswith("kept: ")
     if not os.environ.get("GRAPHC_UPDATE"):
@@ -151,10 +129,10 @@ def left_by(functions: Functions, name: str) -> tuple[int, dict[str, dict[int, o
 
 @pytest.mark.skipif(not os.environ.get("GRAPHC_UPDATE"), reason="writes the files")
 def test_update() -> None:
-    for name, change in PASSES.items():
+    for name in PASSES:
         lines = []
         for title, (before, _) in read_cases(name).items():
             (function,) = parse_functions(before)
-            after = print_functions(change(function)).strip("\n")
+            after = print_functions(carry_out(name, function)).strip("\n")
             lines += [f"== {title}", before, *(["--", after] if after != before else []), ""]
         (FOLDER / f"{name}.txt").write_text("\n".join(lines), "utf-8")

@@ -1,0 +1,77 @@
+"""THE TABLE of external routines: the families of functions that kernels call and that are compiled apart from them.
+
+In: nothing. Out: `FAMILIES`; the prototypes of all routines, their meaning under CPython, the functions in LLVM IR and
+the addresses that one needs at load.
+
+A family is a room with two modules, each imported when it is first asked for: a start from the cache needs neither, but
+for the addresses. A new family is a row here.
+
+    routine_prototypes()["gc_special_jv_f64"]    ("int64", "float64*", "float64*", "float64*")
+    family_of("gc_special_jv_f64").api           "graphc.codegen.special.api"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from graphc.startup.once import once
+from graphc.startup.record import record
+
+
+@record()
+class Family:
+    """Routines whose names begin with `prefix`.
+
+    `api` is the module that has PROTOTYPES, the types of the arguments by name (a pointer's ends with "*"; the result
+    is an int64, 0 where all is well), PYTHON_SHIMS, the functions over flat arrays for CPython, and, with
+    `has_symbols`, `symbols(name)`: the addresses that the object of a routine needs at load besides those of all
+    products. `definitions` is the module whose `functions(names)` writes routines in LLVM IR. `modules`: into how many
+    modules of IR a routine is split, for two processes to compile.
+    """
+
+    prefix: str
+    api: str
+    definitions: str
+    modules: int = 1
+    has_symbols: bool = False
+
+
+FAMILIES = (
+    Family("gc_lapack_", "graphc.codegen.lapack.api", "graphc.codegen.lapack.batch", modules=2, has_symbols=True),
+    Family("gc_order_", "graphc.codegen.sort.api", "graphc.codegen.sort.batch", has_symbols=True),
+    Family("gc_special_", "graphc.codegen.special.api", "graphc.codegen.special.batch", has_symbols=True),
+    Family("gc_", "graphc.codegen.gemm.prototypes", "graphc.codegen.gemm.dispatch", modules=2),
+)
+"""The first whose prefix fits is that of a routine: products stand last."""
+
+
+def family_of(name: str) -> Family:
+    """The family of a routine."""
+    return next(family for family in FAMILIES if name.startswith(family.prefix))
+
+
+@once
+def routine_prototypes() -> Mapping[str, tuple[str, ...]]:
+    """The types of the arguments of every routine, by its name."""
+    return {name: kinds for family in FAMILIES for name, kinds in import_module(family.api).PROTOTYPES.items()}
+
+
+@once
+def routine_shims() -> Mapping[str, Callable[..., int]]:
+    """The routines for generated source under CPython."""
+    return {name: shim for family in FAMILIES for name, shim in import_module(family.api).PYTHON_SHIMS.items()}
+
+
+def routine_symbols(name: str) -> Mapping[str, int]:
+    """The addresses that the object of a routine needs at load besides those of all products."""
+    family = family_of(name)
+    found: Mapping[str, int] = import_module(family.api).symbols(name) if family.has_symbols else {}
+    return found
+
+
+def routine_functions(names: Sequence[str]) -> list[Any]:
+    """Routines of one family in LLVM IR (llvm/functions.py)."""
+    found: list[Any] = import_module(family_of(names[0]).definitions).functions(names)
+    return found
