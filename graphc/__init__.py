@@ -52,18 +52,15 @@ with uncollected():
     )
     from graphc.codegen.cache import store as cache
     from graphc.codegen.pipeline.kernel import on_phase
-    from graphc.control import functional as lax
-    from graphc.control import scan as scan_utils
-    from graphc.control.functional import cond, while_loop
-    from graphc.control.functional import fori_loop as for_loop
-    from graphc.control.functional import switch as switch_case
+    from graphc.control import functional as lax, scan as scan_utils
+    from graphc.control.functional import cond, fori_loop as for_loop, switch as switch_case, while_loop
     from graphc.control.scan import foldl, foldr, map, reduce, scan, until
     from graphc.errors import GraphcError
     from graphc.function import function
     from graphc.functions.callables import Function
     from graphc.functions.convention import In, Out
     from graphc.ifelse import ifelse
-    from graphc.ir.called import explained
+    from graphc.ir.call_errors import explained
     from graphc.ir.node import Constant, Node
     from graphc.ir.text import print_graph
     from graphc.ir.walk import Graph
@@ -75,43 +72,48 @@ with uncollected():
     from graphc.tensor.products import dot
 
 if TYPE_CHECKING:
-    from graphc import compile as compile
-    from graphc import configdefaults as configdefaults
-    from graphc import configparser as configparser
-    from graphc import gof as gof
-    from graphc import gradient as gradient
-    from graphc import numpy as numpy
-    from graphc import optim as optim
-    from graphc import printing as printing
-    from graphc import random as random
-    from graphc import scalar as scalar
-    from graphc import session as session
-    from graphc import updates as updates
-    from graphc.compile import FunctionMaker as FunctionMaker
-    from graphc.compile import Mode as Mode
-    from graphc.compile import OpFromGraph as OpFromGraph
-    from graphc.compile import Param as Param
-    from graphc.compile import as_op as as_op
+    from graphc import (
+        compile as compile,
+        configdefaults as configdefaults,
+        configparser as configparser,
+        gof as gof,
+        gradient as gradient,
+        numpy as numpy,
+        optim as optim,
+        printing as printing,
+        random as random,
+        scalar as scalar,
+        session as session,
+        updates as updates,
+    )
+    from graphc.compile import (
+        FunctionMaker as FunctionMaker,
+        Mode as Mode,
+        OpFromGraph as OpFromGraph,
+        Param as Param,
+        as_op as as_op,
+    )
     from graphc.configdefaults import change_flags as change_flags
-    from graphc.functions.checked import DebugMode as DebugMode
-    from graphc.functions.checked import NanGuardMode as NanGuardMode
-    from graphc.gof import Apply as Apply
-    from graphc.gof import FunctionGraph as FunctionGraph
-    from graphc.gof import Op as Op
-    from graphc.gof.graph import clone_replace as clone_replace
-    from graphc.gof.graph import graph_replace as graph_replace
-    from graphc.gof.graph import is_same_graph as is_same_graph
+    from graphc.functions.checked import DebugMode as DebugMode, NanGuardMode as NanGuardMode
+    from graphc.gof import Apply as Apply, FunctionGraph as FunctionGraph, Op as Op
+    from graphc.gof.graph import (
+        clone_replace as clone_replace,
+        graph_replace as graph_replace,
+        is_same_graph as is_same_graph,
+    )
     from graphc.gof.replacing import map_variables as map_variables
     from graphc.gradient import sparse_grad as sparse_grad
     from graphc.inspection import inspect as inspect
     from graphc.printing import pp as pp
     from graphc.tensor import get_scalar_constant_value as get_scalar_constant_value
-    from graphc.tracing import Jitted as Jitted
-    from graphc.tracing import jacfwd as jacfwd
-    from graphc.tracing import jacrev as jacrev
-    from graphc.tracing import jit as jit
-    from graphc.tracing import vectorize as vectorize
-    from graphc.tracing import vmap as vmap
+    from graphc.tracing import (
+        Jitted as Jitted,
+        jacfwd as jacfwd,
+        jacrev as jacrev,
+        jit as jit,
+        vectorize as vectorize,
+        vmap as vmap,
+    )
     from graphc.updates import OrderedUpdates as OrderedUpdates
 
     clone = clone_replace

@@ -17,11 +17,10 @@ from typing import Any, Literal, TypeAlias
 from graphc.arrays.dtypes import can_cast_safely, is_float
 from graphc.errors import CostError, DisconnectedInputError, GradientError, GraphTypeError, NullTypeGradError
 from graphc.ir import sizes
-from graphc.ir.body import ITEM, item
-from graphc.ir.closure import close
+from graphc.ir.body import ITEM, close, item
 from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
+from graphc.ir.source_lines import phrase, warn_user
 from graphc.ir.walk import mention, nodes_of, rebuilt, substitute
-from graphc.ir.where import phrase, warn_user
 from graphc.ops.custom import OWN
 from graphc.ops.derivative import DIRECTION, routes
 from graphc.ops.elementwise import aligned, cast, elementwise

@@ -30,9 +30,9 @@ from graphc.functions.callables import MODES, Function, Mode
 from graphc.functions.convention import Convention, In, Out, name_positions
 from graphc.functions.making import kind_of, make_function
 from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
+from graphc.ir.source_lines import user_line, warn_user
 from graphc.ir.traced import traced_hint
 from graphc.ir.walk import as_size_node, node_set, nodes_of, substitute, toposort
-from graphc.ir.where import user_line, warn_user
 from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import with_static_sizes
@@ -85,7 +85,7 @@ def function(
     """
     if _is_nested(inputs, outputs):
         given = {name: value for name, value in locals().items() if name not in ("inputs", "outputs")}
-        nested: Function = import_module("graphc.functions.nested").nested_function(function, inputs, outputs, given)
+        nested: Function = import_module("graphc.functions.wrapped").nested_function(function, inputs, outputs, given)
         return nested
     records = [item if isinstance(item, In) else In(item) for item in _listed(inputs)]
     if any(record.is_state for record in records):

@@ -17,7 +17,7 @@ from graphc.arrays.dtypes import FLOATS
 from graphc.autodiff import Lop, Rop, grad, hessian, jacobian, subgraph_grad
 from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError, NullTypeGradError
 from graphc.function import function
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Array, Node, describe, variable
 from graphc.ops.derivative import grad_clip, grad_scale, undefined_grad, zero_grad
 from graphc.ops.elementwise import as_node, cast, elementwise

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from graphc.control.branch import ifelse
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 
 __all__ = ["ifelse"]
 

@@ -15,7 +15,7 @@ from graphc.arrays.dtypes import is_float
 from graphc.arrays.values import as_array
 from graphc.autodiff import grad
 from graphc.errors import GraphTypeError, GraphValueError, MissingInputError
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.interpret import interpret
 from graphc.ir.node import INPUT, SHARED, Array, Node, Op, Where, describe
 from graphc.ir.walk import Graph, dependents, node_set, nodes_of

@@ -22,7 +22,7 @@ import numpy as np
 
 from graphc.autodiff import grad
 from graphc.errors import GraphTypeError, GraphValueError, RankError, UpdateError
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import cast
 from graphc.shared import SharedVariable, shared

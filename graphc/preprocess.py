@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphc.errors import GraphValueError, ShapeError
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node
 from graphc.tensor.products import dot
 

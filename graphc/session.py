@@ -28,11 +28,10 @@ from graphc.autodiff import vjp
 from graphc.errors import ArgumentError, GradientError, GraphcError, GraphTypeError, MissingInputError, ShapeError
 from graphc.function import function
 from graphc.functions.callables import Function
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.interpret import interpret
 from graphc.ir.node import Array, Node, Size, Type, literal, user_line, variable
-from graphc.ir.walk import Graph as NodeGraph
-from graphc.ir.walk import reachable, substitute, toposort
+from graphc.ir.walk import Graph as NodeGraph, reachable, substitute, toposort
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node, cast
 from graphc.shared import SharedVariable, shared

@@ -18,7 +18,7 @@ from graphc.arrays.values import Array, as_array, natural_dtype
 from graphc.codegen.call.locks import ACTIVITY, Lock, run
 from graphc.codegen.pipeline.build import shared_of
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
-from graphc.ir.called import explained
+from graphc.ir.call_errors import explained
 from graphc.ir.node import FUNCTIONS, SHARED, Leaves, Node, Where, describe, leaf_type
 from graphc.ir.walk import substitute
 from graphc.tensor.variables import kind_of_arrays

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from graphc.control.updates import OrderedUpdates
+from graphc.control.scan import OrderedUpdates
 
 __all__ = ["OrderedUpdates"]

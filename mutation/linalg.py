@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mutation.mutant import Area
-from mutation.mutant import Mutant as M
+from mutation.mutant import Area, Mutant as M
 
 LINALG = Area(
     "linear algebra",

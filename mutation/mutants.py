@@ -7,8 +7,7 @@ guard left out, a rule that does not hold. Those that only cost time are none: t
 from __future__ import annotations
 
 from mutation.linalg import LINALG
-from mutation.mutant import Area
-from mutation.mutant import Mutant as M
+from mutation.mutant import Area, Mutant as M
 
 SIEVE = (
     "codegen/transform/test_executed_passes.py",
@@ -658,9 +657,9 @@ GRAPHS = Area(
           "skip = set(() if isinstance(excluded, bool) else excluded)", "skip: set[Node] = set()"),
         M("the default of a mutable input is overwritten", "functions/convention.py",
           "return bool(self.mutable) and self.value is REQUIRED and", "return bool(self.mutable) and"),
-        M("an input's sizes are not checked", "functions/check_arguments.py",
+        M("an input's sizes are not checked", "functions/convention.py",
           "        if isinstance(size, int) and shape[axis] != size:\n", "        if False:\n"),
-        M("results given by the user overwrite what is still to be copied", "functions/check_arguments.py",
+        M("results given by the user overwrite what is still to be copied", "functions/convention.py",
           "result.copy() if any(np.may_share_memory(result, target) for target in targets) else result", "result"),
         M("NaN becomes an integer", "arrays/values.py",
           '    if array.dtype.kind != "f" or dtype not in INTEGERS:\n', "    if True:\n"),
@@ -694,27 +693,27 @@ SCANS = Area(
         M('states that until needs go with their outputs', "rewrite/scans/open_loops.py",
           'pending = [*loop.rows.values(), *loop.last.values(), *([] if loop.condition is None else [loop.condition])]',
           'pending = [*loop.rows.values(), *loop.last.values()]'),
-        M("the last row of a loop of which not all steps are taken is that of its last step", "rewrite/scans/rows.py",
+        M("the last row of a loop of which not all steps are taken is that of its last step", "rewrite/scans/steps.py",
           "        return loop.limit is None and sizes.equal(row, 0 if", "        return sizes.equal(row, 0 if"),
-        M("the first row is taken for the last one", "rewrite/scans/rows.py",
+        M("the first row is taken for the last one", "rewrite/scans/steps.py",
           "sizes.equal(row, 0 if loop.reverse else sizes.add(loop.count, -1))", "sizes.equal(row, sizes.add(loop.count, -1))"),
-        M('a row is the only one that is not zero, wherever it stands', "rewrite/scans/rows.py",
+        M('a row is the only one that is not zero, wherever it stands', "rewrite/scans/steps.py",
           '    return sizes.equal(sizes.as_size(start), sizes.add(loop.count, -1))', '    return True'),
-        M('a state begins as its row, whatever it began as', "rewrite/scans/rows.py",
+        M('a state begins as its row, whatever it began as', "rewrite/scans/steps.py",
           'or uses[element] != 1 or not is_number(loop.states[state], 0.0):',
           'or uses[element] != 1:'),
-        M('0.0 is no longer added to a state that begins as its row', "rewrite/scans/rows.py",
+        M('0.0 is no longer added to a state that begins as its row', "rewrite/scans/steps.py",
           '            loop.replace({element: filled(literal(0, element.dtype), element.type.shape)})',
           '            loop.replace({element: filled(literal(-0.0, element.dtype), element.type.shape)})'),
-        M('products of steps that are not taken are summed', "rewrite/scans/products.py",
+        M('products of steps that are not taken are summed', "rewrite/scans/recurrences.py",
           "    if not loop.is_whole or any(map(is_recomputed, order)):", "    if any(map(is_recomputed, order)):"),
-        M('the initial value of a sum of products is lost', "rewrite/scans/products.py",
+        M('the initial value of a sum of products is lost', "rewrite/scans/recurrences.py",
           '    total, *rest = terms if is_number(initial, 0.0) and terms[0].op.name == "matmul" else [initial, *terms]',
           '    total, *rest = terms'),
         M('a recurrence forgets its initial value', "rewrite/scans/recurrences.py",
           '        return self._in_first(elementwise("add", begin, self.term), self.term)',
           '        return self.term'),
-        M('a state that is read elsewhere leaves the loop', "rewrite/scans/products.py",
+        M('a state that is read elsewhere leaves the loop', "rewrite/scans/recurrences.py",
           '    if uses[state] != 1 or uses[after] != 1 or not is_float(state.dtype):',
           '    if not is_float(state.dtype):'),
     ),

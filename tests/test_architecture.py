@@ -65,7 +65,7 @@ UPWARD = {
     ("codegen.server.process", "tempfile"),
     ("codegen.special.api", "scipy"),
     ("codegen.special.api", "scipy.special.cython_special"),
-    ("ir.called", "inspect"),
+    ("ir.call_errors", "inspect"),
     ("ops.linalg.equations", "scipy.linalg"),
     ("ops.linalg.equations", "scipy.linalg.lapack"),
     ("ops.scalar", "scipy.special"),
@@ -245,7 +245,7 @@ codegen.cache.bundle codegen.call.launch_python codegen.gemm.prototypes codegen.
 codegen.special.api codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.passes codegen.llvm.target
-codegen.server.worker control.batch functions.nested gof inspection ir.apply ir.expression ir.parse ir.pickling
+codegen.server.worker control.batch functions.wrapped gof inspection ir.apply ir.expression ir.parse ir.pickling
 loopir.ir loopir.operators numpy ops.conv ops.linalg.factor ops.linalg.routine ops.segment ops.windows optim rewrite
 session tensor.dispatch testing tracing
 """
@@ -300,7 +300,7 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 TABLES = {
     "codegen.llvm.typed.ELEMENTS", "configdefaults.ADDED", "gof.op._performers", "ir.body._bodies",
-    "ir.node._interned", "ir.node._owners", "ir.passes._watchers", "ir.symbol.FUNCTIONS", "ir.traced.LEFT",
+    "ir.node._interned", "ir.node._owners", "ir.verify._watchers", "ir.symbol.FUNCTIONS", "ir.traced.LEFT",
     "ir.traced.TRACED",
     "ops.elementwise.ROWS", "ops.linalg.routine.ROUTINES", "pytensor.linker.WARNED", "pytensor.table.NESTED",
     "pytensor.table.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",

@@ -13,8 +13,7 @@ from xml.dom import minidom
 import numpy as np
 import pytest
 
-from benchmarks import __main__ as command
-from benchmarks import against
+from benchmarks import __main__ as command, against
 from benchmarks.bridge import __main__ as bridge
 from benchmarks.figures import Target, best_framework, copy_bandwidth, figure, ratio, share_of_copy, targets, work_rate
 from benchmarks.libraries import PEERS, load

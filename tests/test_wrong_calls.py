@@ -82,7 +82,7 @@ def test_errors_of_the_user_are_their_own() -> None:
 
 def test_a_line_is_told_once_of_files_with_spaces_in_their_names() -> None:
     """What names a line of the user's does not get another, whatever the file is called."""
-    called = import_module("graphc.ir.called")
+    called = import_module("graphc.ir.call_errors")
     called.explained_class(type(graphc.jit(lambda x: x)))
     names: dict[str, Any] = {"graphc": graphc, "ones": np.ones(3)}
     text = "@graphc.jit\ndef positive(x):\n    return x if x.sum() > 0 else -x\n\n\npositive(ones)"

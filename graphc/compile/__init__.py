@@ -27,7 +27,7 @@ from graphc.errors import UnusedInputError
 from graphc.function import function
 from graphc.functions.callables import Function
 from graphc.gof.graph import is_same_graph
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ops.missing import DisconnectedType, NullType
 from graphc.options import options as config
 from graphc.shared import SharedVariable, shared

@@ -14,7 +14,7 @@ from graphc.arrays.dtypes import can_cast_safely, is_float
 from graphc.autodiff import jvp, pulled_back
 from graphc.errors import GradientError, GraphTypeError, GraphValueError
 from graphc.gof.op import rule_of
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe, variable
 from graphc.ir.tags import with_tags
 from graphc.ir.walk import substitute

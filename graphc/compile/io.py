@@ -6,7 +6,7 @@ from typing import Any
 from warnings import warn
 
 from graphc.functions.convention import In, Out
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node
 from graphc.shared import SharedVariable
 

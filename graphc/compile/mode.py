@@ -12,7 +12,7 @@ from graphc.configdefaults import known_rules
 from graphc.errors import GraphValueError
 from graphc.functions.callables import MODES
 from graphc.gof.optdb import optdb
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.options import flag, options
 
 INTERPRETED = ("py", "FAST_COMPILE", "interpreted")

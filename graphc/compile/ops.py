@@ -12,7 +12,7 @@ from typing import Any
 from graphc.gof.op import Apply, Op, derivative_of
 from graphc.gof.opclasses import Rebroadcast, Shape, Shape_i, SpecifyShape
 from graphc.ir.apply import apply_of
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Array
 from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node

@@ -3,7 +3,7 @@
 from graphc.compile.io import Param
 from graphc.function import function
 from graphc.gof.replacing import rebuild_collect_shared
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 
 pfunc = function
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from graphc.errors import GraphTypeError
-from graphc.ir.body import ITEM, item, items_of
-from graphc.ir.closure import close
+from graphc.ir.body import ITEM, close, item, items_of
 from graphc.ir.node import Node, Size, TupleType, Type, describe, make, next_serial, variable
 from graphc.ir.walk import nodes_since, renamed, type_sizes
 from graphc.ops.branch import cond_node

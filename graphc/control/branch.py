@@ -15,8 +15,7 @@ from typing import Any
 from graphc.arrays.dtypes import fits, is_float
 from graphc.autodiff import pulled_back
 from graphc.errors import GraphTypeError, GraphValueError, RankError
-from graphc.ir.body import item
-from graphc.ir.closure import opened
+from graphc.ir.body import item, opened
 from graphc.ir.node import FUNCTIONS, OPS, Node, constant_value, describe, make, variable
 from graphc.ir.walk import type_sizes
 from graphc.ops.branch import cond_node, resized

@@ -15,8 +15,7 @@ from graphc.arrays.dtypes import is_float
 from graphc.autodiff import pulled_back
 from graphc.errors import GradientError
 from graphc.ir import sizes
-from graphc.ir.body import ITEM, item, make_body, param
-from graphc.ir.closure import close, needed_of
+from graphc.ir.body import ITEM, close, item, make_body, needed_of, param
 from graphc.ir.lowering import Scalar, View
 from graphc.ir.node import (
     FUNCTIONS,

@@ -13,11 +13,10 @@ from typing import Any
 from graphc.arrays.dtypes import INTEGERS
 from graphc.arrays.trees import leaves, like, map_leaves, outline, structure
 from graphc.control.branch import choose, choose_among
-from graphc.control.loop import Checkpoint, Step, carry_out
-from graphc.control.states import Returned, State, as_step, at, called, flat, settle, title
+from graphc.control.loop import Checkpoint, Returned, State, Step, as_step, at, called, carry_out, flat, settle, title
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Guard, Node, Size, describe, literal, next_serial, variable
 from graphc.ir.traced import TRACE
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number

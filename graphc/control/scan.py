@@ -1,32 +1,94 @@
-"""Loops as Theano's users write them: `scan`, and `map`, `reduce`, `foldl`, `foldr` over it.
+"""Updates of shared variables, which may be added up: what `scan` returns with its outputs.
 
-In: a function that is called once, with variables that stand for what one step is given. Out: what all steps made,
-stacked, and the updates of shared variables that the function asks for. All of them make one node of `ops/scan.py`.
-
-A state of which a step reads more than the last value is as many states of the loop, each of which takes the value of
-the next one; shared variables that a step updates are states too.
+In: pairs of shared variables and their new values. Out: a dict of them, in order, that holds nothing else.
 """
 
 from __future__ import annotations
 
 import inspect
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS, can_cast_safely
-from graphc.control.loop import Checkpoint, carry_out, rows_from, until_end
-from graphc.control.states import Returned, State, as_step, at, called, counted, flat, settle, title
-from graphc.control.updates import OrderedUpdates
-from graphc.errors import GraphTypeError, GraphValueError, MissingInputError, RankError
+from graphc.control.loop import (
+    Checkpoint,
+    Returned,
+    State,
+    as_step,
+    at,
+    called,
+    carry_out,
+    counted,
+    flat,
+    rows_from,
+    settle,
+    title,
+    until_end,
+)
+from graphc.errors import GraphTypeError, GraphValueError, MissingInputError, RankError, UpdateError
 from graphc.ir import sizes
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import SHARED, Node, Size, describe, next_serial, variable
 from graphc.ir.walk import dependents, mention, node_set, nodes_of, nodes_since, substitute
 from graphc.ops.elementwise import as_node, cast, is_number
 from graphc.startup.record import record, replace
 from graphc.tensor.indexing import flip, keep_last_row
+
+
+class OrderedUpdates(OrderedDict[Any, Any]):
+    """New values of shared variables, in order; two may be added up where they agree. Raises UpdateError for a key that
+    is no shared variable, and for two values of one variable.
+
+        >>> updates = OrderedUpdates([(w, w - 0.1 * gw)])
+        >>> updates += OrderedUpdates({b: b - 0.1 * gb})
+    """
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not (isinstance(key, Node) and key.op is SHARED):
+            what = describe(key) if isinstance(key, Node) else repr(key)
+            raise UpdateError(f"the keys of updates are shared variables; got {what}")
+        super().__setitem__(key, value)
+
+    def update(self, other: Any = (), /, **others: Any) -> None:
+        """Take over pairs of a mapping or a list."""
+        for key, value in [*(other.items() if isinstance(other, Mapping) else other), *others.items()]:
+            if key in self and self[key] is not value:
+                raise UpdateError(f"{describe(key)} has two new values")
+            self[key] = value
+
+    def __add__(self, other: Any) -> OrderedUpdates:
+        made = OrderedUpdates()
+        made.update(self)
+        made.update(other)
+        return made
+
+    def __radd__(self, other: Any) -> OrderedUpdates:
+        made = OrderedUpdates()
+        made.update(other)
+        made.update(self)
+        return made
+
+    def __iadd__(self, other: Any) -> OrderedUpdates:
+        self.update(other)
+        return self
+
+
+__all__ = ["OrderedUpdates"]
+
+explain_all(globals())
+
+
+# --- scan -------------------------------------------------------------------------------------------------------------
+# Loops as Theano's users write them: `scan`, and `map`, `reduce`, `foldl`, `foldr` over it.
+#
+# In: a function that is called once, with variables that stand for what one step is given. Out: what all steps made,
+# stacked, and the updates of shared variables that the function asks for. All of them make one node of `ops/scan.py`.
+#
+# A state of which a step reads more than the last value is as many states of the loop, each of which takes the value
+# of the next one; shared variables that a step updates are states too.
 
 
 class until:  # noqa: N801 - Theano's name

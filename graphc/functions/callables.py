@@ -1,11 +1,11 @@
-"""What `function` returns: a graph that can be called.
+"""What calls of a function take: memory, and where it is asked for, time.
 
-In: a `Kernel` and a `Convention`. Out: a `Function`, which converts arguments and explains what is wrong with them;
-`Interpreted`, which runs the graph node by node.
+In: numbers of bytes; the seconds of each call. Out: records that a user reads as `f.memory` and `f.profile`.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from time import perf_counter
@@ -17,7 +17,9 @@ from graphc.codegen.call.locks import run
 from graphc.codegen.pipeline.build import build_python, compilation, stages_of
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.errors import ArgumentError, GraphcError
-from graphc.functions.check_arguments import (
+from graphc.functions.convention import (
+    REQUIRED,
+    Convention,
     check_shapes,
     convert,
     label,
@@ -26,13 +28,53 @@ from graphc.functions.check_arguments import (
     stand_in,
     write_results,
 )
-from graphc.functions.convention import REQUIRED, Convention
-from graphc.functions.usage import Memory, Profile
 from graphc.ir.interpret import Steps, plan_steps, run_steps
 from graphc.ir.node import Array, Node, user_line
 from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, node_set
 from graphc.shared import SharedVariable
+from graphc.startup.record import record
+
+
+@record()
+class Memory:
+    """The bytes of a call: the arena of its temporaries, which is kept for the next, its results, and both."""
+
+    arena: int
+    outputs: int
+    total: int
+
+
+class Profile:
+    """Calls of a function made with profile=True, the seconds they took, and the steps of its loops."""
+
+    __slots__ = ("calls", "seconds", "steps")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.seconds = 0.0
+        self.steps = 0
+
+    def add(self, seconds: float) -> None:
+        self.calls += 1
+        self.seconds += seconds
+
+    def summary(self, file: Any = None, **kwargs: Any) -> None:
+        """Print what there is to say, to stderr or an open `file`. Other arguments are Theano's and change nothing."""
+        print(self, file=file or sys.stderr)
+
+    def __str__(self) -> str:
+        each = self.seconds / self.calls * 1e6 if self.calls else 0.0
+        loops = f", {self.steps} steps of loops" if self.steps else ""
+        return f"{self.calls} calls, {self.seconds:.6f} s, {each:.2f} microseconds a call{loops}"
+
+
+# --- callables --------------------------------------------------------------------------------------------------------
+# What `function` returns: a graph that can be called.
+#
+# In: a `Kernel` and a `Convention`. Out: a `Function`, which converts arguments and explains what is wrong with them;
+# `Interpreted`, which runs the graph node by node.
+
 
 T = TypeVar("T")
 Mode = Literal["compiled", "interpreted", "python"]

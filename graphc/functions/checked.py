@@ -16,10 +16,9 @@ from graphc.codegen.pipeline.build import generation
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.errors import DebugModeError, GraphcError, GraphValueError, NanGuardError
 from graphc.functions.callables import Function
-from graphc.functions.check_arguments import check_shapes, write_results
-from graphc.functions.convention import Convention, In
+from graphc.functions.convention import Convention, In, check_shapes, write_results
 from graphc.functions.making import kind_of, make_function, packed, restored_kernel
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_steps, watched
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, PARAM, SHARED, Array, Node, describe, make, variable
 from graphc.ir.walk import Graph, dependents, node_set, nodes_of

@@ -20,10 +20,8 @@ from graphc.codegen.call.signature import Need, overlapping
 from graphc.codegen.pipeline.build import build_python, generation
 from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.errors import GraphcError
-from graphc.functions.callables import Function
-from graphc.functions.check_arguments import check_shapes, label, write_results
-from graphc.functions.convention import Convention
-from graphc.functions.usage import Memory
+from graphc.functions.callables import Function, Memory
+from graphc.functions.convention import Convention, check_shapes, label, write_results
 from graphc.ir.interpret import check_guards, interpret
 from graphc.ir.node import Array, describe
 from graphc.ir.walk import nodes_of

@@ -16,8 +16,8 @@ from graphc.functions.callables import Function, Interpreted, Mode
 from graphc.functions.convention import Convention
 from graphc.functions.lowered import Generated, Lowered
 from graphc.functions.native import Compiled, Guarded
+from graphc.ir.source_lines import warn_user
 from graphc.ir.walk import node_set
-from graphc.ir.where import warn_user
 from graphc.ops.scan import SCAN
 from graphc.options import options
 
@@ -30,7 +30,7 @@ def make_function(
     if not isinstance(kind, type):
         return kind(kernel, call, profile)
     if profile and any(node.op is SCAN for node in node_set(kernel.results)):
-        counted: Function = import_module("graphc.functions.counted").Counted(kernel, call, kind)
+        counted: Function = import_module("graphc.functions.wrapped").Counted(kernel, call, kind)
         return counted
     try:
         return _made(kind, kernel, call, profile)
@@ -47,7 +47,7 @@ def _made(kind: type[Function], kernel: Kernel, call: Convention, profile: bool)
             return kind(kernel, call, profile, found)
     elif not issubclass(kind, Lowered) or (stages := stages_of(kernel))[0] is kernel:
         return kind(kernel, call, profile)
-    made: Function = import_module("graphc.functions.staged").Staged(kernel, call, profile, stages, kind)
+    made: Function = import_module("graphc.functions.wrapped").Staged(kernel, call, profile, stages, kind)
     return made
 
 

@@ -30,8 +30,7 @@ from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.codegen.threads.chunking import NONTEMPORAL
 from graphc.errors import GraphcError
 from graphc.functions.callables import Description, Function
-from graphc.functions.check_arguments import check_shapes, convert, write_results
-from graphc.functions.convention import REQUIRED, Convention
+from graphc.functions.convention import REQUIRED, Convention, check_shapes, convert, write_results
 from graphc.functions.lowered import Lowered
 from graphc.functions.variants import Declined, Failed, Variants, arguments, decline, fail
 from graphc.ir.interpret import check_guards

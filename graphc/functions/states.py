@@ -16,8 +16,7 @@ from graphc.codegen.call.locks import Lock
 from graphc.codegen.pipeline.build import look_up, shared_of
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, RankError
 from graphc.functions.callables import Function
-from graphc.functions.check_arguments import convert, label
-from graphc.functions.convention import REQUIRED, Convention, In, name_positions
+from graphc.functions.convention import REQUIRED, Convention, In, convert, label, name_positions
 from graphc.functions.making import make_function, packed, restored
 from graphc.functions.native import Compiled
 from graphc.functions.wrapped import Wrapped

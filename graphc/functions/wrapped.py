@@ -5,10 +5,26 @@ In: a `Function`. Out: one that tells of it what is asked.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
-from graphc.functions.callables import Function
-from graphc.functions.usage import Memory
+from graphc.arrays.trees import leaves, like, outline, paths, reader, up_to
+from graphc.codegen.pipeline.kernel import Kernel
+from graphc.codegen.schedule.sizes import all_nodes
+from graphc.errors import ArgumentError, AssertionFailed, GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
+from graphc.functions.callables import Function, Memory
+from graphc.functions.convention import REQUIRED, Convention, In, Out
+from graphc.functions.lowered import Lowered
+from graphc.functions.making import make_function
+from graphc.ir import sizes
+from graphc.ir.body import items_of
+from graphc.ir.interpret import check_guards, interpret
+from graphc.ir.node import Array, Node, Size
+from graphc.ir.walk import as_size_node, nodes_of
+from graphc.ops.elementwise import describe_origin
+from graphc.ops.scan import SCAN, loop_of
+from graphc.startup.record import replace
 
 
 class Wrapped(Function):
@@ -45,3 +61,262 @@ class Wrapped(Function):
 
     def explain(self) -> str:
         return self.whole.explain()
+
+
+# --- counted ----------------------------------------------------------------------------------------------------------
+# Functions that count the steps of their loops, as those made with profile=True do.
+#
+# In: a function's graph with loops. Out: a `Function` in any mode. The number of steps is a result more, which is
+# taken off: a loop that ends by itself knows it alone. The loops inside a step are not counted, nor what rewriting
+# makes of loops.
+
+
+class Counted(Wrapped):
+    """Runs `whole`, which has one result more."""
+
+    def __init__(self, kernel: Kernel, call: Convention, kind: type[Function]) -> None:
+        super().__init__(kernel, call, profile=True)
+        self.mode = kind.mode
+        total = as_size_node(reduce(sizes.add, map(steps_of, loops_of(kernel))))
+        whole = replace(kernel, outputs=(*kernel.outputs, total), returns="list")
+        self.whole = make_function(kind, whole, replace(call, keys=None), profile=False)
+        self.foreign = self.whole.foreign
+
+    def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
+        *outputs, steps = self.whole.run_values(values, [*given, None])
+        assert self.profile is not None
+        self.profile.steps += int(steps)
+        return outputs
+
+
+def loops_of(kernel: Kernel) -> list[Node]:
+    """The loops of a function."""
+    return [node for node in nodes_of(kernel.results) if node.op is SCAN]
+
+
+def steps_of(node: Node) -> Size:
+    """How many steps a loop takes."""
+    loop = loop_of(node.args, node.attrs)
+    if loop.repeat.until:
+        return items_of(node)[-1]
+    count = sizes.as_size(loop.count)
+    return count if loop.limit is None else sizes.maximum(sizes.minimum(count, sizes.as_size(loop.limit)), 0)
+
+
+# --- nested -----------------------------------------------------------------------------------------------------------
+# Functions of trees: arguments and results within dicts, tuples, lists and dataclasses.
+#
+# In: trees of variables and of what is computed from them. Out: a `Function` that takes trees of values of the same
+# structure and returns results in that of its outputs. It calls a function of all the leaves, in their order.
+
+
+def nested_function(function: Callable[..., Function], inputs: Any, outputs: Any, given: Mapping[str, Any]) -> Function:
+    """What `function(inputs, outputs, **given)` makes of trees."""
+    named = isinstance(inputs, Mapping)
+    items: list[Any] = list(inputs.values()) if named else [inputs] if isinstance(inputs, Node | In) else list(inputs)
+    names = list(inputs) if named else [_name(item) for item in items]
+    trees = [item.variable if _says_more(item) else item for item in items]
+    outputs = _without_records(outputs)
+    records = []
+    for place, (item, tree, name) in enumerate(zip(items, trees, names, strict=True)):
+        whole = name or f"argument {place}"
+        known = _records(item) if _says_more(item) else leaves(tree)
+        for leaf, path in zip(known, paths(tree, whole), strict=True):
+            if not isinstance(leaf, Node | In):
+                raise GraphTypeError(f"inputs must be variables; {path} is {leaf!r}")
+            record = leaf if isinstance(leaf, In) else In(leaf)
+            records.append(record if record.name or record.variable.name else replace(record, name=path))
+    return Nested(function(records, leaves(outputs), **given), trees, names, outputs)
+
+
+def _says_more(item: Any) -> bool:
+    """Whether an input is the record of a tree."""
+    return isinstance(item, In) and not isinstance(item.variable, Node)
+
+
+def _records(item: In) -> list[In]:
+    """The record of a tree as those of its leaves."""
+    parts = leaves(item.variable)
+    values = parts if item.value is REQUIRED else up_to(item.variable, item.value)
+    updates = [None] * len(parts) if item.update is None else up_to(item.variable, item.update)
+    return [
+        replace(item, variable=leaf, name=None, value=item.value if item.value is REQUIRED else value, update=update)
+        for leaf, value, update in zip(parts, values, updates, strict=True)
+    ]
+
+
+def _without_records(outputs: Any) -> Any:
+    """Outputs without what is said of them besides."""
+    if isinstance(outputs, Out):
+        return outputs.variable
+    if isinstance(outputs, Mapping):
+        return {key: _without_records(value) for key, value in outputs.items()}
+    return type(outputs)(map(_without_records, outputs)) if type(outputs) in (list, tuple) else outputs
+
+
+def _name(item: Any) -> str | None:
+    """What calls may call an input: a name that it has, as sparse matrices do."""
+    name = (item.name or item.variable.name) if isinstance(item, In) else getattr(item, "name", None)
+    return name if isinstance(name, str) else None
+
+
+class Nested(Wrapped):
+    """Calls `whole`, a function of leaves, with those of trees."""
+
+    def __init__(self, whole: Function, trees: Sequence[Any], names: Sequence[str | None], outputs: Any) -> None:
+        super().__init__(whole.kernel, whole.call, False)
+        self.whole, self.trees, self.names, self.form = whole, trees, names, outputs
+        self.readers = [*map(reader, trees)]
+        self.mode, self.name, self.profile, self.foreign = whole.mode, whole.name, whole.profile, whole.foreign
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return Nested, (self.whole, self.trees, self.names, self.form)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        named = {}
+        if "out" in kwargs and "out" not in self.names:
+            out = kwargs.pop("out")
+            named["out"] = tuple(self.up_to(self.form, reader(self.form), out, "out")) if out is not None else None
+        return like(self.form, self.whole(*self.flat(args, kwargs), **named))
+
+    def wait_with(self, values: Mapping[int, Array]) -> None:
+        self.whole.wait_with(values)
+
+    def default_of(self, place: int) -> Any:
+        return self.whole.default_of(place)
+
+    def copy(self, *args: Any, **kwargs: Any) -> Nested:
+        """`Function.copy`, of trees."""
+        return Nested(self.whole.copy(*args, **kwargs), self.trees, self.names, self.form)
+
+    def flat(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """The value of each leaf of the inputs."""
+        if len(args) > len(self.trees):
+            raise ArgumentError(f"{self.label} takes {len(self.trees)} arguments; got {len(args)}")
+        given = dict(enumerate(args))
+        for name, value in kwargs.items():
+            if self.names.count(name) != 1:
+                known = ", ".join(filter(None, self.names)) or "given by position"
+                raise ArgumentError(f"{self.label} has no one input called {name!r}; its inputs are {known}")
+            if self.names.index(name) in given:
+                raise ArgumentError(f"{self.label}: argument {name} is given twice")
+            given[self.names.index(name)] = value
+        values: list[Any] = []
+        for place, tree in enumerate(self.trees):
+            what = self.names[place] or f"argument {place}"
+            if place in given:
+                values += self.up_to(tree, self.readers[place], given[place], what)
+                continue
+            defaults = [self.default_of(len(values) + number) for number in range(len(leaves(tree)))]
+            if any(value is REQUIRED for value in defaults):
+                raise ArgumentError(f"{self.label}: {what} is missing")
+            values += defaults
+        return values
+
+    def up_to(self, tree: Any, read: Callable[[Any], list[Any]], value: Any, what: str) -> list[Any]:
+        """What a value has for the leaves of a tree, as its reader finds."""
+        try:
+            return read(value)
+        except ValueError:
+            wanted = f"must be {outline(tree)}, with values for the asterisks"
+            raise ArgumentError(f"{self.label}: {what} {wanted}; got {outline(value)}") from None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        return Nested(self.whole.__deepcopy__(memo), self.trees, self.names, self.form)
+
+    def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
+        return self.whole.run_values(values, given)
+
+
+# --- staged -----------------------------------------------------------------------------------------------------------
+# Functions of several kernels: values that sizes follow from are computed first.
+#
+# In: the stages of a `Kernel` (codegen/pipeline/stages.py), in the compiled or the python mode. Out: a `Function`.
+# Each stage is a function with code, cache entry and temporaries of its own; a call runs them in order, and holds the
+# locks of all shared variables from beginning to end. What goes wrong is told in terms of the whole graph. One stage
+# alone is that of a graph that was changed so that no size follows from values any more.
+
+
+class Staged(Function):
+    """Runs `stages` one after the other: each takes the arguments of the call and the results of the one before."""
+
+    def __init__(
+        self, kernel: Kernel, call: Convention, profile: bool, stages: Sequence[Kernel], kind: type[Lowered]
+    ) -> None:
+        super().__init__(kernel, call, profile)
+        self.mode = kind.mode
+        # The last is the largest: the compile process starts while it is rewritten, and is there for the others.
+        self.stages = [kind(stage, _by_position(stage, call), False) for stage in reversed(stages)][::-1]
+        self.foreign = any(stage.foreign for stage in self.stages)
+
+    @property
+    def kind(self) -> type[Function]:
+        return self.stages[0].kind
+
+    def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
+        try:
+            return self.run_stages(values, given)
+        except (ShapeError, IndexOutOfBounds, AssertionFailed, GraphValueError) as error:
+            failure = error
+        self.explain_failure(values)
+        raise failure
+
+    def run_stages(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
+        """The outputs; errors are told in terms of one stage."""
+        *before, last = self.stages
+        measured: list[Array] = []
+        for stage in before:
+            measured = stage.run_values([*values, *measured], [None] * len(stage.kernel.outputs))
+        return last.run_values([*values, *measured], given)
+
+    def explain_failure(self, values: Sequence[Any]) -> None:
+        """Raise what the interpreter says of a call, if it finds anything."""
+        known = self.values(self.convert_all(values))
+        check_guards(self.graph, known)
+        interpret(self.graph, known)
+
+    def memory(self, *sizes: Any) -> Memory:
+        *before, _ = self.stages
+        valued = {leaf for stage in before for leaf in all_nodes(stage.kernel.outputs)}
+        read = {number for number, leaf in enumerate(self.kernel.inputs) if leaf in valued}
+        arrays = self.sized_arguments(sizes, read.union(*(stage.built.signature.reads for stage in self.stages)))
+        return self.locked(self.add_up, arrays)
+
+    def add_up(self, arrays: list[Array]) -> Memory:
+        """The memory of all stages: arguments of which only the shape matters may be no more than shapes."""
+        *before, last = self.stages
+        measured: list[Array] = []
+        arena = 0
+        for stage in before:
+            need = stage.memory_for([*arrays, *measured])
+            arena += need.total
+            measured = interpret(stage.graph, stage.values([*arrays, *measured]))
+        need = last.memory_for([*arrays, *measured])
+        return Memory(arena + need.arena, need.outputs, arena + need.total)
+
+    def free(self) -> None:
+        for stage in self.stages:
+            stage.free()
+
+    @property
+    def source(self) -> str:
+        return "\n\n".join(stage.source for stage in self.stages)
+
+    @property
+    def plan(self) -> str:
+        """The plans of all stages."""
+        return "\n".join(stage.plan for stage in self.stages)
+
+    def explain(self) -> str:
+        *before, last = self.stages
+        if not before:
+            return last.explain()
+        values = ", ".join(describe_origin(node) for stage in before for node in stage.kernel.outputs)
+        lines = [repr(self), f"{len(self.stages)} stages: sizes or positions follow from the values of {values}"]
+        return "\n".join((*lines, *(stage.explain() for stage in self.stages)))
+
+
+def _by_position(stage: Kernel, call: Convention) -> Convention:
+    """How a stage is called: with a value for each input of the whole, then with what it takes of the stage before."""
+    hidden = map(In, stage.inputs[len(call.inputs) :])
+    return Convention((*call.inputs, *hidden), {}, None)

@@ -4,12 +4,11 @@ outputs, `test_values` what tensors are while a graph is built."""
 from typing import TYPE_CHECKING
 
 from graphc.errors import CycleError, MissingInputError
-from graphc.gof import fg, graph, null_type, op
-from graphc.gof import type as type
+from graphc.gof import fg, graph, null_type, op, type as type
 from graphc.gof.fg import FunctionGraph
 from graphc.gof.op import Apply, MethodNotDefined, Op, PureOp
 from graphc.gof.type import Type
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Constant
 from graphc.shared import Container
 from graphc.startup.lazy import lazily

@@ -14,7 +14,7 @@ from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.gof.op import Apply, Op
 from graphc.gradient import DisconnectedType
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Array, Node, describe
 from graphc.ops.elementwise import as_node, cast
 from graphc.tensor.elementary import sqrt

@@ -13,7 +13,7 @@ from typing import Any
 
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.apply import Apply, apply_of
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import FUNCTIONS, INPUT, MADE, SHARED, SIZE, Constant, Node, describe, size_owner
 from graphc.ir.tags import with_tags
 from graphc.ir.walk import as_size_node, node_set, toposort

@@ -20,9 +20,8 @@ from graphc.errors import GradientError, GraphcError, GraphTypeError, ShapeError
 from graphc.gof.test_values import get_debug_values, get_test_value
 from graphc.ir import sizes
 from graphc.ir.apply import Apply
-from graphc.ir.called import explain_all
-from graphc.ir.node import Array, Attributes, Node, Size, Type, describe, make, variable
-from graphc.ir.node import Op as Definition
+from graphc.ir.call_errors import explain_all
+from graphc.ir.node import Array, Attributes, Node, Op as Definition, Size, Type, describe, make, variable
 from graphc.ir.walk import as_size_node, substitute
 from graphc.ops.custom import PYTHON, fingerprint
 from graphc.ops.derivative import DIRECTION, Rule, overridden

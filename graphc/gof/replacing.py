@@ -14,8 +14,8 @@ from graphc.errors import GraphTypeError
 from graphc.function import default_updates, updates_of
 from graphc.functions.convention import Out
 from graphc.gof.graph import ancestors, checked, replaced
-from graphc.ir.called import explain_all
-from graphc.ir.closure import close, opened
+from graphc.ir.body import close, opened
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import INPUT, SHARED, Node, describe, next_serial
 from graphc.ir.tags import keep_within, tag_step, with_tags
 from graphc.ir.walk import nodes_of, renamed, substitute

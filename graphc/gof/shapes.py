@@ -14,7 +14,7 @@ from graphc.arrays.values import Array
 from graphc.errors import ArgumentError
 from graphc.function import function
 from graphc.gof.fg import FunctionGraph
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ir.walk import as_size_node
 

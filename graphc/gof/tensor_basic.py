@@ -12,8 +12,7 @@ from graphc.gof import opclasses
 from graphc.gof.op import Apply, MethodNotDefined, Op
 from graphc.gof.type import Type
 from graphc.ir.node import Constant
-from graphc.ops.missing import DisconnectedType
-from graphc.ops.missing import not_implemented as grad_not_implemented
+from graphc.ops.missing import DisconnectedType, not_implemented as grad_not_implemented
 from graphc.shared import shared
 
 __all__ = [

@@ -24,24 +24,31 @@ import numpy as np
 from graphc.arrays.dtypes import NUMPY_DTYPES, SHOWN, Dtype, check_dtype
 from graphc.arrays.trees import exact_kind
 from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError, GraphValueError, StepSizeError
-from graphc.ir.called import explained, place
-from graphc.ir.fresh import as_view, by_program, ended, is_copied, viewed
-from graphc.ir.fresh import next_serial as next_serial
+from graphc.ir.call_errors import explained, place
 from graphc.ir.frozen import FrozenArray as FrozenArray
 from graphc.ir.kind import Kind, Scratchpad
-from graphc.ir.samples import Argument as Argument
-from graphc.ir.samples import Laws as Laws
-from graphc.ir.samples import Sample as Sample
-from graphc.ir.samples import Samples as Samples
-from graphc.ir.symbol import FUNCTIONS as FUNCTIONS
-from graphc.ir.symbol import INTERNAL, METHODS, asked
-from graphc.ir.traced import TRACE, asked_by_user, instruction, traced_hint
-from graphc.ir.where import PACKAGE
-from graphc.ir.where import Where as Where
-from graphc.ir.where import Words as Words
-from graphc.ir.where import phrase as phrase
-from graphc.ir.where import told as told
-from graphc.ir.where import user_line as user_line
+from graphc.ir.samples import Argument as Argument, Laws as Laws, Sample as Sample, Samples as Samples
+from graphc.ir.source_lines import (
+    PACKAGE,
+    Where as Where,
+    Words as Words,
+    phrase as phrase,
+    told as told,
+    user_line as user_line,
+)
+from graphc.ir.symbol import FUNCTIONS as FUNCTIONS, INTERNAL, METHODS, asked
+from graphc.ir.traced import (
+    TRACE,
+    as_view,
+    asked_by_user,
+    by_program,
+    ended,
+    instruction,
+    is_copied,
+    next_serial as next_serial,
+    traced_hint,
+    viewed,
+)
 from graphc.ir.writes import IN_PLACE, Unchanging, hash_of_a_number, refuse_in_place, unwritten
 from graphc.startup.lazy import Table
 from graphc.startup.record import record

@@ -14,9 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphc.errors import GraphTypeError
-from graphc.ir.fresh import CREATIONS, begun, by_program, ended
-from graphc.ir.traced import TRACE, asked_by_user, instruction, traced_from, traced_hint
-from graphc.ir.where import program_line
+from graphc.ir.source_lines import program_line
+from graphc.ir.traced import (
+    CREATIONS,
+    TRACE,
+    asked_by_user,
+    begun,
+    by_program,
+    ended,
+    instruction,
+    traced_from,
+    traced_hint,
+)
 
 if TYPE_CHECKING:
     from graphc.ir.methods import Methods

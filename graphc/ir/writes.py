@@ -12,10 +12,9 @@ from sys import getrefcount
 from typing import Any, TypeVar
 
 from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError
-from graphc.ir.called import place
-from graphc.ir.fresh import as_view, ended, is_alone, next_serial
+from graphc.ir.call_errors import place
 from graphc.ir.symbol import FUNCTIONS, METHODS, Symbol, asked
-from graphc.ir.traced import TRACE, asked_by_user, traced_hint
+from graphc.ir.traced import TRACE, as_view, asked_by_user, ended, is_alone, next_serial, traced_hint
 
 T = TypeVar("T")
 

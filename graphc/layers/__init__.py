@@ -8,11 +8,21 @@ Read layer.py, then dense.py or recurrent.py, then sequential.py. Initialisers a
 of NumPy's (initial.py).
 """
 
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.layers import initial
-from graphc.layers.dense import Activation, Dense, Dropout, Embedding, Flatten, PReLU
+from graphc.layers.dense import (
+    Activation,
+    BatchNorm,
+    Dense,
+    Dropout,
+    Embedding,
+    Flatten,
+    GroupNorm,
+    InstanceNorm,
+    LayerNorm,
+    PReLU,
+)
 from graphc.layers.layer import Layer
-from graphc.layers.norm import BatchNorm, GroupNorm, InstanceNorm, LayerNorm
 from graphc.layers.recurrent import GRU, LSTM, Recurrent
 from graphc.layers.sequential import Cost, Sequential
 from graphc.layers.spatial import Conv, Pool

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphc.errors import GraphValueError
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 Initialiser: TypeAlias = "Callable[[Sequence[int], np.random.Generator], Array]"

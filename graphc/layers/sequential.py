@@ -17,10 +17,9 @@ from graphc.errors import ArgumentError, GraphValueError
 from graphc.function import function
 from graphc.functions.callables import Function as Compiled
 from graphc.ir.node import Node, Size, variable
-from graphc.layers.dense import Dense, Dropout, Flatten, Function, activation_layer, initial_of
+from graphc.layers.dense import BatchNorm, Dense, Dropout, Flatten, Function, activation_layer, initial_of
 from graphc.layers.initial import Initialiser
 from graphc.layers.layer import Layer, Source
-from graphc.layers.norm import BatchNorm
 from graphc.layers.spatial import Conv, Pool
 from graphc.ops.elementwise import cast
 from graphc.shared import SharedVariable

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import DTYPES
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node
 from graphc.numpy import linalg as linalg
 from graphc.numpy.named import Ufunc, has_function, named

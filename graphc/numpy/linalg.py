@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.numpy.named import has_function, named
 
 _FOUND = {

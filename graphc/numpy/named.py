@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.ir.fresh import by_program, ended, next_serial
+from graphc.ir.traced import by_program, ended, next_serial
 from graphc.tensor.dispatch import IN_PLACE, OWN, call_function, call_ufunc, find_target, title, ufunc_target
 
 CALLABLE = (FunctionType, BuiltinFunctionType, type(np.sum))

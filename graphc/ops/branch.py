@@ -23,8 +23,7 @@ from typing import Any
 from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.body import ITEM, item, make_body
-from graphc.ir.closure import close_over, needed_of, opened, outside
+from graphc.ir.body import ITEM, close_over, item, make_body, needed_of, opened, outside
 from graphc.ir.interpret import Steps, plan_steps, run_steps
 from graphc.ir.lowering import Branch
 from graphc.ir.node import (

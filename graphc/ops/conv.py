@@ -23,8 +23,7 @@ import numpy as np
 
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.call import SUFFIXES, Extent, Result, Strided
-from graphc.ir.lowering import ByRows, Call, Passed
+from graphc.ir.lowering import SUFFIXES, ByRows, Call, Extent, Passed, Result, Strided
 from graphc.ir.node import (
     OPS,
     Argument,

@@ -15,8 +15,7 @@ import numpy as np
 from graphc.arrays.dtypes import floating, promote
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.body import outputs_of
-from graphc.ir.call import Extent, Result, Whole
-from graphc.ir.lowering import Call, Passed
+from graphc.ir.lowering import Call, Extent, Passed, Result, Whole
 from graphc.ir.node import OPS, Array, Attributes, Infer, Node, Op, Size, Type, Vjp, describe, make
 from graphc.ops.elementwise import aligned, as_node, broadcast_node, broadcast_sizes, cast, common_shape, equal_sizes
 from graphc.startup.digest import Digest

@@ -21,13 +21,13 @@ from graphc.arrays.dtypes import (
     FLOATS,
     INTEGERS,
     SIGNED,
+    Scalar as Number_,
     check_dtype,
     fits,
     floating,
     is_float,
     promote,
 )
-from graphc.arrays.dtypes import Scalar as Number_
 from graphc.arrays.numerics import convert
 from graphc.arrays.values import refuse_masked
 from graphc.errors import GraphTypeError, GraphValueError, IntegerTooLarge, ShapeError
@@ -47,6 +47,7 @@ from graphc.ir.node import (
     Node,
     Sample,
     Samples,
+    Scalar as Scalar_,
     Size,
     Type,
     constant_value,
@@ -57,7 +58,6 @@ from graphc.ir.node import (
     make,
     told,
 )
-from graphc.ir.node import Scalar as Scalar_
 from graphc.ir.signs import is_never_zero
 from graphc.ir.traced import traced_from
 from graphc.ir.walk import as_size_node

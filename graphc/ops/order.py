@@ -23,8 +23,7 @@ import numpy as np
 
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.call import Extent, Result, Strided, Whole, Workspace
-from graphc.ir.lowering import Call, Passed
+from graphc.ir.lowering import Call, Extent, Passed, Result, Strided, Whole, Workspace
 from graphc.ir.node import (
     OPS,
     Argument,

@@ -14,8 +14,8 @@ import numpy as np
 
 from graphc.ir.node import CONSTANT, FUNCTIONS, INPUT, SHARED, SIZE, Comparison, Node, Size, constant_value, describe
 from graphc.ir.sizes import difference, is_natural, known_most, known_nonnegative
+from graphc.ir.source_lines import user_line
 from graphc.ir.traced import TRACE, TRACED, traced_from
-from graphc.ir.where import user_line
 
 RELATIONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 MOST_SIZES = 32

@@ -27,7 +27,7 @@ import numpy as np
 
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
-from graphc.ir.closure import outside, split_guards
+from graphc.ir.body import outside, split_guards
 from graphc.ir.interpret import Steps, evaluate_sizes, plan_steps, run_steps
 from graphc.ir.lowering import Repeat
 from graphc.ir.node import (

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from graphc.ir.body import ITEM, bodies_of, item, make_body
-from graphc.ir.closure import needed_of, opened
+from graphc.ir.body import ITEM, bodies_of, item, make_body, needed_of, opened
 from graphc.ir.node import OPS, Body, Node, literal, make
 from graphc.ir.walk import node_set, nodes_of, reachable, rebuilt, renamed, substitute, toposort, type_sizes
 from graphc.ops.branch import AHEAD, COND, SUNK, cond_node, unpredictable

@@ -14,8 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from graphc.ir import sizes
-from graphc.ir.call import SUFFIXES, Extent, Result, Whole
-from graphc.ir.lowering import Call, Passed
+from graphc.ir.lowering import SUFFIXES, Call, Extent, Passed, Result, Whole
 from graphc.ir.node import Array, Node, Size
 from graphc.ops.custom import custom_op
 

@@ -20,7 +20,7 @@ from graphc.functions.callables import Function
 from graphc.functions.checked import Checked
 from graphc.functions.convention import In, Out
 from graphc.ir.apply import Apply
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.expression import BINDS_ATTRIBUTE, NESTED, Writer, expression, implied
 from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Node, Op, constant_value
 from graphc.ir.walk import node_set, nodes_of

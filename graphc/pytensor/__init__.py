@@ -10,9 +10,9 @@ from importlib.util import find_spec
 if find_spec("pytensor") is None:
     raise ImportError("graphc.pytensor needs PyTensor: pip install 'graphc[pytensor]', or 'graphc[pymc]'")
 
-from graphc.pytensor import loops, matrices  # rows of the table
+from graphc.pytensor import matrices  # rows of the table
 from graphc.pytensor.linker import NAME, GraphcLinker, compiled, explain, register
 
-__all__ = ["NAME", "GraphcLinker", "compiled", "explain", "loops", "matrices", "register"]
+__all__ = ["NAME", "GraphcLinker", "compiled", "explain", "matrices", "register"]
 
 register()

@@ -1,23 +1,39 @@
-"""PyTensor's ops of tensors as functions of nodes, a row for each (tensors.py, matrices.py, loops.py).
+"""What tells a conversion that an op has to be left to PyTensor.
 
-In: an Apply of PyTensor and its operands: nodes, or what stands in its place where PyTensor has no tensor (slices,
-None). Out: a node for each of its results. Rows are found by the name of an op's class, or of one that it derives from.
+In: nothing. Out: `Unknown`, raised by the table's rows.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import reduce
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
+from pytensor.graph.fg import FunctionGraph
+from pytensor.scalar import get_scalar_type
 
 import graphc.tensor as T
+from graphc.control.functional import while_loop
 from graphc.ir.interpret import interpret
 from graphc.ir.node import LEAVES, Node, constant_value
 from graphc.ir.walk import Graph
-from graphc.pytensor.unknown import Unknown
+from graphc.ops.derivative import overridden
+
+
+class Unknown(Exception):
+    """An op, or a form of one, that is not in the table; says which."""
+
+
+# --- table ------------------------------------------------------------------------------------------------------------
+# PyTensor's ops of tensors as functions of nodes, a row for each (tensors.py, matrices.py, loops.py).
+#
+# In: an Apply of PyTensor and its operands: nodes, or what stands in its place where PyTensor has no tensor (slices,
+# None). Out: a node for each of its results. Rows are found by the name of an op's class, or of one that it derives
+# from.
+
 
 Row: TypeAlias = Callable[..., Any]
 ROWS: dict[str, Row] = {}
@@ -131,3 +147,155 @@ def constant(variable: Any) -> Any:
     if data is None or isinstance(data, slice):
         return data
     raise Unknown(f"a constant of type {type(data).__name__}")
+
+
+# --- scalars ----------------------------------------------------------------------------------------------------------
+# PyTensor's scalar ops as functions of nodes.
+#
+# In: a scalar op, found by the name of its class, and operands. Out: nodes of the dtypes that PyTensor gives the
+# results.
+
+
+NAMES: Mapping[str, str] = {
+    "Abs": "abs", "Add": "add", "AND": "bitwise_and", "ArcCos": "arccos", "ArcCosh": "arccosh", "ArcSin": "arcsin",
+    "ArcSinh": "arcsinh", "ArcTan": "arctan", "ArcTan2": "arctan2", "ArcTanh": "arctanh", "BetaInc": "betainc",
+    "BetaIncInv": "betaincinv", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Deg2Rad": "deg2rad", "Erf": "erf",
+    "Erfc": "erfc", "Erfcinv": "erfcinv", "Erfcx": "erfcx", "Erfinv": "erfinv", "Exp": "exp", "Exp2": "exp2",
+    "Expm1": "expm1", "Floor": "floor", "Gamma": "gamma", "GammaInc": "gammainc", "GammaIncC": "gammaincc",
+    "GammaIncCInv": "gammainccinv", "GammaIncInv": "gammaincinv", "GammaL": "gammal", "GammaLn": "gammaln",
+    "GammaU": "gammau", "Hyp2F1": "hyp2f1", "I0": "i0", "I0e": "i0e", "I1": "i1", "I1e": "i1e",
+    "IntDiv": "floor_divide", "Invert": "invert", "Iv": "iv", "Ive": "ive", "Kve": "kve", "J0": "j0", "J1": "j1",
+    "Jv": "jv", "Log": "log", "Log10": "log10", "Log1mexp": "log1mexp", "Log1p": "log1p", "Log2": "log2",
+    "Maximum": "maximum", "Minimum": "minimum", "Mod": "mod", "Mul": "mul", "Neg": "neg", "OR": "bitwise_or",
+    "Owens_t": "owens_t", "PolyGamma": "polygamma", "Pow": "pow", "Psi": "psi", "Rad2Deg": "rad2deg",
+    "Reciprocal": "reciprocal", "RoundHalfAwayFromZero": "round_half_away_from_zero",
+    "RoundHalfToEven": "round_half_to_even", "ScalarMaximum": "maximum", "ScalarMinimum": "minimum",
+    "Sigmoid": "sigmoid", "Sign": "sgn", "Sin": "sin", "Sinh": "sinh", "Softplus": "softplus", "Sqr": "sqr",
+    "Sqrt": "sqrt", "Sub": "sub", "Tan": "tan", "Tanh": "tanh", "TriGamma": "tri_gamma", "TrueDiv": "true_div",
+    "Trunc": "trunc", "XOR": "bitwise_xor", "XlogX": "xlogx",
+}  # fmt: skip
+"""Ops computed in the dtype of their result, by the name of PyTensor's class."""
+OF_ANY_NUMBER = ("Add", "AND", "Mul", "OR", "XOR")
+ON_OPERANDS: Mapping[str, str] = {
+    "EQ": "eq", "GE": "ge", "GT": "gt", "IsInf": "isinf", "IsNan": "isnan", "LE": "le", "LT": "lt", "NEQ": "neq",
+}  # fmt: skip
+"""Ops computed in the dtypes of their operands, whose result is a bool."""
+
+
+def _switch(dtype: str, condition: Node, then: Node, other: Node) -> Node:
+    return T.switch(condition, T.cast(then, dtype), T.cast(other, dtype))
+
+
+def _xlogy(dtype: str, x: Node, y: Node) -> Node:
+    """0 where x is, whatever y is: NaN too, where `T.xlogy` has NaN."""
+    x, y = T.cast(x, dtype), T.cast(y, dtype)
+    return T.switch(T.eq(x, 0), T.zeros_like(x * y), x * T.log(y))
+
+
+def _product_of_others(dtype: str, x: Node, y: Node) -> Node:
+    x, y = T.cast(x, dtype), T.cast(y, dtype)
+    return T.switch(T.eq(x, 0), y, T.switch(T.eq(y, 0), x, x * y))
+
+
+def _clip(dtype: str, x: Node, low: Node, high: Node) -> Node:
+    """`low` below it also where it is above `high`, where `T.clip` has `high`."""
+    x, low, high = T.cast(x, dtype), T.cast(low, dtype), T.cast(high, dtype)
+    return T.switch(x < low, low, T.switch(x > high, high, x))
+
+
+FORMS: Mapping[str, Callable[..., Node]] = {
+    "Cast": lambda dtype, x: T.cast(x, dtype),
+    "Clip": _clip,
+    "Identity": lambda dtype, x: x,
+    "MulWithoutZeros": _product_of_others,
+    "Second": lambda dtype, x, y: T.second(x, T.cast(y, dtype)),
+    "Switch": _switch,
+    "XlogY0": _xlogy,
+}
+"""The others: functions of the result's dtype and the operands."""
+
+
+LOOPS = ("Grad2F1Loop", "ScalarLoop")
+BY_PARAMETERS = ("Hyp2F1",)
+"""Ops whose derivatives by their parameters PyTensor has, as loops, and graphc has not."""
+
+
+def scalars(op: Any, dtypes: Sequence[str], args: Sequence[Node]) -> list[Node]:
+    """What a scalar op computes of `args`, element by element, each result of its dtype; raises Unknown where graphc
+    has none."""
+    kind = type(op).__name__
+    if kind == "Composite":
+        return _of_graph(op.fgraph, args)
+    if kind in LOOPS:
+        return _loop(op, args)
+    return [_scalar(op, dtypes[0], args)]
+
+
+def _scalar(op: Any, dtype: str, args: Sequence[Node]) -> Node:
+    kind = type(op).__name__
+    if kind in FORMS:
+        return FORMS[kind](dtype, *args)
+    if kind in ON_OPERANDS:
+        compared: Node = getattr(T, ON_OPERANDS[kind])(*args)
+        return compared
+    if kind not in NAMES or not hasattr(T, NAMES[kind]):
+        raise Unknown(f"scalar op {kind}")
+    if dtype == "bool" and kind in ("Add", "Mul", "Maximum", "Minimum"):
+        kind = "OR" if kind in ("Add", "Maximum") else "AND"
+    if dtype == "bool" and kind == "Abs":
+        return args[0]
+    function, operands = getattr(T, NAMES[kind]), [T.cast(arg, dtype) for arg in args]
+    if kind in BY_PARAMETERS:
+        return _with_pytensors_derivative(op, function, T.broadcast_arrays(*operands))
+    return reduce(function, operands) if kind in OF_ANY_NUMBER else function(*operands)
+
+
+def _of_graph(graph: Any, args: Sequence[Node]) -> list[Node]:
+    """The results of a graph of scalar ops."""
+    values: dict[Any, Node] = dict(zip(graph.inputs, args, strict=True))
+
+    def value(variable: Any) -> Node:
+        if variable not in values and variable.owner is None:
+            values[variable] = T.constant(variable.data, dtype=variable.type.dtype)
+        return values[variable]
+
+    for node in graph.toposort():
+        made = scalars(node.op, [out.type.dtype for out in node.outputs], [value(arg) for arg in node.inputs])
+        values.update(zip(node.outputs, made, strict=True))
+    return [value(out) for out in graph.outputs]
+
+
+def _loop(op: Any, args: Sequence[Node]) -> list[Node]:
+    """A loop over scalars for each element: one loop over arrays, whose elements stay as they are once theirs has
+    ended. The number of steps may be another for each; the condition, the last result, ends a loop that begins."""
+    count, *given = T.broadcast_arrays(*args)
+    states = len(op.outputs) - op.is_while
+    fixed = given[states:]
+
+    def goes(carry: tuple[Node, ...]) -> Node:
+        number, ended, *_ = carry
+        return T.and_(number < count, T.invert(ended))
+
+    def step(carry: tuple[Node, ...]) -> tuple[Node, ...]:
+        number, *before = carry
+        ended, *carried = before
+        made = _of_graph(op.fgraph, [*carried, *fixed])
+        after = [made.pop() if op.is_while else ended, *made]
+        pairs = zip(after, before, strict=True)
+        return number + 1, *(T.switch(goes(carry), T.cast(new, old.dtype), old) for new, old in pairs)
+
+    begin = (T.zeros((), count.dtype), count <= 0, *given[:states])
+    _, ended, *last = while_loop(lambda carry: T.any(goes(carry)), step, begin)
+    return [*last, *([ended] if op.is_while else [])]
+
+
+def _with_pytensors_derivative(op: Any, function: Callable[..., Node], operands: Sequence[Node]) -> Node:
+    """function(*operands), of one shape, whose derivatives are those of PyTensor's op."""
+
+    def rule(inputs: Sequence[Node], results: Sequence[Node], given: Any, wanted: Collection[int]) -> list[Node | None]:
+        own = [get_scalar_type(each.dtype)() for each in (*inputs, given[0])]
+        parts = op.L_op(own[:-1], [op(*own[:-1])], own[-1:])
+        made = iter(_of_graph(FunctionGraph(own, [parts[place] for place in wanted]), [*inputs, given[0]]))
+        return [T.cast(next(made), each.dtype) if place in wanted else None for place, each in enumerate(inputs)]
+
+    return overridden([function(*operands)], operands, rule)[0]

@@ -14,9 +14,7 @@ from graphc.ifelse import ifelse
 from graphc.ir.node import Node, Size, variable
 from graphc.ir.walk import as_size_node
 from graphc.ops.checked import checked
-from graphc.pytensor.scalars import scalars
-from graphc.pytensor.table import Table, folded, known, row
-from graphc.pytensor.unknown import Unknown
+from graphc.pytensor.table import Table, Unknown, folded, known, row, scalars
 from graphc.tensor.signal import conv as signal
 
 # Elements and reductions. ---------------------------------------------------------------------------------------------

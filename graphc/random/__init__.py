@@ -10,7 +10,7 @@ bits.py has the generator, distributions.py what is a function of uniform number
 orders.py orders and choices, multivariate.py vectors and matrices of a covariance, streams.py Theano's RandomStreams.
 """
 
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.random.bits import fold_in, key, split
 from graphc.random.distributions import (
     bernoulli,
@@ -39,13 +39,13 @@ from graphc.random.rejection import (
     dirichlet,
     f,
     gamma,
+    log_gamma_number as loggamma,
     negative_binomial,
     poisson,
     t,
     truncated_normal,
     vonmises,
 )
-from graphc.random.rejection import log_gamma_number as loggamma
 
 __all__ = [
     "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet", "exponential",

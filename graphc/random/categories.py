@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphc.errors import RankError
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.shape import reshape

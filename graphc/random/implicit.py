@@ -26,8 +26,7 @@ from graphc.control.functional import cond, map, while_loop
 from graphc.ir import sizes
 from graphc.ir.node import Node, literal
 from graphc.ops.derivative import overridden
-from graphc.ops.elementwise import cast
-from graphc.ops.elementwise import elementwise as E
+from graphc.ops.elementwise import cast, elementwise as E
 from graphc.ops.shape import reshape
 
 LARGE = 1000.0

@@ -16,8 +16,7 @@ from graphc.ir import sizes
 from graphc.ir.node import Node, constant_value, describe, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops.checked import checked
-from graphc.ops.elementwise import as_node, broadcast_node, cast
-from graphc.ops.elementwise import elementwise as E
+from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise as E
 from graphc.ops.shape import reshape, zeros
 from graphc.random.bits import as_key, below, blocks, fold_in, places, units, words
 from graphc.random.distributions import Shape, exponential, float_of, held, most_likely, sized

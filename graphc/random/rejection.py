@@ -17,8 +17,7 @@ from graphc.control.functional import cond, map, while_loop
 from graphc.ir import sizes
 from graphc.ir.node import Node, literal
 from graphc.ops.derivative import overridden
-from graphc.ops.elementwise import as_node, cast
-from graphc.ops.elementwise import elementwise as E
+from graphc.ops.elementwise import as_node, cast, elementwise as E
 from graphc.ops.scalar import stop_gradient
 from graphc.ops.shape import expand, reshape
 from graphc.random.bits import as_key, blocks, fold_in, places, unit, word

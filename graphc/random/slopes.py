@@ -17,8 +17,7 @@ import numpy as np
 
 from graphc.ir.node import Array, Node, literal
 from graphc.ops.derivative import overridden
-from graphc.ops.elementwise import cast
-from graphc.ops.elementwise import elementwise as E
+from graphc.ops.elementwise import cast, elementwise as E
 
 NODES = 32
 FALLEN = 40.0

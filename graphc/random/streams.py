@@ -14,7 +14,7 @@ import numpy as np
 
 from graphc.arrays.numerics import philox_low
 from graphc.errors import GraphTypeError, GraphValueError
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, literal
 from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise
 from graphc.options import options

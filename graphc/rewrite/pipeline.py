@@ -14,23 +14,23 @@ from graphc.ir.walk import Graph
 from graphc.rewrite.regions import STORED, store_regions
 from graphc.rewrite.rules.algebra import ALGEBRA, FOLD, LAWS, PRUNE
 from graphc.rewrite.rules.engine import REAL, AnyRule, Fired, apply_in_turn
-from graphc.rewrite.rules.linear import LINEAR
+from graphc.rewrite.rules.linear import LINEAR, PAIRS
 from graphc.rewrite.rules.matrices import FACTORS, MATRICES
-from graphc.rewrite.rules.moments import MOMENTS
-from graphc.rewrite.rules.pairs import PAIRS
 from graphc.rewrite.rules.positive import SHARED
 from graphc.rewrite.rules.scatter import REGIONS, SCATTERS
-from graphc.rewrite.rules.stable import STABLE
+from graphc.rewrite.rules.stable import MOMENTS, STABLE
 from graphc.rewrite.rules.views import REDUCTIONS, TRANSPOSES, VIEWS
-from graphc.rewrite.scans.branches import BRANCHES, has_bodies, rewrite_branches
 from graphc.rewrite.scans.passes import (
+    BRANCHES,
     LOOPS,
     Bodies,
     Rewritten,
+    has_bodies,
     keep_last_rows,
     loops_of,
     reclose,
     rewrite_bodies,
+    rewrite_branches,
     rewrite_loops,
 )
 from graphc.rewrite.scans.rolling import ROLLED, roll_steps

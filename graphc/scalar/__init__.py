@@ -13,7 +13,7 @@ import numpy as np
 
 from graphc import tensor
 from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, SIGNED, UNSIGNED, check_dtype, promote
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe, literal
 from graphc.ops.elementwise import as_node
 from graphc.scalar.composite import Composite

@@ -7,7 +7,7 @@ variables of them, functions of these, and matrices of SciPy as results. A spars
 Read variable.py, then structure.py (where entries stand), then arithmetic.py.
 """
 
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.sparse.arithmetic import (
     add,
     add_s_s_data,
@@ -111,9 +111,9 @@ from graphc.sparse.variable import (
     integer_dtypes,
     matrix,
     sparse_formats,
+    sparse_shared as shared,
     uint_dtypes,
 )
-from graphc.sparse.variable import sparse_shared as shared
 from graphc.startup.lazy import lazily
 
 __getattr__ = lazily(

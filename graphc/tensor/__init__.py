@@ -10,15 +10,10 @@ from __future__ import annotations
 
 from importlib import import_module
 from types import FunctionType
-from typing import TYPE_CHECKING
-from typing import Any as Anything
+from typing import TYPE_CHECKING, Any as Anything
 
-from graphc.autodiff import Lop as Lop
-from graphc.autodiff import Rop as Rop
-from graphc.autodiff import grad as grad
-from graphc.autodiff import hessian as hessian
-from graphc.autodiff import jacobian as jacobian
-from graphc.ir.called import explained
+from graphc.autodiff import Lop as Lop, Rop as Rop, grad as grad, hessian as hessian, jacobian as jacobian
+from graphc.ir.call_errors import explained
 from graphc.ir.node import FUNCTIONS
 from graphc.startup.lazy import lazily, names_of
 from graphc.tensor import nnet as nnet
@@ -48,8 +43,7 @@ if TYPE_CHECKING:
     from graphc.tensor.grids import *
     from graphc.tensor.inspection import *
     from graphc.tensor.linalg.polynomials import *
-    from graphc.tensor.nnet.losses import log_softmax as log_softmax
-    from graphc.tensor.nnet.losses import softmax as softmax
+    from graphc.tensor.nnet.losses import log_softmax as log_softmax, softmax as softmax
     from graphc.tensor.order import *
     from graphc.tensor.padding import *
     from graphc.tensor.polynomials import *

@@ -15,8 +15,7 @@ from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, Ran
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, constant_value, describe
 from graphc.ir.walk import as_size_node
-from graphc.ops import reduce
-from graphc.ops import shape as ops
+from graphc.ops import reduce, shape as ops
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.recur import running_sum
 from graphc.tensor.creation import ones

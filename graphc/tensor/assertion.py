@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast

@@ -15,7 +15,7 @@ from graphc.arrays.dtypes import promote
 from graphc.errors import GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe
-from graphc.ir.where import phrase
+from graphc.ir.source_lines import phrase
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import ONLY_STATIC, as_node, cast, elementwise
 from graphc.ops.shape import label_origin

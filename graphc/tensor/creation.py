@@ -13,8 +13,7 @@ from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, Size, describe, literal
 from graphc.ir.walk import as_size_node, mention
-from graphc.ops import index
-from graphc.ops import shape as ops
+from graphc.ops import index, shape as ops
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
 from graphc.tensor.shaping import ONE_BY_ONE, as_shape, as_size, swapaxes, unpack
 from graphc.tensor.variables import resolve_dtype

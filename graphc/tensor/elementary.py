@@ -15,11 +15,12 @@ import numpy as np
 from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.errors import GraphValueError
 from graphc.ir.node import FUNCTIONS, OPS, Node, describe, make
-from graphc.ops import scalar as _table  # fills FUNCTIONS
-from graphc.ops import shape as layout
+from graphc.ops import (
+    scalar as _table,  # fills FUNCTIONS
+    shape as layout,
+)
 from graphc.ops.checked import checked
-from graphc.ops.elementwise import ROWS, as_node, elementwise
-from graphc.ops.elementwise import cast as _cast
+from graphc.ops.elementwise import ROWS, as_node, cast as _cast, elementwise
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [

@@ -16,8 +16,7 @@ from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir.node import Node, describe
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.tensor.elementary import abs as absolute
-from graphc.tensor.elementary import cos, less_equal, pow, sqrt, where
+from graphc.tensor.elementary import abs as absolute, cos, less_equal, pow, sqrt, where
 from graphc.tensor.joining import concatenate, stack
 from graphc.tensor.masks import flatnonzero
 from graphc.tensor.ranges import arange, linspace

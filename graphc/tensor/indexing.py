@@ -23,8 +23,7 @@ from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, Ran
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, make, told
 from graphc.ir.walk import as_size_node
-from graphc.ops import index as ops
-from graphc.ops import shape as layout
+from graphc.ops import index as ops, shape as layout
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
 from graphc.startup.record import record

@@ -18,8 +18,7 @@ from graphc.errors import GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make, told
 from graphc.ir.walk import as_size_node
-from graphc.ops import index
-from graphc.ops import shape as ops
+from graphc.ops import index, shape as ops
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.recur import running_sum

@@ -14,8 +14,7 @@ from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, Size, constant_value, describe, literal
 from graphc.ir.walk import as_size_node
-from graphc.ops import index, recur, reduce
-from graphc.ops import shape as layout
+from graphc.ops import index, recur, reduce, shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.elementary import where as choose
 from graphc.tensor.shaping import flatten

@@ -15,8 +15,7 @@ from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Array, Node, Type, constant_value, describe
-from graphc.ops import order as ops
-from graphc.ops import shape as layout
+from graphc.ops import order as ops, shape as layout
 from graphc.ops.checked import checked
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node, cast, elementwise

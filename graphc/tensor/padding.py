@@ -15,8 +15,7 @@ from graphc.errors import GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
-from graphc.ops import index
-from graphc.ops import shape as ops
+from graphc.ops import index, shape as ops
 from graphc.ops.checked import with_elements
 from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise
 from graphc.tensor.creation import full
@@ -32,16 +31,12 @@ from graphc.tensor.elementary import (
     mod,
     mul,
     rint,
+    sub as minus,
     true_div,
     where,
 )
-from graphc.tensor.elementary import sub as minus
 from graphc.tensor.indexing import getitem, take
-from graphc.tensor.reductions import any as any_of
-from graphc.tensor.reductions import max as max_of
-from graphc.tensor.reductions import mean as mean_of
-from graphc.tensor.reductions import min as min_of
-from graphc.tensor.reductions import sum as sum_of
+from graphc.tensor.reductions import any as any_of, max as max_of, mean as mean_of, min as min_of, sum as sum_of
 from graphc.tensor.shaping import as_size
 
 __all__ = ["pad"]

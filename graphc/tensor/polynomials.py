@@ -17,8 +17,7 @@ from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.calculus import convolve
 from graphc.tensor.elementary import pow
 from graphc.tensor.joining import concatenate
-from graphc.tensor.reductions import cumsum
-from graphc.tensor.reductions import sum as sum_of
+from graphc.tensor.reductions import cumsum, sum as sum_of
 from graphc.tensor.shaping import flatten
 
 __all__ = ["polyadd", "polyder", "polyint", "polymul", "polysub", "polyval"]

@@ -13,7 +13,7 @@ from graphc.arrays.dtypes import is_float, promote
 from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Guard, Node, Size, describe
-from graphc.ir.where import phrase
+from graphc.ir.source_lines import phrase
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.linalg import products as linalg

@@ -14,9 +14,7 @@ from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, describe, literal, told
 from graphc.ir.walk import as_size_node
-from graphc.ops import recur
-from graphc.ops import reduce as ops
-from graphc.ops import shape as layout
+from graphc.ops import recur, reduce as ops, shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.elementary import isclose, stop_gradient
 from graphc.tensor.shaping import flatten, normalise_axes, normalise_axis, vector_items

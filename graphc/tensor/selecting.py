@@ -15,13 +15,11 @@ from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
-from graphc.ops import index as ops
-from graphc.ops import shape as layout
+from graphc.ops import index as ops, shape as layout
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise, is_number
 from graphc.tensor.creation import ones, tri
-from graphc.tensor.elementary import add, equal, less, logical_and, logical_not, mul
-from graphc.tensor.elementary import where as choose_between
+from graphc.tensor.elementary import add, equal, less, logical_and, logical_not, mul, where as choose_between
 from graphc.tensor.indexing import compressed, getitem, set_subtensor, take
 from graphc.tensor.masks import coordinates, flatnonzero
 from graphc.tensor.reductions import all as all_of

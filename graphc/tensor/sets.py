@@ -11,8 +11,7 @@ from graphc.arrays.dtypes import is_float, promote
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe
-from graphc.ops import order as ops
-from graphc.ops import shape as layout
+from graphc.ops import order as ops, shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.tensor.creation import zeros
 from graphc.tensor.elementary import isnan, logical_and, logical_not, logical_or, maximum

@@ -20,12 +20,19 @@ from graphc.tensor.elementary import isnan, logical_not, maximum, sqrt, where
 from graphc.tensor.indexing import diagonal
 from graphc.tensor.joining import concatenate
 from graphc.tensor.products import dot
-from graphc.tensor.reductions import all as all_of
-from graphc.tensor.reductions import any as any_of
-from graphc.tensor.reductions import argmax, argmin, average, cumprod, cumsum, prod
-from graphc.tensor.reductions import max as max_of
-from graphc.tensor.reductions import min as min_of
-from graphc.tensor.reductions import sum as sum_of
+from graphc.tensor.reductions import (
+    all as all_of,
+    any as any_of,
+    argmax,
+    argmin,
+    average,
+    cumprod,
+    cumsum,
+    max as max_of,
+    min as min_of,
+    prod,
+    sum as sum_of,
+)
 from graphc.tensor.shaping import atleast_2d, flatten, normalise_axis, squeeze, transpose
 from graphc.tensor.variables import resolve_dtype
 

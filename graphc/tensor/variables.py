@@ -15,7 +15,7 @@ import numpy as np
 from graphc.arrays.dtypes import check_dtype
 from graphc.arrays.values import listed
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
-from graphc.ir.called import explained, explained_class
+from graphc.ir.call_errors import explained, explained_class
 from graphc.ir.kind import Kind, is_of_arrays
 from graphc.ir.node import CONSTANT, FUNCTIONS, INPUT, SHARED, Comparison, Constant, Node, describe, leaf_type, variable
 from graphc.ops.elementwise import as_node

@@ -16,7 +16,7 @@ import numpy as np
 
 from graphc.arrays.trees import exact_kind, paths
 from graphc.arrays.values import natural_dtype
-from graphc.control.states import title
+from graphc.control.loop import title
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
 from graphc.ir.node import Node, variable
 from graphc.ir.traced import TRACED

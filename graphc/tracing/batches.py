@@ -14,7 +14,7 @@ import numpy as np
 from graphc.arrays.dtypes import check_dtype
 from graphc.arrays.trees import leaves, like, outline, paths, spread
 from graphc.control.batch import all_batched, batched
-from graphc.control.states import title
+from graphc.control.loop import title
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe, variable

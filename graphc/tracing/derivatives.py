@@ -15,7 +15,7 @@ from graphc import autodiff
 from graphc.arrays.dtypes import is_float
 from graphc.arrays.trees import leaves, like, map_leaves, outline, paths
 from graphc.control.batch import batched
-from graphc.control.states import title
+from graphc.control.loop import title
 from graphc.errors import GradientError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.node import OPS, Node, Size, describe, make, next_serial, variable

@@ -18,16 +18,16 @@ from typing import Any, overload
 import numpy as np
 
 from graphc.arrays.trees import LEAF, flatten, leaves, like, paths, structure
-from graphc.control.states import title
+from graphc.control.loop import title
 from graphc.errors import GraphcError, GraphTypeError, MissingInputError, ShapeError
 from graphc.function import function as compile_function
 from graphc.functions.callables import Function
 from graphc.functions.convention import In
 from graphc.functions.native import Compiled
 from graphc.ir.node import INPUT, SIZE, Node, describe, size_owner
+from graphc.ir.source_lines import is_pythons
 from graphc.ir.traced import LEFT, TRACE, traced_hint
 from graphc.ir.walk import nodes_of
-from graphc.ir.where import is_pythons
 from graphc.ops.elementwise import as_node
 from graphc.startup.record import record
 from graphc.tracing.arguments import NUMBERS, Static, axes_of_one, kinds_of, names_of, variables_for

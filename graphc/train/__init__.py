@@ -5,7 +5,7 @@ of what happened. Read trainer.py, then checkpoint.py. The estimators (estimator
 imported when they are named.
 """
 
-from graphc.ir.called import explain_all, explained
+from graphc.ir.call_errors import explain_all, explained
 from graphc.startup.lazy import lazily
 from graphc.train.checkpoint import load, save
 from graphc.train.trainer import Row, Trainer

@@ -35,7 +35,7 @@ from pytensor.tensor.type_other import NoneConst  # noqa: E402
 
 from graphc.errors import ArgumentError  # noqa: E402
 from graphc.pytensor import GraphcLinker, explain  # noqa: E402
-from graphc.pytensor.unknown import Unknown  # noqa: E402
+from graphc.pytensor.table import Unknown  # noqa: E402
 
 STRICT = Mode(GraphcLinker(strict=True), optimizer=None)
 OWN = Mode("py", optimizer=None)

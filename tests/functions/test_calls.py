@@ -20,7 +20,7 @@ import graphc
 import graphc.tensor as T
 from graphc.errors import ArgumentError, GraphcError, ShapeError
 from graphc.functions import variants
-from graphc.functions.check_arguments import write_results
+from graphc.functions.convention import write_results
 
 MODES = ("compiled", "interpreted", "python")
 

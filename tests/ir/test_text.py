@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import graphc.ops  # noqa: F401 - fills the table
 from graphc.arrays.dtypes import DTYPES

@@ -14,7 +14,7 @@ from graphc.codegen.pipeline import program
 from graphc.codegen.transform.passes import KERNEL_PASSES
 from graphc.errors import GraphTypeError, ParseError, VerifyError
 from graphc.ir.node import Node
-from graphc.ir.passes import Step, on_pass
+from graphc.ir.verify import Step, on_pass
 from graphc.loopir.ir import (
     Apply,
     Break,

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import graphc.tensor as T
-from tests.support.corners import bounded as B
-from tests.support.corners import pairs_of_sizes
+from tests.support.corners import bounded as B, pairs_of_sizes
 from tests.support.corners.axes import CUMULATIONS, NORMALISERS, REDUCTIONS, Along, along
 from tests.support.corners.batches import TOGETHER, Failure, run_pairs, run_random
 from tests.support.corners.checks import Setting, Tally, failures, mismatch

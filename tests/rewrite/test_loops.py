@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import graphc
 import graphc.tensor as T
 from graphc.autodiff import grad
 from graphc.errors import GraphcError, IndexOutOfBounds
-from graphc.ir.body import item
-from graphc.ir.closure import close
+from graphc.ir.body import close, item
 from graphc.ir.interpret import interpret
 from graphc.ir.node import Array, Node, next_serial, variable
 from graphc.ir.verify import verify

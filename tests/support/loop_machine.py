@@ -28,14 +28,11 @@ import numpy as np
 
 from graphc.arrays.dtypes import DTYPES, is_float
 from graphc.codegen.call.callback import CALLBACK, split_sizes
-from graphc.codegen.call.interrupt import KINDS as QUESTIONS
-from graphc.codegen.call.interrupt import answer_no
+from graphc.codegen.call.interrupt import KINDS as QUESTIONS, answer_no
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.gemm.prototypes import PYTHON_SHIMS
-from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS
-from graphc.codegen.lapack.api import arguments as arguments_of
-from graphc.codegen.sort.api import ALONG, FIRST, ROWS
-from graphc.codegen.sort.api import FUNCTIONS as ORDERS
+from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS, arguments as arguments_of
+from graphc.codegen.sort.api import ALONG, FIRST, FUNCTIONS as ORDERS, ROWS
 from graphc.ir.node import Node
 from graphc.loopir.build import written_out
 from graphc.loopir.ir import (

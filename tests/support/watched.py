@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 import graphc
 from graphc.arrays.dtypes import itemsize
-from graphc.codegen.call.signature import Array as Operand
-from graphc.codegen.call.signature import Signature
+from graphc.codegen.call.signature import Array as Operand, Signature
 from graphc.errors import GraphcError
 from graphc.functions.lowered import Generated
 from graphc.ir.interpret import interpret
 from graphc.ir.node import Node
-from graphc.ir.passes import Step, on_pass
+from graphc.ir.verify import Step, on_pass
 from graphc.ir.walk import Graph
 from graphc.loopir.ir import Function, Var
 from graphc.loopir.text import print_functions

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.signal
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 import graphc
@@ -23,8 +22,7 @@ import graphc.tensor as T
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir.node import Node
 from graphc.tensor import signal
-from graphc.tensor.nnet import abstract_conv, films
-from graphc.tensor.nnet import conv as old
+from graphc.tensor.nnet import abstract_conv, conv as old, films
 from graphc.tensor.signal import conv as signal_conv
 
 Pads = list[tuple[int, int]]

@@ -24,9 +24,9 @@ import numpy as np
 
 from graphc.codegen.cache import files
 from graphc.codegen.llvm.cpu import target_fingerprint
+from graphc.ir.source_lines import PACKAGE
 from graphc.ir.text import graph_key_text
 from graphc.ir.walk import Graph
-from graphc.ir.where import PACKAGE
 from graphc.options import options
 from graphc.startup.digest import Digest, digest_of
 from graphc.startup.record import record

@@ -33,7 +33,7 @@ from graphc.codegen.cache.files import Damaged, Owners, Untrusted, aside
 from graphc.codegen.cache.key import SOURCES, Key, cache_key, difference, distance, package_fingerprint
 from graphc.codegen.server.prestart import USAGE
 from graphc.errors import CacheMissError
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.options import options
 from graphc.startup.digest import DIGITS, digest_of
 from graphc.startup.record import record

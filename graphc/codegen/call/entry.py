@@ -35,8 +35,7 @@ from operator import or_
 from typing import Any
 
 from graphc.arrays.dtypes import DTYPES, itemsize
-from graphc.codegen.call.adopt import adopt
-from graphc.codegen.call.check_arguments import arrange, discard, fits, suit
+from graphc.codegen.call.arguments import adopt, arrange, discard, fits, scalar_function, suit
 from graphc.codegen.call.interrupt import PATIENT
 from graphc.codegen.call.layout import (
     ABSURD,
@@ -79,7 +78,6 @@ from graphc.codegen.call.objects import (
     word,
     word_at,
 )
-from graphc.codegen.call.scalars import scalar_function
 from graphc.codegen.call.signals import interrupted, stopped
 from graphc.codegen.call.signature import ALIGNMENT, Array, Signature
 from graphc.codegen.llvm.builder import Code

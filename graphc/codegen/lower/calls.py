@@ -18,8 +18,7 @@ from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.plan import Nest, call_of, called, is_product, loop_vars
 from graphc.codegen.schedule.strided import strided
 from graphc.ir.body import outputs_of
-from graphc.ir.call import Extent, Given, Number, Result, Strided, Whole, Workspace
-from graphc.ir.lowering import Call, Passed
+from graphc.ir.lowering import Call, Extent, Given, Number, Passed, Result, Strided, Whole, Workspace
 from graphc.ir.node import Index, Node, constant_value
 from graphc.loopir.build import literal_const
 from graphc.loopir.ir import ONE, ZERO, Expr, Invoke, Load, Pointer, Store, add, apply, integer, multiply

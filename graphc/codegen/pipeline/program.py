@@ -13,8 +13,7 @@ from typing import TypeAlias
 
 from graphc.codegen.call.callback import CALLBACK
 from graphc.codegen.call.interrupt import KINDS
-from graphc.codegen.call.signature import Array as Parameter
-from graphc.codegen.call.signature import Signature, Temp
+from graphc.codegen.call.signature import Array as Parameter, Signature, Temp
 from graphc.codegen.frontend.constructs import TREES
 from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE

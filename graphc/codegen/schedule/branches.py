@@ -10,7 +10,7 @@ from graphc.codegen.schedule.plan import BranchGraph, Side
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.steps import StandIns, known_outside, sizes_within
 from graphc.ir import sizes
-from graphc.ir.closure import guard_sides, guards_of, opened
+from graphc.ir.body import guard_sides, guards_of, opened
 from graphc.ir.node import Body, Guard, Node, Size
 from graphc.ir.walk import substitute
 from graphc.ops.given import given_sizes

@@ -42,13 +42,13 @@ from graphc.codegen.schedule.plan import (
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.steps import sizes_of, step_graph
 from graphc.codegen.schedule.strided import strided
-from graphc.ir.body import items_of
-from graphc.ir.call import Extent, Given, Strided, Whole, Workspace
-from graphc.ir.closure import guard_sides
+from graphc.ir.body import guard_sides, items_of
 from graphc.ir.lowering import (
     Branch,
     Call,
+    Extent,
     Fold,
+    Given,
     Iota,
     Part,
     Recur,
@@ -56,7 +56,10 @@ from graphc.ir.lowering import (
     Scalar,
     SegmentNumber,
     Segments,
+    Strided,
     View,
+    Whole,
+    Workspace,
     Writes,
 )
 from graphc.ir.node import LEAVES, SIZE, Guard, Index, Node, Size, TupleType, constant_value

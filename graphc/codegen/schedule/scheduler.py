@@ -37,10 +37,8 @@ from graphc.codegen.schedule.plan import (
 )
 from graphc.codegen.schedule.steps import is_size
 from graphc.errors import CycleError
-from graphc.ir.body import ITEM, items_of
-from graphc.ir.call import Workspace
-from graphc.ir.closure import guard_sides
-from graphc.ir.lowering import Call, Fold, Recur, Scalar, View
+from graphc.ir.body import ITEM, guard_sides, items_of
+from graphc.ir.lowering import Call, Fold, Recur, Scalar, View, Workspace
 from graphc.ir.node import LEAVES, Guard, Node, Size
 from graphc.loopir.ir import INDEX, Buffer, Var
 from graphc.startup.record import record, replace

@@ -13,8 +13,7 @@ from graphc.codegen.schedule.plan import StepGraph, is_bufferless
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.schedule.work import work_of
 from graphc.ir import sizes
-from graphc.ir.body import ITEM
-from graphc.ir.closure import guard_sides, split_guards
+from graphc.ir.body import ITEM, guard_sides, split_guards
 from graphc.ir.node import CONSTANT, LEAVES, PARAM, SIZE, Guard, Node, Size, make, size_leaf, variable
 from graphc.ir.walk import dependents, node_set, nodes_of, substitute, type_sizes
 from graphc.ops.given import given_sizes, is_counted

@@ -13,7 +13,7 @@ from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.codegen.call.interrupt import LONG
 from graphc.codegen.schedule.plan import lowering_of
 from graphc.ir import sizes
-from graphc.ir.closure import outside
+from graphc.ir.body import outside
 from graphc.ir.lowering import Branch, Call, Fold, Part, Repeat, Scalar, Segments, View
 from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Node, Size
 from graphc.ir.walk import as_size_node, node_set, nodes_of

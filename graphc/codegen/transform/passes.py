@@ -1,7 +1,7 @@
 """THE TABLE of passes over loops, and what carries them out.
 
 In: a function of the loop IR as lowering left it, as a `Subject`. Out: the same computation in better loops; for the
-verifier and those who watch, each form in between (ir/passes.py).
+verifier and those who watch, each form in between (ir/verify.py).
 
     subject = Subject("kernel", body, buffers, names)
     subject.run(KERNEL_PASSES)
@@ -28,7 +28,7 @@ from graphc.codegen.transform.polls import ask_in_nests, place_polls
 from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.simplify import STEPS, drop_unused
 from graphc.codegen.transform.unroll import unroll_steps
-from graphc.ir.passes import Step, passed, watched
+from graphc.ir.verify import Step, passed, watched
 from graphc.loopir.ir import Buffer, Function, Stmt, Var
 from graphc.loopir.names import Names
 from graphc.startup.record import record, replace

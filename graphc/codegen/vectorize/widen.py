@@ -24,8 +24,7 @@ from typing import TypeAlias
 from llvmlite import ir
 
 from graphc.codegen.llvm.target import has_avx512, usual_width
-from graphc.codegen.llvm.unsupported import append as append_made
-from graphc.codegen.llvm.unsupported import append_copy, literal
+from graphc.codegen.llvm.unsupported import append as append_made, append_copy, literal
 from graphc.codegen.llvm.values import suffix_of
 from graphc.codegen.vecmath.floats import splat
 from graphc.codegen.vecmath.lanes import call_in_parts, lanes_from, vector_of

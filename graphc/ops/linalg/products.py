@@ -14,8 +14,23 @@ import numpy as np
 from graphc.arrays.dtypes import accumulated_in, accumulator, is_float
 from graphc.errors import GraphTypeError, RankError
 from graphc.ir import sizes
-from graphc.ir.call import SUFFIXES, Extent, Factor, Given, Number, Result, Strided
-from graphc.ir.lowering import ByRows, Call, Fold, Part, Passed, Recur, Segments, Writes
+from graphc.ir.lowering import (
+    SUFFIXES,
+    ByRows,
+    Call,
+    Extent,
+    Factor,
+    Fold,
+    Given,
+    Number,
+    Part,
+    Passed,
+    Recur,
+    Result,
+    Segments,
+    Strided,
+    Writes,
+)
 from graphc.ir.node import (
     LEAVES,
     OPS,

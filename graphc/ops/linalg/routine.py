@@ -24,8 +24,7 @@ from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphcError, GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.body import item, nodes_within, outputs_of
-from graphc.ir.call import SUFFIXES, Extent, Number, Result, Strided, Workspace
-from graphc.ir.lowering import Call, Passed
+from graphc.ir.lowering import SUFFIXES, Call, Extent, Number, Passed, Result, Strided, Workspace
 from graphc.ir.node import (
     Array,
     Attributes,

@@ -59,8 +59,7 @@ from graphc.ir.node import (
     told,
     variable,
 )
-from graphc.ir.passes import Step, passed, watched
-from graphc.ir.verify import verify
+from graphc.ir.verify import Step, passed, verify, watched
 from graphc.ir.walk import Graph, node_set, nodes_of, renamed
 from graphc.ops.shape import broadcast_to, expand, filled
 from graphc.startup.record import record

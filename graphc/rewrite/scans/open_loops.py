@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from graphc.ir import sizes
-from graphc.ir.body import item
-from graphc.ir.closure import close, opened
+from graphc.ir.body import close, item, opened
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import LEAVES, OPS, Node, Size, Type, literal, make, next_serial, variable
 from graphc.ir.walk import dependents, nodes_since, rebuilt, renamed, toposort

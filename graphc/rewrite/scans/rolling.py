@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from graphc.ir.body import item, make_body
-from graphc.ir.closure import close
+from graphc.ir.body import close, item, make_body
 from graphc.ir.node import Node, Size, literal, make, remade, variable
 from graphc.ir.sizes import as_size
 from graphc.ir.walk import Graph, renamed

@@ -1,18 +1,30 @@
-"""What passes change of one loop: what leaves it to be computed outside, for all steps at once, and what moves in.
+"""What costs much in a step on single numbers, and no step waits for: computed outside, where all steps are vectors.
 
-In: an open loop, and who takes what in the graph around it. Out: whether it was changed. `CHANGES` is the table.
+In: an open loop of states. Out: whether it was changed. What moves is elementwise work on scalars, from outputs that
+are stored anyway to others. Work on elements of sequences stays, as far as it was there: it is done while a step waits
+for the one before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 
-from graphc.ir.node import Node, make
-from graphc.ir.walk import nodes_since, rebuilt, toposort
+from graphc.arrays.dtypes import is_float
+from graphc.ir import sizes
+from graphc.ir.body import ITEM
+from graphc.ir.node import CONSTANT, Node, literal, make, variable
+from graphc.ir.walk import as_size_node, nodes_since, rebuilt, toposort
+from graphc.ops.checked import checked
+from graphc.ops.elementwise import cast, elementwise
+from graphc.ops.index import subtensor
+from graphc.ops.shape import drop, expand, filled, zeros
+from graphc.rewrite.rules.engine import is_number
 from graphc.rewrite.scans.open_loops import (
     Change,
     OpenLoop,
     Surroundings,
+    fitted,
     held,
     is_elementwise,
     leave,
@@ -21,9 +33,199 @@ from graphc.rewrite.scans.open_loops import (
     repeated,
     uses_of,
 )
-from graphc.rewrite.scans.products import batch_products, project_rows, sum_products
-from graphc.rewrite.scans.recurrences import as_recurrences
-from graphc.rewrite.scans.rows import begin_with_row, keep_last_row
+from graphc.rewrite.scans.recurrences import as_recurrences, batch_products, project_rows, sum_products
+
+WORTH = 8.0
+"""Ops that are worth an array: a division is 4."""
+
+
+def move_expensive_rows(loop: OpenLoop, around: Surroundings) -> bool:
+    """Outputs that follow from elements and from outputs that are stored in any case."""
+    if not loop.is_whole or not loop.states:
+        return False
+    order = loop.order()
+    varying = loop.varying(order)
+    found: dict[Node, Node] = {}
+    kept: set[Node] = set()
+    for stand_in, output in list(loop.rows.items()):
+        given = {node for node in loop.rows.values() if node is not output and not node.ndim}
+        ends = {*given, *loop.elements}
+        able = _made_of(ends, order, varying)
+        if output in kept or output not in able or output in loop.elements or output in loop.after.values():
+            continue
+        work = _work(output, able, ends)
+        others = nodes_since([node for node in loop.results if node is not output], loop.since)
+        if sum(node.op.cost for node in set(work).difference(others)) < WORTH:
+            continue
+        needed = {arg for node in work for arg in node.args if arg in given}
+        kept |= needed
+        rows = {node: partial(loop.rows_of, node) for node in needed}
+        found[stand_in] = fitted(lifted(loop, [output], varying, rows)[0], stand_in.type)
+        del loop.rows[stand_in]
+    loop.replace_results(found)
+    return bool(found)
+
+
+def _made_of(given: Iterable[Node], order: Iterable[Node], varying: Collection[Node]) -> set[Node]:
+    """The scalars of a step that change from step to step through some alone, by elementwise work."""
+    found = {node for node in given if not node.ndim}
+    for node in order:
+        if node in varying and node not in found and not node.ndim and node.args and is_elementwise(node):
+            moved = [arg for arg in node.args if arg in varying]
+            if found.issuperset(moved):
+                found.add(node)
+    return found
+
+
+def _work(root: Node, able: Collection[Node], ends: Collection[Node]) -> list[Node]:
+    """What is computed for a node from what it is made of."""
+    nodes = toposort([root], lambda node: [arg for arg in node.args if arg in able] if node not in ends else ())
+    return [node for node in nodes if node not in ends]
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+# Outputs of a loop of which one row is taken, and sequences of which one row is not zero.
+#
+# In: an open loop, and who takes what in the graph around it. Out: whether it was changed.
+
+
+def keep_last_row(loop: OpenLoop, around: Surroundings) -> bool:
+    """An output of which only the last row is taken, as a state's last value: no rows are stored.
+
+    Of no steps there is no last row. That the guards say, which are those of the graph as it was written.
+    """
+    changed, varying = False, loop.varying(loop.order())
+    for part, stand_in in list(loop.wanted.items()):
+        output = loop.rows.get(stand_in)
+        users = around.taken[part]
+        if output is None or part in around.outputs or not users:
+            continue
+        if not all(place == 0 and _is_last_row(loop, user) for user, place in users):
+            continue
+        final = _last_value(loop, output) if output in varying else output
+        del loop.wanted[part]
+        for user, _ in users:
+            _, *numbers = map(sizes.as_size, user.args[1:])
+            starts, shape = numbers[: user.ndim - 1], numbers[user.ndim :]
+            row = subtensor(expand(final, (0,)), (0, *starts), (1, *shape), user.attrs["steps"])
+            loop.wanted[user] = row if loop.condition is None else _after_a_step(loop, row)
+        changed = True
+    return changed
+
+
+def _after_a_step(loop: OpenLoop, row: Node) -> Node:
+    """The last row of a loop that ends by itself, where there may be a step: it may be all that is left of the loop
+    before what the guards say is known to be computed (codegen/pipeline/stages.py)."""
+    if isinstance(loop.count, int):
+        return row if loop.count > 0 else checked(row, [literal(0, "int64")], NO_STEP, "index")
+    some = elementwise("less_equal", literal(1, "int64"), as_size_node(loop.count))
+    return checked(row, [cast(some, "int64")], NO_STEP, "index")
+
+
+NO_STEP = "of no steps there is no last row"
+
+
+def _last_value(loop: OpenLoop, output: Node) -> Node:
+    """What stands for the last value of an output, which is that of a state."""
+    state = next((state for state, after in loop.after.items() if after is output), None)
+    if state is None:
+        state = variable(output.dtype, output.type.shape, output.name)
+        loop.states[state] = zeros(output.dtype, output.type.shape)
+        loop.after[state] = output
+    final = variable(output.dtype, output.type.shape)
+    loop.last[final] = state
+    return final
+
+
+def _is_last_row(loop: OpenLoop, user: Node) -> bool:
+    """Whether a node takes of the rows of a loop that of the last step alone."""
+    if user.op.name != "subtensor" or not sizes.equal(user.type.shape[0], 1):
+        return False
+    start, *rest = user.args[1:]
+    if any(number.serial > loop.node.serial and number.op is not CONSTANT for number in rest):
+        return False  # it may depend on the loop
+    row = sizes.as_size(start)
+    if loop.condition is None:  # where no step is taken of some, their rows are zeros, and the state is as it was
+        return loop.limit is None and sizes.equal(row, 0 if loop.reverse else sizes.add(loop.count, -1))
+    if loop.reverse:
+        return False
+    taken = [part for part, stand_in in loop.wanted.items() if stand_in is loop.taken]
+    return isinstance(row, Node) and any(_count_before(loop, row) is part for part in taken)
+
+
+def _count_before(loop: OpenLoop, row: Node) -> Node | None:
+    """The number of rows of which a row is the last: less one, within bounds as indexing has written it."""
+    if row.op.name != "add" or not is_number(row.args[1], -1):
+        return None
+    node = row.args[0]
+    if node.op.name == "minimum":
+        node = next((arg for arg in node.args if not sizes.equal(sizes.as_size(arg), loop.count)), node)
+    if node.op.name == "maximum":
+        node = next((arg for arg in node.args if not is_number(arg, 0)), node)
+    if node.op.name == "where" and node.args[0].op.name == "less" and node.args[0].args[0] is node.args[2]:
+        node = node.args[2]  # a negative number would count from the end
+    return node
+
+
+def begin_with_row(loop: OpenLoop, around: Surroundings) -> bool:
+    """A sequence of zeros but for the row that the first step adds to a state that is zero: the state begins as that
+    row. So no zeros are stored for the gradient of the last of many rows.
+
+    The steps add 0.0 as before, which makes 0.0 of -0.0.
+    """
+    if loop.condition is not None:
+        return False
+    uses, changed = uses_of(loop, order := loop.order()), False
+    for node in order:
+        if node.op.name != "add":
+            continue
+        for state, element in (node.args, node.args[::-1]):
+            row = _only_row(loop, element) if element in loop.elements and state in loop.states else None
+            if row is None or uses[state] != 1 or uses[element] != 1 or not is_number(loop.states[state], 0.0):
+                continue
+            loop.states[state] = row
+            loop.replace({element: filled(literal(0, element.dtype), element.type.shape)})
+            del loop.elements[element]
+            changed = True
+            break
+    return changed
+
+
+def _only_row(loop: OpenLoop, element: Node) -> Node | None:
+    """The row that the first step takes of a sequence that is 0.0 everywhere else."""
+    sequence, only = loop.elements[element], None
+    if not sizes.equal(sequence.type.shape[0], loop.count):
+        return None  # there may be no step for a row that is there
+    while only is None and sequence.op.name in ("inc_subtensor", "set_subtensor") and is_float(sequence.dtype):
+        x, rows, start, *rest = sequence.args
+        whole = all(is_number(each, 0) for each in rest)
+        whole = whole and all(map(sizes.equal, rows.type.shape[1:], x.type.shape[1:]))
+        if not whole or not is_number(x, 0.0):
+            break
+        if sizes.equal(rows.type.shape[0], 1) and _is_first_row(loop, start):
+            only = drop(rows, (0,))
+        elif is_number(start, 0):
+            sequence = rows  # zeros come after
+        else:
+            break
+    return only
+
+
+def _is_first_row(loop: OpenLoop, start: Node) -> bool:
+    """Whether a number is that of the row which the first step takes."""
+    if not loop.reverse:
+        return is_number(start, 0)
+    if loop.limit is not None:
+        taken = loop.limit.op is ITEM  # how many steps another loop took: not negative, and not more than there are
+        return taken and _count_before(loop, start) is loop.limit
+    return sizes.equal(sizes.as_size(start), sizes.add(loop.count, -1))
+
+
+# --- steps ------------------------------------------------------------------------------------------------------------
+# What passes change of one loop: what leaves it to be computed outside, for all steps at once, and what moves in.
+#
+# In: an open loop, and who takes what in the graph around it. Out: whether it was changed. `CHANGES` is the table.
+
 
 EXPENSIVE = 10.0
 """An op that costs more than this is worth vectors, which a step on single numbers has not."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphc.errors import RankError
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node, cast
 from graphc.tensor.arranging import matrix_transpose
@@ -80,8 +80,7 @@ from graphc.tensor.linalg.structured import (
     solveh_banded,
     toeplitz,
 )
-from graphc.tensor.products import diagflat, kron, matmul, outer, tensordot, vecdot
-from graphc.tensor.products import trace as _trace
+from graphc.tensor.products import diagflat, kron, matmul, outer, tensordot, trace as _trace, vecdot
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "cond", "coshm", "cross", "det",

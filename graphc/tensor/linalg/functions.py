@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.control.functional import cond as branch
-from graphc.control.functional import fori_loop, while_loop
+from graphc.control.functional import cond as branch, fori_loop, while_loop
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, literal

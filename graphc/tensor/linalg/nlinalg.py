@@ -9,24 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from graphc.errors import GraphValueError, RankError
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node
 from graphc.tensor.indexing import diagonal
 from graphc.tensor.linalg.equations import tensorinv, tensorsolve
-from graphc.tensor.linalg.factors import det as det_of
-from graphc.tensor.linalg.factors import eig as eig_of
-from graphc.tensor.linalg.factors import eigh as eigh_of
-from graphc.tensor.linalg.factors import inv
-from graphc.tensor.linalg.factors import qr as qr_of
-from graphc.tensor.linalg.factors import svd as svd_of
-from graphc.tensor.linalg.functions import lstsq as lstsq_of
-from graphc.tensor.linalg.functions import matrix_power as matrix_power_of
-from graphc.tensor.linalg.functions import norm as norm_of
-from graphc.tensor.linalg.functions import pinv as pinv_of
-from graphc.tensor.products import diag as diag_of
-from graphc.tensor.products import dot
-from graphc.tensor.products import trace as trace_of
+from graphc.tensor.linalg.factors import det as det_of, eig as eig_of, eigh as eigh_of, inv, qr as qr_of, svd as svd_of
+from graphc.tensor.linalg.functions import (
+    lstsq as lstsq_of,
+    matrix_power as matrix_power_of,
+    norm as norm_of,
+    pinv as pinv_of,
+)
+from graphc.tensor.products import diag as diag_of, dot, trace as trace_of
 
 __all__ = [
     "SVD",

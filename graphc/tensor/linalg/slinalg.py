@@ -9,13 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from graphc.errors import RankError
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node
-from graphc.tensor.linalg.factors import cho_solve
-from graphc.tensor.linalg.factors import cholesky as cholesky_of
-from graphc.tensor.linalg.factors import eigvalsh as eigvalsh_of
-from graphc.tensor.linalg.factors import solve as solve_of
+from graphc.tensor.linalg.factors import cho_solve, cholesky as cholesky_of, eigvalsh as eigvalsh_of, solve as solve_of
 from graphc.tensor.linalg.functions import expm as expm_of
 from graphc.tensor.linalg.nlinalg import Applied
 from graphc.tensor.products import kron as kron_of

@@ -17,8 +17,7 @@ from graphc.errors import GraphTypeError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe, literal
 from graphc.ir.walk import as_size_node
-from graphc.ops import conv
-from graphc.ops import shape as layout
+from graphc.ops import conv, shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import gather
 from graphc.ops.linalg import equations

@@ -9,11 +9,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from graphc.ir.called import explained
+from graphc.ir.call_errors import explained
 from graphc.startup.lazy import lazily, names_of
 from graphc.tensor.creation import one_hot as one_hot
-from graphc.tensor.elementary import sigmoid as sigmoid
-from graphc.tensor.elementary import softplus as softplus
+from graphc.tensor.elementary import sigmoid as sigmoid, softplus as softplus
 from graphc.tensor.reductions import logsumexp as logsumexp
 
 LAZY = {

@@ -14,7 +14,7 @@ from typing import Any
 
 from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import conv

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphc.errors import GraphTypeError, RankError
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node
 from graphc.tensor.elementary import add, mul

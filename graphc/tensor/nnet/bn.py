@@ -13,7 +13,7 @@ import numpy as np
 
 from graphc.errors import RankError
 from graphc.ir import sizes
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe, told
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphc.errors import GraphValueError
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node
 from graphc.tensor.nnet import abstract_conv
 

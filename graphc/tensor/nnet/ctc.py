@@ -12,7 +12,7 @@ from typing import Any
 from graphc.arrays.dtypes import INTEGERS
 from graphc.control.functional import scan
 from graphc.errors import RankError
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe, told
 from graphc.ops.derivative import zero_grad
 from graphc.ops.elementwise import as_node, cast, elementwise

@@ -14,8 +14,7 @@ from graphc.arrays.dtypes import INTEGERS, is_float, promote
 from graphc.errors import GraphTypeError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, make, told
-from graphc.ops import index
-from graphc.ops import shape as layout
+from graphc.ops import index, shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.scalar import scalar_constant
 from graphc.tensor.creation import one_hot, ones, zeros

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphc.errors import GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, Size, describe, told
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout

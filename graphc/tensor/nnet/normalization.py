@@ -21,8 +21,7 @@ from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.windows import Sliding, filled_windows
 from graphc.tensor.elementary import add, greater, mul, pow, reciprocal, sqr, sqrt, sub, true_div, where
 from graphc.tensor.nnet.activations import in_floats
-from graphc.tensor.reductions import mean as mean_of
-from graphc.tensor.reductions import sum, var
+from graphc.tensor.reductions import mean as mean_of, sum, var
 from graphc.tensor.shaping import normalise_axes
 
 __all__ = [

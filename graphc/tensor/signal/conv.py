@@ -10,7 +10,7 @@ from typing import Any
 from graphc.arrays.dtypes import is_float, promote
 from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, Size, describe
 from graphc.ops import conv
 from graphc.ops.elementwise import as_node, cast

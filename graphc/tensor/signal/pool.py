@@ -15,7 +15,7 @@ from graphc.arrays.dtypes import is_float
 from graphc.autodiff import jvp, pulled_back
 from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
-from graphc.ir.called import explain_all
+from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, Size, describe, literal, told
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout

@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS
 from graphc.arrays.values import as_array

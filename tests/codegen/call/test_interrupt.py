@@ -17,8 +17,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.ir.body import item
-from graphc.ir.closure import close
+from graphc.ir.body import close, item
 from graphc.ir.node import Node, variable
 from graphc.ops.elementwise import as_node
 from graphc.ops.scan import scan_node

@@ -13,8 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from graphc.codegen.link.elf import UnknownObject, link, link_image
 from graphc.codegen.link.image import MAGIC, PAGE, Image, Loaded, decode, encode, join, load, map_image, split

@@ -11,8 +11,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.functions.native import Compiled
-from graphc.ir.body import item
-from graphc.ir.closure import close
+from graphc.ir.body import close, item
 from graphc.ir.node import Node, variable
 from graphc.ops.scan import scan_node
 from graphc.options import options

@@ -26,8 +26,7 @@ from graphc.codegen.llvm.target import emit_object
 from graphc.codegen.pipeline import build, compilation, generation, runtime
 from graphc.codegen.pipeline.kernel import Report
 from graphc.codegen.pipeline.runtime import ENTRY_POINTS
-from graphc.codegen.server import client as compiler
-from graphc.codegen.server import process
+from graphc.codegen.server import client as compiler, process
 from graphc.codegen.server.client import CompileServer
 from graphc.codegen.server.protocol import Request
 from graphc.codegen.threads.chunking import PARALLEL

@@ -10,8 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import graphc
 import graphc.tensor as T
@@ -19,7 +18,7 @@ from graphc.codegen.pipeline import build, stages
 from graphc.codegen.pipeline.build import computed_sizes, stages_of
 from graphc.errors import ArgumentError, CacheMissError, GraphcError, GraphTypeError, IndexOutOfBounds, ShapeError
 from graphc.functions.lowered import Lowered
-from graphc.functions.staged import Staged
+from graphc.functions.wrapped import Staged
 from graphc.ir.node import Node
 from graphc.options import options
 from graphc.startup.process import PROCESS

@@ -30,8 +30,7 @@ from graphc.codegen.frontend.language import PRELUDE, bind_source
 from graphc.codegen.llvm import cpu
 from graphc.codegen.llvm.cpu import target_fingerprint
 from graphc.codegen.llvm.target import has_fma
-from graphc.codegen.server import client as compiler
-from graphc.codegen.server import process as child
+from graphc.codegen.server import client as compiler, process as child
 from graphc.codegen.server.client import CompileServer, Prototype, Request
 from graphc.codegen.threads.chunking import CHUNK, CHUNK_WORK, SETTINGS, chunk_size, columns_size
 from graphc.errors import CompileError

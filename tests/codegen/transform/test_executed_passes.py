@@ -20,7 +20,7 @@ from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import narrow_sums
 from graphc.codegen.transform.simplify import STEPS, simplify
 from graphc.ir.node import Node, Op, Sample
-from graphc.ir.passes import Step, on_pass
+from graphc.ir.verify import Step, on_pass
 from graphc.ir.walk import Graph
 from graphc.loopir.ir import Buffer, Function, Let, Loop, Set
 from graphc.loopir.names import Names

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, reject, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, reject, settings, strategies as st
 from numpy.typing import NDArray
 
 import graphc
@@ -49,8 +48,14 @@ from graphc.loopir.unparse import text_of
 from graphc.options import options
 from graphc.startup.process import PROCESS
 from tests.support.bounds import assert_within
-from tests.support.instruction_programs import INSTRUCTION, SHAPES, arrays, compare_with_state, outcome
-from tests.support.instruction_programs import build as build_program
+from tests.support.instruction_programs import (
+    INSTRUCTION,
+    SHAPES,
+    arrays,
+    build as build_program,
+    compare_with_state,
+    outcome,
+)
 
 Array = NDArray[Any]
 ITERATION, J, K, N, M = (Var(name, INDEX) for name in "ijknm")

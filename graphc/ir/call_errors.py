@@ -14,8 +14,8 @@ from types import FunctionType, MappingProxyType, TracebackType
 from typing import Any
 
 from graphc.errors import ArgumentError, GraphcError, GraphValueError
-from graphc.ir.fresh import CREATIONS, begun, by_program, ended
-from graphc.ir.where import PACKAGE, user_line
+from graphc.ir.source_lines import PACKAGE, user_line
+from graphc.ir.traced import CREATIONS, begun, by_program, ended
 from graphc.startup.lazy import nearest
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
