@@ -12,6 +12,7 @@ the LOOPS_BACK last ones, so that the work is linear in the statements.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from graphc.loopir import ir
@@ -43,9 +44,13 @@ class Seen:
 
 def fuse_reductions(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
     """Loops of reductions over the same range, of which none needs another's result, become one loop."""
+    body = tuple(map_bodies(stmt, fuse_reductions) for stmt in body)
+    ranges = Counter((stmt.begin, stmt.size) for stmt in body if isinstance(stmt, ir.Loop))
+    if max(ranges.values(), default=0) < 2:  # most bodies: nothing is asked of their statements
+        return body
     result: list[Seen] = []
     for stmt in body:
-        seen = look_at(map_bodies(stmt, fuse_reductions))
+        seen = look_at(stmt)
         if not (isinstance(seen.stmt, ir.Loop) and not seen.is_barrier and _fuse_into(result, seen)):
             result.append(seen)
     return tuple(seen.stmt for seen in result)
