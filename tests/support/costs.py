@@ -31,14 +31,15 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 def processor_time(process: str = "self") -> float:
     """Seconds of a process and of all that it has started, those that have ended among them."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        threads = os.listdir(f"/proc/{process}/task")
-        children = [child for each in threads for child in children_of(process, each)]
-    except OSError:  # it has just ended
-        return 0.0
+    fields = read(f"/proc/{process}/stat").rpartition(")")[2].split()
+    threads = os.listdir(f"/proc/{process}/task") if fields else []
+    children = [child for thread in threads for child in read(f"/proc/{process}/task/{thread}/children").split()]
     return TICK * sum(map(int, fields[11:15])) + sum(map(processor_time, children))
 
 
-def children_of(process: str, thread: str) -> list[str]:
-    return Path(f"/proc/{process}/task/{thread}/children").read_text().split()
+def read(path: str) -> str:
+    """What the system says of a process or a thread; nothing of one that has just ended."""
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
