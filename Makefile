@@ -20,7 +20,7 @@ run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 test: $(VENV)/test.stamp ## run all tests; ARGS="-k name" chooses
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
-check: $(VENV)/test.stamp ## run the fast tests, in a few minutes; ARGS="tests/codegen/lower" chooses
+check: $(VENV)/test.stamp ## run the fast tests of every room, in a minute on two idle cores; ARGS="tests/codegen/lower" chooses
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" --durations=5 --durations-min=1 $(ARGS)
 
 test-all: $(VENV)/test.stamp ## run all tests in every way below, some hours, and tell what ran, how long and what failed

@@ -149,6 +149,7 @@ print(graphc.config.floatX, graphc.config.mode, graphc.config.optimizer, graphc.
 """
 
 
+@pytest.mark.slow
 def test_theano_flags_of_the_environment() -> None:
     flags = "floatX=float32,mode=FAST_COMPILE, optimizer=fast_run,warn.round=False,nothing=1,device=cpu"
     done = subprocess.run(

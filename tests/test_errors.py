@@ -650,6 +650,7 @@ def test_a_bad_environment_variable_is_named() -> None:
         assert text in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_an_empty_environment_variable_counts_for_nothing() -> None:
     program = [sys.executable, "-c", "import graphc; print(graphc.options.mode, graphc.options.cache_dir)"]
     environment = {**os.environ, "GRAPHC_MODE": "", "GRAPHC_CACHE_DIR": ""}

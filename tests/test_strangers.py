@@ -128,6 +128,7 @@ def test_a_size_that_a_step_selects_is_interpreted(mode: str) -> None:
     assert [made.tolist() for made in f(*values)] == [[4.0, 6.0], [[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]], [2.0, 4.0]]
 
 
+@pytest.mark.slow
 def test_what_a_loop_is_given_is_drawn_once() -> None:
     stream = RandomStreams(3)
     x = T.dvector("x")

@@ -172,6 +172,7 @@ def test_loops(flags: Sequence[int], size: int) -> None:
     assert 1 <= len(bodies) <= 3
 
 
+@pytest.mark.slow
 def test_steps_that_index_and_multiply_states_of_symbolic_sizes() -> None:
     """What a step makes for all elements takes its sizes from the step's own variables."""
     rows = E.integers(0, 3, (2, 4, 3))

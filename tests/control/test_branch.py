@@ -359,6 +359,7 @@ def test_derivative_of_several_results_of_which_one_is_an_integer(function: Any)
     np.testing.assert_allclose(g, 2 * value * 1.0 + np.array([14.0 + 1, 0, 0]))
 
 
+@pytest.mark.slow
 def test_a_condition_within_a_step_that_one_branch_alone_needs(function: Any) -> None:
     """It moves into that branch, and what the derivative keeps of each step is computed there too."""
     c, x, begin = T.dvector("c"), T.dvector("x"), T.constant(np.full(2, 0.5))
@@ -388,6 +389,7 @@ def test_a_size_that_a_condition_from_outside_chooses(function: Any) -> None:
     np.testing.assert_allclose(f(1.0, np.ones(2)), np.sin(np.array([1.0, np.sin(1.0)]))[:, None] * np.ones(2))
 
 
+@pytest.mark.slow
 def test_second_derivatives_of_a_size_that_a_step_chooses(function: Any) -> None:
     """What has such a size is not kept."""
     x, begin = T.dvector("x"), T.dvector("begin")
@@ -402,6 +404,7 @@ def test_second_derivatives_of_a_size_that_a_step_chooses(function: Any) -> None
     np.testing.assert_allclose(function([x, begin], second)(np.zeros(1), s), wanted, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_step_that_chooses_among_values_of_which_no_type_tells_the_size(function: Any) -> None:
     """They must be of one size, as what is computed from them and stacked is; where they are not, it is said."""
     x, h0, w = T.dvector("x"), T.dvector("h0"), T.dmatrix("w")
@@ -435,6 +438,7 @@ def test_a_step_that_chooses_among_values_of_which_no_type_tells_the_size(functi
     assert function([x, h0, w], first)(-values, state, np.ones((2, 3))).shape == (3,)
 
 
+@pytest.mark.slow
 def test_the_cotangent_of_an_element_beside_what_a_step_chooses(function: Any) -> None:
     """It has the size of the element, though another that must be equal is known in the step only."""
     x, c, begin = T.dmatrix("x"), T.dvector("c"), T.dscalar("begin")
@@ -549,6 +553,7 @@ def test_a_size_that_a_branch_chooses_in_a_loop_in_a_loop(function: Any) -> None
         np.testing.assert_allclose(call(sign, [0.5, 0.25], [0.1], 3), state, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_a_state_whose_size_a_branch_chooses(function: Any) -> None:
     """It keeps its size, however it is made of what the branch gives; another one is an error where it comes."""
     m, b, y = T.dvector("m"), T.dvector("b"), T.dvector("y")
@@ -601,6 +606,7 @@ def test_results_that_nobody_needs_go(function: Any) -> None:
     assert not ones
 
 
+@pytest.mark.slow
 def test_updates_in_place(function: Any) -> None:
     c, i, x = T.bscalar("c"), T.lvector("i"), T.dvector("x")
     s, t, n = (graphc.shared(np.arange(3.0), name="s"), graphc.shared(1.0, name="t"), graphc.shared(2, name="n"))
@@ -625,6 +631,7 @@ def test_updates_in_place(function: Any) -> None:
     assert [t.get_value(), n.get_value()] == [wanted_t, wanted_n]
 
 
+@pytest.mark.slow
 def test_a_call_that_fails_in_a_branch_leaves_shared_variables_alone(function: Any) -> None:
     c, i, x = T.bscalar("c"), T.lvector("i"), T.dvector("x")
     s, t = graphc.shared(np.zeros(2), name="s"), graphc.shared(np.zeros(2), name="t")

@@ -221,6 +221,7 @@ def test_until(function: Make, mode: str, checkpoint: Any) -> None:
             npt.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truncate", [0, 1, 2, 4, 6])
 @pytest.mark.parametrize("ends", [False, True])
 def test_truncated(function: Make, truncate: int, ends: bool) -> None:

@@ -168,6 +168,7 @@ def near(what: str, got: Any, want: Any, noisy: list[Any], eps: float) -> None:
     assert np.all(np.abs(got - want) <= bound), (what, got, want, bound)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [*range(25), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(25, 70))])
 def test_interpreted(seed: int) -> None:
     check(seed, "interpreted", 2)

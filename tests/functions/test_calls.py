@@ -385,6 +385,7 @@ def test_processes(program: str) -> None:
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "done", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["interpreted", "python", "compiled"])
 def test_a_call_without_memory_names_what_needs_it(mode: str) -> None:
     """For results, and for temporaries; the function goes on to work, as do functions whose calls ask for handlers."""

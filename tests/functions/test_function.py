@@ -60,6 +60,7 @@ def same(got: Any, want: Any, dtype: str = "float64") -> None:
 # Inputs -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_forms_of_inputs(function: Make) -> None:
     x, y = T.dmatrix("x"), T.dscalar("y")
     for inputs, args in [
@@ -341,6 +342,7 @@ def test_outputs_that_are_no_graph(function: Make) -> None:
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.slow
 def test_outputs_are_arrays_of_their_own(function: Make) -> None:
     """Whatever the outputs are, they share memory with nothing, and writing to them changes nothing."""
     x = T.dmatrix("x")
@@ -973,6 +975,7 @@ def test_threads_make_functions(function: Make) -> None:
             same(got, [number % 4 + 1.0] * 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "interpreted", "python"])
 def test_what_has_no_elements_passes_no_cotangent_on(mode: str) -> None:
     """The derivative of std is infinite where all elements are equal: times the sum over nothing that was NaN."""

@@ -150,6 +150,7 @@ def test_one_order_throughout_needs_no_other_kernel() -> None:
         f(a, b, "two")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("at_once")
 def test_failures_are_told_of_the_arguments_that_were_given() -> None:
     x, y = T.dmatrix("x"), T.dvector("y")

@@ -102,6 +102,7 @@ class Overwriting(Op):
         output_storage[0][0] = inputs[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_values_and_derivatives(mode: str) -> None:
     x, n = T.dmatrix("x"), T.lscalar("n")

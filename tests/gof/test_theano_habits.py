@@ -111,6 +111,7 @@ def wanted() -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["interpreted", "compiled"])
 def test_parts_are_updated_through_another_layout(mode: str) -> None:
     w, i, y = T.dmatrix("w"), T.lmatrix("i"), T.dvector("y")

@@ -392,6 +392,7 @@ assert not OPS.later and len(OPS) == len(list(OPS.values()))
 """
 
 
+@pytest.mark.slow
 def test_ops_that_are_imported_late_are_those_that_their_modules_define() -> None:
     done = subprocess.run([sys.executable, "-c", DEFINED], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [f"{module} {names}" for module, names in LATER.items()]

@@ -73,6 +73,7 @@ def test_the_words_of_blocks_in_order() -> None:
         np.testing.assert_array_equal(transposed[0], found * 0 + in_rows(np.zeros(shape), number)[0])
 
 
+@pytest.mark.slow
 def test_one_block_is_made_for_both_halves() -> None:
     n, key = T.lscalar("n"), T.scalar("key", dtype="uint64")
     place = T.cast(T.arange(n), "uint64")

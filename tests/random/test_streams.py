@@ -67,6 +67,7 @@ def test_the_tutorial() -> None:
     np.testing.assert_array_equal(graphc.function([], RandomStreams(902340).uniform((2, 2)))(), seeded)
 
 
+@pytest.mark.slow
 def test_the_state_of_one_variable() -> None:
     """Theano's tutorial again: `u.rng` is seeded, kept and brought back, by itself and through copies and pickles."""
     rng = RandomStreams(seed=234)
@@ -128,6 +129,7 @@ def test_what_methods_promise() -> None:
         assert all(len(set(row)) == 2 for row in found["categories"])
 
 
+@pytest.mark.slow
 def test_steps_make_the_places_of_their_numbers() -> None:
     """A step's draws go in order, two to a block: no array of places is kept for them."""
     key, n = T.scalar("key", dtype="uint64"), T.lscalar("n")
@@ -313,6 +315,7 @@ def test_trials_of_no_chance(mode: str) -> None:
     np.testing.assert_array_equal(alone, [False, False, True, False, True])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "interpreted"])
 def test_normal_numbers_cut_at_two_deviations(mode: str) -> None:
     """Theano's `truncate` cuts and leaves `std` what it was before; `truncated_normal` makes it good."""
@@ -325,6 +328,7 @@ def test_normal_numbers_cut_at_two_deviations(mode: str) -> None:
     assert 4.0 < np.abs(same - 3.0).max() <= 4.0 / 0.8796 and abs(same.std() - 2.0) < 0.08
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "interpreted"])
 def test_a_size_of_a_parameter(mode: str) -> None:
     """Theano's -1 in a size: what the parameters have along that axis."""

@@ -193,6 +193,7 @@ def test_powers_by_numbers_stay_as_they_are() -> None:
     assert not loops_in([value])
 
 
+@pytest.mark.slow
 def test_an_index_out_of_bounds_is_told_of_by_the_line_that_takes_it() -> None:
     inputs, results = PROGRAMS["level"](40)
     call = graphc.function(inputs, results, mode="python")

@@ -463,6 +463,7 @@ def test_outputs_that_need_what_states_do_not_store_stay() -> None:
     check([x, h, w], with_gradients([rows], [x, h, w]), [draw(3, 2), draw(2), draw(2, 2)])
 
 
+@pytest.mark.slow
 def test_outputs_of_elements_alone_are_computed_outside() -> None:
     x, c = T.dmatrix("x"), T.dvector("c")
     rows, _ = graphc.map(lambda a: T.exp(a) * c, x)

@@ -45,6 +45,7 @@ def test_parts_of_joined_vectors_are_the_vectors() -> None:
             np.testing.assert_allclose(got[4], want[4])
 
 
+@pytest.mark.slow
 def test_gradient_of_joined_parameters_is_cut_without_a_copy() -> None:
     x, y = T.dvector("x"), T.dvector("y")
     theta = T.concatenate([x, y])
@@ -111,6 +112,7 @@ def test_a_step_of_descent_adds_to_the_parameters_in_place() -> None:
     np.testing.assert_allclose(w.get_value(), first, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_what_is_read_of_the_last_states_is_added_to_one_array_of_zeros() -> None:
     x = T.dmatrix("x")
     rows = graphc.scan(lambda row, state: T.tanh(state + row), sequences=x[1:], outputs_info=x[0])[0]
@@ -231,6 +233,7 @@ def test_regions_that_may_overlap_are_added(take: Any) -> None:
             np.testing.assert_allclose(got[0], want[0], rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_a_gradient_of_rows_takes_no_more_memory_than_they_do() -> None:
     """And no more for each step than the one before."""
 

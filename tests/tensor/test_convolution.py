@@ -246,6 +246,7 @@ def test_special_values_stay_in_their_groups(last: bool) -> None:
     np.testing.assert_array_equal(f(a, b), other)
 
 
+@pytest.mark.slow
 def test_what_is_around_an_image_adds_nothing() -> None:
     """An infinity of a kernel counts only where it meets an element."""
     for size, outs in [(3, 1), (16, 24)]:
@@ -423,6 +424,7 @@ def test_is_refused(name: str) -> None:
         build()
 
 
+@pytest.mark.slow
 def test_sizes_are_checked_at_the_call() -> None:
     y = T.nnet.convolution(X4, W4, groups=2)
     for mode in ("compiled", "interpreted"):

@@ -1135,6 +1135,7 @@ def test_calls_are_refused(
         function(inputs, result, mode=mode)(*arrays)
 
 
+@pytest.mark.slow
 def test_a_reduction_of_selected_elements_has_its_derivative() -> None:
     x = T.dmatrix("x")
     slope = function([x], grad((x[x > 0] ** 2).mean(), x))(M)
@@ -1195,6 +1196,7 @@ def test_a_static_size_may_be_an_array_without_axes() -> None:
     assert T.tensor("float64", shape=size).type.shape == (3,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["interpreted", "compiled"])
 def test_derivatives_of_interp_at_its_points(mode: str) -> None:
     x, xp, fp = T.dvectors("x", "xp", "fp")

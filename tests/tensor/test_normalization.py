@@ -122,6 +122,7 @@ def test_derivatives_to_second_order() -> None:
     check_gradient(lambda x: nnet.local_response_normalization(x, 0.5, 1.0, 0.7, 3), images)
 
 
+@pytest.mark.slow
 def test_how_often_memory_is_gone_over() -> None:
     """Once for mean and variance, once for the result, once for the sums of the derivative, once for itself; and over a
     sixteenth of the rows for what mean and variance are counted from. Of a matrix the result and the sums share a pass,

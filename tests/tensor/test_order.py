@@ -126,6 +126,7 @@ def test_counts() -> None:
     assert graphc.function([INTEGERS], T.bincount(INTEGERS, minlength=3), mode="interpreted")([]).tolist() == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_the_largest() -> None:
     f = graphc.function([V, K], [T.topk(V, 2), T.argtopk(V, -2), T.topk(V, K), *T.topk_and_argtopk(V, 1)])
     value = np.array([3.0, 1.0, 2.0, 7.0])

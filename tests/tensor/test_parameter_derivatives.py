@@ -97,6 +97,7 @@ def test_ends_are_constant_and_what_is_no_number_has_no_derivative() -> None:
     npt.assert_allclose(slopes([1.0, 2.0], [0.0, 0.0]), [[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
 
 
+@pytest.mark.slow
 def test_the_distribution_of_t_has_derivatives_at_0_in_both_tails_and_at_the_ends() -> None:
     """The derivative by df is odd in t. At t = 0 the distribution is 1/2 for all df, its density is not."""
     df, t = T.dvectors("df", "t")

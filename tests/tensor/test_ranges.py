@@ -120,6 +120,7 @@ def spaced() -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
         yield name, [*ends, int(rng.choice([0, 1, 2, 5]))], more
 
 
+@pytest.mark.slow
 def test_spaced_numbers_between_arrays_are_numpys() -> None:
     seen = 0
     for name, (start, stop, num), more in spaced():
@@ -138,6 +139,7 @@ def test_spaced_numbers_between_arrays_are_numpys() -> None:
     assert seen > 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_spaced_numbers_are_the_same_in_all_modes(mode: str) -> None:
     v, n = T.dvector("v"), T.iscalar("n")

@@ -146,6 +146,7 @@ def derivatives(args: list[Node], value: Node, cost: Node) -> list[Node | None]:
     return found
 
 
+@pytest.mark.slow
 def test_many_functions_are_found() -> None:
     assert len(swept()) > 150
     names = " ".join(swept())

@@ -50,6 +50,7 @@ def test_an_array_that_one_name_sees_is_changed(text: str) -> None:
         assert got.dtype == want.dtype and got.shape == want.shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64", "uint8", "bool"])
 def test_every_operator_keeps_the_dtype_or_is_refused_as_in_numpy(dtype: str) -> None:
     for symbol in OPERATORS:

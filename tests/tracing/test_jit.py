@@ -347,6 +347,7 @@ def test_numbers_in_loops_and_branches() -> None:
         graphc.jit(lambda k: lax.cond(True, lambda: np.int32(1), lambda: k))(3.5)
 
 
+@pytest.mark.slow
 def test_static_values_that_python_takes_for_equal() -> None:
     """1, 1.0 and True, 0.0 and -0.0 are traced apart, in tuples and in fields of dataclasses too."""
 

@@ -72,6 +72,7 @@ def test_its_table_and_its_pictures(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert len(trainer.history) == 12
 
 
+@pytest.mark.slow
 def test_it_stops_early_with_the_best() -> None:
     net = linear()
     trainer = train.Trainer(net, optim.sgd, lambda step: 0.1 if step < 40 else -0.5, 10, patience=3, out=None)

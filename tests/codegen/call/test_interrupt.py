@@ -205,6 +205,7 @@ def test_a_handler_that_raises_nothing_ends_nothing(mode: str) -> None:
     assert got[0] == 2.0 and want[0] == 1.5
 
 
+@pytest.mark.slow
 def test_threads_share_loops_that_ask() -> None:
     """They ask together, and the results are those of one thread."""
     n, x = T.lscalar("n"), T.dvector("x")

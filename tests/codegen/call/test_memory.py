@@ -232,6 +232,7 @@ def test_updates_of_variables_that_share_memory(mode: str) -> None:
     np.testing.assert_array_equal(second.get_value(), a * 2)
 
 
+@pytest.mark.slow
 def test_the_arena_is_there_at_the_next_call() -> None:
     x = T.dmatrix("x")
     f = graphc.function([x], T.dot(T.exp(T.dot(x, x.T)), x).sum())

@@ -153,6 +153,7 @@ def test_batches_are_not_copied(order: str) -> None:
     assert len(calls(f)) == 1 and temporaries(f) <= (order == "bhts,bshd->bthd")
 
 
+@pytest.mark.slow
 def test_constant_operands_are_sums() -> None:
     gradients = graphc.grad((A @ B).sum(), [A, B])
     f = graphc.function([A, B], gradients, mode="compiled")

@@ -56,6 +56,7 @@ def test_pivots() -> None:
             np.testing.assert_allclose(found, want, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_diagonals_and_equations() -> None:
     c, r, b = T.dmatrix("c"), T.dmatrix("r"), T.dtensor3("b")
     a, d, q = T.dtensor3("a"), T.dtensor3("d"), T.dtensor3("q")

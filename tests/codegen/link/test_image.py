@@ -237,6 +237,7 @@ def test_an_object_whose_sections_lie_nowhere_is_no_image() -> None:
     assert split(link([bytes(code)], [])) == [bytes(code)]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(0, 255), st.sampled_from(["change", "cut"]))
 def test_a_damaged_object_is_no_image_or_one(place: int, value: int, how: str) -> None:
     """Whatever the linker is given, it ends, with an image whose offsets fit or by leaving it to LLVM."""

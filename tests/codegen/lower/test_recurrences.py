@@ -90,6 +90,7 @@ def test_the_derivatives_of_products_are_exact_where_elements_are_zero(mode: str
         assert running.tolist() == expected
 
 
+@pytest.mark.slow
 def test_work_is_linear() -> None:
     """A million elements: quadratic work or memory would not end."""
     value = np.random.default_rng(6).uniform(0.999, 1.001, 1_000_000)
@@ -125,6 +126,7 @@ def test_axes_of_static_size_one(shape: tuple[int, int]) -> None:
         np.testing.assert_allclose(run(T.cumprod(x, axis), [x], [value], "compiled"), np.cumprod(value, axis))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["interpreted", "python", "compiled"])
 def test_slopes_of_products_in_single_precision(mode: str) -> None:
     """Products of all elements before and after one, carried in float64: rounded to float32 a few times, however many

@@ -285,6 +285,7 @@ def test_equal_values_deviate_by_nothing() -> None:
         assert np.isnan(empty).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["compiled", "python"])
 def test_totals_of_a_matrix_share_one_loop(mode: str) -> None:
     x = matrix("float64")

@@ -355,6 +355,7 @@ class Searched(list[Any]):
         return super().index(*args)
 
 
+@pytest.mark.slow
 def test_gradients_in_a_session_search_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gradient of a variable that a whole chain uses has an input for each link."""
 

@@ -267,6 +267,7 @@ def test_a_function_of_stages_is_called_like_others(mode: str) -> None:
     assert nothing(values, [1]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_mutable_inputs(mode: str) -> None:
     x, i = T.dvector("x"), T.lvector("i")

@@ -89,6 +89,7 @@ def test_loops_within_a_row_of_a_block(small_blocks: None) -> None:
         compare(f, g, rng.normal(size=(rows, size)), rng.normal(size=(size, size)), rng.normal(size=size))
 
 
+@pytest.mark.slow
 def test_a_result_that_others_read_too_is_kept(small_blocks: None) -> None:
     x, w = T.fmatrix("x"), T.fmatrix("w")
     z = T.dot(x, w)

@@ -630,6 +630,7 @@ def test_bad_source_is_a_compile_error(name: str, way: str) -> None:
     assert "Traceback" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("args", "extra_ir"), [(("float65*",), ""), (("float64*",), "define nonsense")])
 def test_bad_prototypes_and_ir_are_compile_errors(args: tuple[str, ...], extra_ir: str) -> None:
     with pytest.raises(CompileError):
@@ -908,6 +909,7 @@ def test_installed_version_is_in_the_declared_range(package: str) -> None:
     assert lowest <= installed < limit
 
 
+@pytest.mark.slow
 def test_fingerprint_names_versions_and_cpu_without_the_compiler() -> None:
     text = target_fingerprint()
     name, features = cpu.processor()

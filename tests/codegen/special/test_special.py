@@ -41,6 +41,7 @@ def test_values_are_scipys(dtype: str, mode: str | None) -> None:
             npt.assert_array_equal(found, wanted.astype(dtype), err_msg=name)
 
 
+@pytest.mark.slow
 def test_operands_broadcast_and_may_be_views() -> None:
     x, v = T.dmatrix("x"), T.dvector("v")
     given = np.random.default_rng(0).uniform(0.1, 3.0, (3, 4))

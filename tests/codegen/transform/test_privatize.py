@@ -276,6 +276,7 @@ def test_copies_are_few_and_counted_as_memory() -> None:
     assert scatter.memory(*[(10**6,)] * 3).arena < 100_000
 
 
+@pytest.mark.slow
 @needs_threads
 def test_concurrent_calls_have_copies_of_their_own() -> None:
     call = compiled(layer_norm, "float32")
@@ -327,6 +328,7 @@ def test_many_buffers_by_column_are_gone_over_in_strips() -> None:
     assert "for strip in range" in graphc.function(*sums_by_column(4, "int32")).source
 
 
+@pytest.mark.slow
 def test_few_columns_are_one_strip() -> None:
     x = T.tensor("int64", (None, 3), name="x")
     vectors = [T.tensor("int64", (3,), name=f"v{number}") for number in range(3)]

@@ -328,6 +328,7 @@ def test_special_values(name: str, dtype: str, has_fma: bool) -> None:
         np.testing.assert_array_equal(np.signbit(results[zero]), np.signbit(copies[-1][zero]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_nan_stays(name: str, dtype: str) -> None:
     loop = compiled(name, dtype, True)
@@ -338,6 +339,7 @@ def test_nan_stays(name: str, dtype: str) -> None:
         assert np.isnan(loop(x, np.full(64, 2.0))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "plain"])
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_loop_vectorizes(name: str, dtype: str, has_fma: bool) -> None:
