@@ -24,7 +24,7 @@ from tests.support.corners.slopes import Case, case
 from tests.support.corners.steps import Step, leaf
 
 SEED = os.environ["CORNERS_SEED"]
-PROGRAMS, PAIRS = 24, 20
+PROGRAMS, PAIRS = 16, 12
 
 
 def report(found: list[Failure]) -> str:

@@ -29,7 +29,7 @@ from tests.support.instruction_programs import (
 @example(instructions=[(2, 3, 0, 0), *[(0, 0, 0, 0)] * 3, (3, 6, 0, 0)], seed=0)  # a slot that holds two dtypes
 @example(instructions=[(0, 0, 44, 0), (2, 90, 0, 0), (3, 19, 0, 0), (0, 0, 0, 0)], seed=0)  # a row's element at 0
 @example(instructions=[(0, 0, 74, 0), (2, 42, 66, 0), (1, 0, 0, 97), (1, 61, 0, 97)], seed=0)  # sum at 3514
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 def test_random_programs(instructions: list[tuple[int, int, int, int]], seed: int) -> None:
     rng = np.random.default_rng(seed)
     leaves = [T.dmatrix("x"), T.dvector("y"), T.dscalar("s")]
@@ -63,7 +63,7 @@ def test_random_programs(instructions: list[tuple[int, int, int, int]], seed: in
 
 @pytest.mark.slow
 @given(instructions=st.lists(INSTRUCTION, min_size=1, max_size=10), seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 def test_random_programs_that_may_write_their_inputs(instructions: list[tuple[int, int, int, int]], seed: int) -> None:
     """The results are those of a function that writes none, wherever they are made; the call of arrays that overlap
     too."""

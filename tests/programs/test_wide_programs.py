@@ -16,7 +16,7 @@ from graphc.functions.native import Compiled
 from graphc.options import options
 from tests.support.wide_programs import arguments, difference, has_float32, laid_out, outcome, random_program, rounded
 
-PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "60"))
+PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "40"))
 SIZES = ((3, 4), (1, 1), (0, 3), (5, 0), (1, 7), (40, 33), (300, 5), (2, 600))
 
 

@@ -25,7 +25,7 @@ from tests.support.bounds import assert_specified, assert_within
 from tests.support.generated import code
 
 Array = NDArray[Any]
-PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "60"))
+PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "40"))
 """How many random programs are run; a tenth of them compiled."""
 SHAPES = ((3, 4), (5, 1), (1, 3), (2, 0), (0, 3), (9, 7))
 

@@ -37,8 +37,8 @@ from tests.support.random_loops import LENGTH, NUMBERS, OUT, READ, WRITTEN, F, r
 from tests.support.watched import check_passes, check_text, differs, interpreted, watch
 from tests.support.wide_programs import arguments, difference, has_float32, random_program, rounded
 
-PROGRAMS = 30
-LOOPS = 150
+PROGRAMS = 20
+LOOPS = 100
 SIZES = ((3, 4), (1, 1), (5, 2), (0, 3), (2, 0), (1, 7), (17, 3))
 
 

@@ -338,7 +338,7 @@ def test_a_sum_of_one_array_has_all_its_chunks() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("everything_parallel")
 @given(instructions=st.lists(INSTRUCTION, min_size=1, max_size=14), seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 def test_random_programs_on_three_threads(instructions: list[tuple[int, int, int, int]], seed: int) -> None:
     rng = np.random.default_rng(seed)
     leaves = [T.dmatrix("x"), T.dvector("y"), T.dscalar("s")]
