@@ -1,4 +1,5 @@
-"""What holds for all tests: a cache of their own, verified passes, no clock for hypothesis, fixed seeds."""
+"""What holds for all tests: a cache of their own, verified passes, independent iterations that are such, no clock for
+hypothesis, fixed seeds."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from graphc.options import options
+from tests.support.independence import watched
 
 settings.register_profile("graphc", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("graphc")
@@ -42,6 +44,13 @@ def cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
         del os.environ["GRAPHC_CACHE_DIR"]
     else:
         os.environ["GRAPHC_CACHE_DIR"] = before
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loops_say_the_truth() -> Iterator[None]:
+    """Functions of mode `python` check that iterations are independent where their source says so."""
+    with watched():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv", "ssyrk", "dsyrk")
 DEFERRED = ("blocks f32", "blocks f64", "parallel")
 """Functions of our own that are loaded at first need (lazy.py), 0 before that and where there are none."""
 FINDERS = tuple(f"find {name}" for name in DEFERRED)
-"""What is to be called where one of DEFERRED is 0 and needed; 0 where that has been done."""
+"""Addresses of the functions to call when one of DEFERRED is needed and still 0; 0 after that."""
 ENTRIES = (*ROUTINES, *DEFERRED, *FINDERS)
 
 Flat = np.ndarray[Any, np.dtype[Any]]
@@ -49,7 +49,7 @@ def product_exports(name: str) -> tuple[str, ...]:
 
 
 CALLED = {"batched_gemm": "gemm"}
-"""What products call in objects of their own."""
+"""Functions that products call in objects of their own."""
 VECTORS = {suffix: SETTINGS_WORDS + place for place, suffix in enumerate(DTYPES)}
 """The words of the products' settings, after those of threads/chunking.py, that hold the addresses of the products with
 a vector, which those of matrices need where one has a single row or column; 0 before that is so for the first time."""

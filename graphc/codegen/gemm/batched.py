@@ -21,7 +21,7 @@ from graphc.codegen.llvm.typed import F64, I64, NoAlias, Ptr
 from graphc.codegen.threads.chunking import LEAST_WORK
 
 UNIT = {"f64": 0.3, "f32": 0.15, "i64": 2.0, "i32": 0.5}
-"""What a multiplication and addition of a product costs, in units of work (threads/chunking.py)."""
+"""The cost of a multiplication and an addition of a product, in units of work (threads/chunking.py)."""
 
 BATCHED = ARGUMENTS["batched_gemm"].split()[1:]
 """The arguments behind the count, which threads find in a record, a word each."""

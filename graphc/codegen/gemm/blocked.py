@@ -70,7 +70,7 @@ ADVICE = 14
 
 @record()
 class Limits:
-    """What depends on the registers and the caches that come with them.
+    """Sizes that depend on the registers and the caches that come with them.
 
     tile_rows: rows of c whose sums are in registers together. depth: numbers of a panel's lane that are multiplied at a
     time. resident_a, resident_b: bytes of an operand whose rows are contiguous up to which it is faster read where it
@@ -103,9 +103,9 @@ WORDS = """
 m n k depth a a_row a_col b b_row b_col c c_row c_col a_panels b_panels a_first b_first height width across diagonal
 alpha beta
 """.split()
-"""What threads know of a product: the part of the operands that is packed, of which `depth` numbers are multiplied at a
-time; the first panels that are packed; a block's height and width in panels, and how many are beside each other; how
-far below the diagonal of the whole c its first row begins."""
+"""The words that threads read of a product: the part of the operands that is packed, of which `depth` numbers are
+multiplied at a time; the first panels that are packed; a block's height and width in panels, and how many are beside
+each other; how far below the diagonal of the whole c its first row begins."""
 FAR = 2**62
 """Below any diagonal."""
 

@@ -1,4 +1,4 @@
-"""What a product tells its threads, and how it gets them.
+"""The words that a product hands to its threads, and how it starts them.
 
 In: the words that parts of a product need, by name. Out: `Words`, which writes and reads them; a function of LLVM IR:
 
@@ -47,7 +47,7 @@ SETTING = Global(SETTINGS, f"external global [{PRODUCT_WORDS} x i64]")
 
 
 def find(code: Code, table: Ptr, place: int, finder: int) -> Ptr:
-    """What stands in a table of addresses; where nothing does, it is looked for first, if anybody can."""
+    """The address in a table of addresses. Where it is 0, its finder is called first, if there is one."""
     at = table.at(place, Ptr)
     address, done = code.variable(at.load(Ptr, order="acquire", align=8)), code.label("done")
     done.when(address.value != NULL)

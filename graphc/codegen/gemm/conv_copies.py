@@ -122,7 +122,7 @@ def _copy(code: Code, suffix: str, from_: Ptr, step: I64, to: Ptr, begin: I64, e
 
 
 def is_finite(suffix: str) -> Function[..., Bool]:
-    """Whether the first groups of lanes of rows of panels hold neither NaN nor infinities."""
+    """True if the first groups of lanes of rows of panels hold neither NaN nor infinities."""
     own, width = ARITHMETIC[suffix], tile_width(suffix)
     kind: Any = vector(own.kind, GROUP)
 

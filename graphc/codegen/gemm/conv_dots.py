@@ -24,11 +24,11 @@ from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.typed import I64, Bool, Ptr, vector
 
 REGISTERS = 4
-"""Of sums of a result, so that multipliers need not wait for them."""
+"""Registers for the sums of a result, so that multipliers need not wait for them."""
 
 
 def takes_dots(w: dict[str, Any], axes: list[Axis], few: int) -> Bool:
-    """Whether inner products are the best way: kernels longer than lines of results, to few channels of a group."""
+    """True if inner products are the best way: kernels longer than lines of results, to few channels of a group."""
     in_order: Bool = (axes[2].x == 1) & (axes[2].w == 1) & (axes[2].dilation == 1)
     is_short: Bool = w["outs"] <= few
     return in_order & is_short & (axes[2].taps > axes[2].count)

@@ -35,13 +35,13 @@ Sums: TypeAlias = Sequence[Sequence[Variable[Any]]]
 
 
 def takes_lines(w: dict[str, Any], few: int) -> Bool:
-    """Whether lines of results of many groups are to be computed: their numbers stand beside each other."""
+    """True if lines of results of many groups are to be computed: their numbers stand beside each other."""
     third = axes_of(w)[2]
     return _beside(w) & (w["groups"] > 1) & (w["outs"] <= few) & (third.taps <= third.count)  # type: ignore[no-any-return]
 
 
 def takes_panels(suffix: str, w: dict[str, Any], few: int) -> Bool:
-    """Whether panels of groups are: there are many terms for each result, or no other lanes stand beside each other."""
+    """True if panels of groups are: there are many terms for each result, or no other lanes stand beside each other."""
     third = axes_of(w)[2]
     is_line = (third.stride == 1) & (third.y == 1) & (third.taps <= third.count)
     image, kernel = _turned_length(suffix, w)
@@ -52,7 +52,7 @@ def takes_panels(suffix: str, w: dict[str, Any], few: int) -> Bool:
 
 
 def _beside(w: dict[str, Any]) -> Bool:
-    """Whether the groups of images and kernels stand beside each other."""
+    """True if the groups of images and kernels stand beside each other."""
     return (w["x_g"] == 1) & (w["w_g"] == 1)  # type: ignore[no-any-return]
 
 
@@ -282,7 +282,7 @@ def _panel(code: Code, suffix: str, context: Ptr, at: Sequence[Ptr], there: I64,
 
 
 def _turned_length(suffix: str, w: dict[str, Any]) -> tuple[I64, I64]:
-    """How many elements of a channel of an image, and of its kernels, are copied for a panel of groups."""
+    """The numbers of elements of a channel of an image, and of its kernels, that are copied for a panel of groups."""
     axes, width = axes_of(w), tile_width(suffix)
     return axes[0].size * axes[1].size * axes[2].size * width, axes[0].taps * axes[1].taps * axes[2].taps * w[
         "outs"

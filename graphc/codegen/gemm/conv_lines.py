@@ -21,7 +21,7 @@ from graphc.codegen.llvm.typed import I64, Ptr
 FEW = 4
 """Channels of the result, of a group, up to which this is faster than tiles."""
 REGISTERS = 4
-"""Of results, so that multipliers need not wait for their sums."""
+"""Registers for results, so that multipliers need not wait for their sums."""
 
 
 def line(suffix: str, registers: int) -> Function[..., None]:

@@ -23,13 +23,13 @@ from graphc.startup.record import record
 
 WORDS = ARGUMENTS["conv"].split()
 TABLES = ("offsets", "places", "targets", "firsts", "lasts")
-"""Of terms: how far from that of the result's first term its number stands. Of results of one image: where the number
-of the first term stands, where the result goes, and which terms lie within the image."""
+"""The tables. Of terms: how far from that of the result's first term its number stands. Of results of one image: where
+the number of the first term stands, where the result goes, and which terms lie within the image."""
 OWN = """
 panels image image_n image_c source first_w target images_here channels_here terms pixels height is_fresh is_new
 is_padded is_sliced step_c step_0 step_1 step_2 from_0 from_1 from_2 length_0 length_1 length_2
 """.split()
-"""What threads are told besides."""
+"""Words that threads are given besides."""
 
 
 def words_of() -> Words:
@@ -57,7 +57,7 @@ class Axis:
     y: I64
 
     def place(self, count: I64, tap: I64, iteration: Iteration) -> I64:
-        """Where the element of the image stands for a result and a tap; where there is none, it goes on to the next
+        """The place of the image's element for a result and a tap; where there is none, the code goes on to the next
         tap."""
         at = count * self.stride + tap * self.dilation - self.low
         iteration.again.unless(at.below(self.size * self.spread))
@@ -76,13 +76,14 @@ def axes_of(words: Mapping[str, Any]) -> list[Axis]:
 
 
 def first_axis(axes: Sequence[Axis]) -> tuple[Bool, Bool, Bool]:
-    """Which axis is the first with several taps, the last one if none is."""
+    """The first axis with several taps, or the last axis."""
     zero, one = axes[0].taps > 1, axes[1].taps > 1
     return zero, ~zero & one, ~zero & ~one
 
 
 def term_steps(code: Code, w: Mapping[str, Any], axes: Sequence[Axis], may_slice: Bool) -> dict[str, I64]:
-    """How far the terms of one channel, or tap, are from those of the next, and whether the order is by one axis."""
+    """The distances between the terms of one channel, or tap, and those of the next, and whether the order is by one
+    axis."""
     taps = [axis.taps for axis in axes]
     chosen = first_axis(axes)
     within = taps[0] * taps[1] * taps[2]

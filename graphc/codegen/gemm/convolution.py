@@ -44,11 +44,11 @@ from graphc.codegen.llvm.typed import F64, I64, NULL, Bool, Ptr
 from graphc.codegen.threads.chunking import LEAST_WORK
 
 UNIT = {"f64": 0.3, "f32": 0.15, "i64": 2.0, "i32": 2.0}
-"""What a term costs in tiles, in units of work (threads/chunking.py)."""
+"""The cost of a term in tiles, in units of work (threads/chunking.py)."""
 ONE_BY_ONE = 2.0
-"""What a term costs where results are computed one by one."""
+"""The cost of a term where results are computed one by one."""
 COPIED = 0.5
-"""What an element costs that is copied."""
+"""The cost of an element that is copied."""
 DEPTH = 1024
 """Terms that are added at a time: a panel of kernels is 128 kB then, in the second cache."""
 SLICED = 4096
@@ -179,7 +179,7 @@ def _rows(
     code: Code, suffix: str, w: dict[str, Any], row: I64, rows: I64, target: Ptr, bases: Ptr, targets: Ptr, term: I64,
     stop: I64,
 ) -> tuple[I64, I64]:  # fmt: skip
-    """Where the numbers of a tile's results stand, and where they go; which terms they have."""
+    """The places of the numbers of a tile's results, where the results go, and the terms they have."""
     kind = ARITHMETIC[suffix].kind
     n, pixel = row // w["pixels"], code.variable(row % w["pixels"])
     image, result = code.variable(w["image"].at(n * w["image_n"], kind)), code.variable(target.at(n * w["y_n"], kind))
@@ -263,7 +263,7 @@ def by_tiles(suffix: str) -> Function[..., Bool]:
 
 
 def _lengths(code: Code, record: Words, context: Ptr, axes: Sequence[Axis]) -> dict[str, I64]:
-    """How far kernels reach along each axis, and whether that is beyond the image."""
+    """The extent of kernels along each axis, and whether that is beyond the image."""
     is_padded: Bool | None = None
     found: dict[str, I64] = {}
     for number, axis in enumerate(axes):

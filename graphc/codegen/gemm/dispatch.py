@@ -27,7 +27,7 @@ from graphc.codegen.threads.pool import has_threads
 from graphc.startup.record import replace
 
 LETTERS = {"f64": "d", "f32": "s"}
-"""What BLAS calls the dtypes it has."""
+"""BLAS's letters for the dtypes it has."""
 SMALL_GEMM = 64**3
 """Multiplications up to which loops beat OpenBLAS, which packs its operands first; from there it starts its threads."""
 BLOCKED = 2**20
@@ -83,7 +83,7 @@ def functions(names: Iterable[str]) -> list[Function[..., Any]]:
 
 
 def rows_fit(rows: I64, columns: I64, row: I64, column: I64) -> Bool:
-    """Whether a matrix of `rows` by `columns` has contiguous rows no nearer than their length. Strides of one
+    """True if a matrix of `rows` by `columns` has contiguous rows no nearer than their length. Strides of one
     row or column do not count."""
     return ((column == 1) | (columns == 1)) & ((row >= columns) | (rows == 1))
 
@@ -104,7 +104,7 @@ class Operand:
 
 
 def in_range(*sizes: I64) -> Bool:
-    """Whether a BLAS of 32-bit integers can be told all of these."""
+    """True if a BLAS of 32-bit integers can be told all of these."""
     first, *others = sizes
     for size in others:
         first |= size
@@ -156,7 +156,7 @@ def gemm(suffix: str) -> Function[..., Any]:
 
 
 def multiply_vector(code: Code, suffix: str, p: Product) -> None:
-    """Where one operand is a vector: the product with a vector, which is found at first need; else loops serve."""
+    """Multiply by a vector where one operand is one: the product is found at first need; else loops serve."""
     is_column = p.n == 1
     with code.when(is_column | (p.m == 1)):
         vector = find_vector(suffix)(code)

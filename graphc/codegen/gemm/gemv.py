@@ -45,13 +45,13 @@ TALL = 2**13
 MOST_PARTIAL = 2**17
 """Numbers that the parts of a sum may give between them."""
 PART = 128
-"""What the length of a part is a multiple of, and the height of a piece by columns."""
+"""The length of a part, and the height of a piece by columns, are multiples of this."""
 BYTE_WORK = 0.25
-"""What a byte of a matrix costs, in units of work (threads/chunking.py)."""
+"""The cost of a byte of a matrix, in units of work (threads/chunking.py)."""
 
 PIECES = "m n alpha a a_row a_col x x_step beta y y_part height pieces length".split()
-"""What threads know of a product. A piece has `height` elements of y, a part `length` terms of their sums. Each
-part has `pieces` pieces; its results begin `y_part` elements behind those of the part before."""
+"""The words that threads read of a product. A piece has `height` elements of y, a part `length` terms of their sums.
+Each part has `pieces` pieces; its results begin `y_part` elements behind those of the part before."""
 
 Element: TypeAlias = Any
 """A number of the dtype that a function is made for."""
@@ -63,8 +63,8 @@ free = external("free", None, Ptr)
 
 @record(eq=False)
 class VectorProduct:
-    """What a product with a vector is told: y = alpha a x + beta y, of m elements, each a sum of n terms. A function is
-    told what it needs of that; `size` is m n, `by_rows` whether the rows of a are contiguous."""
+    """The operands of a product with a vector: y = alpha a x + beta y, of m elements, each a sum of n terms. A function
+    is told what it needs of that; `size` is m n, `by_rows` whether the rows of a are contiguous."""
 
     m: Any
     n: Any

@@ -1,4 +1,4 @@
-"""What the machine code of matrix products asks for when it first needs it: large products, and the pool of threads.
+"""Parts that the machine code of matrix products loads when it first needs them: large products, the pool of threads.
 
 In: functions that make and load it. Out: addresses in `api.blas_table`. Beside the entry of each there is the address
 of a function of Python that fills it: so what is seldom needed costs nothing before. Machine code calls that, looks

@@ -60,14 +60,14 @@ def lanes_of(suffix: str) -> int:
 
 @record(eq=False)
 class Matrix:
-    """Where a matrix stands, and how far apart its rows and columns are."""
+    """A matrix in memory: its address, and the distances between rows and between columns."""
 
     at: Ptr
     row: I64
     column: I64
 
     def part(self, row: I64 | int, column: I64 | int, kind: type[Any]) -> Matrix:
-        """What begins with this row and column."""
+        """The part that begins with this row and column."""
         at = self.at if isinstance(row, int) else self.at.at(row * self.row, kind)
         at = at if isinstance(column, int) else at.at(column * self.column if self.column.code else column, kind)
         return Matrix(at, self.row, self.column)
@@ -79,7 +79,7 @@ class Matrix:
 
 @record(eq=False)
 class Product:
-    """What a product is told: c = alpha a b + beta c, of m rows and n columns, each a sum of k terms."""
+    """The operands of a product: c = alpha a b + beta c, of m rows and n columns, each a sum of k terms."""
 
     m: I64
     n: I64
@@ -122,7 +122,7 @@ def product_function(
 
 
 def arguments(product: Product, without: Sequence[str] = ()) -> list[Value]:
-    """What a function of a product is given."""
+    """The arguments of a function of a product."""
     p, matrices = product, ((each.at, each.row, each.column) for each in (product.a, product.b, product.c))
     a, b, c = matrices
     values = p.m, p.n, p.k, p.alpha, *a, *b, p.beta, *c
@@ -130,7 +130,7 @@ def arguments(product: Product, without: Sequence[str] = ()) -> list[Value]:
 
 
 TILE = ("m", "n", *ROWS)
-"""What tiles are not told."""
+"""The operands that tiles do without."""
 
 
 def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[..., None]:

@@ -69,7 +69,7 @@ def _transpose(suffix: str, source: Ptr, lane_step: I64, target: Ptr, lead: I64)
 
 
 def panels(lanes: I64, size: I64 | int) -> I64:
-    """How many panels of `size` lanes hold `lanes`."""
+    """The number of panels of `size` lanes that hold `lanes`."""
     return (lanes + size - 1) // size
 
 

@@ -38,7 +38,7 @@ from graphc.codegen.gemm.api import CONVOLUTIONS, DTYPES, Flat
 from graphc.ops.conv import MOST_SPATIAL, convolve_arrays
 
 ALONG = ("size", "taps", "count", "stride", "dilation", "spread", "low")
-"""What a convolution is told of each spatial axis."""
+"""The numbers that a convolution is given for each spatial axis."""
 ARGUMENTS = {
     "gemm": "m n k alpha a a_row a_col b b_row b_col beta c c_row c_col",
     "gemv": "m n alpha a a_row a_col x x_step beta y y_step",

@@ -1,4 +1,4 @@
-"""What the functions of all routines have in common: matrix by matrix, shared by threads, and what is done on failure.
+"""The part that the functions of all routines share: matrix by matrix, shared by threads, and failures.
 
 In: what computes one matrix of a routine (elimination.py, orthogonal.py, equations.py). Out:
 gc_lapack_<routine>_<t> (api.py) in LLVM IR.
@@ -30,8 +30,8 @@ ONES = {**ELIMINATIONS, **ORTHOGONAL, **EQUATIONS}
 """By routine: a function that makes, of a suffix, LLVM's function for one matrix: it is given sizes, flags, operands
 with their strides, results and workspaces, and returns the status."""
 COSTS = {False: (1.0, 200.0), True: (20.0, 10_000.0)}
-"""What an addition of a routine costs, and a matrix besides, in units of work (threads/chunking.py): of one that does
-without workspaces, and of an iteration of LAPACK's."""
+"""The cost of an addition of a routine, and of a matrix besides, in units of work (threads/chunking.py): of one that
+does without workspaces, and of an iteration of LAPACK's."""
 
 
 @record(eq=False)
@@ -56,7 +56,7 @@ class Frame:
         return I64 if self.routine.spaces[place] else self.element
 
     def length(self, place: int, words: Mapping[str, Any]) -> I64:
-        """How many elements a result has of each matrix."""
+        """The number of elements of a result for each matrix."""
         letters = self.letters(words)
         count = I64.of(1)
         for axis in self.routine.parts[place][0]:

@@ -1,4 +1,4 @@
-"""How routines of LAPACK and BLAS are called, and matrices copied for them.
+"""Calls of LAPACK's and BLAS's routines, and copies of matrices for them.
 
 In: sizes, letters and addresses. Out: calls through the table of addresses behind the symbol gc_lapack; functions that
 copy, clear and transpose matrices.

@@ -73,11 +73,11 @@ class Place(NamedTuple):
 
 
 Target: TypeAlias = Place | str
-"""What code refers to: a place, or a global name, which stays one where no object defines it."""
+"""The target of a reference: a place, or a global name, which stays one where no object defines it."""
 
 
 class Relocation(NamedTuple):
-    """What is to be written at a place."""
+    """A value to be written at a place."""
 
     at: Place
     form: Form
@@ -94,7 +94,7 @@ class Program:
     relocations: list[Relocation]
 
     def begins(self) -> tuple[int, int, int, int]:
-        """Where the segments lie in memory."""
+        """The begins of the segments in memory."""
         code, constants, data, _ = map(len, self.segments)
         data_at = in_pages(code) + in_pages(constants)
         return 0, in_pages(code), data_at, data_at + data
@@ -282,7 +282,7 @@ def place_section(program: Program, section: Section, code: bytes) -> Place | No
 def read_symbols(
     program: Program, code: bytes, sections: Sequence[Section], table: Section, places: Sequence[Place | None]
 ) -> Iterator[Target | None]:
-    """What each symbol of an object stands for: a place, a global name, or nothing that can be referred to."""
+    """The targets of an object's symbols: a place, a global name, or None for what cannot be referred to."""
     texts = part(code, sections[table.link].offset, sections[table.link].size)
     for name_at, info, _, index, value, size in SYMBOL.iter_unpack(part(code, table.offset, table.size)):
         name, binding, kind = text_at(texts, name_at), info >> 4, info & 15
@@ -300,7 +300,7 @@ def read_symbols(
 
 
 def place_symbol(program: Program, places: Sequence[Place | None], index: int, value: int, size: int) -> Place | None:
-    """Where a symbol of section `index` is defined, None for one that is not."""
+    """The place of a symbol of section `index`, None for one that is not defined."""
     if index == COMMON:  # its value is its alignment
         if not 0 < value <= LARGEST_ALIGNMENT or size > MOST_BYTES:
             raise UnknownObject("a symbol of its own room is too large")

@@ -45,10 +45,10 @@ WORD = struct.Struct("<Q")
 BASE = -1
 X86 = ("x86_64", "AMD64")
 PAGE = 2**12 if platform.machine() in X86 else 2**16
-"""What segments are aligned to, since offsets between them are fixed when they are linked: the largest page that the
+"""The alignment of segments, since offsets between them are fixed when they are linked: the largest page that the
 processor's systems have, since an entry of the cache may come from another one."""
 MOST_BYTES = 2**30
-"""Of an image in memory: distances fit the 32 bits that an instruction has."""
+"""The largest image in memory: distances fit the 32 bits that an instruction has."""
 
 OBJECTS_MAGIC = b"graphc objects\n\0"
 LENGTH = struct.Struct("<I")
@@ -182,7 +182,7 @@ def _protect(address: int, size: int, protection: int) -> None:
 
 
 def mprotect(address: int, size: int, protection: int) -> int:
-    """What may be done with pages of memory; 0 where the system does so."""
+    """Set the access to pages of memory; returns 0 where the system does so."""
     function = ctypes.pythonapi["mprotect"]
     function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     status: int = function(address, size, protection)
@@ -191,7 +191,7 @@ def mprotect(address: int, size: int, protection: int) -> int:
 
 @cache
 def _flush() -> Any:
-    """What makes a processor fetch instructions that were written as data, from an address to another; None for x86-64,
+    """The function that makes a processor fetch instructions that were written as data; None for x86-64,
     which needs nothing. Where the compiler's library is not found it is left to Linux, which does it for fresh pages
     that may be run for the first time, as these are."""
     if platform.machine() in X86:

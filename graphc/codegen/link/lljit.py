@@ -27,7 +27,7 @@ _library_numbers = count()
 
 @lru_cache(maxsize=1)
 def linker(generation: int) -> llvm.LLJIT:
-    """What links objects into this process. The libraries of one that is replaced stay."""
+    """The linker of objects into this process. The libraries of one that is replaced stay."""
     llvm.initialize_native_target()
     return llvm.create_lljit_compiler(use_jit_link=True)
 

@@ -1,4 +1,4 @@
-"""How references between parts of a program are written into machine code, by processor.
+"""Relocations: references between parts of a program, written into machine code, by processor.
 
 In: the number of a processor in the header of an ELF object. Out: its `Architecture`: what each relocation that LLVM
 emits for position-independent code means, and a stub for calls that go farther than an instruction reaches.
@@ -87,7 +87,7 @@ X86_64 = Architecture(
 
 INSTRUCTION = Struct("<I")
 ARM_PAGE = 4096
-"""Of `adrp`, whatever the system's are."""
+"""The page of `adrp`, whatever the system's are."""
 
 
 def signed(number: int, bits: int) -> int:

@@ -224,7 +224,7 @@ class Code:
 
     @contextmanager
     def when(self, condition: Bool) -> Iterator[None]:
-        """What is done where a condition holds. `otherwise` may follow."""
+        """A context for code that runs where a condition holds. `otherwise` may follow."""
         then, end = self.name("then"), self.label("end")
         self.branch(condition, then, end.name)
         past = Edge(self.block, dict(self.values))
@@ -240,7 +240,7 @@ class Code:
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
-        """What is done where the condition of the `when` just before does not hold."""
+        """A context for code that runs where the condition of the `when` just before does not hold."""
         assert self.choice is not None, "it follows a `when`"
         end, past, jump, behind = self.choice
         assert all("= phi " in line for line in self.lines[behind + 1 :]), "it follows a `when` at once"
@@ -256,7 +256,7 @@ class Code:
 
     @contextmanager
     def loop(self) -> Iterator[Iteration]:
-        """What is done again and again, until it goes to `leave` or returns."""
+        """A context for code that runs again and again, until it goes to `leave` or returns."""
         iteration = Iteration(self.label("again"), self.label("done"))
         head = self.name("loop")
         self.do(f"br label %{head}")

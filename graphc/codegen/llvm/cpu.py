@@ -1,4 +1,4 @@
-"""What decides the code that is made on this machine, without asking the compiler.
+"""The facts that decide the code made on this machine, found without the compiler.
 
 In: the system, the option `target`. Out: a fingerprint: versions of the compiler's packages and of Python, what code is
 made for, the processor and its features.

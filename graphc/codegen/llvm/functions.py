@@ -227,4 +227,4 @@ def write_module(
 
 
 METADATA = "!0 = !{}\n!1 = !{i32 1}\n"
-"""What instructions' notes name: nothing, as invariant loads have it, and 1, as non-temporal stores do."""
+"""The metadata that instructions' notes name: nothing, as invariant loads have it, and 1, as non-temporal stores do."""

@@ -18,7 +18,7 @@ from graphc.codegen.llvm.values import Builder, Value, call_libm, call_llvm, con
 
 
 def _safe_divisor(builder: Builder, dtype: str, args: Sequence[Value]) -> tuple[Value, Value]:
-    """Whether the divisor is 0, and a divisor that cannot trap: 1 in its place and where lowest / -1 would overflow."""
+    """True if the divisor is 0, and a divisor that cannot trap: 1 in its place and where lowest / -1 would overflow."""
     a, b = args
     zero = builder.icmp_unsigned("==", b, constant(dtype, 0))
     trap = zero

@@ -1,4 +1,4 @@
-"""What one stage of the back end hands to the next: signatures of C functions, words of C structs, modules of LLVM IR.
+"""Records that one stage of the back end hands to the next: signatures of C functions, words of C structs, modules.
 
 In: nothing. Out: records, which cross the pipe to the compile process as they are. No module of llvmlite is imported.
 """
@@ -14,7 +14,7 @@ AHEAD = "graphc compiles ahead"
 
 
 POISON = 0x7FFADEAD
-"""What memory is filled with under `options.poison`, word by word: NaN as float32 and, two of them, as float64; as an
+"""The word that memory is filled with under `options.poison`: NaN as float32 and, two of them, as float64; as an
 integer of 32 or 64 bits a number above all sizes and indices. A loop over so many elements leaves the memory it reads,
 where one over a negative number would have no iterations, and look as if it were done."""
 

@@ -23,8 +23,8 @@ NAMED: dict[str, frozenset[str]] = {
     "haswell": _THIRD,
     "skylake-avx512": _FOURTH,
 }
-"""What the processors of `options.TARGETS` add to the first x86-64, of what code may use: the four levels of its binary
-interface (the psABI's x86-64-v1 to v4)."""
+"""The features that code for each of `options.TARGETS` may use besides those of the first x86-64: the four levels of
+its binary interface (the psABI's x86-64-v1 to v4)."""
 
 
 @cache
@@ -50,23 +50,23 @@ def _has(feature: str) -> bool:
 
 
 def has_fma() -> bool:
-    """Whether the target multiplies and adds with one rounding."""
+    """True if the target multiplies and adds with one rounding."""
     return is_arm() or _has("fma")
 
 
 def is_arm() -> bool:
-    """Whether this machine is a 64-bit Arm, all of which multiply and add with one rounding, and have 32 registers of
+    """True if this machine is a 64-bit Arm, all of which multiply and add with one rounding, and have 32 registers of
     16 bytes."""
     return str(llvm.get_process_triple()).startswith(("aarch64", "arm64"))
 
 
 def has_avx512() -> bool:
-    """Whether the target has 32 registers of 64 bytes."""
+    """True if the target has 32 registers of 64 bytes."""
     return _has("avx512vl")
 
 
 def has_vector_products() -> bool:
-    """Whether the target has registers that make our large products as fast as any BLAS (gemm/blocked.py)."""
+    """True if the target has registers that make our large products as fast as any BLAS (gemm/blocked.py)."""
     return _has("avx2") and _has("fma")
 
 
@@ -148,8 +148,8 @@ def optimize(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = fro
 
 
 def short_pipeline() -> ModulePassManager:
-    """What IR gains from that was written by hand, or whose loops were: its helpers inlined, its variables in
-    registers, no code that is dead. It takes a fifth of the time of LLVM's own pipeline for level 1; what is common to
+    """The passes for IR that was written by hand, or whose loops were: inlining, variables in registers, no dead
+    code. It takes a fifth of the time of LLVM's own pipeline for level 1; what is common to
     several blocks, or moves out of loops, is found when machine code is made."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()

@@ -21,7 +21,7 @@ F = TypeVar("F", bound="Real")
 
 
 class Emitter(Protocol):
-    """Where instructions go."""
+    """The code that instructions are appended to."""
 
     def emit(self, kind: type[V], text: str) -> V:
         """An instruction with a result."""
@@ -38,9 +38,9 @@ class Value:
 
     __slots__ = ("code", "text")
     spelling: ClassVar[str]
-    """How LLVM spells the type of the class's values."""
+    """LLVM's name of the type of the class's values."""
     attributes: ClassVar[str] = ""
-    """What a function is told of a parameter of the type."""
+    """The attributes of a parameter of the type."""
 
     def __init__(self, code: Emitter | None, text: str) -> None:
         self.code = code
@@ -54,12 +54,12 @@ class Value:
 
 
 class Number(Value):
-    """What is compared and computed with."""
+    """A number, or a vector of numbers."""
 
     __slots__ = ()
     lanes: ClassVar[int] = 1
     vectors: ClassVar[str] = ""
-    """How the names of intrinsics spell the type."""
+    """The type in the names of intrinsics."""
 
     @classmethod
     def of(cls: type[N], number: float) -> N:
@@ -163,13 +163,13 @@ class Int(Number):
     __rshift__ = _integer_operation("lshr")
     """Filled with zeros."""
     __floordiv__ = _integer_operation("udiv")
-    """Of numbers that are not negative."""
+    """The quotient or remainder of numbers that are not negative."""
 
     def __rfloordiv__(self: I, other: int) -> I:
         return self.of(other).apply("udiv", self)
 
     __mod__ = _integer_operation("urem")
-    """Of numbers that are not negative."""
+    """The quotient or remainder of numbers that are not negative."""
     __lt__ = _integer_relation("icmp slt")
     __le__ = _integer_relation("icmp sle")
     __gt__ = _integer_relation("icmp sgt")
@@ -191,7 +191,7 @@ class Int(Number):
         return self._cast("trunc" if kind.bits < self.bits else "sext" if signed else "zext", kind)
 
     def address(self) -> Ptr:
-        """What stands at this address."""
+        """The memory at this address."""
         assert self.code is not None
         return self.code.emit(Ptr, f"inttoptr {self} to ptr")
 
@@ -289,7 +289,7 @@ _vectors: dict[tuple[type[Number], int], type[Any]] = {(Bool, 1): Bool}
 
 
 ELEMENTS: dict[type[Any], type[Number]] = {}
-"""What vectors are made of."""
+"""The element types of vectors."""
 
 
 def vector(element: type[Number], lanes: int) -> type[Any]:
@@ -350,7 +350,7 @@ class TwoSizes(Pair):
 
 
 PAIRS: dict[type[Value], type[Pair]] = {I64: SizeAndFlag, I32: HalfAndFlag}
-"""What an exchange of a word in memory gives, and whether it took place."""
+"""The results of an exchange of a word in memory: the word, and whether it took place."""
 
 
 class Ptr(Value):
@@ -367,7 +367,7 @@ class Ptr(Value):
         return self._compare("ne", other)
 
     def below(self, other: Ptr) -> Bool:
-        """Whether it is the lower one."""
+        """True if it is the lower one."""
         return self._compare("ult", other)
 
     def _compare(self, relation: str, other: Ptr) -> Bool:
@@ -385,7 +385,7 @@ class Ptr(Value):
         return self._code().emit(Ptr, f"getelementptr {kind.spelling}, ptr {self.text}, {size_text(index)}")
 
     def load(self, kind: type[V], *, align: int = 0, order: str = "", note: str = "") -> V:
-        """What stands there. order: of an atomic access. note: LLVM's metadata."""
+        """Load a value. order: of an atomic access. note: LLVM's metadata."""
         how = f"load atomic {kind.spelling}" if order else f"load {kind.spelling}"
         return self._code().emit(kind, f"{how}, ptr {self.text}{_access(align, order, note)}")
 

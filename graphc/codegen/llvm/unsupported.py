@@ -1,4 +1,4 @@
-"""What llvmlite's values are asked to do that llvmlite has no function for: its internals are touched here only.
+"""Operations on llvmlite's values that llvmlite has no function for: its internals are touched here only.
 
 In: modules, functions and values of llvmlite.ir. Out: the same, changed.
 """

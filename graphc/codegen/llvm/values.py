@@ -116,7 +116,7 @@ def call_llvm(builder: Builder, name: str, args: Sequence[Value], flags: tuple[s
 
 
 def suffix_of(kind: ir.Type) -> str:
-    """What stands for a scalar type in the names of LLVM's functions."""
+    """The part of the names of LLVM's functions that stands for a scalar type."""
     return f"i{kind.width}" if isinstance(kind, ir.IntType) else "f32" if isinstance(kind, ir.FloatType) else "f64"
 
 

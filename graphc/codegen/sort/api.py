@@ -26,11 +26,11 @@ from graphc.ops.order import first_elements, first_places, order_along, order_of
 from graphc.startup.once import once
 
 ALONG = {"sort": sorted_along, "argsort": order_along}
-"""Of three axes along the second, by the names of the ops: their values."""
+"""Functions along the second of three axes, by the names of the ops: their values in NumPy."""
 FIRST = {"top": first_elements, "argtop": first_places}
-"""Of rows."""
+"""Functions of rows."""
 ROWS = {"lexorder": order_of_rows}
-"""Of matrices."""
+"""Functions of matrices."""
 FUNCTIONS: dict[str, tuple[str, str]] = {
     symbol(name, dtype): (name, dtype) for name in (*ALONG, *FIRST, *ROWS) for dtype in DTYPES
 }
@@ -62,7 +62,7 @@ ENTRIES = tuple((dtype, what) for dtype in DTYPES for what in ("sort", "argsort"
 """The table behind the symbol gc_order: of each dtype NumPy's sort, and its stable sort of places; 0 where they are not
 known."""
 INTERFACE, FIRST_FEATURES, LAST_FEATURES = 0x2000000, 0x12, 0x15
-"""Of NumPy's C interface: the version that NumPy 2 has, and the versions of its features, those of NumPy 2.0 to 2.4,
+"""NumPy's C interface: the version that NumPy 2 has, and the versions of its features, those of NumPy 2.0 to 2.4,
 for which the places below are known."""
 VERSION, FEATURES, ARRAY_FUNCTIONS = 0, 211, 365
 """The places of functions in the interface: what the two versions are, and the table of a dtype."""
@@ -115,7 +115,7 @@ class _Symbol(ctypes.Structure):
 
 
 def _is_of_numpy(address: int | None) -> bool:
-    """Whether something stands in the library of NumPy's arrays."""
+    """True if something stands in the library of NumPy's arrays."""
     found = _Symbol()
     known = address and ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found))
     return bool(known and found.file and found.file.decode() == _multiarray_umath.__file__)

@@ -22,7 +22,7 @@ from graphc.codegen.threads.chunking import LEAST_WORK
 COLUMNS = 16
 """Those that are taken at a time."""
 ELEMENT_WORK, FIXED_WORK = 20.0, 100.0
-"""What an element of a line costs, and a line besides, in units of work (threads/chunking.py)."""
+"""The cost of an element of a line, and of a line besides, in units of work (threads/chunking.py)."""
 ALONG_ARGUMENTS = ("count", "n", "across", "x", "outer", "step", "inner", "result", "space")
 FIRST_ARGUMENTS = ("count", "n", "k", "x", "outer", "step", "wanted", "result", "space")
 

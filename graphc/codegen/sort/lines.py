@@ -339,7 +339,7 @@ def find_limit(dtype: str) -> Function[..., Bool]:
 
 
 def within(dtype: str, elements: Any, limit: Any, is_falling: bool) -> Bool:
-    """Which elements are not beyond a limit."""
+    """A mask of the elements that are not beyond a limit."""
     if issubclass(KINDS[dtype], Real):
         relation = "fcmp uge" if is_falling else "fcmp ole"
     else:

@@ -49,7 +49,8 @@ def _place(name: str) -> ctypes.c_void_p:
 
 
 def address_of(name: str) -> int:
-    """Where SciPy's function of float64 is, which is given 0 after its operands; raises GraphcError where none is."""
+    """The address of SciPy's function of float64, which takes a 0 after its operands; raises GraphcError where there is
+    none."""
     capsules = import_module("scipy.special.cython_special").__pyx_capi__
     kind = f"double ({'double, ' * OPERANDS[name]}int __pyx_skip_dispatch)".encode()
     name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer

@@ -1,4 +1,4 @@
-"""How a loop is cut into chunks: what threads share out, and what a reduction combines in order.
+"""The chunks of a loop, which threads share out and a reduction combines in order.
 
 In: the iterations of a loop, the work of each. Out: the iterations of a chunk. Nothing else decides, neither how many
 threads there are nor how fast, so that a result is the same to the bit for any number of them; but for columns, which
@@ -22,25 +22,25 @@ the kernel's function, five int64: threads, the least number of chunks for sever
 the back-off (pool.py), the least bytes for non-temporal stores (nontemporal.py)."""
 SETTINGS_WORDS = 5
 NONTEMPORAL = "by non-temporal stores"
-"""What a plan says of a result that non-temporal stores may write."""
+"""A plan's word for a result that non-temporal stores may write."""
 THREADS, LEAST_CHUNKS, LEAST_WORK, BACK_OFF_WORD, LEAST_STREAMED = range(5)
-"""Where they stand."""
+"""Their places."""
 BACK_OFF = 20
 """Threads lose at most one part in this many, whatever else the machine does."""
 MOST_WORDS = 64
-"""Of the context of a loop whose result non-temporal stores write: it is copied to the stack."""
+"""The words of the context of a loop whose result non-temporal stores write: it is copied to the stack."""
 
 
 def columns_size(count: int, work: int, parts: int, least: int = CHUNK_WORK) -> int:
-    """How many of `count` columns of this work each a thread takes at a time. Columns do not meet, and no bit of a
-    result depends on this: it is the share of each of `parts`, as many as there are threads, but no fewer than several
-    threads are started for."""
+    """The number of `count` columns of this work each that a thread takes at a time. Columns do not meet, and no bit of
+    a result depends on this: it is the share of each of `parts`, as many as there are threads, but no fewer than
+    several threads are started for."""
     share = min(-(-count // parts // LINE) * LINE, MOST_COLUMNS)
     return max(chunk_size(count, work, least), share, LEAST_COLUMNS)
 
 
 def chunk_size(count: int, work: int, least: int = CHUNK_WORK) -> int:
-    """How many of `count` iterations of this work each make a chunk; all of them where it would not be worth
+    """The number of `count` iterations of this work each that make a chunk; all of them where it would not be worth
     two."""
     chunks = min(max(count * work // least, 1), MOST_CHUNKS)
     size = -(-count // chunks)

@@ -29,7 +29,7 @@ from graphc.codegen.threads.chunking import LEAST_STREAMED, MOST_WORDS, PARALLEL
 BLOCK = 256
 """Bytes that are filled at a time."""
 LINE_BYTES = 64
-"""Of a line of the caches, and of a store."""
+"""The bytes of a line of the caches, and of a store."""
 
 
 LINE_OF_WORDS = vector(I64, LINE_BYTES // 8)
@@ -42,7 +42,7 @@ prefetch = external("llvm.prefetch.p0", None, Ptr, I32, I32, I32)
 
 
 class Streamed:
-    """What `gc_stream` was told of a body, word by word: the bytes of the context; of the array that is filled and the
+    """The words that `gc_stream` is given of a body: the bytes of the context; of the array that is filled and the
     one that is read, where in the context its address stands, and the bytes of an element."""
 
     def __init__(self, words: Ptr) -> None:
@@ -69,7 +69,7 @@ def gc_stream(code: Code, body: Ptr, context: Ptr, count: I64, size: I64, settin
 
 @function()
 def is_touched(code: Code, at: Ptr) -> Bool:
-    """Whether the page of an address is in memory, or the system does not say."""
+    """True if the page of an address is in memory, or the system does not say."""
     if sys.platform != "linux":
         return Bool.of(True)
     resident = code.local(I8)

@@ -103,7 +103,7 @@ from graphc.startup.record import record
 FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
 """Linux's number of the system call, by machine."""
 WAIT_FOR_BITS, WAKE_BITS = 137, 138
-"""What is asked of it: threads are woken by bits, and are all of one process."""
+"""Operations of a futex: threads are woken by bits, and are all of one process."""
 PAUSE: dict[str, tuple[Any, ...]] = {"x86_64": ("llvm.x86.sse2.pause",), "aarch64": ("llvm.aarch64.isb", 15)}
 """The instruction that makes way for the other thread of a core, and its arguments."""
 SPINS = 5000
@@ -121,7 +121,7 @@ PROBE_DEGREE = 8
 WALL, OWN = I32.of(1), I32.of(3)
 """The system's clocks: of the time, and of that which a thread had a processor."""
 SIGNAL_WORDS = 16
-"""Of a set of signals."""
+"""The words of a set of signals."""
 
 # Words that different threads change stand on different cache lines.
 SHARES = Global("shares", f"internal global [{MOST_THREADS} x [8 x i64]] zeroinitializer, align 64")
@@ -162,7 +162,7 @@ def setting(settings: Ptr, place: int) -> I64:
 
 @record()
 class Launch:
-    """What is launched: body(context, begin, end) for the chunks of `size` that 0 .. count falls into."""
+    """A launch: body(context, begin, end) for the chunks of `size` that 0 .. count falls into."""
 
     body: Ptr
     context: Ptr
@@ -171,12 +171,12 @@ class Launch:
 
 
 def share_of(code: Code, worker_slot: I64) -> Ptr:
-    """Where the share of a worker slot stands."""
+    """The address of a worker slot's share."""
     return SHARES(code).at(worker_slot << 3, I64)
 
 
 def has_threads() -> bool:
-    """Whether the pool can have workers on this system; elsewhere every launch is serial."""
+    """True if the pool can have workers on this system; elsewhere every launch is serial."""
     return sys.platform == "linux" and platform.machine() in FUTEX
 
 
@@ -190,7 +190,7 @@ def pool_ir(poison: bool = False) -> str:
 
 
 def chunk_end(begin: I64, size: I64, count: I64) -> I64:
-    """Where the chunk that begins there ends: the last one is shorter."""
+    """The end of the chunk that begins there: the last one is shorter."""
     following = begin + size
     return (following < count).choose(following, count)
 
@@ -279,7 +279,7 @@ def pause(code: Code) -> None:
 
 
 class Share:
-    """What is left of a worker slot's share of a launch: the chunks from `first` to before `limit`."""
+    """The rest of a worker slot's share of a launch: the chunks from `first` to before `limit`."""
 
     def __init__(self, word: I64) -> None:
         self.launch = word >> 32
@@ -288,7 +288,7 @@ class Share:
 
 
 TAKE_FIRST, TAKE_LAST = 1 << 16, -1
-"""What a claim adds to the word of a share."""
+"""The numbers that a claim adds to the word of a share."""
 
 
 @function()
@@ -414,7 +414,7 @@ def run_until(code: Code, launch: Launch, resume: I64, skipped: Variable[I64], n
 
 
 def man(code: Code, threads: I64, chunks: I64) -> I64:
-    """How many threads take part, the caller one of them. Starts those that are missing."""
+    """The number of threads that take part, the caller one of them. Starts those that are missing."""
     wanted = least(code, least(code, threads, chunks), I64.of(MOST_THREADS))
     workers = (wanted - 1).to(I32)
     with code.when(STARTED(code).load(I32) < workers):

@@ -33,7 +33,7 @@ Words = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def thread_count(threads: int | str | None = None) -> int:
-    """What is asked for; else `options.threads`; else the processors that this process may use."""
+    """The number asked for; else `options.threads`; else the processors that this process may use."""
     chosen = options.threads if threads is None else threads
     return available_processors() if chosen == "auto" else int(chosen)
 
@@ -120,14 +120,14 @@ def load_pool(code: bytes) -> Pool:
 
 
 UNIT_SECONDS = 5e-11
-"""What a unit of work takes, about: an addition of float64 out of the cache is 6 units, an exponential 25."""
+"""The time of a unit of work, about: an addition of float64 out of the cache is 6 units, an exponential 25."""
 LONGEST_PROBE = 2**18
 """Iterations of gc_probe; some 400 microseconds."""
 ROUNDS, TRIES = 5, 5
 PAUSE_SECONDS = 2e-4
 """Long enough for workers to fall asleep, as they are where loops are rare."""
 GAIN = 0.85
-"""What two threads may take, in units of the time of one, where they are worth it."""
+"""The most time that two threads may take, in units of that of one, to be worth it."""
 
 
 def measure_crossover(pool: Pool) -> int:

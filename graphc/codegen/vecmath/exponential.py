@@ -339,7 +339,7 @@ def cosh(x: Real) -> Real:
 
 
 def _huge_for_square(x: Real) -> Mask:
-    """Where x**2 + 1 rounds to x**2."""
+    """The bound from which x**2 + 1 rounds to x**2."""
     return x > 2.0 ** (x.format.precision // 2 + 3)
 
 
@@ -462,7 +462,7 @@ def _log_in_parts(x: Real) -> tuple[Real, Real]:
 
 
 def _is_integer(size: Real) -> Mask:
-    """Whether |x| >= 0 is an integer; infinity is."""
+    """True if |x| >= 0 is an integer; infinity is."""
     whole = 2.0**size.format.precision
     return (size >= whole) | nearest_whole(size).equals(size)
 

@@ -37,12 +37,12 @@ class Format:
 
     @property
     def lanes(self) -> int:
-        """How many numbers a value is: more than one in a format that `widen` made."""
+        """The numbers in a value: more than one in a format that `widen` made."""
         return int(self.integer.count) if isinstance(self.integer, ir.VectorType) else 1
 
     @property
     def is_single(self) -> bool:
-        """Whether it is binary32's, or that of vectors of it."""
+        """True if it is binary32's, or that of vectors of it."""
         return self.name == "f32"
 
     @property
@@ -77,7 +77,7 @@ F64 = Format("f64", ir.DoubleType(), ir.IntType(64), 52, 1023)
 
 
 def _element(type: ir.Type) -> ir.Type:
-    """What a vector is made of; another type itself."""
+    """The element type of a vector; another type itself."""
     return type.element if isinstance(type, ir.VectorType) else type
 
 
@@ -102,8 +102,8 @@ def find_format(type: ir.Type) -> Format:
 
 @record()
 class Block:
-    """Where instructions go, in which format, whether the CPU multiplies and adds with one rounding, the bits of the
-    vectors that a loop may have there, and whether the formulas may be those of fast math.
+    """The end of the code so far: its builder, the format of its values, whether the CPU multiplies and adds with one
+    rounding, the bits of the vectors that a loop may have there, and whether the formulas may be those of fast math.
     """
 
     builder: ir.IRBuilder
@@ -124,7 +124,7 @@ class Block:
 
     @property
     def scales(self) -> bool:
-        """Whether an instruction multiplies the block's vectors by powers of two: AVX-512's. Single numbers do without,
+        """True if an instruction multiplies the block's vectors by powers of two: AVX-512's. Single numbers do without,
         since LLVM vectorises no loop around such an instruction."""
         return AVX512 in self.widths and self.format.lanes * self.format.width >= 128
 
@@ -257,7 +257,7 @@ class Bits:
         return self.block.bits(other) - self
 
     def bit(self, position: int) -> Mask:
-        """Whether a bit is set."""
+        """True if a bit is set."""
         return Mask(
             self.block, self.block.builder.icmp_unsigned("!=", (self & (1 << position)).value, self.block.bits(0).value)
         )
@@ -326,7 +326,7 @@ def look_up(index: Bits, name: str, values: tuple[float, ...]) -> Real:
 
 
 def find_any(builder: ir.IRBuilder, mask: ir.Value) -> ir.Value:
-    """Whether a truth value holds, of a vector any."""
+    """True if a truth value holds, of a vector any."""
     if not isinstance(mask.type, ir.VectorType):
         return mask
     bits = ir.IntType(mask.type.count)

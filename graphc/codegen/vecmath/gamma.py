@@ -63,7 +63,7 @@ def erfcx(x: Real) -> Real:
 
 
 def _scaled_limit(x: Real) -> float:
-    """Where the polynomial of `_scaled_erfc` ends, and erfc is 0."""
+    """The bound of the polynomial of `_scaled_erfc`, beyond which erfc is 0."""
     return 10.5 if x.format.is_single else 28.0
 
 

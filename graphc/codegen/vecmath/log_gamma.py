@@ -44,7 +44,7 @@ LAST_POLE = len(table.GAMMALN_ZERO["f64"]) // 2 - 1
 
 @record(eq=False)
 class Relation:
-    """What an argument s has to do with a zero: whether there is one; the quotient of F at the two, of which the lesser
+    """An argument s and the zero near it: whether there is one; the quotient of F at the two, of which the lesser
     is the divisor, in two parts; whether that is F at the zero; the difference of log(gamma(2-h-e)).
     """
 

@@ -33,7 +33,7 @@ VECTORS = 4
 MOST_HELD = 2
 """Functions that a loop holds, by their `WEIGHT`."""
 WEIGHT = {"pow": 2, **dict.fromkeys(("erfc", "erfcx", "sin", "cos", "tan", "gammaln", "digamma", "trigamma"), 3)}
-"""Of functions that take LLVM longer than others: one of 3 is always called, as are those of counters."""
+"""The weights of functions that take LLVM longer than others: one of 3 is always called, as are those of counters."""
 MOST_IN_ORDER = 4 * VECTORS
 COUNTERS = 64
 """Vectors that a function takes at a time of counters that follow on one another, at most, and how many counters: half
@@ -43,33 +43,33 @@ IN_PAIRS = frozenset(("gammaln", "digamma", "trigamma"))
 
 
 def one_vector(format: Format) -> int:
-    """How many numbers are in a vector."""
+    """The numbers in a vector."""
     return usual_width() // format.width
 
 
 def vectors_in_order() -> int:
-    """How many vectors a function takes at a time of counters that follow on one another."""
+    """The vectors that a function of counters in order takes at a time."""
     return min(MOST_IN_ORDER, COUNTERS // one_vector(F64))
 
 
-def held(each: ir.Instruction) -> Symbol | None:
+def called_symbol(each: ir.Instruction) -> Symbol | None:
     """The elementary function of ours that an instruction calls as the source does; None for others."""
     symbol = read_symbol(each.callee.name) if isinstance(each, ir.CallInstr) else None
-    return symbol if symbol is not None and not symbol.apart else None
+    return symbol if symbol is not None and not symbol.out_of_line else None
 
 
 def are_many(calls: Iterable[Symbol]) -> bool:
-    """Whether a loop should call these functions."""
-    return sum(3 if are_counted(call) else WEIGHT.get(call.name, 1) for call in calls) > MOST_HELD
+    """True if a loop should call these functions."""
+    return sum(3 if takes_counters(call) else WEIGHT.get(call.name, 1) for call in calls) > MOST_HELD
 
 
-def refer_apart(module: ir.Module, symbol: Symbol) -> ir.Function:
+def refer_out_of_line(module: ir.Module, symbol: Symbol) -> ir.Function:
     """The function that is compiled once for a machine, declared."""
-    return declare(module, replace(symbol, apart=True))
+    return declare(module, replace(symbol, out_of_line=True))
 
 
-def are_counted(symbol: Symbol) -> bool:
-    """Whether a function has a variant for counters that follow on one another."""
+def takes_counters(symbol: Symbol) -> bool:
+    """True if a function has a variant for counters that follow on one another."""
     return symbol.name in COUNTED
 
 
@@ -82,7 +82,11 @@ def declare(module: ir.Module, symbol: Symbol) -> ir.Function:
 def parts_called(module: ir.Module) -> list[str]:
     """The names of the parts that a module calls: each has all variants of one function."""
     symbols = (read_symbol(function.name) for function in module.functions)
-    names = (str(replace(symbol, lanes=1, apart=False)) for symbol in symbols if symbol is not None and symbol.apart)
+    names = (
+        str(replace(symbol, lanes=1, out_of_line=False))
+        for symbol in symbols
+        if symbol is not None and symbol.out_of_line
+    )
     return list(dict.fromkeys(names))
 
 
@@ -92,9 +96,9 @@ def math_ir(name: str) -> str:
     assert symbol is not None, name
     module, lanes = ir.Module(name), one_vector(symbol.format)
     for count in (1, lanes, VECTORS * lanes):
-        define(module, replace(symbol, lanes=count, apart=True))
+        define(module, replace(symbol, lanes=count, out_of_line=True))
     for count in (lanes, vectors_in_order() * lanes) if symbol.name in COUNTED else ():
-        define_in_order(module, replace(symbol, lanes=count, apart=True, in_order=True))
+        define_in_order(module, replace(symbol, lanes=count, out_of_line=True, in_order=True))
     limit_vectors(module, usual_width())
     return str(module)
 

@@ -71,7 +71,7 @@ def join_huge(x: Real, results: Sequence[tuple[str, Finish, Real]]) -> list[Real
 
 
 def _are_huge(x: Real) -> Mask:
-    """Where |x| is not below the bound, and at NaN."""
+    """A mask: |x| is not below the bound, or is NaN."""
     return (x.magnitude() < argument_bound(x.format, x.block.has_fma)).negate()
 
 

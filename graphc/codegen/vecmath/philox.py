@@ -34,7 +34,7 @@ COUNTED: dict[str, Halves] = {"philox": _words, "philoxunit": _units, **DRAWN}
 
 
 def number_type(name: str) -> ir.Type:
-    """What a function of these gives for a counter."""
+    """The type of the result for a counter."""
     return F64.integer if COUNTED[name] is _words else F64.type
 
 
@@ -61,7 +61,7 @@ def in_order(name: str, block: Block, first: ir.Value, draw: ir.Value, key: ir.V
 
 
 def _halves(name: str, block: Block, *counter: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """What is made of the two halves of each block."""
+    """The numbers made of the two halves of each block."""
 
     def number(value: int) -> ir.Value:
         return block.bits(value).value

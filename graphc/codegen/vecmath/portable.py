@@ -53,4 +53,4 @@ DRAWN: dict[str, Halves] = {
     "philoxlaplace": of_each(portable.laplace),
     "philoxcauchy": of_each(portable.cauchy),
 }
-"""What is made of the two words of a block, by names of functions of counters."""
+"""The numbers made of the two words of a block, by the names of functions of counters."""

@@ -33,7 +33,7 @@ def join_negative(x: Real, result: Real, name: str, formula: Formula) -> Real:
 
 
 def _define_variant(module: ir.Module, symbol: str, cold: ir.Function, format: Format, lanes: int) -> ir.Function:
-    """What the cold function makes of lanes with x < 0; the second argument where there is no such lane."""
+    """The cold function: it computes lanes with x < 0, and returns its second argument where there is no such lane."""
 
     def is_negative(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
         return builder.fcmp_ordered("<", x, ir.Constant(x.type, 0.0))

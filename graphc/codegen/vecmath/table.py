@@ -62,20 +62,20 @@ Kernel = Callable[..., Real]
 
 @record()
 class Symbol:
-    """What the name of a function in a module says: how many numbers it takes at a time, whether it is compiled apart
-    from the loop that calls it, and whether its arguments are counters in order, of which it is given the first."""
+    """The meaning of a function's name in a module: how many numbers it takes at a time, whether it is compiled out of
+    line, and whether its arguments are counters in order, of which it takes the first."""
 
     name: str
     format: Format
     relaxed: bool
     lanes: int = 1
-    apart: bool = False
+    out_of_line: bool = False
     in_order: bool = False
 
     def __str__(self) -> str:
         relaxed = "_relaxed" if self.relaxed else ""
         kind = "c" if self.in_order else "x"
-        lanes = f"_{kind}{self.lanes}" if self.apart else f"_v{self.lanes}" if self.lanes > 1 else ""
+        lanes = f"_{kind}{self.lanes}" if self.out_of_line else f"_v{self.lanes}" if self.lanes > 1 else ""
         return f"gc_{self.name}_{self.format.name}{relaxed}{lanes}"
 
 
@@ -83,13 +83,13 @@ SYMBOL = re.compile(r"gc_([a-z0-9_]+?)_(f32|f64)(_relaxed)?(?:_([vxc])(\d+))?")
 
 
 def read_symbol(text: str) -> Symbol | None:
-    """What a name says; None for that of another function."""
+    """The meaning of a name; None for that of another function."""
     found = SYMBOL.fullmatch(text)
     if found is None or not any(found[1] in names for names in (VECTOR_MATH, TOGETHER, COUNTED)):
         return None
     name, format, relaxed, kind, lanes = found.groups()
-    apart, in_order = kind in ("x", "c"), kind == "c"
-    return Symbol(name, F32 if format == "f32" else F64, bool(relaxed), int(lanes or 1), apart, in_order)
+    out_of_line, in_order = kind in ("x", "c"), kind == "c"
+    return Symbol(name, F32 if format == "f32" else F64, bool(relaxed), int(lanes or 1), out_of_line, in_order)
 
 
 def arity_of(name: str) -> int:
@@ -99,12 +99,12 @@ def arity_of(name: str) -> int:
 
 
 def argument_type(symbol: Symbol) -> ir.Type:
-    """What a function takes, each of its arguments."""
+    """The type of each of a function's arguments."""
     return vector_of(symbol.format.integer if symbol.name in COUNTED else symbol.format.type, symbol.lanes)
 
 
 def result_type(symbol: Symbol) -> ir.Type:
-    """What a function gives: numbers, or those of each of several."""
+    """The type of a function's result: numbers, or a struct of them where it computes several."""
     if symbol.name in COUNTED:
         return vector_of(number_type(symbol.name), symbol.lanes)
     type = vector_of(symbol.format.type, symbol.lanes)
@@ -118,10 +118,10 @@ def refer(module: ir.Module, name: str, type: ir.Type, relaxed: bool = False) ->
     `name` is a key of VECTOR_MATH, `type` float or double. `relaxed` gives the variant of fast math,
     `gc_<name>_<f32|f64>_relaxed`. Raises KeyError for an unknown name and TypeError for another type.
     """
-    return refer_held(module, Symbol(name, find_format(type), relaxed))
+    return refer_inline(module, Symbol(name, find_format(type), relaxed))
 
 
-def refer_held(module: ir.Module, symbol: Symbol) -> ir.Function:
+def refer_inline(module: ir.Module, symbol: Symbol) -> ir.Function:
     """The same of a symbol: for several numbers, of vectors."""
     arity = arity_of(symbol.name)
     if str(symbol) in module.globals:
@@ -143,7 +143,7 @@ def define_called(module: ir.Module, has_fma: bool, widths: tuple[int, ...]) -> 
     called = {callee for function in module.functions for block in function.blocks for callee in callees(block)}
     for function in list(module.functions):
         symbol = read_symbol(function.name)
-        if symbol is None or symbol.apart or not function.is_declaration:
+        if symbol is None or symbol.out_of_line or not function.is_declaration:
             continue
         if function in called:
             fill(function, has_fma, widths)
@@ -152,7 +152,7 @@ def define_called(module: ir.Module, has_fma: bool, widths: tuple[int, ...]) -> 
 
 
 def callees(block: ir.Block) -> Iterator[ir.Value]:
-    """What a block calls."""
+    """The functions that a block calls."""
     return (each.callee for each in block.instructions if isinstance(each, ir.CallInstr))
 
 

@@ -71,7 +71,7 @@ def _turned_cosine(r: Real, quarters: Bits) -> Real:
 
 
 def _circular(x: Real, **finishes: Finish) -> list[Real]:
-    """What each of these makes of a reduced argument; the names tell them apart."""
+    """The results of these functions for a reduced argument; the names tell them apart."""
     quarters, r = _reduce_quarter(x)
     results = [(name, finish, finish(r, quarters)) for name, finish in finishes.items()]
     if x.block.relaxed:
@@ -150,7 +150,7 @@ def atan2(y: Real, x: Real) -> Real:
 
 
 def _asin_parts(x: Real) -> tuple[Mask, Real]:
-    """Whether |x| > 0.545, and asin(|x|), or there asin(sqrt((1-|x|)/2)) = pi/4 - asin(|x|)/2: odd polynomial of degree
+    """True if |x| > 0.545, and asin(|x|), or there asin(sqrt((1-|x|)/2)) = pi/4 - asin(|x|)/2: odd polynomial of degree
     29 (float32: 13).
     """
     size = x.magnitude()

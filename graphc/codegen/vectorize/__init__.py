@@ -1,6 +1,6 @@
 """Loops in LLVM IR, rewritten over vectors before LLVM's passes see them.
 
-In: a module as numba lowered it. Out: the same module, its plain counted loops interleaved over vectors. loopinfo.py
-finds loops, and which have independent iterations, legality.py says whether an iteration has a form for vectors,
-widen.py writes the vector body and its epilogue, vectorizer.py decides.
+In: a module as numba lowered it. Out: the same module, its plain counted loops interleaved over vectors. vectorizer.py
+decides, loopinfo.py finds loops and how they count, legality.py reads their bodies, widen.py writes the loops over
+vectors, verify.py checks them.
 """

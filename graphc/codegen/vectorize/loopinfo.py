@@ -1,7 +1,15 @@
-"""The loops of generated functions, as their blocks show them.
+"""The loops of generated functions.
 
-In: a function of a module of LLVM IR, as `numba_lowering` writes it, before it is optimised. Out: its innermost loops
-whose body is one block, and how they count.
+In: a function of a module of LLVM IR, as numba lowered it, before it is optimised. Out: its innermost loops whose body
+is one block, and how they count. `for i in independent(n)` is
+
+    header:  value = counter.next; counter.next = value + counter.step      (one or two blocks)
+             index = value
+             br (value < counter.stop), body, exit
+    body:    ...
+             br header
+
+with `counter` and `index` on the stack. The first value stored to `counter` carries the metadata `INDEPENDENT`.
 """
 
 from __future__ import annotations
@@ -17,15 +25,14 @@ from graphc.startup.record import record
 
 @record(eq=False)
 class Loop:
-    """Blocks that count, of which the last one branches to the body or leaves, and a body of one block."""
+    """A loop with a body of one block. The last block of its header branches to the body or to the exit."""
 
-    counting: tuple[ir.Block, ...]
+    header: tuple[ir.Block, ...]
     body: ir.Block
 
     @property
-    def ending(self) -> ir.Block:
-        """Where the loop leaves to."""
-        return targets(self.counting[-1])[1]
+    def exit(self) -> ir.Block:
+        return targets(self.header[-1])[1]
 
 
 INDEPENDENT = "graphc.independent"
@@ -34,89 +41,88 @@ INDEPENDENT = "graphc.independent"
 
 @record(eq=False)
 class Flow:
-    """Of a function: what is stored last under each name, in the order of the text, what goes to each block, and the
-    counters of loops whose iterations are independent."""
+    """Facts about a function: the value stored last to each address, in the order of the text; the predecessors of each
+    block; the counters of loops whose iterations are independent."""
 
     stored: Mapping[ir.Value, ir.Value]
-    before: Mapping[ir.Block, Sequence[ir.Block]]
+    predecessors: Mapping[ir.Block, Sequence[ir.Block]]
     independent: Collection[ir.Value]
 
 
 def flow_of(function: ir.Function) -> Flow:
-    """What is asked of a function; its counters lose their metadata, which is nobody else's."""
+    """The facts about a function. Takes the metadata off its counters, which LLVM does not know."""
     counters = _all(function.entry_basic_block, ir.AllocaInstr) if function.blocks else []
     independent = [each for each in counters if each.metadata.pop(INDEPENDENT, None) is not None]
     stored: dict[ir.Value, ir.Value] = {}
-    before: dict[ir.Block, list[ir.Block]] = {}
+    predecessors: dict[ir.Block, list[ir.Block]] = {}
     for block in function.blocks:
         stored.update((each.operands[1], each.operands[0]) for each in _all(block, ir.StoreInstr))
         for target in targets(block):
-            before.setdefault(target, []).append(block)
-    return Flow(stored, before, frozenset(independent))
+            predecessors.setdefault(target, []).append(block)
+    return Flow(stored, predecessors, frozenset(independent))
 
 
 def targets(block: ir.Block) -> list[ir.Block]:
-    """Where a block may end to."""
+    """The successors of a block."""
     return [operand for operand in block.terminator.operands if isinstance(operand, ir.Block)]
 
 
-# --- which there are ------------------------------------------------------------------------------------------------
+# --- loops ----------------------------------------------------------------------------------------------------------
 
 
 def loops_of(function: ir.Function) -> Iterator[Loop]:
-    """The loops whose body is one block."""
+    """The loops with a body of one block."""
     for condition in function.blocks:
-        ways = targets(condition)
-        if len(ways) != 2:
+        successors = targets(condition)
+        if len(successors) != 2:
             continue
-        body = ways[0]
-        counting = path_between(body, condition)
-        if counting:
-            yield Loop(counting, body)
+        body = successors[0]
+        header = path_between(body, condition)
+        if header:
+            yield Loop(header, body)
 
 
 def path_between(body: ir.Block, condition: ir.Block) -> tuple[ir.Block, ...]:
-    """The blocks that lead from the end of a body to the condition, where there is one way; none where there are
-    others. What comes before the condition counts the iterations."""
+    """The blocks from the end of a body to the condition, where there is one way; empty where there are others."""
     path: list[ir.Block] = []
     here = body
     while here is not condition:
-        ways = targets(here)
-        if len(ways) != 1 or ways[0] in (body, *path):
+        successors = targets(here)
+        if len(successors) != 1 or successors[0] in (body, *path):
             return ()
-        (here,) = ways
+        (here,) = successors
         path.append(here)
     return tuple(path)
 
 
 @record(eq=False)
 class Innermost:
-    """A loop that holds no other one, whatever its body is: its blocks, and whether another one holds it."""
+    """A loop that contains no other loop, whatever its body is: its blocks, and whether another loop contains it."""
 
     blocks: set[ir.Block]
-    is_held: bool
+    is_nested: bool
 
 
 def innermost(function: ir.Function, flow: Flow) -> dict[ir.Block, Innermost]:
-    """Such loops, by their first blocks."""
+    """The innermost loops, by their first blocks."""
     ends = _back_edges(function) if function.blocks else {}
-    within = {first: _within(first, last, flow) for first, last in ends.items()}
-    depths = Counter(block for blocks in within.values() for block in blocks)
+    blocks_of = {first: _blocks_between(first, last, flow) for first, last in ends.items()}
+    depths = Counter(block for blocks in blocks_of.values() for block in blocks)
     return {
         first: Innermost(blocks, depths[first] > 1)
-        for first, blocks in within.items()
+        for first, blocks in blocks_of.items()
         if ends.keys() & blocks == {first}
     }
 
 
 def _back_edges(function: ir.Function) -> dict[ir.Block, list[ir.Block]]:
-    """By the first block of each loop those that go back to it."""
+    """The blocks that branch back, by the first block of their loop: a search in depth."""
     found: dict[ir.Block, list[ir.Block]] = {}
     open, seen = {function.entry_basic_block}, {function.entry_basic_block}
     path = [(function.entry_basic_block, iter(targets(function.entry_basic_block)))]
     while path:
-        block, ways = path[-1]
-        target = next(ways, None)
+        block, successors = path[-1]
+        target = next(successors, None)
         if target is None:
             open.discard(block)
             path.pop()
@@ -129,50 +135,51 @@ def _back_edges(function: ir.Function) -> dict[ir.Block, list[ir.Block]]:
     return found
 
 
-def _within(first: ir.Block, last: Sequence[ir.Block], flow: Flow) -> set[ir.Block]:
-    """The blocks of a loop, from its first and its last ones."""
-    reached, left = {first}, [*last]
-    while left:
-        block = left.pop()
+def _blocks_between(first: ir.Block, last: Sequence[ir.Block], flow: Flow) -> set[ir.Block]:
+    """The blocks of a loop, from its first block and those that branch back to it."""
+    reached, pending = {first}, [*last]
+    while pending:
+        block = pending.pop()
         if block not in reached:
             reached.add(block)
-            left += flow.before.get(block, ())
+            pending += flow.predecessors.get(block, ())
     return reached
 
 
-# --- how they count -------------------------------------------------------------------------------------------------
+# --- counters -------------------------------------------------------------------------------------------------------
 
 
 @record(eq=False)
-class Counted:
-    """A loop `for index in independent(...)` as `primitives.Advanced` and numba write it.
+class CountedLoop:
+    """A loop `for index in independent(...)`, as numba and `primitives.Advanced` write it.
 
-    `slot` holds the pointer to the counter, whose parts are the next index, the stop and the step; `index` is where the
-    body finds its own. `before` is the block before the loop, which goes nowhere else. `iterations`: how many, if
-    known.
+    before: the block before the loop, which branches nowhere else; counter: the local name of the pointer to the next
+    index, the stop and the step; index: the local name in which the body finds its index; trip_count: None where it is
+    not known.
     """
 
-    loop: Loop
+    header: tuple[ir.Block, ...]
+    body: ir.Block
+    exit: ir.Block
     before: ir.Block
-    slot: ir.AllocaInstr
+    counter: ir.AllocaInstr
     index: ir.AllocaInstr
-    iterations: int | None
+    trip_count: int | None
 
 
-def read_counted(loop: Loop, flow: Flow) -> Counted | None:
-    """How a loop of independent iterations counts; None of others, and where it does not go up by one, or is not
-    written as expected."""
-    counting, body = loop.counting, loop.body
-    before = [block for block in flow.before[counting[0]] if block is not body]
-    bounds = [each for block in counting for each in _all(block, ir.ICMPInstr) if each.op == "slt"]
-    kept = [each for block in counting for each in _all(block, ir.StoreInstr)]
-    indices = [each.operands[1] for each in kept if isinstance(each.operands[0], ir.instructions.ExtractValue)]
+def read_counted(loop: Loop, flow: Flow) -> CountedLoop | None:
+    """Read how a loop of independent iterations counts; None for other loops, steps other than 1, and other code."""
+    header, body = loop.header, loop.body
+    before = [block for block in flow.predecessors[header[0]] if block is not body]
+    bounds = [each for block in header for each in _all(block, ir.ICMPInstr) if each.op == "slt"]
+    stores = [each for block in header for each in _all(block, ir.StoreInstr)]
+    indices = [each.operands[1] for each in stores if isinstance(each.operands[0], ir.instructions.ExtractValue)]
     if len(before) != 1 or len(targets(before[0])) != 1 or len(bounds) != 1 or len(indices) != 1:
         return None
-    if targets(counting[-1])[:1] != [body]:
+    if targets(header[-1])[:1] != [body]:
         return None
-    counter = _counter(bounds[0])
-    slot = counter.operands[0] if isinstance(counter, ir.LoadInstr) else None
+    pointer = _counter(bounds[0])
+    slot = pointer.operands[0] if isinstance(pointer, ir.LoadInstr) else None
     if not isinstance(slot, ir.AllocaInstr) or not isinstance(indices[0], ir.AllocaInstr):
         return None
     if flow.stored.get(slot) not in flow.independent:
@@ -180,8 +187,8 @@ def read_counted(loop: Loop, flow: Flow) -> Counted | None:
     start, stop, step = _range_of(slot, flow)
     if step != 1:
         return None
-    iterations = None if start is None or stop is None else max(stop - start, 0)
-    return Counted(loop, before[0], slot, indices[0], iterations)
+    trip_count = None if start is None or stop is None else max(stop - start, 0)
+    return CountedLoop(header, body, loop.exit, before[0], slot, indices[0], trip_count)
 
 
 def _counter(bound: ir.Instruction) -> Any:
@@ -196,12 +203,12 @@ def _counter(bound: ir.Instruction) -> Any:
 
 
 def _range_of(slot: ir.AllocaInstr, flow: Flow) -> list[int | None]:
-    """The parts of the counter that a loop begins with, where they are known."""
+    """The start, stop and step of a counter, None where they are not constant."""
     parts: dict[int, int | None] = {}
     value: Any = flow.stored.get(flow.stored.get(slot))
     while isinstance(value, ir.instructions.InsertValue):
-        given = value.value
-        parts.setdefault(value.indices[0], int(given.constant) if isinstance(given, ir.Constant) else None)
+        part = value.value
+        parts.setdefault(value.indices[0], int(part.constant) if isinstance(part, ir.Constant) else None)
         value = value.aggregate
     return [parts.get(part) for part in range(3)]
 

@@ -1,18 +1,25 @@
-"""A loop written anew over vectors.
+"""Write a counted loop anew over vectors.
 
-In: a counted loop of a module of LLVM IR and what it does in an iteration. Out: the same iterations as a loop of
-several vectors at a time, one of single vectors, and one of what does not fill a vector: single elements, unless the
-last vector is masked. No element changes; what is added up has an order of its own.
+In: a counted loop of a module of LLVM IR, the body that was read, and the shape to give it. Out: the same iterations as
+several loops. With four vectors of 8 numbers at a time and a trip count of 75,
 
-    guard -> preheader -> begin -> interleaved -> vector -> narrow -> epilogue -> last
-                   -> epilogue, where there are few iterations
-    guard -> preheader -> begin -> interleaved -> vector -> nearly -> predicated -> done
-                   -> epilogue -> last -> done
+    for i in independent(n):      becomes   interleaved   i = 0, 32         32 iterations at a time
+        y[i] = x[i] * 2.0                   vector        i = 64            8 at a time
+                                            remainder     i = 72, 73, 74    one at a time
 
-`guard` leaves where there is no iteration; `preheader` computes what is the same in each. Long bodies have no loop of
-single vectors without a mask beside one with it, and none of few iterations. Where they call functions of several
-vectors, what is nearly as many is given to these too, under a mask. Several vectors at a time are one that LLVM parts:
-a phi of 32 numbers is four registers.
+or, in place of the remainder, one `masked` vector at 72 with three active lanes. Each element is computed as before; a
+reduction is added up in another order.
+
+The blocks, in order; around a loop that may have no iteration goes a branch:
+
+    guard -> preheader -> begin -> interleaved -> vector -> narrow -> join -> remainder
+                   -> join, where the trip count is small
+    guard -> preheader -> begin -> interleaved -> vector -> interleaved_masked -> masked -> done
+                   -> scalar -> remainder -> done
+
+`guard` leaves where the trip count is 0; `preheader` computes the loop invariants. A long body is written as few times
+as can be: a masked loop of it stands in for the one of single vectors, and it has no scalar loop for small trip counts.
+Four vectors at a time are one long vector, which LLVM splits: a phi of 32 numbers is four registers.
 """
 
 from __future__ import annotations
@@ -28,134 +35,215 @@ from graphc.codegen.llvm.unsupported import append as append_made, append_copy, 
 from graphc.codegen.llvm.values import suffix_of
 from graphc.codegen.vecmath.floats import splat
 from graphc.codegen.vecmath.lanes import call_in_parts, lanes_from, vector_of
-from graphc.codegen.vecmath.outofline import VECTORS, held, refer_apart, refer_in_order
-from graphc.codegen.vecmath.table import TOGETHER, Symbol, refer_held
-from graphc.codegen.vectorize.legality import INDEX, Iteration, Sum, Value, extreme_of
-from graphc.codegen.vectorize.loopinfo import Counted
+from graphc.codegen.vecmath.outofline import VECTORS, called_symbol, refer_in_order, refer_out_of_line
+from graphc.codegen.vecmath.table import TOGETHER, Symbol, refer_inline
+from graphc.codegen.vectorize.legality import INDEX, LoopBody, Reduction, Value, min_max_of
+from graphc.codegen.vectorize.loopinfo import CountedLoop
 from graphc.startup.record import record, replace
 
 BOOL, INT32, INT64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 
-SOONER = 2
-"""Vectors that are done sooner one by one than by functions of VECTORS. Measured on 32 registers of 64 bytes: three of
-three exponentials and a logarithm take as long, what is more than three 0.77 of the time."""
+SINGLE = 2
+"""Up to so many remaining vectors are computed one by one, more by functions of VECTORS under a mask. Measured on 32
+registers of 64 bytes: three vectors of three exponentials and a logarithm take as long either way, more than three 0.77
+of the time."""
 
 
 @record()
 class Shape:
-    """How a loop is written: numbers taken at a time, whole vectors of them; numbers in a vector, and in one of what
-    does not fill it; up to how many iterations are done one by one; whether what does not fill a vector is done under a
-    mask; whether its body is long, so that it is written as few times as can be; whether elementary functions are
-    called that are compiled apart; whether all that it does is to copy or to clear memory."""
+    """The form in which a loop is written.
+
+    interleaved: iterations at a time, a multiple of `lanes`; lanes: numbers in a vector; narrow: numbers in a vector of
+    what does not fill one, 1 for none; scalar_up_to: the largest trip count whose iterations are done one by one;
+    masked: the remainder is one vector under a mask; is_long: the body is written as few times as can be; out_of_line:
+    elementary functions are called, not inlined; is_copy: the loop only copies or clears memory.
+    """
 
     interleaved: int
     lanes: int
     narrow: int
-    few: int
-    predicated: bool
-    long: bool
-    apart: bool
-    moved: bool
+    scalar_up_to: int
+    masked: bool
+    is_long: bool
+    out_of_line: bool
+    is_copy: bool
 
 
-def write_loop(counted: Counted, iteration: Iteration, shape: Shape) -> list[ir.Instruction]:
-    """Write the loop so; the branches that end the new ones."""
-    return _Writer(counted, iteration, shape).write()
+Totals: TypeAlias = "dict[ir.AllocaInstr, ir.Value]"
+"""Accumulators by the local names of their reductions: numbers, or vectors whose lanes are still to be added up."""
 
 
-Sums: TypeAlias = "dict[ir.AllocaInstr, ir.Value]"
-"""What stands under the names of sums."""
+@record(eq=False)
+class State:
+    """The end of the code so far: its builder, the index of the next iteration, the accumulators."""
+
+    builder: ir.IRBuilder
+    index: ir.Value
+    totals: Totals
+
+
+def write_loop(loop: CountedLoop, body: LoopBody, shape: Shape) -> list[ir.Instruction]:
+    """Replace a loop by the loops of a shape; returns the branches that end these."""
+    return _Writer(loop, body, shape).write()
 
 
 class _Writer:
-    def __init__(self, counted: Counted, iteration: Iteration, shape: Shape) -> None:
-        self.counted, self.iteration, self.shape = counted, iteration, shape
-        self.function: ir.Function = counted.loop.body.function
+    def __init__(self, loop: CountedLoop, body: LoopBody, shape: Shape) -> None:
+        self.loop, self.body, self.shape = loop, body, shape
+        self.function: ir.Function = loop.body.function
         self.branches: list[ir.Instruction] = []
 
     def write(self) -> list[ir.Instruction]:
-        guard, preheader, builder = map(self.new_block, ("guard", "preheader", "begin"))
-        begin, shape = builder.block, self.shape
-        start = index = self.begin(guard, preheader.block)
-        self.invariants = Invariants(self.iteration, preheader)
-        given: Sums = {slot: preheader.load(slot) for slot in self.iteration.sums}
-        results = given
-        if shape.moved:
-            self.move(builder, start)
-            index = self.stop
+        guard, preheader, begin = map(self.new_block, ("guard", "preheader", "begin"))
+        start = self.write_guard(guard, preheader.block)
+        self.invariants = Invariants(self.body, preheader)
+        initial = State(preheader, start, {slot: preheader.load(slot) for slot in self.body.reductions})
+        is_complete = self.shape.masked or self.shape.is_copy
+        if self.shape.is_copy:
+            self.call_memory_functions(begin, start)
+            after = State(begin, self.stop, initial.totals)
         else:
-            builder, index, results = self.take_vectors(builder, start, preheader, given)
-        came, short = (builder.block, index, results), (preheader.block, start, given)
-        ends = shape.predicated or shape.moved
-        if shape.few:
-            epilogue = self.new_block("epilogue")
-            length = preheader.sub(self.stop, start)
-            preheader.cbranch(preheader.icmp_signed("<=", length, INT64(shape.few)), epilogue.block, begin)
-            if ends:
-                few, _, summed = self.take("last", epilogue, start, given, 1)
-                short = few.block, self.stop, summed
-                epilogue = self.new_block("done")
-                few.branch(epilogue.block)
-            builder.branch(epilogue.block)
-            index, results = join(epilogue, came, short)
-            builder = epilogue
+            after = self.write_vectors(State(begin, start, initial.totals), preheader)
+        if self.shape.scalar_up_to:
+            after = self.join_small(initial, begin.block, after, is_complete)
         else:
-            preheader.branch(begin)
-        if not ends:
-            # Begun anew: where it went on from the others' sum, each of its additions would be rounded to that.
-            builder, _, results = self.add(results, *self.take("last", builder, index, self.nothing(1), 1))
-        for slot, result in results.items():
-            builder.store(result, slot)
-        builder.branch(self.counted.loop.ending)
-        for block in (*self.counted.loop.counting, self.counted.loop.body):
+            preheader.branch(begin.block)
+        if not is_complete:
+            # From the identity: added to the total one by one, each would be rounded to the total's last digit.
+            remainder = self.write_iterations("remainder", replace(after, totals=self.identities(1)), 1)
+            after = self.combine(after.totals, remainder)
+        for slot, result in after.totals.items():
+            after.builder.store(result, slot)
+        after.builder.branch(self.loop.exit)
+        for block in (*self.loop.header, self.loop.body):
             self.function.blocks.remove(block)
         return self.branches
 
-    def take_vectors(
-        self, builder: ir.IRBuilder, index: ir.Value, preheader: ir.IRBuilder, given: Sums
-    ) -> tuple[ir.IRBuilder, ir.Value, Sums]:
-        """Whole vectors, the last of them under a mask; where it goes on, from which index, with what added up."""
-        shape, totals = self.shape, self.first_of(preheader, given, self.shape.lanes)
+    def new_block(self, name: str) -> ir.IRBuilder:
+        return ir.IRBuilder(self.function.append_basic_block(f"{self.loop.body.name}.{name}"))
+
+    def write_guard(self, guard: ir.IRBuilder, preheader: ir.Block) -> ir.Value:
+        """Leave where there is no iteration; returns the first index."""
+        before = self.loop.before
+        before.instructions.remove(before.terminator)
+        before.terminator = None
+        ir.IRBuilder(before).branch(guard.block)
+        counter = guard.load(self.loop.counter)
+        start, self.stop = (guard.load(guard.gep(counter, [INT32(0), INT32(part)], inbounds=True)) for part in (0, 1))
+        guard.cbranch(guard.icmp_signed("<", start, self.stop), preheader, self.loop.exit)
+        return start
+
+    def write_vectors(self, state: State, preheader: ir.IRBuilder) -> State:
+        """Write the loops over vectors: all iterations but a remainder, or all of them under a mask."""
+        shape, initial = self.shape, state.totals
+        state = replace(state, totals=self.in_first_lane(preheader, initial, shape.lanes))
         if shape.interleaved > shape.lanes:
-            begins = self.first_of(preheader, given, shape.interleaved)
-            builder, index, totals = self.take("interleaved", builder, index, begins, shape.interleaved, skipped=totals)
-        if not (shape.predicated and shape.long):
-            builder, index, totals = self.take("vector", builder, index, totals, shape.lanes)
-        if shape.predicated and shape.apart and shape.interleaved == VECTORS * shape.lanes and not totals:
-            left = SOONER * shape.lanes
-            builder, index, _ = self.take("nearly", builder, index, {}, shape.interleaved, predicated=True, left=left)
-        if shape.predicated:
-            builder, index, totals = self.take("predicated", builder, index, totals, shape.lanes, predicated=True)
-        results = {slot: reduce(builder, each.step, totals[slot]) for slot, each in self.iteration.sums.items()}
+            wide = self.in_first_lane(preheader, initial, shape.interleaved)
+            state = self.write_iterations("interleaved", state, shape.interleaved, accumulators=wide)
+        if not (shape.masked and shape.is_long):
+            state = self.write_iterations("vector", state, shape.lanes)
+        if shape.masked and shape.out_of_line and shape.interleaved == VECTORS * shape.lanes and not state.totals:
+            name, left = "interleaved_masked", SINGLE * shape.lanes
+            state = self.write_iterations(name, state, shape.interleaved, masked=True, leave=left)
+        if shape.masked:
+            state = self.write_iterations("masked", state, shape.lanes, masked=True)
+        results = {slot: reduce(state.builder, self.body.reductions[slot].step, v) for slot, v in state.totals.items()}
         if shape.narrow == 1:
-            return builder, index, results
-        return self.add(results, *self.take("narrow", builder, index, self.nothing(shape.narrow), shape.narrow))
+            return replace(state, totals=results)
+        narrow = replace(state, totals=self.identities(shape.narrow))
+        return self.combine(results, self.write_iterations("narrow", narrow, shape.narrow))
 
-    def add(
-        self, results: Sums, builder: ir.IRBuilder, index: ir.Value, more: Sums
-    ) -> tuple[ir.IRBuilder, ir.Value, Sums]:
-        """What has been added up in all, with what was added up beside it."""
-        steps = {slot: each.step for slot, each in self.iteration.sums.items()}
-        return (
-            builder,
-            index,
-            {
-                slot: append(builder, step, [results[slot], reduce(builder, step, more[slot])])
-                for slot, step in steps.items()
-            },
-        )
+    def write_iterations(
+        self,
+        name: str,
+        before: State,
+        lanes: int,
+        *,
+        accumulators: Totals | None = None,
+        masked: bool = False,
+        leave: int = 0,
+    ) -> State:
+        """Write a loop of `lanes` iterations at a time, and return the state after it.
 
-    def move(self, builder: ir.IRBuilder, start: ir.Value) -> None:
-        """Copy what is copied, and clear what is cleared, by the system's functions."""
+        It runs while as many iterations are left; a `masked` one while more than `leave` are, and the last time under a
+        mask. It adds up in `accumulators`, those of `before` by default, and narrows them to vectors of the length of
+        those of `before`, which hold where it has no iteration.
+        """
+        builder, index = before.builder, before.index
+        body, after = self.new_block(name), self.new_block(f"after.{name}")
+        compare, limit = "<", builder.sub(self.stop, INT64(leave)) if leave else self.stop
+        if not masked and lanes > 1:
+            limit = builder.add(index, builder.and_(builder.sub(self.stop, index), INT64(-lanes)))
+            compare = "!="
+        builder.cbranch(builder.icmp_signed(compare, index, limit), body.block, after.block)
+        here = begin_phi(body, (index, builder.block))
+        begins = before.totals if accumulators is None else accumulators
+        running = {slot: begin_phi(body, (value, builder.block)) for slot, value in begins.items()}
+        mask = first_lanes(body, body.sub(self.stop, here), lanes) if masked else None
+        vectors = VectorBody(self.invariants, body, lanes, self.shape, here, mask)
+        vectors.write()
+        added = {slot: vectors.accumulate(self.body.reductions[slot], total) for slot, total in running.items()}
+        following = body.add(here, INT64(lanes))
+        for phi, value in ((here, following), *((running[slot], value) for slot, value in added.items())):
+            phi.add_incoming(value, body.block)
+        last = body
+        if any(lanes_of(value) < lanes for value in before.totals.values()):
+            last = self.new_block(f"narrowed.{name}")
+        leave_to = after.block if last is body else last.block
+        self.branches.append(body.cbranch(body.icmp_signed(compare, following, limit), body.block, leave_to))
+        totals = {
+            slot: narrow(last, self.body.reductions[slot].step, value, lanes_of(before.totals[slot]))
+            for slot, value in added.items()
+        }
+        if last is not body:
+            last.branch(after.block)
+        joined = {
+            slot: begin_phi(after, (before.totals[slot], builder.block), (value, last.block))
+            for slot, value in totals.items()
+        }
+        stopped = begin_phi(after, (index, builder.block), (following, last.block)) if leave else limit
+        return State(after, stopped, joined)
+
+    def join_small(self, initial: State, begin: ir.Block, after: State, is_complete: bool) -> State:
+        """Branch around the vectors where the trip count is small: to the remainder, or, where the vectors leave none
+        (`is_complete`), to a scalar loop."""
+        preheader, joined = initial.builder, self.new_block("scalar" if is_complete else "join")
+        count = preheader.sub(self.stop, initial.index)
+        is_small = preheader.icmp_signed("<=", count, INT64(self.shape.scalar_up_to))
+        preheader.cbranch(is_small, joined.block, begin)
+        if is_complete:
+            scalar = self.write_iterations("remainder", State(joined, initial.index, initial.totals), 1)
+            initial = State(scalar.builder, self.stop, scalar.totals)
+            joined = self.new_block("done")
+            scalar.builder.branch(joined.block)
+        after.builder.branch(joined.block)
+        ways = after, initial
+        index = begin_phi(joined, *((each.index, each.builder.block) for each in ways))
+        totals = {
+            slot: begin_phi(joined, *((each.totals[slot], each.builder.block) for each in ways))
+            for slot in after.totals
+        }
+        return State(joined, index, totals)
+
+    def combine(self, totals: Totals, state: State) -> State:
+        """The state with these totals added to its own, which are reduced to one number each."""
+        builder, combined = state.builder, dict[ir.AllocaInstr, ir.Value]()
+        for slot, reduction in self.body.reductions.items():
+            more = reduce(builder, reduction.step, state.totals[slot])
+            combined[slot] = append(builder, reduction.step, [totals[slot], more])
+        return replace(state, totals=combined)
+
+    def call_memory_functions(self, builder: ir.IRBuilder, start: ir.Value) -> None:
+        """Copy and clear memory by the system's functions."""
         bytes, module, flag = ir.IntType(8).as_pointer(), builder.module, BOOL(False)
-        for each, operands in self.iteration.operands.items():
+        for each, operands in self.body.operands.items():
             if not isinstance(each, ir.StoreInstr):
                 continue
             value, place = operands
             length = builder.mul(builder.sub(self.stop, start), INT64(bytes_of(place.type.pointee)))
-            places = [place, *(self.iteration.operands[value] if value in self.iteration.accesses else ())]
+            places = [place, *(self.body.operands[value] if value in self.body.accesses else ())]
             to, *source = (
-                builder.bitcast(builder.gep(self.invariants.places[pointer], [start]), bytes) for pointer in places
+                builder.bitcast(builder.gep(self.invariants.bases[pointer], [start]), bytes) for pointer in places
             )
             if source:
                 copy_bytes = declare(module, "llvm.memcpy.p0.p0.i64", ir.VoidType(), (bytes, bytes, INT64, BOOL))
@@ -164,132 +252,68 @@ class _Writer:
                 clear = declare(module, "llvm.memset.p0.i64", ir.VoidType(), (bytes, ir.IntType(8), INT64, BOOL))
                 builder.call(clear, [to, ir.IntType(8)(0), length, flag])
 
-    def nothing(self, lanes: int) -> Sums:
+    def identities(self, lanes: int) -> Totals:
+        """Accumulators that hold nothing yet."""
         return {
-            slot: splat(vector_of(each.step.type, lanes), neutral(each.step))
-            for slot, each in self.iteration.sums.items()
+            slot: splat(vector_of(each.step.type, lanes), identity(each.step))
+            for slot, each in self.body.reductions.items()
         }
 
-    def first_of(self, builder: ir.IRBuilder, given: Sums, lanes: int) -> Sums:
-        """Vectors that add up to what is given."""
+    def in_first_lane(self, builder: ir.IRBuilder, totals: Totals, lanes: int) -> Totals:
+        """Vectors with the totals in their first lanes, and identities in the others."""
         return {
-            slot: builder.insert_element(nothing, given[slot], INT32(0))
-            for slot, nothing in self.nothing(lanes).items()
+            slot: builder.insert_element(nothing, totals[slot], INT32(0))
+            for slot, nothing in self.identities(lanes).items()
         }
-
-    def new_block(self, name: str) -> ir.IRBuilder:
-        return ir.IRBuilder(self.function.append_basic_block(f"{self.counted.loop.body.name}.{name}"))
-
-    def begin(self, builder: ir.IRBuilder, preheader: ir.Block) -> ir.Value:
-        """Whether there is anything to do; where it begins."""
-        before = self.counted.before
-        before.instructions.remove(before.terminator)
-        before.terminator = None
-        ir.IRBuilder(before).branch(builder.block)
-        counter = builder.load(self.counted.slot)
-        start, self.stop = (
-            builder.load(builder.gep(counter, [INT32(0), INT32(part)], inbounds=True)) for part in (0, 1)
-        )
-        builder.cbranch(builder.icmp_signed("<", start, self.stop), preheader, self.counted.loop.ending)
-        return start
-
-    def take(
-        self,
-        name: str,
-        before: ir.IRBuilder,
-        index: ir.Value,
-        begins: Sums,
-        lanes: int,
-        *,
-        skipped: Sums | None = None,
-        predicated: bool = False,
-        left: int = 0,
-    ) -> tuple[ir.IRBuilder, ir.Value, Sums]:
-        """From an index on, take `lanes` iterations at a time, where there are as many: `predicated`, the last of them
-        under a mask, while more than some are `left`. Where it goes on, from which index, with what added up to what it
-        begins with, which is what it has `skipped` where there are no iterations to take."""
-        skipped = begins if skipped is None else skipped
-        body, after = self.new_block(name), self.new_block(f"after.{name}")
-        compare, limit = "<", before.sub(self.stop, INT64(left)) if left else self.stop
-        if not predicated and lanes > 1:
-            limit = before.add(index, before.and_(before.sub(self.stop, index), INT64(-lanes)))
-            compare = "!="
-        before.cbranch(before.icmp_signed(compare, index, limit), body.block, after.block)
-        here = begin_phi(body, (index, before.block))
-        running = {slot: begin_phi(body, (value, before.block)) for slot, value in begins.items()}
-        mask = None
-        if predicated:
-            mask = first_lanes(body, body.sub(self.stop, here), lanes)
-        vectors = Vectors(self.invariants, body, lanes, self.shape, here, mask)
-        vectors.carry_out()
-        added = {slot: vectors.add_up(self.iteration.sums[slot], total) for slot, total in running.items()}
-        following = body.add(here, INT64(lanes))
-        for phi, value in ((here, following), *((running[slot], value) for slot, value in added.items())):
-            phi.add_incoming(value, body.block)
-        narrowed = body
-        if any(lanes_of(value) < lanes for value in skipped.values()):
-            narrowed = self.new_block(f"narrowed.{name}")
-        leave = after.block if narrowed is body else narrowed.block
-        self.branches.append(body.cbranch(body.icmp_signed(compare, following, limit), body.block, leave))
-        totals = {
-            slot: narrow(narrowed, self.iteration.sums[slot].step, value, lanes_of(skipped[slot]))
-            for slot, value in added.items()
-        }
-        if narrowed is not body:
-            narrowed.branch(after.block)
-        joined = {
-            slot: begin_phi(after, (skipped[slot], before.block), (value, narrowed.block))
-            for slot, value in totals.items()
-        }
-        stopped = begin_phi(after, (index, before.block), (following, narrowed.block)) if left else limit
-        return after, stopped, joined
 
 
 class Invariants:
-    """What is the same in each iteration, computed before the loops."""
+    """Loop invariants, computed in the preheader."""
 
-    def __init__(self, iteration: Iteration, builder: ir.IRBuilder) -> None:
-        self.iteration, self.builder = iteration, builder
+    def __init__(self, body: LoopBody, builder: ir.IRBuilder) -> None:
+        self.body, self.builder = body, builder
         self.numbers: dict[Value, ir.Value] = {}
-        self.places: dict[Value, ir.Value] = {}
+        self.bases: dict[Value, ir.Value] = {}
+        """The pointers of accesses of stride 1 where the index is 0."""
         self.counters: dict[Value, ir.Value] = {}
-        """The counters of functions of `counted` where the index is 0."""
+        """The counters of `body.counter_calls` where the index is 0."""
         self.vectors: dict[tuple[Value, int], ir.Value] = {}
-        self.needed = iteration.needed()
-        for each in self.needed:
-            if iteration.is_steady(each):
-                self.numbers[each] = carry_out(builder, each, [*map(self.number, iteration.operands[each])])
-            elif iteration.accesses.get(each) == 1:
-                pointer = iteration.operands[each][-1]
-                self.places[pointer] = self.first(pointer)
-            elif each in iteration.counted:
-                self.counters[each] = self.first(iteration.operands[each][1])
+        self.live = body.live_instructions()
+        for each in self.live:
+            if body.is_invariant(each):
+                self.numbers[each] = repeat_instruction(builder, each, [*map(self.number, body.operands[each])])
+            elif body.accesses.get(each) == 1:
+                pointer = body.operands[each][-1]
+                self.bases[pointer] = self.at_index_0(pointer)
+            elif each in body.counter_calls:
+                self.counters[each] = self.at_index_0(body.operands[each][1])
 
     def number(self, value: Value) -> ir.Value:
+        """An invariant as a number."""
         if isinstance(value, ir.AllocaInstr) and value not in self.numbers:
             self.numbers[value] = self.builder.load(value)
         return self.numbers.get(value, value)
 
-    def first(self, value: Value) -> ir.Value:
-        """The value of an address where the index is 0."""
+    def at_index_0(self, value: Value) -> ir.Value:
+        """The value that depends on the index alone, where that is 0."""
         if value is INDEX:
             return INT64(0)
-        if value not in self.iteration.operands or value in self.numbers:
+        if value not in self.body.operands or value in self.numbers:
             return self.number(value)
-        return carry_out(self.builder, value, [*map(self.first, self.iteration.operands[value])])
+        return repeat_instruction(self.builder, value, [*map(self.at_index_0, self.body.operands[value])])
 
-    def repeated(self, value: Value, lanes: int) -> ir.Value:
-        """A value in each lane of a vector."""
+    def broadcast(self, value: Value, lanes: int) -> ir.Value:
+        """An invariant in each lane of a vector."""
         if isinstance(value, ir.Constant):
             return splat(vector_of(value.type, lanes), value.constant)
         key = value, lanes
         if key not in self.vectors:
-            self.vectors[key] = repeat(self.builder, self.number(value), lanes)
+            self.vectors[key] = broadcast(self.builder, self.number(value), lanes)
         return self.vectors[key]
 
 
-class Vectors:
-    """The body of a loop that takes several iterations at a time."""
+class VectorBody:
+    """The body of a loop that makes several iterations at a time, from an index on, under a mask maybe."""
 
     def __init__(
         self,
@@ -300,33 +324,32 @@ class Vectors:
         index: ir.Value,
         mask: ir.Value | None,
     ) -> None:
-        self.invariants, self.iteration, self.builder, self.lanes = invariants, invariants.iteration, builder, lanes
-        self.apart, self.whole, self.index, self.mask = shape.apart, shape.lanes, index, mask
-        self.made: dict[Value, ir.Value] = {}
-        self.together = computed_together(self.iteration, invariants.needed) if self.apart else {}
-        self.computed: dict[tuple[str, Value], ir.Value] = {}
-        """What functions have given that compute several at once."""
+        self.invariants, self.body, self.builder, self.lanes = invariants, invariants.body, builder, lanes
+        self.out_of_line, self.vector_lanes, self.index, self.mask = shape.out_of_line, shape.lanes, index, mask
+        self.widened: dict[Value, ir.Value] = {}
+        self.together = computed_together(self.body, invariants.live) if self.out_of_line else {}
+        self.joint_results: dict[tuple[str, Value], ir.Value] = {}
+
+    def write(self) -> None:
+        for each in self.invariants.live:
+            if not self.body.is_invariant(each):
+                self.widened[each] = self.widen(each, *self.body.operands[each])
 
     def vector(self, value: Value) -> ir.Value:
-        """A value of these iterations."""
-        if self.iteration.is_steady(value):
-            return self.invariants.repeated(value, self.lanes)
-        if value is INDEX and value not in self.made:
-            first = repeat(self.builder, self.index, self.lanes)
-            self.made[value] = first if self.lanes == 1 else self.builder.add(first, counted_from_0(self.lanes))
-        return self.made[value]
+        """The values of these iterations."""
+        if self.body.is_invariant(value):
+            return self.invariants.broadcast(value, self.lanes)
+        if value is INDEX and value not in self.widened:
+            first = broadcast(self.builder, self.index, self.lanes)
+            self.widened[value] = first if self.lanes == 1 else self.builder.add(first, counted_from_0(self.lanes))
+        return self.widened[value]
 
-    def carry_out(self) -> None:
-        for each in self.invariants.needed:
-            if not self.iteration.is_steady(each):
-                self.made[each] = self.renewed(each, *self.iteration.operands[each])
-
-    def renewed(self, each: ir.Instruction, *operands: Value) -> ir.Value:
+    def widen(self, each: ir.Instruction, *operands: Value) -> ir.Value:
         """An instruction for all of these iterations."""
         builder, lanes = self.builder, self.lanes
-        if self.iteration.accesses.get(each) == 1:
+        if self.body.accesses.get(each) == 1:
             *value, pointer = operands
-            place = builder.gep(self.invariants.places[pointer], [self.index])
+            place = builder.gep(self.invariants.bases[pointer], [self.index])
             if value:
                 return store(builder, self.vector(value[0]), place, self.mask)
             return load(builder, place, lanes, self.mask)
@@ -336,69 +359,66 @@ class Vectors:
             case ir.GEPInstr():
                 return addresses(builder, self.invariants.number(operands[0]), self.vector(operands[1]), each.type)
             case ir.CallInstr() if each in self.together:
-                return self.called_together(self.together[each], operands[1])
-            case ir.CallInstr() if self.apart and each in self.iteration.counted and lanes > 1:
-                return self.called_in_order(each, *operands[1:])
-            case ir.CallInstr() if (symbol := held(each)) is not None:
-                return self.called(symbol, [*map(self.vector, operands[1:])])
+                return self.call_joint(self.together[each], operands[1])
+            case ir.CallInstr() if self.out_of_line and each in self.body.counter_calls and lanes > 1:
+                return self.call_in_order(each, *operands[1:])
+            case ir.CallInstr() if (symbol := called_symbol(each)) is not None:
+                return self.call_elementary(symbol, [*map(self.vector, operands[1:])])
             case ir.CallInstr():
                 return append(builder, each, [*map(self.vector, operands[1:])])
-            case ir.SelectInstr() if self.iteration.is_steady(operands[0]):
+            case ir.SelectInstr() if self.body.is_invariant(operands[0]):
                 return append(builder, each, [self.invariants.number(operands[0]), *map(self.vector, operands[1:])])
             case _:
                 return append(builder, each, [*map(self.vector, operands)])
 
-    def called(self, symbol: Symbol, arguments: Sequence[ir.Value]) -> ir.Value:
-        """An elementary function. One of several vectors goes on with each while it waits for the others; held by a
-        loop, it is one of single vectors where masks are no registers: LLVM would pack those of several into one."""
+    def call_elementary(self, symbol: Symbol, arguments: Sequence[ir.Value]) -> ir.Value:
+        """Call an elementary function. One of several vectors works on each while it waits for the others. An inlined
+        one takes single vectors where masks are no registers: LLVM would pack the masks of several into one."""
         builder = self.builder
-        if self.apart:
-            at_once = min(self.lanes, VECTORS * self.whole)
-            function = refer_apart(builder.module, replace(symbol, lanes=at_once))
-            call = ir.IRBuilder.call if at_once == self.lanes else call_in_parts
-            return call(builder, function, arguments)
-        at_once = self.lanes if has_avx512() else min(self.lanes, self.whole)
-        function = refer_held(builder.module, replace(symbol, lanes=at_once))
+        if self.out_of_line:
+            at_once, refer = min(self.lanes, VECTORS * self.vector_lanes), refer_out_of_line
+        else:
+            at_once, refer = self.lanes if has_avx512() else min(self.lanes, self.vector_lanes), refer_inline
+        function = refer(builder.module, replace(symbol, lanes=at_once))
         call = ir.IRBuilder.call if at_once == self.lanes else call_in_parts
         return call(builder, function, arguments)
 
-    def called_in_order(self, each: ir.Instruction, counter: Value, *rest: Value) -> ir.Value:
-        """A function of counters that go up by one, of which it is given the first."""
-        symbol = held(each)
+    def call_in_order(self, each: ir.Instruction, counter: Value, *rest: Value) -> ir.Value:
+        """Call a function of counters that go up by one, which takes the first of them."""
+        symbol = called_symbol(each)
         assert symbol is not None
         builder = self.builder
         first = builder.add(self.invariants.counters[each], self.index)
-        function = refer_in_order(builder.module, replace(symbol, lanes=self.lanes, apart=True, in_order=True))
+        function = refer_in_order(builder.module, replace(symbol, lanes=self.lanes, out_of_line=True, in_order=True))
         with builder.goto_entry_block():
             made = builder.alloca(function.args[0].type.pointee)
         made.align = usual_width() // 8
         builder.call(function, [made, first, *map(self.invariants.number, rest)])
         return load(builder, made, 1, None)
 
-    def called_together(self, part: tuple[Symbol, int], argument: Value) -> ir.Value:
-        """One of the results of a function that computes several at once: called for the first of them."""
+    def call_joint(self, part: tuple[Symbol, int], argument: Value) -> ir.Value:
+        """One of the results of a function that computes several, called for the first of them."""
         symbol, place = part
-        if (symbol.name, argument) not in self.computed:
-            self.computed[symbol.name, argument] = self.called(symbol, [self.vector(argument)])
-        return self.builder.extract_value(self.computed[symbol.name, argument], place)
+        key = symbol.name, argument
+        if key not in self.joint_results:
+            self.joint_results[key] = self.call_elementary(symbol, [self.vector(argument)])
+        return self.builder.extract_value(self.joint_results[key], place)
 
-    def add_up(self, sum: Sum, total: ir.Value) -> ir.Value:
-        """What is added up after these iterations."""
-        term = self.vector(sum.term)
+    def accumulate(self, reduction: Reduction, total: ir.Value) -> ir.Value:
+        """An accumulator after these iterations. Inactive lanes add the identity."""
+        term = self.vector(reduction.term)
         if self.mask is not None:
-            term = self.builder.select(self.mask, term, splat(term.type, neutral(sum.step)))
-        return append(self.builder, sum.step, [total, term])
+            term = self.builder.select(self.mask, term, splat(term.type, identity(reduction.step)))
+        return append(self.builder, reduction.step, [total, term])
 
 
-def computed_together(
-    iteration: Iteration, needed: Sequence[ir.Instruction]
-) -> dict[ir.Instruction, tuple[Symbol, int]]:
-    """The elementary functions of one argument of which one function computes several: that, and as which of its
-    results."""
+def computed_together(body: LoopBody, live: Sequence[ir.Instruction]) -> dict[ir.Instruction, tuple[Symbol, int]]:
+    """The calls of one argument that one function computes together, such as sin(x) and cos(x): that function, and
+    the place of the call's result among its results."""
     calls: dict[Value, dict[str, list[ir.Instruction]]] = {}
-    for each in needed:
-        if (symbol := held(each)) is not None and not iteration.is_steady(each):
-            calls.setdefault(iteration.operands[each][-1], {}).setdefault(symbol.name, []).append(each)
+    for each in live:
+        if (symbol := called_symbol(each)) is not None and not body.is_invariant(each):
+            calls.setdefault(body.operands[each][-1], {}).setdefault(symbol.name, []).append(each)
     return {
         each: (replace(symbol, name=name), place)
         for names in calls.values()
@@ -406,7 +426,7 @@ def computed_together(
         if names.keys() >= {*members}
         for place, member in enumerate(members)
         for each in names[member]
-        if (symbol := held(each)) is not None
+        if (symbol := called_symbol(each)) is not None
     }
 
 
@@ -414,22 +434,15 @@ def computed_together(
 
 
 def begin_phi(builder: ir.IRBuilder, *incoming: tuple[ir.Value, ir.Block]) -> ir.PhiInstr:
-    """What is a value when a block comes before."""
+    """A phi with a value for each of these predecessors."""
     phi = builder.phi(incoming[0][0].type)
     for value, block in incoming:
         phi.add_incoming(value, block)
     return phi
 
 
-def join(builder: ir.IRBuilder, *ways: tuple[ir.Block, ir.Value, Sums]) -> tuple[ir.Value, Sums]:
-    """An index and sums, as they are where one of some blocks came before."""
-    index = begin_phi(builder, *((index, block) for block, index, _ in ways))
-    slots = ways[0][2]
-    return index, {slot: begin_phi(builder, *((sums[slot], block) for block, _, sums in ways)) for slot in slots}
-
-
-def carry_out(builder: ir.IRBuilder, like: ir.Instruction, operands: Sequence[ir.Value]) -> ir.Value:
-    """An instruction once more, upon other numbers."""
+def repeat_instruction(builder: ir.IRBuilder, like: ir.Instruction, operands: Sequence[ir.Value]) -> ir.Value:
+    """A scalar instruction once more, on other operands."""
     match like:
         case ir.LoadInstr():
             return builder.load(operands[0])
@@ -442,14 +455,14 @@ def carry_out(builder: ir.IRBuilder, like: ir.Instruction, operands: Sequence[ir
 
 
 def append(builder: ir.IRBuilder, like: ir.Instruction, operands: Sequence[ir.Value]) -> ir.Value:
-    """The same upon other operands, numbers or vectors."""
+    """An instruction without addresses once more, on numbers or on vectors."""
     if isinstance(like, ir.CallInstr):
         return call_lanewise(builder, like, operands)
     return append_copy(builder, like, vector_of(like.type, lanes_of(operands[-1])), operands)
 
 
 def call_lanewise(builder: ir.IRBuilder, like: ir.CallInstr, arguments: Sequence[ir.Value]) -> ir.Value:
-    """A function of LLVM's, of numbers or vectors."""
+    """Call an intrinsic of LLVM on numbers, or its variant on vectors."""
     if lanes_of(arguments[0]) == 1:
         return builder.call(like.callee, arguments, fastmath=tuple(like.fastmath))
     base, kind = like.callee.name.rsplit(".", 1)
@@ -468,7 +481,7 @@ def lanes_of(value: ir.Value) -> int:
     return int(value.type.count) if isinstance(value.type, ir.VectorType) else 1
 
 
-def repeat(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
+def broadcast(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
     """A number in each lane of a vector."""
     if lanes == 1:
         return value
@@ -486,10 +499,11 @@ def first_lanes(builder: ir.IRBuilder, count: ir.Value, lanes: int) -> ir.Value:
     type = ir.IntType(max(usual_width() // lanes, 8))
     most = builder.select(builder.icmp_signed("<", count, INT64(lanes)), count, INT64(lanes))
     narrow = most if type.width == 64 else builder.trunc(most, type)
-    return builder.icmp_unsigned("<", counted_from_0(lanes, type), repeat(builder, narrow, lanes))
+    return builder.icmp_unsigned("<", counted_from_0(lanes, type), broadcast(builder, narrow, lanes))
 
 
 def load(builder: ir.IRBuilder, place: ir.Value, lanes: int, mask: ir.Value | None) -> ir.Value:
+    """Consecutive elements, those of active lanes alone."""
     element = place.type.pointee
     type = vector_of(element, lanes)
     if mask is None:
@@ -502,6 +516,7 @@ def load(builder: ir.IRBuilder, place: ir.Value, lanes: int, mask: ir.Value | No
 
 
 def store(builder: ir.IRBuilder, value: ir.Value, place: ir.Value, mask: ir.Value | None) -> ir.Value:
+    """Write consecutive elements, those of active lanes alone."""
     element = place.type.pointee
     if mask is None:
         made = ir.StoreInstr(builder.block, value, place)
@@ -513,7 +528,7 @@ def store(builder: ir.IRBuilder, value: ir.Value, place: ir.Value, mask: ir.Valu
 
 
 def addresses(builder: ir.IRBuilder, base: ir.Value, index: ir.Value, type: ir.Type) -> ir.Value:
-    """Where elements of these indices are."""
+    """The addresses of elements, for a vector of indices."""
     if lanes_of(index) == 1:
         return builder.gep(base, [index])
     made = builder.gep(base, [INT64(0)])  # llvmlite has no vectors of indices
@@ -522,26 +537,26 @@ def addresses(builder: ir.IRBuilder, base: ir.Value, index: ir.Value, type: ir.T
 
 
 def gather(builder: ir.IRBuilder, places: ir.Value, element: ir.Type, mask: ir.Value | None) -> ir.Value:
-    """What stands at these addresses."""
+    """The elements at these addresses, those of active lanes alone."""
     lanes = lanes_of(places)
     if lanes == 1:
         return builder.load(places)
     type, bits = vector_of(element, lanes), vector_of(BOOL, lanes)
     name = f"llvm.masked.gather.v{lanes}{suffix_of(element)}.v{lanes}p0"
     function = declare(builder.module, name, type, (places.type, INT32, bits, type))
-    chosen = splat(bits, True) if mask is None else mask
-    return builder.call(function, [places, INT32(bytes_of(element)), chosen, literal(type, "zeroinitializer")])
+    active = splat(bits, True) if mask is None else mask
+    return builder.call(function, [places, INT32(bytes_of(element)), active, literal(type, "zeroinitializer")])
 
 
-# --- sums -----------------------------------------------------------------------------------------------------------
+# --- reductions -----------------------------------------------------------------------------------------------------
 
 
-def neutral(step: ir.Instruction) -> float:
-    """What a step of a sum leaves as it is."""
+def identity(step: ir.Instruction) -> float:
+    """The identity of a reduction: a step with it changes nothing."""
     if not isinstance(step, ir.CallInstr):
         return {"fadd": -0.0, "fmul": 1.0, "mul": 1, "and": -1}.get(step.opname, 0)
     bits = 8 * bytes_of(step.type)
-    neutrals: dict[str, float] = {
+    identities: dict[str, float] = {
         "smin": 2 ** (bits - 1) - 1,
         "smax": -(2 ** (bits - 1)),
         "umin": 2**bits - 1,
@@ -551,11 +566,11 @@ def neutral(step: ir.Instruction) -> float:
         "minnum": math.nan,
         "maxnum": math.nan,
     }
-    return neutrals[extreme_of(step) or ""]
+    return identities[min_max_of(step) or ""]
 
 
 def narrow(builder: ir.IRBuilder, step: ir.Instruction, vector: ir.Value, lanes: int) -> ir.Value:
-    """A vector of fewer lanes that add up to the same."""
+    """A vector of fewer lanes that reduces to the same: half of it added to the other half, again and again."""
     while lanes_of(vector) > lanes:
         half = lanes_of(vector) // 2
         halves = [builder.shuffle_vector(vector, vector, lanes_from(first, half)) for first in (0, half)]
@@ -564,20 +579,20 @@ def narrow(builder: ir.IRBuilder, step: ir.Instruction, vector: ir.Value, lanes:
 
 
 REDUCES = {"maximum": "fmaximum", "minimum": "fminimum", "maxnum": "fmax", "minnum": "fmin"}
-"""What LLVM calls extremes of a vector's lanes; integers' have the names of those of two."""
+"""LLVM's names of the reductions of floats to an extreme; integers' have the names of the functions of two numbers."""
 
 
 def reduce(builder: ir.IRBuilder, step: ir.Instruction, vector: ir.Value) -> ir.Value:
-    """What a vector's lanes add up to."""
+    """The lanes of a vector, added up."""
     if lanes_of(vector) == 1:
         return vector
-    called = isinstance(step, ir.CallInstr)
-    operation = extreme_of(step) or "" if called else step.opname
+    is_call = isinstance(step, ir.CallInstr)
+    operation = min_max_of(step) or "" if is_call else step.opname
     name = f"llvm.vector.reduce.{REDUCES.get(operation, operation)}.v{lanes_of(vector)}{suffix_of(step.type)}"
-    ordered = [splat(step.type, neutral(step))] if operation in ("fadd", "fmul") else []
-    given = [*ordered, vector]
-    function = declare(builder.module, name, step.type, [value.type for value in given])
-    return builder.call(function, given, fastmath=tuple(step.fastmath if called else step.flags))
+    initial = [splat(step.type, identity(step))] if operation in ("fadd", "fmul") else []
+    operands = [*initial, vector]
+    function = declare(builder.module, name, step.type, [value.type for value in operands])
+    return builder.call(function, operands, fastmath=tuple(step.fastmath if is_call else step.flags))
 
 
 # --- types ----------------------------------------------------------------------------------------------------------

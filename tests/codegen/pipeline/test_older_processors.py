@@ -47,8 +47,7 @@ def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
         assert has_avx512() == {name == "skylake-avx512"} and has_fma() == {name in {"haswell", "skylake-avx512"}}
         import re
         import numpy as np
-        import pytest
-        import graphc, test_reductions, test_vectorize, test_wide_programs
+        import graphc, test_reductions, test_wide_programs
         from graphc.arrays import numerics
         x = graphc.tensor.dvector("x")
         machine_code = graphc.function([x], graphc.tensor.exp(x).sum()).assembly
@@ -67,8 +66,6 @@ def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(gammaln(arguments), numerics.gammaln(arguments), rtol=1e-13, atol=1e-13)
         for seed in range(0, 30, 3):
             test_wide_programs.test_modes_agree(seed)
-        for seed in range(1000, 1030):
-            test_vectorize.test_random_loops(seed, pytest.MonkeyPatch())
         for size in (65, 255):
             test_reductions.test_short_sums_of_single_precision_are_at_least_as_accurate_as_numpys(size)
         test_reductions.test_sums_of_every_length_over_every_axis("float64", "compiled")
