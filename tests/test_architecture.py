@@ -243,7 +243,7 @@ tensor.absent tensor.arithmetic tensor.contraction tensor.nnet.losses tensor.pad
 compile configdefaults functions.states gof gradient scalar updates
 codegen.cache.bundle codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.sort.api
 codegen.special.api codegen.server.client codegen.frontend.emit
-codegen.link.lljit codegen.link.elf codegen.lower.lowerer codegen.schedule.plan codegen.schedule.scheduler
+codegen.link.lljit codegen.link.elf codegen.lower.elements codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.passes codegen.llvm.target
 codegen.server.worker control.batch functions.wrapped gof inspection ir.apply ir.expression ir.parse ir.pickling
 loopir.ir loopir.operators numpy ops.conv ops.linalg.factor ops.linalg.routine ops.segment ops.windows optim rewrite

@@ -11,9 +11,9 @@ import scipy.sparse
 import graphc
 import graphc.tensor as T
 from graphc import sparse
-from graphc.codegen.lower.elements import Elements
+from graphc.codegen.lower.elements import Lowerer
 from graphc.codegen.pipeline import program
-from graphc.codegen.schedule.nests import Nests
+from graphc.codegen.schedule.uses import Uses
 from graphc.codegen.transform.passes import KERNEL_PASSES
 from graphc.errors import VerifyError
 from graphc.loopir.ir import Loop, Stmt, Store
@@ -176,11 +176,11 @@ def test_a_size_is_computed_before_it_is_stored(monkeypatch: pytest.MonkeyPatch)
         dense, twice, rows = made(scipy.sparse.csr_matrix(np.eye(4, 3)))
         assert dense.tolist() == np.eye(4, 3).tolist() and (twice, rows) == (8, 4)
 
-    def of_all(self: Elements, node: Any) -> Any:
-        return self.buffers.get(node) if node.dtype == "int64" and not node.ndim else materialised(self, node)
+    def of_all(self: Lowerer, node: Any) -> Any:
+        return self.storage.buffers.get(node) if node.dtype == "int64" and not node.ndim else materialised(self, node)
 
-    materialised = Elements.materialised
-    monkeypatch.setattr(Elements, "materialised", of_all)
-    monkeypatch.setattr(Nests, "want_size", lambda self, size, nest: None)
+    materialised = Lowerer.materialised
+    monkeypatch.setattr(Lowerer, "materialised", of_all)
+    monkeypatch.setattr(Uses, "add_sizes", lambda self, shape, draft: None)
     with pytest.raises(VerifyError, match="after the pass lower: kernel, .*out[12] is read before it is stored"):
         graphc.function(inputs, outputs, "python")

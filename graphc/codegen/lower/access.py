@@ -1,20 +1,39 @@
-"""What elements read, told from index maps before anything is written.
+"""The memory that elements read, told from index maps before anything is written; loops that are cut into tiles.
 
-In: the elements that are wanted of some nodes. Out: a `Survey`: the positions of all that is read, in
-terms of loop variables and sizes; and what follows: whether one loop over all elements reads memory in order, where
-reductions have loops of their own, and along which loop an operand lies that the innermost loop reads across.
+In: the elements that are wanted of some nodes. Out: a `Survey`: the positions of all that is read, in terms of loop
+variables and sizes; and what follows: whether one loop over all elements reads memory in order, where reductions have
+loops of their own, and along which loop an operand lies that the innermost loop reads across. As an example, for
+`x + y.T` at (i, j) the positions are `i * x_1 + j` of `x` and `j * y_1 + i` of `y`: `loop_across` gives `i`, since `y`
+lies along `i` and the innermost loop `j` goes across its rows. Both loops then go by tiles: the lines of memory that a
+tile touches stay in the nearest cache until all of each is used; a whole row would drop them in between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from graphc.codegen.schedule.plan import fold_vars, unrolls, variables_of
+from graphc.codegen.schedule.nodes import fold_vars, unrolls, variables_of
 from graphc.ir.lowering import Fold, Iota, Scalar, View
 from graphc.ir.node import SIZE, Index, Node, Size, constant_value
-from graphc.loopir.ir import INDEX, Apply, Buffer, Expr, Opaque, Var, int_value, integer, ravel, subexpressions
+from graphc.loopir import operators
+from graphc.loopir.ir import (
+    INDEX,
+    TILE,
+    Apply,
+    Buffer,
+    Const,
+    Expr,
+    Opaque,
+    Var,
+    children,
+    int_value,
+    integer,
+    ravel,
+    subexpressions,
+)
 from graphc.loopir.operators import FLOORDIV, MOD
 
 
@@ -90,11 +109,45 @@ class Survey:
         return [position for _, position in self.loads]
 
     def is_in_order(self) -> bool:
-        """Whether no index is taken apart by division: everything is read in the order in which it lies in memory."""
+        """Tell whether everything is read in the order in which it lies in memory: no index is divided."""
         exprs = (*self.positions, *self.values)
         parts = (part for expr in exprs for part in subexpressions(expr))
         return not any(isinstance(part, Apply) and part.dtype == INDEX and part.op in (FLOORDIV, MOD) for part in parts)
 
     def reduces_in(self, var: Var) -> bool:
-        """Whether a reduction has loops of its own inside the loop of a variable."""
+        """Tell whether a reduction has loops of its own inside the loop of a variable."""
         return any(var in variables_of(index) for index in self.reduced_at)
+
+
+def loop_across(positions: Iterable[Expr], loops: Sequence[Var], extents: Sequence[Expr]) -> Var | None:
+    """The loop that is to be cut into tiles together with the innermost one; None where no operand is read across."""
+    if len(loops) < 2 or is_short(extents[-1]):
+        return None
+    long = [var for var, extent in zip(loops[:-1], extents, strict=False) if not is_short(extent)]
+    across: Counter[Var] = Counter()
+    for position in positions:
+        if stride(position, loops[-1], {}) is None:
+            across.update(var for var in long if stride(position, var, {}) == 1)
+    return across.most_common(1)[0][0] if across else None
+
+
+def is_short(size: Expr) -> bool:
+    """Tell whether a loop is known to have no more iterations than a tile."""
+    iterations = int_value(size)
+    return iterations is not None and iterations <= TILE
+
+
+def stride(position: Expr, var: Var | Opaque, values: Mapping[Var, Expr]) -> int | None:
+    """The stride of a position in the loop of `var`: 0, 1 or (None) another number."""
+    match position:
+        case Var() | Opaque() if position == var:
+            return 1
+        case Var() if position in values:
+            return stride(values[position], var, values)
+        case Var() | Const():
+            return 0
+        case Apply(operators.ADD, (left, right)):
+            steps = stride(left, var, values), stride(right, var, values)
+            return sum(steps) if 0 in steps and None not in steps else None  # type: ignore[arg-type]
+        case _:
+            return None if any(stride(child, var, values) != 0 for child in children(position)) else 0

@@ -1,22 +1,23 @@
 """Calls of functions from outside the source: matrix products, factorisations, and the user's functions.
 
 In: a nest of kind `call` and the `Lowerer` that writes the kernel. Out: statements at the end of a scope. What a
-function is given, the record `Call` of its op says, in order. Some take pointers and element strides, so that a
-transposed or sliced operand is read where it stands.
+function takes, the record `Call` of its op says, in order. Some take pointers and element strides, so that a transposed
+or sliced operand is read where it stands. As an example, of the product of `x.T` and `y` into `out`:
+
+    call dgemm(x_1, y_1, x_0, 1.0, x[0:], 1, x_1, y[0:], y_1, 1, 0.0, out[0:], y_1, 1)
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from functools import partial
 
 import numpy as np
 
 from graphc.codegen.call.callback import CALLBACK
-from graphc.codegen.lower.lowerer import Lowerer
+from graphc.codegen.lower.elements import Lowerer
 from graphc.codegen.lower.scopes import Scope
-from graphc.codegen.schedule.plan import Nest, call_of, called, is_product, loop_vars
-from graphc.codegen.schedule.strided import strided
+from graphc.codegen.schedule.nodes import buffer_view, call_node, call_of, is_product, loop_vars
+from graphc.codegen.schedule.plan import Nest
 from graphc.ir.body import outputs_of
 from graphc.ir.lowering import Call, Extent, Given, Number, Passed, Result, Strided, Whole, Workspace
 from graphc.ir.node import Index, Node, constant_value
@@ -27,9 +28,9 @@ from graphc.startup.record import record
 
 
 @record()
-class Place:
-    """Where a call is written: the nodes whose buffers its results go to, the loops around it, the factor of what it
-    adds to."""
+class CallSite:
+    """The place of a call: the nodes whose buffers its results go to, the loops around it, the factor of what it adds
+    to, and the rows that it computes where these are not all."""
 
     results: tuple[Node, ...]
     loops: Index
@@ -47,7 +48,7 @@ class Block:
 
 def lower_call(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """The call that computes the results of a nest."""
-    node = called(nest.roots[0])
+    node = call_node(nest.roots[0])
     if is_product(node):
         _add_products(lowerer, nest, node, scope)
     else:
@@ -66,7 +67,7 @@ def _add_products(lowerer: Lowerer, nest: Nest, node: Node, outer: Scope) -> Non
     pending = [node]
     while (added := _call(pending[-1]).added(pending[-1])) is not None:
         operand, _ = added
-        if not is_product(operand) or operand in lowerer.buffers:
+        if not is_product(operand) or operand in lowerer.storage.buffers:
             break
         pending.append(operand)
     for each in reversed(pending):
@@ -81,7 +82,8 @@ def _call(node: Node) -> Call:
 
 
 def _begin(lowerer: Lowerer, root: Node, product: Node, there: bool, outer: Scope) -> Expr:
-    """What a product is added to, brought to the result's buffer unless it is `there`; the factor it still needs.
+    """The factor that is still needed of what a product is added to, which is brought to the result's buffer unless it
+    is `there`.
 
     A factor known at the call only is applied here: BLAS does not look at what it multiplies by 0.
     """
@@ -92,16 +94,19 @@ def _begin(lowerer: Lowerer, root: Node, product: Node, there: bool, outer: Scop
     beta = lowerer.element(factor, ())
     if there and _is_nonzero(factor):
         return beta
-    buffer, shape = lowerer.buffers[root], root.type.shape
+    buffer, shape = lowerer.storage.buffers[root], root.type.shape
     if there:
-        place = partial(lowerer.in_buffer, root)
-        lowerer.fill(buffer, shape, outer, lambda where: _scaled(beta, Load(buffer, where)), place)
+        var = loop_vars(lowerer.scopes.depth(outer) + 1)[-1]
+        scope = lowerer.scopes.enter(outer, var, lowerer.count(lowerer.extents(shape)))
+        where = lowerer.in_buffer(root, var)
+        scope.body.append(Store(buffer, where, _scaled(beta, Load(buffer, where))))
+        lowerer.scopes.leave(scope, outer)
     else:
         index = loop_vars(root.ndim)
-        scope = lowerer.enter_all(outer, index, lowerer.extents(shape))
+        scope = lowerer.scopes.enter_all(outer, index, lowerer.extents(shape))
         value = lowerer.element(operand, index)
         scope.body.append(Store(buffer, lowerer.place(root, index), value if beta == one else _scaled(beta, value)))
-        lowerer.leave(scope, outer)
+        lowerer.scopes.leave(scope, outer)
     lowerer.finish(outer)
     return one
 
@@ -131,17 +136,17 @@ def _invoke(
     """The function of a node, in the loops that go around it; where it may fail, its status decides."""
     call = _call(node)
     loops = loop_vars(call.loops(node))
-    scope = lowerer.enter_all(outer, loops, lowerer.extents(results[0].type.shape[: len(loops)]))
-    place = Place(results, loops, factor, block)
+    scope = lowerer.scopes.enter_all(outer, loops, lowerer.extents(results[0].type.shape[: len(loops)]))
+    site = CallSite(results, loops, factor, block)
     by_rows = call.by_rows(node) if block is not None else None
     moving = by_rows.moving if by_rows is not None else ()
-    workspaces = iter(lowerer.workspaces.get(node, ()))
+    workspaces = iter(lowerer.storage.workspaces.get(node, ()))
     args: list[Expr] = []
     for passed in call.passed(node):
         if isinstance(passed, Workspace):
             args.append(Pointer(next(workspaces), ZERO))
         else:
-            args.extend(_pass(lowerer, passed, place, moving))
+            args.extend(_pass(lowerer, passed, site, moving))
     if block is not None:
         args[0] = block.count
     name = call.symbol(node)
@@ -149,11 +154,11 @@ def _invoke(
         name = f"{CALLBACK}{len(lowerer.callbacks)}"
         lowerer.callbacks[name] = node
     scope.body.append(Invoke(name, tuple(args), nest.number + 1 if call.may_fail else 0))
-    lowerer.leave(scope, outer)
+    lowerer.scopes.leave(scope, outer)
 
 
-def _pass(lowerer: Lowerer, passed: Passed, place: Place, moving: Container[Node]) -> Iterator[Expr]:
-    """What a function is given for one record. moving: operands of which it gets the rows of a block."""
+def _pass(lowerer: Lowerer, passed: Passed, site: CallSite, moving: Container[Node]) -> Iterator[Expr]:
+    """The arguments of a function for one record. moving: operands of which it takes the rows of a block."""
     match passed:
         case Extent(size):
             yield lowerer.size(size)
@@ -162,49 +167,49 @@ def _pass(lowerer: Lowerer, passed: Passed, place: Place, moving: Container[Node
         case Given(scalar):
             yield lowerer.element(scalar, ())
         case Whole(operand):
-            yield Pointer(lowerer.held(operand), lowerer.in_buffer(operand, ZERO))
+            yield Pointer(lowerer.operand_buffer(operand), lowerer.in_buffer(operand, ZERO))
         case Strided(operand, axes):
-            begin = place.block.begin if place.block is not None and operand in moving else None
-            pointer, steps = _where(lowerer, operand, place.loops, begin)
+            begin = site.block.begin if site.block is not None and operand in moving else None
+            pointer, steps = _view(lowerer, operand, site.loops, begin)
             yield pointer
             yield from (ZERO if axis is None else steps[axis] for axis in axes)
         case Result(position, axes):
-            node = place.results[position]
+            node = site.results[position]
             extents = lowerer.extents(node.type.shape)
-            start: Index = (*place.loops, *(ZERO for _ in extents[len(place.loops) :]))
-            if place.block is not None and node not in lowerer.blocks:
-                start = (place.block.begin, *start[1:])
-            yield Pointer(lowerer.buffers[node], lowerer.place(node, start))
-            yield from (ZERO if axis is None else _apart(lowerer, extents[axis + 1 :]) for axis in axes)
+            start: Index = (*site.loops, *(ZERO for _ in extents[len(site.loops) :]))
+            if site.block is not None and node not in lowerer.storage.block_rows:
+                start = (site.block.begin, *start[1:])
+            yield Pointer(lowerer.storage.buffers[node], lowerer.place(node, start))
+            yield from (ZERO if axis is None else _stride(lowerer, extents[axis + 1 :]) for axis in axes)
         case _:
-            yield place.factor
+            yield site.factor
 
 
-def _apart(lowerer: Lowerer, inner: tuple[Expr, ...]) -> Expr:
-    """How many elements stand behind one index of an axis."""
+def _stride(lowerer: Lowerer, inner: tuple[Expr, ...]) -> Expr:
+    """The stride of an axis, from the extents of those inside it."""
     count: Expr = ONE
     for extent in inner:
         count = multiply(count, extent)
-    return lowerer.hoist(count)
+    return lowerer.scopes.hoist(count)
 
 
-def _where(lowerer: Lowerer, operand: Node, loops: Index, begin: Expr | None) -> tuple[Pointer, list[Expr]]:
-    """Where an operand begins for what `loops`, its first axes, are at, or from row `begin` on, and the strides of its
-    axes."""
-    view = strided(operand, lowerer.sizing)
+def _view(lowerer: Lowerer, operand: Node, loops: Index, begin: Expr | None) -> tuple[Pointer, list[Expr]]:
+    """The first element of an operand, and the strides of its axes: of the part at hand of `loops`, which go over its
+    first axes, or of what lies from row `begin` on."""
+    view = buffer_view(operand, lowerer.sizes.sizing)
     extents = lowerer.extents(view.shape)
     steps: list[Expr] = [ZERO] * operand.ndim
     index: list[Expr] = []
-    apart: Expr = ONE
+    stride: Expr = ONE
     for part, extent in zip(reversed(view.along), reversed(extents), strict=True):
         start = lowerer.size(part.start)
         if part.axis is not None and part.axis < len(loops):
             start = add(start, multiply(integer(part.step), loops[part.axis]))
         elif part.axis is not None:
-            steps[part.axis] = multiply(integer(part.step), apart)
+            steps[part.axis] = multiply(integer(part.step), stride)
             if part.axis == 0 and begin is not None:
                 start = add(start, multiply(integer(part.step), begin))
         index.insert(0, start)
-        apart = multiply(apart, extent)
+        stride = multiply(stride, extent)
     place = lowerer.in_buffer(view.base, lowerer.position(tuple(index), view.shape))
-    return Pointer(lowerer.held(view.base), place), [*map(lowerer.hoist, steps)]
+    return Pointer(lowerer.operand_buffer(view.base), place), [*map(lowerer.scopes.hoist, steps)]

@@ -1,7 +1,14 @@
-"""The elements of values: what one is made of, down to what lies in memory.
+"""The elements of values: what one is made of, down to what lies in memory; reductions among them.
 
-In: a plan's buffers and names of sizes; a node and an index. Out: an expression, and statements in the scopes that it
-needs names in.
+In: a `Lowerer`, a node and an index. Out: an expression, and statements in the scopes that it needs names in. As an
+example, the element at (i,) of `exp(x).sum(axis=1)`, for a matrix `x` in the buffer `x`, asked for in the loop `i`, is
+the name `sum`, and these statements stand in that loop:
+
+    sum = 0.0
+    for r in range(x_1):
+        let x_ = x[i * x_1 + r]
+        let exp_ = exp(x_)
+        sum = accumulate(sum, exp_)
 
 The element of a value at an index is asked for; asking asks for the elements it needs. Every value gets a name in the
 outermost loop in which its index is known, so what does not change in a loop is computed outside it, and a reduction
@@ -10,128 +17,209 @@ becomes a loop of its own in that place. A value that is asked for twice at one 
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
+import numpy as np
+
+from graphc.codegen.lower.access import Survey
 from graphc.codegen.lower.scopes import Scope, Scopes
-from graphc.codegen.schedule.labels import UNLABELLED, Labels
-from graphc.codegen.schedule.plan import gathered, loop_vars, segment_count
+from graphc.codegen.schedule.nodes import fold_vars, gathered, unrolls
+from graphc.codegen.schedule.plan import UNLABELLED, Labels, PlanMemory
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import StepSizeError
 from graphc.ir.lowering import Fold, Iota, Scalar, SegmentNumber, View
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, constant_value, describe
-from graphc.loopir.build import cast, convert, literal_const, within
-from graphc.loopir.ir import (
-    INDEX,
-    ONE,
-    Buffer,
-    Check,
-    Const,
-    Expr,
-    Let,
-    Load,
-    Store,
-    Var,
-    add,
-    integer,
-    multiply,
-    ravel,
-    subtract,
+from graphc.loopir import ir
+from graphc.loopir.build import (
+    add_compensated,
+    cast,
+    compensated_sum,
+    convert,
+    literal_const,
+    same_value,
+    start_const,
+    within,
 )
-from graphc.loopir.names import Names
-from graphc.loopir.syntax import filled
+from graphc.loopir.ir import INDEX, ONE, Buffer, Const, Expr, Load, Var, integer, multiply, ravel
+from graphc.loopir.operators import ACCUMULATE, ACCUMULATE_MINIMUM, CASTS, SELECT
+from graphc.loopir.syntax import filled, operator_of
+from graphc.startup.record import fresh, record, replace
+
+# What is known before a function is written --------------------------------------------------------------------------
 
 
-class Elements(Scopes):
-    """Writes the elements of values, wherever they are asked for.
+@record(eq=False)
+class Storage:
+    """The memory of values while a kernel or a body is written: the fields of `PlanMemory`, leaves among the `buffers`.
+    `rows`: for a value that is one row of its buffer, which one."""
 
-    `buffers`: the buffer of every leaf and materialised value; `size_names`: the parameter that holds each size leaf.
-    `accumulators`: where column reductions are carried in a wider dtype; `workspaces`: what external functions use
-    while they run; `depths`: for a buffer that holds one row, the number of loops that pick the row; `rows`: for a
-    value that is one row of its buffer, which one; `blocks`: the values whose buffer holds the rows of one block, and
-    `in_block`: for the number of a row, which it is of its block; `segments`: for numbers of segments that a loop goes
-    over, the one at hand; `pending`: the values that the part of the plan at hand and those after it store, which are
-    read from no buffer before. Without a plan every value is computed where it is
-    needed, the way sizes are computed; `unchecked` is then the code of a failed check of a gather's indices. `labels`:
-    what values are called.
+    buffers: Mapping[Node, Buffer]
+    row_depths: Mapping[Node, int] = fresh(factory=dict)
+    block_rows: Mapping[Node, Size] = fresh(factory=dict)
+    accumulators: Mapping[Node, Buffer] = fresh(factory=dict)
+    workspaces: Mapping[Node, Sequence[Buffer]] = fresh(factory=dict)
+    rows: Mapping[Node, Size] = fresh(factory=dict)
+
+    def within(
+        self,
+        memory: PlanMemory,
+        sources: Mapping[Node, Node],
+        results: Iterable[Buffer],
+        rows: Mapping[Node, Size] = {},
+    ) -> Storage:
+        """The storage of a body with this memory. What others store is not known there, since it may not be computed
+        yet, or only in another body.
+
+        `sources`: for variables of the body the values whose buffers they have; `results`: the buffers that the body
+        may write under their names; `rows`: values that are one row of theirs.
+        """
+        known = {buffer.name: buffer for buffer in results}
+        inherited = {leaf: self.rows[source] for leaf, source in sources.items() if source in self.rows}
+        return Storage(
+            buffers={
+                **{node: buffer for node, buffer in self.buffers.items() if node.op in LEAVES},
+                **{leaf: self.buffers[source] for leaf, source in sources.items()},
+                **{node: known.get(buffer.name, buffer) for node, buffer in memory.buffers.items()},
+            },
+            row_depths=memory.row_depths,
+            block_rows=memory.block_rows,
+            accumulators=memory.accumulators,
+            workspaces=memory.workspaces,
+            rows={**{node: row for node, row in self.rows.items() if node.op in LEAVES}, **inherited, **rows},
+        )
+
+
+def storage_of(memory: PlanMemory) -> Storage:
+    """The storage of a kernel."""
+    return Storage(
+        buffers={**memory.leaves, **memory.buffers},
+        row_depths=memory.row_depths,
+        block_rows=memory.block_rows,
+        accumulators=memory.accumulators,
+        workspaces=memory.workspaces,
+    )
+
+
+@record(eq=False)
+class KnownSizes:
+    """The sizes of arguments: `names` of the parameters that hold them. `failure`: in the function that computes sizes,
+    before which nothing is checked, the code of a failed check of indices; None in a kernel, where sizes that must be
+    equal are known to be."""
+
+    names: Mapping[Node, str]
+    sizing: Sizing
+    failure: int | None = None
+
+    def canonical(self, size: Size) -> Size:
+        """A size; once sizes are checked, the first of those that it must be equal to."""
+        return self.sizing.of(size) if self.failure is None else size
+
+    def leaf(self, leaf: Node) -> Expr:
+        """A size of an argument. Raises StepSizeError for one that changes from step to step of a scan."""
+        size = self.canonical(leaf)
+        if isinstance(size, int):
+            return integer(size)
+        name = self.names.get(size) or self.names.get(leaf)
+        if name is None:
+            raise StepSizeError(f"{describe(leaf)} is not known before a step of a loop")
+        return Var(name, INDEX)
+
+
+# Elements -------------------------------------------------------------------------------------------------------------
+
+
+@record(eq=False)
+class Named:
+    """The values that have names in the function that is written, each until its scope is left: elements of arrays,
+    scalars, and for numbers of segments that a loop goes over the one at hand."""
+
+    elements: dict[tuple[Node, Index], Expr] = fresh(factory=dict)
+    scalars: dict[Node, Expr] = fresh(factory=dict)
+    segments: dict[Node, Expr] = fresh(factory=dict)
+
+
+@record(eq=False)
+class Lowerer:
+    """Writes the elements of values, wherever they are asked for, into the scopes of one function.
+
+    `unstored`: the values that the part of a plan at hand and those after it store: they are read from no buffer yet.
+    Without buffers every value is computed where it is needed, the way sizes are. `callbacks`: the user's functions
+    that are called, by their name in the source; `step_loops`: the variables of loops over the steps of scans. A body
+    is written by a `Lowerer` of its own, which shares all but storage, sizes and labels.
     """
 
-    def __init__(
-        self,
-        buffers: Mapping[Node, Buffer],
-        size_names: Mapping[Node, str],
-        sizing: Sizing,
-        names: Names,
-    ) -> None:
-        super().__init__(names)
-        self.buffers = buffers
-        self.size_names = size_names
-        self.steps: set[Var] = set()
-        self.sizing = sizing
-        self.accumulators: Mapping[Node, Buffer] = {}
-        self.workspaces: Mapping[Node, Sequence[Buffer]] = {}
-        self.depths: Mapping[Node, int] = {}
-        self.rows: Mapping[Node, Size] = {}
-        self.blocks: Container[Node] = ()
-        self.in_block: dict[Expr, Expr] = {}
-        self.segments: dict[Node, Expr] = {}
-        self.unchecked: int | None = None
-        self.labels: Labels = UNLABELLED
-        self.memo: dict[tuple[Node, Index], Expr] = {}
-        self.scalars: dict[Node, Expr] = {}
-        self.pending: set[Node] = set()
-        self.callbacks: dict[str, Node] = {}
+    scopes: Scopes
+    storage: Storage
+    sizes: KnownSizes
+    labels: Labels = UNLABELLED
+    unstored: set[Node] = fresh(factory=set)
+    named: Named = fresh(factory=Named)
+    callbacks: dict[str, Node] = fresh(factory=dict)
+    step_loops: set[Var] = fresh(factory=set)
+
+    def before(self, roots: Iterable[Node]) -> Lowerer:
+        """A lowerer for the statements before and while some values are stored."""
+        return replace(self, unstored=set(roots))
+
+    def stored(self, roots: Iterable[Node]) -> None:
+        """Note that values are in their buffers from here on."""
+        self.unstored.difference_update(roots)
+
+    def finish(self, scope: Scope) -> None:
+        """Forget the elements that were named in `scope`: a part of the plan is written."""
+        self.scopes.forget(self.named.elements, scope)
 
     # Sizes and positions --------------------------------------------------------------------------------------
 
     def size(self, size: Size) -> Expr:
-        size = self.canonical(size)
-        if isinstance(size, int):
-            return integer(size)
-        return self.element(size, ())
+        """The value of a size."""
+        size = self.sizes.canonical(size)
+        return integer(size) if isinstance(size, int) else self.scalar(size)
 
     def extents(self, shape: Sequence[Size]) -> tuple[Expr, ...]:
+        """The values of sizes."""
         return tuple(self.size(size) for size in shape)
+
+    def count(self, extents: Sequence[Expr]) -> Expr:
+        """The number of elements."""
+        count: Expr = ONE
+        for extent in extents:
+            count = multiply(count, extent)
+        return self.scopes.name_once(count, "count")  # one name, so that loops of as many iterations are seen to be
 
     def position(self, index: Index, shape: Sequence[Size]) -> Expr:
         """The flat position of an element, the parts that do not change in an inner loop named outside it."""
-        return self.hoist(ravel(index, self.extents(shape)))
+        return self.scopes.hoist(ravel(index, self.extents(shape)))
 
     def place(self, node: Node, index: Index) -> Expr:
-        """The position of an element in the node's buffer, which may hold only the row at hand."""
-        depth = self.depths.get(node, 0)
-        if node in self.blocks:
-            index = (self.in_block.get(index[0], index[0]), *index[1:])
+        """The position of an element in the node's buffer, which may hold only the row or block at hand."""
+        depth = self.storage.row_depths.get(node, 0)
+        if node in self.storage.block_rows:
+            index = (self.scopes.row_in_block(index[0]), *index[1:])
         return self.in_buffer(node, self.position(index[depth:], node.type.shape[depth:]))
 
     def in_buffer(self, node: Node, flat: Expr) -> Expr:
         """The position in the node's buffer of its element at a flat position: the node may be one row of it."""
-        if node not in self.rows:
+        if node not in self.storage.rows:
             return flat
-        row = multiply(self.size(self.rows[node]), self.count(self.extents(node.type.shape)))
-        return add(self.name_once(self.hoist(row), "row"), flat)
+        row = multiply(self.size(self.storage.rows[node]), self.count(self.extents(node.type.shape)))
+        return ir.add(self.scopes.name_once(self.scopes.hoist(row), "row"), flat)
 
-    def finish(self, scope: Scope) -> None:
-        """The elements that were named in `scope` are asked for anew: a part of the plan is written."""
-        self.forget(self.memo, scope)
+    def materialised(self, node: Node) -> Buffer | None:
+        """The buffer that a value is read from; None where it is computed: nothing is stored there yet, or there is no
+        buffer."""
+        return None if node in self.unstored else self.storage.buffers.get(node)
 
-    # Segments -------------------------------------------------------------------------------------------------
+    def operand_buffer(self, node: Node) -> Buffer:
+        """The buffer of a value that a function takes."""
+        buffer = self.materialised(node)
+        assert buffer is not None, f"{describe(node)} is given to a function before it is stored"
+        return buffer
 
-    def enter_segment(self, outer: Scope, starts: Node, row: Var) -> tuple[Scope, Expr, Expr]:
-        """A loop over segments; where each begins, and how many positions it has."""
-        scope = self.enter(outer, row, self.size(segment_count(starts)))
-        begin, end = (self.bind(cast(self.element(starts, (at,)), INDEX), "begin") for at in (row, add(row, ONE)))
-        return scope, begin, self.bind(subtract(end, begin), "count")
-
-    def enter_positions(self, outer: Scope, numbers: Node, place: Var) -> Scope:
-        """A loop over segments and one over the positions of each, in the place of one over all positions."""
-        segment, step = (Var(self.names.fresh(name), INDEX) for name in ("segment", "r"))
-        around, begin, count = self.enter_segment(outer, numbers.args[0], segment)
-        self.remember(self.segments, numbers, segment)
-        scope = self.enter(around, step, count)
-        scope.place, self.scopes[place] = place, scope
-        scope.body.append(Let(place, add(begin, step)))
-        return scope
+    def survey(self) -> Survey:
+        """An empty survey of what elements read."""
+        return Survey(self.materialised, self.extents, self.scalar, self.storage.row_depths)
 
     # Elements -------------------------------------------------------------------------------------------------
 
@@ -140,145 +228,265 @@ class Elements(Scopes):
         if not index:
             return self.scalar(node)
         key = (node, index)
-        found = self.memo.get(key)
+        found = self.named.elements.get(key)
         if found is None:
-            found = self.remember(self.memo, key, self.compute(node, index), *index)
+            found = self.scopes.remember(self.named.elements, key, self._compute(node, index), *index)
         return found
 
     def scalar(self, root: Node) -> Expr:
         """The value of a scalar, those it needs named before it, so that a long chain needs no recursion."""
-        pending = [root]
+        scalars, pending = self.named.scalars, [root]
         while pending:
             node = pending[-1]
-            missing = [arg for arg in self.needed_scalars(node) if arg not in self.scalars]
-            if node in self.scalars or not missing:
+            missing = [arg for arg in self._scalar_operands(node) if arg not in scalars]
+            if node in scalars or not missing:
                 pending.pop()
-                if node not in self.scalars:
-                    self.remember(self.scalars, node, self.compute(node, ()))
+                if node not in scalars:
+                    self.name_scalar(node, self._compute(node, ()))
             else:
                 pending.extend(missing)
-        return self.scalars[root]
+        return scalars[root]
 
-    def materialised(self, node: Node) -> Buffer | None:
-        """The buffer that a value is read from; None where it is computed: nothing is stored there yet, or there is no
-        buffer."""
-        return None if node in self.pending else self.buffers.get(node)
+    def name_scalar(self, node: Node, value: Expr) -> None:
+        """Note the value of a scalar."""
+        self.scopes.remember(self.named.scalars, node, value)
 
-    def held(self, node: Node) -> Buffer:
-        """The buffer of a value that a function is given."""
-        buffer = self.materialised(node)
-        assert buffer is not None, f"{describe(node)} is given to a function before it is stored"
-        return buffer
+    def bind(self, node: Node, value: Expr, iteration: Index = ()) -> Expr:
+        """A name after a node's label for a value, no further out than the scope of `iteration`."""
+        return self.scopes.bind(value, self.labels(node), iteration)
 
-    def stored(self, roots: Iterable[Node]) -> None:
-        """Values are in their buffers from here on."""
-        self.pending.difference_update(roots)
-
-    def needed_scalars(self, node: Node) -> Sequence[Node]:
+    def _scalar_operands(self, node: Node) -> Sequence[Node]:
         if node.op in LEAVES or self.materialised(node) is not None:
             return ()
         return node.args if isinstance(node.op.lower(node), Scalar) else ()
 
-    def compute(self, node: Node, index: Index) -> Expr:
-        hint = self.labels(node)
+    def _compute(self, node: Node, index: Index) -> Expr:
+        """The element of a value that has no name yet."""
         value = constant_value(node)
         if value is not None and value.size == 1:
             return literal_const(value.reshape(-1)[0], node.dtype)
         if node.op is SIZE:
-            return self.leaf_size(node)
+            return self.sizes.leaf(node)
         if (buffer := self.materialised(node)) is not None:
-            load = Load(buffer, self.place(node, index))
-            return self.bind(load, hint, index[: self.depths.get(node, 0)])  # a row is another one in every iteration
+            row = index[: self.storage.row_depths.get(node, 0)]  # another one in every iteration
+            return self.bind(node, Load(buffer, self.place(node, index)), row)
         lowering = node.op.lower(node)
         match lowering:
             case Scalar(template):
                 args = tuple(self.element(arg, index) for arg in node.args)
-                return self.bind(filled(template, self.with_dtype(args), node.dtype), hint)
+                return self.bind(node, filled(template, with_dtype(self.scopes, args), node.dtype))
             case View():
-                self.check_gather(node, index)
-                position, inner = lowering.index(node, index, self.element_here)
+                self._check_indices(node, index)
+                position, inner = lowering.index(node, index, self._element_here)
                 return self.element(node.args[position], inner)
             case Fold():
-                return self.fold(node, lowering, index)
+                result = accumulated(self, node, lowering, index)
+                return result if result.dtype == node.dtype else self.bind(node, cast(result, node.dtype))
             case Iota(axis):
                 return index[axis]
-            case SegmentNumber() if node in self.segments:
-                return self.segments[node]
+            case SegmentNumber() if node in self.named.segments:
+                return self.named.segments[node]
             case _:
                 message = f"a size depends on {describe(node)}, whose value is known only while the kernel runs"
                 raise StepSizeError(f"{message}; compute that value by a function of its own, and take it as an input")
 
-    def canonical(self, size: Size) -> Size:
-        """A size; once sizes are checked, the first of those that it must be equal to."""
-        return self.sizing.of(size) if self.unchecked is None else size
-
-    def leaf_size(self, leaf: Node) -> Expr:
-        """A size of an argument."""
-        size = self.canonical(leaf)
-        if isinstance(size, int):
-            return integer(size)
-        name = self.size_names.get(size) or self.size_names.get(leaf)
-        if name is None:
-            raise StepSizeError(f"{describe(leaf)} is not known before a step of a loop")
-        return Var(name, INDEX)
-
-    def with_dtype(self, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """Operands of which one at least has a dtype: under CPython literals and loop variables are Python's numbers,
-        whose integers never wrap, and which cannot be divided by zero."""
-        if not args or not all(isinstance(arg, Const) or self.is_loop_var(arg) for arg in args):
-            return args
-        return (convert(args[0], args[0].dtype), *args[1:])
-
-    def is_loop_var(self, expr: Expr) -> bool:
-        scope = self.scopes.get(expr) if isinstance(expr, Var) else None
-        return scope is not None and (scope.var is expr or scope.place is expr)
-
-    def element_here(self, node: Node, index: Index) -> Expr:
+    def _element_here(self, node: Node, index: Index) -> Expr:
         """The element of an index array, named no further out than its own index is known. Its bounds are checked
         element by element: where a loop has no iteration, there may be nothing at what it would be outside that
         loop."""
         value = self.element(node, index)
-        scope = self.scope_of_all(index)
-        if self.scope_of(value).depth >= scope.depth:
+        scope = self.scopes.scope_of_all(index)
+        if self.scopes.scope_of(value).depth >= scope.depth:
             return value
-        var = Var(self.names.fresh(self.labels(node)), value.dtype)
-        self.scopes[var] = scope
-        scope.body.append(Let(var, value))
-        return var
+        return self.scopes.bind_in(scope, value, self.labels(node))
 
-    def check_gather(self, node: Node, index: Index) -> None:
-        """Where sizes are computed nothing has checked a gather's indices before."""
-        if self.unchecked is None:
+    def _check_indices(self, node: Node, index: Index) -> None:
+        """Check the indices of a gather where sizes are computed: nothing has checked them before."""
+        if self.sizes.failure is None:
             return
         for array, size in gathered(node):
             axis: int = node.attrs["axis"]
-            value = self.bind(cast(self.element(array, index[axis : axis + array.ndim]), INDEX), "index")
-            self.scope_of(value).body.append(Check(within(value, self.size(size)), self.unchecked))
+            element = self.element(array, index[axis : axis + array.ndim])
+            value = self.scopes.bind(cast(element, INDEX), "index")
+            self.scopes.scope_of(value).body.append(ir.Check(within(value, self.size(size)), self.sizes.failure))
 
-    @abstractmethod
-    def fold(self, node: Node, fold: Fold, index: Index) -> Expr:
-        """The result of a reduction at an index."""
 
-    # Whole buffers --------------------------------------------------------------------------------------------
+def with_dtype(scopes: Scopes, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Operands of which one at least has a dtype: under CPython literals and loop variables are Python's numbers,
+    whose integers never wrap, and which cannot be divided by zero."""
+    if not args or not all(isinstance(arg, Const) or scopes.is_loop_var(arg) for arg in args):
+        return args
+    return (convert(args[0], args[0].dtype), *args[1:])
 
-    def fill(
-        self,
-        buffer: Buffer,
-        shape: Sequence[Size],
-        outer: Scope,
-        value: Callable[[Expr], Expr],
-        place: Callable[[Expr], Expr] = lambda flat: flat,
-    ) -> None:
-        """One loop that stores a value at every position of a contiguous buffer."""
-        var = loop_vars(self.depth(outer) + 1)[-1]
-        scope = self.enter(outer, var, self.count(self.extents(shape)))
-        where = place(var)
-        scope.body.append(Store(buffer, where, value(where)))
-        self.leave(scope, outer)
 
-    def count(self, extents: Sequence[Expr]) -> Expr:
-        """The number of elements."""
-        count: Expr = ONE
-        for extent in extents:
-            count = multiply(count, extent)
-        return self.name_once(count, "count")  # one name, so that loops of as many iterations are seen to be
+# Reductions where their result is asked for ---------------------------------------------------------------------------
+
+Unfold: TypeAlias = Callable[[Index], Index]
+"""From the variables of the loops of a reduction to the index along the reduced axes."""
+
+
+def accumulated(lowerer: Lowerer, node: Node, fold: Fold, index: Index) -> Expr:
+    """A reduction, in its accumulator's dtype: its loops stand in the scope in which the index is known.
+
+    Several reduced axes are one loop where every operand is read in the order in which it lies in memory.
+    """
+    extents = lowerer.extents(fold.sizes(node))
+    if len(extents) > 1 and lowerer.sizes.failure is None:
+        survey = lowerer.survey()
+        survey.term(node, fold, index, ir.unravel(fold_vars(node, fold)[0], extents))
+        if survey.is_in_order():
+            count = (lowerer.count(extents),)
+            return _reduce(lowerer, node, fold, index, count, lambda loops: ir.unravel(loops[0], extents))
+    return _reduce(lowerer, node, fold, index, extents, tuple)
+
+
+def _reduce(lowerer: Lowerer, node: Node, fold: Fold, index: Index, extents: Sequence[Expr], unfold: Unfold) -> Expr:
+    """The loops of a reduction over `extents`."""
+    iterations, in_kernel = [ir.int_value(extent) for extent in extents], lowerer.sizes.failure is None
+    if in_kernel and unrolls(iterations):
+        return _unrolled(lowerer, node, fold, index, [iteration or 0 for iteration in iterations], unfold)
+    length = iterations[-1] if iterations else 1
+    if (length is None or length > ir.BLOCK) and in_kernel:
+        narrow = node.dtype == "float32" and operator_of(fold.term) is CASTS["float64"]
+        is_sum = fold.dtypes == ("float64",) and operator_of(fold.step[0]) is ACCUMULATE
+        if is_sum and (node.dtype == "float64" or narrow):
+            return _sum_blocks(lowerer, node, fold, index, extents, unfold)
+        if fold.search and len(extents) == 1 and fold.axes[-1] == node.args[0].ndim - 1:
+            return _search_blocks(lowerer, node, fold, index, extents[0], unfold)
+    scopes = lowerer.scopes
+    outer = scopes.scope_of_all(index)
+    accumulators = [scopes.var(lowerer.labels(node), dtype) for dtype in fold.dtypes]
+    start = [ir.Set(var, start_const(text, var.dtype)) for var, text in zip(accumulators, fold.start, strict=True)]
+    loops = _reduced_loops(scopes, len(extents))
+    scope = scopes.enter_all(outer, loops, extents)
+    scopes.know(scope, *accumulators)
+    steps = _fold_step(lowerer, node, fold, index, unfold(loops), accumulators)
+    outer.body.extend(start)
+    scope.body.extend(steps)
+    scopes.leave(scope, outer)
+    scopes.know(outer, *accumulators)
+    return accumulators[fold.result]
+
+
+def _unrolled(
+    lowerer: Lowerer, node: Node, fold: Fold, index: Index, iterations: Sequence[int], unfold: Unfold
+) -> Expr:
+    """A reduction over a few elements, term by term."""
+    sizes = lowerer.extents(fold.sizes(node))
+    values: list[Expr] = [start_const(text, dtype) for text, dtype in zip(fold.start, fold.dtypes, strict=True)]
+    for iteration in np.ndindex(*iterations):
+        reduced = unfold(tuple(map(integer, iteration)))
+        term = fold_term(lowerer, node, fold, index, reduced)
+        if len(values) == 1:
+            term = cast(term, fold.dtypes[0])
+        operands = with_dtype(lowerer.scopes, (*values, term, ravel(reduced, sizes)))
+        steps = zip(fold.step, fold.dtypes, strict=True)
+        values = [lowerer.bind(node, filled(step, operands, dtype)) for step, dtype in steps]
+    return values[fold.result]
+
+
+def _reduced_loops(scopes: Scopes, count: int) -> tuple[Var, ...]:
+    return tuple(scopes.var(f"r{n}" if n else "r") for n in range(count))
+
+
+def _enter_blocks(scopes: Scopes, scope: Scope, length: Expr) -> tuple[Scope, Var, Scope, Expr]:
+    """A loop over blocks of an axis, and the loop over one: their scopes, the block's number and the index."""
+    block, step = scopes.var("block"), scopes.var("r")
+    iteration = scopes.enter(scope, block, ir.blocks_of(length))
+    return iteration, block, *_enter_block(scopes, iteration, length, block, step)
+
+
+def _enter_block(scopes: Scopes, scope: Scope, length: Expr, block: Expr, step: Var) -> tuple[Scope, Expr]:
+    """The loop over one block of an axis, the last of which is shorter; and the index along the axis."""
+    inner = scopes.enter(scope, step, ir.iterations_in_block(length, block))
+    return inner, ir.add(multiply(block, integer(ir.BLOCK)), step)
+
+
+def _sum_blocks(
+    lowerer: Lowerer, node: Node, fold: Fold, index: Index, extents: Sequence[Expr], unfold: Unfold
+) -> Expr:
+    """A sum by blocks, each summed with the partial sums of a vector.
+
+    The blocks' sums of float64 are carried in two floats, the sum and its compensation, what each addition has rounded
+    away: the error then does not grow with the length, where the loop's own partial sums would lose what n / 32
+    additions round away. Blocks of float32 are summed in float32, twice as many elements at a time, their sums in
+    float64.
+    """
+    scopes = lowerer.scopes
+    outer = scopes.scope_of_all(index)
+    total, part = scopes.var(lowerer.labels(node), "float64"), scopes.var("part", node.dtype)
+    compensation = scopes.var("comp", "float64") if part.dtype == total.dtype else None
+    if compensation is None:
+        fold = Fold(fold.sizes, fold.operands, "_0", fold.start, fold.step, (part.dtype,), fold.result, fold.axes)
+    *before, length = extents
+    loops = _reduced_loops(scopes, len(before))
+    iteration, _, scope, place = _enter_blocks(scopes, scopes.enter_all(outer, loops, before), length)
+    scopes.know(scope, part)
+    steps = _fold_step(lowerer, node, fold, index, unfold((*loops, place)), [part])
+    carried = [total] if compensation is None else [compensation, total]
+    outer.body.extend(ir.Set(var, start_const("0", var.dtype)) for var in carried)
+    iteration.body.append(ir.Set(part, start_const("0", part.dtype)))
+    scope.body.extend(steps)
+    scopes.leave(scope, iteration)
+    whole = ir.apply(ACCUMULATE, total, cast(part, total.dtype))
+    iteration.body.extend(
+        [ir.Set(total, whole)] if compensation is None else add_compensated(total, compensation, part)
+    )
+    scopes.leave(iteration, outer)
+    scopes.know(outer, *carried)
+    return total if compensation is None else lowerer.bind(node, compensated_sum(total, compensation))
+
+
+def _search_blocks(lowerer: Lowerer, node: Node, fold: Fold, index: Index, length: Expr, unfold: Unfold) -> Expr:
+    """The first position of an extreme: the block that has it first is found with the extremes of all blocks, which
+    vectors give, and then the position within that block."""
+    scopes = lowerer.scopes
+    outer = scopes.scope_of_all(index)
+    (_, dtype), (_, worst) = fold.dtypes, fold.start
+    where, best, part = scopes.var("found"), scopes.var("best", dtype), scopes.var("part", dtype)
+    iteration, block, scope, place = _enter_blocks(scopes, outer, length)
+    step = filled(fold.search, (part, fold_term(lowerer, node, fold, index, unfold((place,)))), dtype)
+    outer.body.extend((ir.Set(where, ir.ZERO), ir.Set(best, start_const(worst, dtype))))
+    iteration.body.append(ir.Set(part, start_const(worst, dtype)))
+    scope.body.append(ir.Set(part, step))
+    scopes.leave(scope, iteration)
+    scopes.know(iteration, where, best, part)
+    values = [
+        scopes.bind(filled(step, (where, best, part, block), var.dtype), var.name)
+        for step, var in zip(fold.step, (where, best), strict=True)
+    ]
+    iteration.body.extend((ir.Set(where, values[0]), ir.Set(best, values[1])))
+    scopes.leave(iteration, outer)
+    scopes.know(outer, where, best)
+    first, spot = scopes.var(lowerer.labels(node)), scopes.var("r")
+    inside, place = _enter_block(scopes, outer, length, where, spot)
+    term = fold_term(lowerer, node, fold, index, unfold((place,)))
+    hit = ir.apply(SELECT, same_value(term, best), spot, integer(ir.BLOCK))
+    outer.body.append(ir.Set(first, integer(ir.BLOCK)))
+    inside.body.append(ir.Set(first, ir.apply(ACCUMULATE_MINIMUM, first, hit)))
+    scopes.leave(inside, outer)
+    scopes.know(outer, first)
+    return lowerer.bind(node, ir.add(multiply(where, integer(ir.BLOCK)), first))
+
+
+def _fold_step(
+    lowerer: Lowerer, node: Node, fold: Fold, index: Index, reduced: Index, accumulators: Sequence[Var]
+) -> list[ir.Stmt]:
+    """The next values of a reduction's accumulators, from the term at an index into the reduced axes."""
+    term = fold_term(lowerer, node, fold, index, reduced)
+    if len(accumulators) == 1 and term.dtype != accumulators[0].dtype:
+        term = cast(term, accumulators[0].dtype)
+    operands = (*accumulators, term, ravel(reduced, lowerer.extents(fold.sizes(node))))
+    if len(accumulators) == 1:
+        return [ir.Set(accumulators[0], filled(fold.step[0], operands, accumulators[0].dtype))]
+    steps = [filled(step, operands, var.dtype) for step, var in zip(fold.step, accumulators, strict=True)]
+    values = [lowerer.scopes.bind(step, var.name) for step, var in zip(steps, accumulators, strict=True)]
+    return [ir.Set(var, value) for var, value in zip(accumulators, values, strict=True)]
+
+
+def fold_term(lowerer: Lowerer, node: Node, fold: Fold, index: Index, loops: Index) -> Expr:
+    """The term of a reduction at an index, and an index into the reduced axes."""
+    operands = fold.operands(node, index, loops)
+    elements = tuple(lowerer.element(node.args[position], inner) for position, inner in operands)
+    dtype = node.args[operands[0][0]].dtype if fold.term == "_0" else fold.dtypes[0]
+    return lowerer.scopes.bind(filled(fold.term, elements, dtype), "term")

@@ -1,23 +1,62 @@
-"""Nests of loops that compute elements and store them, several writes of one result, and checks of indices.
+"""Nests that compute elements and store them: elementwise loops, writes, checks, recurrences, sums of segments.
 
-In: a nest of kind `loops`, `full reduction`, `writes` or `check`, the `Lowerer` that writes the kernel, and the scope
-in which it belongs. Out: statements at the end of that scope.
+In: a nest, the `Lowerer` that writes the kernel, and the scope in which it belongs. Out: statements at the end of that
+scope. As an example, the nest `loops over [x_0, x_1]` that stores `out = x + y.T` in a kernel's body:
+
+    for i in range(x_0):
+        for j in range(x_1):
+            let x_ = x[i * x_1 + j]
+            let y_ = y[j * x_0 + i]
+            out[i * x_1 + j] = x_ + y_
+
+Where everything is read in the order of memory the loops are one; where an operand is read across its rows, as here,
+and neither size is known to be short, they go by tiles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphc.codegen.lower.access import Survey
-from graphc.codegen.lower.lowerer import Lowerer
+from graphc.codegen.lower.access import Survey, loop_across
+from graphc.codegen.lower.elements import Lowerer
 from graphc.codegen.lower.scopes import Scope
-from graphc.codegen.lower.tiling import loop_across
-from graphc.codegen.schedule.plan import Nest, Plan, loop_vars, unrolls
-from graphc.ir.lowering import Write, Writes
-from graphc.ir.node import Index, Node
-from graphc.loopir import ir
+from graphc.codegen.schedule.nodes import loop_vars, segment_count, unrolls
+from graphc.codegen.schedule.plan import IndexCheck, Nest
+from graphc.ir.lowering import Recur, Segments, Write, Writes
+from graphc.ir.node import Guard, Index, Node
 from graphc.loopir.build import cast, start_const, within
+from graphc.loopir.ir import (
+    INDEX,
+    ONE,
+    TILE,
+    ZERO,
+    Buffer,
+    Check,
+    Expr,
+    If,
+    Let,
+    Load,
+    Opaque,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    add,
+    apply,
+    blocks_of,
+    int_value,
+    integer,
+    iterations_in_block,
+    multiply,
+    quotient,
+    remainder,
+    subexpressions,
+    subtract,
+    unravel,
+)
 from graphc.loopir.operators import (
+    ACCUMULATE,
+    ACCUMULATE_IN_ORDER,
     ACCUMULATE_MAXIMUM,
     ACCUMULATE_MINIMUM,
     ADD,
@@ -30,36 +69,26 @@ from graphc.loopir.operators import (
     OR,
     SELECT,
     SUB,
+    Operator,
 )
+from graphc.loopir.syntax import filled
 
+ROW_BLOCK = 4
+"""Rows that sums of rows take at a time."""
 UNSIGNED = ("uint8", "uint16", "uint32")
 NARROW = ("int32", *UNSIGNED)
 """Dtypes of indices that are compared as they are: a vector has twice as many of them as of int64, or more."""
 
 
-def lower_nest(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
-    match nest.kind:
-        case "loops":
-            loops(lowerer, nest, scope)
-        case "full reduction":
-            store_roots(lowerer, nest, scope, ())
-        case "writes":
-            writes(lowerer, nest, scope)
-        case "check":
-            check(lowerer, nest, plan, scope)
-        case "guard":
-            guard(lowerer, nest, plan, scope)
-
-
-def loops(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
+def lower_loops(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     """The loops of a nest that do not stand around `scope` already, as one loop where that is possible."""
     if nest.segments is not None:
         positions_of_segments(lowerer, nest, nest.segments, scope)
         return
-    index, depth = nest.index, lowerer.depth(scope)
-    inner = [axis for axis in range(depth, len(index)) if isinstance(index[axis], ir.Var)]
+    index, depth = nest.index, lowerer.scopes.depth(scope)
+    inner = [axis for axis in range(depth, len(index)) if isinstance(index[axis], Var)]
     loops, extents = [nest.vars[axis] for axis in inner], lowerer.extents([nest.space[axis] for axis in inner])
-    if len(inner) > 1 and is_flat(lowerer, nest, scope):
+    if len(inner) > 1 and lower_flat(lowerer, nest, scope):
         return
     if not loops:
         store_roots(lowerer, nest, scope, index)
@@ -67,71 +96,68 @@ def loops(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     survey, iterations = survey_of(lowerer, nest, index), [index]
     if unrolls([nest.space[inner[-1]]]) and survey.reduces_in(loops[-1]):
         first, last = index[: inner[-1]], index[inner[-1] + 1 :]
-        iterations = [(*first, ir.integer(iteration), *last) for iteration in range(ir.int_value(extents[-1]) or 0)]
-        innermost = lowerer.enter_all(scope, loops[:-1], extents[:-1])
+        iterations = [(*first, integer(iteration), *last) for iteration in range(int_value(extents[-1]) or 0)]
+        innermost = lowerer.scopes.enter_all(scope, loops[:-1], extents[:-1])
     elif not survey.reduced_at and (across := loop_across(survey.positions, loops, extents)):
         innermost = enter_tiles(lowerer, scope, loops, extents, across)
     else:
-        innermost = lowerer.enter_all(scope, loops, extents)
+        innermost = lowerer.scopes.enter_all(scope, loops, extents)
     store_roots(lowerer, nest, innermost, *iterations)
-    lowerer.leave(innermost, scope)
+    lowerer.scopes.leave(innermost, scope)
 
 
 def positions_of_segments(lowerer: Lowerer, nest: Nest, numbers: Node, outer: Scope) -> None:
     """The loops of a nest of which the first goes over segments. Each segment has rows of the results to itself."""
     first, *rest = nest.vars
-    scope = lowerer.enter_positions(outer, numbers, first)
-    assert scope.parent is not None
-    scope.parent.apart = tuple(lowerer.buffers[root] for root in nest.roots if root in lowerer.buffers)
-    innermost = lowerer.enter_all(scope, rest, lowerer.extents(nest.space[1:]))
+    own = tuple(lowerer.storage.buffers[root] for root in nest.roots if root in lowerer.storage.buffers)
+    scope = enter_positions(lowerer, outer, numbers, first, own)
+    innermost = lowerer.scopes.enter_all(scope, rest, lowerer.extents(nest.space[1:]))
     store_roots(lowerer, nest, innermost, (first, *nest.index[1:]))
-    lowerer.leave(innermost, outer)
+    lowerer.scopes.leave(innermost, outer)
 
 
 def survey_of(lowerer: Lowerer, nest: Nest, index: Index) -> Survey:
-    """What the values of a nest read at an index."""
-    survey = Survey(lowerer.materialised, lowerer.extents, lowerer.scalar, lowerer.depths)
+    """A survey of what the values of a nest read at an index."""
+    survey = lowerer.survey()
     for root in nest.roots:
         survey.element(root, index)
-        if root in lowerer.buffers:
+        if root in lowerer.storage.buffers:
             survey.values.append(survey.position(root, index))
     return survey
 
 
-def enter_tiles(
-    lowerer: Lowerer, scope: Scope, loops: Sequence[ir.Var], extents: Sequence[ir.Expr], across: ir.Var
-) -> Scope:
+def enter_tiles(lowerer: Lowerer, scope: Scope, loops: Sequence[Var], extents: Sequence[Expr], across: Var) -> Scope:
     """Loops of which those over `across` and over the last axis go by tiles, the loops over one tile innermost.
 
     The others stand outside them, so that the rest of a line of memory, which the next tile needs, is soon read.
     """
-    cut: list[tuple[ir.Var, ir.Var, ir.Expr]] = []
+    cut: list[tuple[Var, Var, Expr]] = []
     for var, extent in zip(loops, extents, strict=True):
         if var in (across, loops[-1]):
-            cut.append((var, ir.Var(lowerer.names.fresh(f"{var.name}_tile"), ir.INDEX), extent))
+            cut.append((var, lowerer.scopes.var(f"{var.name}_tile"), extent))
         else:
-            scope = lowerer.enter(scope, var, extent)
+            scope = lowerer.scopes.enter(scope, var, extent)
     for _, tile, extent in cut:
-        scope = lowerer.enter(scope, tile, ir.blocks_of(extent, ir.TILE))
+        scope = lowerer.scopes.enter(scope, tile, blocks_of(extent, TILE))
     for var, tile, extent in cut:
-        iteration = ir.Var(lowerer.names.fresh(f"{var.name}_in"), ir.INDEX)
-        scope = lowerer.enter(scope, iteration, ir.iterations_in_block(extent, tile, ir.TILE))
-        scope.place, lowerer.scopes[var] = var, scope
-        scope.body.append(ir.Let(var, ir.add(ir.multiply(tile, ir.integer(ir.TILE)), iteration)))
+        iteration = lowerer.scopes.var(f"{var.name}_in")
+        scope = lowerer.scopes.enter(scope, iteration, iterations_in_block(extent, tile, TILE), axis_index=var)
+        scope.body.append(Let(var, add(multiply(tile, integer(TILE)), iteration)))
     return scope
 
 
-def is_flat(lowerer: Lowerer, nest: Nest, scope: Scope) -> bool:
-    """One loop over all elements, where every operand is read in the order in which it lies in memory."""
-    depth = lowerer.depth(scope)
+def lower_flat(lowerer: Lowerer, nest: Nest, scope: Scope) -> bool:
+    """Write one loop over all elements, where every operand is read in the order in which it lies in memory; tell
+    whether it is so."""
+    depth = lowerer.scopes.depth(scope)
     var = nest.vars[depth]
     extents = lowerer.extents(nest.space[depth:])
-    index = (*nest.index[:depth], *ir.unravel(var, extents))
+    index = (*nest.index[:depth], *unravel(var, extents))
     if not survey_of(lowerer, nest, index).is_in_order():
         return False
-    inner = lowerer.enter(scope, var, lowerer.count(extents))
+    inner = lowerer.scopes.enter(scope, var, lowerer.count(extents))
     store_roots(lowerer, nest, inner, index)
-    lowerer.leave(inner, scope)
+    lowerer.scopes.leave(inner, scope)
     return True
 
 
@@ -141,12 +167,13 @@ def store_roots(lowerer: Lowerer, nest: Nest, scope: Scope, *indices: Index) -> 
     stores = []
     for root, index in ((root, index) for root in nest.roots for index in indices):
         value = lowerer.element(root, index)
-        if root in lowerer.buffers:
-            stores.append(ir.Store(lowerer.buffers[root], lowerer.place(root, index), value))
+        if root in lowerer.storage.buffers:
+            stores.append(Store(lowerer.storage.buffers[root], lowerer.place(root, index), value))
     scope.body.extend(stores)
 
 
-def writes(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
+def lower_writes(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
+    """The writes of a nest that builds one value, region by region."""
     (node,) = nest.roots
     lowering = node.op.lower(node)
     assert isinstance(lowering, Writes)
@@ -158,41 +185,41 @@ def writes(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
         loops, iterations = path[len(rows) :], [(*rows, *path[len(rows) :])]
         if len(loops) > 1 and unrolls([region.sizes[-1]]):
             loops = loops[:-1]
-            iterations = [(*iterations[0][:-1], ir.integer(last)) for last in range(ir.int_value(extents[-1]) or 0)]
+            iterations = [(*iterations[0][:-1], integer(last)) for last in range(int_value(extents[-1]) or 0)]
         scope, inner = around, slice(len(rows), len(rows) + len(loops))
         if nest.segments is not None and extents[0] == lowerer.size(nest.segments.type.shape[0]):
-            scope = lowerer.enter_positions(scope, nest.segments, path[0])
+            scope = enter_positions(lowerer, scope, nest.segments, path[0])
             loops, inner = loops[1:], slice(1, len(loops))
-        scope = lowerer.enter_all(scope, loops, extents[inner])
+        scope = lowerer.scopes.enter_all(scope, loops, extents[inner])
         scope.body.extend([write(lowerer, node, region, index) for index in iterations])
-        lowerer.leave(scope, around)
+        lowerer.scopes.leave(scope, around)
         lowerer.finish(around)
     if around is not outer:
-        lowerer.leave(around, outer)
+        lowerer.scopes.leave(around, outer)
         lowerer.finish(outer)
 
 
-def write(lowerer: Lowerer, node: Node, region: Write, index: Index) -> ir.Stmt:
+def write(lowerer: Lowerer, node: Node, region: Write, index: Index) -> Stmt:
     """Stores the element of a region at an index."""
-    buffer = lowerer.buffers[node]
+    buffer = lowerer.storage.buffers[node]
     position, inner = region.value(index)
     value = lowerer.element(node.args[position], inner)
     where = lowerer.place(node, region.target(index, lowerer.element))
     if region.accumulate:
-        where = lowerer.bind(where, "place")
-        operands = (ir.Load(buffer, where), value)
-        value = ir.apply(OR if node.dtype == "bool" else ADD, *operands)
-    return ir.Store(buffer, where, value)
+        where = lowerer.scopes.bind(where, "place")
+        operands = (Load(buffer, where), value)
+        value = apply(OR if node.dtype == "bool" else ADD, *operands)
+    return Store(buffer, where, value)
 
 
-def some_element(node: Node, index: Index) -> ir.Expr:
-    """Stands for an element that nobody asks for yet."""
-    return ir.Opaque(node, index, node.dtype)
+def some_element(node: Node, index: Index) -> Expr:
+    """An expression that stands for an element that nobody asks for yet."""
+    return Opaque(node, index, node.dtype)
 
 
 def enter_own_rows(
     lowerer: Lowerer, node: Node, regions: Sequence[Write], outer: Scope
-) -> tuple[Scope, tuple[ir.Expr, ...]]:
+) -> tuple[Scope, tuple[Expr, ...]]:
     """One loop around all regions, over the first axes that they have in common and along which each writes where it
     stands, so that an iteration has a part of the result to itself; and the index along these axes. The last axis is
     left to each region."""
@@ -207,46 +234,223 @@ def enter_own_rows(
         return outer, ()
     own, sizes = loop_vars(count), extents[0][:count]
     if count > 1:
-        own = (ir.Var(lowerer.names.fresh("row"), ir.INDEX),)
-    scope = lowerer.enter(outer, own[0], lowerer.count(sizes))
-    scope.apart = (lowerer.buffers[node],)
-    return scope, ir.unravel(own[0], tuple(sizes))
+        own = (lowerer.scopes.var("row"),)
+    scope = lowerer.scopes.enter(outer, own[0], lowerer.count(sizes), disjoint=(lowerer.storage.buffers[node],))
+    return scope, unravel(own[0], tuple(sizes))
 
 
-def guard(lowerer: Lowerer, nest: Nest, plan: Plan, scope: Scope) -> None:
+def lower_guard(lowerer: Lowerer, nest: Nest, wanted: Guard, scope: Scope) -> None:
     """A comparison of sizes, or of values as the plan has them: in terms of other sizes they would be computed anew."""
-    wanted = plan.guards[nest.number]
     sides = (
-        lowerer.element(side, ()) if isinstance(side, Node) else ir.integer(side)
-        for side in (wanted.left, wanted.right)
+        lowerer.element(side, ()) if isinstance(side, Node) else integer(side) for side in (wanted.left, wanted.right)
     )
-    scope.body.append(ir.Check(ir.apply(INFIX[wanted.relation], *sides), nest.number + 1))
+    scope.body.append(Check(apply(INFIX[wanted.relation], *sides), nest.number + 1))
 
 
-def check(lowerer: Lowerer, nest: Nest, plan: Plan, outer: Scope) -> None:
+def lower_check(lowerer: Lowerer, nest: Nest, check: IndexCheck, outer: Scope) -> None:
     """One comparison for all elements of an index array: with the furthest of them, which vectors find. It is counted
     down from -1 at either end of the axis, or is the largest where none counts from the end."""
-    bound = plan.bounds[nest.number]
-    size = lowerer.size(bound.size)
+    size = lowerer.size(check.size)
     if not nest.vars:
-        value = lowerer.bind(cast(lowerer.element(bound.index, ()), ir.INDEX), "index")
-        outer.body.append(ir.Check(within(value, size), nest.number + 1))
+        value = lowerer.scopes.bind(cast(lowerer.element(check.index, ()), INDEX), "index")
+        outer.body.append(Check(within(value, size), nest.number + 1))
         return
-    dtype = bound.index.dtype if bound.index.dtype in NARROW else ir.INDEX
-    furthest = ir.Var(lowerer.names.fresh("furthest"), dtype)
-    outer.body.append(ir.Set(furthest, start_const("0", dtype)))
+    dtype = check.index.dtype if check.index.dtype in NARROW else INDEX
+    furthest = lowerer.scopes.var("furthest", dtype)
+    outer.body.append(Set(furthest, start_const("0", dtype)))
     extents = lowerer.extents(nest.space)
-    scope = lowerer.enter_all(outer, nest.vars, extents)
-    lowerer.scopes[furthest] = scope
-    value = lowerer.bind(cast(lowerer.element(bound.index, nest.vars), dtype), "index")
+    scope = lowerer.scopes.enter_all(outer, nest.vars, extents)
+    lowerer.scopes.know(scope, furthest)
+    value = lowerer.scopes.bind(cast(lowerer.element(check.index, nest.vars), dtype), "index")
     if dtype in UNSIGNED:
-        scope.body.append(ir.Set(furthest, ir.apply(ACCUMULATE_MAXIMUM, furthest, value)))
-        most = ir.apply(SELECT, ir.apply(EQ, lowerer.count(extents), ir.ZERO), ir.integer(-1), cast(furthest, ir.INDEX))
-        holds = ir.apply(LT, most, size)
+        scope.body.append(Set(furthest, apply(ACCUMULATE_MAXIMUM, furthest, value)))
+        most = apply(SELECT, apply(EQ, lowerer.count(extents), ZERO), integer(-1), cast(furthest, INDEX))
+        holds = apply(LT, most, size)
     else:
-        back = ir.apply(SUB, start_const("-1", dtype), value)
-        scope.body.append(ir.Set(furthest, ir.apply(ACCUMULATE_MINIMUM, furthest, ir.apply(MINIMUM, value, back))))
-        holds = ir.apply(GE, cast(furthest, ir.INDEX), ir.apply(NEG, size))
-    lowerer.leave(scope, outer)
-    lowerer.scopes[furthest] = outer
-    outer.body.append(ir.Check(holds, nest.number + 1))
+        back = apply(SUB, start_const("-1", dtype), value)
+        scope.body.append(Set(furthest, apply(ACCUMULATE_MINIMUM, furthest, apply(MINIMUM, value, back))))
+        holds = apply(GE, cast(furthest, INDEX), apply(NEG, size))
+    lowerer.scopes.leave(scope, outer)
+    lowerer.scopes.know(outer, furthest)
+    outer.body.append(Check(holds, nest.number + 1))
+
+
+# Recurrences along one axis -------------------------------------------------------------------------------------------
+#
+# Along the last axis the carry is a local of the innermost loop. Along another one it is a row, in a temporary, so that
+# memory is walked in order and the loop along the row, whose iterations do not depend on each other, is innermost.
+
+
+def lower_recurrence(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
+    """The loops of a nest's one recurrence."""
+    (node,) = nest.roots
+    recur = node.op.lower(node)
+    assert isinstance(recur, Recur)
+    if recur.axis == node.ndim - 1:
+        _along_rows(lowerer, nest, node, recur, scope)
+    else:
+        _down_columns(lowerer, nest, node, recur, scope)
+
+
+def _along_rows(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur, around: Scope) -> None:
+    *outer, step = nest.vars
+    *sizes, length = lowerer.extents(nest.space)
+    scope = lowerer.scopes.enter_all(around, outer, sizes)
+    carry = lowerer.scopes.var("carry", recur.dtype)
+    scalars = tuple(cast(lowerer.element(arg, ()), recur.dtype) for arg in node.args if not arg.ndim)
+    start = filled(recur.start, scalars, recur.dtype) if scalars else start_const(recur.start, recur.dtype)
+    scope.body.append(Set(carry, start))
+    inner = lowerer.scopes.enter(scope, step, length)
+    lowerer.scopes.know(inner, carry)
+    value, following = _iteration(lowerer, node, recur, (*outer, _taken(lowerer, recur, step, length)), carry)
+    inner.body.extend((value, Set(carry, following)))
+    lowerer.scopes.leave(inner, around)
+
+
+def _down_columns(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur, around: Scope) -> None:
+    axis, extents = recur.axis, lowerer.extents(nest.space)
+    buffer = lowerer.storage.accumulators[node]
+    outer, step, row = nest.vars[:axis], nest.vars[axis], nest.vars[axis + 1 :]
+    scope = lowerer.scopes.enter_all(around, outer, extents[:axis])
+    first = lowerer.scopes.var("n")
+    start = lowerer.scopes.enter(scope, first, lowerer.count(extents[axis + 1 :]))
+    start.body.append(Store(buffer, first, start_const(recur.start, recur.dtype)))
+    lowerer.scopes.leave(start, scope)
+    iteration = lowerer.scopes.enter(scope, step, extents[axis])
+    taken = _taken(lowerer, recur, step, extents[axis])
+    inner = lowerer.scopes.enter_all(iteration, row, extents[axis + 1 :])
+    where = lowerer.position(row, nest.space[axis + 1 :])
+    carry = lowerer.scopes.bind(Load(buffer, where), "carry")
+    value, following = _iteration(lowerer, node, recur, (*outer, taken, *row), carry)
+    inner.body.extend((value, Store(buffer, where, following)))
+    lowerer.scopes.leave(inner, around)
+
+
+def _taken(lowerer: Lowerer, recur: Recur, step: Var, length: Expr) -> Expr:
+    """The index along the axis in an iteration."""
+    return lowerer.scopes.bind(subtract(subtract(length, ONE), step), "back") if recur.reverse else step
+
+
+def _iteration(lowerer: Lowerer, node: Node, recur: Recur, index: Index, carry: Expr) -> tuple[Store, Expr]:
+    """The store of the element at `index`, and the next carry."""
+    elements = tuple(cast(lowerer.element(arg, index), recur.dtype) for arg in node.args if arg.ndim)
+    value = lowerer.bind(node, filled(recur.value, (carry, *elements), recur.dtype))
+    following = filled(recur.carry, (carry, value, *elements), recur.dtype)
+    store = Store(lowerer.storage.buffers[node], lowerer.place(node, index), cast(value, node.dtype))
+    return store, following
+
+
+# Sums of segments -----------------------------------------------------------------------------------------------------
+#
+# The number of rows of a segment is known only while the kernel runs. A segment of numbers is summed in a local. Rows
+# of several elements are added into the result's row, some at a time, so that memory is walked in order and the loop
+# along the row is innermost.
+
+SHORT_SEGMENT = 32
+"""Numbers that are added one after the other: of so few, several sums take longer to begin and to end."""
+SUMS = 4
+"""Sums that terms go to in turn which vectors do not take: an addition waits for the one before it."""
+
+
+def lower_segments(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
+    """The loops of a nest's one sum of segments."""
+    (node,) = nest.roots
+    row, starts = nest.vars[0], node.args[1]
+    scope, begin, count = enter_segment(lowerer, outer, starts, row)
+    (_of_numbers if node.ndim == 1 else _of_rows)(lowerer, nest, node, scope, begin, count)
+    lowerer.scopes.leave(scope, outer)
+
+
+def enter_segment(
+    lowerer: Lowerer, outer: Scope, starts: Node, row: Var, disjoint: tuple[Buffer, ...] = ()
+) -> tuple[Scope, Expr, Expr]:
+    """A loop over segments; where each begins, and how many positions it has. disjoint: buffers of which each segment
+    has a part to itself."""
+    scopes = lowerer.scopes
+    scope = scopes.enter(outer, row, lowerer.size(segment_count(starts)), disjoint=disjoint)
+    begin, end = (scopes.bind(cast(lowerer.element(starts, (at,)), INDEX), "begin") for at in (row, add(row, ONE)))
+    return scope, begin, scopes.bind(subtract(end, begin), "count")
+
+
+def enter_positions(
+    lowerer: Lowerer, outer: Scope, numbers: Node, position: Var, disjoint: tuple[Buffer, ...] = ()
+) -> Scope:
+    """A loop over segments and one over the positions of each, in place of one over all positions."""
+    scopes = lowerer.scopes
+    segment, step = scopes.var("segment"), scopes.var("r")
+    around, begin, count = enter_segment(lowerer, outer, numbers.args[0], segment, disjoint)
+    scopes.remember(lowerer.named.segments, numbers, segment)
+    scope = scopes.enter(around, step, count, axis_index=position)
+    scope.body.append(Let(position, add(begin, step)))
+    return scope
+
+
+def _of_numbers(lowerer: Lowerer, nest: Nest, node: Node, scope: Scope, begin: Expr, count: Expr) -> None:
+    lowering = node.op.lower(node)
+    assert isinstance(lowering, Segments)
+    total, *others = [lowerer.scopes.var(lowerer.labels(node), lowering.dtype) for _ in range(SUMS)]
+    scope.body.append(Set(total, start_const("0", total.dtype)))
+    with lowerer.scopes.branch(scope) as few:
+        _add_terms(lowerer, node, few, begin, count, [total])
+    with lowerer.scopes.branch(scope) as many:
+        if _reads_in_order(lowerer, node, begin):
+            _add_terms(lowerer, node, many, begin, count, [total], ACCUMULATE)
+        else:
+            many.body.extend(Set(each, start_const("0", each.dtype)) for each in others)
+            turns = lowerer.scopes.bind(quotient(count, integer(SUMS)), "turns")
+            _add_terms(lowerer, node, many, begin, turns, [total, *others])
+            done = add(begin, multiply(turns, integer(SUMS)))
+            _add_terms(lowerer, node, many, done, remainder(count, integer(SUMS)), [total])
+            many.body.extend(Set(total, apply(ADD, total, each)) for each in others)
+    scope.body.append(If(apply(LT, count, integer(SHORT_SEGMENT)), tuple(few.body), tuple(many.body)))
+    lowerer.scopes.know(scope, total)
+    scope.body.append(Store(lowerer.storage.buffers[node], lowerer.place(node, nest.index), cast(total, node.dtype)))
+
+
+def _reads_in_order(lowerer: Lowerer, node: Node, begin: Expr) -> bool:
+    """Tell whether the terms of a segment follow one another in memory: vectors are not filled element by element."""
+    survey = lowerer.survey()
+    survey.element(node.args[0], (begin,))
+    return not any(isinstance(part, Opaque) for place in survey.positions for part in subexpressions(place))
+
+
+def _add_terms(
+    lowerer: Lowerer,
+    node: Node,
+    outer: Scope,
+    begin: Expr,
+    times: Expr,
+    sums: Sequence[Var],
+    step: Operator = ACCUMULATE_IN_ORDER,
+) -> None:
+    """A loop of which each iteration adds a term to each of some sums."""
+    place = lowerer.scopes.var("r")
+    inner = lowerer.scopes.enter(outer, place, times)
+    lowerer.scopes.know(inner, *sums)
+    first = add(begin, multiply(place, integer(len(sums))))
+    for number, each in enumerate(sums):
+        term = cast(lowerer.element(node.args[0], (add(first, integer(number)),)), each.dtype)
+        inner.body.append(Set(each, apply(step, each, term)))
+    lowerer.scopes.leave(inner, outer)
+    lowerer.scopes.know(outer, *sums)
+
+
+def _of_rows(lowerer: Lowerer, nest: Nest, node: Node, scope: Scope, begin: Expr, count: Expr) -> None:
+    row, *columns = nest.vars
+    buffer, widths = lowerer.storage.buffers[node], lowerer.extents(nest.space[1:])
+    inner = lowerer.scopes.enter_all(scope, columns, widths)
+    inner.body.append(Store(buffer, lowerer.place(node, nest.index), start_const("0", node.dtype)))
+    lowerer.scopes.leave(inner, scope)
+    blocks = lowerer.scopes.bind(quotient(count, integer(ROW_BLOCK)), "blocks")
+    done = lowerer.scopes.bind(add(begin, multiply(blocks, integer(ROW_BLOCK))), "done")
+    place = lowerer.scopes.var("r")
+    first = add(begin, multiply(place, integer(ROW_BLOCK)))
+    for times, base, block in ((blocks, first, ROW_BLOCK), (remainder(count, integer(ROW_BLOCK)), add(done, place), 1)):
+        around = lowerer.scopes.enter(scope, place, times)
+        inner = lowerer.scopes.enter_all(around, columns, widths)
+        where = lowerer.place(node, (row, *columns))
+        value: Expr = Load(buffer, where)
+        for step in range(block):
+            value = apply(ACCUMULATE, value, lowerer.element(node.args[0], (add(base, integer(step)), *columns)))
+        inner.body.append(Store(buffer, where, value))
+        lowerer.scopes.leave(inner, scope)

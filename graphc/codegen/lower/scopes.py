@@ -1,8 +1,22 @@
-"""The loops and branches of a function while they are written, and where each name is known.
+"""The loops and branches of a function while they are written, and the scope of every name.
 
 In: values, and loops and branches to enter and leave. Out: statements in the bodies of `Scope`s. A value gets its name
 in its scope, the outermost loop in which all is known that it is made of, though not outside of the branch that is
-written; what was named inside a loop or branch is forgotten with it.
+written; what was named inside a loop or branch is forgotten with it. As an example:
+
+    i, j = loop_vars(2)
+    outer = scopes.enter(scopes.top, i, n)
+    inner = scopes.enter(outer, j, m)
+    row = scopes.bind(multiply(i, m), "row")                # a statement of outer: j is not in it
+    inner.body.append(Store(out, add(row, j), ONE))
+    scopes.leave(inner, scopes.top)
+
+leaves in `scopes.top.body` the loop
+
+    for i in range(n):
+        let row = i * m
+        for j in range(m):
+            out[row + j] = 1
 """
 
 from __future__ import annotations
@@ -25,13 +39,17 @@ class Scope:
     var: Var | None = None
     size: Expr = ZERO
     asks: Expr | None = None
-    apart: tuple[Buffer, ...] = ()
+    disjoint: tuple[Buffer, ...] = ()
+    """Buffers of which each iteration of the loop writes a part of its own."""
     body: list[Stmt] = fresh(factory=list)
     depth: int = 0
-    place: Var | None = None
-    """In a loop over one tile of an axis, the index into the axis."""
+    """The number of scopes around it."""
+    axis_index: Var | None = None
+    """In a loop over one tile or block of an axis, the index into the axis."""
+    is_over_blocks: bool = False
+    """It is a loop over blocks of the rows that the next loop goes over."""
     known: dict[int, tuple[MutableMapping[Any, Any], list[Any]]] = fresh(factory=dict)
-    """What is known here and not outside: tables by their identity, and keys in them."""
+    """The entries that are known here and not outside: tables by their identity, and keys in them."""
 
 
 class Scopes:
@@ -40,15 +58,22 @@ class Scopes:
     def __init__(self, names: Names) -> None:
         self.names = names
         self.top = self.base = Scope(None)
-        self.scopes: dict[Var, Scope] = {}
-        self.positions: dict[Expr, Var] = {}
-        self.of_blocks: Scope | None = None
+        self._scopes: dict[Var, Scope] = {}
+        self._positions: dict[Expr, Var] = {}
+
+    def var(self, hint: str, dtype: str = INDEX) -> Var:
+        """A variable with a name that nothing has yet."""
+        return Var(self.names.fresh(hint), dtype)
+
+    def know(self, scope: Scope, *variables: Var) -> None:
+        """Note that variables have their value in a scope: in a loop that changes them, or after it."""
+        self._scopes.update(dict.fromkeys(variables, scope))
 
     def scope_of(self, expr: Expr) -> Scope:
-        """The outermost scope in which everything that `expr` names is known."""
+        """The outermost scope in which every name in `expr` is known."""
         deepest = self.base
         for part in subexpressions(expr):
-            if isinstance(part, Var) and (scope := self.scopes.get(part, self.top)).depth > deepest.depth:
+            if isinstance(part, Var) and (scope := self._scopes.get(part, self.top)).depth > deepest.depth:
                 deepest = scope
         return deepest
 
@@ -57,17 +82,54 @@ class Scopes:
         return max(map(self.scope_of, exprs), key=lambda scope: scope.depth, default=self.base)
 
     def depth(self, scope: Scope) -> int:
-        """How many loops there are around a scope, inside `base`, which is the innermost branch. One over blocks of the
-        rows that the next one goes over does not count."""
-        around = self.of_blocks is not None and self.base.depth < self.of_blocks.depth < scope.depth
-        return scope.depth - self.base.depth - around
+        """The number of loops around a scope, inside `base`. A loop over blocks does not count where the loop over the
+        rows of a block does."""
+        outer, blocks = scope.parent, 0
+        while outer is not None and outer.depth > self.base.depth:
+            blocks += outer.is_over_blocks
+            outer = outer.parent
+        return scope.depth - self.base.depth - blocks
 
-    def enter(self, parent: Scope, var: Var, size: Expr) -> Scope:
-        scope = Scope(parent, var, size, depth=parent.depth + 1)
-        self.scopes[var] = scope
+    def is_loop_var(self, expr: Expr) -> bool:
+        """Tell whether an expression is the variable of an open loop."""
+        scope = self._scopes.get(expr) if isinstance(expr, Var) else None
+        return scope is not None and (scope.var is expr or scope.axis_index is expr)
+
+    def row_in_block(self, row: Expr) -> Expr:
+        """The row of its block that a row is, where the loops go over blocks of rows; else the row itself."""
+        scope = self._scopes.get(row) if isinstance(row, Var) else None
+        if scope is None or scope.var is None or scope.parent is None or not scope.parent.is_over_blocks:
+            return row
+        return scope.var
+
+    def enter(
+        self,
+        parent: Scope,
+        var: Var,
+        size: Expr,
+        *,
+        axis_index: Var | None = None,
+        asks: Expr | None = None,
+        disjoint: tuple[Buffer, ...] = (),
+        is_over_blocks: bool = False,
+    ) -> Scope:
+        """A loop in `parent`, to be left with `leave`. The keywords are fields of `Scope`; the caller defines
+        `axis_index`."""
+        scope = Scope(
+            parent,
+            var,
+            size,
+            asks=asks,
+            disjoint=disjoint,
+            depth=parent.depth + 1,
+            axis_index=axis_index,
+            is_over_blocks=is_over_blocks,
+        )
+        self.know(scope, var, *([] if axis_index is None else [axis_index]))
         return scope
 
     def enter_all(self, scope: Scope, variables: Sequence[Var], extents: Sequence[Expr]) -> Scope:
+        """Loops in each other, of which the innermost is given."""
         for var, size in zip(variables, extents, strict=True):
             scope = self.enter(scope, var, size)
         return scope
@@ -76,10 +138,17 @@ class Scopes:
         """Close the loops from `scope` out to `outer`."""
         while scope is not outer:
             assert scope.parent is not None and scope.var is not None
-            loop = Loop(scope.var, scope.size, tuple(scope.body), asks=scope.asks, apart=scope.apart)
+            loop = Loop(scope.var, scope.size, tuple(scope.body), asks=scope.asks, apart=scope.disjoint)
             scope.parent.body.append(loop)
-            self.close(scope)
+            self._close(scope)
             scope = scope.parent
+
+    @contextmanager
+    def within(self, scope: Scope) -> Iterator[None]:
+        """While this goes on nothing is named further out than in a scope."""
+        base, self.base = self.base, scope
+        yield
+        self.base = base
 
     @contextmanager
     def branch(self, scope: Scope) -> Iterator[Scope]:
@@ -91,13 +160,12 @@ class Scopes:
             scope.body.append(If(condition, tuple(then.body)))
         """
         inner = Scope(scope, depth=scope.depth + 1)
-        base, self.base = self.base, inner
-        yield inner
-        self.base = base
-        self.close(inner)
+        with self.within(inner):
+            yield inner
+        self._close(inner)
 
-    def close(self, scope: Scope) -> None:
-        """Forget what is known in a scope only."""
+    def _close(self, scope: Scope) -> None:
+        """Forget all that is known in a scope only."""
         for table, _ in tuple(scope.known.values()):
             self.forget(table, scope)
 
@@ -108,7 +176,7 @@ class Scopes:
         return value
 
     def forget(self, table: MutableMapping[Any, Any], scope: Scope) -> None:
-        """Drop what a table holds of what is known in `scope`, and not outside."""
+        """Drop the entries of a table that are known in `scope`, and not outside."""
         _, keys = scope.known.pop(id(table), (table, ()))
         for key in keys:
             table.pop(key, None)
@@ -118,8 +186,12 @@ class Scopes:
         if isinstance(expr, Var | Const):
             return expr
         scope = self.scope_of_all((expr, *iteration))
-        var = Var(self.names.fresh(hint), expr.dtype)
-        self.scopes[var] = scope
+        return self.bind_in(scope, expr, hint)
+
+    def bind_in(self, scope: Scope, expr: Expr, hint: str) -> Var:
+        """A name for a value, in this scope."""
+        var = self.var(hint, expr.dtype)
+        self.know(scope, var)
         scope.body.append(Let(var, expr))
         return var
 
@@ -127,7 +199,7 @@ class Scopes:
         """A name for a position or a number of elements, the same one wherever that is needed."""
         if isinstance(expr, Var | Const):
             return expr
-        return self.positions.get(expr) or self.remember(self.positions, expr, self.bind(expr, hint))
+        return self._positions.get(expr) or self.remember(self._positions, expr, self.bind(expr, hint))
 
     def hoist(self, expr: Expr) -> Expr:
         """A position with the parts that do not change in an inner loop named outside it."""

@@ -18,16 +18,18 @@ from graphc.codegen.frontend.constructs import TREES
 from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.llvm.module import Prototype
-from graphc.codegen.lower.lowerer import Lowerer
+from graphc.codegen.lower.elements import KnownSizes, Lowerer, Storage, storage_of
 from graphc.codegen.lower.parts import lower_parts
+from graphc.codegen.lower.scopes import Scopes
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.routines import routine_prototypes
+from graphc.codegen.schedule.cost import work_of_loops
 from graphc.codegen.schedule.inplace import donations
-from graphc.codegen.schedule.labels import Labels, labels_of
-from graphc.codegen.schedule.plan import COPY, MOST_AXES, Around, Plan, Purpose, is_bufferless, loop_vars
+from graphc.codegen.schedule.listing import lines_of
+from graphc.codegen.schedule.nodes import MOST_AXES, is_bufferless, loop_vars
+from graphc.codegen.schedule.plan import COPY, Context, Labels, Plan, Purpose, labels_of
 from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
-from graphc.codegen.schedule.work import loops_of
 from graphc.codegen.transform.outline import Copies
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.passes import KERNEL_PASSES, SIMPLIFY, Subject
@@ -77,35 +79,38 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     size_names = {dim.size: dim.name for dim in reversed(dims) if dim.size.op is SIZE}
     labels = labels_of(nodes)
     results, plan, names = plan_results(kernel, sizing, given, size_names, names, labels)
-    sizes_lowerer = Lowerer(plan.leaves, size_names, sizing, Names(names.taken))
+    failure = len(sizing.checks) + 1
+    sizes_lowerer = Lowerer(
+        scopes=Scopes(Names(names.taken)),
+        storage=Storage(plan.memory.leaves),
+        sizes=KnownSizes(size_names, sizing, failure),
+    )
     inputs = tuple(parameter(given[n], n, given[n] in results.overwritten) for n in kernel.inputs)
     shared = tuple(parameter(given[n], n, given[n] in results.overwritten) for n in (*kernel.shared, *constants))
-    stored = {node: place.buffer for node, place in plan.places.items() if place.buffer is not None}
-    lowerer = Lowerer({**plan.leaves, **stored}, size_names, sizing, names)
-    lowerer.accumulators, lowerer.depths, lowerer.labels = plan.accumulators, plan.depths, labels
-    lowerer.workspaces, lowerer.blocks = plan.workspaces, plan.blocks
-    buffers = (*plan.leaves.values(), *stored.values(), *(slot.buffer for slot in plan.arena))
-    lower_parts(lowerer, plan, plan.parts, lowerer.top)
+    lowerer = Lowerer(
+        scopes=Scopes(names), storage=storage_of(plan.memory), sizes=KnownSizes(size_names, sizing), labels=labels
+    )
+    lower_parts(lowerer, plan, plan.parts, lowerer.scopes.top)
     subject = Subject(
         "kernel",
-        lowerer.top.body,
-        buffers,
+        lowerer.scopes.top.body,
+        plan.memory.all_buffers,
         names,
         scalars=[ir.Var(dim.name, ir.INDEX) for dim in dims],
         externals=lambda: external_kinds(lowerer.callbacks),
         results={output.name for output in results.outputs},
-        steps=lowerer.steps,
+        steps=lowerer.step_loops,
         kept=results.overwritten,
-        branches=bool(plan.loops or plan.branches),
+        branches=bool(plan.contents.scans or plan.contents.branches),
         outlining=outlining,
     )
     subject.tell("lower")
     subject.run(KERNEL_PASSES)
     marked = subject.after["mark_independent"]
     polls = subject.after["place_polls"] != marked
-    check_sizes(sizing, dims, sizes_lowerer)
+    check_sizes(sizing, dims, sizes_lowerer, failure)
     temporaries = arena(plan, subject, marked, sizes_lowerer)
-    loops = loops_of(kernel.results, nests=subject.after["ask_in_nests"] != marked) if polls else None
+    loops = work_of_loops(kernel.results, nests=subject.after["ask_in_nests"] != marked) if polls else None
     work = [] if loops is None else [sizing.of(loops)]
     bodies = write_sizes(results, temporaries, work, dims, sizes_lowerer), subject.body
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, ir.Var)}
@@ -124,13 +129,13 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     )
     functions = (
         *subject.functions,
-        *assemble(signature, bodies, [*plan.leaves.values()], subject.buffers, [dim.name for dim in passed]),
+        *assemble(signature, bodies, [*plan.memory.leaves.values()], subject.buffers, [dim.name for dim in passed]),
     )
     subject.tell_of("assemble", functions)
     return Program(
         source=emit_source(functions),
         signature=signature,
-        plan="\n".join((*plan.lines, *(f"threads may share {line}" for line in subject.outlined.launches))),
+        plan="\n".join((*lines_of(plan), *(f"threads may share {line}" for line in subject.outlined.launches))),
         prototypes=tuple(Prototype(f.name, tuple(param.kind for param in f.params)) for f in functions),
         externals=used_externals(functions, lowerer.callbacks),
         constants=tuple(c.attrs["value"].value for c in constants),
@@ -153,10 +158,10 @@ def arena(plan: Plan, subject: Subject, body: Sequence[ir.Stmt], lowerer: Lowere
     """The temporaries of a kernel whose statements were `body` before parts of it became functions, each with the
     dtypes and sizes of what it has to hold in turn. `lowerer` writes the function that computes sizes."""
     sizing, narrowed, outlined = plan.sizing, subject.narrowed, subject.outlined
-    slots = {narrowed.changed.get(slot.buffer, slot.buffer): slot for slot in plan.arena}
+    slots = {narrowed.changed.get(slot.buffer, slot.buffer): slot for slot in plan.memory.arena}
     rows = {buffer: slot.rows for buffer, slot in slots.items() if slot.rows is not None}
     extents: dict[ir.Buffer, Extents] = {buffer: slot.extents for buffer, slot in slots.items()}
-    iterations = dict(plan.iterations)
+    iterations = dict(plan.memory.iterations)
     for old, new in narrowed.changed.items():
         iterations[new] = sizes.floor_divide(sizes.add(iterations[old], ir.ROWS - 1), ir.ROWS)
     for few, target in narrowed.narrow.items():
@@ -256,9 +261,9 @@ def plan_results(
         donated = donations(kernel.outputs, kernel.inputs, mutable, sizing, refused)
         own = names.copy()
         results = place_results(kernel, sizing, buffers, own, donated)
-        around = Around(sizing, buffers, size_names, own.fresh, labels, {})
-        plan = schedule(results.targets, results.overwritten, around, Purpose("kernel"))
-        wrong = {(place, n) for place, n in donated.items() if buffers[kernel.inputs[n]] in plan.deferred}
+        context = Context(sizing, buffers, size_names, own.fresh, labels, {})
+        plan = schedule(results.targets, results.overwritten, context, Purpose("kernel"))
+        wrong = {(place, n) for place, n in donated.items() if buffers[kernel.inputs[n]] in plan.memory.deferred}
         if not wrong:
             break
         refused |= wrong
@@ -317,16 +322,17 @@ def parameter(name: str, node: Node, written: bool = False, replaces: int | None
     return Parameter(name, node.dtype, shape, written, replaces)
 
 
-def check_sizes(sizing: Sizing, dims: Sequence[Dim], lowerer: Lowerer) -> None:
-    """The beginning of the function that computes sizes: it checks them."""
-    lowerer.unchecked = len(sizing.checks) + 1
+def check_sizes(sizing: Sizing, dims: Sequence[Dim], lowerer: Lowerer, failure: int) -> None:
+    """The beginning of the function that computes sizes: it checks them. failure: the code of an argument whose size is
+    not the declared one."""
+    body = lowerer.scopes.top.body
     for dim in dims:
         declared, actual = lowerer.element(dim.size, ()), ir.Var(dim.name, ir.INDEX)
         if declared != actual:
-            lowerer.top.body.append(ir.Check(ir.apply(EQ, actual, declared), lowerer.unchecked))
+            body.append(ir.Check(ir.apply(EQ, actual, declared), failure))
     for number, guard in enumerate(sizing.checks, 1):
         sides = tuple(lowerer.element(as_size_node(side), ()) for side in (guard.left, guard.right))
-        lowerer.top.body.append(ir.Check(ir.apply(INFIX[guard.relation], *sides), number))
+        body.append(ir.Check(ir.apply(INFIX[guard.relation], *sides), number))
 
 
 def write_sizes(
@@ -342,10 +348,12 @@ def write_sizes(
     wanted += work
     for place, size in enumerate(wanted):
         value = lowerer.size(size) if isinstance(size, int | Node) else size
-        lowerer.top.body.append(ir.Store(SIZES, ir.integer(place), value))
-    buffers = (*lowerer.buffers.values(), SIZES)
+        lowerer.scopes.top.body.append(ir.Store(SIZES, ir.integer(place), value))
+    buffers = (*lowerer.storage.buffers.values(), SIZES)
     scalars = [ir.Var(dim.name, ir.INDEX) for dim in dims]
-    subject = Subject("sizes", lowerer.top.body, buffers, lowerer.names, scalars=scalars, results=(SIZES.name,))
+    subject = Subject(
+        "sizes", lowerer.scopes.top.body, buffers, lowerer.scopes.names, scalars=scalars, results=(SIZES.name,)
+    )
     subject.tell("lower")
     subject.run(SIMPLIFY)
     return subject.body

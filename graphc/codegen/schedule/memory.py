@@ -29,8 +29,8 @@ NOMINAL = 128
 NEVER = 2**62
 """A position after all nests."""
 
-Kind: TypeAlias = "tuple[str, tuple[Size, ...], Size | None, bool]"
-"""What tells values apart that may share a slot: dtype, sizes, rows, and whether something is added."""
+SizeClass: TypeAlias = "tuple[str, tuple[Size, ...], Size | None, bool]"
+"""The dtype, sizes and rows of a value, and whether something is added: values of one class share slots first."""
 
 
 Added: TypeAlias = "tuple[Target, Size]"
@@ -38,7 +38,7 @@ Added: TypeAlias = "tuple[Target, Size]"
 
 
 @record()
-class Materialised:
+class Temporary:
     """A value that is kept in memory from the nest at position `first` until that at `last`. Of a buffer that holds one
     row at a time `rows` is the number of rows, and `row` the length of one where that is an argument of the kernel:
     threads have one each, so that it shares a slot with its like only. So does what is `added` into: threads have
@@ -53,12 +53,12 @@ class Materialised:
     row: Expr | None = None
 
     @property
-    def kind(self) -> Kind:
+    def size_class(self) -> SizeClass:
         return self.dtype, self.shape, self.rows, self.added is not None
 
     @property
     def is_particular(self) -> bool:
-        """Whether it shares a slot with its like only."""
+        """Tell whether it shares a slot with its like only."""
         return self.rows is not None or self.added is not None
 
 
@@ -74,7 +74,7 @@ class Slot:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it holds nothing but elements."""
+        """Tell whether it holds nothing but elements."""
         return self.rows is None and self.buffer.row is None and self.buffer.target is None
 
     @property
@@ -91,28 +91,28 @@ class Layout:
 
 
 @record(frozen=False, eq=False)
-class _Draft:
+class _OpenSlot:
     """A slot while it is being filled. `lives` are those of the values it holds, (first, last) in order."""
 
-    held: list[Materialised] = fresh(factory=list)
+    held: list[Temporary] = fresh(factory=list)
     lives: list[tuple[int, int]] = fresh(factory=list)
-    kinds: set[Kind] = fresh(factory=set)
+    classes: set[SizeClass] = fresh(factory=set)
     longest: int = 0
 
-    def hold(self, value: Materialised, length: int) -> None:
+    def hold(self, value: Temporary, length: int) -> None:
         """Put a value of this nominal length here."""
         self.held.append(value)
         insort(self.lives, (value.first, value.last))
-        self.kinds.add(value.kind)
+        self.classes.add(value.size_class)
         self.longest = max(self.longest, length)
 
-    def is_free(self, value: Materialised) -> bool:
-        """Whether all that is held is dead while a value lives. Lives do not meet, so that one neighbour tells.
+    def is_free(self, value: Temporary) -> bool:
+        """Tell whether all that is held is dead while a value lives. Lives do not meet, so that one neighbour tells.
 
         A slot has one dtype: functions are told that their buffers do not overlap."""
         if self.held[0].dtype != value.dtype:
             return False
-        if self.kinds != {value.kind} and (value.is_particular or self.held[0].is_particular):
+        if self.classes != {value.size_class} and (value.is_particular or self.held[0].is_particular):
             return False
         before = bisect_right(self.lives, (value.last, NEVER)) - 1
         return before < 0 or self.lives[before][1] < value.first
@@ -123,18 +123,18 @@ class _Draft:
         return self.lives[before][1] if before >= 0 and self.lives[before][1] >= position else None
 
 
-def lay_out(values: Sequence[Materialised], fresh: Callable[[str], str], free: Sequence[Slot] = ()) -> Layout:
+def lay_out(values: Sequence[Temporary], fresh: Callable[[str], str], free: Sequence[Slot] = ()) -> Layout:
     """The layout of an arena. `fresh` gives names. `free`: slots of what never runs at the same time, which hold
     these values too, as far as they are alike."""
-    drafts: list[_Draft] = []
-    held_in: dict[int, _Draft] = {}
+    drafts: list[_OpenSlot] = []
+    held_in: dict[int, _OpenSlot] = {}
     lengths = [*map(nominal_bytes, values)]
-    alike = _Alike(drafts, 0, 0)
+    alike = _SlotsOfLength(drafts, 0, 0)
     for number in sorted(range(len(values)), key=lambda number: (-lengths[number], values[number].first)):
         if lengths[number] != alike.length:
-            alike = _Alike(drafts, lengths[number], len(drafts), {*range(len(drafts))})
+            alike = _SlotsOfLength(drafts, lengths[number], len(drafts), {*range(len(drafts))})
         held_in[number] = alike.place(values[number])
-    slots: dict[_Draft, Slot] = {}
+    slots: dict[_OpenSlot, Slot] = {}
     buffers: list[Buffer] = []
     others = [slot for slot in free if slot.is_plain]
     for number, value in enumerate(values):
@@ -148,7 +148,7 @@ def lay_out(values: Sequence[Materialised], fresh: Callable[[str], str], free: S
     return Layout(tuple(slots.values()), tuple(buffers))
 
 
-def _slot(name: str, held: Sequence[Materialised]) -> Slot:
+def _slot(name: str, held: Sequence[Temporary]) -> Slot:
     """The slot that holds these values in iteration: of a particular one only its like."""
     first = held[0]
     target, iterations = reduce(added_by_both, (value.added for value in held)) or (None, None)
@@ -190,7 +190,7 @@ def added_by_both(one: Added | None, other: Added | None) -> Added | None:
     return one[0], sizes.maximum(one[1], other[1])
 
 
-def nominal_bytes(value: Materialised) -> int:
+def nominal_bytes(value: Temporary) -> int:
     """The length of a value if every size that is not known were NOMINAL."""
     return nominal(value.dtype, value.shape)
 
@@ -201,12 +201,12 @@ def nominal(dtype: str, shape: Sequence[Size]) -> int:
 
 
 @record(frozen=False, eq=False)
-class _Alike:
+class _SlotsOfLength:
     """The slots whose longest values have one nominal length. Their values come in the order of their lives, so that a
     slot is free once its last value is dead. `longer` are those that come before: the `likely` ones, and with the ends
     of lives, in a heap, those that are taken until then."""
 
-    drafts: list[_Draft]
+    drafts: list[_OpenSlot]
     length: int
     longer: int
     likely: set[int] = fresh(factory=set)
@@ -214,16 +214,16 @@ class _Alike:
     ends: list[tuple[int, int]] = fresh(factory=list)
     """Of the slots in use: the end of the last life, and the number; a heap."""
     free: set[int] = fresh(factory=set)
-    free_of_kind: dict[Kind, list[int]] = fresh(factory=dict)
+    free_of_class: dict[SizeClass, list[int]] = fresh(factory=dict)
     """Heaps of numbers, of slots that are free or were, by what they hold."""
 
-    def place(self, value: Materialised) -> _Draft:
+    def place(self, value: Temporary) -> _OpenSlot:
         """Put a value in the first free slot that holds its like; else in the shortest that is free, or a new one."""
         while self.ends and self.ends[0][0] < value.first:
             _, number = heappop(self.ends)
             self.free.add(number)
-            for kind in self.drafts[number].kinds:
-                heappush(self.free_of_kind.setdefault(kind, []), number)
+            for size_class in self.drafts[number].classes:
+                heappush(self.free_of_class.setdefault(size_class, []), number)
         number = self._find(value)
         self.drafts[number].hold(value, self.length)
         if number >= self.longer:
@@ -231,8 +231,8 @@ class _Alike:
             heappush(self.ends, (value.last, number))
         return self.drafts[number]
 
-    def _find(self, value: Materialised) -> int:
-        like = self.free_of_kind.get(value.kind, [])
+    def _find(self, value: Temporary) -> int:
+        like = self.free_of_class.get(value.size_class, [])
         while like and like[0] not in self.free:
             heappop(like)
         if like:
@@ -247,11 +247,11 @@ class _Alike:
         possible = (*sorted(self.likely), *sorted(self.free))
         found = [number for number in possible if self.drafts[number].is_free(value)]
         if not found:
-            self.drafts.append(_Draft())
+            self.drafts.append(_OpenSlot())
             return len(self.drafts) - 1
 
         def misfit(number: int) -> tuple[bool, int]:
-            return value.kind not in self.drafts[number].kinds, self.drafts[number].longest
+            return value.size_class not in self.drafts[number].classes, self.drafts[number].longest
 
         best: int = min(found, key=misfit)
         return best

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from graphc.codegen.lower.tiling import stride
+from graphc.codegen.lower.access import stride
 from graphc.loopir.ir import ZERO, Buffer, Expr, Load, Loop, Pointer, Stmt, Store, Var, int_value, subexpressions
 from graphc.loopir.visit import (
     all_expressions,

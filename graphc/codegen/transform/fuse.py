@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from graphc.codegen.lower.tiling import stride
+from graphc.codegen.lower.access import stride
 from graphc.loopir import ir
 from graphc.loopir.build import asks_by_blocks
 from graphc.loopir.visit import (

@@ -59,7 +59,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from graphc.codegen.call.interrupt import STOPPED
-from graphc.codegen.schedule.accumulators import MOST_COPIES
+from graphc.codegen.schedule.buffers import MOST_COPIES
 from graphc.codegen.threads.chunking import MOST_CHUNKS, NONTEMPORAL
 from graphc.codegen.transform.nontemporal import stream_of
 from graphc.codegen.transform.outline_merge import Interface, interface, varying, with_literals

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from graphc.arrays.dtypes import is_float
-from graphc.codegen.schedule.accumulators import MOST_COPIES, PADDING
+from graphc.codegen.schedule.buffers import MOST_COPIES, PADDING
 from graphc.loopir import ir
 from graphc.loopir.build import start_const
 from graphc.loopir.operators import MINIMUM, Operator

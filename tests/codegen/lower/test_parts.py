@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.lower.lowerer import Lowerer
+from graphc.codegen.lower.elements import Lowerer
 from graphc.codegen.lower.parts import lower_parts
-from graphc.codegen.lower.scopes import Scope
+from graphc.codegen.lower.scopes import Scope, Scopes
 from graphc.codegen.pipeline import program
 from graphc.codegen.schedule.plan import Part, Plan
-from graphc.codegen.schedule.sizes import Sizing
 from graphc.codegen.transform.outline_regions import OUTLINE_ABOVE
 from graphc.ir.node import Node
 from graphc.loopir.ir import INDEX, ZERO, Break, Buffer, Const, If, Let, Load, Loop, Var, add, apply, integer, multiply
@@ -41,25 +40,25 @@ PROGRAMS: dict[str, Callable[[Node], Node]] = {
 
 
 def twice(lowerer: Lowerer, plan: Plan, parts: Sequence[Part], scope: Scope) -> None:
-    inner = lowerer.enter(scope, AGAIN, integer(2))
+    inner = lowerer.scopes.enter(scope, AGAIN, integer(2))
     lower_parts(lowerer, plan, parts, inner)
-    lowerer.leave(inner, scope)
+    lowerer.scopes.leave(inner, scope)
     (loop,) = scope.body
     assert isinstance(loop, Loop) and loop.var == AGAIN
 
 
 def either(lowerer: Lowerer, plan: Plan, parts: Sequence[Part], scope: Scope) -> None:
     """In both branches, and in the second in a loop that is left after its first iteration."""
-    first = Load(next(iter(plan.leaves.values())), ZERO)
-    with lowerer.branch(scope) as then:
+    first = Load(next(iter(plan.memory.leaves.values())), ZERO)
+    with lowerer.scopes.branch(scope) as then:
         lower_parts(lowerer, plan, parts, then)
-    with lowerer.branch(scope) as orelse:
-        inner = lowerer.enter(orelse, AGAIN, integer(3))
+    with lowerer.scopes.branch(scope) as orelse:
+        inner = lowerer.scopes.enter(orelse, AGAIN, integer(3))
         lower_parts(lowerer, plan, parts, inner)
-        with lowerer.branch(inner) as leave:
+        with lowerer.scopes.branch(inner) as leave:
             leave.body.append(Break())
         inner.body.append(If(apply(GT, Const("1.0", "float64"), first), tuple(leave.body)))
-        lowerer.leave(inner, orelse)
+        lowerer.scopes.leave(inner, orelse)
     scope.body.append(If(apply(GT, first, Const("0.0", "float64")), tuple(then.body), tuple(orelse.body)))
     assert len(scope.body) == 1, "all that is computed stands in the branches"
 
@@ -161,43 +160,43 @@ def test_many_nests_in_a_loop_are_functions(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_is_named_in_a_loop_is_forgotten_with_it() -> None:
-    lowerer = Lowerer({}, {}, Sizing((), {}), Names(()))
-    outer = lowerer.enter(lowerer.top, ITERATION, integer(5))
-    row = lowerer.name_once(multiply(ITERATION, integer(3)), "row")
-    inner = lowerer.enter(outer, J, integer(5))
-    place = lowerer.name_once(add(row, J), "place")
-    assert lowerer.scope_of(row) is outer and lowerer.scope_of(place) is inner
-    assert lowerer.name_once(add(row, J), "place") is place
-    lowerer.leave(inner, outer)
-    assert lowerer.name_once(multiply(ITERATION, integer(3)), "row") is row
-    lowerer.enter(outer, J, integer(5))
-    assert lowerer.name_once(add(row, J), "place") != place
+    scopes = Scopes(Names(()))
+    outer = scopes.enter(scopes.top, ITERATION, integer(5))
+    row = scopes.name_once(multiply(ITERATION, integer(3)), "row")
+    inner = scopes.enter(outer, J, integer(5))
+    place = scopes.name_once(add(row, J), "place")
+    assert scopes.scope_of(row) is outer and scopes.scope_of(place) is inner
+    assert scopes.name_once(add(row, J), "place") is place
+    scopes.leave(inner, outer)
+    assert scopes.name_once(multiply(ITERATION, integer(3)), "row") is row
+    scopes.enter(outer, J, integer(5))
+    assert scopes.name_once(add(row, J), "place") != place
 
 
 def test_what_is_named_in_a_branch_stands_in_it_and_is_forgotten_with_it() -> None:
     """Though it could be computed outside: it may not be there."""
-    lowerer = Lowerer({}, {}, Sizing((), {}), Names(()))
-    outer = lowerer.enter(lowerer.top, ITERATION, integer(5))
-    known = lowerer.name_once(multiply(ITERATION, integer(3)), "known")
+    scopes = Scopes(Names(()))
+    outer = scopes.enter(scopes.top, ITERATION, integer(5))
+    known = scopes.name_once(multiply(ITERATION, integer(3)), "known")
     element = Load(Buffer("x", "float64"), ZERO)
-    with lowerer.branch(outer) as branch:
-        assert lowerer.name_once(multiply(ITERATION, integer(3)), "known") is known
-        first = lowerer.bind(element, "first")
-        place = lowerer.name_once(multiply(ITERATION, integer(7)), "place")
-        assert lowerer.scope_of(first) is lowerer.scope_of(place) is lowerer.scope_of(ITERATION) is branch
-        assert lowerer.depth(branch) == 0
-        inner = lowerer.enter(branch, J, integer(5))
-        again = lowerer.bind(element, "again")
-        deep = lowerer.name_once(add(known, J), "deep")
-        with lowerer.branch(inner) as deeper:
-            lowerer.bind(element, "deeper")
-            assert lowerer.name_once(add(known, J), "deep") is deep
-            assert lowerer.name_once(multiply(ITERATION, integer(7)), "place") is place
+    with scopes.branch(outer) as branch:
+        assert scopes.name_once(multiply(ITERATION, integer(3)), "known") is known
+        first = scopes.bind(element, "first")
+        place = scopes.name_once(multiply(ITERATION, integer(7)), "place")
+        assert scopes.scope_of(first) is scopes.scope_of(place) is scopes.scope_of(ITERATION) is branch
+        assert scopes.depth(branch) == 0
+        inner = scopes.enter(branch, J, integer(5))
+        again = scopes.bind(element, "again")
+        deep = scopes.name_once(add(known, J), "deep")
+        with scopes.branch(inner) as deeper:
+            scopes.bind(element, "deeper")
+            assert scopes.name_once(add(known, J), "deep") is deep
+            assert scopes.name_once(multiply(ITERATION, integer(7)), "place") is place
         inner.body.append(If(apply(GT, deep, ZERO), tuple(deeper.body)))
-        lowerer.leave(inner, branch)
-    assert lowerer.base is lowerer.top and len(outer.body) == 1 and not lowerer.top.body
+        scopes.leave(inner, branch)
+    assert scopes.base is scopes.top and len(outer.body) == 1 and not scopes.top.body
     *names, loop = branch.body
     assert [stmt.var for stmt in names if isinstance(stmt, Let)] == [first, place, again]
     assert isinstance(loop, Loop) and len(loop.body) == 2 and len(deeper.body) == 1
-    assert lowerer.name_once(multiply(ITERATION, integer(7)), "place") != place
-    assert lowerer.scope_of(ITERATION) is outer
+    assert scopes.name_once(multiply(ITERATION, integer(7)), "place") != place
+    assert scopes.scope_of(ITERATION) is outer

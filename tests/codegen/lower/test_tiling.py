@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.lower.tiling import loop_across, stride
+from graphc.codegen.lower.access import loop_across, stride
 from graphc.codegen.pipeline import build
 from graphc.codegen.transform.independence import mark_nest
 from graphc.codegen.transform.parallelize import shares_of

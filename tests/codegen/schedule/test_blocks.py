@@ -9,7 +9,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.schedule import blocks
+from graphc.codegen.schedule import fusion
 from graphc.tensor import nnet
 from graphc.tensor.signal.pool import pool_2d
 
@@ -17,9 +17,9 @@ from graphc.tensor.signal.pool import pool_2d
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a few rows, and no entry of the cache that knows others."""
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 2048)
-    monkeypatch.setattr(blocks, "SPARED", 0)
-    monkeypatch.setattr(blocks, "SHORT_ROW", 1)
+    monkeypatch.setattr(fusion, "BLOCK_BYTES", 2048)
+    monkeypatch.setattr(fusion, "OVERHEAD_RATIO", 0)
+    monkeypatch.setattr(fusion, "SHORT_ROW", 1)
     monkeypatch.setattr(graphc.options, "cache", False)
 
 

@@ -18,7 +18,8 @@ import graphc.tensor as T
 from graphc import nnet
 from graphc.codegen.pipeline import build
 from graphc.codegen.schedule.fusion import Access, objection
-from graphc.codegen.schedule.plan import Draft, loop_vars
+from graphc.codegen.schedule.nodes import loop_vars
+from graphc.codegen.schedule.plan import NestDraft
 from graphc.ir.node import Node
 from graphc.tensor import tensor
 from tests.support.bounds import assert_specified, assert_within
@@ -315,8 +316,8 @@ def test_neighbours_that_are_not_joined_say_why() -> None:
     assert any(line.endswith("it needs more of exp than the same iteration of the loop makes") for line in lines), lines
 
 
-def draft(number: int, *space: int) -> Draft:
-    return Draft(number, "loops", space, loop_vars(len(space)))
+def draft(number: int, *space: int) -> NestDraft:
+    return NestDraft(number, "loops", space, loop_vars(len(space)))
 
 
 def test_only_loops_over_the_same_sizes_are_shared() -> None:

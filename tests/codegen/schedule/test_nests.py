@@ -11,9 +11,8 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.schedule import materialize, nests
-from graphc.codegen.schedule.plan import Purpose
-from graphc.codegen.schedule.sizes import size_up
+from graphc.codegen.schedule import materialize, placement
+from graphc.codegen.schedule.drafts import Drafts
 from graphc.ir.node import Node
 from graphc.ir.walk import reachable
 from graphc.options import options
@@ -46,10 +45,10 @@ def program(seed: int, x: Node, y: Node) -> list[Node]:
 def test_results_do_not_depend_on_where_nests_are_cut(
     seed: int, ops: int, cost: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (nests, materialize):
+    for module in (placement, materialize):
         monkeypatch.setattr(module, "NEST_OPS", ops)
     monkeypatch.setattr(materialize, "MOST_OPS", 2 * ops)
-    monkeypatch.setattr(nests, "NEST_COST", cost)
+    monkeypatch.setattr(placement, "NEST_COST", cost)
     x, y = T.dvector("x"), T.dvector("y")
     outputs = program(seed, x, y)
     with options.change(cache=False):
@@ -133,12 +132,12 @@ def test_a_value_that_others_need_keeps_out_of_the_nest_of_an_update() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_what_comes_later_is_known_whatever_the_order_in_which_it_is_told(seed: int) -> None:
     rng = random.Random(seed)
-    scheduler = nests.Nests({}, {}, size_up([], []), Purpose("kernel"))
-    numbers = [scheduler.new_draft("loops", ()).number for _ in range(12)]
+    drafts = Drafts()
+    numbers = [drafts.new("loops", ()).number for _ in range(12)]
     edges = [(first, then) for first in numbers for then in numbers if first < then and rng.random() < 0.2]
     rng.shuffle(edges)
     for first, then in edges:
-        scheduler.depend(first, then)
+        drafts.depend(first, then)
     for start in numbers:
         later = reachable([start], lambda number: [then for first, then in edges if first == number])
-        assert {number for number in numbers if scheduler.is_later(number, start)} == {*later} - {start}
+        assert {number for number in numbers if drafts.is_later(number, start)} == {*later} - {start}

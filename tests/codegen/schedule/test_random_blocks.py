@@ -3,16 +3,16 @@
 import pytest
 
 import graphc
-from graphc.codegen.schedule import blocks
+from graphc.codegen.schedule import fusion
 from tests.support.random_blocks import Program, differences
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a few rows, and no entry of the cache that knows others."""
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 256)
-    monkeypatch.setattr(blocks, "SPARED", 0)
-    monkeypatch.setattr(blocks, "SHORT_ROW", 1)
+    monkeypatch.setattr(fusion, "BLOCK_BYTES", 256)
+    monkeypatch.setattr(fusion, "OVERHEAD_RATIO", 0)
+    monkeypatch.setattr(fusion, "SHORT_ROW", 1)
     monkeypatch.setattr(graphc.options, "cache", False)
 
 

@@ -14,7 +14,7 @@ import graphc
 import graphc.tensor as T
 from graphc.arrays.dtypes import DTYPES, itemsize
 from graphc.codegen.call.signature import ALIGNMENT, MOST, Array, Signature, Temp, need_of
-from graphc.codegen.schedule.memory import Materialised, lay_out, nominal_bytes
+from graphc.codegen.schedule.memory import Temporary, lay_out, nominal_bytes
 from graphc.ir.node import Size, variable
 from graphc.loopir.ir import Target, integer
 
@@ -32,7 +32,7 @@ LIVES = st.tuples(
 @settings(max_examples=200, deadline=None)
 @given(st.lists(LIVES, max_size=12))
 def test_values_that_live_at_once_lie_apart(lives: list[Any]) -> None:
-    kept = [Materialised(dtype, tuple(shape), first, first + length) for dtype, shape, first, length in lives]
+    kept = [Temporary(dtype, tuple(shape), first, first + length) for dtype, shape, first, length in lives]
     numbers = count()
     layout = lay_out(kept, lambda name: f"{name}_{next(numbers)}")
     slots = {slot.buffer: slot for slot in layout.slots}
@@ -51,10 +51,10 @@ def key(dtype: str, shape: Sequence[Size], *more: object) -> tuple[object, ...]:
     return dtype, tuple(size if isinstance(size, int) else id(size) for size in shape), *more
 
 
-def plainly(kept: list[Materialised]) -> list[int]:
+def plainly(kept: list[Temporary]) -> list[int]:
     """The slots by the rule of schedule/memory.py, every one of them looked at for every value."""
     order = sorted(range(len(kept)), key=lambda n: (-nominal_bytes(kept[n]), kept[n].first))
-    slots: list[list[Materialised]] = []
+    slots: list[list[Temporary]] = []
     held_in: dict[int, int] = {}
     for number in order:
         value = kept[number]
@@ -64,14 +64,14 @@ def plainly(kept: list[Materialised]) -> list[int]:
             if held[0].dtype == value.dtype
             and all(other.last < value.first or value.last < other.first for other in held)
             and (
-                all(key(*other.kind) == key(*value.kind) for other in held)
+                all(key(*other.size_class) == key(*value.size_class) for other in held)
                 or not (value.is_particular or any(other.is_particular for other in held))
             )
         ]
 
-        def misfit(slot: int, value: Materialised = value) -> tuple[bool, bool, int]:
+        def misfit(slot: int, value: Temporary = value) -> tuple[bool, bool, int]:
             longest = max(map(nominal_bytes, slots[slot]))
-            like = any(key(*other.kind) == key(*value.kind) for other in slots[slot])
+            like = any(key(*other.size_class) == key(*value.size_class) for other in slots[slot])
             return not (like and longest == nominal_bytes(value)), not like, longest
 
         held = min(free, key=misfit) if free else len(slots)
@@ -88,7 +88,7 @@ def plainly(kept: list[Materialised]) -> list[int]:
 @given(st.lists(st.tuples(LIVES, st.sampled_from([None, None, 7]), st.booleans()), max_size=25))
 def test_slots_are_found_as_if_all_were_looked_at(values: list[Any]) -> None:
     kept = [
-        Materialised(dtype, tuple(shape), first, first + length, rows, ADDED if added else None)
+        Temporary(dtype, tuple(shape), first, first + length, rows, ADDED if added else None)
         for (dtype, shape, first, length), rows, added in values
     ]
     layout = lay_out(kept, str)
@@ -97,11 +97,11 @@ def test_slots_are_found_as_if_all_were_looked_at(values: list[Any]) -> None:
 
 def test_equal_values_come_first_and_a_slot_has_one_dtype() -> None:
     kept = [
-        Materialised("float32", (N, N), 0, 1),
-        Materialised("float64", (N, N), 0, 1),
-        Materialised("float32", (N, N), 2, 3),
-        Materialised("int64", (N,), 2, 3),
-        Materialised("float64", (N,), 4, 5),
+        Temporary("float32", (N, N), 0, 1),
+        Temporary("float64", (N, N), 0, 1),
+        Temporary("float32", (N, N), 2, 3),
+        Temporary("int64", (N,), 2, 3),
+        Temporary("float64", (N,), 4, 5),
     ]
     layout = lay_out(kept, str)
     assert [buffer.name for buffer in layout.buffers] == ["t0", "t1", "t0", "t2", "t1"]
@@ -175,11 +175,11 @@ def test_results_are_right_at_all_sizes(dtype: str) -> None:
 
 def test_rows_share_a_slot_with_rows_only() -> None:
     """Threads have a row each, so that the slot of a row is several times as long."""
-    rows = [Materialised("float64", (N,), number, number, rows=M) for number in (0, 2, 4)]
+    rows = [Temporary("float64", (N,), number, number, rows=M) for number in (0, 2, 4)]
     others = [
-        Materialised("float64", (N,), 1, 1),
-        Materialised("float64", (N,), 3, 3, rows=N),
-        Materialised("float32", (N,), 5, 5, rows=M),
+        Temporary("float64", (N,), 1, 1),
+        Temporary("float64", (N,), 3, 3, rows=N),
+        Temporary("float32", (N,), 5, 5, rows=M),
     ]
     kept = [*rows, *others]
     layout = lay_out(kept, lambda name: name)

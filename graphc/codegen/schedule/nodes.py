@@ -1,0 +1,253 @@
+"""Questions about one node that planning and lowering ask: how it is computed, in which loops, where in memory.
+
+In: a node, an index, sizes. Out: its lowering, loop variables, the axes that are reduced; whether indices are known to
+lie in range; for an operand of an external function the buffer that it is a view of. As an example, `x.T` of a matrix
+`x` that is an input is a view of the buffer of `x` with its axes exchanged:
+
+    buffer_view(x.T, sizing) == BufferView(base=x, shape=x.type.shape, along=(AxisView(1, 1, 0), AxisView(0, 1, 0)))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from graphc.arrays.dtypes import can_cast_safely
+from graphc.codegen.schedule.sizes import Sizing
+from graphc.ir import sizes
+from graphc.ir.body import ITEM
+from graphc.ir.lowering import Call, Fold, SegmentNumber
+from graphc.ir.node import LEAVES, PARAM, SIZE, Index, Node, Size, constant_value
+from graphc.loopir.ir import INDEX, ZERO, Const, Expr, Opaque, Var, subexpressions
+from graphc.ops.index import never_negative
+from graphc.ops.linalg.products import is_in_memory
+from graphc.startup.record import record
+
+MOST_AXES = 64
+"""Loop variables reserved: NumPy has no arrays of more axes."""
+
+
+def lowering_of(node: Node) -> object:
+    """How a node becomes loops; None of a leaf."""
+    return None if node.op in LEAVES else node.op.lower(node)
+
+
+def call_node(node: Node) -> Node:
+    """What a call computes all results of: the node itself, or the one whose item it is."""
+    return node.args[0] if node.op is ITEM else node
+
+
+def call_of(node: Node) -> Call | None:
+    """The external function that computes a node."""
+    lowering = lowering_of(call_node(node))
+    return lowering if isinstance(lowering, Call) else None
+
+
+def is_product(node: Node) -> bool:
+    """Tell whether a function computes a node that may add to its result."""
+    call = call_of(node)
+    return call is not None and call.is_product
+
+
+def call_fails(node: Node) -> bool:
+    """Tell whether a function computes a node that may say that it failed."""
+    call = call_of(node)
+    return call is not None and call.may_fail
+
+
+def is_bufferless(leaf: Node) -> bool:
+    """Tell whether a leaf is written into the source: a size, a scalar that a body is given, or a constant of one
+    element."""
+    value = constant_value(leaf)
+    return leaf.op in (SIZE, PARAM) if value is None else value.size == 1
+
+
+def variables_of(exprs: Iterable[Expr]) -> set[Var]:
+    found: set[Var] = set()
+    for expr in exprs:
+        if isinstance(expr, Var):  # as most indices are
+            found.add(expr)
+        elif not isinstance(expr, Const):
+            found.update(part for part in subexpressions(expr) if isinstance(part, Var))
+    return found
+
+
+def loop_vars(count: int) -> tuple[Var, ...]:
+    """i, j, k, l for up to four loops, numbered beyond."""
+    return tuple(Var("ijkl"[n] if n < 4 else f"i{n}", INDEX) for n in range(count))
+
+
+def fold_vars(node: Node, fold: Fold) -> tuple[Var, ...]:
+    """The loop variables of an inline reduction: the same ones whenever the node is asked."""
+    return tuple(Var(f"r{node.serial}_{axis}", INDEX) for axis in range(len(fold.sizes(node))))
+
+
+def segment_count(starts: Node) -> Size:
+    """The number of segments that begin and end at the elements of a vector."""
+    return sizes.subtract(starts.type.shape[0], 1)
+
+
+def segment_var(node: Node) -> Var:
+    """The loop variable over the rows of a segment."""
+    return Var(f"r{node.serial}", INDEX)
+
+
+def is_by_segment(place: Expr) -> bool:
+    """Tell whether a place follows from the number of a segment."""
+    nodes = (part.of for part in subexpressions(place) if isinstance(part, Opaque) and isinstance(part.of, Node))
+    return any(isinstance(lowering_of(node), SegmentNumber) for node in nodes)
+
+
+def first_reduced(node: Node) -> int:
+    """The outermost loop over a reduction's operand that is reduced."""
+    fold = lowering_of(node)
+    assert isinstance(fold, Fold)
+    return fold.axes[0] if node.ndim else 0
+
+
+MOST_UNROLLED = 4
+"""Iterations of a loop that is written out one by one, where their number is known."""
+
+
+def unrolls(iterations: Sequence[Size | None]) -> bool:
+    """Tell whether loops of these numbers of iterations, where they are known, are written out one by one."""
+    count = 1
+    for size in iterations:
+        if not isinstance(size, int):
+            return False
+        count *= size
+    return 0 < count <= MOST_UNROLLED
+
+
+def split_axes(loops: Index, reduced: Sequence[int]) -> tuple[Index, Index]:
+    """The loops over an operand as (kept axes, reduced axes)."""
+    return (
+        tuple(var for axis, var in enumerate(loops) if axis not in reduced),
+        tuple(var for axis, var in enumerate(loops) if axis in reduced),
+    )
+
+
+def reach(index: Index, path: tuple[Var, ...]) -> tuple[Var, ...]:
+    """The loops that enclose the computation of an element at `index`: those down to the innermost it depends on."""
+    wanted = variables_of(index)
+    inside = [position for position, var in enumerate(path) if var in wanted]
+    return path[: inside[-1] + 1] if inside else ()
+
+
+def nowhere(count: int) -> Index:
+    """An index of `count` axes that stands for any."""
+    return tuple(ZERO for _ in range(count))
+
+
+def gathered(node: Node) -> list[tuple[Node, Size]]:
+    """The index arrays of a gather or scatter, each with the size of the axis it indexes."""
+    if node.op.name not in ("gather", "set_gather", "inc_gather"):
+        return []
+    axis = node.attrs["axis"]
+    indices = node.args[1:] if node.op.name == "gather" else node.args[2:]
+    return [(index, node.args[0].type.shape[axis + n]) for n, index in enumerate(indices)]
+
+
+def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
+    """Tell whether every element of an index array is known to lie within an axis."""
+    while index.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient") or (
+        index.op.name == "cast" and can_cast_safely(index.args[0].dtype, index.dtype)
+    ):
+        index = index.args[0]
+    value = constant_value(index)
+    if value is not None and isinstance(size, int):
+        return bool(((value >= -size) & (value < size)).all())
+    if index.op.name == "iota" and sizes.equal(sizing.of(sizes.as_size(index.args[0])), size):
+        return True
+    if index.op.name == "segment_of" and sizes.equal(sizing.of(segment_count(index.args[0])), size):
+        return True
+    most = _most(index, sizing)
+    return most is not None and never_negative(index) and sizes.known_at_least(size, sizes.add(most, 1))
+
+
+def _most(index: Node, sizing: Sizing) -> Size | None:
+    """What no element of a sum of positions and sizes is above; None where that is not known."""
+    total: Size = 0
+    pending = [index]
+    while pending:
+        node = pending.pop()
+        value = constant_value(node)
+        if value is not None:
+            total = sizes.add(total, int(value.max()) if value.size else 0)
+        elif node.dtype != "int64":
+            return None
+        elif node.op.name == "add":
+            pending.extend(node.args)
+        elif node.op.name in ("dimshuffle", "broadcast_to", "reshape"):
+            pending.append(node.args[0])
+        elif node.op.name == "iota":
+            total = sizes.add(total, sizes.add(sizing.of(sizes.as_size(node.args[0])), -1))
+        elif node.ndim == 0 and sizes.known_nonnegative(node):
+            total = sizes.add(total, sizing.of(node))
+        else:
+            return None
+    return total
+
+
+def index_of(variables: Sequence[Var], space: Sequence[Size]) -> Index:
+    """The index of the element at hand: the loops' variables, 0 where a loop has one iteration."""
+    return tuple(ZERO if size == 1 else var for var, size in zip(variables, space, strict=True))
+
+
+# Operands of external functions ---------------------------------------------------------------------------------------
+
+
+@record()
+class AxisView:
+    """Where an operand stands along one axis of the buffer: from `start` on, by `step` for each step along the
+    operand's own `axis` (None: at `start` alone)."""
+
+    axis: int | None
+    step: int
+    start: Size
+
+
+@record(eq=False)
+class BufferView:
+    """`base` is the node whose buffer it is, seen as an array of `shape`, one `AxisView` for each of its axes."""
+
+    base: Node
+    shape: tuple[Size, ...]
+    along: tuple[AxisView, ...]
+
+
+def buffer_view(operand: Node, sizing: Sizing) -> BufferView:
+    """What an operand is part of: itself, where it has to be computed for the call.
+
+    A reshape to sizes that guards say it has already only states that they are equal.
+    """
+    node, along = operand, tuple(AxisView(axis, 1, 0) for axis in range(operand.ndim))
+    keep = is_in_memory(operand)
+    while True:
+        match node.op.name:
+            case "dimshuffle":
+                order = node.attrs["order"]
+                axes = range(node.args[0].ndim)
+                along = tuple(along[order.index(axis)] if axis in order else AxisView(None, 0, 0) for axis in axes)
+            case "broadcast_to":
+                source = node.args[0]
+                spread = zip(source.broadcastable, node.broadcastable, along, strict=True)
+                along = tuple(AxisView(None, 0, 0) if was and not now else part for was, now, part in spread)
+            case "subtensor" if keep:
+                starts = map(sizes.as_size, node.args[1 : node.ndim + 1])
+                along = tuple(map(_within, along, starts, node.attrs["steps"]))
+            case "reshape" if sizing.shape(node) == sizing.shape(node.args[0]):
+                pass
+            case _:
+                break
+        node = node.args[0]
+    shape = node.type.shape
+    while node.op.name == "reshape":
+        node = node.args[0]
+    if node.op in LEAVES and is_bufferless(node):
+        return BufferView(operand, operand.type.shape, tuple(AxisView(axis, 1, 0) for axis in range(operand.ndim)))
+    return BufferView(node, shape, along)
+
+
+def _within(part: AxisView, start: Size, step: int) -> AxisView:
+    """A part of a region that itself begins at `start` and goes by `step`."""
+    return AxisView(part.axis, part.step * step, sizes.add(start, sizes.multiply(part.start, step)))
