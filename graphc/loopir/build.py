@@ -1,4 +1,4 @@
-"""Expressions and statements that lowering is made of: casts, literals, sums, idioms.
+"""Expressions and statements that lowering is made of: casts, literals, sums.
 
 In: expressions, dtypes, NumPy's scalars. Out: expressions, and what is asked of
 statements while they are written.
@@ -9,29 +9,21 @@ from __future__ import annotations
 import numpy as np
 
 from graphc.arrays.dtypes import is_float
-from graphc.loopir import operators
-from graphc.loopir.ir import ONE, Apply, Const, Expr, Set, Var, apply, int_value, integer, quotient
+from graphc.loopir.ir import ONE, Const, Expr, Set, Var, apply, int_value, integer, quotient
 from graphc.loopir.operators import (
     ACCUMULATE,
     ACCUMULATE_IN_ORDER,
-    ADD,
     AND,
     CASTS,
     COMPENSATED,
     EQ,
-    FLOORDIV,
     GE,
-    ISFINITE,
     LT,
     MAXIMUM,
-    MINIMUM,
-    MUL,
     NE,
     NEG,
     OR,
     ROUNDING,
-    SELECT,
-    SUB,
 )
 
 
@@ -92,15 +84,3 @@ def asks_by_blocks(asks: Expr | None, block: int) -> Expr | None:
         return None
     known = int_value(asks)
     return integer(max(known // block, 1)) if known is not None else apply(MAXIMUM, quotient(asks, integer(block)), ONE)
-
-
-def written_out(expr: Apply) -> Apply:
-    """An idiom in terms of Python's operators and functions; any other expression as it is."""
-    match expr:
-        case Apply(operators.BLOCKS, (count, size)):
-            return apply(FLOORDIV, apply(ADD, count, apply(SUB, size, ONE)), size)
-        case Apply(operators.BLOCK_LENGTH, (count, number, size)):
-            return apply(MINIMUM, size, apply(SUB, count, apply(MUL, size, number)))
-        case Apply(operators.COMPENSATED, (sum, compensation)):
-            return apply(SELECT, apply(ISFINITE, sum), apply(ADD, sum, compensation), sum)
-    return expr

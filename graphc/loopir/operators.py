@@ -19,9 +19,8 @@ from graphc.arrays.dtypes import BOOL, DISCRETE, DTYPES, FLOATS, INTEGERS, NUMBE
 from graphc.arrays.numerics import DRAWN
 from graphc.startup.record import record
 
-Form: TypeAlias = Literal["infix", "prefix", "call", "idiom"]
-"""How generated source has an operator: between its operands, before its operand, as a call; or written out in terms
-of others (`build.written_out`)."""
+Form: TypeAlias = Literal["infix", "prefix", "call"]
+"""How generated source has an operator: between its operands, before its operand, or as a call."""
 Neutral: TypeAlias = Literal["", "zero", "one", "lowest", "highest"]
 
 
@@ -135,6 +134,14 @@ ACCUMULATE_MAXIMUM = _binary(
     "accumulate_maximum", "numerics.maximum", "maximum", DTYPES, neutral="lowest", accumulates=True
 )
 
+COMPENSATED = _binary("compensated", "compensated", "compensated", FLOATS)
+"""A sum, with what its additions have rounded away. Where it is not finite, that is NaN and means nothing."""
+
+BLOCKS = _binary("blocks", "blocks", "blocks", ("int64",), by_known=True)
+"""Into how many blocks of a size a number of elements falls, the last of which may be shorter."""
+BLOCK_LENGTH = Operator("block_length", 3, takes=("int64",), python="block_length", llvm="block_length", by_known=True)
+"""How many of a number of elements are in one block, of its number and the size of blocks."""
+
 CHUNK, COLUMNS = (_binary(name, name, "", ("int64",)) for name in ("chunk", "columns"))
 """How many iterations a thread takes at a time, or of a loop over columns, of their number and the work of each."""
 FILLS, READS = (_unary(name, name, "", DTYPES) for name in ("fills", "reads"))
@@ -153,6 +160,7 @@ _OF_NUMPY = {
 
 def _functions() -> Iterator[Operator]:
     yield from (SELECT, MINIMUM, MAXIMUM, ISFINITE, LOGICAL_AND, LOGICAL_OR, CHUNK, COLUMNS, FILLS, READS)
+    yield from (COMPENSATED, BLOCKS, BLOCK_LENGTH)
     yield from (ACCUMULATE, ACCUMULATE_IN_ORDER, MULTIPLY_ADD, ROUNDING, ACCUMULATE_MINIMUM, ACCUMULATE_MAXIMUM)
     yield from CASTS.values()
     for cost, names in _OF_NUMPY.items():
@@ -206,14 +214,3 @@ def _functions() -> Iterator[Operator]:
 
 
 CALLS = {op.name: op for op in _functions()}
-
-# Idioms ---------------------------------------------------------------------------------------------------------------
-
-BLOCKS = Operator("blocks", form="idiom", by_known=True)
-"""Into how many blocks of a size a number of elements falls, the last of which may be shorter."""
-BLOCK_LENGTH = Operator("block_length", 3, form="idiom", by_known=True)
-"""How many of a number of elements are in one block, of its number and the size of blocks."""
-COMPENSATED = Operator("compensated", form="idiom")
-"""A sum, with what its additions have rounded away. Where it is not finite, that is NaN and means nothing."""
-
-IDIOMS = {op.name: op for op in (BLOCKS, BLOCK_LENGTH, COMPENSATED)}

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from graphc.arrays.dtypes import is_float
 from graphc.loopir.ir import Apply, Const, Expr
-from graphc.loopir.operators import CALLS, CASTS, IDIOMS, INFIX, PREFIX, Operator, result_dtype
+from graphc.loopir.operators import CALLS, CASTS, INFIX, PREFIX, Operator, result_dtype
 from graphc.startup.record import record
 
 
@@ -49,8 +49,8 @@ def read_operator(node: ast.expr) -> tuple[Operator, list[ast.expr]]:
             return _SYMBOLS[type(symbol)], [operand]
         case ast.BinOp(left, symbol, right) | ast.Compare(left, [symbol], [right]) if type(symbol) in _SYMBOLS:
             return _SYMBOLS[type(symbol)], [left, right]
-        case ast.Call(ast.Name(name), operands, []) if name in CALLS or name in IDIOMS:
-            return CALLS.get(name) or IDIOMS[name], operands
+        case ast.Call(ast.Name(name), operands, []) if name in CALLS:
+            return CALLS[name], operands
     raise ValueError(f"{ast.unparse(node)!r} is not of the language")
 
 

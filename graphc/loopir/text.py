@@ -27,7 +27,7 @@ A buffer that something is known of says so: `t: float64* temporary row m`, `sum
 says that it failed, `call 2` leaves with 2. A loop is over `independent(n)` where iterations are, or are but for some
 buffers: `independent(n, but=[out])`; over `range(n, asks=64)` where it asks after each 64 whether the call must end;
 over `range(n, apart=[out])` where each writes a part of its own of a buffer.
-Expressions are Python's, of the operators of the table; idioms are calls, too: `block_length(n, i, 256)`. A dtype is
+Expressions are Python's, of the operators of the table; A dtype is
 written, `0.0 @ float32`, where it is not the one that declarations and `operators.result_dtype` tell: 0 is an int64,
 0.0 a float64, and an undeclared name an int64.
 """

@@ -10,7 +10,6 @@ import math
 from functools import lru_cache, partial, reduce
 
 from graphc.loopir import operators
-from graphc.loopir.build import written_out
 from graphc.loopir.ir import INDEX, ZERO, Apply, Const, Expr, Load, Opaque, Pointer, Var, int_value
 from graphc.loopir.operators import Operator
 from graphc.loopir.syntax import node_of
@@ -30,8 +29,6 @@ def to_ast(expr: Expr) -> ast.expr:
             begin = ast.Name(buffer.name)
             return begin if index == ZERO else ast.Call(ast.Name("advance"), [begin, to_ast(index)], [])
         case Apply(op, args, _):
-            if op is operators.BLOCK_LENGTH:
-                return to_ast(written_out(expr))
             if expr.dtype == INDEX and op in (operators.ADD, operators.MUL):
                 return _chain(op, args)
             return node_of(op, [to_ast(arg) for arg in args])

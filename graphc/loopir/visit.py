@@ -7,7 +7,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any
 
 from graphc.loopir import ir
-from graphc.loopir.build import written_out
 from graphc.loopir.operators import ADD, MUL
 from graphc.startup.record import fresh, record, replace
 
@@ -93,8 +92,6 @@ def use_counts(exprs: Iterable[ir.Expr]) -> Counter[ir.Var]:
         expr = pending.pop()
         if isinstance(expr, ir.Var):
             counts[expr] += 1
-        elif isinstance(expr, ir.Apply) and expr.op.form == "idiom":
-            pending.extend(ir.children(written_out(expr)))
         else:
             pending.extend(ir.children(expr))
     return counts

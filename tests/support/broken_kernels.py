@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.frontend.constructs import needed_by
 from graphc.codegen.pipeline import generation
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import Program
@@ -75,7 +74,7 @@ def compile_broken(name: str) -> graphc.Function:
         program = GENERATE(kernel, report)
         source = code(program.source)
         assert source.count(broken.right) == 1, program.source
-        return replace(program, source=source.replace(broken.right, broken.wrong) + needed_by(source))
+        return replace(program, source=source.replace(broken.right, broken.wrong))
 
     with patch.object(generation, "generate_program", generate):
         return graphc.function([x], broken.graph(x), "compiled", name=f"broken: {name}")

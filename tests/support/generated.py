@@ -1,14 +1,12 @@
-"""Generated source as tests look at it: without the lines of theirs that it shows, and without its definitions."""
+"""Generated source as tests look at it: without the lines of theirs that it shows."""
 
 from __future__ import annotations
 
 import re
-
-from graphc.codegen.frontend.constructs import DEFINITIONS_BEGIN
 
 REMARKS = re.compile(r'(?m)^ *(#|""").*\n')
 
 
 def code(source: str) -> str:
     """The functions of a program, with no docstrings and no comments."""
-    return REMARKS.sub("", source.partition(DEFINITIONS_BEGIN)[0])
+    return REMARKS.sub("", source)

@@ -34,7 +34,6 @@ from graphc.codegen.gemm.prototypes import PYTHON_SHIMS
 from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS, arguments as arguments_of
 from graphc.codegen.sort.api import ALONG, FIRST, FUNCTIONS as ORDERS, ROWS
 from graphc.ir.node import Node
-from graphc.loopir.build import written_out
 from graphc.loopir.ir import (
     CONSTANTS,
     Apply,
@@ -204,6 +203,8 @@ def of_floats(name: str, args: Sequence[Exact]) -> Any:
     match name:
         case "rounding":
             return Exact(0)
+        case "compensated":
+            return args[0] + args[1]
         case "isfinite":
             return np.bool_(True)
         case "isnan" | "isinf":
@@ -488,8 +489,6 @@ def divide(a: Any, b: Any) -> Any:
 
 def text_of(expr: Expr) -> str:
     if isinstance(expr, Apply):
-        if expr.op.form == "idiom":
-            return text_of(written_out(expr))
         args = [text_of(arg) for arg in expr.args]
         if expr.op.form == "call" or expr.op is DIV:
             return f"{'divide' if expr.op is DIV else expr.op.name}({', '.join(args)})"

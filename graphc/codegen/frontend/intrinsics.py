@@ -294,6 +294,25 @@ def _rounding(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     return builder.fadd(builder.fsub(a, of_a), builder.fsub(b, of_b))
 
 
+def _compensated(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    """A sum with what it has lost, where it is finite."""
+    total, lost = args
+    finite = BUILDERS["isfinite"](builder, dtype, [total])
+    return builder.select(finite, BUILDERS["add"](builder, dtype, [total, lost]), total)
+
+
+def _blocks(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    """(count + (size - 1)) // size."""
+    count, size = args
+    return signed_floordiv(builder, dtype, [builder.add(count, builder.sub(size, constant(dtype, 1))), size])
+
+
+def _block_length(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    """min(size, count - size * number)."""
+    count, number, size = args
+    return _MINIMUM(builder, dtype, [size, builder.sub(count, builder.mul(size, number))])
+
+
 # --- elementary functions -------------------------------------------------------------------------------------------
 
 # Names whose libm function is called otherwise.
@@ -373,6 +392,9 @@ BUILDERS: dict[str, Emit] = {
     "add in order": _add_in_order,
     "multiply_add": _multiply_add,
     "rounding": _rounding,
+    "compensated": _compensated,
+    "blocks": _blocks,
+    "block_length": _block_length,
     "divide": _divide,
     "floordiv": _by_kind(float_floordiv, signed_floordiv, unsigned_floordiv),
     "mod": _by_kind(float_mod, signed_mod, unsigned_mod),

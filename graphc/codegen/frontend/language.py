@@ -134,6 +134,24 @@ def rounding(a: Scalar, b: Scalar) -> Scalar:
 
 
 @_quiet
+def compensated(total: Scalar, lost: Scalar) -> Scalar:
+    """total + lost, where the total is finite."""
+    return select(np.isfinite(total), total + lost, total)
+
+
+@_quiet
+def blocks(count: int, size: int) -> int:
+    """The number of blocks of a size that some elements fall into."""
+    return (count + (size - 1)) // size
+
+
+@_quiet
+def block_length(count: int, number: int, size: int) -> int:
+    """The number of elements in one block of them; the last may be shorter."""
+    return min(size, count - size * number)
+
+
+@_quiet
 def multiply_add(a: Scalar, b: Scalar, c: Scalar) -> Scalar:
     """a * b + c. Compiled code rounds it once where the processor can."""
     return a * b + c

@@ -11,7 +11,6 @@ that a compilation starts at once and leaves no trace of the process in the obje
 
 from __future__ import annotations
 
-import ast
 import linecache
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +29,6 @@ from numba.core.typing.context import BaseContext as TypingContext
 from numba.core.typing.templates import Signature
 
 from graphc.arrays.dtypes import FLOATS
-from graphc.codegen.frontend.constructs import expand
 from graphc.codegen.frontend.intrinsics import FastModule, InferenceError
 from graphc.codegen.frontend.primitives import (
     LITERAL_FLOAT,
@@ -313,7 +311,7 @@ def _define(source: str, functions: Sequence[Prototype], externals: Mapping[str,
     linecache.cache[SOURCE_NAME] = (len(source), None, source.splitlines(keepends=True), SOURCE_NAME)
     defined: dict[str, Any] = {}
     try:
-        exec(compile(expand(ast.parse(source, SOURCE_NAME)), SOURCE_NAME, "exec"), scope, defined)
+        exec(compile(source, SOURCE_NAME, "exec"), scope, defined)
     except SyntaxError as error:
         raise CompileError(f"{error.msg}, line {error.lineno}: {error.text}") from error
     for prototype in functions:

@@ -14,7 +14,6 @@ from typing import TypeAlias
 from graphc.codegen.call.callback import CALLBACK
 from graphc.codegen.call.interrupt import KINDS
 from graphc.codegen.call.signature import Array as Parameter, Signature, Temp
-from graphc.codegen.frontend.constructs import TREES
 from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.llvm.module import Prototype
@@ -209,7 +208,7 @@ def reserved_names(nodes: Iterable[Node]) -> set[str]:
     calls = sum(
         node.op not in LEAVES and isinstance(node.op.lower(node), Call) for node in (*known, *nodes_within(known))
     )
-    own = {"range", "S", "kernel", "sizes", "term", *TREES, *FIXED_NAMES}
+    own = {"range", "S", "kernel", "sizes", *FIXED_NAMES}
     own |= {f"{CALLBACK}{number}" for number in range(calls)} | {*routine_prototypes(), *KINDS}
     return {*PRELUDE, *ir.CONSTANTS, *keyword.kwlist, *own, *(var.name for var in loop_vars(MOST_AXES))}
 
