@@ -1,4 +1,4 @@
-"""Whether every element that is read was stored before, on every path: the part of the verifier that looks at memory.
+"""Check that every element is stored before it is read, on every path: the part of the verifier that looks at memory.
 
 In: functions that stand in one source, and the buffers of which nothing is stored when the first one begins: results
 and temporaries. Out: nothing, or a VerifyError that names the load.
@@ -77,7 +77,7 @@ def _callees(body: Sequence[ir.Stmt]) -> set[str]:
 
 
 def _covered(ways: Sequence[Conditions], here: Conditions) -> bool:
-    """Whether all conditions of one of the ways hold where those of `here` do, the others being as they may."""
+    """True where all conditions of one of the ways hold where those of `here` do, the others being as they may."""
     if any(way <= here for way in ways):
         return True
     left, count = [way - here for way in ways], 0
@@ -232,7 +232,7 @@ class _Paths:
                 self.stored[key] = [self.outside(way) for way in self.stored[key]]
 
     def since(self, before: int) -> list[tuple[str, Element]]:
-        """What was stored since there were so many stores, each once from here on."""
+        """The stores after the first `before`, each once from here on."""
         found = [*dict.fromkeys(self.latest[before:])]
         self.latest[before:] = found
         return found

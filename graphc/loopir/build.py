@@ -37,12 +37,12 @@ def convert(expr: Expr, dtype: str) -> Expr:
 
 
 def within(index: Expr, size: Expr) -> Expr:
-    """Whether an index, which may count from the end, lies within an axis."""
+    """True where an index, which may count from the end, lies within an axis."""
     return apply(AND, apply(GE, index, apply(NEG, size)), apply(LT, index, size))
 
 
 def same_value(a: Expr, b: Expr) -> Expr:
-    """Whether two numbers are equal, or both NaN."""
+    """True where two numbers are equal, or both NaN."""
     if not is_float(a.dtype):
         return apply(EQ, a, b)
     return apply(OR, apply(EQ, a, b), apply(AND, apply(NE, a, a), apply(NE, b, b)))

@@ -50,7 +50,7 @@ class Const:
 
 @record()
 class Target:
-    """What is known of a buffer that loops add into: it may have copies of its `length`, one for each chunk of a loop,
+    """A buffer that loops add into: it may have copies of its `length`, one for each chunk of a loop,
     of which each should have as many iterations as `pays`. Of a table an iteration adds to one place of several."""
 
     length: Expr
@@ -169,8 +169,8 @@ class Loop:
 
     @property
     def is_independent(self) -> bool:
-        """Whether iterations may be carried out in any order, and at the same time: what one writes to memory no other
-        one touches, and the scalars that go on from one to the next are only accumulated."""
+        """True where iterations may be carried out in any order, and at the same time: what one writes to memory no
+        other one touches, and the scalars that go on from one to the next are only accumulated."""
         return self.conflicts == ()
 
 

@@ -19,7 +19,7 @@ from graphc.startup.record import record
 
 
 def _symbol(source: str) -> ast.AST:
-    """How Python's parser writes the operator of an expression."""
+    """The operator of an expression, as Python's parser writes it."""
     node: Any = ast.parse(source, mode="eval").body
     symbol: ast.AST = node.ops[0] if isinstance(node, ast.Compare) else node.op
     return symbol

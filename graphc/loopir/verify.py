@@ -1,4 +1,4 @@
-"""Whether a program of loops is what it should be: run between passes, in tests and with the option `verify`.
+"""The verifier of the loop IR: it runs between passes, in tests and with the option `verify`.
 
 In: functions that stand in one source, and what they call from outside. Out: nothing, or a VerifyError that says what
 is wrong with which statement of which function.

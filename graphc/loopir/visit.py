@@ -40,7 +40,7 @@ def in_line(body: Iterable[ir.Stmt]) -> Iterator[ir.Stmt]:
 
 
 def is_left(loop: ir.Loop) -> bool:
-    """Whether a loop has a `Break` of its own."""
+    """True where a loop has a `Break` of its own."""
     return any(isinstance(stmt, ir.Break) for stmt in in_line(loop.body))
 
 
@@ -85,7 +85,7 @@ def all_expressions(body: Iterable[ir.Stmt]) -> Iterator[ir.Expr]:
 
 
 def use_counts(exprs: Iterable[ir.Expr]) -> Counter[ir.Var]:
-    """How often each name is written in source."""
+    """The number of times that each name is written in source."""
     counts: Counter[ir.Var] = Counter()
     pending = [*exprs]
     while pending:
@@ -127,14 +127,14 @@ def effects(body: Sequence[ir.Stmt]) -> tuple[set[ir.Var | ir.Buffer], set[ir.Va
 
 
 def independent(some: Sequence[ir.Stmt], others: Sequence[ir.Stmt]) -> bool:
-    """Whether two runs of statements may change places: neither writes a name or a buffer that the other touches."""
+    """True where two runs of statements may change places: neither writes a name or a buffer that the other touches."""
     (written, read), (written_too, read_too) = effects(some), effects(others)
     return not (written & (read_too | written_too) or written_too & read)
 
 
 @record()
 class Changes:
-    """What statements give another value: buffers, and names that are set."""
+    """The buffers and names to which statements give another value."""
 
     buffers: frozenset[ir.Buffer]
     names: frozenset[ir.Var]
@@ -152,7 +152,8 @@ NO_CHANGES = Changes(frozenset(), frozenset())
 
 @record(frozen=False)
 class Readers:
-    """Which entries of a table read which buffers and names: what a change touches is found without a search."""
+    """The entries of a table that read each buffer and name, so that a change finds those it touches without a
+    search."""
 
     entries: dict[ir.Buffer | ir.Var, dict[Hashable, None]] = fresh(factory=dict)
 

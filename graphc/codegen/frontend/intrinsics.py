@@ -1,4 +1,4 @@
-"""What each scalar name of the generated source means in LLVM IR.
+"""The instructions in LLVM IR of each scalar name of the generated source.
 
 In: operand dtypes and llvmlite values. Out: `INTRINSICS`, one `Intrinsic` for each operator of the table
 in loopir/operators.py that Python writes as a call and that takes and gives scalars, and `OPERATORS`, those of Python
@@ -273,7 +273,7 @@ def _isnan(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
 
 
 def _to_infinity(relation: str) -> Emit:
-    """How large a number is beside infinity."""
+    """A comparison of a number's magnitude with infinity."""
     return lambda builder, dtype, args: builder.fcmp_ordered(
         relation, call_llvm(builder, "fabs", args), constant(dtype, math.inf)
     )
@@ -285,7 +285,7 @@ def _signbit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
 
 
 def _rounding(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    """What a + b rounds away: Knuth's two-sum (The Art of Computer Programming 2, 4.2.2, theorem B). Never
+    """The error of a + b: Knuth's two-sum (The Art of Computer Programming 2, 4.2.2, theorem B). Never
     reassociated: as real numbers it is 0."""
     a, b = args
     total = builder.fadd(a, b)

@@ -127,7 +127,7 @@ def softplus(x: Scalar) -> Scalar:
 
 @_quiet
 def rounding(a: Scalar, b: Scalar) -> Scalar:
-    """What a + b rounds away: Knuth's two-sum."""
+    """The error of a + b: Knuth's two-sum."""
     total = np.add(a, b)
     of_b = total - a
     return (a - (total - of_b)) + (b - of_b)
@@ -163,12 +163,12 @@ def advance(pointer: Array, count: int) -> Array:
 
 
 def chunk(count: int, work: int) -> int:
-    """How many of `count` iterations of this work each a thread takes at a time."""
+    """The number of iterations, of `count` of this work each, that a thread takes at a time."""
     return chunk_size(int(count), int(work))
 
 
 def columns(count: int, work: int) -> int:
-    """How many of `count` columns of this work each a thread takes at a time; here there is one thread."""
+    """The number of columns, of `count` of this work each, that a thread takes at a time; here there is one thread."""
     return columns_size(int(count), int(work), 1)
 
 
@@ -196,7 +196,7 @@ def reads(pointer: Array) -> Array:
 
 
 def _meaning(op: Operator) -> Function:
-    """What CPython computes for an operator (the column `python` of loopir/operators.py)."""
+    """The function that CPython calls for an operator (the column `python` of loopir/operators.py)."""
     module, _, name = op.python.rpartition(".")
     match module:
         case "np":

@@ -238,7 +238,7 @@ def _unpack_calls(body: Sequence[Any]) -> list[Any]:
 
 
 class LoweringFlags(TargetConfig):
-    """What numba's lowering asks of the flags of a compilation, all off: its own have dozens."""
+    """The flags that numba's lowering asks for, all off: its own have dozens."""
 
     __slots__ = ()
     debuginfo = Option(type=bool, default=False, doc="Emit debug information.")

@@ -1,4 +1,4 @@
-"""What a kernel may call: how numba types it, and the LLVM IR it becomes.
+"""The functions that a kernel may call: their types for numba, and the LLVM IR that they become.
 
 In: numba's types of the operands, then their values in LLVM. Out: a signature, then a value. `PRIMITIVES` are the
 operators and functions of Python by themselves, `NAMES` the names of the generated language (language.py).
@@ -386,7 +386,7 @@ class Stream(NamedTuple):
 
 
 def stream_of(operands: Sequence[types.Type]) -> Stream | None:
-    """What is marked among the operands of a launch; raises InferenceError where that is not one of each."""
+    """The marked operands of a launch; raises InferenceError where they are not one of each."""
     marks = [(place, kind.fills) for place, kind in enumerate(operands) if isinstance(kind, Streamed)]
     if not marks:
         return None
@@ -462,8 +462,8 @@ def define_launch(module: llvm.Module, called: NativeCall, stream: Stream | None
 
 
 def describe_stream(builder: Builder, words: Value, stream: Stream) -> Value:
-    """What gc_stream is told besides a launch: the bytes of the operands; and of the two that it is about where they
-    stand among them, and the bytes of an element."""
+    """The arguments of gc_stream besides a launch: the bytes of the operands; and of the two that it is about where
+    they stand among them, and the bytes of an element."""
     int64, one = llvm.IntType(64), llvm.Constant(llvm.IntType(32), 1)
 
     def bytes_between(first: Value, last: Value) -> Value:

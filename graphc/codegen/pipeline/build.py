@@ -98,7 +98,7 @@ def key_of(kernel: Kernel) -> Key:
 
 
 def is_stored(kernel: Kernel) -> bool:
-    """Whether the cache has the code of a kernel."""
+    """True where the cache has the code of a kernel."""
     return store.holds(key_of(kernel))
 
 
@@ -119,8 +119,8 @@ def stages_of(kernel: Kernel) -> tuple[Kernel, ...]:
 
 
 def computed_sizes(roots: Sequence[Node]) -> list[Node]:
-    """What sizes and positions are computed by, and maybe other integers. Every new function comes here, hence no order
-    and no table."""
+    """The nodes that compute sizes and positions, and maybe other integers. Every new function comes here, hence no
+    order and no table."""
     found: list[Node] = []
     seen: set[Node] = set()
     pending = list(roots)
@@ -141,14 +141,14 @@ def computed_sizes(roots: Sequence[Node]) -> list[Node]:
 
 
 def build_python(kernel: Kernel) -> Built:
-    """What the `python` mode runs: the generated source, nothing compiled."""
+    """The generated source, for the `python` mode; nothing is compiled."""
     built: Built = generation().build_python(kernel)
     return built
 
 
 @record(eq=False)
 class Lookup:
-    """What the cache has of a kernel: nothing, or its entry. There is none for a kernel of several stages."""
+    """The answer of the cache for a kernel: nothing, or its entry. There is none for a kernel of several stages."""
 
     key: Key
     report: Report
@@ -260,7 +260,7 @@ def likely_products(kernel: Kernel) -> list[str]:
 
 
 def threads_of(kernel: Kernel) -> int | str:
-    """How many threads the calls of a kernel may use."""
+    """The number of threads that the calls of a kernel may use."""
     return options.threads if kernel.threads is None else kernel.threads
 
 
@@ -343,8 +343,8 @@ def ready_blocks(suffix: str) -> int:
 
 
 def loader(kernel: Kernel, code: Code, linked: bytes, report: Report) -> Callable[[Mapping[str, int]], Library]:
-    """What loads the code of a kernel, given the addresses of the user's functions. Where there are none, functions of
-    equal graphs have it in memory once."""
+    """A function that loads the code of a kernel, given the addresses of the user's functions. Where there are none,
+    functions of equal graphs have it in memory once."""
 
     def load_kernel(symbols: Mapping[str, int]) -> Library:
         keep_target()
@@ -391,8 +391,8 @@ def large_constants(kernel: Kernel) -> dict[str, Array]:
 
 
 def stored_constants(kernel: Kernel, constants: Sequence[Array]) -> list[tuple[str, tuple[int, ...], str | bytes]]:
-    """What an entry of the cache has of constants: dtype, sizes, and the bytes; of a large one that the graph has as it
-    is written, the digest, since who looks for the entry has the graph."""
+    """The constants as an entry of the cache has them: dtype, sizes, and the bytes; of a large one that the graph has
+    as it is written, the digest, since who looks for the entry has the graph."""
     digests = {id(value): digest for digest, value in large_constants(kernel).items()}
     return [(each.dtype.name, each.shape, digests.get(id(each)) or each.tobytes()) for each in constants]
 
@@ -407,7 +407,7 @@ def restored_constants(kernel: Kernel, stored: Sequence[tuple[str, tuple[int, ..
 
 
 def identity(node: Node) -> list[Any]:
-    """What tells a user's op and the types it is applied to, as far as they are known without a call."""
+    """The identity of a user's op and the types it is applied to, as far as they are known without a call."""
     shapes = [[size if isinstance(size, int) else None for size in n.type.shape] for n in (*node.args, node)]
     dtypes = [n.dtype for n in (*node.args, node)]
     attrs = [f"{name}={value!r}" for name, value in sorted(node.attrs.items())]
@@ -416,7 +416,7 @@ def identity(node: Node) -> list[Any]:
 
 
 def restore(kernel: Kernel, metadata: Mapping[str, Any], report: Report) -> Built | None:
-    """What a cache entry says, bound to this graph's nodes; None where an entry does not fit, which compiles anew."""
+    """A cache entry bound to this graph's nodes; None where it does not fit, which compiles anew."""
     try:
         signature = Signature.from_fields(metadata["signature"])
         constants = tuple(restored_constants(kernel, metadata["constants"]))

@@ -44,7 +44,7 @@ def generate_program(kernel: Kernel, report: Report) -> Program:
 
 
 def build_python(kernel: Kernel) -> Built:
-    """What the `python` mode runs: the generated source, nothing compiled."""
+    """The generated source, for the `python` mode; nothing is compiled."""
     report = Report(kernel.name, "generated")
     program = generate_program(kernel, report)
     return Built(program.signature, program.source, program.constants, program.calls, report)

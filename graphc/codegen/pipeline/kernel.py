@@ -1,4 +1,4 @@
-"""What is handed to the code generator, and how a callable came about.
+"""The kernel that is handed to the code generator, and the report of how a callable came about.
 
 In: a function's graph. Out: the records that the warm path, which finds code in the cache, and the cold one, which
 makes it, share.
@@ -48,7 +48,7 @@ class Kernel:
 
 
 class Report:
-    """How function `name` came about: the time of each phase in seconds, the rules that fired, whether the cache had
+    """The history of function `name`: the time of each phase in seconds, the rules that fired, whether the cache had
     it."""
 
     __slots__ = ("current", "fired", "key", "name", "origin", "phases", "plan")

@@ -225,7 +225,7 @@ def materialised_constants(kernel: Kernel, sizing: Sizing) -> list[Node]:
 
 @record()
 class Results:
-    """Where results go. `overwritten`: buffers of shared variables and inputs that are written in place; `shapes`:
+    """The places of results. `overwritten`: buffers of shared variables and inputs that are written in place; `shapes`:
     sizes of the fresh arrays, in order; `donated`: the outputs, by number, that are made in an input's array, and in
     which.
     """
@@ -310,7 +310,8 @@ def place_results(
 
 
 def beneath_reshapes(node: Node) -> Node:
-    """What a result is a reshape of: a contiguous buffer holds the same elements in the same order either way."""
+    """The node that a result is a reshape of: a contiguous buffer holds the same elements in the same order either
+    way."""
     while node.op.name == "reshape" and node.args[0].op not in LEAVES:
         node = node.args[0]
     return node
@@ -397,11 +398,11 @@ def used_externals(functions: Sequence[ir.Function], callbacks: Mapping[str, Nod
 
 
 def callback_kinds(node: Node) -> tuple[str, ...]:
-    """What the function that calls back into Python for a node takes."""
+    """The types of the arguments of the function that calls back into Python for a node."""
     operands = (*node.args, *outputs_of(node))
     return (*(f"{n.dtype}*" for n in operands), *(ir.INDEX for n in operands for _ in range(n.ndim)))
 
 
 def external_kinds(callbacks: Mapping[str, Node]) -> dict[str, tuple[str, ...]]:
-    """What all functions take that a source may call from outside."""
+    """The types of the arguments of all functions that a source may call from outside."""
     return {**routine_prototypes(), **KINDS} | {name: callback_kinds(node) for name, node in callbacks.items()}

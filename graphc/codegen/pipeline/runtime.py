@@ -63,7 +63,7 @@ def keep_part(name: str, code: bytes) -> None:
 
 
 def begin_entry_points() -> Callable[[], bytes] | None:
-    """Where the entry points' part is missing, begin to compile it in the compile process, while this one imports
+    """Begin to compile the entry points' part in the compile process where it is missing, while this one imports
     the rest; a function that waits for its code."""
     if options.compile != "process" or find_part(ENTRY_POINTS) is not None:
         return None

@@ -72,7 +72,7 @@ def measured_values(outputs: Sequence[Node]) -> list[Node]:
 
 
 def is_measured(node: Node) -> bool:
-    """Whether a scalar that `sizes` cannot compute is handed over itself, not what it is computed from."""
+    """True where a scalar that `sizes` cannot compute is handed over itself, not what it is computed from."""
     return is_float(node.dtype) or not isinstance(node.op.lower(node), Scalar)
 
 
@@ -86,7 +86,7 @@ def certain_nodes(roots: Sequence[Node]) -> set[Node]:
 
 
 def is_certain(node: Node) -> bool:
-    """Whether an op's elements need no memory, and are the same bits wherever they are computed."""
+    """True where an op's elements need no memory, and are the same bits wherever they are computed."""
     lowering = node.op.lower(node)
     if isinstance(lowering, Scalar) and is_float(node.dtype):
         return node.op.name in ROUNDED_ONCE and node.dtype == "float64"

@@ -1,4 +1,4 @@
-"""What is computed only to be copied is written where the copy goes.
+"""Copy elision: a temporary that is computed only to be copied is written where the copy goes.
 
 In: the statements of a kernel. Out: the same results. A loop over a row writes a temporary, and all that is done with
 that is to copy it to a part of another buffer, as where a row is joined with others: the loop writes that part itself,
@@ -37,7 +37,7 @@ class Copy:
 
     @property
     def begin(self) -> int | None:
-        """Where the copy begins, if that is a literal."""
+        """The place where the copy begins, if that is a literal."""
         return int_value(replace_vars(self.index, {self.var: ZERO}))
 
 
@@ -94,6 +94,6 @@ def _write_there(before: list[Stmt], copy: Copy) -> bool:
 
 
 def _is_before(store: Store, copy: Copy) -> bool:
-    """Whether an element is known to lie before what is copied."""
+    """True where an element is known to lie before what is copied."""
     place = int_value(store.index)
     return place is not None and copy.begin is not None and place < copy.begin

@@ -60,7 +60,7 @@ Fresh = Callable[[str], str]
 
 @record()
 class Piece:
-    """What a temporary has in some of its elements: `value`, in terms of `var`, the number of the element."""
+    """Some elements of a temporary: `value`, in terms of `var`, the number of the element."""
 
     var: Var
     size: Expr
@@ -141,7 +141,7 @@ def _read_step(loop: Loop, outer: Mapping[Var, Expr], reads: Mapping[Buffer, int
 
 
 def _read_joined(loops: Sequence[Loop], size: Expr, values: Mapping[Var, Expr]) -> tuple[Joined, ...] | None:
-    """What copies make: pairs of pieces, which are as long as the row."""
+    """The pairs of pieces that copies make, as long as the row."""
     pieces: dict[Buffer, list[tuple[Expr, Piece]]] = {}
     for loop in loops:
         store = loop.body[0] if len(loop.body) == 1 else None
@@ -167,7 +167,7 @@ def _read_joined(loops: Sequence[Loop], size: Expr, values: Mapping[Var, Expr]) 
 
 
 def _is_sum(first: Expr, second: Expr, total: Expr, values: Mapping[Var, Expr]) -> bool:
-    """Whether two sizes are known to be a third together."""
+    """True where two sizes are known to be a third together."""
 
     def value(size: Expr) -> Expr:
         return values.get(size, size) if isinstance(size, Var) else size
@@ -179,7 +179,7 @@ def _is_sum(first: Expr, second: Expr, total: Expr, values: Mapping[Var, Expr]) 
 
 
 def _is_read_in_order(row: Loop, buffer: Buffer, reads: Mapping[Buffer, int]) -> bool:
-    """Whether nothing reads a temporary but the loop over the row, at its own element."""
+    """True where nothing reads a temporary but the loop over the row, at its own element."""
     parts = [part for stmt in row.body for expr in expressions(stmt) for part in subexpressions(expr)]
     own = [part for part in parts if isinstance(part, Load | Pointer) and part.buffer == buffer]
     return len(own) == reads[buffer] and all(isinstance(part, Load) and part.index == row.var for part in own)

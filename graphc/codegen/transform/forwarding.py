@@ -38,7 +38,7 @@ def forward_stores(body: Sequence[ir.Stmt], fresh: Fresh) -> tuple[ir.Stmt, ...]
 
 
 class _Scope:
-    """What is the same in all of a kernel: the names that are set, a source of names."""
+    """Facts of a whole kernel: the names that are set, a source of names."""
 
     __slots__ = ("changing", "fresh")
 
@@ -94,13 +94,13 @@ def _forwarded(body: Sequence[ir.Stmt], outer: Mapping[ir.Var, ir.Expr], scope: 
 
 
 def _differ(place: ir.Expr, other: ir.Expr | None) -> bool:
-    """Whether two places are known to be no one place."""
+    """True where two places are known to be no one place."""
     numbers = ir.int_value(place), None if other is None else ir.int_value(other)
     return None not in numbers and numbers[0] != numbers[1]
 
 
 def as_stored(value: ir.Expr) -> ir.Expr:
-    """What is stored as the value of a scalar. Where CPython runs the source, literals and sizes are Python's numbers:
+    """A stored value as that of a scalar. Where CPython runs the source, literals and sizes are Python's numbers:
     they do not wrap around, and cannot be divided by zero, as those of a buffer."""
     if isinstance(value, ir.Const):
         return convert(value, value.dtype)

@@ -100,7 +100,7 @@ def read_pass(loop: ir.Stmt) -> Pass | None:
 
 
 def adds_up(iteration: Sequence[ir.Stmt]) -> bool:
-    """Whether the names that an iteration sets are accumulated and not read otherwise."""
+    """True where the names that an iteration sets are accumulated and not read otherwise."""
     for var in {stmt.var for stmt in iteration if isinstance(stmt, ir.Set)}:
         reads = sum(part == var for stmt in iteration for expr in expressions(stmt) for part in ir.subexpressions(expr))
         steps = [stmt.value for stmt in iteration if isinstance(stmt, ir.Set) and stmt.var == var]
@@ -130,7 +130,7 @@ def _merge(first_and_between: Sequence[ir.Stmt], loop: ir.Loop) -> list[ir.Stmt]
 
 
 def may_merge(first: Pass, then: Pass) -> bool:
-    """Whether an iteration of `then` may follow the same iteration of `first`."""
+    """True where an iteration of `then` may follow the same iteration of `first`."""
     if ops_of(first.iteration) + ops_of(then.iteration) > MOST_OPS:
         return False
     bodies = [(*each.before, *each.iteration, *each.after) for each in (first, then)]

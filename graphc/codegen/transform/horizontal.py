@@ -103,13 +103,13 @@ def _fuse_into(before: list[Seen], then: Seen) -> bool:
 
 
 def fits(first: Seen, then: Seen) -> bool:
-    """Whether two loops are within the budget together."""
+    """True where two loops are within the budget together."""
     accumulators, ops = first.accumulators + then.accumulators, first.ops + then.ops
     return accumulators <= MOST_ACCUMULATORS and ops <= MOST_OPS
 
 
 def may_pass(then: Seen, others: Iterable[Seen]) -> bool:
-    """Whether a statement may stand before others: neither writes a name or a buffer that the other touches."""
+    """True where a statement may stand before others: neither writes a name or a buffer that the other touches."""
     return not any(then.written & (other.read | other.written) or then.read & other.written for other in others)
 
 

@@ -1,4 +1,4 @@
-"""Whether the iterations of a loop are independent: found out once, and written on every loop.
+"""Independent iterations: found out once, and written on every loop.
 
 In: the statements of a kernel, after the passes that make loops and before those that share them out. Out: the same
 statements, whose loops say in which buffers iterations conflict (`Loop.conflicts`). Threads share loops by that
@@ -189,8 +189,8 @@ def accumulation(var: ir.Var, loop: ir.Loop) -> Operator | None:
 
 
 def reads_of(var: ir.Var, expr: ir.Expr) -> int:
-    """How often an expression reads a scalar, but for asking what an addition to it will round away: that is another
-    number for every way in which a sum is taken apart, and right for each."""
+    """The number of times that an expression reads a scalar, but for asking what an addition to it will round away:
+    that is another number for every way in which a sum is taken apart, and right for each."""
     if isinstance(expr, ir.Apply) and expr.op is ROUNDING and expr.args[0] == var:
         return reads_of(var, expr.args[1])
     return (expr == var) + sum(reads_of(var, child) for child in ir.children(expr))
@@ -201,7 +201,7 @@ def reads_of(var: ir.Var, expr: ir.Expr) -> int:
 
 @record(eq=False)
 class Scope:
-    """What is known of names at a place inside a loop: its variable, values of names, sizes of loops around the place,
+    """Facts about names at a place inside a loop: its variable, values of names, sizes of loops around the place,
     all names that may differ from iteration to iteration; all that are given in the nest, what others stand for being
     sizes; and those of them that are set, and so stand for one value after the other."""
 
@@ -218,7 +218,7 @@ class Scope:
         return expr
 
     def is_constant(self, expr: ir.Expr) -> bool:
-        """Whether an expression has one value in all iterations."""
+        """True where an expression has one value in all iterations."""
         for part in ir.subexpressions(expr):
             if isinstance(part, ir.Load):
                 return False
@@ -227,7 +227,7 @@ class Scope:
         return True
 
     def is_within(self, expr: ir.Expr, size: ir.Expr) -> bool:
-        """Whether an expression is known to lie within 0 .. size."""
+        """True where an expression is known to lie within 0 .. size."""
         expr, size = self.resolve(expr), self.resolve(size)
         if isinstance(expr, ir.Var):
             return expr in self.sizes and self.is_at_most(self.sizes[expr], size)
@@ -242,14 +242,14 @@ class Scope:
         return isinstance(expr, ir.Apply) and expr.op is MOD and self.resolve(expr.args[1]) == size
 
     def is_at_most(self, iterations: ir.Expr, size: ir.Expr) -> bool:
-        """Whether a loop's number of iterations is known to be no more than a size."""
+        """True where a loop's number of iterations is known to be no more than a size."""
         iterations, most = self.resolve(iterations), ir.most_iterations_in_block(iterations)
         if isinstance(iterations, ir.Apply) and iterations.op is MINIMUM:
             return any(self.is_at_most(part, size) for part in iterations.args)
         return iterations == size or (most is not None and ir.integer(most) == size)
 
     def is_in_block(self, begin: ir.Expr, iteration: ir.Expr, size: ir.Expr) -> bool:
-        """Whether begin + iteration is a place in a block of an axis of that size: number * block + iteration."""
+        """True where begin + iteration is a place in a block of an axis of that size: number * block + iteration."""
         begin, iterations = self.resolve(begin), self.sizes.get(iteration) if isinstance(iteration, ir.Var) else None
         most = ir.most_iterations_in_block(iterations) if iterations is not None else None
         if most is None or not isinstance(iterations, ir.Apply):
@@ -281,7 +281,7 @@ class Scope:
                 yield from self.shifted(base, rest)
 
     def is_size(self, expr: ir.Expr) -> bool:
-        """Whether an expression is a size, which is 0 only where there are no elements, or a product of sizes."""
+        """True where an expression is a size, which is 0 only where there are no elements, or a product of sizes."""
         if self.is_given(expr):
             return True
         expr = self.resolve(expr)
@@ -291,7 +291,7 @@ class Scope:
         return value > 0 if value is not None else self.is_given(expr)
 
     def is_given(self, expr: ir.Expr) -> bool:
-        """Whether an expression is a name that was given before the nest: such stand for sizes."""
+        """True where an expression is a name that was given before the nest: such stand for sizes."""
         return isinstance(expr, ir.Var) and expr not in self.inside
 
     def scaled(self, inner: ir.Expr, size: ir.Expr) -> Iterator[Region]:
@@ -311,7 +311,7 @@ class Scope:
             yield (*found, ("+", frozenset(total.items())))
 
     def value(self, name: ir.Expr) -> ir.Expr | None:
-        """What a name stands for, where that is the same wherever it is written."""
+        """The value of a name, where that is the same wherever it is written."""
         found = self.values.get(name) if isinstance(name, ir.Var) else None
         if found is None or any(isinstance(part, ir.Load) or part in self.sets for part in ir.subexpressions(found)):
             return None
@@ -319,7 +319,7 @@ class Scope:
 
 
 def terms(total: ir.Expr) -> Counter[ir.Expr]:
-    """What is added up to a number, each with how often."""
+    """The terms of a sum, each with the number of times that it is added."""
     if isinstance(total, ir.Apply) and total.op is ADD:
         result = terms(total.args[0])
         result.update(terms(total.args[1]))

@@ -73,7 +73,7 @@ def _jammed(stmt: Stmt, fresh: Fresh) -> Iterator[Stmt]:
 
 
 def may_be_jammed(loop: Loop) -> bool:
-    """Whether a loop over independent rows scatters into them, by the same iterations in each row."""
+    """True where a loop over independent rows scatters into them, by the same iterations in each row."""
     if not loop.is_independent or loop.asks is not None:
         return False
     if not all(isinstance(stmt, Let | Note | Loop) for stmt in loop.body):
@@ -87,7 +87,7 @@ def may_be_jammed(loop: Loop) -> bool:
 
 
 def scatters(loop: Loop) -> bool:
-    """Whether each iteration adds to the one element of a buffer that an index in memory says."""
+    """True where each iteration adds to the one element of a buffer that an index in memory says."""
     stores = [stmt for stmt in loop.body if isinstance(stmt, Store)]
     if loop.is_independent or len(stores) != 1 or not all(isinstance(stmt, Let | Store) for stmt in loop.body):
         return False
@@ -99,7 +99,7 @@ def scatters(loop: Loop) -> bool:
 
 
 def _is_read(index: Expr, values: dict[Var, Expr]) -> bool:
-    """Whether a position follows from what is in memory."""
+    """True where a position follows from what is in memory."""
     parts = tuple(subexpressions(index))
     return any(isinstance(part, Load) for part in parts) or any(
         _is_read(values[part], values) for part in parts if isinstance(part, Var) and part in values

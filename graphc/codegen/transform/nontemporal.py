@@ -1,4 +1,4 @@
-"""Which result a launch may write by non-temporal stores.
+"""Non-temporal stores: the result of a launch that may be written past the caches.
 
 In: an outermost loop of which threads may share the iterations (parallelize.py), and the buffers that its kernel reads.
 Out: the buffer that the iterations fill one after another, and one that they read so; or None.
@@ -37,8 +37,8 @@ class Stream:
 
 
 def stream_of(loop: Loop, work: Expr, read: Collection[Buffer]) -> Stream | None:
-    """What non-temporal stores may write of an outermost loop, `work` in an iteration. `read`: the buffers that the
-    kernel reads."""
+    """The buffer of an outermost loop that non-temporal stores may write, `work` in an iteration. `read`: the buffers
+    that the kernel reads."""
     total = int_value(work)
     if total is None or total > MOST_WORK or not all(isinstance(stmt, Let | Store) for stmt in loop.body):
         return None

@@ -266,7 +266,7 @@ class Caller:
         return replace(part, body=(goes_on, *asked_together(part.body, flag)))
 
     def flag(self) -> ir.Pointer:
-        """Where threads note that the call must end."""
+        """The address where threads note that the call must end."""
         buffer = self.own_buffer("stopped", ir.INDEX)
         self.scalars[buffer] = 1
         return ir.Pointer(buffer, ir.ZERO)
@@ -302,7 +302,7 @@ class Caller:
             yield ir.Loop(iteration, chunks_of(count, chunk), combined, conflicts=())
 
     def streamed(self, part: Part, used: Interface, given: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
-        """What the function of a nest is given, with a word on what non-temporal stores may write."""
+        """The arguments of the function of a nest, with a mark on what non-temporal stores may write."""
         loop, shares = part.body[-1], part.shares
         if not isinstance(loop, ir.Loop) or loop.size != END or shares is None:
             return given
@@ -359,7 +359,7 @@ class Caller:
     def copy_places(
         self, targets: Mapping[ir.Buffer, ir.Target], at_once: int, most: ir.Var
     ) -> dict[ir.Buffer, ir.Pointer]:
-        """Where the copies of each buffer begin, of which there are `most` at most."""
+        """The address where the copies of each buffer begin, `most` at most."""
         begins: dict[ir.Buffer, ir.Pointer] = {}
         for dtype in dict.fromkeys(buffer.dtype for buffer in targets):
             copies = self.own_buffer("copies", dtype)
@@ -397,5 +397,5 @@ class Caller:
 
 
 def chunks_of(count: ir.Expr, size: ir.Expr) -> ir.Expr:
-    """How many chunks of a size a loop has."""
+    """The number of chunks of a size that a loop has."""
     return ir.apply(BLOCKS, count, size)

@@ -1,4 +1,4 @@
-"""Which parts of a kernel are one function: those that are equal but for names and literals.
+"""Equal parts of a kernel are one function: those that differ in names and literals alone.
 
 In: a part (outline_regions.py). Out: what its function is given, and a key that equal parts share; and the part with
 literals replaced by parameters.
@@ -16,7 +16,7 @@ from graphc.startup.record import fresh, record
 
 @record()
 class Interface:
-    """What a part is given (names of scalars, buffers), its literals in order, and a key that equal parts share."""
+    """The operands of a part (names of scalars, buffers), its literals in order, and a key that equal parts share."""
 
     operands: tuple[ir.Var | ir.Buffer, ...]
     literals: tuple[ir.Const, ...]
@@ -24,7 +24,7 @@ class Interface:
 
 
 def interface(part: Part) -> Interface:
-    """What a part is given, in the order in which it names it; the key holds numbers in place of names."""
+    """The operands of a part, in the order in which it names them; the key holds numbers in place of names."""
     spelling = Spelling()
     for stmt in statements(part.body):
         spelling.statement(stmt)
@@ -87,13 +87,13 @@ class Spelling:
 
 
 def may_lift(stmt: ir.Stmt) -> bool:
-    """Whether a statement's literals may become parameters: not what an accumulator starts with, and not the size of
+    """True where a statement's literals may become parameters: not what an accumulator starts with, and not the size of
     a loop, which is unrolled where it is known."""
     return not isinstance(stmt, ir.Loop) and not (isinstance(stmt, ir.Set) and isinstance(stmt.value, ir.Const))
 
 
 def may_lift_from(expr: ir.Expr) -> bool:
-    """Whether an expression's own literals may: division and powers are much cheaper by a number that is known."""
+    """True where an expression's own literals may: division and powers are much cheaper by a number that is known."""
     return not (isinstance(expr, ir.Apply) and expr.op.by_known)
 
 

@@ -128,8 +128,8 @@ def find_parts(
 
 
 def is_around(least: int, stmt: ir.Stmt, part: Part | None, begun: Collection[ir.Var]) -> bool:
-    """Whether a statement has branches, or is a loop whose iterations follow one another, and each carries out at least
-    as many nests, some of which threads may share; or around such a loop."""
+    """True where a statement has branches, or is a loop whose iterations follow one another, and each carries out at
+    least as many nests, some of which threads may share; or around such a loop."""
     if not isinstance(stmt, ir.Loop) or (part is not None and part.shares is not None):
         return isinstance(stmt, ir.If)
     if is_of_columns(stmt) or is_of_blocks(stmt):
@@ -141,13 +141,13 @@ def is_around(least: int, stmt: ir.Stmt, part: Part | None, begun: Collection[ir
 
 
 def is_large(body: Sequence[ir.Stmt]) -> bool:
-    """Whether statements are a function's worth of operators."""
+    """True where statements are a function's worth of operators."""
     return sum(map(op_count, own_expressions(statements(body)))) > LARGE_OPS
 
 
 def is_of_columns(loop: ir.Loop) -> bool:
-    """Whether a loop carries out steps part by part, to ask after each (polls.py), and threads may share the columns of
-    a part."""
+    """True where a loop carries out steps part by part, to ask after each (polls.py), and threads may share the columns
+    of a part."""
     match loop.body:
         case (ir.Loop() as steps, ir.If()):
             return columns_of(steps) is not None
@@ -155,7 +155,7 @@ def is_of_columns(loop: ir.Loop) -> bool:
 
 
 def is_of_blocks(loop: ir.Loop) -> bool:
-    """Whether a loop goes by blocks, of each of which a function makes something that loops then read."""
+    """True where a loop goes by blocks, of each of which a function makes something that loops then read."""
     by_blocks = isinstance(loop.size, ir.Apply) and loop.size.op is BLOCKS
     return by_blocks and any(isinstance(stmt, ir.Invoke) for stmt in loop.body)
 
@@ -208,7 +208,7 @@ def find_nests(body: Sequence[ir.Stmt], begun: Collection[ir.Var] = ()) -> dict[
 
 
 def rows_of_iteration(iterations: ir.Expr, body: Sequence[ir.Stmt]) -> int:
-    """How many rows an iteration of a loop of `iterations` takes; 0 where they are only what whole blocks
+    """The number of rows that an iteration of a loop of `iterations` takes; 0 where they are only what whole blocks
     leave."""
     values = {stmt.var: stmt.value for stmt in body if isinstance(stmt, ir.Let)}
     match values.get(iterations, iterations) if isinstance(iterations, ir.Var) else iterations:
@@ -240,7 +240,7 @@ def of_columns(loop: ir.Loop, note: ir.Note, inner: ir.Loop, columns: Shares, ro
 
 
 def wants_strips(inner: ir.Loop) -> bool:
-    """Whether a loop along rows should go over some columns only before the next row: where buffers by column would
+    """True where a loop along rows should go over some columns only before the next row: where buffers by column would
     not stay in the nearest cache."""
     size = ir.int_value(inner.size)
     if size is not None and size <= MOST_COLUMNS:
@@ -302,7 +302,7 @@ def find_blocks(body: Sequence[ir.Stmt], least: int) -> dict[int, Part]:
 
 
 def goes_on(body: Sequence[ir.Stmt], place: int) -> bool:
-    """Whether the next statement but for remarks is a scalar that is named or stored."""
+    """True where the next statement but for remarks is a scalar that is named or stored."""
     after = next((stmt for stmt in islice(body, place, None) if not isinstance(stmt, ir.Note)), None)
     return isinstance(after, ir.Let | ir.Store)
 
@@ -339,12 +339,12 @@ def accumulators(body: Sequence[ir.Stmt]) -> dict[ir.Var, ir.Set]:
 
 
 def is_literal(expr: ir.Expr) -> bool:
-    """Whether an expression is made of literals alone."""
+    """True where an expression is made of literals alone."""
     return all(isinstance(part, ir.Const | ir.Apply) for part in ir.subexpressions(expr))
 
 
 def is_set_before_read(var: ir.Var, body: Sequence[ir.Stmt]) -> bool:
-    """Whether the first statement that has to do with a name is a loop that sets it."""
+    """True where the first statement that has to do with a name is a loop that sets it."""
     for stmt in body:
         if isinstance(stmt, ir.Loop) and var in set_vars(stmt.body):
             return True

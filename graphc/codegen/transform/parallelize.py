@@ -1,4 +1,4 @@
-"""Which loops of a kernel may be shared out to threads, and how much work an iteration of each is.
+"""The loops of a kernel that threads may share, and the work of an iteration of each.
 
 In: an outermost loop that says in which buffers its iterations conflict (independence.py), and the scalars that it
 carries from iteration to iteration. Out: `Shares`: the work of an iteration, and how the scalars of several parts of
@@ -48,7 +48,7 @@ class Shares:
 def shares_of(
     loop: ir.Loop, carried: Sequence[ir.Var], rows: bool = False, targets: Mapping[ir.Buffer, ir.Target] = {}
 ) -> Shares | None:
-    """How an outermost loop can be shared out; None where it cannot, or is too short to be worth it by its static
+    """The way to share out an outermost loop; None where there is none, or where it is too short by its static
     size. `rows`: whether threads may have rows of their own; `targets`: buffers of which a chunk may have a copy."""
     if loop.conflicts is None:
         return None
@@ -84,7 +84,7 @@ def columns_of(loop: ir.Loop) -> tuple[ir.Loop, Shares] | None:
 
 
 def only_fills(loop: ir.Loop) -> bool:
-    """Whether a loop writes the same number everywhere, which one thread does as fast."""
+    """True where a loop writes the same number everywhere, which one thread does as fast."""
     return all(
         isinstance(stmt.value, ir.Const) for stmt in statements(loop.body) if isinstance(stmt, ir.Store | ir.Set)
     )
@@ -174,7 +174,7 @@ def plus(left: ir.Expr, right: ir.Expr) -> ir.Expr:
 
 
 def cost(expr: ir.Expr) -> float:
-    """What an expression costs; the arithmetic of positions is free."""
+    """The cost of an expression; the arithmetic of positions is free."""
     result = 0.0
     for part in ir.subexpressions(expr):
         if isinstance(part, ir.Load):

@@ -90,7 +90,7 @@ def _longest(loop: ir.Loop) -> list[ir.Loop]:
 
 
 def _is_open(loop: ir.Loop) -> bool:
-    """Whether nothing bounds the number of iterations."""
+    """True where nothing bounds the number of iterations."""
     return all(ir.int_value(bound) is None for bound in _bounds(loop))
 
 

@@ -61,7 +61,7 @@ def step_of(stmt: ir.Store) -> Operator | None:
 
 
 def neutral(step: Operator, dtype: str) -> ir.Const:
-    """What a step leaves any other number as it is with: of sums the negative zero, which keeps the sign of zeros."""
+    """The neutral element of a step: of sums the negative zero, which keeps the sign of zeros."""
     match step.neutral:
         case "one":
             text = "1"
@@ -87,7 +87,7 @@ def instead_of_columns(targets: Mapping[ir.Buffer, ir.Target], rows: int) -> dic
 
 
 def most_copies(added: Iterable[tuple[ir.Target, ir.Expr]]) -> ir.Expr:
-    """How many chunks a loop may have that adds into targets, each with a number of iterations. The kernel asks that of
+    """The most chunks of a loop that adds into targets, each with a number of iterations. The kernel asks that of
     the iterations of a loop, and there is memory for as many as that gives of all loops that add into a target."""
     most: ir.Expr = ir.integer(MOST_COPIES)
     for pays, count in dict.fromkeys((target.pays, count) for target, count in added):

@@ -164,7 +164,7 @@ def carried_by(loop: ir.Loop, there: Mapping[ir.Buffer, Collection[ir.Expr]]) ->
 
 
 def may_carry(indices: Collection[ir.Expr]) -> bool:
-    """Whether these are few places of a buffer, which are known to differ."""
+    """True where these are few places of a buffer, which are known to differ."""
     return len(indices) == 1 or (
         len(indices) <= MOST_PLACES and all(ir.int_value(index) is not None for index in indices)
     )

@@ -37,7 +37,7 @@ def unroll_steps(body: Sequence[Stmt], steps: Collection[Var], fresh: Fresh) -> 
 
 
 def is_short(loop: Loop) -> bool:
-    """Whether a step has loops, all over a few elements."""
+    """True where a step has loops, all over a few elements."""
     return any(isinstance(stmt, Loop) for stmt in loop.body) and 0 < size_of(loop.body) <= MOST_OPS
 
 
