@@ -371,7 +371,7 @@ THREADS = Area(
           "if found.is_plain and not is_left(loop) and all(accumulation(var, loop) for var in carried):",
           "if found.is_plain and not is_left(loop):"),
         M("the compensation of the parts of a sum is forgotten", "codegen/transform/outline.py",
-          "for var, p in terms if var in compensations]", "for var, p in terms if False]"),
+          "in shares.compensations.items():", "in {}.items():"),
         M("the last chunk is left out of a sum", "codegen/transform/outline.py",
           "return ir.apply(BLOCKS, count, size)", "return ir.quotient(count, size)"),
         M("a sum of parts goes on from the sum before", "codegen/transform/outline.py",

@@ -79,8 +79,9 @@ from graphc.codegen.transform.parallelize import describe_work
 from graphc.codegen.transform.polls import asked_together
 from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.loopir import ir
+from graphc.loopir.build import add_compensated
 from graphc.loopir.names import Names
-from graphc.loopir.operators import BLOCKS, COLUMNS, EQ, FILLS, GT, MAXIMUM, MINIMUM, READS, ROUNDING, SELECT
+from graphc.loopir.operators import BLOCKS, COLUMNS, EQ, FILLS, GT, MAXIMUM, MINIMUM, READS, SELECT
 from graphc.loopir.unparse import text_of
 from graphc.loopir.visit import bodies, moved_buffers, read_buffers, with_bodies
 from graphc.startup.record import fresh, record, replace
@@ -294,12 +295,13 @@ class Caller:
             yield ir.Launch(function.name, count, chunk, (*given, chunk, *outs))
         yield from (stmt for stmt in part.body if isinstance(stmt, ir.Set))
         partials = [ir.Load(buffer, ir.add(iteration, ir.integer(place))) for buffer, place in places]
-        terms: list[tuple[ir.Var, ir.Expr]] = list(zip(part.results, partials, strict=True))
-        steps, compensations = shares.steps, shares.compensations
-        errors = [(compensations[var], ir.apply(ROUNDING, var, p)) for var, p in terms if var in compensations]
-        combined = tuple(ir.Set(var, ir.apply(steps[var], var, term)) for var, term in (*errors, *terms))
+        terms = dict(zip(part.results, partials, strict=True))
+        combined: list[ir.Stmt] = []
+        for var, lost in shares.compensations.items():
+            combined += add_compensated(var, lost, terms.pop(var))
+        combined += (ir.Set(var, ir.apply(shares.steps[var], var, term)) for var, term in terms.items())
         if combined:
-            yield ir.Loop(iteration, chunks_of(count, chunk), combined, conflicts=())
+            yield ir.Loop(iteration, chunks_of(count, chunk), tuple(combined), conflicts=())
 
     def streamed(self, part: Part, used: Interface, given: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
         """The arguments of the function of a nest, with a mark on what non-temporal stores may write."""
