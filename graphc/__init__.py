@@ -18,7 +18,7 @@ Importing graphc imports neither numba nor SciPy.
 
 from __future__ import annotations
 
-import sys
+import os
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
@@ -27,9 +27,31 @@ from typing import TYPE_CHECKING, Any
 from graphc.codegen.server.prestart import start_if_expected
 from graphc.startup.finder import install
 from graphc.startup.garbage import uncollected
+from graphc.startup.hooks import HOOKS
 from graphc.startup.idle_blas import import_numpy
-from graphc.startup.lazy import at_path, nearest
+from graphc.startup.lazy import nearest
 from graphc.startup.versions import VERSION, warn_of_versions
+
+HOOKS.modules = {
+    "absent": "graphc.theano.paths",
+    "array_function": "graphc.tensor.dispatch",
+    "compiled_part": "graphc.codegen.pipeline.compilation",
+    "expression": "graphc.ir.expression",
+    "find_spec": "graphc.theano.paths",
+    "get_setting": "graphc.theano.flags",
+    "label": "graphc.ir.expression",
+    "maker": "graphc.theano.compile",
+    "names": "graphc.theano.paths",
+    "of_functions": "graphc.tracing",
+    "owner": "graphc.theano.owners",
+    "reduced": "graphc.ir.pickling",
+    "set_setting": "graphc.theano.flags",
+    "shared_generator": "graphc.random.streams",
+    "shared_matrix": "graphc.sparse",
+    "states": "graphc.functions.states",
+    "ufunc": "graphc.tensor.dispatch",
+}
+"""Who fills which hook: modules that are imported when it is first used."""
 
 with uncollected():
     warn_of_versions()
@@ -53,13 +75,13 @@ with uncollected():
     from graphc.codegen.cache import store as cache
     from graphc.codegen.pipeline.kernel import on_phase
     from graphc.control import functional as lax, scan as scan_utils
+    from graphc.control.branch import ifelse
     from graphc.control.functional import cond, fori_loop as for_loop, switch as switch_case, while_loop
     from graphc.control.scan import foldl, foldr, map, reduce, scan, until
     from graphc.errors import GraphcError
     from graphc.function import function
     from graphc.functions.callables import Function
     from graphc.functions.convention import In, Out
-    from graphc.ifelse import ifelse
     from graphc.ir.call_errors import explained
     from graphc.ir.node import Constant, Node
     from graphc.ir.text import print_graph
@@ -72,40 +94,31 @@ with uncollected():
     from graphc.tensor.products import dot
 
 if TYPE_CHECKING:
-    from graphc import (
-        compile as compile,
-        configdefaults as configdefaults,
-        configparser as configparser,
-        gof as gof,
-        gradient as gradient,
-        numpy as numpy,
-        optim as optim,
-        printing as printing,
-        random as random,
-        scalar as scalar,
-        session as session,
-        updates as updates,
-    )
-    from graphc.compile import (
+    from graphc import numpy as numpy, optim as optim, printing as printing, random as random, session as session
+    from graphc.control.scan import OrderedUpdates as OrderedUpdates
+    from graphc.functions.checked import DebugMode as DebugMode, NanGuardMode as NanGuardMode
+    from graphc.inspection import inspect as inspect
+    from graphc.printing import pp as pp
+    from graphc.tensor import get_scalar_constant_value as get_scalar_constant_value
+    from graphc.theano import compile as compile, flags as configdefaults, gradient as gradient, scalar as scalar
+    from graphc.theano.compile import (
         FunctionMaker as FunctionMaker,
         Mode as Mode,
         OpFromGraph as OpFromGraph,
         Param as Param,
         as_op as as_op,
     )
-    from graphc.configdefaults import change_flags as change_flags
-    from graphc.functions.checked import DebugMode as DebugMode, NanGuardMode as NanGuardMode
-    from graphc.gof import Apply as Apply, FunctionGraph as FunctionGraph, Op as Op
-    from graphc.gof.graph import (
+    from graphc.theano.flags import change_flags as change_flags
+    from graphc.theano.gradient import sparse_grad as sparse_grad
+    from graphc.theano.graphs import (
+        FunctionGraph as FunctionGraph,
         clone_replace as clone_replace,
         graph_replace as graph_replace,
         is_same_graph as is_same_graph,
     )
-    from graphc.gof.replacing import map_variables as map_variables
-    from graphc.gradient import sparse_grad as sparse_grad
-    from graphc.inspection import inspect as inspect
-    from graphc.printing import pp as pp
-    from graphc.tensor import get_scalar_constant_value as get_scalar_constant_value
+    from graphc.theano.owners import Apply as Apply
+    from graphc.theano.rebuilding import map_variables as map_variables
+    from graphc.theano.user_ops import Op as Op
     from graphc.tracing import (
         Jitted as Jitted,
         jacfwd as jacfwd,
@@ -114,15 +127,17 @@ if TYPE_CHECKING:
         vectorize as vectorize,
         vmap as vmap,
     )
-    from graphc.updates import OrderedUpdates as OrderedUpdates
 
+    configparser = configdefaults
     clone = clone_replace
+    gof: Any
+    updates: Any
     sandbox: Any
     scan_module: Any
 
 __version__ = VERSION
 config: Any = options
-"""Theano's name for the options; it has Theano's settings too, which `graphc.configdefaults` lists."""
+"""Theano's name for the options; it has Theano's settings too, which `graphc.theano.flags` lists."""
 Variable = tensor.Variable
 
 
@@ -141,13 +156,7 @@ def compilations() -> int:
 
 
 _MODULES: dict[str, Callable[[], ModuleType]] = {
-    "compile": lambda: import_module("graphc.compile"),
-    "configdefaults": lambda: import_module("graphc.configdefaults"),
-    "configparser": lambda: import_module("graphc.configparser"),
-    "gof": lambda: import_module("graphc.gof"),
-    "gof.graph": lambda: import_module("graphc.gof.graph"),
-    "gof.replacing": lambda: import_module("graphc.gof.replacing"),
-    "gradient": lambda: import_module("graphc.gradient"),
+    "control.scan": lambda: import_module("graphc.control.scan"),
     "functions.checked": lambda: import_module("graphc.functions.checked"),
     "inspection": lambda: import_module("graphc.inspection"),
     "layers": lambda: import_module("graphc.layers"),
@@ -156,33 +165,22 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "preprocess": lambda: import_module("graphc.preprocess"),
     "printing": lambda: import_module("graphc.printing"),
     "random": lambda: import_module("graphc.random"),
-    "sandbox": lambda: import_module("graphc.sandbox"),
-    "scalar": lambda: import_module("graphc.scalar"),
-    "scan_module": lambda: import_module("graphc.scan_module"),
     "session": lambda: import_module("graphc.session"),
     "sparse": lambda: import_module("graphc.sparse"),
     "tracing": lambda: import_module("graphc.tracing"),
     "train": lambda: import_module("graphc.train"),
     "tensor": lambda: tensor,
-    "updates": lambda: import_module("graphc.updates"),
+    "theano": lambda: import_module("graphc.theano"),
 }
-"""Modules under Theano's names, which few programs need: loaded when one is first named."""
+"""Modules that few programs need: loaded when one is first named."""
 _NAMES = {
-    "compile": "FunctionMaker Mode OpFromGraph Param SymbolicInput SymbolicOutput as_op predefined_linkers "
-    "predefined_modes predefined_optimizers",
-    "configdefaults": "change_flags",
-    "gof": "Apply Container FunctionGraph InconsistencyError Op",
-    "gof.graph": "clone clone_replace graph_replace is_same_graph",
-    "gof.replacing": "map_variables",
-    "gradient": "sparse_grad",
+    "control.scan": "OrderedUpdates",
     "functions.checked": "DebugMode NanGuardMode",
     "inspection": "inspect",
-    "tracing": "Jitted jacfwd jacrev jit vectorize vmap",
     "printing": "pp",
     "tensor": "get_scalar_constant_value",
-    "updates": "OrderedUpdates",
+    "tracing": "Jitted jacfwd jacrev jit vectorize vmap",
 }
-_RENAMED = {"clone": "clone_replace"}
 _LATE = {
     **{name: name for name in _MODULES if "." not in name},
     **{name: module for module in _NAMES for name in _NAMES[module].split()},
@@ -193,20 +191,15 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         place = _LATE.get(name)
-        if name == "_asarray":  # Theano's programs use it, and nobody is shown it
-            return import_module("graphc.gof.tensor_basic")._asarray
-        if name == "theano":  # from theano import theano, tensor
-            return sys.modules[__name__]
-        if place is None and (path := at_path("graphc", name)) is not None:
-            return path
-        if place is None:
-            paths = import_module("graphc.startup.paths")
-            meant = paths.why_name(name) or paths.why(name) or nearest(name, __dir__())
-            raise AttributeError(f"{name!r} is not in graphc{meant and '; '}{meant}")
-        module = _MODULES[place]()
-        found = globals()[name] = (
-            module if name == place else explained(getattr(module, _RENAMED.get(name, name)), "graphc")
-        )
+        if place is not None:
+            module = _MODULES[place]()
+            found = module if name == place else getattr(module, name)
+        else:
+            found, why = HOOKS.absent("graphc", name)
+            if found is None:
+                why = why or nearest(name, __dir__())
+                raise AttributeError(f"{name!r} is not in graphc{why and '; '}{why}")
+        found = globals()[name] = explained(found, "graphc")
         return found
 
 
@@ -221,6 +214,7 @@ __all__ = [
 
 for _name in __all__:
     globals()[_name] = explained(globals()[_name], "graphc")
+vars(ifelse).update(ifelse=ifelse)  # in Theano theano.ifelse is a module: theano.ifelse.ifelse(...)
 
 
 __all__ += [
@@ -232,4 +226,8 @@ __all__ += [
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_LATE})
+    return sorted({*__all__, *_LATE, *HOOKS.names("graphc")})
+
+
+if "THEANO_FLAGS" in os.environ:
+    import_module("graphc.theano.flags").read_flags(os.environ["THEANO_FLAGS"])

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from graphc.arrays.dtypes import can_cast_safely, is_float
@@ -31,6 +30,7 @@ from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
 from graphc.ops.shifts import hold_shifts, release
 from graphc.ops.sinking import sunk
 from graphc.options import options
+from graphc.startup.hooks import HOOKS
 
 Nodes: TypeAlias = "Node | Sequence[Node]"
 Disconnected: TypeAlias = Literal["raise", "warn", "ignore"]
@@ -68,7 +68,7 @@ def grad(
     variable of `NullType` returned. Raises GradientError where the cost is no scalar, or an op has no derivative.
     """
     if _is_function_alone(cost, of_function):
-        return _of_functions().grad(cost, **_chosen(wrt), **of_function)
+        return HOOKS.of_functions.grad(cost, **_chosen(wrt), **of_function)
     if any(hasattr(target, "with_data") for target in _as_list(wrt)):
         return _of_entries(
             wrt,
@@ -149,7 +149,7 @@ def value_and_grad(cost: Any, wrt: Any = None, **arguments: Any) -> Any:
     """`(cost, grad(cost, wrt, ...))`: as outputs of one function they share all common work. Of a function of arrays
     the function that returns both, with the arguments of `grad` of functions."""
     if _is_function(cost, arguments):
-        return _of_functions().value_and_grad(cost, **_chosen(wrt), **arguments)
+        return HOOKS.of_functions.value_and_grad(cost, **_chosen(wrt), **arguments)
     return cost, grad(cost, wrt, **arguments)
 
 
@@ -169,11 +169,6 @@ def _is_function_alone(cost: Any, others: Mapping[str, Any]) -> bool:
     if not _is_function(cost, others) and others:
         raise TypeError(f"a derivative has no argument {next(iter(others))!r}")
     return callable(cost) and not isinstance(cost, Node)
-
-
-def _of_functions() -> Any:
-    """The derivatives of functions. Not an import statement: programs of graphs need none of it."""
-    return import_module("graphc.tracing")
 
 
 def _chosen(argnums: Any) -> dict[str, Any]:
@@ -288,7 +283,7 @@ def jacobian(
     function of arrays it is `jacrev`.
     """
     if _is_function_alone(expression, of_function):
-        return _of_functions().jacobian(expression, **_chosen(wrt), **of_function)
+        return HOOKS.of_functions.jacobian(expression, **_chosen(wrt), **of_function)
     targets = _as_list(wrt)
     if not isinstance(expression, Node) or expression.ndim == 0:
         return grad(expression, wrt, consider_constant, disconnected_inputs=disconnected_inputs)
@@ -323,7 +318,7 @@ def hessian(
     arrays it is the function that returns its second derivatives, with the arguments of `grad` of functions.
     """
     if _is_function_alone(cost, of_function):
-        return _of_functions().hessian(cost, **_chosen(wrt), **of_function)
+        return HOOKS.of_functions.hessian(cost, **_chosen(wrt), **of_function)
     targets, constants = _as_list(wrt), tuple(consider_constant or ())
     gradients = grad(cost, targets, constants, disconnected_inputs=disconnected_inputs)
     pairs = zip(gradients, targets, strict=True)

@@ -15,8 +15,7 @@ from typing import Any
 
 from graphc.arrays.dtypes import can_cast_safely, fits, is_float
 from graphc.arrays.trees import is_nested, leaves, up_to
-from graphc.codegen.pipeline.build import shared_of
-from graphc.codegen.pipeline.kernel import Kernel
+from graphc.codegen.pipeline.kernel import Kernel, shared_of
 from graphc.codegen.server.prestart import why_not_compiled
 from graphc.errors import (
     ArgumentError,
@@ -37,8 +36,9 @@ from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import with_static_sizes
 from graphc.ops.sinking import sunk
-from graphc.options import check_threads, flag, options
+from graphc.options import check_threads, options
 from graphc.shared import SharedVariable
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import replace
 
 
@@ -113,7 +113,7 @@ def function(
     )
     records = [_with_downcast(record, allow_input_downcast) for record in records]
     call = Convention(tuple(records), name_positions(records), keys)
-    made = _made(kernel, call, mode, bool(flag("profile") if profile is None else profile))
+    made = _made(kernel, call, mode, bool(HOOKS.default_profile if profile is None else profile))
     made.name, made.trust_input = name or "function", trust_input
     return made
 
@@ -177,7 +177,7 @@ def _mode(mode: Any) -> tuple[Mode, tuple[str, ...]]:
         if settings is None:
             raise GraphValueError(f"mode {mode!r}: must be a Mode, or one of {', '.join(MODES)}")
         mode, excluding = settings()
-    name = mode or flag("slow") or options.mode
+    name = mode or HOOKS.default_mode or options.mode
     chosen = MODES.get(name)
     if chosen is None:
         raise GraphValueError(f"mode {name!r}: must be one of {', '.join(MODES)}")

@@ -1,7 +1,7 @@
 """Settings of the process, each with its environment variable, default and allowed values.
 
 In: environment variables GRAPHC_*, or assignments to attributes of `options`. Out: validated values.
-`with options.change(floatX="float32"):` sets for a block; Theano's `config` is this same object.
+`with options.change(floatX="float32"):` sets for a block. Other names than those of options are the business of a hook.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from graphc.errors import GraphcError
+from graphc.startup.hooks import HOOKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the first modules of all wait for no others (codegen/server/prestart.py)
@@ -229,12 +230,12 @@ class Options:
             if name in OPTIONS:
                 object.__setattr__(self, name, value)
             else:
-                theano_flags().set_flag(self, name, value)
+                HOOKS.set_setting(name, value)
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(name)
-            return theano_flags().get_flag(self, name)
+            return HOOKS.get_setting(name)
 
     @contextmanager
     def change(self, **values: Unpack[Changes]) -> Iterator[None]:
@@ -256,20 +257,6 @@ OPTIONS: dict[str, Option] = {name: item for name, item in vars(Options).items()
 """All options by name."""
 
 
-def theano_flags() -> Any:
-    """Theano's settings that are none of graphc's own. Not an import statement: few programs name one."""
-    return import_module("graphc.configdefaults")
-
-
-FLAGS = "flags"
-"""Where `options` keeps what Theano's settings were set to, once one was."""
-
-
-def flag(name: str) -> Any:
-    """What one of Theano's settings was set to, None where none was."""
-    return vars(options).get(FLAGS, {}).get(name)
-
-
 def warn_of_unknown(variables: Iterable[str]) -> None:
     """One warning for the environment variables that look like options and are none."""
     known = [name.upper() for name in OPTIONS]
@@ -284,6 +271,4 @@ def warn_of_unknown(variables: Iterable[str]) -> None:
 
 
 options = Options()
-if "THEANO_FLAGS" in os.environ:
-    theano_flags().read_flags(options, os.environ["THEANO_FLAGS"])
 warn_of_unknown(name for name in os.environ if name not in ELSEWHERE)

@@ -16,11 +16,12 @@ import numpy as np
 from graphc.arrays.dtypes import NUMPY_DTYPES
 from graphc.arrays.values import Array, as_array, natural_dtype
 from graphc.codegen.call.locks import ACTIVITY, Lock, run
-from graphc.codegen.pipeline.build import shared_of
+from graphc.codegen.pipeline.kernel import shared_of
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir.call_errors import explained
 from graphc.ir.node import FUNCTIONS, SHARED, Leaves, Node, Where, describe, leaf_type
 from graphc.ir.walk import substitute
+from graphc.startup.hooks import HOOKS
 from graphc.tensor.variables import kind_of_arrays
 
 Sizes = tuple[int | None, ...]
@@ -242,11 +243,10 @@ def shared(
     if name is not None and not isinstance(name, str):
         raise GraphTypeError(f"a shared variable's name is a string, not {name!r}")
     if hasattr(value, "tocsr"):
-        sparse: Any = import_module("graphc.sparse").shared(value, name, strict, allow_downcast, borrow)
+        sparse: Any = HOOKS.shared_matrix(value, name, strict, allow_downcast, borrow)
         return sparse  # type: ignore[no-any-return]
     if hasattr(value, "get_state") or hasattr(value, "bit_generator"):
-        kind: type[SharedVariable] = import_module("graphc.random.streams").StateVariable
-        return own_variable(as_array(value, "uint64", what), (2,), name, made=kind)
+        return own_variable(as_array(value, "uint64", what), (2,), name, made=HOOKS.shared_generator)
     if isinstance(value, Node):
         raise GraphTypeError(f"{what}: {describe(value)} is symbolic; a shared variable begins with a value")
     array = as_array(value, natural_dtype(value, what), what)

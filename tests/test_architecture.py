@@ -15,16 +15,17 @@ from pathlib import Path
 import pytest
 
 import graphc
+from graphc.startup.hooks import HOOKS, Hooks
 
 PACKAGE = Path(graphc.__file__ or "").parent
 
 ROOMS = """
-startup errors options configdefaults configparser arrays loopir ir ops autodiff testing tensor control tensor.linalg
-tensor.nnet tensor.signal tensor.__init__ tensor.dispatch ifelse rewrite codegen.__init__ codegen.routines
+startup errors options arrays loopir ir ops autodiff testing tensor control tensor.linalg
+tensor.nnet tensor.signal tensor.__init__ tensor.dispatch rewrite codegen.__init__ codegen.routines
 codegen.llvm codegen.link codegen.threads codegen.vecmath codegen.vectorize codegen.gemm codegen.lapack codegen.sort
 codegen.special codegen.call codegen.schedule codegen.lower codegen.transform codegen.frontend codegen.server
-codegen.cache codegen.pipeline shared random sparse functions function gradient updates inspection tracing numpy gof
-compile scalar printing optim session preprocess layers train pytensor pymc bench cli
+codegen.cache codegen.pipeline shared random sparse functions function inspection tracing numpy theano
+printing optim session preprocess layers train pytensor pymc bench cli
 """
 """The rooms from the lowest to the highest: folders, modules that stand alone, and doors (`__init__` of a package that
 shows what stands higher than its other modules). A module knows those of its own room and of lower rooms, and no
@@ -39,26 +40,10 @@ COMPILER = {
 """The only modules that may import numba; they are imported by each other, and late by `codegen.server.client`."""
 
 UPWARD = {
-    ("autodiff", "graphc.tracing"),
-    ("configdefaults", "graphc.gof.test_values"),
-    ("configdefaults", "graphc.rewrite.pipeline"),
-    ("functions.callables", "graphc.compile.function_module"),
-    ("gradient", "graphc.gof.opclasses"),
-    ("ifelse", "graphc.gof.opclasses"),
-    ("ir.apply", "graphc.gof.op"),
-    ("ir.apply", "graphc.gof.recognised"),
-    ("ops.branch", "graphc.control.batch"),
-    ("ops.scan", "graphc.control.batch"),
-    ("options", "graphc.configdefaults"),
-    ("shared", "graphc.random.streams"),
-    ("shared", "graphc.sparse"),
-    ("tensor", "graphc.gof.tensor_basic"),
-    ("tensor", "graphc.tensor.dispatch"),
-    ("tensor.nnet", "graphc.gof.opclasses"),
-    ("tensor.nnet.abstract_conv", "graphc.gof.opclasses"),
     ("arrays.incomplete", "scipy.special"),
     ("arrays.numerics", "scipy.special"),
     ("arrays.values", "pickle"),
+    ("codegen.cache.store", "zipfile"),
     ("codegen.call.native_op", "numba"),
     ("codegen.gemm.api", "scipy.linalg.cython_blas"),
     ("codegen.gemm.api", "scipy.linalg.cython_lapack"),
@@ -76,16 +61,14 @@ UPWARD = {
     ("sparse.variable", "scipy.sparse"),
     ("startup.idle_blas", "numpy"),
     ("startup.versions", "warnings"),
-    ("train.plots", "matplotlib.figure"),
+    ("train.trainer", "matplotlib.figure"),
     ("train.trainer", "tqdm"),
 }
-"""Late imports of what stands higher, and of other packages: (module, what it imports)."""
+"""Late imports of other packages: (module, what it imports). There are none of what stands higher: hooks are filled."""
 
-ROUTINES = "codegen.routines"
-"""The table of external routines, which finds the modules of a family by name when one is first called."""
-
-LAZILY = "startup.lazy"
-"""The module that imports those of a package whose names are asked for: the packages say which these are."""
+BY_NAME = {"codegen.routines", "startup.hooks", "startup.lazy", "theano.paths"}
+"""The modules that import what tables name: those of packages, families of routines, and the public door, which says
+who fills a hook."""
 
 LONGEST = 800
 """Lines of a file; a table may be long, a program should not be."""
@@ -189,12 +172,32 @@ def late_imports(module: str) -> set[str]:
 @pytest.mark.slow
 def test_late_imports_go_down_or_are_declared() -> None:
     found = set()
-    for module in set(MODULES) - {*ROOTS, LAZILY, ROUTINES, "startup.finder"}:
+    for module in set(MODULES) - ROOTS - BY_NAME:
         for name in late_imports(module):
             inside = name.removeprefix("graphc.")
             if name == inside or ORDER.index(room(inside)) > ORDER.index(room(module)):
                 found.add((module, name))
     assert found == UPWARD
+
+
+def reached(module: str) -> set[str]:
+    """The modules of graphc that a module imports, at once or when they are needed."""
+    late = set() if module in BY_NAME else {name.removeprefix("graphc.") for name in late_imports(module)}
+    tables = [part for part in parse(module).body if ast.unparse(part).startswith(("LAZY = {", "LATER = {"))]
+    named = {f"{module}.{name}" for table in tables for name in ast.literal_eval(getattr(table, "value"))}  # noqa: B009
+    return known(module) | ((late | named) & set(MODULES))
+
+
+@pytest.mark.slow
+def test_no_modules_know_each_other_in_a_circle_of_late_imports() -> None:
+    TopologicalSorter({module: reached(module) for module in set(MODULES) - ROOTS}).prepare()
+
+
+def test_every_hook_is_declared_and_filled() -> None:
+    for name, module in HOOKS.modules.items():
+        assert name in Hooks.__annotations__ and getattr(HOOKS, name) is not None
+        assert vars(HOOKS)[name] is getattr(HOOKS, name), f"{module} fills it"
+    assert set(Hooks.__annotations__) - set(HOOKS.modules) == {"default_mode", "default_profile"}
 
 
 @pytest.mark.slow
@@ -240,14 +243,14 @@ __future__ _blake2 atexit errno gc marshal mmap
 """What graphc may import besides itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """
 tensor.absent tensor.arithmetic tensor.contraction tensor.nnet.losses tensor.padding tensor.selecting tensor.special
-compile configdefaults functions.states gof gradient scalar updates
-codegen.cache.bundle codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.sort.api
+functions.states
+codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.sort.api
 codegen.special.api codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.elements codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.passes codegen.llvm.target
-codegen.server.worker control.batch functions.wrapped gof inspection ir.apply ir.expression ir.parse ir.pickling
+codegen.server.worker control.batch functions.wrapped inspection ir.expression ir.parse ir.pickling
 loopir.ir loopir.operators numpy ops.conv ops.linalg.factor ops.linalg.routine ops.segment ops.windows optim rewrite
-session tensor.dispatch testing tracing
+session tensor.dispatch testing theano tracing
 """
 
 
@@ -299,19 +302,19 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 
 TABLES = {
-    "codegen.llvm.typed.ELEMENTS", "configdefaults.ADDED", "gof.op._performers", "ir.body._bodies",
-    "ir.node._interned", "ir.node._owners", "ir.verify._watchers", "ir.symbol.FUNCTIONS", "ir.traced.LEFT",
+    "codegen.llvm.typed.ELEMENTS", "ir.body._bodies",
+    "ir.node.NODES", "ir.node._owners", "ir.verify._watchers", "ir.symbol.FUNCTIONS", "ir.traced.LEFT",
     "ir.traced.TRACED",
     "ops.elementwise.ROWS", "ops.linalg.routine.ROUTINES", "pytensor.linker.WARNED", "pytensor.table.NESTED",
     "pytensor.table.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",
-    "tensor.indexing._selections",
+    "tensor.indexing._selections", "theano.flags.ADDED", "theano.flags.VALUES", "theano.user_ops._performers",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""
 
 
 @pytest.mark.slow
 def test_the_state_of_a_process_is_one_object() -> None:
-    makers = {"dict", "list", "set", "deque", "WeakKeyDictionary", "WeakValueDictionary", "WeakSet"}
+    makers = {"dict", "list", "set", "deque", "WeakKeyDictionary", "WeakValueDictionary", "WeakSet", "Interned"}
     found = set()
     for module in MODULES:
         assert not [node for node in ast.walk(parse(module)) if isinstance(node, ast.Global)]

@@ -15,18 +15,30 @@ import pytest
 import graphc as theano
 import graphc.tensor as T
 from graphc import config
-from graphc.compile.mode import Mode, get_default_mode, get_mode, predefined_modes, register_mode
-from graphc.configdefaults import ADDED, HARMLESS, OBEYED, SECTIONS, SENTENCES
-from graphc.configparser import AddConfigVar, BoolParam, EnumStr, IntParam, StrParam
 from graphc.errors import ArgumentError, GraphcError, GraphValueError
-from graphc.options import FLAGS
+from graphc.startup.hooks import HOOKS
+from graphc.theano.compile import Mode, get_default_mode, get_mode, predefined_modes, register_mode
+from graphc.theano.flags import (
+    ADDED,
+    HARMLESS,
+    OBEYED,
+    SECTIONS,
+    SENTENCES,
+    VALUES,
+    AddConfigVar,
+    BoolParam,
+    EnumStr,
+    IntParam,
+    StrParam,
+)
 
 
 @pytest.fixture(autouse=True)
 def afresh() -> Iterator[None]:
     with theano.change_flags(compute_test_value="off"), config.change(mode="compiled", excluding=()):
         yield
-    vars(config).pop(FLAGS, None)
+    VALUES.clear()
+    HOOKS.default_mode, HOOKS.default_profile = None, False
 
 
 def test_all_settings_are_kept() -> None:

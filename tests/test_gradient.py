@@ -12,7 +12,7 @@ import pytest
 import graphc as theano
 import graphc.tensor as T
 from graphc.errors import GradientError, GraphTypeError
-from graphc.gradient import (
+from graphc.theano.gradient import (
     DisconnectedInputError,
     DisconnectedType,
     GradientMismatch,

@@ -17,6 +17,7 @@ from graphc import nnet, optim
 from graphc.functions.callables import PUBLIC
 from graphc.ir.symbol import METHODS
 from graphc.options import OPTIONS, options
+from graphc.startup.hooks import HOOKS
 
 
 def public(item: object) -> list[str]:
@@ -25,7 +26,7 @@ def public(item: object) -> list[str]:
 
 @pytest.mark.parametrize("module", [graphc, T, nnet, optim, graphc.cache])
 def test_a_module_shows_what_it_offers(module: types.ModuleType) -> None:
-    assert dir(module) == sorted({*module.__all__, *vars(module).get("_LATE", ())})
+    assert dir(module) == sorted({*module.__all__, *vars(module).get("_LATE", ()), *HOOKS.names(module.__name__)})
     items = {name: getattr(module, name) for name in dir(module)}
     assert [name for name, item in items.items() if item is not None and not item.__doc__] == []
     foreign = [

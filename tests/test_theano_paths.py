@@ -13,7 +13,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.startup import paths
+from graphc.theano import paths
 
 MODULES = Path(__file__).with_name("theano_modules.txt").read_text("utf-8").split()
 ELSEWHERE = (
@@ -91,7 +91,7 @@ def test_what_is_missing_says_why() -> None:
 
 PAGE = Path(graphc.__file__ or "").parent.parent / "docs" / "names.md"
 HEAD = (
-    "\n## Modules\n\nWritten from `graphc/startup/paths.py` by `GRAPHC_UPDATE=1 pytest tests/test_theano_paths.py`.\n\n"
+    "\n## Modules\n\nWritten from `graphc/theano/paths.py` by `GRAPHC_UPDATE=1 pytest tests/test_theano_paths.py`.\n\n"
 )
 
 

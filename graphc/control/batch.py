@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 from graphc.errors import GraphTypeError
 from graphc.ir.body import ITEM, close, item, items_of
-from graphc.ir.node import Node, Size, TupleType, Type, describe, make, next_serial, variable
+from graphc.ir.node import Batch, Node, Op, Size, TupleType, Type, describe, make, next_serial, variable
 from graphc.ir.walk import nodes_since, renamed, type_sizes
-from graphc.ops.branch import cond_node
+from graphc.ops.branch import COND, cond_node
 from graphc.ops.elementwise import repeated
-from graphc.ops.scan import Loop, loop_of, scan_node
+from graphc.ops.scan import SCAN, Loop, loop_of, scan_node
 from graphc.ops.shape import dimshuffle
 from graphc.startup.record import record
 
@@ -44,7 +44,8 @@ def batched(results: Sequence[Node], given: Mapping[Node, Value], size: Size) ->
             done[node] = node if same else renamed(make(node.op, args, node.attrs), node), False
             continue
         _check_sizes(node, done)
-        made = node.op.batch(node, args, flags, size) if node.op.batch is not None else None
+        rule = RULES.get(node.op, node.op.batch)
+        made = None if rule is None else rule(node, args, flags, size)
         if made is None:
             made = looped(node, args, flags, size)
         if isinstance(made, Node):
@@ -190,3 +191,7 @@ def cond_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Si
         at_hand.add(size)
     made = renamed(cond_node(condition, then, orelse, at_hand), node)
     return [(item(made, place), has) for place, has in enumerate(both)]
+
+
+RULES: dict[Op, Batch] = {SCAN: scan_batch, COND: cond_batch}
+"""The rules of ops with bodies, which are batched in turn: these stand here, and not in the records of the ops."""

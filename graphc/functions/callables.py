@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from importlib import import_module
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar
@@ -33,6 +32,7 @@ from graphc.ir.node import Array, Node, user_line
 from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, node_set
 from graphc.shared import SharedVariable
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
 
 
@@ -210,13 +210,13 @@ class Function:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
         """The same function over deep copies of its shared variables."""
-        twin: Function = states().deep_copied(self, memo)
+        twin: Function = HOOKS.states.deep_copied(self, memo)
         return twin
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """A pickle has the graph with its shared variables and their values; the code is found in the cache, or
         compiled, where it is read."""
-        return states().reduced(self)
+        return HOOKS.states.reduced(self)
 
     def copy(
         self,
@@ -233,20 +233,20 @@ class Function:
         (`In(update=...)`) begin anew. share_memory: for Theano's sake. Raises ArgumentError for a variable that is not
         its own, GraphTypeError for one of another type.
         """
-        made: Function = states().copy_function(self, swap or {}, delete_updates, name, profile)
+        made: Function = HOOKS.states.copy_function(self, swap or {}, delete_updates, name, profile)
         return made
 
     @property
     def value(self) -> Any:
         """The values of its states and shared variables, by variable or by name: `f.value[w]`, which is `f[w]`. The
         value of an input with a default may be set as well: the next call takes it, and later ones the default."""
-        return states().Values(self)
+        return HOOKS.states.Values(self)
 
     @property
     def container(self) -> Any:
         """Where they are kept: `f.container[w]` may be the value of an `In` of another function, which shares it. What
         is given at each call is kept nowhere: None, or its default."""
-        return states().Containers(self)
+        return HOOKS.states.Containers(self)
 
     finder = container
 
@@ -277,7 +277,7 @@ class Function:
     @property
     def maker(self) -> Any:
         """What the function was made of, in Theano's words: `f.maker.fgraph` is its graph after rewriting."""
-        return import_module("graphc.compile.function_module").FunctionMaker(self)
+        return HOOKS.maker(self)
 
     def __getitem__(self, key: Any) -> Any:
         """The value of a state, of a shared variable, or of the default of an input, by variable, name or position."""
@@ -435,8 +435,3 @@ class Interpreted(Function, mode="interpreted"):
     def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
         super().__init__(kernel, call, profile)
         self.foreign = any(node.op.version for node in node_set(kernel.results))
-
-
-def states() -> Any:
-    """What few functions are asked for. Not an import statement: a warm start needs none of it."""
-    return import_module("graphc.functions.states")

@@ -30,7 +30,7 @@ def make_function(
     if not isinstance(kind, type):
         return kind(kernel, call, profile)
     if profile and any(node.op is SCAN for node in node_set(kernel.results)):
-        counted: Function = import_module("graphc.functions.wrapped").Counted(kernel, call, kind)
+        counted: Function = import_module("graphc.functions.wrapped").Counted(kernel, call, kind, make_function)
         return counted
     try:
         return _made(kind, kernel, call, profile)

@@ -6,6 +6,7 @@ a `Stateful`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,8 @@ import numpy as np
 
 from graphc.arrays.values import as_array
 from graphc.codegen.call.locks import Lock
-from graphc.codegen.pipeline.build import look_up, shared_of
+from graphc.codegen.pipeline.build import look_up
+from graphc.codegen.pipeline.kernel import shared_of
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, RankError
 from graphc.functions.callables import Function
 from graphc.functions.convention import REQUIRED, Convention, In, convert, label, name_positions
@@ -23,6 +25,7 @@ from graphc.functions.wrapped import Wrapped
 from graphc.ir.node import Array, Node, describe
 from graphc.ir.walk import substitute
 from graphc.shared import Container, SharedVariable, deep_copy, keep, kept_in, own_variable, variable_of
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import replace
 
 # Values by variable or name -------------------------------------------------------------------------------------------
@@ -373,3 +376,5 @@ def _check_swap(function: Function, swap: Mapping[SharedVariable, SharedVariable
 
 
 __all__ = ["Containers", "Stateful", "Values", "copy_function", "make_stateful", "states_of"]
+
+HOOKS.states = sys.modules[__name__]

@@ -16,7 +16,6 @@ from graphc.errors import ArgumentError, AssertionFailed, GraphTypeError, GraphV
 from graphc.functions.callables import Function, Memory
 from graphc.functions.convention import REQUIRED, Convention, In, Out
 from graphc.functions.lowered import Lowered
-from graphc.functions.making import make_function
 from graphc.ir import sizes
 from graphc.ir.body import items_of
 from graphc.ir.interpret import check_guards, interpret
@@ -71,15 +70,19 @@ class Wrapped(Function):
 # makes of loops.
 
 
-class Counted(Wrapped):
-    """Runs `whole`, which has one result more."""
+Make = Callable[[type[Function], Kernel, Convention, bool], Function]
+"""`making.make_function`, which makes functions that count."""
 
-    def __init__(self, kernel: Kernel, call: Convention, kind: type[Function]) -> None:
+
+class Counted(Wrapped):
+    """Runs `whole`, which has one result more. make: `make_function`."""
+
+    def __init__(self, kernel: Kernel, call: Convention, kind: type[Function], make: Make) -> None:
         super().__init__(kernel, call, profile=True)
         self.mode = kind.mode
         total = as_size_node(reduce(sizes.add, map(steps_of, loops_of(kernel))))
         whole = replace(kernel, outputs=(*kernel.outputs, total), returns="list")
-        self.whole = make_function(kind, whole, replace(call, keys=None), profile=False)
+        self.whole = make(kind, whole, replace(call, keys=None), False)
         self.foreign = self.whole.foreign
 
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:

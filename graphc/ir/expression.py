@@ -13,6 +13,7 @@ from typing import Any
 from graphc.ir import sizes
 from graphc.ir.node import CONSTANT, INPUT, OPS, PARAM, SHARED, SIZE, Node, Size, constant_value, size_owner
 from graphc.ir.walk import as_size_node
+from graphc.startup.hooks import HOOKS
 
 INFIX = {
     "or": (1, "|"), "bitwise_or": (1, "|"), "bitwise_xor": (2, "^"), "bitwise_and": (3, "&"),
@@ -431,3 +432,6 @@ def find_softmax(node: Node) -> Found | None:
     if stripped(shifted.args[1]).op.name != "stop_gradient":
         return None
     return "softmax" if name == "true_div" else "log_softmax", shifted.args[0], total[1], False
+
+
+HOOKS.expression, HOOKS.label = expression, label

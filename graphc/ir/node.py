@@ -14,10 +14,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias
-from weakref import WeakKeyDictionary, WeakValueDictionary, ref
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from graphc.arrays.trees import exact_kind
 from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError, GraphValueError, StepSizeError
 from graphc.ir.call_errors import explained, place
 from graphc.ir.frozen import FrozenArray as FrozenArray
+from graphc.ir.interned import Interned
 from graphc.ir.kind import Kind, Scratchpad
 from graphc.ir.samples import Argument as Argument, Laws as Laws, Sample as Sample, Samples as Samples
 from graphc.ir.source_lines import (
@@ -50,6 +50,7 @@ from graphc.ir.traced import (
     viewed,
 )
 from graphc.ir.writes import IN_PLACE, Unchanging, hash_of_a_number, refuse_in_place, unwritten
+from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import Table
 from graphc.startup.record import record
 
@@ -161,7 +162,7 @@ class Body:
         return f"<body of {len(self.params)} parameters and {len(self.results)} results>"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return import_module("graphc.ir.pickling").reduce_body(self)
+        return HOOKS.reduced(self)
 
 
 Infer: TypeAlias = "Callable[[Sequence[Node], Attributes], Type]"
@@ -208,7 +209,7 @@ class Op:
         return self.name
 
     def __reduce__(self) -> Any:
-        return import_module("graphc.ir.pickling").reduce_op(self)
+        return HOOKS.reduced(self)
 
 
 OPS: Table[Op] = Table()
@@ -398,7 +399,7 @@ class Node(Unchanging):
     @property
     def owner(self) -> Any:
         """The op with its inputs and outputs (`Apply`), where an op made this value; None of a leaf (Theano's name)."""
-        return None if self.op in LEAVES else import_module("graphc.ir.apply").owner_of(self)
+        return None if self.op in LEAVES else HOOKS.owner(self)
 
     def get_parents(self) -> list[Any]:
         """The owner, in a list; an empty one of a leaf (Theano's name)."""
@@ -469,14 +470,13 @@ class Node(Unchanging):
     def __str__(self) -> str:
         if isinstance(self, Comparison):
             return str(self.node())
-        text: str = self.name or import_module("graphc.ir.expression").expression(self)
-        return text
+        return self.name or HOOKS.expression(self)
 
     def __copy__(self) -> Node:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return import_module("graphc.ir.pickling").reduce_node(self)
+        return HOOKS.reduced(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Node:
         copied: Node = FUNCTIONS["deepcopy"](self, memo)
@@ -680,10 +680,8 @@ class Constant(Node, metaclass=Leaves):
         return self.data
 
 
-_interned: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
-
-MADE = "made"
-"""What of `FUNCTIONS` `make` calls with each node that it has made, and with one that there was already."""
+NODES = Interned()
+"""The nodes that there are."""
 
 
 def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
@@ -691,11 +689,8 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     arguments = tuple(args)
     attributes = attrs or {}
     key = _key(op, arguments, attributes)
-    found = _interned.get(key)
-    watch = FUNCTIONS.get(MADE)
-    if found is not None and found.op is op:
-        if watch is not None:
-            watch(found)
+    found: Node | None = NODES.get(key)
+    if found is not None:
         return found
     if any(isinstance(arg, Comparison) for arg in arguments):
         return make(op, [arg.node() if isinstance(arg, Comparison) else arg for arg in arguments], attrs)
@@ -704,9 +699,7 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     node = (Constant if op is CONSTANT else Scalar if is_scalar else Node)(op, arguments, attributes, kind)
     if is_scalar:
         TRACE.scalars.append(node)
-    _interned[key] = node
-    if watch is not None:
-        watch(node)
+    NODES[key] = node
     return node
 
 
@@ -714,16 +707,13 @@ def remade(node: Node, args: tuple[Node, ...]) -> Node:
     """The node of the same op and attributes on other arguments; a new one has the line of `node`. Its type is that of
     `node`, and the op is not asked, where it can be no other: it depends on types, and on the values of sizes."""
     key = _key(node.op, args, node.attrs)
-    found = _interned.get(key)
-    if found is not None and found.op is node.op:
+    found: Node | None = NODES.find(key)
+    if found is not None:
         return found
     same = len(args) == len(node.args) and all(map(_is_alike, args, node.args))
     if not same or node.is_tuple or node.op.version:
         return make(node.op, args, node.attrs)
-    new = _interned[key] = Node(node.op, args, node.attrs, node.type, None, node.where)
-    watch = FUNCTIONS.get(MADE)
-    if watch is not None:
-        watch(new)
+    new = NODES[key] = Node(node.op, args, node.attrs, node.type, None, node.where)
     return new
 
 
@@ -738,13 +728,14 @@ def _is_alike(after: Node, before: Node) -> bool:
 
 def made(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
     """The node of `op` on `args` where there is one."""
-    return _interned.get(_key(op, args, attrs))
+    found: Node | None = NODES.find(_key(op, args, attrs))
+    return found
 
 
 def _key(op: Op, args: Sequence[Node], attrs: Attributes) -> Hashable:
     own = attrs.items() if len(attrs) < 2 else sorted(attrs.items(), key=_first)
     sizes = attrs["type"].shape if op is PARAM else ()  # equal types may have other ones
-    return op.name, tuple(map(id, args)), tuple(own), tuple([exact_kind(value) for _, value in own]), sizes
+    return op, tuple(map(id, args)), tuple(own), tuple([exact_kind(value) for _, value in own]), sizes
 
 
 _first = itemgetter(0)
@@ -796,5 +787,5 @@ def describe(node: Node) -> str:
     if value is not None and value.ndim == 0:
         return str(value)
     unnamed = "an unnamed input" if node.op in (INPUT, PARAM) else node.op.name
-    label = node.name or (import_module("graphc.ir.expression").label(node) if node.args else unnamed)
+    label = node.name or (HOOKS.label(node) if node.args else unnamed)
     return f"{label} ({node.where})" if node.where else label

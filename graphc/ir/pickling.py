@@ -34,6 +34,7 @@ from graphc.ir.node import (
     variable,
 )
 from graphc.ir.walk import nodes_of
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
 
 
@@ -79,6 +80,13 @@ def unpack(packed: Packed) -> list[Node]:
             node.__dict__.update(attributes)
         known.append(node)
     return [known[number] for number in packed.wanted]
+
+
+def reduced(value: Node | Op | Body) -> tuple[Any, ...]:
+    """What a pickle has of a node, an op or a body."""
+    if isinstance(value, Op):
+        return reduce_op(value)
+    return reduce_body(value) if isinstance(value, Body) else reduce_node(value)
 
 
 def reduce_node(node: Node) -> tuple[Any, ...]:
@@ -230,3 +238,6 @@ def read_op(name: str) -> Op:
     if found is None:
         raise GraphTypeError(f"there is no op {name!r} in this process: import the module that defines it first")
     return found
+
+
+HOOKS.reduced = reduced

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 from graphc.arrays.dtypes import is_float
@@ -175,10 +174,6 @@ def _vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -
     return derived
 
 
-def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Any:
-    return import_module("graphc.control.batch").cond_batch(node, args, batched, size)
-
-
 def _lower(node: Node) -> Branch:
     return Branch(node.attrs["then"], node.attrs["orelse"])
 
@@ -192,5 +187,4 @@ COND = define_op(
     cost=100.0,
     doc="Of two bodies the one that a condition chooses.",
     vjps=_vjps,
-    batch=_batch,
 )

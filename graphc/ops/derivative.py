@@ -174,7 +174,7 @@ def overriding(count: int, rule: Rule, user: Any = None) -> Op:
 
     evaluate.made = overriding, (count, rule, user)  # type: ignore[attr-defined]  # how a pickle makes it anew
     if user is not None:
-        evaluate.user, evaluate.hidden = user, count  # type: ignore[attr-defined]  # as an owner shows it (ir/apply.py)
+        evaluate.user, evaluate.hidden = user, count  # type: ignore[attr-defined]  # as an owner shows it (theano/owners.py)
     return Op(NAME, _tuple_of_values(count), evaluate, _no_lowering, vjps=vjps, cost=0.0)
 
 

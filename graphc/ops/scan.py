@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -282,10 +281,6 @@ def _vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -
     return derived
 
 
-def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Any:
-    return import_module("graphc.control.batch").scan_batch(node, args, batched, size)
-
-
 def _lower(node: Node) -> Repeat:
     return loop_of(node.args, node.attrs).repeat
 
@@ -299,5 +294,4 @@ SCAN = define_op(
     cost=1000.0,
     doc="A body that is carried out step by step.",
     vjps=_vjps,
-    batch=_batch,
 )

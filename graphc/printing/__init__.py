@@ -19,7 +19,6 @@ from graphc.errors import GraphTypeError, GraphValueError
 from graphc.functions.callables import Function
 from graphc.functions.checked import Checked
 from graphc.functions.convention import In, Out
-from graphc.ir.apply import Apply
 from graphc.ir.call_errors import explain_all
 from graphc.ir.expression import BINDS_ATTRIBUTE, NESTED, Writer, expression, implied
 from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Node, Op, constant_value
@@ -28,6 +27,7 @@ from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node
 from graphc.printing.drawing import Arrow, Box, draw
 from graphc.startup.digest import Digest
+from graphc.theano.owners import Apply
 
 __all__ = ["Print", "d3viz", "debugprint", "min_informative_str", "pp", "pprint", "pydot_imported", "pydotprint"]
 

@@ -14,12 +14,12 @@ from graphc.codegen.pipeline.kernel import Kernel
 from graphc.functions.callables import Function
 from graphc.functions.checked import Checked
 from graphc.functions.convention import Convention
-from graphc.ir.apply import Apply, apply_of
 from graphc.ir.call_errors import explain_all
 from graphc.ir.interpret import check_guards, plan_steps, run_steps, watched
 from graphc.ir.node import Array, Node
 from graphc.printing import debugprint
 from graphc.startup.record import record
+from graphc.theano.owners import Apply, apply_of
 
 
 @record()

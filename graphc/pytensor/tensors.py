@@ -10,7 +10,7 @@ import numpy as np
 
 import graphc.tensor as T
 from graphc.control.batch import batched
-from graphc.ifelse import ifelse
+from graphc.control.branch import ifelse
 from graphc.ir.node import Node, Size, variable
 from graphc.ir.walk import as_size_node
 from graphc.ops.checked import checked
@@ -73,12 +73,12 @@ def _convolve(apply: Any, args: list[Any]) -> Any:
 
 @row("RFFTOp")
 def _spectrum(apply: Any, args: list[Any]) -> Any:
-    return import_module("graphc.gof.fft").rfft_op(*args)
+    return import_module("graphc.theano.fft").rfft_op(*args)
 
 
 @row("IRFFTOp")
 def _of_spectrum(apply: Any, args: list[Any]) -> Any:
-    return import_module("graphc.gof.fft").irfft_op(*args)
+    return import_module("graphc.theano.fft").irfft_op(*args)
 
 
 @row("CumOp")

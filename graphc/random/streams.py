@@ -21,6 +21,7 @@ from graphc.options import options
 from graphc.random import distributions, multivariate, orders, rejection
 from graphc.random.bits import FOLDING, fold_in, word
 from graphc.shared import SharedVariable, own_variable
+from graphc.startup.hooks import HOOKS
 from graphc.tensor.indexing import set_subtensor
 from graphc.tensor.shaping import as_shape
 
@@ -50,6 +51,9 @@ class StateVariable(SharedVariable):
 
     def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> Any:
         return super().get_value(borrow, return_internal_type).view(State)
+
+
+HOOKS.shared_generator = StateVariable
 
 
 class RandomStreams:

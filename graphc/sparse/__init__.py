@@ -114,22 +114,10 @@ from graphc.sparse.variable import (
     sparse_shared as shared,
     uint_dtypes,
 )
+from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import lazily
 
-__getattr__ = lazily(
-    "graphc.sparse",
-    {
-        "basic": "",
-        "sharedvar": "",
-        "type": "",
-        "graphc.gof.sparse_ops": """
-            AddSD AddSS AddSSData CSMProperties Cast ColScaleCSC ConstructSparseFromList DenseFromSparse Diag Dot
-            EnsureSortedIndices GetItem2Lists GetItem2d GetItemList GetItemScalar HStack MulSD MulSS MulSV Neg Remove0
-            RowScaleCSC SamplingDot SparseFromDense SpSum SquareDiagonal StructuredAddSV StructuredDot Transpose
-            TrueDot Usmm VStack
-        """,
-    },
-)
+__getattr__ = lazily("graphc.sparse", {})
 as_sparse = as_sparse_variable
 cast = cast_entries
 enable_sparse = True
@@ -273,3 +261,4 @@ def __dir__() -> list[str]:
 
 
 explain_all(globals())
+HOOKS.shared_matrix = shared

@@ -11,6 +11,8 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any, TypeVar
 
+from graphc.startup.hooks import HOOKS
+
 
 def lazily(
     package: str,
@@ -35,21 +37,17 @@ def lazily(
             return found
         if name in modules:
             return import_module(f"{package}.{name}")
-        path = at_path(package, name)
-        if path is not None:
-            return path
+        found, why = HOOKS.absent(package, name)
+        if found is not None:
+            if isinstance(found, FunctionType | type) and name[0] != "_":
+                found = public(found, package)
+            setattr(sys.modules[package], name, found)
+            return found
         reason = "" if missing is None else missing(name)
-        reason = reason or import_module("graphc.startup.paths").why_name(name)
-        reason = reason or nearest(name, [*dir(sys.modules[package]), *homes])
+        reason = reason or why or nearest(name, [*dir(sys.modules[package]), *homes])
         raise AttributeError(f"module {package!r} has no attribute {name!r}{reason and ': '}{reason}")
 
     return find
-
-
-def at_path(package: str, name: str) -> Any:
-    """The module `name` of Theano's in `package` that graphc has under its path alone; None where there is none."""
-    place = f"{package}.{name}".partition(".")[2]
-    return import_module(f"{package}.{name}") if place in import_module("graphc.startup.paths").PATHS else None
 
 
 T = TypeVar("T")

@@ -8,6 +8,7 @@ gives nodes their operators and methods. `import graphc.tensor as T` stands for 
 # ruff: noqa: F403 - each module says in its __all__ what it offers
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from types import FunctionType
 from typing import TYPE_CHECKING, Any as Anything
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any as Anything
 from graphc.autodiff import Lop as Lop, Rop as Rop, grad as grad, hessian as hessian, jacobian as jacobian
 from graphc.ir.call_errors import explained
 from graphc.ir.node import FUNCTIONS
+from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import lazily, names_of
 from graphc.tensor import nnet as nnet
 from graphc.tensor.creation import *
@@ -31,7 +33,6 @@ from graphc.tensor.variables import *
 from graphc.tensor.variables import as_tensor, constructors, plural_constructors
 
 if TYPE_CHECKING:
-    from graphc.gof.opclasses import *
     from graphc.tensor.arithmetic import *
     from graphc.tensor.arranging import *
     from graphc.tensor.assertion import *
@@ -52,7 +53,9 @@ if TYPE_CHECKING:
     from graphc.tensor.sets import *
     from graphc.tensor.special import *
     from graphc.tensor.statistics import *
+    from graphc.theano.opclasses import *
 
+    __all__: list[str]
     linalg: Anything  # rooms that stand above this one
     nlinalg: Anything
     slinalg: Anything
@@ -113,21 +116,6 @@ LAZY = {
         get_vector_length is_flat isscalar makeKeepDims ndim require scalar_from_tensor tensor_from_scalar
         transfer
     """,
-    "graphc.gof.opclasses": """
-        ARange AdvancedBooleanIncSubtensor AdvancedBooleanSubtensor AdvancedIncSubtensor
-        AdvancedIncSubtensor1 AdvancedSubtensor AdvancedSubtensor1 Alloc AllocDiag AllocEmpty ArgSortOp
-        Argmax Bartlett BaseAdvancedIncSubtensor BaseAdvancedSubtensor BatchedDot Choose CpuContiguous CumOp
-        CumprodOp CumsumOp Default DiffOp Dot Dot22 Dot22Scalar ExtractDiag Eye FillDiagonal
-        FillDiagonalOffset Flatten Gemm Gemv Ger IfElse IncSubtensor Join LogSoftmax MakeVector MaxAndArgmax
-        Mean Nonzero PermuteRowElements Prepend_scalar_constant_to_each_row Prepend_scalar_to_each_row
-        RavelMultiIndex Rebroadcast RepeatOp Reshape ScalarFromTensor Scan SearchsortedOp Shape Shape_i
-        Softmax SoftmaxGrad SortOp SpecifyShape Split Subtensor TensorFromScalar Tile TopKOp Tri Unique
-        UnravelIndex advanced_boolean_inc_subtensor advanced_boolean_set_subtensor
-        advanced_boolean_subtensor advanced_inc_subtensor advanced_inc_subtensor1 advanced_set_subtensor
-        advanced_set_subtensor1 advanced_subtensor advanced_subtensor1 bartlett_ fill_diagonal_
-        fill_diagonal_offset_ gemm_inplace gemm_no_inplace gemv gemv_inplace gemv_no_inplace ger
-        ger_destructive join_ make_vector softmax_grad
-    """,
     "order": """
         argpartition argsort argtopk digitize lexsort partition searchsorted sort topk topk_and_argtopk
     """,
@@ -154,7 +142,6 @@ LAZY = {
         nanmin nanprod nanstd nansum nanvar
     """,
     "nnet.losses": "log_softmax softmax",
-    "graphc.gradient": "grad_undefined numeric_grad verify_grad",
     "signal": "",
     "linalg": "",
 }
@@ -172,34 +159,21 @@ def _array_ufunc(ufunc: Anything, method: str, inputs: tuple[Anything, ...], kwa
     known = _OPERATORS.get(ufunc.__name__) if method == "__call__" and not kwargs else None
     if known is not None:
         return FUNCTIONS[known](*inputs)
-    return import_module("graphc.tensor.dispatch").call_ufunc(ufunc, method, inputs, kwargs)
+    return HOOKS.ufunc(ufunc, method, inputs, kwargs)
 
 
 def _array_function(function: Anything, args: tuple[Anything, ...], kwargs: dict[str, Anything]) -> Anything:
-    return import_module("graphc.tensor.dispatch").call_function(function, args, kwargs)
+    return HOOKS.array_function(function, args, kwargs)
 
 
 FUNCTIONS.update(array_ufunc=_array_ufunc, array_function=_array_function)
 
 _INTERNAL = """
-Anything FUNCTIONS FunctionType LAZY PRIVATE TYPE_CHECKING annotations constructors creation elementary explained
-import_module indexing joining keys
-lazily masks names_of plural_constructors products ranges reductions shaping variables
+Anything FUNCTIONS FunctionType LAZY TYPE_CHECKING annotations constructors creation elementary explained
+import_module indexing joining keys sys
+HOOKS lazily masks names_of plural_constructors products ranges reductions shaping variables
 """
 _OWN = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.split()]
-__all__ = [*_OWN, *names_of(LAZY)]  # noqa: PLE0604
-
-
-PRIVATE = """
-    Apply Constant DisconnectedType MethodNotDefined Op Tensor Type disconnected_type grad_not_implemented hashtype
-    compile config gof printing theano
-    _allclose _dot _get_atol_rtol _nonzero _permute_row_elements _shared
-""".split()
-
-
-def _private(name: str) -> Anything:
-    """What Theano's programs use of its own (`T._shared`), and of its graphs (`isinstance(x, T.Constant)`)."""
-    return getattr(import_module("graphc.gof.tensor_basic"), name)
 
 
 def _missing(name: str) -> str:
@@ -213,11 +187,15 @@ if not TYPE_CHECKING:  # which know the names
     FUNCTIONS["later"] = lazily("graphc.tensor", LAZY, _missing, explained)
 
     def __getattr__(name: str) -> Anything:
+        if name == "__all__":
+            found = globals()[name] = [*_OWN, *names_of(LAZY), *HOOKS.names("graphc.tensor")]
+            return found
         if name in _PLAIN:
             found = globals()[name] = explained(_PLAIN[name], "graphc.tensor")
             return found
-        return _private(name) if name in PRIVATE else FUNCTIONS["later"](name)
+        return FUNCTIONS["later"](name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    names: list[str] = sys.modules[__name__].__all__
+    return names

@@ -27,6 +27,7 @@ from graphc.ir.traced import TRACE, traced_hint
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.plain_shape import plain_shape
+from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import nearest
 from graphc.startup.record import record
 from graphc.tensor import reductions
@@ -692,3 +693,5 @@ UFUNCS: dict[str, Function] = {
     "equal": truth("equal"), "not_equal": truth("not_equal"), "matvec": matvec,
     "vecmat": vecmat,
 }  # fmt: skip
+
+HOOKS.ufunc, HOOKS.array_function = call_ufunc, call_function

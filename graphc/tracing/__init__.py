@@ -5,6 +5,9 @@ derivatives (`grad` and its kin), the same for many elements at once (`vmap`, `v
 traced.py; derivatives.py and batches.py say what the transformed functions compute, of nodes.
 """
 
+import sys
+
+from graphc.startup.hooks import HOOKS
 from graphc.tracing.batches import vectorize, vmap
 from graphc.tracing.derivatives import grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from graphc.tracing.traced import Jitted, jit
@@ -12,3 +15,5 @@ from graphc.tracing.traced import Jitted, jit
 __all__ = [
     "Jitted", "grad", "hessian", "jacfwd", "jacobian", "jacrev", "jit", "value_and_grad", "vectorize", "vmap",
 ]  # fmt: skip
+
+HOOKS.of_functions = sys.modules[__name__]

@@ -8,10 +8,10 @@ imported when they are named.
 from graphc.ir.call_errors import explain_all, explained
 from graphc.startup.lazy import lazily
 from graphc.train.checkpoint import load, save
-from graphc.train.trainer import Row, Trainer
+from graphc.train.trainer import Row, Trainer, plot
 
-LAZY = {"estimator": "Classifier Regressor", "plots": "plot"}
-"""The modules that need packages of their own, each with the names that it gives."""
+LAZY = {"estimator": "Classifier Regressor"}
+"""The module that needs a package of its own, with the names that it gives."""
 __getattr__ = lazily("graphc.train", LAZY, public=explained)
 __all__ = ["Classifier", "Regressor", "Row", "Trainer", "load", "plot", "save"]
 

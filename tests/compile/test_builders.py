@@ -9,9 +9,9 @@ import pytest
 
 import graphc as theano
 import graphc.tensor as T
-from graphc.compile.ops import as_op
 from graphc.errors import GradientError, GraphTypeError, GraphValueError, NullTypeGradError
-from graphc.gradient import DisconnectedType, NullType
+from graphc.theano.gradient import DisconnectedType, NullType
+from graphc.theano.made_ops import as_op
 
 MODE = "interpreted"
 X, Y, Z = (T.dscalar(name) for name in "xyz")

@@ -12,8 +12,8 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.autodiff import grad, hessian_vector_product, jvp
+from graphc.control.branch import ifelse
 from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
-from graphc.ifelse import ifelse
 from graphc.ir.node import Node
 from graphc.ir.text import print_graph
 from graphc.ir.verify import verify

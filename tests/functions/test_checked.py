@@ -14,8 +14,6 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.codegen.pipeline.kernel import Kernel, Report
-from graphc.compile.debugmode import DebugMode
-from graphc.compile.nanguardmode import NanGuardMode
 from graphc.errors import DebugModeError, GraphValueError, NanGuardError
 from graphc.functions import checked
 from graphc.ir.lowering import Scalar
@@ -23,6 +21,7 @@ from graphc.ir.node import OPS
 from graphc.ir.walk import Graph
 from graphc.printing.monitormode import MonitorMode, detect_nan
 from graphc.startup.record import replace
+from graphc.theano.compile import DebugMode, NanGuardMode
 
 compiling: Any = import_module("graphc.compile")
 X, Y = T.dvector("x"), T.dvector("y")

@@ -14,9 +14,9 @@ import pytest
 import graphc as theano
 import graphc.tensor as T
 from graphc import In, function, shared
-from graphc.compile.io import Param
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, UpdateError
 from graphc.functions.native import Compiled
+from graphc.theano.compile import Param
 
 MODES = ["interpreted", "compiled"]
 X, Y, INC, STATE = (T.dscalar(name) for name in ("x", "y", "inc", "state"))

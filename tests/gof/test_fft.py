@@ -10,8 +10,8 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.errors import GraphTypeError, GraphValueError, RankError
-from graphc.gof.fft import IRFFTOp, RFFTOp, irfft, irfft_op, rfft, rfft_op
-from graphc.gradient import verify_grad
+from graphc.theano.fft import IRFFTOp, RFFTOp, irfft, irfft_op, rfft, rfft_op
+from graphc.theano.gradient import verify_grad
 
 SHAPES = [(2, 6), (3, 5), (2, 3, 4), (1, 4, 7), (2, 1), (0, 4)]
 

@@ -11,8 +11,8 @@ import pytest
 import graphc as theano
 import graphc.tensor as T
 from graphc.errors import GradientError, GraphTypeError, NullTypeGradError, ShapeError
-from graphc.gof import Apply, Op
-from graphc.gradient import DisconnectedType, grad_undefined, verify_grad
+from graphc.theano.gradient import DisconnectedType, grad_undefined, verify_grad
+from graphc.theano.user_ops import Apply, Op
 
 MODES = ["interpreted", "python", "compiled"]
 A = np.arange(6.0).reshape(2, 3)

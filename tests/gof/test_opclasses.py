@@ -12,7 +12,7 @@ import pytest
 import graphc
 from graphc import scalar, tensor
 from graphc.errors import ArgumentError
-from graphc.gof import opclasses
+from graphc.theano import opclasses
 
 T: Any = tensor
 gradient: Any = import_module("graphc.gradient")

@@ -11,18 +11,18 @@ import pytest
 
 import graphc as theano
 import graphc.tensor as T
+from graphc.control.branch import ifelse
 from graphc.errors import GraphTypeError, IndexOutOfBounds, ShapeError
-from graphc.gof.op import Op
-from graphc.gof.test_values import get_debug_values, get_test_value
-from graphc.ifelse import ifelse
-from graphc.options import FLAGS
+from graphc.theano.example_values import get_debug_values, get_test_value
+from graphc.theano.flags import VALUES
+from graphc.theano.user_ops import Op
 
 
 @pytest.fixture(autouse=True)
 def computed() -> Iterator[None]:
     with theano.change_flags(compute_test_value="raise"):
         yield
-    vars(theano.options).pop(FLAGS, None)
+    VALUES.clear()
 
 
 def given(name: str, value: Any) -> Any:

@@ -13,7 +13,8 @@ import graphc as theano
 import graphc.tensor as T
 from graphc import gof
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError, GraphValueError
-from graphc.gradient import verify_grad
+from graphc.ir.kind import Kind
+from graphc.theano.gradient import verify_grad
 
 
 def test_an_application_stands_for_its_one_result() -> None:
@@ -54,7 +55,7 @@ def test_all_elements_of_a_stack_count_as_used() -> None:
         theano.function([x, y, z], read(T.stack([x, y, z])), mode="interpreted")(1, 2, 3)
 
 
-class Pair(gof.Type):
+class Pair(Kind):
     """A type of no arrays."""
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: Any = None) -> Any:
@@ -192,7 +193,7 @@ def test_leaves_are_made_of_types() -> None:
             call()
 
 
-class FirstAlone(gof.Op):
+class FirstAlone(theano.Op):
     """Two results: the first input, which the second does not reach, and the sum of both."""
 
     __props__ = ()

@@ -13,8 +13,8 @@ import pytest
 import graphc
 from graphc import tensor
 from graphc.errors import GraphTypeError
-from graphc.gof import Apply, Op
 from graphc.ops.derivative import overridden
+from graphc.theano.user_ops import Apply, Op
 
 T: Any = tensor
 

@@ -153,7 +153,7 @@ def test_types_are_made_by_their_class() -> None:
 
 
 def test_a_type_of_ones_own_says_why_it_makes_no_variable() -> None:
-    class Pair(graphc.gof.Type):
+    class Pair(graphc.gof.Type):  # type: ignore[misc]
         def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
             return value
 

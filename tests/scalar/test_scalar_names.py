@@ -13,8 +13,8 @@ import graphc as theano
 import graphc.tensor as T
 from graphc import scalar
 from graphc.errors import GraphTypeError
-from graphc.gradient import verify_grad
-from graphc.scalar import BinaryScalarOp, UnaryScalarOp, same_out, upcast_out
+from graphc.theano.gradient import verify_grad
+from graphc.theano.scalar import BinaryScalarOp, UnaryScalarOp, same_out, upcast_out
 
 
 def test_types_and_ops() -> None:

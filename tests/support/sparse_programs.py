@@ -20,7 +20,7 @@ import scipy.sparse
 import graphc
 import graphc.tensor as T
 from graphc import sparse
-from graphc.ifelse import ifelse
+from graphc.control.branch import ifelse
 from graphc.options import options
 
 Make = Callable[..., Any]

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import scipy.special
 
-import graphc.scalar
 import graphc.tensor as T
+import graphc.theano.scalar
 from graphc.arrays.dtypes import is_float
 from graphc.autodiff import grad
 from graphc.errors import AssertionFailed, GraphcError, GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError

@@ -32,7 +32,7 @@ from graphc.codegen.cache import files
 from graphc.codegen.cache.files import Damaged, Owners, Untrusted, aside
 from graphc.codegen.cache.key import SOURCES, Key, cache_key, difference, distance, package_fingerprint
 from graphc.codegen.server.prestart import USAGE
-from graphc.errors import CacheMissError
+from graphc.errors import CacheMissError, GraphcError
 from graphc.ir.call_errors import explain_all
 from graphc.options import options
 from graphc.startup.digest import DIGITS, digest_of
@@ -398,8 +398,17 @@ def _trim(root: str, limit: int, keep: str) -> None:
 
 def export(path: str | os.PathLike[str]) -> int:
     """Write all entries of the user's folder to a zip file, for `import_` on a machine alike; how many they are."""
-    count: int = import_module("graphc.codegen.cache.bundle").write_bundle(path)
-    return count
+    exported, zipfile = 0, import_module("zipfile")  # a warm start needs none
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bundle:
+        for entry in sorted(entries(options.cache_dir)):
+            try:
+                contents = read_files(entry)
+            except (FileNotFoundError, Untrusted):
+                continue  # another process has just removed it, or somebody else could have written it
+            for name, content in contents.items():
+                bundle.writestr(f"{os.path.basename(entry)}/{name}", content)
+            exported += 1
+    return exported
 
 
 def import_(path: str | os.PathLike[str]) -> int:
@@ -408,8 +417,24 @@ def import_(path: str | os.PathLike[str]) -> int:
     A bundle holds machine code that will be run: take it from people you trust. Raises GraphcError for a file that is
     no bundle.
     """
-    count: int = import_module("graphc.codegen.cache.bundle").read_bundle(path)
-    return count
+    added, zipfile, root = 0, import_module("zipfile"), options.cache_dir
+    files.make_folder(root)
+    problem = files.objection_to(root)
+    if problem:
+        raise GraphcError(f"nothing is imported: {root} {problem}")
+    try:
+        with zipfile.ZipFile(path) as bundle:
+            for digest in sorted({name.partition("/")[0] for name in bundle.namelist()}):
+                place = place_of(root, digest)
+                if not is_key(digest):
+                    raise GraphcError(f"{path} is not a bundle of cache entries: it holds {digest!r}")
+                if not os.path.exists(place):
+                    write(root, digest, {name: bundle.read(f"{digest}/{name}") for name in FILES})
+                    verify(place, digest)
+                    added += 1
+    except (zipfile.BadZipFile, KeyError, Damaged) as error:
+        raise GraphcError(f"{path} is not a bundle of cache entries: {error}") from error
+    return added
 
 
 def read_files(entry: str) -> dict[str, bytes]:

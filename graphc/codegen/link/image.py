@@ -147,8 +147,7 @@ def load(content: bytes, symbols: Mapping[str, int], exports: Sequence[str]) -> 
     wanted of it. Raises GraphcError where the bytes are neither, or a symbol is missing.
     """
     if not content.startswith(MAGIC):
-        linked: Loaded = import_module("graphc.codegen.link.lljit").load(split(content), symbols, exports)
-        return linked
+        return Loaded(*import_module("graphc.codegen.link.lljit").link(split(content), symbols, exports))
     image = decode(content)
     if not image.exports.keys() >= set(exports):
         raise GraphcError(f"the compiled object cannot be loaded: it lacks one of {', '.join(exports)}")

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import count
+from typing import Any
 
 import numpy as np
 
-from graphc.codegen.link.image import Loaded
 from graphc.codegen.llvm.binding import llvm
 from graphc.errors import GraphcError
 
@@ -32,8 +32,9 @@ def linker(generation: int) -> llvm.LLJIT:
     return llvm.create_lljit_compiler(use_jit_link=True)
 
 
-def load(objects: Sequence[bytes], symbols: Mapping[str, int], exports: Sequence[str]) -> Loaded:
-    """Links objects into this process; GraphcError where they are none of this machine, or a symbol is missing."""
+def link(objects: Sequence[bytes], symbols: Mapping[str, int], exports: Sequence[str]) -> tuple[dict[str, int], Any]:
+    """Links objects into this process: the addresses of the exports, and what keeps the code (`image.Loaded`).
+    Raises GraphcError where the objects are none of this machine, or a symbol is missing."""
     builder = llvm.JITLibraryBuilder()
     for code in objects:
         builder.add_object_img(code)
@@ -49,4 +50,4 @@ def load(objects: Sequence[bytes], symbols: Mapping[str, int], exports: Sequence
         raise GraphcError(f"the compiled object cannot be loaded: {error}") from error
     owner = np.empty(1, object)
     owner[0] = tracker
-    return Loaded({name: tracker[name] for name in exports}, owner)
+    return {name: tracker[name] for name in exports}, owner

@@ -51,7 +51,7 @@ from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, sett
 from graphc.errors import CompileError, GraphcError
 from graphc.ir.body import ITEM, nodes_within
 from graphc.ir.lowering import Call
-from graphc.ir.node import CONSTANT, LEAVES, SHARED, SIZE, Array, Node, size_owner
+from graphc.ir.node import CONSTANT, LEAVES, Array, Node
 from graphc.ir.walk import Graph, node_set, nodes_of
 from graphc.ops.given import given_sizes, is_counted
 from graphc.options import NATIVE, options
@@ -100,13 +100,6 @@ def key_of(kernel: Kernel) -> Key:
 def is_stored(kernel: Kernel) -> bool:
     """True where the cache has the code of a kernel."""
     return store.holds(key_of(kernel))
-
-
-def shared_of(outputs: Sequence[Node], updates: Sequence[tuple[Node, Node]]) -> tuple[Node, ...]:
-    """The shared variables of a function, in the order of the kernel's parameters."""
-    roots = (*outputs, *(leaf for leaf, _ in updates), *(new for _, new in updates))
-    leaves = (size_owner(node) if node.op is SIZE else node for node in nodes_of(roots))
-    return tuple(dict.fromkeys(leaf for leaf in leaves if leaf is not None and leaf.op is SHARED))
 
 
 def stages_of(kernel: Kernel) -> tuple[Kernel, ...]:

@@ -34,6 +34,7 @@ from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.threads.settings import POOL_EXPORTS
 from graphc.errors import CompileError
 from graphc.options import options
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
 
 
@@ -299,3 +300,6 @@ def compile_part(name: str) -> bytes:
     """The code of a part, compiled in this process."""
     texts, opt = part_ir(name)
     return finish_part(name, [emit_here(text, opt) for text in texts])
+
+
+HOOKS.compiled_part = compile_part

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sys
 from _thread import LockType, allocate_lock, start_new_thread
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from time import perf_counter
 
 from graphc.codegen.call.signature import Signature
-from graphc.ir.node import Array, Node
+from graphc.ir.node import SHARED, SIZE, Array, Node, size_owner
+from graphc.ir.walk import nodes_of
 from graphc.options import options
 from graphc.startup.process import PROCESS
 from graphc.startup.record import record
@@ -142,3 +143,10 @@ class Built:
     constants: tuple[Array, ...]
     calls: tuple[Node, ...]
     report: Report
+
+
+def shared_of(outputs: Sequence[Node], updates: Sequence[tuple[Node, Node]]) -> tuple[Node, ...]:
+    """The shared variables of a function, in the order of the kernel's parameters."""
+    roots = (*outputs, *(leaf for leaf, _ in updates), *(new for _, new in updates))
+    leaves = (size_owner(node) if node.op is SIZE else node for node in nodes_of(roots))
+    return tuple(dict.fromkeys(leaf for leaf in leaves if leaf is not None and leaf.op is SHARED))

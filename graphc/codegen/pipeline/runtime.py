@@ -17,6 +17,7 @@ from graphc.codegen.cache.key import Key, fingerprint
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, available_processors, load_pool, measure_crossover
 from graphc.options import options
+from graphc.startup.hooks import HOOKS
 from graphc.startup.process import PROCESS
 
 ENTRY_POINTS = "entry points"
@@ -82,9 +83,8 @@ def part_code(name: str) -> bytes:
     """The code of a part, compiled where it is missing."""
     code = find_part(name)
     if code is None:
-        made: bytes = import_module("graphc.codegen.pipeline.compilation").compile_part(name)
-        keep_part(name, made)
-        code = made
+        code = HOOKS.compiled_part(name)
+        keep_part(name, code)
     return code
 
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from graphc.arrays.dtypes import is_float
-from graphc.codegen.pipeline.build import shared_of
-from graphc.codegen.pipeline.kernel import Kernel
+from graphc.codegen.pipeline.kernel import Kernel, shared_of
 from graphc.codegen.schedule.sizes import all_nodes
 from graphc.ir.lowering import Fold, Iota, Scalar, View
 from graphc.ir.node import LEAVES, Node, variable

@@ -59,13 +59,6 @@ LAZY = {
 """The modules of this package and the names of each: imported when one is asked for. `conv`, `films`, `nnet` and
 `sigm` are Theano's paths of the same functions."""
 
-OP_CLASSES = """
-CrossentropyCategorical1Hot CrossentropyCategorical1HotGrad CrossentropySoftmax1HotWithBiasDx
-CrossentropySoftmaxArgmax1HotWithBias LogSoftmax Prepend_scalar_constant_to_each_row Prepend_scalar_to_each_row
-Softmax SoftmaxGrad SoftmaxWithBias softmax_grad
-""".split()
-"""Theano's classes of ops that stand in its nnet."""
-
 __all__ = ["logsumexp", "one_hot", "sigmoid", "softplus", *names_of(LAZY)]  # noqa: PLE0604
 
 
@@ -97,7 +90,7 @@ else:
         if name in _OWN:
             found = globals()[name] = explained(_OWN[name], "graphc.tensor.nnet")
             return found
-        return getattr(import_module("graphc.gof.opclasses"), name) if name in OP_CLASSES else _find(name)
+        return _find(name)
 
 
 def __dir__() -> list[str]:

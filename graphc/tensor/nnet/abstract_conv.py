@@ -9,7 +9,6 @@ is not known. Out: nodes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 from graphc.errors import GraphValueError, RankError
@@ -20,6 +19,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import conv
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import expand, iota
+from graphc.startup.lazy import lazily
 from graphc.tensor.assertion import Assert
 from graphc.tensor.contraction import einsum
 from graphc.tensor.elementary import equal, greater_equal
@@ -41,11 +41,7 @@ bilinear_kernel_1D, bilinear_kernel_2D = upsampling.bilinear_kernel_1D, upsampli
 bilinear_upsampling, frac_bilinear_upsampling = upsampling.bilinear_upsampling, upsampling.frac_bilinear_upsampling
 
 
-def __getattr__(name: str) -> Any:
-    """Theano's classes of these ops (`AbstractConv2d_gradInputs`)."""
-    if name.startswith("AbstractConv"):
-        return getattr(import_module("graphc.gof.opclasses"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily("graphc.tensor.nnet.abstract_conv", {})  # Theano's classes of these ops
 
 
 def _told(x: Any, shape: Any, name: str, rank: int) -> Node:

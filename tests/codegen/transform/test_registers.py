@@ -17,7 +17,7 @@ import graphc.tensor as T
 from graphc.arrays.dtypes import DTYPES, is_float
 from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import bind_source
-from graphc.codegen.link.lljit import load
+from graphc.codegen.link.lljit import link
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.outline import outline
@@ -144,10 +144,11 @@ def changed(function: Function) -> Function:
 
 def left_natively(function: Function, x: Array, n: int) -> Array:
     prototype = Prototype(function.name, tuple(param.kind for param in function.params))
-    loaded = load([compile_source(emit_source((function,)), [prototype])], {}, [function.name])
+    addresses, owner = link([compile_source(emit_source((function,)), [prototype])], {}, [function.name])
     arrays = arrays_for(function, x)
     args = [*(array.ctypes.data for array in arrays), n]
-    ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(args))(loaded.addresses[function.name])(*args)
+    ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(args))(addresses[function.name])(*args)
+    del owner
     return arrays[-1]
 
 

@@ -1,17 +1,22 @@
-"""An op with its inputs and outputs, as Theano's programs walk graphs.
+"""An op with its inputs and outputs, as Theano's programs walk graphs: `x.owner`.
 
-In: a node. Out: the one `Apply` that stands for its op's application for as long as anybody holds it.
+    T.exp(x).owner                    op exp, inputs [x]
+    T.nnet.softmax(x).owner           op Softmax, inputs [x]: a division of exponentials by their sums here
+
+In: a node. Out: the one `Apply` that stands for its op's application for as long as anybody holds it; where Theano has
+one op for several here, that op on its inputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 from weakref import ref
 
 from graphc.ir.body import ITEM, items_of
 from graphc.ir.node import SIZE, Comparison, Node, Where, make, size_owner
+from graphc.startup.hooks import HOOKS
 
 
 class Apply:
@@ -19,11 +24,12 @@ class Apply:
 
     __slots__ = ("__weakref__", "node")
 
+    applied: ClassVar[type[Apply]]
+    """The class of the applications that a program makes of an op of its own (`user_ops.Application`)."""
+
     def __new__(cls, op: Any, inputs: Sequence[Any] | None = None, outputs: Sequence[Any] = ()) -> Apply:
         """`Apply(op, inputs, outputs)` applies an op of the user's, as its `make_node` does."""
-        kind = cls if inputs is None else import_module("graphc.gof.op").Application
-        made: Apply = object.__new__(kind)
-        return made
+        return object.__new__(cls if inputs is None else Apply.applied)
 
     def __init__(self, op: Any, inputs: Sequence[Any] | None = None, outputs: Sequence[Any] = ()) -> None:
         self.node: Node = op
@@ -124,7 +130,7 @@ def owner_of(node: Node) -> Apply:
     """`apply_of` as programs see it: what the last of several ops makes that are one op of Theano's is that op's."""
     found = None
     if node.op.name in ("sub", "true_div"):
-        found = import_module("graphc.gof.recognised").recognised(node)
+        found = import_module("graphc.theano.recognised").recognised(node)
     if found is None:
         return apply_of(node)
     kept = node.__dict__.get("_owner")
@@ -145,3 +151,6 @@ def apply_of(node: Node) -> Apply:
         found = Apply(whole)
         whole.__dict__["_apply"] = ref(found)
     return found
+
+
+HOOKS.owner = owner_of

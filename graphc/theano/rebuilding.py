@@ -1,6 +1,8 @@
-"""Graphs rebuilt with others in place of variables: Theano's `map_variables` and `rebuild_collect_shared`.
+"""Graphs rebuilt with others in place of variables, Theano's `map_variables` and `rebuild_collect_shared`; the shapes
+of what a graph computes, `shape_of_variables`.
 
-In: variables, and what stands for them. Out: new variables; graphs never change.
+In: variables, and what stands for them; a `FunctionGraph`, shapes. Out: new variables, as graphs never change; the
+shape of each variable.
 """
 
 from __future__ import annotations
@@ -9,23 +11,24 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from operator import is_
 from typing import Any
 
+import numpy as np
+
+from graphc.arrays.values import Array
 from graphc.control.derivative import step_of
-from graphc.errors import GraphTypeError
-from graphc.function import default_updates, updates_of
+from graphc.errors import ArgumentError, GraphTypeError
+from graphc.function import default_updates, function, updates_of
 from graphc.functions.convention import Out
-from graphc.gof.graph import ancestors, checked, replaced
 from graphc.ir.body import close, opened
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import INPUT, SHARED, Node, describe, next_serial
 from graphc.ir.tags import keep_within, tag_step, with_tags
-from graphc.ir.walk import nodes_of, renamed, substitute
+from graphc.ir.walk import as_size_node, nodes_of, renamed, substitute
 from graphc.ops.branch import COND, cond_node
 from graphc.ops.elementwise import as_node
 from graphc.ops.scan import SCAN, loop_of, make_scan, with_body
 from graphc.shared import SharedVariable
 from graphc.startup.record import replace
-
-__all__ = ["map_variables", "rebuild_collect_shared"]
+from graphc.theano.graphs import FunctionGraph, ancestors, checked, replaced
 
 
 def map_variables(
@@ -125,5 +128,31 @@ def rebuild_collect_shared(
     results = cloned if outputs is None or isinstance(outputs, list | tuple) else cloned[0]
     return [pairs.get(each, each) for each in given], results, [made, dict(news), news, shared]
 
+
+# shapes ---------------------------------------------------------------------------------------------------------------
+
+
+def shape_of_variables(fgraph: FunctionGraph, input_shapes: Mapping[Node, Sequence[int]]) -> dict[Node, Any]:
+    """The shape of each variable of a graph, a tuple of 0-d arrays, for inputs of these shapes. Nothing is computed but
+    sizes; those that follow from values are taken of inputs that are 0.
+
+    Raises ArgumentError for an input without a shape.
+    """
+    missing = [each for each in fgraph.inputs if each not in input_shapes]
+    if missing:
+        raise ArgumentError(f"shape_of_variables: no shape is given for {', '.join(map(describe, missing))}")
+    nodes = [each for each in fgraph.variables if not each.is_tuple]
+    sizes = [as_size_node(size) for each in nodes for size in each.type.shape]
+    find = function(fgraph.inputs, sizes, mode="interpreted", on_unused_input="ignore")
+    values: list[Array] = [
+        np.broadcast_to(np.zeros((), each.dtype), tuple(input_shapes[each])) for each in fgraph.inputs
+    ]
+    found = iter(find(*values))
+    return {each: tuple(next(found) for _ in each.type.shape) for each in nodes}
+
+
+__all__ = [
+    "map_variables", "rebuild_collect_shared", "shape_of_variables",
+]  # fmt: skip
 
 explain_all(globals())

@@ -15,19 +15,7 @@ import numpy as np
 
 from graphc.errors import GraphTypeError, MissingInputError
 from graphc.ir.interpret import interpret
-from graphc.ir.node import (
-    FUNCTIONS,
-    INPUT,
-    MADE,
-    PARAM,
-    SHARED,
-    SIZE,
-    Array,
-    Node,
-    constant_value,
-    describe,
-    size_owner,
-)
+from graphc.ir.node import INPUT, NODES, PARAM, SHARED, SIZE, Array, Node, constant_value, describe, size_owner
 from graphc.ir.walk import Graph, substitute, toposort
 from graphc.shared import SharedVariable
 
@@ -45,10 +33,7 @@ class InnerValue(MissingTestValue):
 
 def watch(how: str) -> None:
     """Compute the values of nodes from now on: "raise", "warn" or "ignore" what has none; "off" for no values."""
-    if how == "off":
-        FUNCTIONS.pop(MADE, None)
-    else:
-        FUNCTIONS[MADE] = {"warn": _warn, "ignore": _ignore}.get(how, _raise)
+    NODES.watch({"off": None, "warn": _warn, "ignore": _ignore}.get(how, _raise))
 
 
 def _raise(node: Node) -> None:
@@ -76,12 +61,11 @@ def get_test_value(value: Any) -> Any:
     known = _own(value)
     if known is not None:
         return known
-    hook = FUNCTIONS.pop(MADE, None)  # what is made while values are computed is no part of the program's graph
+    before = NODES.watch(None)  # what is made while values are computed is no part of the program's graph
     try:
         return _computed(value)
     finally:
-        if hook is not None:
-            FUNCTIONS[MADE] = hook
+        NODES.watch(before)
 
 
 def _own(node: Node) -> Any:
@@ -149,7 +133,7 @@ def get_debug_values(*values: Any) -> list[Any]:
     """A list of the test values of all: of a single value itself, of a tuple for more; an empty list where values are
     off or one is missing. A missing value raises AttributeError under compute_test_value "raise" and warns under
     "warn"."""
-    how = FUNCTIONS.get(MADE)
+    how = NODES.note
     if how is None:
         return []
     try:

@@ -1,19 +1,63 @@
-"""Theano's modes: a linker, which says how functions run, and an optimizer, which says which rules are on.
+"""Theano's `compile`: how functions take their inputs, their modes, and what they were made of.
 
-In: names of both, tags. Out: a `Mode`, which `function` takes, with the mode of graphc that it means.
+In: names of linkers and optimizers; variables; a `Function`. Out: a `Mode`, which `function` takes, with the mode of
+graphc that it means; `In` under its old name; `f.maker`. `graphc.theano.made_ops` has the ops of that module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from warnings import warn
 
-from graphc.configdefaults import known_rules
-from graphc.errors import GraphValueError
-from graphc.functions.callables import MODES
-from graphc.gof.optdb import optdb
+from graphc.errors import ArgumentError, DebugModeError, GraphValueError, UnusedInputError
+from graphc.function import function
+from graphc.functions.callables import MODES, Function
+from graphc.functions.checked import DebugMode, NanGuardMode
+from graphc.functions.convention import In, Out
+from graphc.functions.states import states_of
 from graphc.ir.call_errors import explain_all
-from graphc.options import flag, options
+from graphc.ir.node import Node
+from graphc.ir.walk import Graph
+from graphc.ops.missing import DisconnectedType, NullType
+from graphc.options import options
+from graphc.rewrite.pipeline import rewrite
+from graphc.shared import Container, SharedVariable, shared
+from graphc.startup.hooks import HOOKS
+from graphc.tensor.shaping import shape, specify_shape
+from graphc.tensor.variables import Variable
+from graphc.theano.flags import known_rules
+from graphc.theano.graphs import FunctionGraph, is_same_graph
+from graphc.theano.made_ops import DeepCopyOp, FromFunctionOp, OpFromGraph, ViewOp, as_op, deep_copy_op, view_op
+from graphc.theano.optdb import optdb
+from graphc.theano.rebuilding import rebuild_collect_shared
+
+pfunc, config = function, options
+
+# inputs and outputs ---------------------------------------------------------------------------------------------------
+
+SymbolicInput = In
+SymbolicOutput = Out
+
+
+def Param(  # noqa: N802 - Theano's name
+    variable: Node,
+    default: Any = None,
+    name: str | None = None,
+    mutable: bool = False,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    implicit: bool | None = None,
+    borrow: bool | None = None,
+) -> In:
+    """`In` under its old name, with `default` for its value; it says once that it is old."""
+    warn("Param is Theano's old name: In(variable, value=...) says the same", DeprecationWarning, stacklevel=2)
+    return In(
+        variable, name, default, None, mutable, strict, allow_downcast=allow_downcast, implicit=implicit, borrow=borrow
+    )
+
+
+# modes ----------------------------------------------------------------------------------------------------------------
 
 INTERPRETED = ("py", "FAST_COMPILE", "interpreted")
 """Linkers that run one NumPy call for each node."""
@@ -107,7 +151,7 @@ def get_mode(mode: Any) -> Any:
 def get_default_mode() -> Any:
     """The mode of functions that are not told one: `config.mode`, unless `config.linker` or `config.optimizer` says
     that they are interpreted."""
-    return FAST_COMPILE if flag("slow") else get_mode(options.mode)
+    return FAST_COMPILE if HOOKS.default_mode else get_mode(options.mode)
 
 
 def register_mode(name: str, mode: Mode) -> None:
@@ -117,18 +161,46 @@ def register_mode(name: str, mode: Mode) -> None:
     predefined_modes[name] = mode
 
 
+# what a function was made of ------------------------------------------------------------------------------------------
+
+
+class FunctionMaker:
+    """inputs: an `In` for each argument, then for each shared variable. outputs: an `Out` for each. mode, function."""
+
+    def __init__(self, function: Function) -> None:
+        if not isinstance(function, Function):
+            raise ArgumentError(f"FunctionMaker describes a function that graphc.function has made, not {function!r}")
+        self.function = function
+        news = dict(function.kernel.updates)
+        own = [leaf for leaf in function.shared if leaf not in states_of(function).values()]
+        shared = [In(leaf, update=news.get(leaf), implicit=True, value=leaf.container, shared=True) for leaf in own]
+        self.inputs = [*function.call.inputs, *shared]
+        self.outputs = [Out(node) for node in function.kernel.outputs]
+        self.expanded_inputs = self.inputs
+        self.mode = getattr(function, "checks", None) or Mode(function.mode)
+        self.name = function.name
+
+    @property
+    def fgraph(self) -> FunctionGraph:
+        """The graph: inputs and shared variables, outputs and the new values of those. As rewriting leaves it, or of an
+        interpreted function as it was written; what rules and passes did is `function.explain()`."""
+        kernel = self.function.kernel
+        graph = Graph((*kernel.inputs, *kernel.shared), kernel.results)
+        if self.function.mode != "interpreted":
+            graph, _ = rewrite(graph, options.fast_math, options.excluding)
+        made = FunctionGraph(graph.inputs, graph.outputs)
+        made.name = self.name
+        return made
+
+
 __all__ = [
-    "FAST_COMPILE",
-    "FAST_RUN",
-    "JIT",
-    "Mode",
-    "get_default_mode",
-    "get_mode",
-    "optdb",
-    "predefined_linkers",
-    "predefined_modes",
-    "predefined_optimizers",
-    "register_mode",
+    "FAST_COMPILE", "FAST_RUN", "JIT", "Container", "DebugMode", "DebugModeError", "DeepCopyOp", "DisconnectedType",
+    "FromFunctionOp", "Function", "FunctionMaker", "In", "Mode", "NanGuardMode", "NullType", "OpFromGraph", "Out",
+    "Param", "SharedVariable", "SymbolicInput", "SymbolicOutput", "UnusedInputError", "Variable", "ViewOp", "as_op",
+    "config", "deep_copy_op", "function", "get_default_mode", "get_mode", "is_same_graph", "optdb", "pfunc",
+    "predefined_linkers", "predefined_modes", "predefined_optimizers", "rebuild_collect_shared", "register_mode",
+    "shape", "shared", "specify_shape", "view_op",
 ]  # fmt: skip
 
 explain_all(globals())
+HOOKS.maker = FunctionMaker

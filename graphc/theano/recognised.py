@@ -1,15 +1,15 @@
 """Ops of Theano that graphc puts together from others, recognised in graphs as programs and rewriting leave them.
 
-In: a node. Out: Theano's op and what it is applied to, for the owner of the node (`ir.apply.owner_of`).
+In: a node. Out: Theano's op and what it is applied to, for the owner of the node (`owners.owner_of`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from graphc.gof import opclasses
 from graphc.ir.node import Node
 from graphc.ir.walk import reachable
+from graphc.theano import opclasses
 
 __all__ = ["recognised"]
 

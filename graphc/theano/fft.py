@@ -12,8 +12,6 @@ import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.errors import GraphTypeError, GraphValueError, RankError
-from graphc.gof.op import Apply, Op
-from graphc.gradient import DisconnectedType
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Array, Node, describe
 from graphc.ops.elementwise import as_node, cast
@@ -22,6 +20,8 @@ from graphc.tensor.indexing import set_subtensor
 from graphc.tensor.joining import stack
 from graphc.tensor.reductions import prod
 from graphc.tensor.variables import TensorType
+from graphc.theano.gradient import DisconnectedType
+from graphc.theano.user_ops import Apply, Op
 
 __all__ = ["IRFFTOp", "RFFTOp", "irfft", "irfft_op", "rfft", "rfft_op"]
 

@@ -7,7 +7,6 @@ derivative is not what differences say.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 from warnings import warn
 
@@ -33,16 +32,6 @@ grad_not_implemented = not_implemented
 consider_constant_ = zero_grad_ = zero_grad
 disconnected_grad_ = disconnected_grad
 undefined_grad_ = undefined_grad
-
-
-CLASSES = ("ConsiderConstant", "DisconnectedGrad", "GradClip", "GradScale", "UndefinedGrad", "ZeroGrad")
-
-
-def __getattr__(name: str) -> Any:
-    """Theano's classes of these ops (`GradClip(-1, 1)(x)`)."""
-    if name in CLASSES:
-        return getattr(import_module("graphc.gof.opclasses"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def format_as(use_list: bool, use_tuple: bool, outputs: Any) -> Any:

@@ -1,7 +1,11 @@
 """Graphs as Theano's programs walk them: variables, and the applications of ops between them.
 
-In: variables. Out: lists of what they are computed from, copies with replacements. A size that is known only at a call
-stands for the variable whose size it is.
+    inputs([T.dot(x, w).sum()])                  [x, w]
+    io_toposort([x], [T.exp(x) + 1])             [exp(x), add(exp(x), 1)]
+    clone_replace(T.exp(x), {x: 2 * x})          exp(2 * x)
+
+In: variables. Out: lists of what they are computed from, copies with replacements; `FunctionGraph`, a graph with its
+inputs and outputs, to look at. A size that is known only at a call stands for the variable whose size it is.
 """
 
 from __future__ import annotations
@@ -11,21 +15,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from graphc.errors import GraphTypeError, GraphValueError
-from graphc.ir.apply import Apply, apply_of
+from graphc.errors import GraphcError, GraphTypeError, GraphValueError, MissingInputError
 from graphc.ir.call_errors import explain_all
-from graphc.ir.node import FUNCTIONS, INPUT, MADE, SHARED, SIZE, Constant, Node, describe, size_owner
+from graphc.ir.node import CONSTANT, INPUT, LEAVES, NODES, SHARED, SIZE, Constant, Node, describe, size_owner
 from graphc.ir.tags import with_tags
-from graphc.ir.walk import as_size_node, node_set, toposort
+from graphc.ir.text import print_graph
+from graphc.ir.walk import Graph, as_size_node, node_set, nodes_of, reachable, toposort
 from graphc.ops.elementwise import as_node
 from graphc.tensor.variables import Variable
-
-__all__ = [
-    "Apply", "Constant", "Variable", "ancestors", "as_string", "clone", "clone_get_equiv", "clone_replace",
-    "equal_computations", "general_toposort", "graph_replace", "inputs", "io_connection_pattern", "io_toposort",
-    "is_in_ancestors", "is_same_graph", "list_of_nodes", "nodes_constructed", "op_as_string", "ops", "orphans",
-    "stack_search", "variables", "variables_and_orphans", "view_roots",
-]  # fmt: skip
+from graphc.theano.owners import Apply, Composed, apply_of
 
 
 def _listed(variables: Any) -> list[Node]:
@@ -281,7 +279,6 @@ def nodes_constructed() -> Iterator[list[Node]]:
     made; one that there was before counts where it is written again."""
     new: dict[Node, None] = {}
     listed: list[Node] = []
-    before = FUNCTIONS.get(MADE)
 
     def note(node: Node) -> None:
         if node not in new:
@@ -290,11 +287,11 @@ def nodes_constructed() -> Iterator[list[Node]]:
         if before is not None:
             before(node)
 
-    FUNCTIONS[MADE] = note
+    before = NODES.watch(note)
     try:
         yield listed
     finally:
-        FUNCTIONS.pop(MADE) if before is None else FUNCTIONS.update({MADE: before})
+        NODES.watch(before)
 
 
 def view_roots(r: Node) -> list[Node]:
@@ -417,5 +414,89 @@ def clone_get_equiv(
             equivalent[apply_of(old)] = apply_of(new)
     return equivalent
 
+
+# a graph with inputs and outputs --------------------------------------------------------------------------------------
+
+
+class Clients(dict[Node, list[tuple[Any, int]]]):
+    """Who uses each value, and as which argument: `clients[x]`, or Theano's `clients(x)`."""
+
+    def __call__(self, value: Node) -> list[tuple[Any, int]]:
+        """Who uses a value."""
+        return self[value]
+
+
+def _parents(node: Node) -> Sequence[Node]:
+    """What a value is computed from, as its owner shows it."""
+    owner = None if node.op in LEAVES else node.owner
+    return owner.inputs if isinstance(owner, Composed) else node.args
+
+
+class FunctionGraph:
+    """inputs, outputs: variables and values. Graphs never change: a rewritten graph is another one.
+
+    Raises MissingInputError where the outputs need a variable that is not among the inputs.
+    """
+
+    def __init__(self, inputs: Sequence[Node], outputs: Sequence[Node], clone: bool = True, **kwargs: Any) -> None:
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.name: str | None = None
+        for node in nodes_of(self.outputs):
+            if node.op in LEAVES and node.op not in (CONSTANT, SIZE) and node not in set(self.inputs):
+                raise MissingInputError(f"the graph needs {describe(node)}, which is not among its inputs")
+
+    def toposort(self) -> list[Any]:
+        """The applications of ops, each after those that it needs, in the order of `graph.io_toposort`."""
+        return io_toposort(self.inputs, self.outputs)
+
+    def _nodes(self) -> list[Node]:
+        """The values, but for those within an op of Theano's that is put together from several."""
+        seen = set(reachable(self.outputs, _parents))
+        return [node for node in nodes_of(self.outputs) if node in seen]
+
+    @property
+    def apply_nodes(self) -> set[Any]:
+        """The applications of ops, in no order."""
+        return set(self.toposort())
+
+    @property
+    def variables(self) -> set[Node]:
+        """All values of the graph."""
+        return {*self.inputs, *self._nodes()}
+
+    @property
+    def clients(self) -> Clients:
+        """For each value, who uses it and as which argument; "output" for the graph itself."""
+        nodes = self._nodes()
+        found = Clients({node: [] for node in [*self.inputs, *nodes]})
+        for node in nodes:
+            hidden = getattr(node.op.eval, "hidden", 0)  # what a user's op computes, before its inputs
+            for place, arg in enumerate(_parents(node)[hidden:]):
+                found[arg].append((node.owner, place))
+        for place, node in enumerate(self.outputs):
+            found[node].append(("output", place))
+        return found
+
+    def clone(self) -> FunctionGraph:
+        """The graph: it never changes."""
+        return self
+
+    def replace(self, *args: Any, **kwargs: Any) -> None:
+        """Not there: graphs never change; `graphc.clone(output, replace={...})` makes another one."""
+        raise GraphcError("a FunctionGraph never changes; graphc.clone(output, replace={...}) makes another graph")
+
+    def __len__(self) -> int:
+        return len(self.toposort())
+
+    def __str__(self) -> str:
+        return print_graph(Graph(tuple(self.inputs), tuple(self.outputs)))
+
+
+__all__ = [
+    "Apply", "Constant", "FunctionGraph", "Variable", "ancestors", "as_string", "clone", "clone_get_equiv",
+    "clone_replace", "equal_computations", "general_toposort", "graph_replace", "inputs", "io_connection_pattern",
+    "io_toposort", "is_in_ancestors", "is_same_graph", "list_of_nodes", "nodes_constructed", "op_as_string", "ops",
+    "orphans", "stack_search", "variables", "variables_and_orphans", "view_roots",
+]  # fmt: skip
 
 explain_all(globals())

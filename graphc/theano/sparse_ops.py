@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from graphc import sparse
-from graphc.gof.opclasses import Make, Parametrised
 from graphc.tensor.elemwise import Family
+from graphc.theano.opclasses import Make, Parametrised
 
 _TABLE: dict[str, Make] = {
     "AddSD": lambda: sparse.add,

@@ -17,9 +17,7 @@ import numpy as np
 from graphc.arrays.dtypes import is_float
 from graphc.autodiff import pulled_back
 from graphc.errors import GradientError, GraphcError, GraphTypeError, ShapeError
-from graphc.gof.test_values import get_debug_values, get_test_value
 from graphc.ir import sizes
-from graphc.ir.apply import Apply
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Array, Attributes, Node, Op as Definition, Size, Type, describe, make, variable
 from graphc.ir.walk import as_size_node, substitute
@@ -28,6 +26,8 @@ from graphc.ops.derivative import DIRECTION, Rule, overridden
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.missing import Absent, DisconnectedType
 from graphc.ops.shape import reshape
+from graphc.theano.example_values import get_debug_values, get_test_value
+from graphc.theano.owners import Apply
 
 # What users write -----------------------------------------------------------------------------------------------------
 
@@ -204,6 +204,8 @@ class Application(Apply):
     def __repr__(self) -> str:
         return f"{self.op}({', '.join(node.name or describe(node) for node in self.inputs)})"
 
+
+Apply.applied = Application
 
 # The values -----------------------------------------------------------------------------------------------------------
 

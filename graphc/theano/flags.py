@@ -1,7 +1,11 @@
 """Theano's settings that are none of graphc's own: which are obeyed, which change nothing, which cannot be.
 
-In: names as Theano has them (`config.warn.round`), values. Out: what they were set to; a warning of one sentence for a
-value that graphc does not follow. Loaded when a program first names one, or where THEANO_FLAGS is set.
+    config.optimizer = "fast_compile"            functions that are not told their mode are interpreted
+    config.warn.round = False                    kept, and changes nothing
+    AddConfigVar("depth", "...", IntParam(3))    a setting of the program's own
+
+In: names as Theano has them, values; the environment variable THEANO_FLAGS. Out: what they were set to; a warning of
+one sentence for a value that graphc does not follow. Loaded when a program first names one.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ from warnings import warn
 import numpy as np
 
 from graphc.errors import ArgumentError, GraphcError
-from graphc.options import FLAGS, OPTIONS, Options, options
+from graphc.options import OPTIONS, options
+from graphc.startup.hooks import HOOKS
 
 config = options
 
@@ -107,8 +112,10 @@ SLOW = {"optimizer": ("fast_compile", "None"), "linker": ("py",)}
 """Values in which functions are interpreted."""
 
 
-ADDED: dict[str, Any] = {}
-"""Settings of the program's own (configparser.py): what each is at first, and what makes its values."""
+VALUES: dict[str, Any] = {}
+"""What settings were set to."""
+ADDED: dict[str, ConfigParam] = {}
+"""Settings of the program's own."""
 
 
 class Section:
@@ -120,10 +127,10 @@ class Section:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return get_flag(options, f"{self._name}.{name}")
+        return get_setting(f"{self._name}.{name}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        set_flag(options, f"{self._name}.{name}", value)
+        set_setting(f"{self._name}.{name}", value)
 
     def __dir__(self) -> list[str]:
         return SECTIONS.get(self._name, "").split()
@@ -146,13 +153,12 @@ def is_known(name: str) -> bool:
     return name in OBEYED or name in HARMLESS or name in ADDED or (section in SECTIONS and bool(rest))
 
 
-def get_flag(kept: Options, name: str) -> Any:
+def get_setting(name: str) -> Any:
     """What a setting was set to, or is at first; a `Section` for the first of two words; AttributeError for none."""
-    values = vars(kept).get(FLAGS, {})
     if name in ("change_flags", "FLAGS", "add"):
         return change_flags
-    if name in values:
-        return values[name]
+    if name in VALUES:
+        return VALUES[name]
     if name in ADDED:
         return ADDED[name].default
     if name in SECTIONS or any(other.startswith(f"{name}.") for other in ADDED):
@@ -162,10 +168,10 @@ def get_flag(kept: Options, name: str) -> Any:
     return {**HARMLESS, **OBEYED, **AT_FIRST}.get(name, False)
 
 
-def set_flag(kept: Options, name: str, value: Any) -> None:
+def set_setting(name: str, value: Any) -> None:
     """Set one; GraphcError for what is no setting."""
     if name in OPTIONS:
-        setattr(kept, name, value)
+        setattr(options, name, value)
         return
     if not is_known(name):
         raise GraphcError(f"there is no option {name!r}; options are {', '.join(OPTIONS)}")
@@ -173,19 +179,16 @@ def set_flag(kept: Options, name: str, value: Any) -> None:
     allowed, sentence = SENTENCES.get(name, ("", ""))
     if name in SENTENCES and str(value) not in (*allowed.split(), ""):
         warn(sentence.format(value=value), stacklevel=3)
-    values = vars(kept).setdefault(FLAGS, {})
-    values[name] = value
-    slow = any(
-        values.get(other) in words or str(values.get(other)) in words
-        for other, words in SLOW.items()
-        if other in values
-    )
-    values["slow"] = "interpreted" if slow else None
-    if name == "optimizer_excluding":
-        set_flag(kept, "excluding", known_rules(str(value).replace(":", ",").split(",")))
-    if name == "compute_test_value":
-        watch = import_module("graphc.gof.test_values")
-        watch.watch(value)
+    VALUES[name] = value
+    if name in SLOW:
+        slow = any(str(VALUES.get(other, OBEYED[other])) in words for other, words in SLOW.items())
+        HOOKS.default_mode = "interpreted" if slow else None
+    elif name == "profile":
+        HOOKS.default_profile = bool(value)
+    elif name == "optimizer_excluding":
+        options.excluding = known_rules(str(value).replace(":", ",").split(","))
+    elif name == "compute_test_value":
+        import_module("graphc.theano.example_values").watch(value)
 
 
 def known_rules(names: list[str]) -> list[str]:
@@ -199,10 +202,10 @@ def read_added(name: str) -> None:
     pairs = (part.partition("=") for part in os.environ.get("THEANO_FLAGS", "").split(","))
     for given, _, value in pairs:
         if given.strip() == name:
-            set_flag(options, name, value.strip())
+            set_setting(name, value.strip())
 
 
-def read_flags(kept: Options, text: str) -> None:
+def read_flags(text: str) -> None:
     """Settings as the environment variable THEANO_FLAGS lists them: `floatX=float32,warn.round=False`."""
     for part in text.split(","):
         name, _, value = (piece.strip() for piece in part.partition("="))
@@ -210,7 +213,7 @@ def read_flags(kept: Options, text: str) -> None:
             continue
         word: Any = {"true": True, "false": False}.get(value.lower(), value)
         if name in OPTIONS or is_known(name):
-            set_flag(kept, name, word)
+            set_setting(name, word)
         else:
             warn(f"THEANO_FLAGS: there is no option {name!r}", stacklevel=2)
 
@@ -257,19 +260,79 @@ def _settings(group: Any) -> dict[str, Any]:
 
 @contextmanager
 def _changed(values: dict[str, Any]) -> Iterator[None]:
-    before = {name: get(name) for name in values}
+    before = {name: getattr(options, name) for name in values}
     try:
         for name, value in values.items():
-            set_flag(options, name, value)
+            set_setting(name, value)
         yield
     finally:
         for name, value in before.items():
-            set_flag(options, name, value)
+            set_setting(name, value)
 
 
-def get(name: str) -> Any:
-    """What a setting, of either kind, is."""
-    return getattr(options, name)
+# settings of the program's own ----------------------------------------------------------------------------------------
 
 
-__all__ = ["change_flags", "config"]
+class ConfigParam:
+    """A setting: what it is at first, and what makes a value of what it is set to (ValueError where nothing can)."""
+
+    def __init__(self, default: Any, filter: Callable[[Any], Any] | None = None, allow_override: bool = True) -> None:
+        self.default = default
+        self.filter = filter or (lambda value: value)
+
+
+def BoolParam(default: Any, is_valid: Any = None, allow_override: bool = True) -> ConfigParam:  # noqa: N802
+    """A setting that is true or false, also as words or numbers."""
+    words = {"false": False, "0": False, "true": True, "1": True}
+
+    def convert(value: Any) -> bool:
+        if str(value).lower() not in words:
+            raise ValueError(f"{value!r} is neither true nor false")
+        return words[str(value).lower()]
+
+    return ConfigParam(default, convert)
+
+
+def IntParam(default: Any, is_valid: Any = None, allow_override: bool = True) -> ConfigParam:  # noqa: N802
+    """A whole number."""
+    return ConfigParam(default, int)
+
+
+def FloatParam(default: Any, is_valid: Any = None, allow_override: bool = True) -> ConfigParam:  # noqa: N802
+    """A number."""
+    return ConfigParam(default, float)
+
+
+def StrParam(default: Any, is_valid: Any = None, allow_override: bool = True) -> ConfigParam:  # noqa: N802
+    """A text."""
+    return ConfigParam(default, str)
+
+
+def EnumStr(default: str, *options: str, **kwargs: Any) -> ConfigParam:  # noqa: N802
+    """One of some words."""
+
+    def convert(value: Any) -> Any:
+        if value not in (default, *options):
+            raise ValueError(f"{value!r} is none of {', '.join((default, *options))}")
+        return value
+
+    return ConfigParam(default, convert)
+
+
+def AddConfigVar(  # noqa: N802
+    name: str, doc: str, configparam: ConfigParam, root: Any = None, in_c_key: bool = True
+) -> None:
+    """A setting of the program's own: an attribute of `config`, a name of two words one of `config.word`. Raises
+    AttributeError where there is one of that name."""
+    if name in ADDED or hasattr(config, name):
+        raise AttributeError(f"there is an option {name!r} already")
+    ADDED[name] = configparam
+    read_added(name)
+
+
+__all__ = [
+    "AddConfigVar", "BoolParam", "ConfigParam", "EnumStr", "FloatParam", "IntParam", "StrParam", "change_flags",
+    "config",
+]  # fmt: skip
+
+HOOKS.get_setting, HOOKS.set_setting = get_setting, set_setting

@@ -1,0 +1,77 @@
+"""Hooks: functions that a module calls without importing the module that has them, which stands above it.
+
+    HOOKS.expression(node)               in ir/node.py
+    HOOKS.expression = expression        in ir/expression.py, when it is imported
+    "expression": "graphc.ir.expression" in graphc/__init__.py, which says who fills which
+
+In: functions of the modules above. Out: the same, for the modules below. A module that fills a hook is imported when
+the hook is first used, so that few programs import it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+
+class Hooks:
+    """One attribute for each hook. `modules`: the full name of the module that fills it, by the name of the hook."""
+
+    # Of the graph and its functions ----------------------------------------------------------------------------------
+    expression: Callable[[Any], str]
+    """The text of a node, as a program would write it."""
+    label: Callable[[Any], str]
+    """A short text of a node that is computed, for messages."""
+    reduced: Callable[[Any], tuple[Any, ...]]
+    """What `pickle` writes of a node, an op or a body."""
+    of_functions: Any
+    """`graphc.tracing`, which has the derivatives of functions of arrays."""
+    shared_matrix: Callable[..., Any]
+    """The shared variable of a sparse matrix: (value, name, strict, allow_downcast, borrow)."""
+    shared_generator: type[Any]
+    """The class of shared variables that hold the state of a generator of random numbers."""
+    ufunc: Callable[..., Any]
+    """A function of NumPy's applied to tensors, as `__array_ufunc__` is called: (ufunc, method, inputs, kwargs)."""
+    array_function: Callable[..., Any]
+    """The same of functions that are none of elements: (function, args, kwargs)."""
+    compiled_part: Callable[[str], bytes]
+    """The machine code of a part that all functions share, compiled in this process: of its name."""
+    states: Any
+    """`graphc.functions.states`: values and states of functions by name, copies, pickles."""
+
+    # Theano's names, which `graphc.theano` has -----------------------------------------------------------------------
+    absent: Callable[[str, str], tuple[Any, str]]
+    """What a package, by its full name, gives for a name that it does not have, None for nothing; and why that is so,
+    where it is known."""
+    names: Callable[[str], list[str]]
+    """The names that a package has by `absent` and lists in its `__all__`."""
+    find_spec: Callable[[str], Any]
+    """How a module is imported that graphc has no file for, by its full name; None for what nobody knows."""
+    owner: Callable[[Any], Any]
+    """The application of an op that makes a node."""
+    maker: Callable[[Any], Any]
+    """What a function was made of: `f.maker`."""
+    get_setting: Callable[[str], Any]
+    """The value of a setting that is no option of graphc's. AttributeError for what is none."""
+    set_setting: Callable[[str, Any], None]
+    """Set one. GraphcError for what is none."""
+    default_mode: str | None = None
+    """The mode of functions that are not told one, where it is not `options.mode`."""
+    default_profile: bool = False
+    """Whether functions that are not told so count and time their calls."""
+
+    def __init__(self) -> None:
+        self.modules: dict[str, str] = {}
+
+    if not TYPE_CHECKING:  # which know the hooks
+
+        def __getattr__(self, name: str) -> Any:
+            module = vars(self).get("modules", {}).get(name)
+            if module is None:
+                raise AttributeError(f"there is no hook {name!r}")
+            import_module(module)
+            return vars(self)[name]
+
+
+HOOKS = Hooks()

@@ -1,0 +1,212 @@
+"""Names that Theano has for what is one thing in graphc, or in Python 3: `paths.py` gives them to its modules.
+
+In: import statements of Theano's programs. Out: classes and functions of graphc and of the standard library; for
+those that ask for graphics cards, that there are none.
+"""
+
+from __future__ import annotations
+
+import configparser
+import operator
+import sys
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence, ValuesView
+from functools import partial
+from importlib import reload
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+from graphc.errors import CycleError, GraphTypeError, GraphValueError, MissingInputError
+from graphc.ir.kind import Kind
+from graphc.ir.node import Constant, Node, describe
+from graphc.ops.elementwise import as_node
+from graphc.ops.missing import DisconnectedType, NullType, not_implemented as grad_not_implemented
+from graphc.shared import Container, SharedVariable, shared
+from graphc.sparse.variable import sparse_shared
+from graphc.tensor import elementary, products, variables
+from graphc.theano.user_ops import Apply, MethodNotDefined, Op
+
+# types, and what Theano's modules of tensors have besides functions ---------------------------------------------------
+
+_shared = shared
+Type = Kind
+Tensor = variables.TensorType
+Variable = variables.Variable
+disconnected_type, null_type = DisconnectedType(), NullType()
+InconsistencyError = CycleError
+OpenMPOp = Op
+
+
+def hashtype(op: Any) -> int:
+    """What an op without parameters hashes to: a number of its class."""
+    return hash((type(op).__name__, type(op).__module__))
+
+
+_TOLERANCES = {"float32": (1e-5, 1e-5), "float64": (1.0000000000000001e-06, 1e-10)}
+"""Of each dtype the relative and the absolute one, of which the larger of two operands' are taken."""
+
+
+def _get_atol_rtol(a: Any, b: Any) -> tuple[float, float]:
+    """The absolute and the relative tolerance with which values of the less precise of two dtypes are close."""
+    found = [_TOLERANCES.get(np.asarray(array).dtype.name, _TOLERANCES["float64"]) for array in (a, b)]
+    relative, absolute = (max(pair) for pair in zip(*found, strict=True))
+    return absolute, relative
+
+
+def _asarray(a: Any, dtype: Any, order: Any = None) -> np.ndarray[Any, np.dtype[Any]]:
+    """An array of a dtype; "floatX" is `options.floatX`."""
+    return np.asarray(a, variables.as_tensor(0, dtype=dtype).dtype, order)
+
+
+def _allclose(a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> bool:
+    """Whether arrays are close, by default as close as the less precise of their dtypes lets them be."""
+    absolute, relative = _get_atol_rtol(a, b)
+    return np.allclose(a, b, relative if rtol is None else rtol, absolute if atol is None else atol)
+
+
+def __getattr__(name: str) -> Any:
+    """What theano.tensor imports for itself."""
+    package = sys.modules["graphc"]
+    if name not in ("compile", "config", "gof", "printing", "theano"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return package if name == "theano" else getattr(package, name)
+
+
+# shared variables -----------------------------------------------------------------------------------------------------
+
+TensorSharedVariable = ScalarSharedVariable = SharedVariable
+sparse_constructor = sparse_shared
+
+
+def tensor_constructor(
+    value: Any,
+    name: str | None = None,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    borrow: bool = False,
+    broadcastable: Sequence[bool] | None = None,
+    target: str = "cpu",
+) -> SharedVariable:
+    """`shared`, its arguments in the order of Theano's constructor. Raises TypeError for what is no array."""
+    return shared(value, name, borrow, strict, allow_downcast, broadcastable=broadcastable)
+
+
+scalar_constructor = tensor_constructor
+
+
+def cpu_contiguous(x: Any) -> Node:
+    """`x` itself: graphc decides on memory itself."""
+    return as_node(x)
+
+
+# matrices, and graphics cards -----------------------------------------------------------------------------------------
+
+cuda_available = cuda_enabled = pygpu_activated = False
+imported_scipy = True
+
+
+class CudaNdarrayType:
+    """The type of arrays on graphics cards, which no variable has."""
+
+
+class GpuOp:
+    """The class of ops on graphics cards, of which there are none."""
+
+
+def dnn_available(context_name: Any = None) -> bool:
+    """False: there is no library of layers for graphics cards."""
+    return False
+
+
+def dnn_present() -> bool:
+    """False: there is no library of layers for graphics cards."""
+    return False
+
+
+dnn_available.msg = dnn_present.msg = "there are no GPUs: functions run on the CPU"  # type: ignore[attr-defined]
+
+
+def psd(v: Any) -> Node:
+    """The matrix itself, of which the caller says that it is symmetric and has no negative eigenvalue."""
+    return as_node(v)
+
+
+def spectral_radius_bound(X: Any, log2_exponent: int) -> Node:  # noqa: N803 - Theano's
+    """A number that no eigenvalue of the symmetric matrix X exceeds: the closer, the larger `log2_exponent`, the number
+    of times that X is squared (Pan, Computers Math. Applic. 17, 1990). Raises GraphTypeError for another rank
+    and an exponent that is no whole number, GraphValueError where it is not positive."""
+    squared = as_node(X)
+    if squared.ndim != 2:
+        raise GraphTypeError(f"spectral_radius_bound: {describe(squared)} of type {squared.type} is not a matrix")
+    if not isinstance(log2_exponent, int):
+        raise GraphTypeError(f"spectral_radius_bound: {log2_exponent!r} is not a whole number")
+    if log2_exponent <= 0:
+        raise GraphValueError(f"spectral_radius_bound: {log2_exponent} is not positive")
+    for _ in range(log2_exponent):
+        squared = products.dot(squared, squared)
+    return elementary.pow(products.trace(squared), 2.0**-log2_exponent)
+
+
+# Python 2 -------------------------------------------------------------------------------------------------------------
+
+PY3 = True
+izip, imap, ifilter = zip, map, filter
+operator_div = operator.truediv
+
+
+class DefaultOrderedDict(OrderedDict[Any, Any]):
+    """A dict that keeps its order and makes what it misses."""
+
+    def __init__(self, default_factory: Callable[[], Any] | None = None, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.default_factory = default_factory
+
+    def __missing__(self, key: Any) -> Any:
+        if self.default_factory is None:
+            raise KeyError(key)
+        self[key] = made = self.default_factory()
+        return made
+
+
+def cmp(x: Any, y: Any) -> int:
+    """-1, 0 or 1, as x is below, equal to or above y."""
+    return int(x > y) - int(x < y)
+
+
+def exc_message(error: BaseException) -> Any:
+    """What an exception was raised with."""
+    return error.args[0]
+
+
+def get_unbound_function(method: Any) -> Any:
+    """The function behind a method."""
+    return getattr(method, "__func__", method)
+
+
+def decode(text: Any) -> Any:
+    """The text itself."""
+    return text
+
+
+def decode_iter(texts: Iterable[Any]) -> Iterable[Any]:
+    """The texts themselves."""
+    return texts
+
+
+def decode_with(text: Any, encoding: str) -> Any:
+    """Bytes as text; text itself."""
+    return text.decode(encoding) if isinstance(text, bytes) else text
+
+
+__all__ = [
+    "PY3", "Apply", "BytesIO", "Callable", "Constant", "Container", "Counter", "CudaNdarrayType", "DefaultOrderedDict",
+    "DisconnectedType", "GpuOp", "InconsistencyError", "Iterable", "Mapping", "MethodNotDefined", "MissingInputError",
+    "NullType", "Op", "OpenMPOp", "OrderedDict", "ScalarSharedVariable", "Tensor", "TensorSharedVariable", "Type",
+    "ValuesView", "Variable", "cmp", "configparser", "cpu_contiguous", "cuda_available", "cuda_enabled", "decode",
+    "decode_iter", "decode_with", "defaultdict", "disconnected_type", "dnn_available", "dnn_present", "exc_message",
+    "get_unbound_function", "grad_not_implemented", "hashtype", "ifilter", "imap", "imported_scipy", "izip",
+    "null_type", "operator_div", "partial", "psd", "pygpu_activated", "reload", "scalar_constructor",
+    "sparse_constructor", "spectral_radius_bound", "tensor_constructor",
+]  # fmt: skip

@@ -1,0 +1,378 @@
+"""Theano's paths and names that graphc has no files for: what stands behind them, or why there is nothing.
+
+    import graphc.gof.graph          a module with the names of graphc.theano.graphs
+    import graphc.gpuarray.dnn       an empty module: many programs import what they never use
+    graphc.gof.CLinker               an AttributeError: "there is no C code and no linker: ..."
+    graphc.tensor.ARange             graphc.theano.opclasses.ARange
+
+In: an import statement that Python has found no file for; a name that a package of graphc does not have. Out: a module
+that has the names of others; what the name stands for; or the sentence that says what to use instead. Tests and the
+documentation are written from the same tables.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from graphc.startup.hooks import HOOKS
+
+PATHS = {
+    "compat": "theano.names",
+    "compat.python2x": "theano.names",
+    "compile": "theano.compile theano.opclasses printing.monitormode",
+    "compile.builders": "theano.made_ops",
+    "compile.debugmode": "theano.compile",
+    "compile.function": "function theano.compile",
+    "compile.function_module": "theano.compile",
+    "compile.io": "theano.compile",
+    "compile.mode": "theano.compile",
+    "compile.monitormode": "printing.monitormode",
+    "compile.nanguardmode": "theano.compile",
+    "compile.ops": "theano.made_ops theano.opclasses",
+    "compile.pfunc": "theano.compile",
+    "compile.sharedvalue": "theano.compile",
+    "configdefaults": "theano.flags",
+    "configparser": "theano.flags",
+    "d3viz": "printing",
+    "d3viz.d3viz": "printing",
+    "gof": "theano.names theano.user_ops theano.graphs theano.optdb",
+    "gof.fg": "theano.graphs",
+    "gof.graph": "theano.graphs",
+    "gof.null_type": "theano.names",
+    "gof.op": "theano.user_ops",
+    "gof.opt": "theano.optdb",
+    "gof.optdb": "theano.optdb",
+    "gof.type": "theano.names",
+    "gof.utils": "theano.names theano.user_ops theano.graphs",
+    "gpuarray": "theano.names",
+    "gpuarray.dnn": "theano.names",
+    "gradient": "theano.gradient theano.opclasses",
+    "ifelse": "control.branch theano.opclasses",
+    "misc": "",
+    "misc.pkl_utils": "theano.pickles",
+    "misc.safe_asarray": "theano.names",
+    "sandbox": "",
+    "sandbox.blocksparse": "tensor.nnet.blocksparse",
+    "sandbox.cuda": "theano.names",
+    "sandbox.cuda.dnn": "theano.names",
+    "sandbox.cuda.rng_curand": "random.streams theano.names",
+    "sandbox.linalg": "theano.names tensor.linalg.nlinalg tensor.linalg.slinalg",
+    "sandbox.linalg.ops": "theano.names tensor.linalg.nlinalg tensor.linalg.slinalg",
+    "sandbox.multinomial": "random.categories",
+    "sandbox.neighbours": "tensor.nnet.neighbours",
+    "sandbox.rng_mrg": "random.streams theano.names",
+    "sandbox.softsign": "tensor.nnet",
+    "sandbox.solve": "tensor.linalg.slinalg",
+    "scalar": "theano.scalar",
+    "scalar.basic": "theano.scalar",
+    "scalar.basic_scipy": "theano.scalar",
+    "scalar.sharedvar": "shared theano.names",
+    "scan_module": "control.scan",
+    "scan_module.scan": "control.scan",
+    "scan_module.scan_op": "theano.opclasses",
+    "scan_module.scan_utils": "control.scan theano.graphs theano.rebuilding",
+    "scan_module.scan_views": "control.scan",
+    "sparse.basic": "sparse",
+    "sparse.sharedvar": "sparse theano.names",
+    "sparse.type": "sparse",
+    "tensor.basic": "theano.names tensor theano.opclasses",
+    "tensor.blas": "theano.opclasses tensor",
+    "tensor.extra_ops": "tensor tensor.nnet theano.names",
+    "tensor.fft": "theano.fft",
+    "tensor.inplace": "tensor tensor.nnet",
+    "tensor.nlinalg": "tensor.linalg.nlinalg",
+    "tensor.nnet.conv3d2d": "tensor.nnet.films",
+    "tensor.nnet.corr": "theano.opclasses",
+    "tensor.nnet.corr3d": "theano.opclasses",
+    "tensor.nnet.nnet": "tensor.nnet",
+    "tensor.nnet.sigm": "tensor.nnet",
+    "tensor.opt": "tensor.assertion theano.opclasses theano.optdb theano.rebuilding",
+    "tensor.raw_random": "random.raw",
+    "tensor.shared_randomstreams": "random.streams",
+    "tensor.sharedvar": "shared theano.names",
+    "tensor.slinalg": "tensor.linalg.slinalg",
+    "tensor.sort": "tensor.order theano.opclasses",
+    "tensor.subtensor": "tensor",
+    "tensor.type": "tensor",
+    "tensor.type_other": "tensor",
+    "tensor.utils": "theano.rebuilding",
+    "tensor.var": "tensor",
+    "tensor.xlogx": "tensor",
+    "updates": "control.scan",
+}
+"""Paths, and the modules that are searched for their names."""
+
+FORMER = {
+    "control.updates": "control.scan",
+    "gof.fft": "theano.fft",
+    "gof.opclasses": "theano.opclasses",
+    "gof.python": "theano.names",
+    "gof.replacing": "theano.rebuilding",
+    "gof.saved": "theano.pickles",
+    "gof.shapes": "theano.rebuilding",
+    "gof.sparse_ops": "theano.sparse_ops",
+    "gof.synonyms": "theano.names",
+    "gof.tensor_basic": "theano.names tensor",
+    "gof.test_values": "theano.example_values",
+    "gof.tried": "theano.names",
+    "ir.apply": "theano.owners",
+    "scalar.composite": "theano.scalar",
+    "scalar.ops": "theano.scalar",
+    "train.plots": "train.trainer",
+}
+"""Paths that graphc had itself: pickles name them."""
+
+REASONS = (
+    ("there are no GPUs: functions run on the CPU", "gpuarray"),
+    (
+        "Theano's rewriting has no counterpart: graphc.rewrite has its own rules, and Mode.excluding switches them off",
+        """compile.sandbox gof.destroyhandler gof.toolbox gof.unify scan_module.scan_opt sparse.opt tensor.nnet.opt
+        tensor.opt_uncanonicalize tensor.elemwise_cgen tensor.inc_code""",
+    ),
+    (
+        "there is no C code and no linker: perform, graphc.op and graphc.op(native=True) make ops",
+        """gof.callcache gof.cc gof.cmodule gof.cutils gof.lazylinker_c gof.link gof.params_type gof.sched gof.vm
+        scan_module.scan_perform_ext sparse.utils tensor.blas_c tensor.blas_headers tensor.blas_scipy""",
+    ),
+    ("compiled code is kept by graphc.cache", "gof.compiledir gof.compilelock"),
+    ("graphc.function(profile=True) and f.profile count and time calls", "compile.profiling"),
+    ("graphc.printing.d3viz draws pages of its own", "d3viz.formatting"),
+    ("inputs and outputs of functions may be lists of tensors, at any depth; loops are graphc.scan's", "typed_list"),
+    ("graphc.scan(checkpoint=...) keeps less", "scan_module.scan_checkpoints"),
+    ("Python 3's own functions serve", "pathparse"),
+    ("graphc.__version__ says it", "version _version"),
+    ("T.opt.Assert raises where values say so", "raise_op"),
+    ("graphc.testing has what checks ops; numpy.testing compares arrays", "tests"),
+    ("it serves Theano's own code, tests or machines", "misc scalar.basic_sympy sandbox.minimal"),
+    ("there is no communication between processes", "tensor.io"),
+    ("what was tried there is in graphc.tensor", "sandbox"),
+)
+"""Why modules are not there, with all that is below them; the first that fits."""
+
+
+NAMES = (
+    (
+        "variables hold arrays of numbers; what a function of one's own needs besides, it can hold itself",
+        "generic Generic CDataType CEnumType EnumList EnumType ParamsType Params",
+    ),
+    (
+        REASONS[1][0],
+        """BadOptimization CheckStackTraceOptimization DB EquilibriumDB Feature LocalGroupDB LocalOptGroup
+        LocalOptTracker LocalOptTrackerGroup MergeFeature MetaOptimizer NavigatorOptimizer NodeFinder OpKeyOptimizer
+        PrintListener ProxyDB Query ReplaceValidate ReplacementDidntRemovedError SequenceDB Validator VectorReplace
+        inplace_optimizer keep_going pre_constant_merge pre_greedy_local_optimizer toolbox warn_inplace
+        FusionOptimizer InplaceElemwiseOptimizer ShapeFeature ShapeOptimizer""",
+    ),
+    (
+        REASONS[2][0],
+        """CLinker COp CLinkerObject CLinkerOp CLinkerType Linker LocalLinker DualLinker OpWiseCLinker PerformLinker
+        VM_Linker WrapLinker WrapLinkerMany HideC cc link vm""",
+    ),
+    ("graphc.scan(checkpoint=...) keeps less", "scan_checkpoints"),
+)
+"""Why names are not there, in Theano's modules that graphc has otherwise."""
+
+
+def why_name(name: str) -> str:
+    """The reason why there is no such name, or nothing where none is known."""
+    if name.startswith("local_"):  # what Theano calls its rules
+        return REASONS[1][0]
+    return next((reason for reason, names in NAMES if name in names.split()), "")
+
+
+def why(place: str) -> str:
+    """The reason why there is no such module, or nothing where none is known."""
+    return next(
+        (reason for reason, names in REASONS for name in names.split() if f"{place}.".startswith(f"{name}.")), ""
+    )
+
+
+LISTED: dict[str, dict[str, str]] = {
+    "": {
+        "compile": """
+            FunctionMaker Mode OpFromGraph Param SymbolicInput SymbolicOutput as_op predefined_linkers predefined_modes
+            predefined_optimizers
+        """,
+        "flags": "change_flags",
+        "gradient": "sparse_grad",
+        "graphs": "FunctionGraph clone=clone_replace clone_replace graph_replace is_same_graph",
+        "names": "Apply Container InconsistencyError Op",
+        "paths": "compile configdefaults configparser gof gradient sandbox scalar scan_module updates",
+        "rebuilding": "map_variables",
+    },
+    "tensor": {
+        "opclasses": """
+            ARange AdvancedBooleanIncSubtensor AdvancedBooleanSubtensor AdvancedIncSubtensor AdvancedIncSubtensor1
+            AdvancedSubtensor AdvancedSubtensor1 Alloc AllocDiag AllocEmpty ArgSortOp Argmax Bartlett
+            BaseAdvancedIncSubtensor BaseAdvancedSubtensor BatchedDot Choose CpuContiguous CumOp CumprodOp CumsumOp
+            Default DiffOp Dot Dot22 Dot22Scalar ExtractDiag Eye FillDiagonal FillDiagonalOffset Flatten Gemm Gemv Ger
+            IfElse IncSubtensor Join LogSoftmax MakeVector MaxAndArgmax Mean Nonzero PermuteRowElements
+            Prepend_scalar_constant_to_each_row Prepend_scalar_to_each_row RavelMultiIndex Rebroadcast RepeatOp Reshape
+            ScalarFromTensor Scan SearchsortedOp Shape Shape_i Softmax SoftmaxGrad SortOp SpecifyShape Split Subtensor
+            TensorFromScalar Tile TopKOp Tri Unique UnravelIndex advanced_boolean_inc_subtensor
+            advanced_boolean_set_subtensor advanced_boolean_subtensor advanced_inc_subtensor advanced_inc_subtensor1
+            advanced_set_subtensor advanced_set_subtensor1 advanced_subtensor advanced_subtensor1 bartlett_
+            fill_diagonal_ fill_diagonal_offset_ gemm_inplace gemm_no_inplace gemv gemv_inplace gemv_no_inplace ger
+            ger_destructive join_ make_vector softmax_grad
+        """,
+        "gradient": "grad_undefined numeric_grad verify_grad",
+    },
+}
+"""Names that this room gives to packages of graphc, with the module here that has them, under the name behind `=` where
+that is another: part of their `__all__`, and of `dir`. Those of `paths` are modules."""
+
+UNLISTED: dict[str, dict[str, str]] = {
+    "": {"names": "_asarray"},
+    "sparse": {
+        "sparse_ops": """
+            AddSD AddSS AddSSData CSMProperties Cast ColScaleCSC ConstructSparseFromList DenseFromSparse Diag Dot
+            EnsureSortedIndices GetItem2Lists GetItem2d GetItemList GetItemScalar HStack MulSD MulSS MulSV Neg Remove0
+            RowScaleCSC SamplingDot SparseFromDense SpSum SquareDiagonal StructuredAddSV StructuredDot Transpose
+            TrueDot Usmm VStack
+        """,
+    },
+    "tensor": {
+        "opclasses": "_dot _nonzero _permute_row_elements",
+        "names": """
+            Apply Constant DisconnectedType MethodNotDefined Op Tensor Type disconnected_type grad_not_implemented
+            hashtype compile config gof printing theano _allclose _get_atol_rtol _shared
+        """,
+    },
+    "tensor.nnet": {
+        "opclasses": """
+            CrossentropyCategorical1Hot CrossentropyCategorical1HotGrad CrossentropySoftmax1HotWithBiasDx
+            CrossentropySoftmaxArgmax1HotWithBias LogSoftmax Prepend_scalar_constant_to_each_row
+            Prepend_scalar_to_each_row Softmax SoftmaxGrad SoftmaxWithBias softmax_grad
+        """,
+    },
+    "tensor.nnet.abstract_conv": {
+        "opclasses": """
+            AbstractConv2d AbstractConv2d_gradInputs AbstractConv2d_gradWeights AbstractConv3d
+            AbstractConv3d_gradInputs AbstractConv3d_gradWeights
+        """,
+    },
+}
+"""The same of names that no list shows."""
+
+
+def names(package: str) -> list[str]:
+    """The names that a package, by its full name, has from here and lists."""
+    return [*_given(LISTED, place_of(package))]
+
+
+def absent(package: str, name: str) -> tuple[Any, str]:
+    """What a package has under a name that is not its own, None for nothing; and why there is nothing, where that is
+    known."""
+    place = place_of(package)
+    module, there = {**_given(UNLISTED, place), **_given(LISTED, place)}.get(name, ("paths", ""))
+    if module != "paths":
+        return getattr(import_module(f"graphc.theano.{module}"), there), ""
+    path = f"{place}.{name}".removeprefix(".")
+    return (import_module(f"graphc.{path}"), "") if path in PATHS else (None, why_name(name) or why(path))
+
+
+def _given(table: Mapping[str, Mapping[str, str]], place: str) -> dict[str, tuple[str, str]]:
+    """For each name that a package gets, the module that has it and its name there."""
+    words = [(word.partition("="), module) for module, text in table.get(place, {}).items() for word in text.split()]
+    return {name: (module, there or name) for (name, _, there), module in words}
+
+
+def place_of(module: str) -> str:
+    """The path of a module below graphc."""
+    return module.partition(".")[2]
+
+
+# modules --------------------------------------------------------------------------------------------------------------
+
+
+class Path(ModuleType):
+    """A module whose names are those of other modules, looked up when they are asked for."""
+
+    def __init__(self, name: str, sources: Sequence[str], function: Any, missing: str = "") -> None:
+        said = f"Theano's path of names in {', '.join(sources) or 'the modules below it'}."
+        if missing:
+            said = f"Not in graphc: {missing}."
+        super().__init__(name, said if function is None else function.__doc__)
+        self.__path__: list[str] = []
+        self.__dict__.update(_sources=sources, _missing=missing)
+        if function is not None:
+            self.__dict__["__wrapped__"] = getattr(function, "__wrapped__", function)  # whose signature it has
+            self.__doc__ = function.__doc__
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return sorted({each for source in self.__dict__["_sources"] for each in public_names(source)})
+        place = f"{self.__name__}.{name}"
+        if place_of(place) in PATHS and place not in sys.modules:
+            return import_module(place)
+        return self.found(name)
+
+    def found(self, name: str) -> Any:
+        """What the first of the modules has under a name; AttributeError where none has it."""
+        if not name.startswith("__"):
+            for source in self.__dict__["_sources"]:
+                module = import_module(source)
+                if hasattr(module, name):
+                    return getattr(module, name)
+                short = name.removesuffix("_inplace")
+                if short != name and hasattr(module, short):  # where a result lies is graphc's own decision
+                    return getattr(module, short)
+        place = place_of(self.__name__)
+        missing = self.__dict__["_missing"] or why_name(name) or why(place)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}{missing and ': '}{missing}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({name for source in self.__dict__["_sources"] for name in dir(import_module(source))})
+
+
+def public_names(module: str) -> list[str]:
+    """The names that a module offers."""
+    found = import_module(module)
+    return getattr(found, "__all__", None) or [name for name in dir(found) if name[0] != "_"]
+
+
+class Loader:
+    """Makes the modules of paths."""
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> ModuleType:
+        """The module of a path, which is a function too where its package has one of that name."""
+        place = place_of(spec.name)
+        homes = [f"graphc.{home}" for home in {**FORMER, **PATHS}.get(place, "").split()]
+        parent, _, child = spec.name.rpartition(".")
+        package = sys.modules[parent]
+        if isinstance(package, Path):
+            function = package.found(child) if child in dir(package) else None
+        else:
+            listed = () if parent == "graphc" else getattr(package, "__all__", ())  # which lists modules as well
+            function = getattr(package, child) if child in vars(package) or child in listed else None
+        if not callable(function):
+            return Path(spec.name, homes, None, "" if homes else why(place))
+        kind = type("Path", (Path,), {"__call__": staticmethod(function)})  # theano.tensor.sort, which an import takes
+        module: ModuleType = kind(spec.name, homes, function)
+        return module
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        """Nothing: its names are looked up later."""
+
+
+def find_spec(name: str) -> ModuleSpec | None:
+    """A module under Theano's path; None for what nobody knows. Raises ModuleNotFoundError for what there is a reason
+    to miss."""
+    place, loader = place_of(name), Loader
+    reason = why(place)
+    if place in PATHS or place in FORMER or any(place in missing.split() for _, missing in REASONS):
+        return ModuleSpec(name, loader, is_package=True)  # type: ignore[arg-type]
+    if not reason:
+        return None
+    # named after the package, or `from package import name` would drop the reason
+    raise ModuleNotFoundError(f"{name!r} is not in graphc: {reason}", name=name.rpartition(".")[0])
+
+
+HOOKS.absent, HOOKS.names, HOOKS.find_spec = absent, names, find_spec
