@@ -216,8 +216,9 @@ FORMS: Mapping[str, Callable[..., Node]] = {
 
 
 LOOPS = ("Grad2F1Loop", "ScalarLoop")
-BY_PARAMETERS = ("Hyp2F1",)
-"""Ops whose derivatives by their parameters PyTensor has, as loops, and graphc has not."""
+BY_PARAMETERS = ("BetaInc", "GammaInc", "GammaIncC", "Hyp2F1")
+"""Ops whose derivatives by their parameters are PyTensor's: they are loops, which native code computes. graphc has none
+of Hyp2F1; those it has of the others Python computes, and a function that calls Python has no address in C."""
 
 
 def scalars(op: Any, dtypes: Sequence[str], args: Sequence[Node]) -> list[Node]:
