@@ -324,10 +324,19 @@ def give_up_rights() -> None:
 ORDINARY = "faults.give_up_rights()"
 
 
-@pytest.fixture
-def filled(folder: Path) -> Iterator[Path]:
-    """The cache folder with both entries in it, which can be removed again whatever its rights are."""
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder with both entries in it, which nobody damages."""
+    folder = tmp_path_factory.mktemp("whole")
+    folder.chmod(0o700)
     assert finish(start(folder))[0] == "0"
+    return folder
+
+
+@pytest.fixture
+def filled(folder: Path, whole: Path) -> Iterator[Path]:
+    """The cache folder with both entries in it, which can be removed again whatever its rights are."""
+    shutil.copytree(whole, folder, dirs_exist_ok=True)
     yield folder
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o700)
