@@ -410,7 +410,7 @@ PROTOCOL = Area(
 
 VECTORS = Area(
     "loops over vectors",
-    ("codegen/vectorize/test_cases.py", "codegen/vectorize/test_random_vector_loops.py", "codegen/vectorize/test_verify.py", "codegen/vectorize/test_vectorize.py", "codegen/lower/test_reductions.py"),
+    ("codegen/vectorize/test_cases.py", "codegen/vectorize/test_random_vector_loops.py", "codegen/vectorize/test_widened_code.py", "codegen/vectorize/test_vectorize.py", "codegen/lower/test_reductions.py"),
     (
         M("loops of which nothing is said are independent", "codegen/vectorize/loopinfo.py",
           "    if flow.stored.get(slot) not in flow.independent:\n        return None\n", ""),
