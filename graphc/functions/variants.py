@@ -61,7 +61,7 @@ def fail(code: int, *args: Any) -> Failed:
 
 def beside() -> Any:
     """How kernels are built in another process. Not an import statement: a start needs no processes."""
-    return import_module("graphc.codegen.pipeline.beside")
+    return import_module("graphc.codegen.pipeline.background")
 
 
 class Variants:
@@ -125,7 +125,7 @@ class Variants:
             if self.copied[key] < COPIED_FIRST and not (first and is_stored(kernel_of())):
                 return None
             kernel = kernel_of()
-            self.building[key] = kernel, None if is_stored(kernel) else beside().build_beside(kernel)
+            self.building[key] = kernel, None if is_stored(kernel) else beside().build_in_background(kernel)
         kernel, process = self.building[key]
         if process is not None and process.poll() is None:
             return None

@@ -1,11 +1,11 @@
 """The loop IR: typed expressions over flat buffers, and statements that nest; a kernel between plan and source.
 
 In: records that lowering makes (ir.py, build.py, names.py), and the templates of scalar ops (syntax.py). Out: Python
-expressions (unparse.py; codegen/frontend/emit.py writes statements), and for tests and those who debug a text
-(text.py). operators.py is the table of what passes know of an operator, visit.py tells what statements read
-and write, verify.py whether a program is one. Read operators.py, then ir.py.
+expressions (syntax.py; codegen/frontend/emit.py writes statements), and for tests and those who debug a text (text.py).
+operators.py is the table of all that is known of an operator, visit.py tells what statements read and write, verify.py
+checks a program. Read operators.py, then ir.py.
 
-Ops make expressions when they are lowered, which a graph that is in the cache never is: `loops.add` and what else
+Ops make expressions when they are lowered, which a graph that is in the cache never is: `loopir.add` and what else
 ir.py has may be asked of the package, which then imports it.
 """
 

@@ -78,9 +78,11 @@ def compensated_sum(sum: Expr, compensation: Expr) -> Expr:
     return apply(COMPENSATED, sum, compensation)
 
 
-def asks_by_blocks(asks: Expr | None, block: int) -> Expr | None:
-    """`asks`, a number of iterations after which a loop polls, as a number of blocks of them."""
-    if asks is None:
+def safepoint_in_blocks(safepoint: Expr | None, block: int) -> Expr | None:
+    """The number of iterations between two safepoints as a number of blocks of them."""
+    if safepoint is None:
         return None
-    known = int_value(asks)
-    return integer(max(known // block, 1)) if known is not None else apply(MAXIMUM, quotient(asks, integer(block)), ONE)
+    known = int_value(safepoint)
+    if known is not None:
+        return integer(max(known // block, 1))
+    return apply(MAXIMUM, quotient(safepoint, integer(block)), ONE)

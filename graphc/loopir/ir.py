@@ -153,10 +153,11 @@ class Loop:
     that, or where the order of iterations matters otherwise: a scalar goes on from one to the next, though not by
     accumulation only, a function is called or left, or the loop is.
 
-    `asks`: after how many iterations it asks whether the call must end, until a pass has written that out.
+    `safepoint`: the number of iterations between two safepoints, at which the loop asks whether the call must end,
+    until a pass has written them out.
 
-    `apart`: buffers of which each iteration writes a part of its own by the meaning of what is written, which need not
-    be seen from positions; until `conflicts` are known.
+    `disjoint`: buffers of which each iteration writes a part of its own by the meaning of what is written, which need
+    not be seen from positions; until `conflicts` are known.
     """
 
     var: Var
@@ -164,8 +165,8 @@ class Loop:
     body: tuple[Stmt, ...]
     begin: Expr = Const("0", "int64")
     conflicts: tuple[Buffer, ...] | None = None
-    asks: Expr | None = None
-    apart: tuple[Buffer, ...] = ()
+    safepoint: Expr | None = None
+    disjoint: tuple[Buffer, ...] = ()
 
     @property
     def is_independent(self) -> bool:

@@ -1,19 +1,25 @@
-"""Expressions in Python's syntax: operators as Python writes them, and the templates of scalar ops.
+"""Expressions in Python's syntax: operators as Python writes them, the templates of scalar ops, source.
 
 In: an operator and its operands as nodes of Python's syntax, such a node, or the template of an op (ir/node.py):
-source with holes `_0`, `_1`, …. Out: a node; an operator with its operands; or an expression over what fills the holes.
-A template is parsed once, and nothing looks at its text afterwards.
+source with holes `_0`, `_1`, …; an expression of the loop IR. Out: a node; an operator with its operands; an expression
+over what fills the holes; the text of an expression, which numba compiles and CPython runs. A template is parsed once,
+and nothing looks at its text afterwards.
+
+    filled("exp(_0) * _1", (x, y), "float64")    Apply(MUL, (Apply(EXP, (x,)), y))
+    text_of(Apply(MUL, (x, y), "float64"))       "x * y"
 """
 
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
 from typing import Any, TypeAlias
 
 from graphc.arrays.dtypes import is_float
-from graphc.loopir.ir import Apply, Const, Expr
+from graphc.loopir import operators
+from graphc.loopir.ir import INDEX, ZERO, Apply, Const, Expr, Load, Opaque, Pointer, Var, int_value
 from graphc.loopir.operators import CALLS, CASTS, INFIX, PREFIX, Operator, result_dtype
 from graphc.startup.record import record
 
@@ -118,3 +124,72 @@ def _fill(tree: Tree, args: Sequence[Expr]) -> Expr:
         return tree
     operands = tuple([_fill(part, args) for part in tree.parts])
     return Apply(tree.op, operands, result_dtype(tree.op, [operand.dtype for operand in operands]))
+
+
+# Source ---------------------------------------------------------------------------------------------------------------
+
+
+INDENT = "    "
+
+
+def to_ast(expr: Expr) -> ast.expr:
+    match expr:
+        case Var(name, _):
+            return ast.Name(name)
+        case Const():
+            return _literal(const_text(expr))
+        case Load(buffer, index):
+            return ast.Subscript(ast.Name(buffer.name), to_ast(index))
+        case Pointer(buffer, index):
+            begin = ast.Name(buffer.name)
+            return begin if index == ZERO else ast.Call(ast.Name("advance"), [begin, to_ast(index)], [])
+        case Apply(op, args, _):
+            if expr.dtype == INDEX and op in (operators.ADD, operators.MUL):
+                return _chain(op, args)
+            return node_of(op, [to_ast(arg) for arg in args])
+        case Opaque():
+            raise AssertionError("what is opaque has no source")
+
+
+def _chain(op: Operator, args: tuple[Expr, ...]) -> ast.expr:
+    """A sum or product of integers from left to right, its literals as one."""
+    pending, parts, literals = [*reversed(args)], [], []
+    while pending:
+        arg = pending.pop()
+        value = int_value(arg)
+        if value is not None:
+            literals.append(value)
+        elif isinstance(arg, Apply) and arg.op is op:
+            pending.extend(reversed(arg.args))
+        else:
+            parts.append(to_ast(arg))
+    if op is operators.MUL and len(literals) < 2:
+        return _join(op, *map(to_ast, args))
+    whole = sum(literals) if op is operators.ADD else math.prod(literals)
+    if len(literals) == 1 and int_value(args[0]) == whole >= 0:
+        parts.insert(0, ast.Constant(whole))
+    elif op is operators.ADD and whole < 0 and parts:
+        return ast.BinOp(reduce(partial(_join, op), parts), ast.Sub(), ast.Constant(-whole))
+    elif literals and (whole != (0 if op is operators.ADD else 1) or not parts):
+        parts.append(ast.Constant(whole))
+    return reduce(partial(_join, op), parts)
+
+
+def _join(op: Operator, left: ast.expr, right: ast.expr) -> ast.expr:
+    return node_of(op, [left, right])
+
+
+@lru_cache(maxsize=512)
+def _literal(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def const_text(const: Const) -> str:
+    """A literal as source: of the dtype, or converted to it where Python has no such literal."""
+    if const.dtype in ("bool", "int64", "float64"):
+        return const.text
+    return f"{const.dtype}({const.text})"
+
+
+def text_of(expr: Expr) -> str:
+    return ast.unparse(to_ast(expr))

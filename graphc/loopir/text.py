@@ -25,8 +25,8 @@ In: functions. Out: their text.
 A buffer that something is known of says so: `t: float64* temporary row m`, `sums: float64* target m pays 8`, or
 `table`. `let` names a value, a plain assignment is a `Set`. `out[n:]` is a pointer. Where the function that is called
 says that it failed, `call 2` leaves with 2. A loop is over `independent(n)` where iterations are, or are but for some
-buffers: `independent(n, but=[out])`; over `range(n, asks=64)` where it asks after each 64 whether the call must end;
-over `range(n, apart=[out])` where each writes a part of its own of a buffer.
+buffers: `independent(n, but=[out])`; over `range(n, safepoint=64)` where there is a safepoint after each 64;
+over `range(n, disjoint=[out])` where each writes a part of its own of a buffer.
 Expressions are Python's, of the operators of the table; A dtype is
 written, `0.0 @ float32`, where it is not the one that declarations and `operators.result_dtype` tell: 0 is an int64,
 0.0 a float64, and an undeclared name an int64.
@@ -124,15 +124,15 @@ def _print_line(stmt: ir.Stmt, names: Declared) -> str:
             return line
         case ir.Store(buffer, index, value):
             return f"{buffer.name}[{text(index)}] = {text(value)}"
-        case ir.Loop(var, size, _, begin, conflicts, asks, apart):
+        case ir.Loop(var, size, _, begin, conflicts, safepoint, disjoint):
             kind = "" if var.dtype == ir.INDEX else f": {var.dtype}"
             bounds = text(size) if begin == ir.ZERO else text(begin, size)
             but = "".join(
                 f", {word}=[{', '.join(buffer.name for buffer in held)}]"
-                for word, held in (("but", conflicts), ("apart", apart))
+                for word, held in (("but", conflicts), ("disjoint", disjoint))
                 if held
             )
-            after = f", asks={text(asks)}" if asks is not None else ""
+            after = f", safepoint={text(safepoint)}" if safepoint is not None else ""
             return f"for {var.name}{kind} in {'range' if conflicts is None else 'independent'}({bounds}{but}{after}):"
         case ir.If(condition):
             return f"if {text(condition)}:"

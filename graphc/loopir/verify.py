@@ -118,8 +118,8 @@ class _Function:
             self.fail("the iterations of a loop that is left have an order")
         self.value(loop.begin, ir.INDEX)
         self.value(loop.size, ir.INDEX)
-        if loop.asks is not None:
-            self.value(loop.asks, ir.INDEX)
+        if loop.safepoint is not None:
+            self.value(loop.safepoint, ir.INDEX)
         before = self.open.get(loop.var.name)
         self.same(loop.var.dtype, ir.INDEX)
         self.define(loop.var, "loop variable")

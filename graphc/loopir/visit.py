@@ -51,9 +51,9 @@ def expressions(stmt: ir.Stmt) -> tuple[ir.Expr, ...]:
             return (value,)
         case ir.Store(_, index, value):
             return (index, value)
-        case ir.Loop(_, size, _, begin, _, asks):
+        case ir.Loop(_, size, _, begin, _, safepoint):
             bounds = (size,) if begin is ir.ZERO else (begin, size)
-            return bounds if asks is None else (*bounds, asks)
+            return bounds if safepoint is None else (*bounds, safepoint)
         case ir.Check(condition, _) | ir.If(condition):
             return (condition,)
         case ir.Invoke(_, args, _):
@@ -195,9 +195,11 @@ def map_own_expressions(stmt: ir.Stmt, change: Callable[[ir.Expr], ir.Expr]) -> 
             return ir.Set(target, change(value))
         case ir.Store(buffer, index, value):
             return ir.Store(buffer, change(index), change(value))
-        case ir.Loop(_, size, _, begin, _, asks):
+        case ir.Loop(_, size, _, begin, _, safepoint):
             begin = begin if begin is ir.ZERO else change(begin)
-            return replace(stmt, size=change(size), begin=begin, asks=None if asks is None else change(asks))
+            return replace(
+                stmt, size=change(size), begin=begin, safepoint=None if safepoint is None else change(safepoint)
+            )
         case ir.If(condition, then, orelse):
             return ir.If(change(condition), then, orelse)
         case ir.Check(condition, code):

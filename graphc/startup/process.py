@@ -39,7 +39,7 @@ class Process:
         self.forgetting: list[Callable[[], None]] = []
         """How a forked child lets go of each compile process (server/process.py, server/client.py)."""
         self.beside: list[Any] = []
-        """Processes that build kernels (pipeline/beside.py)."""
+        """Processes that build kernels (pipeline/background.py)."""
         self.is_expecting = False
         """Whether a compile process was started on an expectation, which nothing has borne out (server/prestart.py)."""
         self.calls: list[Any] = []

@@ -56,7 +56,7 @@ from graphc.loopir.ir import (
     Var,
 )
 from graphc.loopir.operators import DIV
-from graphc.loopir.unparse import const_text
+from graphc.loopir.syntax import const_text
 from graphc.ops.linalg.routine import ROUTINES, Routine
 
 PRIME = 2**61 - 1

@@ -151,8 +151,8 @@ def _parse_loop(rest: str, inner: Sequence[tuple[int, str]], names: Declared) ->
     head, _, bounds = rest.removesuffix(":").partition(" in ")
     name, _, kind = head.partition(": ")
     conflicts: tuple[Buffer, ...] | None = None
-    asks: Expr | None = None
-    apart: tuple[Buffer, ...] = ()
+    safepoint: Expr | None = None
+    disjoint: tuple[Buffer, ...] = ()
     match ast.parse(bounds, mode="eval").body:
         case ast.Call(ast.Name("range" | "independent" as kind_of), [*begin, last], words) if len(begin) < 2:
             conflicts = () if kind_of == "independent" else None
@@ -160,19 +160,19 @@ def _parse_loop(rest: str, inner: Sequence[tuple[int, str]], names: Declared) ->
             raise ValueError("it goes over no range")
     for word in words:
         match word:
-            case ast.keyword("asks", after):
-                asks = _read(after, names)
+            case ast.keyword("safepoint", after):
+                safepoint = _read(after, names)
             case ast.keyword("but", ast.List(met)) if conflicts is not None:
                 conflicts = tuple(names.buffer(each.id) for each in met if isinstance(each, ast.Name))
-            case ast.keyword("apart", ast.List(own)) if conflicts is None:
-                apart = tuple(names.buffer(each.id) for each in own if isinstance(each, ast.Name))
+            case ast.keyword("disjoint", ast.List(own)) if conflicts is None:
+                disjoint = tuple(names.buffer(each.id) for each in own if isinstance(each, ast.Name))
             case _:
                 raise ValueError("it goes over no range")
     first = _read(begin[0], names) if begin else ZERO
     size = _read(last, names)
     var = Var(name, kind or INDEX)
     names.scalars[name] = var.dtype
-    return Loop(var, size, _parse_body(inner, names), first, conflicts, asks, apart)
+    return Loop(var, size, _parse_body(inner, names), first, conflicts, safepoint, disjoint)
 
 
 def _parse_call(word: str, text: str, names: Declared) -> Stmt:

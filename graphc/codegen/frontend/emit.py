@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from graphc.loopir import ir, operators
 from graphc.loopir.operators import NE
-from graphc.loopir.unparse import INDENT, text_of
+from graphc.loopir.syntax import INDENT, text_of
 
 WIDTH = 110
 """Of lines, where an expression has a place to break them."""

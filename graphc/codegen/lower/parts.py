@@ -149,8 +149,8 @@ def lower_scan(lowerer: Lowerer, scan: ScanPlan, scope: Scope) -> None:
         _begin(lowerer, state, initial, scope)
     if scan.stop is not None:
         scope.body.append(Store(buffers[items[-1]], ZERO, ZERO))
-    asks = None if graph.is_short else lowerer.size(graph.interval)
-    inner = lowerer.scopes.enter(scope, scan.var, most, asks=asks)
+    safepoint = None if graph.is_short else lowerer.size(graph.interval)
+    inner = lowerer.scopes.enter(scope, scan.var, most, safepoint=safepoint)
     lowerer.step_loops.add(scan.var)
     lower_parts(_step_lowerer(lowerer, scan), scan.plan, scan.plan.parts, inner)
     if scan.stop is not None:

@@ -38,7 +38,7 @@ class Scope:
     parent: Scope | None
     var: Var | None = None
     size: Expr = ZERO
-    asks: Expr | None = None
+    safepoint: Expr | None = None
     disjoint: tuple[Buffer, ...] = ()
     """Buffers of which each iteration of the loop writes a part of its own."""
     body: list[Stmt] = fresh(factory=list)
@@ -109,7 +109,7 @@ class Scopes:
         size: Expr,
         *,
         axis_index: Var | None = None,
-        asks: Expr | None = None,
+        safepoint: Expr | None = None,
         disjoint: tuple[Buffer, ...] = (),
         is_over_blocks: bool = False,
     ) -> Scope:
@@ -119,7 +119,7 @@ class Scopes:
             parent,
             var,
             size,
-            asks=asks,
+            safepoint=safepoint,
             disjoint=disjoint,
             depth=parent.depth + 1,
             axis_index=axis_index,
@@ -138,7 +138,7 @@ class Scopes:
         """Close the loops from `scope` out to `outer`."""
         while scope is not outer:
             assert scope.parent is not None and scope.var is not None
-            loop = Loop(scope.var, scope.size, tuple(scope.body), asks=scope.asks, apart=scope.disjoint)
+            loop = Loop(scope.var, scope.size, tuple(scope.body), safepoint=scope.safepoint, disjoint=scope.disjoint)
             scope.parent.body.append(loop)
             self._close(scope)
             scope = scope.parent

@@ -31,8 +31,8 @@ from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.transform.outline import Copies
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
+from graphc.codegen.transform.parallelize import most_copies, stride
 from graphc.codegen.transform.passes import KERNEL_PASSES, SIMPLIFY, Subject
-from graphc.codegen.transform.privatize import most_copies, stride
 from graphc.ir import sizes
 from graphc.ir.body import nodes_within, outputs_of
 from graphc.ir.lowering import Call
@@ -106,10 +106,10 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     subject.tell("lower")
     subject.run(KERNEL_PASSES)
     marked = subject.after["mark_independent"]
-    polls = subject.after["place_polls"] != marked
+    polls = subject.after["place_safepoints"] != marked
     check_sizes(sizing, dims, sizes_lowerer, failure)
     temporaries = arena(plan, subject, marked, sizes_lowerer)
-    loops = work_of_loops(kernel.results, nests=subject.after["ask_in_nests"] != marked) if polls else None
+    loops = work_of_loops(kernel.results, nests=subject.after["request_safepoints"] != marked) if polls else None
     work = [] if loops is None else [sizing.of(loops)]
     bodies = write_sizes(results, temporaries, work, dims, sizes_lowerer), subject.body
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, ir.Var)}

@@ -18,8 +18,7 @@ from graphc.ir.body import ITEM, items_of, outputs_of
 from graphc.ir.lowering import Scalar, View
 from graphc.ir.node import Node, Size, constant_value, describe, describe_size
 from graphc.loopir.ir import INDEX, Var
-from graphc.loopir.syntax import filled
-from graphc.loopir.unparse import text_of
+from graphc.loopir.syntax import filled, text_of
 
 
 def head_lines(plan: Plan, size: Callable[[Size], str]) -> Iterable[str]:

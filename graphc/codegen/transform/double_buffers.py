@@ -202,7 +202,7 @@ def _in_pairs(loop: Loop, step: Step, fresh: Fresh) -> Iterator[Stmt]:
         *_one_step(step, {loop.var: twice}, step.state, other, fresh),
         *_one_step(step, {loop.var: add(twice, ONE)}, other, step.state, fresh),
     )
-    yield Loop(pair, quotient(count, integer(2)), both, asks=loop.asks)
+    yield Loop(pair, quotient(count, integer(2)), both, safepoint=loop.safepoint)
     place = name("i")
     copy = Loop(place, step.row.size, (Store(step.state, place, Load(other, place)),))
     rest = _one_step(step, {loop.var: subtract(count, ONE)}, step.state, other, fresh)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from graphc.codegen.lower.access import stride
 from graphc.loopir import ir
-from graphc.loopir.build import asks_by_blocks
+from graphc.loopir.build import safepoint_in_blocks
 from graphc.loopir.visit import (
     expressions,
     independent,
@@ -49,7 +49,7 @@ class Pass:
     block: ir.Var | None = None
     before: tuple[ir.Stmt, ...] = ()
     after: tuple[ir.Stmt, ...] = ()
-    asks: ir.Expr | None = None
+    safepoint: ir.Expr | None = None
 
     @property
     def place(self) -> ir.Expr:
@@ -81,7 +81,7 @@ def read_pass(loop: ir.Stmt) -> Pass | None:
         return None
     length = ir.length_of_blocks(loop.size)
     if length is None:
-        found = Pass(loop.size, loop.body, loop.var, asks=loop.asks)
+        found = Pass(loop.size, loop.body, loop.var, safepoint=loop.safepoint)
     else:
         inner = [place for place, stmt in enumerate(loop.body) if isinstance(stmt, ir.Loop)]
         if len(inner) != 1:
@@ -181,7 +181,7 @@ def joined(first: Pass, then: Pass) -> ir.Loop:
     """The loop of two passes."""
     if first.block is None and then.block is None:
         iteration = (*first.iteration, *with_values(then.iteration, {then.var: first.var}))
-        return ir.Loop(first.var, first.length, iteration, asks=first.asks or then.asks)
+        return ir.Loop(first.var, first.length, iteration, safepoint=first.safepoint or then.safepoint)
     main = first if first.block is not None else then
     assert main.block is not None
     parts = [in_blocks(each, main.block, main.var) for each in (first, then)]
@@ -192,8 +192,8 @@ def joined(first: Pass, then: Pass) -> ir.Loop:
     inner = ir.Loop(main.var, ir.iterations_in_block(main.length, main.block), iteration)
     before = (stmt for part in parts for stmt in part.before)
     after = (stmt for part in parts for stmt in part.after)
-    asks = asks_by_blocks(first.asks or then.asks, ir.BLOCK)
-    return ir.Loop(main.block, ir.blocks_of(main.length), (*before, inner, *after), asks=asks)
+    safepoint = safepoint_in_blocks(first.safepoint or then.safepoint, ir.BLOCK)
+    return ir.Loop(main.block, ir.blocks_of(main.length), (*before, inner, *after), safepoint=safepoint)
 
 
 def in_blocks(each: Pass, block: ir.Var, var: ir.Var) -> Pass:

@@ -14,9 +14,9 @@ region of i's own. A position has such a region where it is built around i as po
 
 Within 0 .. n lie the variable of a loop of no more than n iterations, numbers below n, remainders by n, and quotients
 of what lies within 0 .. n * c by c. All positions in one buffer must be built alike, those in branches too. Or who
-wrote the loop says so (`Loop.apart`), as of windows that are added to rows of their own. For a loop
+wrote the loop says so (`Loop.disjoint`), as of windows that are added to rows of their own. For a loop
 inside others, what these count and name is the same in every iteration. A loop that an iteration may leave has an
-order. A loop of steps that threads may share does not ask whether its call must end (polls.py), as its steps are no
+order. A loop of steps that threads may share has no safepoints (safepoints.py), as its steps are no
 more than there are elements in memory, but where loops within it do.
 """
 
@@ -83,7 +83,7 @@ class _Marked:
     names: set[ir.Var]
     sets: dict[ir.Var, None]
     is_plain: bool = True
-    asks: bool = False
+    safepoint: bool = False
 
 
 class _Nest:
@@ -109,13 +109,13 @@ class _Nest:
         conflicts = None
         if found.is_plain and not is_left(loop) and all(accumulation(var, loop) for var in carried):
             conflicts = self.conflicts(loop.var, found)
-        asks = loop.asks
-        if asks is not None and (conflicts is None or any(buffer.row is None for buffer in conflicts)):
+        safepoint = loop.safepoint
+        if safepoint is not None and (conflicts is None or any(buffer.row is None for buffer in conflicts)):
             conflicts = None
-        elif not found.asks:
-            asks = None
-        found.asks = found.asks or asks is not None
-        return replace(found, loop=replace(loop, body=body, conflicts=conflicts, asks=asks, apart=()))
+        elif not found.safepoint:
+            safepoint = None
+        found.safepoint = found.safepoint or safepoint is not None
+        return replace(found, loop=replace(loop, body=body, conflicts=conflicts, safepoint=safepoint, disjoint=()))
 
     def marked(self, body: Sequence[ir.Stmt], found: _Marked, values: Known, sizes: Known) -> tuple[ir.Stmt, ...]:
         """The statements of a loop, or of a branch in it, with what there is in them noted in `found`."""
@@ -137,7 +137,7 @@ class _Nest:
                     found.names.update(inner.names)
                     found.sets.update(inner.sets)
                     found.is_plain = found.is_plain and inner.is_plain
-                    found.asks = found.asks or inner.asks
+                    found.safepoint = found.safepoint or inner.safepoint
                     stmt = inner.loop
                 case ir.If():
                     stmt = map_bodies(stmt, lambda branch: self.marked(branch, found, values.new_child(), sizes))
@@ -161,7 +161,7 @@ class _Nest:
         """The buffers of which iterations have no regions of their own."""
         found: dict[ir.Buffer, set[Region]] = {}
         written = {stmt.buffer for stmt in statements(inside.loop.body) if isinstance(stmt, ir.Store)}
-        written.difference_update(inside.loop.apart)
+        written.difference_update(inside.loop.disjoint)
         for each in inside.accesses:
             if each.buffer in written and found.get(each.buffer, True):
                 scope = Scope(var, each.values, each.sizes, inside.names, self.names, self.sets)

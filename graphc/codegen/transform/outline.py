@@ -38,12 +38,12 @@ number of its chunk, `begin // size`, and the kernel combines them in order:
         sum = accumulate(sum, partial_float64[part])
 
 Iterations fill `fills(y)` element by element, and nothing else reads it, so that its stores may be non-temporal
-(nontemporal.py).
+(parallelize.py).
 
 Of a loop over rows that keeps to its columns the columns are shared: its function goes over all rows, each from `begin`
 to `end`; or over some rows, where it adds them into copies. Where the iterations of a loop add into a buffer, each
-chunk adds into a copy (privatize.py), which its function fills first; where there is one chunk, the function adds into
-the buffer itself, and none is left for the launch:
+chunk adds into a copy (parallelize.py), which its function fills first; where there is one chunk, the function adds
+into the buffer itself, and none is left for the launch:
 
     shared = select(n > size, n, 0)
     nest_sum(shared, n, x, total, size, 0)
@@ -61,7 +61,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from graphc.codegen.call.interrupt import STOPPED
 from graphc.codegen.schedule.buffers import MOST_COPIES
 from graphc.codegen.threads.chunking import MOST_CHUNKS, NONTEMPORAL
-from graphc.codegen.transform.nontemporal import stream_of
 from graphc.codegen.transform.outline_merge import Interface, interface, varying, with_literals
 from graphc.codegen.transform.outline_regions import (
     BEGIN,
@@ -75,14 +74,13 @@ from graphc.codegen.transform.outline_regions import (
     find_parts,
     with_code,
 )
-from graphc.codegen.transform.parallelize import describe_work
-from graphc.codegen.transform.polls import asked_together
-from graphc.codegen.transform.privatize import most_copies, stride
+from graphc.codegen.transform.parallelize import describe_work, most_copies, stream_of, stride
+from graphc.codegen.transform.safepoints import poll_together
 from graphc.loopir import ir
 from graphc.loopir.build import add_compensated
 from graphc.loopir.names import Names
 from graphc.loopir.operators import BLOCKS, COLUMNS, EQ, FILLS, GT, MAXIMUM, MINIMUM, READS, SELECT
-from graphc.loopir.unparse import text_of
+from graphc.loopir.syntax import text_of
 from graphc.loopir.visit import bodies, moved_buffers, read_buffers, with_bodies
 from graphc.startup.record import fresh, record, replace
 
@@ -264,7 +262,7 @@ class Caller:
             return part
         flag = self.flag()
         goes_on = ir.Check(ir.apply(EQ, ir.Load(flag.buffer, flag.index), ir.ZERO), part.code)
-        return replace(part, body=(goes_on, *asked_together(part.body, flag)))
+        return replace(part, body=(goes_on, *poll_together(part.body, flag)))
 
     def flag(self) -> ir.Pointer:
         """The address where threads note that the call must end."""

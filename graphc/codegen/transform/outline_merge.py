@@ -55,10 +55,10 @@ class Spelling:
                 self.name(var)
             case ir.Store(buffer):
                 self.name(buffer)
-            case ir.Loop(var, _, body, begin, conflicts, asks):
+            case ir.Loop(var, _, body, begin, conflicts, safepoint):
                 self.name(var)
                 held = None if conflicts is None else tuple(buffer.dtype for buffer in conflicts)
-                self.key += (len(body), held, begin is ir.ZERO, asks is None)
+                self.key += (len(body), held, begin is ir.ZERO, safepoint is None)
             case ir.If(_, then, orelse):
                 self.key += (len(then), len(orelse))
             case ir.Invoke(function) | ir.Launch(function):

@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 from graphc.arrays.dtypes import itemsize
 from graphc.codegen.threads.chunking import MOST_COLUMNS
-from graphc.codegen.transform.parallelize import Shares, columns_of, shares_of
-from graphc.codegen.transform.privatize import instead_of_columns, neutral, targets_of
+from graphc.codegen.transform.parallelize import Shares, columns_of, instead_of_columns, neutral, shares_of, targets_of
 from graphc.loopir import ir, operators
 from graphc.loopir.operators import BLOCKS, GT, MINIMUM, SELECT
 from graphc.loopir.visit import (
@@ -146,8 +145,8 @@ def is_large(body: Sequence[ir.Stmt]) -> bool:
 
 
 def is_of_columns(loop: ir.Loop) -> bool:
-    """True where a loop carries out steps part by part, to ask after each (polls.py), and threads may share the columns
-    of a part."""
+    """True where a loop carries out steps part by part, with a safepoint after each, and threads may share the
+    columns of a part."""
     match loop.body:
         case (ir.Loop() as steps, ir.If()):
             return columns_of(steps) is not None

@@ -1,24 +1,164 @@
-"""The loops of a kernel that threads may share, and the work of an iteration of each.
+"""The loops of a kernel that threads may share: the work of an iteration, private copies, non-temporal stores.
 
 In: an outermost loop that says in which buffers its iterations conflict (independence.py), and the scalars that it
 carries from iteration to iteration. Out: `Shares`: the work of an iteration, and how the scalars of several parts of
 the loop combine; or None where iterations depend on one another.
 
+    for i in range(n):                          two chunks of i, each with a copy of `sums` of its own;
+        for j in range(m):                      the copies are added up in order
+            sums[j] = accumulate(sums[j], x[i * m + j])
+
 Iterations may conflict in a buffer of one row, of which threads have one each, and in one that they only add into, of
-which each chunk of the loop then has a copy (privatize.py).
+which each chunk of the loop then has a copy. A sum over the first axis, inside a loop over rows, adds a whole row in
+every iteration; rows scattered into a table add to a few elements. Each chunk of the loop starts its copy with what
+adding leaves as it is, and the copies are combined in the order of the chunks. The number of chunks follows from sizes
+alone, so that a result is the same to the bit for any number of threads. A loop of one chunk needs no copy.
+
+A store to memory that is in no cache reads the line it goes to first, and puts out another one. Where an array is
+larger than the cache it is gone before anybody reads it, and that was in vain: a quarter of what `x + y` moves, a third
+of what a copy moves. Non-temporal (streaming) stores do neither; but they ask for aligned addresses, take longer for
+what the cache would have held, and would be a second loop to compile in each nest. So the nest's function stays as it
+is: where a launch writes much, it is called for some lines at a time, with memory of its thread's own in place of the
+result, from where non-temporal stores take them (threads/nontemporal.py). That gains where memory is what a loop waits
+for: one result, no narrower than what is read, since else it is a small part of what is moved, and little work for an
+element; loops along rows gain nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+from graphc.arrays.dtypes import is_float, itemsize
+from graphc.codegen.schedule.buffers import MOST_COPIES, PADDING
 from graphc.codegen.threads.chunking import CHUNK_WORK
+from graphc.codegen.transform.fuse import resolved
 from graphc.codegen.transform.independence import accumulation, mark_nest
-from graphc.codegen.transform.privatize import added_into
 from graphc.loopir import ir, operators
-from graphc.loopir.operators import CHUNK, COLUMNS, ROUNDING, Operator
-from graphc.loopir.visit import expressions, in_line, is_left, statements
+from graphc.loopir.build import start_const
+from graphc.loopir.ir import Buffer, Expr, Let, Load, Loop, Store, int_value
+from graphc.loopir.operators import CHUNK, COLUMNS, MINIMUM, ROUNDING, Operator
+from graphc.loopir.visit import all_expressions, expressions, in_line, is_left, statements
+from graphc.ops.reduce import highest, lowest
 from graphc.startup.record import fresh, record, replace
+
+COLUMNS_SHARE = 32
+"""The same of a loop that could also be shared by columns, with no copies at all. Whole rows are read faster than parts
+of them, by a tenth where they are long and twice as fast where they are short."""
+
+
+def targets_of(stmt: ir.Stmt) -> dict[ir.Buffer, ir.Target]:
+    """The buffers that a statement writes and that may be copied."""
+    stores = (inner for inner in statements([stmt]) if isinstance(inner, ir.Store))
+    return {store.buffer: store.buffer.target for store in stores if store.buffer.target is not None}
+
+
+def added_into(loop: ir.Loop, targets: Collection[ir.Buffer]) -> dict[ir.Buffer, Operator]:
+    """Those of `targets` that a loop only adds into, each with the step."""
+    steps: dict[ir.Buffer, Operator | None] = {}
+    other_reads: Counter[ir.Buffer] = Counter()  # than by the steps themselves
+    for stmt in statements(loop.body):
+        parts = (part for expr in expressions(stmt) for part in ir.subexpressions(expr))
+        other_reads.update(part.buffer for part in parts if isinstance(part, ir.Load) and part.buffer in targets)
+        if isinstance(stmt, ir.Store) and stmt.buffer in targets:
+            other_reads[stmt.buffer] -= 1
+            step = step_of(stmt)
+            steps[stmt.buffer] = step if steps.get(stmt.buffer, step) == step else None
+    return {buffer: step for buffer, step in steps.items() if step is not None and not other_reads[buffer]}
+
+
+def step_of(stmt: ir.Store) -> Operator | None:
+    """The operator by which a store adds to the element that it overwrites; None of any other store."""
+    match stmt.value:
+        case ir.Apply(op, (before, _)) if op.neutral:
+            while isinstance(before, ir.Apply) and before.op is op:  # several elements, one after the other
+                before = before.args[0]
+            overwritten = isinstance(before, ir.Load) and (before.buffer, before.index) == (stmt.buffer, stmt.index)
+            return op if overwritten else None
+    return None
+
+
+def neutral(step: Operator, dtype: str) -> ir.Const:
+    """The neutral element of a step: of sums the negative zero, which keeps the sign of zeros."""
+    match step.neutral:
+        case "one":
+            text = "1"
+        case "highest":
+            text = highest(dtype)
+        case "lowest":
+            text = lowest(dtype)
+        case _:
+            text = "-0.0"
+    return start_const(text if is_float(dtype) else text.removeprefix("-0.0") or "0", dtype)
+
+
+def instead_of_columns(targets: Mapping[ir.Buffer, ir.Target], rows: int) -> dict[ir.Buffer, ir.Target]:
+    """Those targets of a loop over blocks of `rows` rows that are worth copies where columns could be shared."""
+    return {
+        buffer: target if target.is_table else replace(target, pays=ir.integer(COLUMNS_SHARE))
+        for buffer, target in targets.items()
+        if target.is_table or rows
+    }
+
+
+# How many -------------------------------------------------------------------------------------------------------------
+
+
+def most_copies(added: Iterable[tuple[ir.Target, ir.Expr]]) -> ir.Expr:
+    """The most chunks of a loop that adds into targets, each with a number of iterations. The kernel asks that of
+    the iterations of a loop, and there is memory for as many as that gives of all loops that add into a target."""
+    most: ir.Expr = ir.integer(MOST_COPIES)
+    for pays, count in dict.fromkeys((target.pays, count) for target, count in added):
+        most = ir.apply(MINIMUM, ir.quotient(count, pays), most)
+    return most
+
+
+def stride(length: ir.Expr) -> ir.Expr:
+    """By how many elements one copy begins after the other."""
+    blocks = ir.quotient(ir.add(length, ir.integer(PADDING - 1)), ir.integer(PADDING))
+    return ir.multiply(blocks, ir.integer(PADDING))
+
+
+# Non-temporal stores --------------------------------------------------------------------------------------------------
+
+
+MOST_WORK = 16
+"""Of an iteration, in units of an addition: the arithmetic of more takes as long as memory does."""
+
+
+@record()
+class Stream:
+    """Buffers of which iteration i touches element i only: one that it fills and the kernel does not read, and one that
+    it reads."""
+
+    fills: Buffer
+    reads: Buffer
+
+
+def stream_of(loop: Loop, work: Expr, read: Collection[Buffer]) -> Stream | None:
+    """The buffer of an outermost loop that non-temporal stores may write, `work` in an iteration. `read`: the buffers
+    that the kernel reads."""
+    total = int_value(work)
+    if total is None or total > MOST_WORK or not all(isinstance(stmt, Let | Store) for stmt in loop.body):
+        return None
+    values = {stmt.var: stmt.value for stmt in loop.body if isinstance(stmt, Let)}
+    touched: list[Load | Store] = [part for part in all_expressions(loop.body) if isinstance(part, Load)]
+    touched += [stmt for stmt in loop.body if isinstance(stmt, Store)]
+    places: dict[Buffer, set[Expr]] = {}
+    for each in touched:
+        places.setdefault(each.buffer, set()).add(resolved(each.index, values))
+    along = [buffer for buffer, found in places.items() if found == {loop.var}]
+    filled = {stmt.buffer for stmt in loop.body if isinstance(stmt, Store)}
+    results = [buffer for buffer in along if buffer in filled and buffer not in read]
+    sources = [buffer for buffer in along if buffer not in filled]
+    if len(filled) != 1 or not results or not sources:
+        return None
+    source = max(sources, key=lambda buffer: itemsize(buffer.dtype))
+    return Stream(results[0], source) if itemsize(source.dtype) <= itemsize(results[0].dtype) else None
+
+
+# Which loops ----------------------------------------------------------------------------------------------------------
+
 
 LOAD_COST, STORE_COST = 2.0, 1.0
 """In units of an addition, as the costs of ops are."""
@@ -121,8 +261,8 @@ def work_of(loop: ir.Loop) -> ir.Expr:
         return not any(isinstance(part, ir.Load) or part in changing for part in ir.subexpressions(size))
 
     def in_one_loop(body: Sequence[ir.Stmt]) -> Iterator[ir.Stmt]:
-        """The statements, those of a loop over blocks, or over parts of its steps (polls.py), as if its inner loop ran
-        over the whole axis."""
+        """The statements, those of a loop over blocks, or over parts of its steps between safepoints, as if its
+        inner loop ran over the whole axis."""
         for stmt in in_line(body):
             length = whole_length(stmt) if isinstance(stmt, ir.Loop) else None
             if not isinstance(stmt, ir.Loop) or length is None or not known(length):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from graphc.codegen.transform.privatize import added_into, targets_of
+from graphc.codegen.transform.parallelize import added_into, targets_of
 from graphc.loopir import ir, operators
-from graphc.loopir.build import asks_by_blocks
+from graphc.loopir.build import safepoint_in_blocks
 from graphc.loopir.operators import ACCUMULATE, CASTS
 from graphc.loopir.visit import is_left, map_bodies, moved_buffers, statements
 from graphc.startup.record import fresh, record, replace
@@ -93,7 +93,7 @@ def by_blocks(loop: ir.Loop, held: Mapping[ir.Buffer, ir.Buffer], fresh: Callabl
     rows = ir.Loop(iteration, ir.iterations_in_block(loop.size, block, ir.ROWS), (row, *narrowed(loop.body, held)))
     count = ir.int_value(loop.size)
     blocks = ir.blocks_of(loop.size, ir.ROWS) if count is None else ir.integer(-(-count // ir.ROWS))
-    return ir.Loop(block, blocks, (*first, rows, *last), asks=asks_by_blocks(loop.asks, ir.ROWS))
+    return ir.Loop(block, blocks, (*first, rows, *last), safepoint=safepoint_in_blocks(loop.safepoint, ir.ROWS))
 
 
 def narrowed(body: Sequence[ir.Stmt], held: Mapping[ir.Buffer, ir.Buffer]) -> tuple[ir.Stmt, ...]:

@@ -16,18 +16,18 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping, 
 from importlib import import_module
 from typing import TypeAlias
 
-from graphc.codegen.transform.copies import write_where_copied
+from graphc.codegen.transform.copy_elision import elide_copies
 from graphc.codegen.transform.double_buffers import double_buffer
 from graphc.codegen.transform.forwarding import forward_stores
 from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
-from graphc.codegen.transform.jam import jam_rows
 from graphc.codegen.transform.outline import Outlined, outline
 from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
-from graphc.codegen.transform.polls import ask_in_nests, place_polls
 from graphc.codegen.transform.registers import keep_in_registers
+from graphc.codegen.transform.safepoints import place_safepoints, request_safepoints
 from graphc.codegen.transform.simplify import STEPS, drop_unused
 from graphc.codegen.transform.unroll import unroll_steps
+from graphc.codegen.transform.unroll_and_jam import unroll_and_jam
 from graphc.ir.verify import Step, passed, watched
 from graphc.loopir.ir import Buffer, Function, Stmt, Var
 from graphc.loopir.names import Names
@@ -160,7 +160,7 @@ KERNEL_PASSES: tuple[Pass, ...] = (
     *SIMPLIFY,
     Pass("merge_rows", _plain(merge_rows), then=(FORWARD, *SIMPLIFY)),
     Pass("double_buffer", _naming(double_buffer), then=SIMPLIFY),
-    Pass("write_where_copied", _plain(write_where_copied)),
+    Pass("elide_copies", _plain(elide_copies)),
     Pass(
         "unroll_steps",
         lambda body, subject: unroll_steps(body, subject.steps, subject.names.fresh),
@@ -169,10 +169,10 @@ KERNEL_PASSES: tuple[Pass, ...] = (
     Pass("keep_in_registers", _naming(keep_in_registers)),
     Pass("narrow_sums", _narrow),
     Pass("mark_independent", _plain(mark_independent), gives=("marked",), ends=()),
-    Pass("ask_in_nests", lambda body, subject: ask_in_nests(body, subject.kept), ends=("safe",)),
-    Pass("place_polls", _naming(place_polls), needs=("marked",), gives=("safe",), ends=()),
+    Pass("request_safepoints", lambda body, subject: request_safepoints(body, subject.kept), ends=("safe",)),
+    Pass("place_safepoints", _naming(place_safepoints), needs=("marked",), gives=("safe",), ends=()),
     Pass("drop_unused", _plain(drop_unused), when=lambda subject: subject.branches, ends=()),
     Pass("outline", _outline, needs=("marked", "safe"), gives=("outlined",), ends=()),
-    Pass("jam_rows", _naming(jam_rows), needs=("marked", "safe"), ends=()),
+    Pass("unroll_and_jam", _naming(unroll_and_jam), needs=("marked", "safe"), ends=()),
 )
 """What is done to a kernel, in order; SIMPLIFY is done to the function that computes sizes."""

@@ -301,8 +301,8 @@ def test_totals_of_a_matrix_share_one_loop(mode: str) -> None:
 
 def normalisation_gradient(x: Any, scale: Any, g: Any, axis: int) -> Any:
     """The gradient by x of a normalisation by mean and deviation along an axis."""
-    apart = x - x.mean(axis=axis, keepdims=True)
-    normal = apart / T.sqrt(T.sqr(apart).mean(axis=axis, keepdims=True) + np.asarray(1e-5, x.dtype)[()])
+    disjoint = x - x.mean(axis=axis, keepdims=True)
+    normal = disjoint / T.sqrt(T.sqr(disjoint).mean(axis=axis, keepdims=True) + np.asarray(1e-5, x.dtype)[()])
     return gc.grad((normal * scale * g).sum(), x)
 
 
@@ -317,10 +317,10 @@ def test_sums_apart_are_as_accurate_as_together(axis: int, dtype: str) -> None:
     """Rows far from 0, with spikes, nearly constant, and with a cotangent that the deviations cancel."""
     x, g, scale = matrix(dtype), matrix(dtype), matrix(dtype)
     inputs, wanted = [x, scale, g], normalisation_gradient(x, scale, g, axis)
-    apart = gc.function(inputs, wanted)
+    disjoint = gc.function(inputs, wanted)
     with gc.options.change(excluding=("sum_apart",)):
         together = gc.function(inputs, wanted)
-    assert "sum_apart" in str(apart.explain())
+    assert "sum_apart" in str(disjoint.explain())
     rng, shape = np.random.default_rng(axis), (90, 120)
     spikes = rng.normal(size=shape) + 1e4 * (rng.random(shape) < 0.01)
     trend = np.linspace(-1, 1, shape[axis]).reshape((-1, 1) if axis == 0 else (1, -1)) + np.zeros(shape)
@@ -344,7 +344,7 @@ def test_sums_apart_are_as_accurate_as_together(axis: int, dtype: str) -> None:
         terms, deviations = abs(u * v), abs(centred) + abs(w)
         pulls = (terms * deviations).mean(axis=axis, keepdims=True) / deviation**2
         sizes = (terms + terms.mean(axis=axis, keepdims=True) + deviations * pulls) / deviation
-        errors = [root_mean_square(f(a, b, c) - exact) for f in (apart, together)]
+        errors = [root_mean_square(f(a, b, c) - exact) for f in (disjoint, together)]
         assert errors[0] <= 1.5 * errors[1] + np.finfo(dtype).eps * root_mean_square(sizes), errors
 
 
@@ -354,10 +354,10 @@ def test_sums_apart_are_as_accurate_as_together(axis: int, dtype: str) -> None:
 def test_sums_apart_keep_what_is_not_finite(axis: int, mode: str) -> None:
     """NaN, infinities, lines of equal elements, and lines of none, beside ordinary ones."""
     x, g, scale = matrix("float64"), matrix("float64"), matrix("float64")
-    apart = x - x.mean(axis=axis, keepdims=True)
-    inverse = 1 / T.sqrt(T.sqr(apart).sum(axis=axis, keepdims=True))
-    slope = (g * apart).sum(axis=axis, keepdims=True) * inverse
-    outputs = [(g - slope * apart).sum(axis=axis), gc.grad((apart * inverse * scale * g).sum(), x)]
+    disjoint = x - x.mean(axis=axis, keepdims=True)
+    inverse = 1 / T.sqrt(T.sqr(disjoint).sum(axis=axis, keepdims=True))
+    slope = (g * disjoint).sum(axis=axis, keepdims=True) * inverse
+    outputs = [(g - slope * disjoint).sum(axis=axis), gc.grad((disjoint * inverse * scale * g).sum(), x)]
     f = gc.function([x, scale, g], outputs, mode=mode)
     with gc.options.change(excluding=("sum_apart",)):
         plain = gc.function([x, scale, g], outputs, mode=mode)

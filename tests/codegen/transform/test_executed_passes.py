@@ -76,9 +76,9 @@ def test_rewriting_passes_over_random_programs(seed: int) -> None:
 
     for step in steps:
         assert isinstance(step.before, Graph) and isinstance(step.after, Graph)
-        apart = [outcome(step.before, near=True) for _ in "ab"]
+        disjoint = [outcome(step.before, near=True) for _ in "ab"]
         found, want = outcome(step.after, near=False), outcome(step.before, near=False)
-        assert not difference(found, want, apart, narrow), step.name
+        assert not difference(found, want, disjoint, narrow), step.name
 
 
 STATIC: dict[str, Callable[[Node, int], Node]] = {

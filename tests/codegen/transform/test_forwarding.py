@@ -17,8 +17,8 @@ from tests.support.bounds import assert_within
 def test_rows_that_are_not_kept(dtype: str) -> None:
     """Deviations are kept for the second pass over a row; what is made of them there is used at once."""
     x = T.matrix("x", dtype=dtype)
-    apart = x - x.mean(axis=1, keepdims=True)
-    normal = apart / T.sqrt(T.sqr(apart).mean(axis=1, keepdims=True))
+    disjoint = x - x.mean(axis=1, keepdims=True)
+    normal = disjoint / T.sqrt(T.sqr(disjoint).mean(axis=1, keepdims=True))
     outputs = [T.exp(normal), (normal * x).sum(axis=1), T.sqr(normal).sum(axis=1)]
     f = graphc.function([x], outputs)
     rng = np.random.default_rng(2)

@@ -11,8 +11,8 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.transform import horizontal
-from graphc.codegen.transform.horizontal import MOST_ACCUMULATORS, MOST_OPS, accumulators_of, fuse_reductions
+from graphc.codegen.transform import simplify
+from graphc.codegen.transform.simplify import MOST_ACCUMULATORS, MOST_OPS, accumulators_of, fuse_reductions
 from graphc.ir.node import Node
 from graphc.loopir.ir import INDEX, ZERO, Buffer, Const, Let, Load, Loop, Set, Stmt, Store, Var, apply
 from graphc.loopir.operators import ACCUMULATE, ADD, MUL
@@ -101,7 +101,7 @@ def many_sums(seed: int) -> tuple[list[Node], list[Node]]:
 @pytest.mark.parametrize("seed", range(4))
 def test_programs_of_many_sums_compute_what_they_mean(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed == 3:
-        monkeypatch.setattr(horizontal, "MOST_ACCUMULATORS", 3)
+        monkeypatch.setattr(simplify, "MOST_ACCUMULATORS", 3)
     inputs, outputs = many_sums(seed)
     function = graphc.function(inputs, outputs)
     rng = np.random.default_rng(seed)

@@ -24,8 +24,8 @@ from graphc.codegen.threads import settings
 from graphc.codegen.threads.chunking import MOST_WORDS
 from graphc.codegen.threads.nontemporal import BLOCK, LINE_BYTES
 from graphc.codegen.threads.pool import pool_ir
-from graphc.codegen.transform.nontemporal import MOST_WORK, Stream, stream_of
 from graphc.codegen.transform.outline import LAUNCHES_IN_KERNEL
+from graphc.codegen.transform.parallelize import MOST_WORK, Stream, stream_of
 from graphc.errors import CompileError
 from graphc.loopir.ir import INDEX, Break, Buffer, Expr, If, Load, Loop, Stmt, Store, Var, apply, integer
 from graphc.loopir.operators import ADD, CASTS, LT, MUL

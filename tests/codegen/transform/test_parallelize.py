@@ -44,7 +44,7 @@ from graphc.loopir.ir import (
     integer,
 )
 from graphc.loopir.operators import ACCUMULATE, ACCUMULATE_MINIMUM, ADD, CALLS, GE, MOD, MUL, SUB
-from graphc.loopir.unparse import text_of
+from graphc.loopir.syntax import text_of
 from graphc.options import options
 from graphc.startup.process import PROCESS
 from tests.support.bounds import assert_within

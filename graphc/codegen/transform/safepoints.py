@@ -1,7 +1,7 @@
-"""Loops of steps that ask from time to time whether their call must end.
+"""Safepoints: places where a long loop asks whether its call must end.
 
-In: the statements of a kernel, whose loops are marked: those of steps say after how many steps they ask. Out: the same,
-in which the question is asked (codegen/call/interrupt.py):
+In: the statements of a kernel, whose loops are marked: those of steps say after how many iterations they have a
+safepoint. Out: the same with the safepoints written out, as calls that ask (codegen/call/interrupt.py):
 
     for step in range(n):               for part in range(blocks(n, 4096)):
         ...                                 for step in range(part * 4096, minimum(n, part * 4096 + 4096)):
@@ -16,8 +16,8 @@ a loop that is left, or whose steps threads may share, the question is asked in 
         if gc_interrupted() != 0: return 1
 
 Loops without steps go over what lies in memory, for the most part, and do not ask. Those of three sizes may take far
-longer than that, as the rows of a Jacobian that are computed at once: these ask as well (`ask_in_nests`), where nothing
-was written yet that is to be as it was before the call.
+longer than that, as the rows of a Jacobian that are computed at once: these ask as well (`request_safepoints`), where
+nothing was written yet that is to be as it was before the call.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ QUESTION = ir.Invoke(INTERRUPTED, (), 1)
 """What the function returns tells nothing: there is an exception."""
 
 
-def asked_together(body: Sequence[ir.Stmt], flag: ir.Expr) -> tuple[ir.Stmt, ...]:
+def poll_together(body: Sequence[ir.Stmt], flag: ir.Expr) -> tuple[ir.Stmt, ...]:
     """Statements of several threads, of which none goes on once one has found that the call must end."""
 
     def asked(stmt: ir.Stmt) -> ir.Stmt:
         if isinstance(stmt, ir.Invoke) and stmt.function == INTERRUPTED:
             return ir.Invoke(STOPPED, (flag,), stmt.code)
-        return map_bodies(stmt, lambda inner: asked_together(inner, flag))
+        return map_bodies(stmt, lambda inner: poll_together(inner, flag))
 
     return tuple(map(asked, body))
 
@@ -51,7 +51,7 @@ GUESS = ir.integer(1000)
 """Of a loop whose number of iterations is known in the midst of a nest only."""
 
 
-def ask_in_nests(body: Sequence[ir.Stmt], kept: Container[str]) -> tuple[ir.Stmt, ...]:
+def request_safepoints(body: Sequence[ir.Stmt], kept: Container[str]) -> tuple[ir.Stmt, ...]:
     """Statements whose long nests ask, up to the first that writes to one of the buffers that are `kept` as they were
     where a call is left."""
     result: list[ir.Stmt] = []
@@ -65,7 +65,9 @@ def ask_in_nests(body: Sequence[ir.Stmt], kept: Container[str]) -> tuple[ir.Stmt
 def _asking(stmt: ir.Stmt) -> ir.Stmt:
     if isinstance(stmt, ir.If):
         return map_bodies(stmt, lambda inner: tuple(map(_asking, inner)))
-    if not isinstance(stmt, ir.Loop) or any(isinstance(each, ir.Loop) and each.asks for each in statements([stmt])):
+    if not isinstance(stmt, ir.Loop) or any(
+        isinstance(each, ir.Loop) and each.safepoint for each in statements([stmt])
+    ):
         return stmt
     path = _longest(stmt)
     count = sum(map(_is_open, path))
@@ -80,7 +82,7 @@ def _asking(stmt: ir.Stmt) -> ir.Stmt:
         known = inside.isdisjoint(part for part in ir.subexpressions(most) if isinstance(part, ir.Var))
         work = ir.multiply(work, most if known else GUESS)
     every = ir.quotient(ir.integer(POLLED), ir.add(work, ir.ONE))  # a size may be 0
-    return replace(stmt, asks=ir.apply(MAXIMUM, every, ir.ONE))
+    return replace(stmt, safepoint=ir.apply(MAXIMUM, every, ir.ONE))
 
 
 def _longest(loop: ir.Loop) -> list[ir.Loop]:
@@ -102,17 +104,17 @@ def _bounds(loop: ir.Loop) -> tuple[ir.Expr, ...]:
     return (size,)
 
 
-def place_polls(body: Sequence[ir.Stmt], fresh: Fresh) -> tuple[ir.Stmt, ...]:
+def place_safepoints(body: Sequence[ir.Stmt], fresh: Fresh) -> tuple[ir.Stmt, ...]:
     """Statements whose loops ask; `fresh` gives names."""
     return tuple(placed for stmt in body for placed in _placed(stmt, fresh))
 
 
 def _placed(stmt: ir.Stmt, fresh: Fresh) -> Iterator[ir.Stmt]:
-    stmt = map_bodies(stmt, lambda inner: place_polls(inner, fresh))
-    if not isinstance(stmt, ir.Loop) or stmt.asks is None:
+    stmt = map_bodies(stmt, lambda inner: place_safepoints(inner, fresh))
+    if not isinstance(stmt, ir.Loop) or stmt.safepoint is None:
         yield stmt
         return
-    loop, every = replace(stmt, asks=None), stmt.asks
+    loop, every = replace(stmt, safepoint=None), stmt.safepoint
     if ir.int_value(every) == 1:
         yield replace(loop, body=(*loop.body, QUESTION))
         return

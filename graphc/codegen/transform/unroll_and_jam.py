@@ -56,14 +56,14 @@ MOST_OPS = 40
 Fresh = Callable[[str], str]
 
 
-def jam_rows(body: Sequence[Stmt], fresh: Fresh) -> tuple[Stmt, ...]:
+def unroll_and_jam(body: Sequence[Stmt], fresh: Fresh) -> tuple[Stmt, ...]:
     """Statements whose loops scatter into a few rows at a time; `fresh` gives names."""
     return tuple(jammed for stmt in body for jammed in _jammed(stmt, fresh))
 
 
 def _jammed(stmt: Stmt, fresh: Fresh) -> Iterator[Stmt]:
-    if not isinstance(stmt, Loop) or not may_be_jammed(stmt):
-        yield map_bodies(stmt, lambda inner: jam_rows(inner, fresh))
+    if not isinstance(stmt, Loop) or not may_jam(stmt):
+        yield map_bodies(stmt, lambda inner: unroll_and_jam(inner, fresh))
         return
     group, count = Var(fresh("group"), INDEX), Var(fresh("groups"), INDEX)
     yield Let(count, quotient(subtract(stmt.size, stmt.begin), integer(ROWS)))
@@ -72,9 +72,9 @@ def _jammed(stmt: Stmt, fresh: Fresh) -> Iterator[Stmt]:
     yield replace(stmt, begin=add(stmt.begin, multiply(count, integer(ROWS))))
 
 
-def may_be_jammed(loop: Loop) -> bool:
+def may_jam(loop: Loop) -> bool:
     """True where a loop over independent rows scatters into them, by the same iterations in each row."""
-    if not loop.is_independent or loop.asks is not None:
+    if not loop.is_independent or loop.safepoint is not None:
         return False
     if not all(isinstance(stmt, Let | Note | Loop) for stmt in loop.body):
         return False

@@ -41,7 +41,7 @@ class Copy:
         return int_value(replace_vars(self.index, {self.var: ZERO}))
 
 
-def write_where_copied(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def elide_copies(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Statements without copies of temporaries that can be written where they go."""
     reads = Counter(part.buffer for part in all_expressions(body) if isinstance(part, Load | Pointer))
     return _written(body, {buffer for buffer, count in reads.items() if count == 1 and buffer.is_temporary})

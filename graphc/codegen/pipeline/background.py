@@ -24,12 +24,12 @@ from graphc.startup.process import PROCESS
 BOOT = """
 import sys
 sys.path[:] = {path!r}
-from graphc.codegen.pipeline.beside import main
+from graphc.codegen.pipeline.background import main
 main()
 """
 
 
-def build_beside(kernel: Kernel) -> subprocess.Popen[bytes] | None:
+def build_in_background(kernel: Kernel) -> subprocess.Popen[bytes] | None:
     """The process that builds a kernel; None where none can: without a cache, with ops of the user, or where the system
     gives no process."""
     if (
