@@ -59,7 +59,7 @@ class Declared:
     def buffer(self, name: str) -> ir.Buffer:
         return self.buffers.get(name) or ir.Buffer(name, FLOAT)
 
-    def given(self, name: str, value: ir.Expr, is_let: bool) -> str:
+    def expected(self, name: str, value: ir.Expr, is_let: bool) -> str:
         """The dtype of a name that is given a value: it may be known from before, unless it is a new one."""
         return value.dtype if is_let else self.scalars.get(name, value.dtype)
 
@@ -118,7 +118,7 @@ def _print_line(stmt: ir.Stmt, names: Declared) -> str:
     match stmt:
         case ir.Let(var, value) | ir.Set(var, value):
             is_let = isinstance(stmt, ir.Let)
-            kind = "" if var.dtype == names.given(var.name, value, is_let) else f": {var.dtype}"
+            kind = "" if var.dtype == names.expected(var.name, value, is_let) else f": {var.dtype}"
             line = f"{'let ' if is_let else ''}{var.name}{kind} = {text(value)}"
             names.scalars[var.name] = var.dtype
             return line
@@ -128,9 +128,9 @@ def _print_line(stmt: ir.Stmt, names: Declared) -> str:
             kind = "" if var.dtype == ir.INDEX else f": {var.dtype}"
             bounds = text(size) if begin == ir.ZERO else text(begin, size)
             but = "".join(
-                f", {word}=[{', '.join(buffer.name for buffer in held)}]"
-                for word, held in (("but", conflicts), ("disjoint", disjoint))
-                if held
+                f", {word}=[{', '.join(buffer.name for buffer in buffers)}]"
+                for word, buffers in (("but", conflicts), ("disjoint", disjoint))
+                if buffers
             )
             after = f", safepoint={text(safepoint)}" if safepoint is not None else ""
             return f"for {var.name}{kind} in {'range' if conflicts is None else 'independent'}({bounds}{but}{after}):"

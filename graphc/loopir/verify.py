@@ -138,14 +138,14 @@ class _Function:
             self.fail(f"code {code} would say that all is well")
         self.value(condition, "bool")
 
-    def call(self, function: str, given: Kinds, code: int = 0) -> None:
+    def call(self, function: str, kinds: Kinds, code: int = 0) -> None:
         if code < 0:
             self.fail(f"{code} is no code")
         wanted = self.callees.get(function)
         if wanted is None:
             self.fail(f"there is no function {function}")
-        if list(given) != list(wanted):
-            self.fail(f"{function} takes {', '.join(wanted)}, and is given {', '.join(given)}")
+        if list(kinds) != list(wanted):
+            self.fail(f"{function} takes {', '.join(wanted)}, and is given {', '.join(kinds)}")
 
     def argument(self, arg: ir.Expr) -> str:
         """The kind of an argument of a call."""

@@ -123,7 +123,7 @@ def _parse_line(
         raise ValueError("it has no body")
     if named := _NAMED.fullmatch(line):
         is_let, name, value = bool(named[1]), named[2], _parse(named[4], names)
-        dtype = names.scalars[name] = named[3] or names.given(name, value, is_let)
+        dtype = names.scalars[name] = named[3] or names.expected(name, value, is_let)
         return (Let if is_let else Set)(Var(name, dtype), value)
     match word:
         case "for":

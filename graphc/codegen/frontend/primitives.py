@@ -301,13 +301,13 @@ class NativeCall(Primitive):
     def infer(self, args: tuple[types.Type, ...]) -> Signature:
         if len(args) != len(self.native.args):
             raise InferenceError(f"takes {len(self.native.args)} arguments, not {len(args)}")
-        for given, expected in zip(args, self.native.args, strict=True):
-            if isinstance(given, types.CPointer) or isinstance(expected, types.CPointer):
-                fits = given == expected
+        for actual, expected in zip(args, self.native.args, strict=True):
+            if isinstance(actual, types.CPointer) or isinstance(expected, types.CPointer):
+                fits = actual == expected
             else:
-                fits = dtype_of(given) in (dtype_of(expected), "int", "float")
+                fits = dtype_of(actual) in (dtype_of(expected), "int", "float")
             if not fits:
-                raise InferenceError(f"expects {expected}, not {given}")
+                raise InferenceError(f"expects {expected}, not {actual}")
         return self.native
 
     def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
@@ -409,10 +409,10 @@ class Parallel(Primitive):
         stream_of(args[3:])
         plain = (arg.pointer if isinstance(arg, Streamed) else arg for arg in args[1:])
         called = args[0].infer(tuple(plain))
-        given = (
+        operands = (
             arg if isinstance(arg, Streamed) else kind for arg, kind in zip(args[3:], called.args[2:], strict=True)
         )
-        return signature(types.none, args[0], types.int64, types.int64, *given)
+        return signature(types.none, args[0], types.int64, types.int64, *operands)
 
     def emit(self, builder: Builder, sig: Signature, args: Sequence[Value]) -> Value:
         called, stream = sig.args[0], stream_of(sig.args[3:])

@@ -44,7 +44,6 @@ from graphc.codegen.pipeline.runtime import (
     ready_part,
     ready_pool,
 )
-from graphc.codegen.routines import routine_symbols
 from graphc.codegen.server.prestart import note_hit
 from graphc.codegen.threads.chunking import CHUNK, PARALLEL, SETTINGS, STREAM
 from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, settings_of
@@ -311,7 +310,8 @@ def load_product(products: Products, name: str) -> int:
     """The address of a product, which is loaded where it is not yet: those that it calls are."""
     if name not in products.loaded:
         others = {other: address for other, (address, _) in products.loaded.items()}
-        needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data, **routine_symbols(name)}
+        needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
+        needed |= import_module("graphc.codegen.routines").routine_symbols(name)
         _, *free = exports = product_exports(name)
         loaded = load_code(part_code(name), needed, exports)
         mine = loaded.addresses[name], loaded.owner

@@ -73,38 +73,25 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     names = Names(reserved_names(nodes))
     constants = materialised_constants(kernel, sizing)
     leaves = (*kernel.inputs, *kernel.shared, *constants)
-    given = {leaf: names.fresh(leaf.name or ("const" if leaf.op is CONSTANT else "x")) for leaf in leaves}
-    dims = dims_of(leaves, given, names)
+    buffer_names = {leaf: names.fresh(leaf.name or ("const" if leaf.op is CONSTANT else "x")) for leaf in leaves}
+    dims = dims_of(leaves, buffer_names, names)
     size_names = {dim.size: dim.name for dim in reversed(dims) if dim.size.op is SIZE}
     labels = labels_of(nodes)
-    results, plan, names = plan_results(kernel, sizing, given, size_names, names, labels)
+    results, plan, names = plan_results(kernel, sizing, buffer_names, size_names, names, labels)
     failure = len(sizing.checks) + 1
     sizes_lowerer = Lowerer(
         scopes=Scopes(Names(names.taken)),
         storage=Storage(plan.memory.leaves),
         sizes=KnownSizes(size_names, sizing, failure),
     )
-    inputs = tuple(parameter(given[n], n, given[n] in results.overwritten) for n in kernel.inputs)
-    shared = tuple(parameter(given[n], n, given[n] in results.overwritten) for n in (*kernel.shared, *constants))
+    inputs = tuple(parameter(buffer_names[n], n, buffer_names[n] in results.overwritten) for n in kernel.inputs)
+    shared = tuple(
+        parameter(buffer_names[n], n, buffer_names[n] in results.overwritten) for n in (*kernel.shared, *constants)
+    )
     lowerer = Lowerer(
         scopes=Scopes(names), storage=storage_of(plan.memory), sizes=KnownSizes(size_names, sizing), labels=labels
     )
-    lower_parts(lowerer, plan, plan.parts, lowerer.scopes.top)
-    subject = Subject(
-        "kernel",
-        lowerer.scopes.top.body,
-        plan.memory.all_buffers,
-        names,
-        scalars=[ir.Var(dim.name, ir.INDEX) for dim in dims],
-        externals=lambda: external_kinds(lowerer.callbacks),
-        results={output.name for output in results.outputs},
-        steps=lowerer.step_loops,
-        kept=results.overwritten,
-        branches=bool(plan.contents.scans or plan.contents.branches),
-        outlining=outlining,
-    )
-    subject.tell("lower")
-    subject.run(KERNEL_PASSES)
+    subject = lower_kernel(plan, lowerer, results, [ir.Var(dim.name, ir.INDEX) for dim in dims], outlining)
     marked = subject.after["mark_independent"]
     polls = subject.after["place_safepoints"] != marked
     check_sizes(sizing, dims, sizes_lowerer, failure)
@@ -119,7 +106,9 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         inputs=inputs,
         shared=shared,
         outputs=results.outputs,
-        temps=tuple(Temp(b.name, b.dtype, tuple((t, len(shape)) for t, shape in held)) for b, held in temporaries),
+        temps=tuple(
+            Temp(b.name, b.dtype, tuple((t, len(shape)) for t, shape in extents)) for b, extents in temporaries
+        ),
         sizes=tuple((dim.number, dim.axis) for dim in passed),
         returns=kernel.returns,  # type: ignore[arg-type]
         reads=operands_read(bodies[0], (*inputs, *shared)),
@@ -143,10 +132,31 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     )
 
 
-def dims_of(leaves: Sequence[Node], given: Mapping[Node, str], names: Names) -> list[Dim]:
+def lower_kernel(plan: Plan, lowerer: Lowerer, results: Results, sizes: Sequence[ir.Var], outlining: str) -> Subject:
+    """The statements of a kernel, after all passes."""
+    lower_parts(lowerer, plan, plan.parts, lowerer.scopes.top)
+    subject = Subject(
+        "kernel",
+        lowerer.scopes.top.body,
+        plan.memory.all_buffers,
+        lowerer.scopes.names,
+        scalars=sizes,
+        externals=lambda: external_kinds(lowerer.callbacks),
+        results={output.name for output in results.outputs},
+        steps=lowerer.step_loops,
+        kept=results.overwritten,
+        branches=bool(plan.contents.scans or plan.contents.branches),
+        outlining=outlining,
+    )
+    subject.tell("lower")
+    subject.run(KERNEL_PASSES)
+    return subject
+
+
+def dims_of(leaves: Sequence[Node], buffer_names: Mapping[Node, str], names: Names) -> list[Dim]:
     """The sizes that are told at each call, under the names that they have in the source."""
     return [
-        Dim(number, axis, size, names.fresh(f"{given[leaf]}_{axis}"))
+        Dim(number, axis, size, names.fresh(f"{buffer_names[leaf]}_{axis}"))
         for number, leaf in enumerate(leaves)
         for axis, size in enumerate(leaf.type.shape)
         if isinstance(size, Node)
@@ -166,16 +176,16 @@ def arena(plan: Plan, subject: Subject, body: Sequence[ir.Stmt], lowerer: Lowere
     for few, target in narrowed.narrow.items():
         assert few.row is not None
         extents[few], rows[few] = ((few.dtype, (few.row,)),), iterations[target]
-    held = read_buffers(body) | stored_buffers(body)
+    used = read_buffers(body) | stored_buffers(body)
     chunks = {buffer: sizing.of(sizes.minimum(rows[buffer], most)) for buffer, most in outlined.private.items()}
-    made = [(buffer, in_chunks(extent, chunks.get(buffer, 1))) for buffer, extent in extents.items() if buffer in held]
+    made = [(buffer, in_chunks(extent, chunks.get(buffer, 1))) for buffer, extent in extents.items() if buffer in used]
     made += [(buffer, ((buffer.dtype, (count,)),)) for buffer, count in outlined.scalars.items()]
 
     def extent(copies: Copies) -> tuple[ir.Expr, ir.Expr]:
         counts = {buffer: lowerer.size(sizing.of(iterations[buffer])) for buffer in copies.targets}
         at_once = ir.integer(copies.at_once)
         most = most_copies((target, ir.quotient(counts[buffer], at_once)) for buffer, target in copies.targets.items())
-        return most, ir.sum_of(Counter(stride(copies.targets[buffer].length) for buffer in copies.held))
+        return most, ir.sum_of(Counter(stride(copies.targets[buffer].length) for buffer in copies.copied))
 
     for buffer, launches in outlined.copies.items():
         made.append((buffer, tuple(dict.fromkeys((buffer.dtype, extent(each)) for each in launches))))

@@ -106,10 +106,10 @@ class Outlined:
 
 @record()
 class Copies:
-    """The copies of a loop that takes `at_once` rows in an iteration. `held`: the buffers of which these are, one for
+    """The copies of a loop that takes `at_once` rows in an iteration. `copied`: the buffers of which these are, one for
     every chunk; `targets`: all that the loop adds into, with how many iterations are worth a copy of each."""
 
-    held: tuple[ir.Buffer, ...]
+    copied: tuple[ir.Buffer, ...]
     targets: Mapping[ir.Buffer, ir.Target]
     at_once: int
 
@@ -133,7 +133,7 @@ def outline(body: Sequence[ir.Stmt], names: Names, policy: str = "auto") -> Outl
     for shares in (part.shares for part in parts.values() if part.shares is not None):
         for buffer in shares.rows:
             private[buffer] = max(private.get(buffer, 1), MOST_COPIES if shares.sums else MOST_CHUNKS)
-    copies = {buffer: tuple(held) for buffer, held in caller.copies.items()}
+    copies = {buffer: tuple(copied) for buffer, copied in caller.copies.items()}
     return Outlined(kept, tuple(caller.functions), caller.scalars, tuple(caller.launches), private, copies)
 
 
@@ -212,7 +212,7 @@ class Caller:
         chunk = [ir.Var(self.names.fresh("size"), ir.INDEX)] if part.shares and (part.results or rows or sums) else []
         firsts = dict.fromkeys(lifted.values())
         values = {place: ir.Var(self.names.fresh("value"), used.literals[place].dtype) for place in firsts}
-        given = {place: values[first] for place, first in lifted.items()}
+        parameters = {place: values[first] for place, first in lifted.items()}
         outs = [(var, ir.Buffer(self.names.fresh(f"{var.name}_at"), var.dtype)) for var in part.results]
         params = (
             *((BEGIN, END) if part.extent is not None else ()),
@@ -223,7 +223,7 @@ class Caller:
         if part.columns is not None:
             place = ir.multiply(place, COPIED)
         body: tuple[ir.Stmt, ...] = (
-            *with_literals(part.body, given),
+            *with_literals(part.body, parameters),
             *(ir.Store(at, place, var) for var, at in outs),
         )
         lengths = dict(rows) | {buffer: stride(target.length) for buffer, (target, _) in sums.items()}
@@ -239,19 +239,19 @@ class Caller:
 
     def call(self, function: ir.Function, part: Part, used: Interface, lifted: Mapping[int, int]) -> Iterator[ir.Stmt]:
         """The statements that stand for a part: a call, and its scalars read from where it left them."""
-        given = (
+        arguments = (
             *(operand if isinstance(operand, ir.Var) else ir.Pointer(operand, ir.ZERO) for operand in used.operands),
             *(used.literals[place] for place in dict.fromkeys(lifted.values())),
         )
         if part.shares is not None and part.extent is not None:
             flag = self.flag() if part.code else None
             yield from [] if flag is None else [ir.Store(flag.buffer, flag.index, ir.ZERO)]
-            yield from self.launch(function, part, used, given)
+            yield from self.launch(function, part, used, arguments)
             yield from [] if flag is None else [ir.Invoke(STOPPED, (flag,), part.code)]
             return
         places = [self.place(var.dtype) for var in part.results]
         outs = (ir.Pointer(buffer, ir.integer(place)) for buffer, place in places)
-        args = (*((ir.ZERO, part.extent) if part.extent is not None else ()), *given, *outs)
+        args = (*((ir.ZERO, part.extent) if part.extent is not None else ()), *arguments, *outs)
         yield ir.Invoke(function.name, args, part.code)
         for var, (buffer, place) in zip(part.results, places, strict=True):
             yield ir.Let(var, ir.Load(buffer, ir.integer(place)))
@@ -271,7 +271,7 @@ class Caller:
         return ir.Pointer(buffer, ir.ZERO)
 
     def launch(
-        self, function: ir.Function, part: Part, used: Interface, given: tuple[ir.Expr, ...]
+        self, function: ir.Function, part: Part, used: Interface, arguments: tuple[ir.Expr, ...]
     ) -> Iterator[ir.Stmt]:
         """The statements that stand for a nest that threads may share: a launch, and its scalars combined from what the
         chunks left."""
@@ -281,16 +281,16 @@ class Caller:
         self.launches.append(f"{function.name}: {describe_work(count, shares, text_of)}{otherwise}")
         size = ir.apply(shares.chunk, count, shares.work)
         if not (part.results or shares.rows or shares.sums):
-            yield ir.Launch(function.name, count, size, self.streamed(part, used, given))
+            yield ir.Launch(function.name, count, size, self.streamed(part, used, arguments))
             return
         chunk, iteration = ir.Var(self.names.fresh("size"), ir.INDEX), ir.Var(self.names.fresh("part"), ir.INDEX)
         places = self.partial_places([var.dtype for var in part.results])
         outs = tuple(ir.Pointer(buffer, ir.integer(place)) for buffer, place in places)
         if shares.sums:
-            yield from self.launch_on_copies(function, part, size, chunk, used, given, outs)
+            yield from self.launch_on_copies(function, part, size, chunk, used, arguments, outs)
         else:
             yield ir.Let(chunk, size)
-            yield ir.Launch(function.name, count, chunk, (*given, chunk, *outs))
+            yield ir.Launch(function.name, count, chunk, (*arguments, chunk, *outs))
         yield from (stmt for stmt in part.body if isinstance(stmt, ir.Set))
         partials = [ir.Load(buffer, ir.add(iteration, ir.integer(place))) for buffer, place in places]
         terms = dict(zip(part.results, partials, strict=True))
@@ -301,21 +301,21 @@ class Caller:
         if combined:
             yield ir.Loop(iteration, chunks_of(count, chunk), tuple(combined), conflicts=())
 
-    def streamed(self, part: Part, used: Interface, given: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
+    def streamed(self, part: Part, used: Interface, arguments: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
         """The arguments of the function of a nest, with a mark on what non-temporal stores may write."""
         loop, shares = part.body[-1], part.shares
         if not isinstance(loop, ir.Loop) or loop.size != END or shares is None:
-            return given
+            return arguments
         stream = stream_of(loop, shares.work, self.read)
         if stream is None:
-            return given
+            return arguments
         self.launches[-1] += f"; {stream.fills.name} {NONTEMPORAL} where it is large"
         words = {stream.fills: FILLS, stream.reads: READS}
         marked = (
             ir.apply(words[operand], pointer) if operand in words else pointer
-            for operand, pointer in zip(used.operands, given, strict=False)
+            for operand, pointer in zip(used.operands, arguments, strict=False)
         )
-        return (*marked, *given[len(used.operands) :])
+        return (*marked, *arguments[len(used.operands) :])
 
     def launch_on_copies(
         self,
@@ -324,7 +324,7 @@ class Caller:
         size: ir.Expr,
         chunk: ir.Var,
         used: Interface,
-        given: tuple[ir.Expr, ...],
+        arguments: tuple[ir.Expr, ...],
         outs: tuple[ir.Expr, ...],
     ) -> Iterator[ir.Stmt]:
         """A nest whose chunks add into copies, which are then combined in order; one chunk needs none."""
@@ -336,15 +336,15 @@ class Caller:
         yield ir.Let(chunk, ir.apply(MAXIMUM, size, chunks_of(count, most)))
         yield ir.Let(shared, ir.apply(SELECT, ir.apply(GT, count, chunk), count, ir.ZERO))
         if part.columns is None:
-            yield ir.Invoke(function.name, (shared, count, *given, chunk, ir.ZERO, *outs))
+            yield ir.Invoke(function.name, (shared, count, *arguments, chunk, ir.ZERO, *outs))
         else:
             columns = ir.apply(SELECT, ir.apply(GT, shared, ir.ZERO), ir.ZERO, part.columns.extent)
             part_of_row = ir.apply(COLUMNS, columns, part.columns.work)
-            yield ir.Launch(function.name, columns, part_of_row, (*given, chunk, ir.ZERO, *outs))
+            yield ir.Launch(function.name, columns, part_of_row, (*arguments, chunk, ir.ZERO, *outs))
         begins = self.copy_places(targets, part.at_once, most)
-        replaced = dict(zip(used.operands, given, strict=False)) | begins
+        replaced = dict(zip(used.operands, arguments, strict=False)) | begins
         copied = ir.apply(MINIMUM, shared, ir.ONE)
-        operands = (*(replaced[operand] for operand in used.operands), *given[len(used.operands) :])
+        operands = (*(replaced[operand] for operand in used.operands), *arguments[len(used.operands) :])
         yield ir.Launch(function.name, shared, chunk, (*operands, chunk, copied, *outs))
         for length, buffers in by_length(shares).items():
             stores = []
@@ -363,12 +363,12 @@ class Caller:
         begins: dict[ir.Buffer, ir.Pointer] = {}
         for dtype in dict.fromkeys(buffer.dtype for buffer in targets):
             copies = self.own_buffer("copies", dtype)
-            held = tuple(buffer for buffer in targets if buffer.dtype == dtype)
+            copied = tuple(buffer for buffer in targets if buffer.dtype == dtype)
             before: Counter[ir.Expr] = Counter()
-            for buffer in held:
+            for buffer in copied:
                 begins[buffer] = ir.Pointer(copies, ir.sum_of(before))
                 before[ir.multiply(most, stride(targets[buffer].length))] += 1
-            self.copies.setdefault(copies, []).append(Copies(held, targets, at_once))
+            self.copies.setdefault(copies, []).append(Copies(copied, targets, at_once))
         return begins
 
     def partial_places(self, dtypes: Sequence[str]) -> list[tuple[ir.Buffer, int]]:

@@ -57,8 +57,8 @@ class Spelling:
                 self.name(buffer)
             case ir.Loop(var, _, body, begin, conflicts, safepoint):
                 self.name(var)
-                held = None if conflicts is None else tuple(buffer.dtype for buffer in conflicts)
-                self.key += (len(body), held, begin is ir.ZERO, safepoint is None)
+                dtypes = None if conflicts is None else tuple(buffer.dtype for buffer in conflicts)
+                self.key += (len(body), dtypes, begin is ir.ZERO, safepoint is None)
             case ir.If(_, then, orelse):
                 self.key += (len(then), len(orelse))
             case ir.Invoke(function) | ir.Launch(function):
@@ -104,7 +104,7 @@ def varying(literals: Sequence[tuple[ir.Const, ...]]) -> dict[int, int]:
     return {place: first.setdefault(column, place) for place, column in columns if len(set(column)) > 1}
 
 
-def with_literals(body: Iterable[ir.Stmt], given: Mapping[int, ir.Var]) -> Iterable[ir.Stmt]:
+def with_literals(body: Iterable[ir.Stmt], values: Mapping[int, ir.Var]) -> Iterable[ir.Stmt]:
     """Statements with the literals at these positions replaced, which are counted as `interface` counts them."""
     count = 0
 
@@ -117,11 +117,11 @@ def with_literals(body: Iterable[ir.Stmt], given: Mapping[int, ir.Var]) -> Itera
         if not isinstance(expr, ir.Const) or expr.dtype == "bool":
             return None
         count += 1
-        return given.get(count - 1, expr)
+        return values.get(count - 1, expr)
 
     def changed(stmt: ir.Stmt) -> ir.Stmt:
         if may_lift(stmt):
             stmt = map_own_expressions(stmt, lambda expr: ir.rebuild(expr, change))
         return map_bodies(stmt, lambda inner: tuple(map(changed, inner)))
 
-    return map(changed, body) if given else body
+    return map(changed, body) if values else body

@@ -44,9 +44,9 @@ def narrow_sums(body: Sequence[ir.Stmt], fresh: Callable[[str], str]) -> Narrowe
         if not isinstance(stmt, ir.Loop) or not found:
             result.append(stmt)
             continue
-        held = {b: ir.Buffer(fresh("few_rows"), "float32", True, target.length) for b, target in found.items()}
-        result.append(by_blocks(stmt, held, fresh))
-        for buffer, few in held.items():
+        partials = {b: ir.Buffer(fresh("few_rows"), "float32", True, target.length) for b, target in found.items()}
+        result.append(by_blocks(stmt, partials, fresh))
+        for buffer, few in partials.items():
             changed[buffer] = replace(buffer, target=replace(found[buffer], pays=ir.ONE))
             narrow[few] = changed[buffer]
     return Narrowed(moved_buffers(result, {old: (new, ir.ZERO) for old, new in changed.items()}), narrow, changed)
@@ -77,31 +77,31 @@ def narrow_term(stmt: ir.Store) -> ir.Expr | None:
     return None
 
 
-def by_blocks(loop: ir.Loop, held: Mapping[ir.Buffer, ir.Buffer], fresh: Callable[[str], str]) -> ir.Loop:
+def by_blocks(loop: ir.Loop, partials: Mapping[ir.Buffer, ir.Buffer], fresh: Callable[[str], str]) -> ir.Loop:
     """A loop over rows by blocks of rows: begin the sums of a block, add its rows, add the sums to the buffers."""
     block, iteration, place = (ir.Var(fresh(name), ir.INDEX) for name in ("rows", f"{loop.var.name}_in", "c"))
     zero = ir.Const("0.0", "float32")
     starts: dict[ir.Expr, list[ir.Stmt]] = {}
     ends: dict[ir.Expr, list[ir.Stmt]] = {}
-    for buffer, few in held.items():
+    for buffer, few in partials.items():
         assert few.row is not None
         total = ir.apply(ACCUMULATE, ir.Load(buffer, place), ir.apply(WIDEN, ir.Load(few, place)))
         starts.setdefault(few.row, []).append(ir.Store(few, place, zero))
         ends.setdefault(few.row, []).append(ir.Store(buffer, place, total))
     first, last = ([ir.Loop(place, length, tuple(body)) for length, body in part.items()] for part in (starts, ends))
     row = ir.Let(loop.var, ir.add(ir.multiply(block, ir.integer(ir.ROWS)), iteration))
-    rows = ir.Loop(iteration, ir.iterations_in_block(loop.size, block, ir.ROWS), (row, *narrowed(loop.body, held)))
+    rows = ir.Loop(iteration, ir.iterations_in_block(loop.size, block, ir.ROWS), (row, *narrowed(loop.body, partials)))
     count = ir.int_value(loop.size)
     blocks = ir.blocks_of(loop.size, ir.ROWS) if count is None else ir.integer(-(-count // ir.ROWS))
     return ir.Loop(block, blocks, (*first, rows, *last), safepoint=safepoint_in_blocks(loop.safepoint, ir.ROWS))
 
 
-def narrowed(body: Sequence[ir.Stmt], held: Mapping[ir.Buffer, ir.Buffer]) -> tuple[ir.Stmt, ...]:
+def narrowed(body: Sequence[ir.Stmt], partials: Mapping[ir.Buffer, ir.Buffer]) -> tuple[ir.Stmt, ...]:
     """Statements that add to the narrow buffers."""
     result: list[ir.Stmt] = []
     for stmt in body:
-        if isinstance(stmt, ir.Store) and stmt.buffer in held and (term := narrow_term(stmt)) is not None:
-            few = held[stmt.buffer]
+        if isinstance(stmt, ir.Store) and stmt.buffer in partials and (term := narrow_term(stmt)) is not None:
+            few = partials[stmt.buffer]
             stmt = ir.Store(few, stmt.index, ir.apply(ACCUMULATE, ir.Load(few, stmt.index), term))
-        result.append(map_bodies(stmt, lambda inner: narrowed(inner, held)))
+        result.append(map_bodies(stmt, lambda inner: narrowed(inner, partials)))
     return tuple(result)

@@ -144,7 +144,7 @@ def carried_by(loop: ir.Loop, there: Mapping[ir.Buffer, Collection[ir.Expr]]) ->
     if not there or loop.conflicts is not None or not is_understood([loop]):
         return []
     touched: dict[ir.Buffer, dict[ir.Expr, None]] = {}
-    given: set[ir.Buffer] = set()
+    escaped: set[ir.Buffer] = set()
     for stmt in statements([loop]):
         if isinstance(stmt, ir.Store):
             touched.setdefault(stmt.buffer, {})[stmt.index] = None
@@ -153,8 +153,8 @@ def carried_by(loop: ir.Loop, there: Mapping[ir.Buffer, Collection[ir.Expr]]) ->
                 if isinstance(part, ir.Load):
                     touched.setdefault(part.buffer, {})[part.index] = None
                 elif isinstance(part, ir.Pointer):
-                    given.add(part.buffer)
-    wanted = (there.keys() & stored_buffers([loop]) & first_read(loop.body)) - given
+                    escaped.add(part.buffer)
+    wanted = (there.keys() & stored_buffers([loop]) & first_read(loop.body)) - escaped
     return [
         (buffer, index)
         for buffer, indices in touched.items()
