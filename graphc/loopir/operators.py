@@ -35,8 +35,9 @@ class Operator:
     vectorised. `by_known`: whether it is much cheaper where its right operand is a literal.
 
     `python` says what CPython computes: "np.x", a ufunc of NumPy; "math.x", a function of Python's numbers;
-    "numerics.x", one of ours on scalars, "arrays.x" on arrays, "drawn.x" of numbers drawn (arrays/numerics.py); "x", a
-    function of language.py. Of Python's own operators it is the name in the module `operator`.
+    "numerics.x", one of ours on scalars, "arrays.x" on arrays, "drawn.x" of numbers drawn (arrays/numerics.py); "op",
+    the NumPy meaning of the scalar op of the same name (ops/scalar.py); "x", a function of language.py. Of Python's own
+    operators it is the name in the module `operator`.
 
     `llvm` says what is written in LLVM IR: "llvm.x", a call of that intrinsic; "math", the elementary function of the
     operator's name, from vecmath or C's library; "x", a row of intrinsics.BUILDERS. Where it is "" the name is typed
@@ -165,10 +166,10 @@ def _functions() -> Iterator[Operator]:
     yield from CASTS.values()
     for cost, names in _OF_NUMPY.items():
         yield from (_unary(name, f"np.{name}", "math", cost=cost) for name in names.split())
-    yield _unary("sigmoid", "sigmoid", "math", cost=25.0)
+    yield _unary("sigmoid", "op", "math", cost=25.0)
     yield from (_unary(name, f"math.{name}", "math", cost=30.0) for name in ("erf", "erfc"))
     yield _unary("gammaln", "math.lgamma", "math", cost=40.0)
-    yield _unary("softplus", "softplus", "math", cost=40.0)
+    yield _unary("softplus", "op", "math", cost=40.0)
     yield from (_unary(name, f"arrays.{name}", "math", cost=40.0) for name in ("digamma", "trigamma", "erfcx"))
     for name in ("portable_log", "portable_exp", "portable_arccos"):
         yield _unary(name, f"numerics.{name}", "math", cost=20.0)

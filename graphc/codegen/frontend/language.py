@@ -28,6 +28,8 @@ from graphc.arrays.numerics import Array
 from graphc.codegen.threads.chunking import chunk_size, columns_size
 from graphc.loopir.ir import CONSTANTS
 from graphc.loopir.operators import CALLS, Operator
+from graphc.ops import scalar  # noqa: F401 - it fills ROWS
+from graphc.ops.elementwise import ROWS
 
 Scalar = Any
 Function = Callable[..., Any]
@@ -74,11 +76,11 @@ def _elementwise(function: Callable[[float], float]) -> Function:
     return _quiet(call)
 
 
-def _special(function: Callable[[Array], Array]) -> Function:
-    """A function of arrays on a NumPy float."""
+def _special(function: Callable[..., Array]) -> Function:
+    """A function of arrays on NumPy numbers."""
 
-    def call(x: Scalar) -> Scalar:
-        return function(np.asarray(x))[()]
+    def call(*args: Scalar) -> Scalar:
+        return function(*map(np.asarray, args))[()]
 
     call.__name__ = function.__name__
     return _quiet(call)
@@ -110,19 +112,6 @@ def pow_(a: Scalar, b: Scalar) -> Scalar:
     """a ** b of floats, as np.power gives it for arrays: its short cut for a scalar 0.5 is wrong at -inf."""
     kind = _alike(a, b)
     return np.power(np.array([a, a], kind), np.array([b, b], kind))[0]
-
-
-@_quiet
-def sigmoid(x: Scalar) -> Scalar:
-    """1 / (1 + exp(-x)), with no overflow."""
-    decay = np.exp(-np.abs(x))
-    return (1 if x >= 0 else decay) / (1 + decay)
-
-
-@_quiet
-def softplus(x: Scalar) -> Scalar:
-    """log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|))."""
-    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
 @_quiet
@@ -209,6 +198,8 @@ def _meaning(op: Operator) -> Function:
             return _quiet(getattr(numerics, name))
         case "drawn":
             return _quiet(numerics.DRAWN[name])
+    if name == "op":
+        return _special(ROWS[op.name].function)
     own: Function = _cast(op.result) if name == "cast" else globals()[name]
     return own
 
