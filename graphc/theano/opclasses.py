@@ -234,7 +234,7 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "CorrMM": ("conv", _correlation(2)),
     "CorrMM_gradInputs": ("", _correlation(2, "inputs")),
     "CorrMM_gradWeights": ("", _correlation(2, "weights")),
-    "ConsiderConstant": ("", lambda: zero_grad),
+    "ConsiderConstant": ("zero_grad", lambda: zero_grad),
     "CpuContiguous": ("", lambda: variables.as_tensor),
     "CrossentropyCategorical1Hot": ("", lambda: losses.crossentropy_categorical_1hot),
     "CrossentropyCategorical1HotGrad": ("", lambda: losses.crossentropy_categorical_1hot_grad),
@@ -245,7 +245,7 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "CumsumOp": ("running_sum", lambda axis=None: _cumulated(axis)),
     "Default": ("", lambda: arithmetic.default),
     "DiffOp": ("", lambda n=1, axis=-1: lambda x: calculus.diff(x, n, axis)),
-    "DisconnectedGrad": ("", lambda: stop_gradient),
+    "DisconnectedGrad": ("stop_gradient", lambda: stop_gradient),
     "Dot": ("matmul", lambda: products.dot),
     "Dot22": ("matmul", lambda: products.dot),
     "Dot22Scalar": ("gemm", lambda: lambda x, y, scale: products.dot(x, y) * scale),
@@ -260,8 +260,8 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "Gemm": ("gemm", lambda inplace=False: lambda z, a, x, y, b: b * z + a * products.dot(x, y)),
     "Gemv": ("gemm", lambda inplace=False: lambda y, a, matrix, x, b: b * y + a * products.dot(matrix, x)),
     "Ger": ("gemm", lambda destructive=False: lambda matrix, a, x, y: matrix + a * products.outer(x, y)),
-    "GradClip": ("", lambda low, high: lambda x: grad_clip(x, low, high)),
-    "GradScale": ("", lambda multiplier: lambda x: grad_scale(x, multiplier)),
+    "GradClip": ("grad_clip", lambda low, high: lambda x: grad_clip(x, low, high)),
+    "GradScale": ("grad_scale", lambda multiplier: lambda x: grad_scale(x, multiplier)),
     "IfElse": ("cond", _ifelse),
     "IncSubtensor": ("set_subtensor inc_subtensor", None),
     "Join": ("concatenate", lambda view=-1: joining.join),
@@ -302,7 +302,7 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "Tile": ("", lambda ndim: lambda x, reps: joining.tile(x, reps, ndim)),
     "TopKOp": ("top argtop", _top_k),
     "Tri": ("", lambda dtype=None: lambda n, m, k: creation.tri(n, m, k, dtype)),
-    "UndefinedGrad": ("", lambda: undefined_grad),
+    "UndefinedGrad": ("undefined_grad", lambda: undefined_grad),
     "Unique": (
         "",
         lambda return_index=False, return_inverse=False, return_counts=False, axis=None: (
@@ -313,7 +313,7 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
         "",
         lambda ndim, order="C": lambda indices, shape: selecting.unravel_index(indices, shape, order, ndim=ndim),
     ),
-    "ZeroGrad": ("", lambda: zero_grad),
+    "ZeroGrad": ("zero_grad", lambda: zero_grad),
 }
 """For each class the names of the ops of graphc that are its instances, and what its parameters make of tensors."""
 

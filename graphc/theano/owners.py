@@ -36,27 +36,27 @@ class Apply:
 
     @property
     def op(self) -> Any:
-        """What is computed: an op of graphc, or of the user."""
+        """An op of graphc, or of the user."""
         return getattr(self.node.op.eval, "user", self.node.op)
 
     @property
     def inputs(self) -> list[Node]:
-        """What it is computed from."""
+        """The nodes that the op takes."""
         return list(self.node.args[getattr(self.node.op.eval, "hidden", 0) :])
 
     @property
     def outputs(self) -> list[Node]:
-        """What it gives."""
+        """The nodes that the op makes."""
         return items_of(self.node) if self.node.is_tuple else [self.node]
 
     @property
     def nin(self) -> int:
-        """How many inputs there are."""
+        """The number of inputs."""
         return len(self.inputs)
 
     @property
     def nout(self) -> int:
-        """How many outputs there are."""
+        """The number of outputs."""
         return len(self.outputs)
 
     @property
@@ -108,12 +108,13 @@ class Apply:
 
 
 class Composed(Apply):
-    """An op of Theano that is put together from several here, with its inputs and its output."""
+    """An op of Theano that is put together from several here, with its inputs and its outputs."""
 
-    __slots__ = ("composed_op", "given")
+    __slots__ = ("composed_op", "given", "results")
 
     composed_op: Any
     given: list[Node]
+    results: list[Node]
 
     @property
     def op(self) -> Any:
@@ -122,23 +123,34 @@ class Composed(Apply):
 
     @property
     def inputs(self) -> list[Node]:
-        """What it is applied to."""
+        """The inputs that Theano's op takes."""
         return list(self.given)
+
+    @property
+    def outputs(self) -> list[Node]:
+        """The nodes that the op makes."""
+        return list(self.results)
+
+
+LAST = frozenset(
+    "cast checked concatenate floor_div gather inc_gather mod neg reshape set_gather sub true_div where".split()
+)
+"""The ops that are the last of several which are one of Theano's (recognised.py)."""
 
 
 def owner_of(node: Node) -> Apply:
     """`apply_of` as programs see it: what the last of several ops makes that are one op of Theano's is that op's."""
-    found = None
-    if node.op.name in ("sub", "true_div"):
-        found = import_module("graphc.theano.recognised").recognised(node)
+    kept: Any = node.__dict__.get("_owner") if node.op.name in LAST else False
+    made: Composed | None = kept() if kept else None
+    if kept is False or made is not None:  # it was found to be none, or the one that somebody has
+        return made or apply_of(node)
+    found = import_module("graphc.theano.recognised").recognised(node)
     if found is None:
+        node.__dict__["_owner"] = False
         return apply_of(node)
-    kept = node.__dict__.get("_owner")
-    made: Composed | None = kept() if kept is not None else None
-    if made is None:
-        made = Composed(node)
-        made.composed_op, made.given = found
-        node.__dict__["_owner"] = ref(made)
+    made = Composed(found[2][0])
+    made.composed_op, made.given, made.results = found
+    node.__dict__["_owner"] = ref(made)
     return made
 
 
