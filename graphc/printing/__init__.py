@@ -66,7 +66,7 @@ def roots_of(item: Any) -> list[Node]:
 
 
 def inputs_of(node: Node) -> list[Node]:
-    """What a person knows a node to be computed from."""
+    """The arguments of a node that a person has written: no sizes, and nothing that fits an operand to others."""
     shown = []
     for position, arg in enumerate(node.args):
         inner = implied(node, arg)
@@ -77,7 +77,7 @@ def inputs_of(node: Node) -> list[Node]:
 
 
 def is_size(node: Node) -> bool:
-    """Whether a node is computed of sizes and numbers alone."""
+    """True for a node that is computed of sizes and numbers alone."""
     return all(leaf.op in (SIZE, CONSTANT) for leaf in node_set([node]) if not leaf.args)
 
 
@@ -106,7 +106,7 @@ def leaf_text(node: Node) -> str:
 
 
 class Names:
-    """What variables are called in one printing: by letters, numbers, their addresses, or not at all."""
+    """The identifiers of variables in one printing: letters, numbers, their addresses, or none."""
 
     def __init__(self, ids: str, known: dict[Node, str]) -> None:
         if ids not in IDS:
@@ -200,7 +200,7 @@ def line_of(node: Node, names: Names, print_type: bool) -> str:
 
 
 def takers(roots: Sequence[Node]) -> dict[Node, list[str]]:
-    """What takes each variable of a graph, as a person sees it."""
+    """The users of each variable of a graph, as a person sees it."""
     found: dict[Node, list[str]] = {}
     for node in visible(roots):
         for position, arg in enumerate(inputs_of(node)):
@@ -260,7 +260,7 @@ def min_informative_str(obj: Any, indent_level: int = 0) -> str:
 
 
 def print_value(op: Print, value: Any) -> None:
-    """What `Print` does with a value: a line for each attribute, or for what a method gives."""
+    """Print a value as `Print` does: a line for each attribute, or for what a method gives."""
     for attribute in op.attrs:
         found = getattr(value, attribute)
         print(op.message, attribute, "=", found() if callable(found) else found)
@@ -372,12 +372,12 @@ def picture(
 
 
 def source_of(arg: Node, roots: Sequence[Node], compact: bool) -> Any:
-    """Where an arrow of a value begins."""
+    """The box from which an arrow of a value begins."""
     return ("value", arg) if arg.args and (arg in roots or not compact) else arg
 
 
 def box_of(node: Node, number: int | None, colours: Mapping[str, str], longest: int, simple: bool) -> Box:
-    """What is drawn for a leaf or an op."""
+    """The box of a leaf or an op."""
     where = f" ({node.where})" if node.where else ""
     if node.args:
         label = op_text(node) if number is None else f"{number} {op_text(node)}"

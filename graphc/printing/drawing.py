@@ -25,7 +25,7 @@ Key: TypeAlias = Any
 
 @record()
 class Box:
-    """What is drawn for a node: lines of text, a shape ("box" or "ellipse"), colours, and what a pointer is told."""
+    """The picture of a node: lines of text, a shape ("box" or "ellipse"), colours, and what a pointer is told."""
 
     lines: tuple[str, ...]
     shape: str = "box"
@@ -113,7 +113,7 @@ def into_layers(boxes: Mapping[Key, Box], arrows: Sequence[Arrow]) -> tuple[list
 
 
 def neighbours(chains: Sequence[Sequence[Key]]) -> tuple[dict[Key, list[Key]], dict[Key, list[Key]]]:
-    """What stands next to each point in the layer above, and in that below."""
+    """The neighbours of each point in the layer above, and in that below."""
     above: dict[Key, list[Key]] = {}
     below: dict[Key, list[Key]] = {}
     for chain in chains:

@@ -24,7 +24,7 @@ from graphc.theano.owners import Apply, apply_of
 
 @record()
 class Step:
-    """What a monitoring function is told of: `step.inputs[0][0]` is the first argument's array."""
+    """The values that a monitoring function is told: `step.inputs[0][0]` is the first argument's array."""
 
     inputs: list[list[Any]]
     outputs: list[list[Any]]

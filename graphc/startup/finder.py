@@ -1,4 +1,4 @@
-"""What Python asks for modules of graphc that no other finder knows: Theano's paths, which a hook finds.
+"""A finder for modules of graphc that have no file: Theano's paths, which a hook finds.
 
 In: an import statement. Out: the module that the hook `find_spec` (hooks.py) makes of it.
 """

@@ -68,8 +68,8 @@ OPTIMIZERS = ("default", "fast_run", "fast_run_stable", "o1", "o2", "o3", "o4", 
 
 
 class Mode:
-    """How a function runs. linker: "py" interprets, all others compile. optimizer: "fast_compile", "None" (or None) and
-    "merge" interpret too, where the linker is not given, for that is the mode that rewrites nothing; all others are
+    """A way to run functions. linker: "py" interprets, all others compile. optimizer: "fast_compile", "None" (or None)
+    and "merge" interpret too, where the linker is not given, for that is the mode that rewrites nothing; all others are
     graphc's whole pipeline.
 
     `including` and `requiring` change nothing, since all rules are on; `excluding` switches off those of the named

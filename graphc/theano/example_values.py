@@ -85,7 +85,7 @@ def _own(node: Node) -> Any:
 
 
 def is_set(node: Node) -> bool:
-    """Whether the program has given a computed node a test value itself."""
+    """True where the program has given a computed node a test value itself."""
     made, value = node.__dict__.get(FOLLOWS), getattr(node.tag, "test_value", None)
     return bool(node.args) and value is not None and (made is None or made[0] is not value)
 

@@ -27,7 +27,7 @@ __all__ = ["IRFFTOp", "RFFTOp", "irfft", "irfft_op", "rfft", "rfft_op"]
 
 
 class _Transform(Op):
-    """What both directions have in common: `s` has the sizes of the real values without the first axis."""
+    """The base of both directions: `s` has the sizes of the real values without the first axis."""
 
     __props__ = ()
     parts: int

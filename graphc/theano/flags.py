@@ -147,14 +147,14 @@ def python_int_bitwidth() -> int:
 
 
 def is_known(name: str) -> bool:
-    """Whether Theano has a setting of that name."""
+    """True for the name of a setting of Theano's."""
     section, _, rest = name.partition(".")
     # Of nvcc and dnn there are dozens, none of which means anything here.
     return name in OBEYED or name in HARMLESS or name in ADDED or (section in SECTIONS and bool(rest))
 
 
 def get_setting(name: str) -> Any:
-    """What a setting was set to, or is at first; a `Section` for the first of two words; AttributeError for none."""
+    """The value of a setting, or its first one; a `Section` for the first of two words; AttributeError for none."""
     if name in ("change_flags", "FLAGS", "add"):
         return change_flags
     if name in VALUES:

@@ -140,7 +140,7 @@ class numeric_grad:  # noqa: N801 - Theano's name
         return [self.abs_rel_err(np.asarray(given), mine) for given, mine in zip(g_pt, own, strict=True)]
 
     def max_err(self, g_pt: Sequence[Array], abs_tol: float, rel_tol: float) -> tuple[int, int, float, float]:
-        """Where the error is the largest against what is allowed: argument, element, absolute and relative error."""
+        """The place where the error is the largest against what is allowed: argument, element, both errors."""
         worst = (0, 0, 0.0, 0.0)
         largest = -1.0
         for number, (absolute, relative) in enumerate(self.abs_rel_errors(g_pt)):

@@ -31,7 +31,7 @@ def _listed(variables: Any) -> list[Node]:
 
 
 def parents(variable: Node) -> list[Node]:
-    """What a variable is computed from directly."""
+    """The inputs of the op that makes a variable."""
     return [] if variable.owner is None else variable.owner.get_parents()
 
 
@@ -188,7 +188,7 @@ def list_of_nodes(inputs: Any, outputs: Any) -> list[Apply]:
 
 
 def is_in_ancestors(l_node: Apply, f_node: Apply) -> bool:
-    """Whether `l_node` needs what `f_node` gives."""
+    """True where `l_node` needs a result of `f_node`."""
     return f_node in io_toposort([], l_node.outputs)
 
 
@@ -232,7 +232,7 @@ def as_string(
 
 
 def _uses(given: set[Node], outputs: Sequence[Node]) -> dict[Apply, list[tuple[Apply | None, int]]]:
-    """Which application takes what each of those between inputs and outputs makes, and as which argument (None: the
+    """The users of the results of each application between inputs and outputs, and as which argument (None: the
     graph itself), in the order in which a text of the graph has them."""
     found: dict[Apply, list[tuple[Apply | None, int]]] = {}
     pending: list[tuple[Apply | None, int, Node]] = [(None, k, outputs[k]) for k in reversed(range(len(outputs)))]
@@ -300,15 +300,15 @@ def view_roots(r: Node) -> list[Node]:
 
 
 def is_same_graph(var1: Any, var2: Any, givens: Any = None, debug: bool = False) -> bool:
-    """Whether two variables are the same computation of the same inputs, once those in `givens` (a dict or pairs) have
-    been replaced. Equal graphs are one object, so that without `givens` this is `var1 is var2`."""
+    """True where two variables are the same computation of the same inputs, once those in `givens` (a dict or pairs)
+    have been replaced. Equal graphs are one object, so that without `givens` this is `var1 is var2`."""
     left, right = replaced([as_node(var1), as_node(var2)], _pairs(givens))
     return left is right
 
 
 def equal_computations(xs: Any, ys: Any, in_xs: Any = None, in_ys: Any = None) -> bool:
-    """Whether each of `xs` is the same computation as the one of `ys` at its place, those of `in_xs` standing for those
-    of `in_ys`. Raises GraphTypeError for lists of two lengths."""
+    """True where each of `xs` is the same computation as the one of `ys` at its place, those of `in_xs` standing for
+    those of `in_ys`. Raises GraphTypeError for lists of two lengths."""
     left, right = _listed(xs), _listed(ys)
     stands, held = _listed(in_xs or ()), _listed(in_ys or ())
     if len(left) != len(right):
@@ -419,15 +419,15 @@ def clone_get_equiv(
 
 
 class Clients(dict[Node, list[tuple[Any, int]]]):
-    """Who uses each value, and as which argument: `clients[x]`, or Theano's `clients(x)`."""
+    """The users of each value, and as which argument: `clients[x]`, or Theano's `clients(x)`."""
 
     def __call__(self, value: Node) -> list[tuple[Any, int]]:
-        """Who uses a value."""
+        """The users of a value."""
         return self[value]
 
 
 def _parents(node: Node) -> Sequence[Node]:
-    """What a value is computed from, as its owner shows it."""
+    """The inputs of a value, as its owner shows it."""
     owner = None if node.op in LEAVES else node.owner
     return owner.inputs if isinstance(owner, Composed) else node.args
 

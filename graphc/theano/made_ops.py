@@ -267,7 +267,7 @@ def _fitted(op: OpFromGraph, value: Node, own: Node) -> Node:
 
 
 def _overridden(override: Any, args: list[list[Any]], count: int, default: Callable[[], list[Any]]) -> list[Any]:
-    """What overrides say, each of all or of one result."""
+    """The derivatives that overrides give, each of all or of one result."""
     if _is_default(override):
         return default()
     if not isinstance(override, list):
@@ -288,7 +288,7 @@ def _overridden(override: Any, args: list[list[Any]], count: int, default: Calla
 
 
 def _carried_out(override: Any, args: list[list[Any]]) -> Any:
-    """What one override says. An `OpFromGraph` takes all arguments in a row."""
+    """The derivative that one override gives. An `OpFromGraph` takes all arguments in a row."""
     if isinstance(override, Absent):
         return override
     if isinstance(override, OpFromGraph):

@@ -40,7 +40,7 @@ OpenMPOp = Op
 
 
 def hashtype(op: Any) -> int:
-    """What an op without parameters hashes to: a number of its class."""
+    """The hash of an op without parameters: a number of its class."""
     return hash((type(op).__name__, type(op).__module__))
 
 
@@ -61,13 +61,13 @@ def _asarray(a: Any, dtype: Any, order: Any = None) -> np.ndarray[Any, np.dtype[
 
 
 def _allclose(a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> bool:
-    """Whether arrays are close, by default as close as the less precise of their dtypes lets them be."""
+    """True where arrays are close, by default as close as the less precise of their dtypes lets them be."""
     absolute, relative = _get_atol_rtol(a, b)
     return np.allclose(a, b, relative if rtol is None else rtol, absolute if atol is None else atol)
 
 
 def __getattr__(name: str) -> Any:
-    """What theano.tensor imports for itself."""
+    """The modules that theano.tensor imports for itself."""
     package = sys.modules["graphc"]
     if name not in ("compile", "config", "gof", "printing", "theano"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -176,7 +176,7 @@ def cmp(x: Any, y: Any) -> int:
 
 
 def exc_message(error: BaseException) -> Any:
-    """What an exception was raised with."""
+    """The first argument of an exception."""
     return error.args[0]
 
 

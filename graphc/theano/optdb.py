@@ -41,7 +41,7 @@ class LocalOptimizer:
         return self._tracks
 
     def transform(self, node: Any) -> Any:
-        """What is put in an application's place; False where nothing is."""
+        """The replacement of an application; False where it stays."""
         return False if self._transform is None else self._transform(node)
 
     def __call__(self, node: Any) -> Any:

@@ -266,8 +266,8 @@ def names(package: str) -> list[str]:
 
 
 def absent(package: str, name: str) -> tuple[Any, str]:
-    """What a package has under a name that is not its own, None for nothing; and why there is nothing, where that is
-    known."""
+    """The value that a package gets under a name that is not its own, None for nothing; and why there is nothing, where
+    that is known."""
     place = place_of(package)
     module, there = {**_given(UNLISTED, place), **_given(LISTED, place)}.get(name, ("paths", ""))
     if module != "paths":
@@ -313,7 +313,7 @@ class Path(ModuleType):
         return self.found(name)
 
     def found(self, name: str) -> Any:
-        """What the first of the modules has under a name; AttributeError where none has it."""
+        """The value that the first of the modules has under a name; AttributeError where none has it."""
         if not name.startswith("__"):
             for source in self.__dict__["_sources"]:
                 module = import_module(source)

@@ -125,7 +125,7 @@ def dump(
 
 
 def load(f: Any, persistent_load: Callable[[ZipFile], Callable[[str], Any]] = PersistentNdarrayLoad) -> Any:
-    """What `dump` has written into a binary file. As any pickle it may run code: load files that you trust."""
+    """The object that `dump` has written into a binary file. As any pickle it may run code: load what you trust."""
     with ZipFile(f) as zip_file, zip_file.open(PICKLE) as text:
         unpickler = pickle.Unpickler(text)
         unpickler.persistent_load = persistent_load(zip_file)  # type: ignore[method-assign]
@@ -140,7 +140,7 @@ class StripPickler(pickle.Pickler):
         self.left_out = {"test_value", extra_tag_to_remove}
 
     def reducer_override(self, obj: Any) -> Any:
-        """How tags are pickled."""
+        """The reduction of tags: without those that are left out."""
         if not isinstance(obj, Scratchpad):
             return NotImplemented
         return type(obj), (), {name: value for name, value in vars(obj).items() if name not in self.left_out}

@@ -95,7 +95,7 @@ def rebuild_collect_shared(
     copy_inputs_over: bool = True,
     no_default_updates: bool | Sequence[Node] = False,
 ) -> tuple[list[Node], Any, list[Any]]:
-    """What a function is made of: its inputs, its outputs with `replace` (a dict or pairs) carried out, and a list of a
+    """The parts of a function: its inputs, its outputs with `replace` (a dict or pairs) carried out, and a list of a
     dict from each variable to the new one, a dict of the new values of shared variables, default ones among them, the
     same as pairs, and the shared variables.
 

@@ -274,7 +274,7 @@ class Composite:
         return owner
 
     def __eq__(self, other: object) -> bool:
-        """Whether two are the same function: what they make of the same variables is one node."""
+        """True where two are the same function: what they make of the same variables is one node."""
         if not isinstance(other, Composite) or [n.dtype for n in self.inputs] != [n.dtype for n in other.inputs]:
             return False
         theirs = other(*self.inputs)
@@ -290,7 +290,7 @@ class Composite:
 
 
 def as_text(value: Any) -> str:
-    """How a message tells of what should be a variable."""
+    """The text of a message for what should be a variable."""
     return f"{describe(value)} of type {value.type}" if isinstance(value, Node) else repr(value)
 
 
@@ -310,7 +310,7 @@ def _converted(own: Node, value: Node) -> Node:
 
 
 def _applied(node: Node, args: Sequence[Node]) -> Node:
-    """What makes a node, applied to other arguments, broadcast."""
+    """The op of a node on other arguments, broadcast."""
     user = _user_op(node)
     if user is not None:
         place = next(place for place, each in enumerate(node.owner.outputs) if each is node)
@@ -325,7 +325,7 @@ def _applied(node: Node, args: Sequence[Node]) -> Node:
 
 
 def _widened(node: Node, args: Sequence[Node]) -> Node:
-    """What makes a node, applied to arguments of other dtypes. A conversion that loses nothing loses nothing of them
+    """The op of a node on arguments of other dtypes. A conversion that loses nothing loses nothing of them
     either: it may be one that the op which takes it has asked for."""
     if node.op.name != "cast":
         return elementwise(node.op.name, *args)

@@ -184,12 +184,12 @@ class Application(Apply):
 
     @property
     def inputs(self) -> list[Node]:
-        """What it is applied to."""
+        """The nodes that the op takes."""
         return self._inputs
 
     @property
     def outputs(self) -> list[Node]:
-        """What it gives."""
+        """The nodes that the op makes."""
         return self._outputs
 
     @property
@@ -231,7 +231,7 @@ class Performer:
         self.definitions: dict[Hashable, Definition] = {}
 
     def run(self, values: Sequence[Array]) -> list[Array]:
-        """What `perform` makes of arrays."""
+        """The results of `perform` for arrays."""
         given = [
             value.copy() if place in self.destroyed else _read_only(value)
             for place, value in enumerate(values[: len(self.apply.inputs)])
@@ -288,7 +288,7 @@ class Performer:
 
 
 class Kept(local):
-    """What an op has computed for uses that are still to come, in each thread."""
+    """The results of an op for uses that are still to come, in each thread."""
 
     def __init__(self) -> None:
         self.key: Any = None
@@ -333,7 +333,7 @@ def _results(apply: Apply) -> list[Node]:
 
 
 def derivative_of(op: Op) -> Rule:
-    """What `L_op` (or `grad`) and `R_op` of an op say."""
+    """The rule that `L_op` (or `grad`) and `R_op` of an op make."""
 
     def again(inputs: Sequence[Node]) -> Sequence[Node]:
         return op.make_node(*inputs).outputs
@@ -460,7 +460,7 @@ def rule_of(backward: Backward, forward: Forward | None, again: Callable[[Sequen
 
 
 def _checked(backward: Backward, inputs: Sequence[Node], outputs: Sequence[Node], cotangents: Any) -> list[Any]:
-    """What a user's derivative gives, numbers and other floating dtypes as nodes of the inputs' dtypes."""
+    """The cotangents that a user's derivative gives, as nodes of the inputs' dtypes."""
     given = [cotangents.get(place, DisconnectedType()()) for place in range(len(outputs))]
     parts = backward(list(inputs), list(outputs), given)
     if not isinstance(parts, list | tuple):
