@@ -29,6 +29,7 @@ from graphc.ir.node import (
     describe,
     make,
 )
+from graphc.ir.signs import BROADCASTS
 from graphc.ir.sizes import as_size, is_natural
 from graphc.ir.walk import as_size_node, dependents, node_set, nodes_of, nodes_since, substitute, type_sizes
 from graphc.startup.record import replace
@@ -118,10 +119,6 @@ def nodes_within(nodes: Iterable[Node]) -> list[Node]:
 # sizes.
 
 
-REPEATING = ("broadcast_to", "dimshuffle")
-"""Ops that only repeat elements, or number them in another order."""
-
-
 def close(variables: Sequence[Node], results: Sequence[Node], since: int = 0) -> tuple[Body, tuple[Node, ...]]:
     """The body with these variables as its first parameters and these results, and what its other parameters stand
     for. Nodes that only repeat elements come inside if their serial numbers are `since` or more: of older ones the
@@ -165,7 +162,7 @@ def _captured(variables: Sequence[Node], results: Sequence[Node], since: int) ->
         value = constant_value(node)
         if value is not None and not value.ndim:
             continue
-        repeats = node.op.name in REPEATING and node.ndim and node.serial >= since
+        repeats = node.op.name in BROADCASTS and node.ndim and node.serial >= since
         if node in varying or repeats or _is_offset(node):
             pending += reversed(node.args)
         else:

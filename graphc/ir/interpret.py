@@ -41,6 +41,7 @@ from graphc.ir.node import (
     constant_value,
     describe,
 )
+from graphc.ir.signs import below_broadcasts
 from graphc.ir.walk import Graph, toposort, type_sizes
 from graphc.startup.record import record
 
@@ -50,7 +51,6 @@ Bindings: TypeAlias = dict[Node, Array]
 _RELATIONS: dict[str, Callable[[int, int], bool]] = {"==": operator.eq, "<=": operator.le, "<": operator.lt}
 _INDEXED = {"gather": 1, "set_gather": 2, "inc_gather": 2}
 """Ops whose arguments from this position on are index arrays for the axes from `axis` on."""
-_REARRANGED = ("broadcast_to", "cast", "dimshuffle", "reshape")
 _TOO_LARGE = ("array is too big", "iterator is too large", "Maximum allowed dimension")
 """How NumPy begins to say that a size is beyond what addresses can reach."""
 
@@ -323,6 +323,4 @@ def _explain_index(node: Node, args: Sequence[Array]) -> str | None:
 
 def _origin(node: Node) -> str:
     """What the user knows of a value that was only rearranged since."""
-    while node.name is None and node.op.name in _REARRANGED:
-        node = node.args[0]
-    return describe(node)
+    return describe(below_broadcasts(node, ("cast", "reshape"), named=False))

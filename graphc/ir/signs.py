@@ -1,15 +1,22 @@
-"""Signs of the elements of nodes, as the graph shows them.
+"""What the graph shows of the elements of nodes: what they repeat, the number that all are, their signs.
 
-In: a node. Out: whether no element is 0, or none is 0 or below. What is looked at is bounded: a question takes constant
-time. Of real numbers: an exponential counts as positive, though it may underflow.
+    below_broadcasts(broadcast_to(dimshuffle(x, "x"), (3,)))   is x
+    scalar_constant(broadcast_to(2.0, (3,)))                   is array(2.0)
+    is_positive(exp(x))                                        True
+
+In: a node. Out: the node below its broadcasts, its number, whether no element is 0, or none is 0 or below. What is
+looked at is bounded: a question takes constant time. Of real numbers: an exponential counts as positive, though it may
+underflow.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from graphc.arrays.dtypes import is_float
-from graphc.ir.node import OPS, Node, constant_value
+from graphc.ir.node import OPS, Array, Node, constant_value
 
 DEEPEST = 6
 """Nodes on a way that are looked through."""
@@ -17,6 +24,29 @@ POSITIVE = frozenset({"exp", "exp2", "portable_exp", "sigmoid", "softplus", "cos
 NOT_NEGATIVE = frozenset({"abs", "fabs", "sqr", "sqrt", "hypot"})
 ALIKE = frozenset({"broadcast_to", "dimshuffle", "reshape", "subtensor", "positive", "sum", "max", "min", "prod"})
 """Ops whose elements have the sign that all elements of their first argument have."""
+
+BROADCASTS = ("broadcast_to", "dimshuffle")
+"""Ops that repeat elements and add, drop or reorder axes."""
+
+
+def below_broadcasts(node: Node, also: Sequence[str] = (), named: bool = True) -> Node:
+    """The node that broadcasts, and ops whose names are in `also`, are applied to. With `named` false a node to which
+    the user gave a name is not looked through."""
+    while (node.op.name in BROADCASTS or node.op.name in also) and (named or node.name is None):
+        node = node.args[0]
+    return node
+
+
+def scalar_constant(node: Node) -> Array | None:
+    """The 0-d array whose value all elements have, where the graph shows it: a 0-d constant, broadcast or not."""
+    value = constant_value(below_broadcasts(node))
+    return value if value is not None and value.ndim == 0 else None
+
+
+def scalar_number(node: Node) -> float | None:
+    """The number that all elements are, where the graph shows it: a 0-d constant, cast or broadcast."""
+    value = constant_value(below_broadcasts(node, ("cast",)))
+    return float(value) if value is not None and value.ndim == 0 else None
 
 
 def is_never_zero(node: Node) -> bool:
@@ -30,7 +60,7 @@ def is_never_zero(node: Node) -> bool:
             return bool(value.size) and bool(np.all(np.isfinite(scaled) & (abs(scaled) > 1e-30)))
         name, args = node.op.name, node.args
         if name in ("mul", "true_div"):
-            numbers = [_number(arg) for arg in args]
+            numbers = [scalar_number(arg) for arg in args]
             if name == "mul" and numbers[0] is not None:
                 scale, node = scale * numbers[0], args[1]
             elif numbers[1] is not None and numbers[1] != 0:
@@ -41,24 +71,15 @@ def is_never_zero(node: Node) -> bool:
                 return False
             continue
         is_cast = name == "cast" and is_float(args[0].dtype) and is_float(node.dtype)
-        if not (is_cast or name in ("broadcast_to", "dimshuffle", "reshape", "neg")):
+        if not (is_cast or name in (*BROADCASTS, "reshape", "neg")):
             return False
         node = args[0]
     return False
 
 
-def _number(node: Node) -> float | None:
-    """The number that a node holds everywhere, where that is known."""
-    while node.op.name in ("broadcast_to", "dimshuffle", "cast"):
-        node = node.args[0]
-    value = constant_value(node)
-    return float(value) if value is not None and value.ndim == 0 else None
-
-
 def _is_count(node: Node) -> bool:
     """Whether a node is a number of elements, or is converted from one: above 0 where there is an element."""
-    while node.op.name in ("broadcast_to", "dimshuffle", "cast"):
-        node = node.args[0]
+    node = below_broadcasts(node, ("cast",))
     if node.dtype == "int64" and not node.ndim:
         value = constant_value(node)
         return node.op.name in ("size", "mul") if value is None else bool(value > 0)
@@ -119,7 +140,7 @@ def is_not_negative(node: Node, depth: int = DEEPEST) -> bool:
     if name == "mul" and args[0] is args[1]:
         return True
     if name == "pow":
-        exponent = _number(args[1])
+        exponent = scalar_number(args[1])
         return exponent is not None and exponent % 2 == 0
     if name in ("add", "mul", "true_div", "minimum"):
         return all(is_not_negative(arg, depth) for arg in args)
@@ -130,7 +151,5 @@ def is_not_negative(node: Node, depth: int = DEEPEST) -> bool:
 
 def is_one(node: Node) -> bool:
     """Whether all elements are the constant 1."""
-    while node.op.name in ("broadcast_to", "dimshuffle", "cast"):
-        node = node.args[0]
-    value = constant_value(node)
+    value = constant_value(below_broadcasts(node, ("cast",)))
     return value is not None and bool(np.all(value == 1))

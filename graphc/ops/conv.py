@@ -40,6 +40,7 @@ from graphc.ir.node import (
     make,
     told,
 )
+from graphc.ir.signs import below_broadcasts
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import repeated
 from graphc.ops.shape import (
@@ -140,9 +141,7 @@ def _guards(node: Node) -> Sequence[Guard]:
 
 def _label(node: Node) -> str:
     """What the user convolves, without what put its channels into groups."""
-    while node.name is None and node.op.name in ("reshape", "broadcast_to", "dimshuffle", "cast"):
-        node = node.args[0]
-    return label_origin(node)
+    return label_origin(below_broadcasts(node, ("reshape", "cast"), named=False))
 
 
 def extent(taps: Size, dilation: int) -> Size:

@@ -58,7 +58,7 @@ from graphc.ir.node import (
     make,
     told,
 )
-from graphc.ir.signs import is_never_zero
+from graphc.ir.signs import below_broadcasts, is_never_zero
 from graphc.ir.traced import traced_from
 from graphc.ir.walk import as_size_node
 from graphc.options import options
@@ -353,8 +353,7 @@ def _list_types(args: Sequence[Node]) -> str:
 def describe_origin(node: Node) -> str:
     """`describe` of what the user wrote: casts and broadcasts that graphc put around it are left out, and an element
     of a variable is shown as one."""
-    while node.name is None and node.op.name in ("cast", "dimshuffle", "broadcast_to"):
-        node = node.args[0]
+    node = below_broadcasts(node, ("cast",), named=False)
     return _element(node) or describe(node)
 
 
@@ -681,9 +680,8 @@ def _list_operands(operands: Sequence[Any]) -> str:
 def _with_natural_exponent(base: Any, power: Any) -> tuple[Any, Any]:
     """The operands of a power of integers, of which there is none with a negative exponent: that is an error, of the
     call where it is not known before. What is looked at is the exponent before it was broadcast."""
-    node = exponent = as_node(power)
-    while exponent.op.name in ("broadcast_to", "dimshuffle"):
-        exponent = exponent.args[0]
+    node = as_node(power)
+    exponent = below_broadcasts(node)
     value = constant_value(exponent)
     said = "pow: integers to negative integer powers are not allowed"
     if value is not None and np.any(value < 0):

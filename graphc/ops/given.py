@@ -13,10 +13,11 @@ from graphc.arrays.dtypes import is_float
 from graphc.ir.body import ITEM, bodies_of, items_of
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import Body, Node
+from graphc.ir.signs import BROADCASTS
 from graphc.ir.walk import dependents, nodes_of, reachable, type_sizes
 from graphc.ops.scan import SCAN, loop_of
 
-SAME = ("broadcast_to", "dimshuffle", "reshape", "subtensor")
+SAME = (*BROADCASTS, "reshape", "subtensor")
 """Ops whose elements are elements of their first argument."""
 BOUNDED = ("iota", "add", "sub", "minimum", "maximum", "mul", "sqr", "floor_div")
 """Integer ops that are bounded where all their arguments are."""

@@ -15,10 +15,10 @@ from typing import TypeAlias
 from graphc.arrays.dtypes import is_float
 from graphc.ir.lowering import View
 from graphc.ir.node import OPS, Node, make, next_serial
+from graphc.ir.signs import scalar_number
 from graphc.ir.walk import renamed
 from graphc.ops.elementwise import elementwise
 from graphc.ops.reduce import reduced_axes
-from graphc.ops.scalar import scalar_constant
 from graphc.ops.shape import broadcast_to, drop
 
 Mask: TypeAlias = tuple[Node, bool]
@@ -79,7 +79,7 @@ def _factors(node: Node) -> Sequence[Node]:
     if not is_float(node.type.dtype) or OPS.get(name) is not node.op:
         return ()
     if name == "where":
-        several = [arg for arg in node.args[1:] if scalar_constant(arg) != 0]
+        several = [arg for arg in node.args[1:] if scalar_number(arg) != 0]
         return several if len(several) == 1 else ()
     if name in ("mul", "add"):
         return node.args
@@ -98,7 +98,7 @@ def _taken_apart(node: Node, known: dict[Node, Parts]) -> Parts:
     parts = [known[arg] for arg in _factors(node)]
     if name == "where" and parts:
         ((masks, value),) = parts
-        return _joined([(node.args[0], scalar_constant(node.args[1]) != 0)], masks), value
+        return _joined([(node.args[0], scalar_number(node.args[1]) != 0)], masks), value
     if not any(masks for masks, _ in parts):
         return (), node
     if name == "mul":

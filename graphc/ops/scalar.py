@@ -23,20 +23,8 @@ from graphc.arrays import numerics
 from graphc.arrays.dtypes import FLOATS, UNSIGNED, check_dtype, is_float
 from graphc.errors import GraphTypeError
 from graphc.ir.lowering import Scalar
-from graphc.ir.node import (
-    Argument,
-    Array,
-    Attributes,
-    Laws,
-    Node,
-    Sample,
-    Samples,
-    Type,
-    constant_value,
-    define_op,
-    make,
-)
-from graphc.ir.signs import is_never_zero, is_not_negative, is_positive
+from graphc.ir.node import Argument, Array, Attributes, Laws, Node, Sample, Samples, Type, define_op, make
+from graphc.ir.signs import is_never_zero, is_not_negative, is_positive, scalar_number
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import (
     ANY,
@@ -101,14 +89,6 @@ def choose(condition: Any, chosen: Any, other: Any) -> Any:
     return apply("where", condition, chosen, other)
 
 
-def scalar_constant(node: Node) -> float | None:
-    """The number that a node holds everywhere, where that is known: a 0-d constant, cast or broadcast."""
-    while node.op.name in ("broadcast_to", "dimshuffle", "cast"):
-        node = node.args[0]
-    value = constant_value(node)
-    return float(value) if value is not None and value.ndim == 0 else None
-
-
 # --- arithmetic -------------------------------------------------------------------------------------------------------
 
 
@@ -137,7 +117,7 @@ def _number_extreme(relation: str) -> tuple[Partial, Partial]:
 
 
 def _power_base(g: Any, z: Node, x: Any, y: Any) -> Any:
-    exponent = scalar_constant(y)
+    exponent = scalar_number(y)
     match exponent:
         case None:
             # at 0 ** 0 the formula below is 0 * inf
@@ -154,7 +134,7 @@ def _power_base(g: Any, z: Node, x: Any, y: Any) -> Any:
 
 
 def _power_has_pole(x: Node, y: Node) -> bool:
-    exponent = scalar_constant(y)
+    exponent = scalar_number(y)
     return not (exponent is not None and (exponent == 0 or exponent >= 1)) and not is_positive(x)
 
 
@@ -181,7 +161,7 @@ def _hypot_partial(g: Any, z: Any, mine: Any) -> Any:
 def _is_moved_with(x: Any, low: Any, high: Any) -> Any:
     """Whether clip follows x: between bounds that leave it room, and on these. Between equal bounds it is constant."""
     inside = apply("logical_and", x >= low, x <= high)
-    first, last = scalar_constant(low), scalar_constant(high)
+    first, last = scalar_number(low), scalar_number(high)
     has_room = first is not None and last is not None and first < last
     return inside if has_room else apply("logical_and", inside, low < high)
 

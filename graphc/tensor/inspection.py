@@ -15,10 +15,10 @@ from graphc.errors import GraphcError, GraphTypeError, IndexOutOfBounds, RankErr
 from graphc.ir import sizes
 from graphc.ir.interpret import interpret
 from graphc.ir.node import CONSTANT, Array, Node, describe, literal
+from graphc.ir.signs import scalar_number
 from graphc.ir.walk import Graph, as_size_node, node_set
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, broadcast_sizes
-from graphc.ops.scalar import scalar_constant
 from graphc.tensor.elementary import equal, isnan, logical_and, logical_or
 from graphc.tensor.indexing import getitem
 from graphc.tensor.reductions import all as all_of
@@ -75,7 +75,7 @@ def get_scalar_constant_value(
     `max_recur` are Theano's and mean nothing. Raises NotScalarConstantError for another tensor.
     """
     node = as_node(v)
-    number = scalar_constant(node)
+    number = scalar_number(node)
     if number is not None and not only_process_constants:
         return np.asarray(number, dtype=node.dtype)
     known = node.op is CONSTANT or not only_process_constants

@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 from graphc.ir import sizes
 from graphc.ir.node import OPS, Node, constant_value, literal
-from graphc.ir.signs import is_one
+from graphc.ir.signs import below_broadcasts, is_one
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import gather
 from graphc.ops.linalg.derivatives import triangle
@@ -126,9 +126,7 @@ def _of_log(lower: Node, term: Node) -> Factors | None:
 
 
 def _is_zero(x: Node) -> bool:
-    while x.op.name in ("broadcast_to", "dimshuffle"):
-        x = x.args[0]
-    value = constant_value(x)
+    value = constant_value(below_broadcasts(x))
     return value is not None and not value.any()
 
 

@@ -16,7 +16,7 @@ from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, is_f
 from graphc.ir import sizes
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import CONSTANT, OPS, Array, Laws, Node, literal, make
-from graphc.ir.signs import is_never_zero
+from graphc.ir.signs import BROADCASTS, is_never_zero, scalar_constant
 from graphc.ops.custom import PYTHON
 from graphc.ops.derivative import IDENTITIES
 from graphc.ops.scalar import cast, elementwise
@@ -34,7 +34,6 @@ from graphc.rewrite.rules.engine import (
     hole,
     is_number,
     rule,
-    scalar_constant,
     scaled,
 )
 
@@ -55,7 +54,7 @@ PRUNE: tuple[AnyRule, ...] = (
 
 # --- fold -------------------------------------------------------------------------------------------------------------
 
-_VIEWS = ("broadcast_to", "dimshuffle", "iota")
+_VIEWS = (*BROADCASTS, "iota")
 _SMALL = 64
 """Results of up to this many elements are folded, whatever they are made of."""
 
@@ -292,7 +291,7 @@ def _cancel_factors(node: Node, uses: Uses) -> Node | None:
 def _apart(node: Node) -> tuple[Array, Node] | None:
     """(c, x) where the node is c * x for a number c, or that broadcast."""
     found = constant_factor(node)
-    if found is not None or node.op.name not in ("broadcast_to", "dimshuffle"):
+    if found is not None or node.op.name not in BROADCASTS:
         return found
     inner = _apart(node.args[0])
     return None if inner is None else (inner[0], make(node.op, (inner[1], *node.args[1:]), node.attrs))

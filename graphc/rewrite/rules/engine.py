@@ -59,6 +59,7 @@ from graphc.ir.node import (
     told,
     variable,
 )
+from graphc.ir.signs import BROADCASTS, scalar_constant
 from graphc.ir.verify import Step, passed, verify, watched
 from graphc.ir.walk import Graph, node_set, nodes_of, renamed
 from graphc.ops.shape import broadcast_to, expand, filled
@@ -73,7 +74,7 @@ REAL: Truth = "real"
 Uses: TypeAlias = Callable[[Node], int]
 """How often a node is taken: by other nodes, and as a result."""
 
-NUMBERS = ("constant", "broadcast_to", "dimshuffle")
+NUMBERS = ("constant", *BROADCASTS)
 """The ops of nodes that may be a number."""
 
 
@@ -224,16 +225,6 @@ def rule(
 
 
 # --- matching ---------------------------------------------------------------------------------------------------------
-
-
-def scalar_constant(node: Node) -> Array | None:
-    """The 0-d array whose value a node has everywhere, where it is a constant broadcast or a 0-d constant."""
-    while node.op.name in ("broadcast_to", "dimshuffle"):
-        node = node.args[0]
-    if node.op is CONSTANT and node.attrs["value"].value.ndim == 0:
-        value: Array = node.attrs["value"].value
-        return value
-    return None
 
 
 def is_number(node: Node, number: float) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from graphc.arrays.dtypes import FLOATS, is_float
 from graphc.ir.lowering import Call, Scalar
 from graphc.ir.node import INPUT, SHARED, Node, constant_value, literal, make
+from graphc.ir.signs import below_broadcasts, scalar_constant
 from graphc.ops.linalg.products import as_product, gemm, is_in_memory, matmul, scaled_matmul
 from graphc.ops.reduce import reduce_sum, reduction
 from graphc.ops.scalar import elementwise
@@ -28,7 +29,6 @@ from graphc.rewrite.rules.engine import (
     constant_factor,
     is_number,
     plus_zero,
-    scalar_constant,
     scaled,
 )
 from graphc.startup.record import record
@@ -239,9 +239,8 @@ class _Term:
 
 def _scalar_of(node: Node) -> Node | None:
     """The 0-d node that a matrix is the broadcast of, or None."""
-    while node.op.name in ("broadcast_to", "dimshuffle"):
-        node = node.args[0]
-    return None if node.ndim else node
+    scalar = below_broadcasts(node)
+    return None if scalar.ndim else scalar
 
 
 def _term(node: Node, uses: Uses, sign: int = 1) -> _Term:

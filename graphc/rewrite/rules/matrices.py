@@ -16,6 +16,7 @@ import numpy as np
 
 from graphc.ir import sizes
 from graphc.ir.node import OPS, Array, Node, Size, constant_value, literal, make
+from graphc.ir.signs import below_broadcasts, scalar_constant
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import gather
 from graphc.ops.linalg import factor
@@ -130,9 +131,7 @@ def _of_item(node: Node, depth: int) -> Shape:
 
 
 def _is_zero(node: Node) -> bool:
-    while node.op.name in ("broadcast_to", "dimshuffle"):
-        node = node.args[0]
-    value = constant_value(node)
+    value = constant_value(below_broadcasts(node))
     return value is not None and value.size > 0 and bool((value == 0).all())
 
 
@@ -215,10 +214,8 @@ def _axis_of(node: Node) -> tuple[int, int] | None:
 
 
 def _number(node: Node) -> int | None:
-    while node.op.name in ("broadcast_to", "dimshuffle"):
-        node = node.args[0]
-    value = constant_value(node)
-    return int(value) if value is not None and value.ndim == 0 and value.dtype.kind in "iu" else None
+    value = scalar_constant(node)
+    return int(value) if value is not None and value.dtype.kind in "iu" else None
 
 
 def _of_scatter(node: Node, depth: int) -> Shape:

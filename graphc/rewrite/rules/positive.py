@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import Node, constant_value
+from graphc.ir.signs import BROADCASTS, scalar_constant
 from graphc.ops.elementwise import elementwise
 from graphc.ops.linalg import factor
 from graphc.ops.linalg.matrices import solve
@@ -48,7 +49,7 @@ def _parity(node: Node, axes: tuple[int, int], depth: int) -> int:
     if not depth:
         return 0
     name, depth = node.op.name, depth - 1
-    if name in ("broadcast_to", "dimshuffle"):
+    if name in BROADCASTS:
         return _of_axes(node, axes, depth)
     if name == "sum":
         kept = [axis for axis in range(node.args[0].ndim) if axis not in node.attrs["axes"]]
@@ -97,10 +98,8 @@ def _of_elements(node: Node, axes: tuple[int, int], depth: int) -> int:
 
 
 def _is_even(exponent: Node) -> bool:
-    while exponent.op.name in ("broadcast_to", "dimshuffle"):
-        exponent = exponent.args[0]
-    value = constant_value(exponent)
-    return value is not None and value.ndim == 0 and float(value) % 2 == 0
+    value = scalar_constant(exponent)
+    return value is not None and float(value) % 2 == 0
 
 
 def are_exchanged(left: Node, right: Node, axes: tuple[int, int], depth: int) -> bool:

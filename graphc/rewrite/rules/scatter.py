@@ -13,6 +13,7 @@ import numpy as np
 from graphc.arrays.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, constant_value, literal, make
+from graphc.ir.signs import below_broadcasts
 from graphc.ir.sizes import as_size
 from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, concatenate, expand
@@ -71,9 +72,7 @@ def _scaled(node: Node) -> tuple[float, Node] | None:
 
 def _number(node: Node) -> float | None:
     """The number of which all elements of a node are known to be."""
-    while node.op.name in ("broadcast_to", "dimshuffle"):
-        node = node.args[0]
-    value = constant_value(node)
+    value = constant_value(below_broadcasts(node))
     return float(value.reshape(-1)[0]) if value is not None and value.size == 1 else None
 
 

@@ -15,6 +15,7 @@ from graphc.arrays.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import OPS, Node, Size, literal, make
+from graphc.ir.signs import BROADCASTS
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.index import subtensor
@@ -231,7 +232,7 @@ def is_shifted(node: Node) -> bool:
     if node.op.name != "sub":
         return False
     x, top_node = node.args
-    while top_node is not x and top_node.op.name in ("broadcast_to", "dimshuffle", "where"):
+    while top_node is not x and top_node.op.name in (*BROADCASTS, "where"):
         top_node = top_node.args[1 if top_node.op.name == "where" else 0]
     # over an axis of size 1 the maximum of x is x
     return top_node is x or (top_node.op.name in ("max", "supremum") and top_node.args[0] is x)

@@ -14,6 +14,7 @@ from graphc.arrays.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import OPS, Node, Size, literal, make
+from graphc.ir.signs import scalar_constant
 from graphc.ir.walk import as_size_node
 from graphc.ops.conv import in_order
 from graphc.ops.index import subtensor
@@ -29,7 +30,6 @@ from graphc.rewrite.rules.engine import (
     Uses,
     constant_factor,
     plus_zero,
-    scalar_constant,
     scaled,
 )
 

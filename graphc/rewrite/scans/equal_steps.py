@@ -25,8 +25,8 @@ from typing import TypeAlias
 
 from graphc.ir.lowering import Iota, Scalar, View
 from graphc.ir.node import CONSTANT, LEAVES, Node, literal, made
+from graphc.ir.signs import scalar_constant
 from graphc.ir.sizes import known_most
-from graphc.rewrite.rules.engine import scalar_constant
 from graphc.startup.record import record
 
 LEAST_STEPS = 8

@@ -19,13 +19,13 @@ from graphc.ir import sizes
 from graphc.ir.body import close, item, opened
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import LEAVES, OPS, Node, Size, Type, literal, make, next_serial, variable
+from graphc.ir.signs import scalar_constant
 from graphc.ir.walk import dependents, nodes_since, rebuilt, renamed, toposort
 from graphc.ops.index import subtensor
 from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import Loop, is_recomputed, loop_of, outside_shape, scan_node
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, reshape, transpose
-from graphc.rewrite.rules.engine import scalar_constant
 from graphc.startup.record import record
 
 

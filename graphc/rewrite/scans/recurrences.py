@@ -14,6 +14,7 @@ import numpy as np
 from graphc.arrays.dtypes import INTEGERS, accumulator, is_float
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, literal
+from graphc.ir.signs import scalar_constant
 from graphc.ir.walk import as_size_node, nodes_since, toposort
 from graphc.ops.elementwise import elementwise
 from graphc.ops.linalg.products import matmul
@@ -21,7 +22,7 @@ from graphc.ops.recur import EXTREMES, linear_recurrence, running_sum, stepped_e
 from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import is_recomputed
 from graphc.ops.shape import broadcast_to, concatenate, dimshuffle, drop, expand, iota, transpose
-from graphc.rewrite.rules.engine import is_number, scalar_constant
+from graphc.rewrite.rules.engine import is_number
 from graphc.rewrite.rules.matrices import turned_of
 from graphc.rewrite.scans.open_loops import (
     OpenLoop,

@@ -14,9 +14,9 @@ from graphc.arrays.dtypes import INTEGERS, is_float, promote
 from graphc.errors import GraphTypeError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, make, told
+from graphc.ir.signs import BROADCASTS, scalar_number
 from graphc.ops import index, shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.ops.scalar import scalar_constant
 from graphc.tensor.creation import one_hot, ones, zeros
 from graphc.tensor.elementary import add, equal, exp, log, logical_and, mul, neg, softplus, sub, true_div, where, xlogy
 from graphc.tensor.indexing import take
@@ -82,7 +82,7 @@ def _log_softmax_of(probabilities: Node) -> Node | None:
         return None
     powers, total = probabilities.args
     around: list[Node] = []
-    while total.op.name in ("broadcast_to", "dimshuffle"):
+    while total.op.name in BROADCASTS:
         around.append(total)
         total = total.args[0]
     if total.op.name != "sum" or total.args[0] is not powers:
@@ -142,12 +142,12 @@ def _score_of(probability: Node) -> Node | None:
     """x where `probability` is sigmoid(x), also written as 1 / (1 + exp(-x)), else None."""
     if probability.op.name == "sigmoid":
         return probability.args[0]
-    if probability.op.name != "true_div" or scalar_constant(probability.args[0]) != 1:
+    if probability.op.name != "true_div" or scalar_number(probability.args[0]) != 1:
         return None
     divisor = probability.args[1]
     if divisor.op.name == "add":
         for one, power in (divisor.args, divisor.args[::-1]):
-            if scalar_constant(one) == 1 and power.op.name == "exp":
+            if scalar_number(one) == 1 and power.op.name == "exp":
                 return neg(power.args[0])
     return None
 
