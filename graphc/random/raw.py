@@ -12,8 +12,9 @@ A generator of NumPy's stands for a state that follows from its own; the numbers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import inspect
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec
 
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.call_errors import explain_all
@@ -28,6 +29,8 @@ __all__ = [
     "RandomFunction", "RandomStateType", "RandomStreamsBase", "binomial", "choice", "multinomial", "normal",
     "permutation", "poisson", "random_integers", "random_state_type", "shuffle_row_elements", "uniform",
 ]  # fmt: skip
+
+P = ParamSpec("P")
 
 
 class RandomStateType(TensorType):
@@ -65,91 +68,50 @@ class _Drawing(RandomStreams):
         return set_subtensor(self.state[1], self.state[1] + word(1))
 
 
-def uniform(
-    random_state: Any, size: Any = None, low: Any = 0.0, high: Any = 1.0, ndim: int | None = None, dtype: Any = None
-) -> tuple[Node, Node]:
-    """The next state, and numbers from `low` to below `high`."""
-    stream = _Drawing(random_state, "uniform")
-    return stream.following(), stream.uniform(size, low, high, ndim, dtype)
+def _of_state(
+    method: Callable[Concatenate[RandomStreams, P], Node], **first: Any
+) -> Callable[Concatenate[Any, P], tuple[Node, Node]]:
+    """The function of a state that draws as a method of streams does, with other defaults for some parameters."""
+
+    def draw(random_state: Any, *args: P.args, **kwargs: P.kwargs) -> tuple[Node, Node]:
+        stream = _Drawing(random_state, method.__name__)
+        known = signature.bind(random_state, *args, **kwargs).arguments
+        del known["random_state"]
+        return stream.following(), method(stream, **{**first, **known})  # type: ignore[call-arg]
+
+    state, *parameters = inspect.signature(method).parameters.values()
+    parameters = [each.replace(default=first.get(each.name, each.default)) for each in parameters]
+    signature = inspect.Signature([state.replace(name="random_state"), *parameters])
+    return _named(draw, method, "The next state, and what `RandomStreams` draws: ", signature)
 
 
-def normal(
-    random_state: Any, size: Any = None, avg: Any = 0.0, std: Any = 1.0, ndim: int | None = None, dtype: Any = None
-) -> tuple[Node, Node]:
-    """The next state, and normal numbers of mean `avg` and standard deviation `std`."""
-    stream = _Drawing(random_state, "normal")
-    return stream.following(), stream.normal(size, avg, std, ndim, dtype)
+def _by_gen(draw: Callable[Concatenate[Any, P], tuple[Node, Node]]) -> Callable[Concatenate[Any, P], Node]:
+    """The method that draws by the `gen` of its class."""
+
+    def method(self: Any, *args: P.args, **kwargs: P.kwargs) -> Node:
+        drawn: Node = self.gen(draw, *args, **kwargs)
+        return drawn
+
+    state, *parameters = inspect.signature(draw).parameters.values()
+    return _named(method, draw, "", inspect.Signature([state.replace(name="self"), *parameters]))
 
 
-def binomial(
-    random_state: Any,
-    size: Any = None,
-    n: Any = 1,
-    p: Any = 0.5,
-    ndim: int | None = None,
-    dtype: Any = "int64",
-    prob: Any = None,
-) -> tuple[Node, Node]:
-    """The next state, and how many of `n` trials of chance `p` succeed."""
-    stream = _Drawing(random_state, "binomial")
-    return stream.following(), stream.binomial(size, n, p, ndim, dtype, prob)
+def _named(call: Any, like: Any, before: str, signature: inspect.Signature) -> Any:
+    """A function under the name and the docstring of another."""
+    call.__name__ = call.__qualname__ = like.__name__
+    call.__doc__, call.__signature__ = before + like.__doc__, signature
+    return call
 
 
-def random_integers(
-    random_state: Any, size: Any = None, low: Any = 0, high: Any = 1, ndim: int | None = None, dtype: Any = "int64"
-) -> tuple[Node, Node]:
-    """The next state, and whole numbers from `low` to `high`, both among them."""
-    stream = _Drawing(random_state, "random_integers")
-    return stream.following(), stream.random_integers(size, low, high, ndim, dtype)
-
-
-def choice(
-    random_state: Any,
-    size: Any = None,
-    a: Any = 2,
-    replace: bool = True,
-    p: Any = None,
-    ndim: int | None = None,
-    dtype: Any = "int64",
-) -> tuple[Node, Node]:
-    """The next state, and items of `a`, a vector or a number that stands for 0 … a - 1, of chances `p`."""
-    stream = _Drawing(random_state, "choice")
-    return stream.following(), stream.choice(size, a, replace, p, ndim, dtype)
-
-
-def poisson(
-    random_state: Any, size: Any = None, lam: Any = 1.0, ndim: int | None = None, dtype: Any = "int64"
-) -> tuple[Node, Node]:
-    """The next state, and Poisson numbers of mean `lam`."""
-    stream = _Drawing(random_state, "poisson")
-    return stream.following(), stream.poisson(size, lam, ndim, dtype)
-
-
-def permutation(
-    random_state: Any, size: Any = None, n: Any = 1, ndim: int | None = None, dtype: Any = "int64"
-) -> tuple[Node, Node]:
-    """The next state, and for each element of `size` the numbers 0 … n - 1 in random order, along the last axis."""
-    stream = _Drawing(random_state, "permutation")
-    return stream.following(), stream.permutation(() if size is None else size, n, ndim, dtype)
-
-
-def multinomial(
-    random_state: Any,
-    size: Any = None,
-    n: Any = 1,
-    pvals: Any = (0.5, 0.5),
-    ndim: int | None = None,
-    dtype: Any = "int64",
-) -> tuple[Node, Node]:
-    """The next state, and how often each category of chances `pvals`, along the last axis, comes up in `n` trials."""
-    stream = _Drawing(random_state, "multinomial")
-    return stream.following(), stream.multinomial(size, n, pvals, ndim, dtype)
-
-
-def shuffle_row_elements(random_state: Any, input: Any) -> tuple[Node, Node]:
-    """The next state, and each row of a matrix in random order, of a vector its elements."""
-    stream = _Drawing(random_state, "shuffle_row_elements")
-    return stream.following(), stream.shuffle_row_elements(input)
+uniform = _of_state(RandomStreams.uniform)
+normal = _of_state(RandomStreams.normal)
+binomial = _of_state(RandomStreams.binomial)
+random_integers = _of_state(RandomStreams.random_integers)
+choice = _of_state(RandomStreams.choice, size=None)
+poisson = _of_state(RandomStreams.poisson)
+permutation = _of_state(RandomStreams.permutation, size=())
+multinomial = _of_state(RandomStreams.multinomial)
+shuffle_row_elements = _of_state(RandomStreams.shuffle_row_elements)
 
 
 DRAWS: dict[str, Callable[..., tuple[Node, Node]]] = {
@@ -196,70 +158,15 @@ class RandomStreamsBase:
         """Draw; subclasses say of which state."""
         raise NotImplementedError(f"{type(self).__name__} has no gen")
 
-    def binomial(
-        self,
-        size: Any = None,
-        n: Any = 1,
-        p: Any = 0.5,
-        ndim: int | None = None,
-        dtype: Any = "int64",
-        prob: Any = None,
-    ) -> Node:
-        """How many of `n` trials of chance `p` succeed."""
-        return self.gen(binomial, size, n, p if prob is None else prob, ndim=ndim, dtype=dtype)
-
-    def uniform(
-        self, size: Any = None, low: Any = 0.0, high: Any = 1.0, ndim: int | None = None, dtype: Any = None
-    ) -> Node:
-        """Numbers from `low` to below `high`."""
-        return self.gen(uniform, size, low, high, ndim=ndim, dtype=dtype)
-
-    def normal(
-        self, size: Any = None, avg: Any = 0.0, std: Any = 1.0, ndim: int | None = None, dtype: Any = None
-    ) -> Node:
-        """Normal numbers of mean `avg` and standard deviation `std`."""
-        return self.gen(normal, size, avg, std, ndim=ndim, dtype=dtype)
-
-    def random_integers(
-        self, size: Any = None, low: Any = 0, high: Any = 1, ndim: int | None = None, dtype: Any = "int64"
-    ) -> Node:
-        """Whole numbers from `low` to `high`, both among them."""
-        return self.gen(random_integers, size, low, high, ndim=ndim, dtype=dtype)
-
-    def choice(
-        self,
-        size: Any = None,
-        a: Any = 2,
-        replace: bool = True,
-        p: Any = None,
-        ndim: int | None = None,
-        dtype: Any = "int64",
-    ) -> Node:
-        """Items of `a`, a vector or a number that stands for 0 … a - 1, of chances `p`."""
-        return self.gen(choice, size, a, replace, p, ndim=ndim, dtype=dtype)
-
-    def poisson(self, size: Any = None, lam: Any = 1.0, ndim: int | None = None, dtype: Any = "int64") -> Node:
-        """Poisson numbers of mean `lam`."""
-        return self.gen(poisson, size, lam, ndim=ndim, dtype=dtype)
-
-    def permutation(self, size: Any = None, n: Any = 1, ndim: int | None = None, dtype: Any = "int64") -> Node:
-        """For each element of `size` the numbers 0 … n - 1 in random order, along the last axis."""
-        return self.gen(permutation, size, n, ndim=ndim, dtype=dtype)
-
-    def multinomial(
-        self,
-        size: Any = None,
-        n: Any = 1,
-        pvals: Sequence[Any] = (0.5, 0.5),
-        ndim: int | None = None,
-        dtype: Any = "int64",
-    ) -> Node:
-        """How often each category of chances `pvals`, along the last axis, comes up in `n` trials."""
-        return self.gen(multinomial, size, n, pvals, ndim=ndim, dtype=dtype)
-
-    def shuffle_row_elements(self, input: Any) -> Node:
-        """Each row of a matrix in random order, of a vector its elements."""
-        return self.gen(shuffle_row_elements, input)
+    uniform = _by_gen(uniform)
+    normal = _by_gen(normal)
+    binomial = _by_gen(binomial)
+    random_integers = _by_gen(random_integers)
+    choice = _by_gen(choice)
+    poisson = _by_gen(poisson)
+    permutation = _by_gen(permutation)
+    multinomial = _by_gen(multinomial)
+    shuffle_row_elements = _by_gen(shuffle_row_elements)
 
 
 explain_all(globals())
