@@ -8,7 +8,7 @@ is not known. Out: nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphc.errors import GraphValueError, RankError
@@ -58,107 +58,6 @@ def _convolve(name: str, x: Any, w: Any, shapes: tuple[Any, Any], slide: Sliding
     return cast(slid(images, kernels, slide, name), dtype)
 
 
-def conv2d(
-    input: Any,
-    filters: Any,
-    input_shape: Any = None,
-    filter_shape: Any = None,
-    border_mode: Any = "valid",
-    subsample: Any = (1, 1),
-    filter_flip: bool = True,
-    filter_dilation: Any = (1, 1),
-    num_groups: int = 1,
-    unshared: bool = False,
-) -> Node:
-    """The convolution of images (batch, channels, rows, columns) with filters (results, channels, rows, columns).
-
-    With `unshared` each place has filters of its own: (results, result rows, result columns, channels, rows, columns).
-    Raises GraphTypeError for ranks and numbers that do not fit, ShapeError where sizes do not.
-    """
-    how = sliding(2, subsample, border_mode, filter_dilation, num_groups, filter_flip, "conv2d")
-    return (_unshared if unshared else _convolve)("conv2d", input, filters, (input_shape, filter_shape), how)
-
-
-def conv3d(
-    input: Any,
-    filters: Any,
-    input_shape: Any = None,
-    filter_shape: Any = None,
-    border_mode: Any = "valid",
-    subsample: Any = (1, 1, 1),
-    filter_flip: bool = True,
-    filter_dilation: Any = (1, 1, 1),
-    num_groups: int = 1,
-) -> Node:
-    """The same of volumes (batch, channels, depth, rows, columns)."""
-    how = sliding(3, subsample, border_mode, filter_dilation, num_groups, filter_flip, "conv3d")
-    return _convolve("conv3d", input, filters, (input_shape, filter_shape), how)
-
-
-def causal_conv1d(
-    input: Any,
-    filters: Any,
-    filter_shape: Any = None,
-    input_shape: Any = None,
-    subsample: int = 1,
-    filter_flip: bool = True,
-    filter_dilation: int = 1,
-    num_groups: int = 1,
-    unshared: bool = False,
-) -> Node:
-    """A convolution of (batch, channels, length) in which no result needs what comes after it: padded in front."""
-    if unshared:
-        raise GraphValueError("causal_conv1d: unshared filters are there for conv2d alone")
-    images, kernels = _told(input, input_shape, "causal_conv1d", 3), _told(filters, filter_shape, "causal_conv1d", 3)
-    before = sizes.add(conv.extent(kernels.type.shape[2], filter_dilation), -1)
-    how = sliding(1, subsample, ((before, 0),), filter_dilation, num_groups, filter_flip, "causal_conv1d")
-    return _convolve("causal_conv1d", images, kernels, (None, None), how)
-
-
-def _separable(name: str, x: Any, depthwise: Any, pointwise: Any, shapes: tuple[Any, Any, Any], deep: Sliding) -> Node:
-    flat = sliding(len(deep.strides), 1, "valid", 1, 1, deep.flip, name)
-    return _convolve(name, _convolve(name, x, depthwise, shapes[:2], deep), pointwise, (None, shapes[2]), flat)
-
-
-def separable_conv2d(
-    input: Any,
-    depthwise_filters: Any,
-    pointwise_filters: Any,
-    num_channels: int,
-    input_shape: Any = None,
-    depthwise_filter_shape: Any = None,
-    pointwise_filter_shape: Any = None,
-    border_mode: Any = "valid",
-    subsample: Any = (1, 1),
-    filter_flip: bool = True,
-    filter_dilation: Any = (1, 1),
-) -> Node:
-    """A convolution of each of `num_channels` channels by filters of its own, (results, 1, rows, columns), then one by
-    filters of a single row and column, (results, channels, 1, 1)."""
-    shapes, name = (input_shape, depthwise_filter_shape, pointwise_filter_shape), "separable_conv2d"
-    deep = sliding(2, subsample, border_mode, filter_dilation, num_channels, filter_flip, name)
-    return _separable(name, input, depthwise_filters, pointwise_filters, shapes, deep)
-
-
-def separable_conv3d(
-    input: Any,
-    depthwise_filters: Any,
-    pointwise_filters: Any,
-    num_channels: int,
-    input_shape: Any = None,
-    depthwise_filter_shape: Any = None,
-    pointwise_filter_shape: Any = None,
-    border_mode: Any = "valid",
-    subsample: Any = (1, 1, 1),
-    filter_flip: bool = True,
-    filter_dilation: Any = (1, 1, 1),
-) -> Node:
-    """The same of volumes."""
-    shapes, name = (input_shape, depthwise_filter_shape, pointwise_filter_shape), "separable_conv3d"
-    deep = sliding(3, subsample, border_mode, filter_dilation, num_channels, filter_flip, name)
-    return _separable(name, input, depthwise_filters, pointwise_filters, shapes, deep)
-
-
 # --- unshared filters -----------------------------------------------------------------------------------------------
 
 
@@ -180,7 +79,7 @@ def _unshared(name: str, x: Any, w: Any, shapes: tuple[Any, Any], slide: Sliding
     return joined(made, 1)
 
 
-# --- derivatives, by name -------------------------------------------------------------------------------------------
+# --- derivatives ----------------------------------------------------------------------------------------------------
 
 
 def _spatial(shape: Any, rank: int, name: str) -> list[Size]:
@@ -216,42 +115,6 @@ def _checked_top(dy: Node, w: Node, slide: Sliding, pads: Any, counts: Sequence[
     return specify_shape(dy, (None, None, None, *(as_size_node(size) for size in shape)))
 
 
-def conv2d_grad_wrt_inputs(
-    output_grad: Any,
-    filters: Any,
-    input_shape: Any,
-    filter_shape: Any = None,
-    border_mode: Any = "valid",
-    subsample: Any = (1, 1),
-    filter_flip: bool = True,
-    filter_dilation: Any = (1, 1),
-    num_groups: int = 1,
-    unshared: bool = False,
-) -> Node:
-    """The derivative of `conv2d` by images of `input_shape`, of which the last two sizes are numbers or scalars."""
-    _refuse(unshared, "conv2d_grad_wrt_inputs")
-    name = "conv2d_grad_wrt_inputs"
-    how = sliding(2, subsample, border_mode, filter_dilation, num_groups, filter_flip, name)
-    return _by_inputs(name, output_grad, filters, input_shape, filter_shape, how)
-
-
-def conv3d_grad_wrt_inputs(
-    output_grad: Any,
-    filters: Any,
-    input_shape: Any,
-    filter_shape: Any = None,
-    border_mode: Any = "valid",
-    subsample: Any = (1, 1, 1),
-    filter_flip: bool = True,
-    filter_dilation: Any = (1, 1, 1),
-    num_groups: int = 1,
-) -> Node:
-    """The same of volumes."""
-    name = "conv3d_grad_wrt_inputs"
-    how = sliding(3, subsample, border_mode, filter_dilation, num_groups, filter_flip, name)
-    return _by_inputs(name, output_grad, filters, input_shape, filter_shape, how)
-
-
 def _refuse(unshared: bool, name: str) -> None:
     if unshared:
         raise GraphValueError(f"{name}: of unshared filters take the derivative by grad")
@@ -266,40 +129,128 @@ def _by_weights(name: str, x: Any, dy: Any, filter_shape: Any, input_shape: Any,
     return _held(cast(joined(made, 0), dtype), filter_shape)
 
 
-def conv2d_grad_wrt_weights(
+# --- the functions of images and of volumes ---------------------------------------------------------------------------
+
+SPATIAL = {2: "rows, columns", 3: "depth, rows, columns"}
+"""The spatial axes of images and of volumes."""
+
+
+def _of_rank(rank: int, name: str, doc: str, function: Callable[..., Node]) -> Callable[..., Node]:
+    """A function under its name: "{}" in `name` is the rank, "{axes}" in its docstring are the spatial axes."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc.format(rank=rank, axes=SPATIAL[rank])
+    return function
+
+
+def _convolution_of(rank: int) -> Callable[..., Node]:
+    name, ones = f"conv{rank}d", (1,) * rank
+
+    def convolve(
+        input: Any, filters: Any, input_shape: Any = None, filter_shape: Any = None, border_mode: Any = "valid",
+        subsample: Any = ones, filter_flip: bool = True, filter_dilation: Any = ones, num_groups: int = 1,
+        unshared: bool = False,
+    ) -> Node:  # fmt: skip
+        how = sliding(rank, subsample, border_mode, filter_dilation, num_groups, filter_flip, name)
+        if unshared and rank != 2:
+            raise GraphValueError(f"{name}: {ONLY_2D}")
+        return (_unshared if unshared else _convolve)(name, input, filters, (input_shape, filter_shape), how)
+
+    return _of_rank(rank, name, CONVOLUTION, convolve)
+
+
+CONVOLUTION = """The convolution of images (batch, channels, {axes}) with filters (results, channels, {axes}).
+
+    With `unshared`, of two spatial axes alone, each place has filters of its own: (results, result rows, result
+    columns, channels, rows, columns). The result is (batch, results, {axes}), of the dtype that NumPy has for both.
+
+        conv{rank}d(images, filters, border_mode="half")
+
+    Raises RankError for other ranks, GraphValueError for options that do not fit, ShapeError where sizes do not.
+    """
+ONLY_2D = "unshared filters are there for conv2d alone"
+
+
+def _separable_of(rank: int) -> Callable[..., Node]:
+    name, ones = f"separable_conv{rank}d", (1,) * rank
+
+    def separable(
+        input: Any, depthwise_filters: Any, pointwise_filters: Any, num_channels: int, input_shape: Any = None,
+        depthwise_filter_shape: Any = None, pointwise_filter_shape: Any = None, border_mode: Any = "valid",
+        subsample: Any = ones, filter_flip: bool = True, filter_dilation: Any = ones,
+    ) -> Node:  # fmt: skip
+        deep = sliding(rank, subsample, border_mode, filter_dilation, num_channels, filter_flip, name)
+        flat = sliding(rank, 1, "valid", 1, 1, filter_flip, name)
+        made = _convolve(name, input, depthwise_filters, (input_shape, depthwise_filter_shape), deep)
+        return _convolve(name, made, pointwise_filters, (None, pointwise_filter_shape), flat)
+
+    return _of_rank(rank, name, SEPARABLE, separable)
+
+
+SEPARABLE = """A convolution of each of `num_channels` channels by filters of its own, (results, 1, {axes}), then one by
+    filters of a single element along each of {axes}: (results, channels, 1, ...). Errors are those of `conv{rank}d`."""
+
+
+def _inputs_gradient_of(rank: int) -> Callable[..., Node]:
+    name, ones = f"conv{rank}d_grad_wrt_inputs", (1,) * rank
+
+    def by_inputs(
+        output_grad: Any, filters: Any, input_shape: Any, filter_shape: Any = None, border_mode: Any = "valid",
+        subsample: Any = ones, filter_flip: bool = True, filter_dilation: Any = ones, num_groups: int = 1,
+        unshared: bool = False,
+    ) -> Node:  # fmt: skip
+        _refuse(unshared, name)
+        how = sliding(rank, subsample, border_mode, filter_dilation, num_groups, filter_flip, name)
+        return _by_inputs(name, output_grad, filters, input_shape, filter_shape, how)
+
+    return _of_rank(rank, name, BY_INPUTS, by_inputs)
+
+
+BY_INPUTS = """The derivative of `conv{rank}d` by images of `input_shape`, of which the last {rank} sizes are numbers or
+    scalars. `output_grad` has the shape of the result. Errors are those of `conv{rank}d`."""
+
+
+def _weights_gradient_of(rank: int) -> Callable[..., Node]:
+    name, ones = f"conv{rank}d_grad_wrt_weights", (1,) * rank
+
+    def by_weights(
+        input: Any, output_grad: Any, filter_shape: Any, input_shape: Any = None, border_mode: Any = "valid",
+        subsample: Any = ones, filter_flip: bool = True, filter_dilation: Any = ones, num_groups: int = 1,
+        unshared: bool = False,
+    ) -> Node:  # fmt: skip
+        _refuse(unshared, name)
+        how = sliding(rank, subsample, border_mode, filter_dilation, num_groups, filter_flip, name)
+        return _by_weights(name, input, output_grad, filter_shape, input_shape, how)
+
+    return _of_rank(rank, name, BY_WEIGHTS, by_weights)
+
+
+BY_WEIGHTS = """The derivative of `conv{rank}d` by filters of `filter_shape`, of which the last {rank} sizes are numbers
+    or scalars. `output_grad` has the shape of the result. Errors are those of `conv{rank}d`."""
+
+conv2d, conv3d = _convolution_of(2), _convolution_of(3)
+separable_conv2d, separable_conv3d = _separable_of(2), _separable_of(3)
+conv2d_grad_wrt_inputs, conv3d_grad_wrt_inputs = _inputs_gradient_of(2), _inputs_gradient_of(3)
+conv2d_grad_wrt_weights, conv3d_grad_wrt_weights = _weights_gradient_of(2), _weights_gradient_of(3)
+
+
+def causal_conv1d(
     input: Any,
-    output_grad: Any,
-    filter_shape: Any,
+    filters: Any,
+    filter_shape: Any = None,
     input_shape: Any = None,
-    border_mode: Any = "valid",
-    subsample: Any = (1, 1),
+    subsample: int = 1,
     filter_flip: bool = True,
-    filter_dilation: Any = (1, 1),
+    filter_dilation: int = 1,
     num_groups: int = 1,
     unshared: bool = False,
 ) -> Node:
-    """The derivative of `conv2d` by filters of `filter_shape`, of which the last two sizes are numbers or scalars."""
-    _refuse(unshared, "conv2d_grad_wrt_weights")
-    name = "conv2d_grad_wrt_weights"
-    how = sliding(2, subsample, border_mode, filter_dilation, num_groups, filter_flip, name)
-    return _by_weights(name, input, output_grad, filter_shape, input_shape, how)
-
-
-def conv3d_grad_wrt_weights(
-    input: Any,
-    output_grad: Any,
-    filter_shape: Any,
-    input_shape: Any = None,
-    border_mode: Any = "valid",
-    subsample: Any = (1, 1, 1),
-    filter_flip: bool = True,
-    filter_dilation: Any = (1, 1, 1),
-    num_groups: int = 1,
-) -> Node:
-    """The same of volumes."""
-    name = "conv3d_grad_wrt_weights"
-    how = sliding(3, subsample, border_mode, filter_dilation, num_groups, filter_flip, name)
-    return _by_weights(name, input, output_grad, filter_shape, input_shape, how)
+    """A convolution of (batch, channels, length) in which no result needs what comes after it: padded in front."""
+    if unshared:
+        raise GraphValueError(f"causal_conv1d: {ONLY_2D}")
+    images, kernels = _told(input, input_shape, "causal_conv1d", 3), _told(filters, filter_shape, "causal_conv1d", 3)
+    before = sizes.add(conv.extent(kernels.type.shape[2], filter_dilation), -1)
+    how = sliding(1, subsample, ((before, 0),), filter_dilation, num_groups, filter_flip, "causal_conv1d")
+    return _convolve("causal_conv1d", images, kernels, (None, None), how)
 
 
 # --- shapes ---------------------------------------------------------------------------------------------------------
