@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from graphc import tensor
-from graphc.arrays.dtypes import floating, is_float
+from graphc.arrays.dtypes import is_float
 from graphc.errors import ArgumentError, GraphTypeError, RankError, ShapeError
 from graphc.ir.node import Node, describe
 from graphc.ir.symbol import asked
@@ -30,7 +30,6 @@ from graphc.ops.plain_shape import plain_shape
 from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import nearest
 from graphc.startup.record import record
-from graphc.tensor import reductions
 
 Function = Callable[..., Any]
 
@@ -53,8 +52,6 @@ IN_PLACE = {
     "put_along_axis": "T.set_subtensor(x[indices], y)", "putmask": "T.where(mask, value, x)",
 }  # fmt: skip
 """Functions that change an array, with what makes a changed copy."""
-NEUTRAL = {"sum": 0, "prod": 1, "any": False, "all": True, "count_nonzero": 0}
-"""What a reduction takes in place of elements that `where` leaves out."""
 REDUCTIONS = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
     "logaddexp": "logsumexp",
@@ -257,85 +254,19 @@ def apply(target: Function, function: Any, given: dict[str, Any], rest: Sequence
 
 
 WRAPPED = {"initial", "where", "dtype", *DROPPED}
-"""Keywords that are carried out around graphc's functions, where these do not take them."""
+"""Keywords that stand for themselves alone, never for an argument at the same position."""
 
 
 def call_with_rest(
     target: Function, name: str, what: str, args: list[Any], named: dict[str, Any], left: dict[str, Any]
 ) -> Any:
-    """Call a function of graphc, and do around it what the keywords in `left` ask for."""
-    for key in DROPPED & set(left):
-        del left[key]
-    dtype, initial, mask = left.pop("dtype", None), left.pop("initial", None), left.pop("where", None)
+    """Call a function of graphc, and convert its result to the dtype in `left`."""
+    left = {key: value for key, value in left.items() if key not in DROPPED}
+    dtype = left.pop("dtype", None)
     if left:
         refuse(what, (args, named), f"graphc's {name} has no argument {', '.join(left)}")
-    first = next(iter(named)) if not args else None
-
-    def change(make: Callable[[Any], Any]) -> None:
-        if first is None:
-            args[0] = make(args[0])
-        else:
-            named[first] = make(named[first])
-
-    if mask is not None and name in MASKED:
-        return MASKED[name](what, mask, *args, **named)
-    if mask is not None:
-        neutral = NEUTRAL.get(name, initial)
-        if neutral is None:
-            refuse(what, (args, named), "where= needs initial=, which it gives where no element takes part")
-        change(lambda x: where_not(mask, x, neutral))
-    if initial is not None and name in ("max", "min"):
-        change(as_node)
-        result = reductions.extreme_from(name, args.pop(0) if args else named.pop(str(first)), initial, *args, **named)
-    else:
-        result = target(*args, **named)
-        if initial is not None:
-            combine = COMBINED.get(name) or refuse(what, (args, named), f"graphc's {name} has no argument initial")
-            result = combine(result, as_node(initial, result.dtype))
-    if dtype is not None:
-        result = cast(as_node(result), str(np.dtype(dtype)))
-    return result
-
-
-def where_not(mask: Any, x: Any, neutral: Any) -> Node:
-    """`x`, with `neutral` in its dtype where the mask is false."""
-    node = as_node(x)
-    chosen: Node = tensor.where(mask, node, as_node(neutral, node.dtype))
-    return chosen
-
-
-COMBINED: dict[str, Function] = {"sum": tensor.add, "prod": tensor.mul}
-"""What puts `initial` to what a reduction gives."""
-
-
-def masked_mean(what: str, mask: Any, a: Any = None, axis: Any = None, **named: Any) -> Node:
-    """np.mean(where=)."""
-    x = as_node(named.pop("x", a))
-    count = count_of(mask, x, axis, named.get("keepdims", False))
-    return tensor.true_div(tensor.sum(tensor.where(mask, x, 0), axis, **named), count)
-
-
-def count_of(mask: Any, x: Node, axis: Any, keepdims: bool) -> Node:
-    """How many elements of `x` take part, in the dtype of their mean."""
-    count = tensor.sum(tensor.broadcast_arrays(x, mask)[1], axis, keepdims=keepdims)
-    return cast(count, floating(x.dtype))
-
-
-def masked_var(what: str, mask: Any, a: Any = None, axis: Any = None, **named: Any) -> Node:
-    """np.var(where=)."""
-    x = as_node(named.pop("x", a))
-    ddof, keepdims = named.pop("ddof", 0), named.pop("keepdims", False)
-    centred = tensor.sub(x, masked_mean(what, mask, x, axis, keepdims=True, **named))
-    total = tensor.sum(tensor.where(mask, tensor.sqr(centred), 0), axis, keepdims=keepdims)
-    return tensor.true_div(total, tensor.maximum(tensor.sub(count_of(mask, x, axis, keepdims), ddof), 0))
-
-
-def masked_std(what: str, mask: Any, *args: Any, **named: Any) -> Node:
-    """np.std(where=)."""
-    return tensor.sqrt(masked_var(what, mask, *args, **named))
-
-
-MASKED: dict[str, Callable[..., Node]] = {"mean": masked_mean, "var": masked_var, "std": masked_std}
+    result = target(*args, **named)
+    return result if dtype is None else cast(as_node(result), str(np.dtype(dtype)))
 
 
 # --- functions of another meaning or form in graphc.tensor ----------------------------------------------------------
@@ -620,11 +551,10 @@ def reduce(
     node, name = as_node(array), ufunc.__name__
     target = getattr(tensor, REDUCTIONS.get(name, ""), None)
     if target is not None:
-        left = {"initial": initial, **({"dtype": dtype} if dtype is not None else {})}
-        left |= {} if where is True else {"where": where}
-        named = {"axis": axis, "keepdims": keepdims}
-        if dtype is not None and REDUCTIONS[name] in ("sum", "prod"):
-            named["dtype"] = left.pop("dtype")
+        ours, named = Parameters.of(target), {"axis": axis, "keepdims": keepdims}
+        asked_for = {"dtype": dtype, "initial": initial, "where": None if where is True else where}
+        left = {key: value for key, value in asked_for.items() if value is not None}
+        named |= {key: left.pop(key) for key in asked_for if key in left and key in ours.names + ours.keywords}
         return call_with_rest(target, REDUCTIONS[name], what, [node], named, left)
     if where is not True or not isinstance(axis, int | np.integer):
         refuse(what, node, "graphc reduces so along one axis and over all of its elements")

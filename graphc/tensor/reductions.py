@@ -1,8 +1,12 @@
 """Reductions: NumPy's functions over axes.
 
-In: a tensor, `axis` (None for all, a number, or a tuple; negative ones count from the end), `keepdims`. Out: nodes of
-the reduction ops. Integers are summed in 64 bits, their means are float64, as in NumPy; float32 is accumulated in
-float64. A wrong axis, or one named twice, raises AxisError.
+    x.sum(axis=0, keepdims=True)         float64[1, n]
+    x.max(where=x > 0, initial=0.0)      the largest of the elements above 0
+
+In: a tensor, `axis` (None for all, a number, or a tuple; negative ones count from the end), `keepdims`, `where` (which
+elements take part: bools that broadcast to the tensor), `initial` (a scalar that takes part besides). Out: nodes of the
+reduction ops. Integers are summed in 64 bits, their means are float64, as in NumPy; float32 is accumulated in float64.
+A wrong axis, or one named twice, raises AxisError.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphc.arrays.dtypes import accumulator, floating, is_float, promote
-from graphc.errors import GraphTypeError, GraphValueError
+from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node, describe, literal, told
 from graphc.ir.walk import as_size_node
@@ -38,12 +42,55 @@ def _reduce(name: str, x: Node, axis: Any, keepdims: bool) -> Node:
     return layout.expand(reduced, axes) if keepdims else reduced
 
 
+def _mask(name: str, x: Node, where: Any) -> Node | None:
+    """`where` with the axes of `x`; None where all elements take part."""
+    if where is True or where is None:
+        return None
+    mask = cast(as_node(where), "bool")
+    if mask.ndim > x.ndim:
+        raise RankError(f"{name} of {describe(x)} of type {x.type}: where= has {mask.ndim} axes")
+    return layout.broadcast_to(layout.expand(mask, range(x.ndim - mask.ndim)), x.type.shape)
+
+
+def _taking_part(name: str, x: Node, where: Any, neutral: Any) -> Node:
+    """`x`, with `neutral` in its dtype for the elements that `where` leaves out."""
+    mask = _mask(name, x, where)
+    return x if mask is None else elementwise("where", mask, x, as_node(neutral, x.type.dtype))
+
+
+def _initial(name: str, x: Node, initial: Any, dtype: str) -> Node:
+    """What a reduction begins with, a scalar of its dtype."""
+    start = as_node(initial, dtype)
+    if start.ndim:
+        raise GraphTypeError(f"{name} of {describe(x)}: initial {describe(start)} of {start.type} is no scalar")
+    return start
+
+
 # --- sums and products ----------------------------------------------------------------------------------------------
 
 
-def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc_dtype: Any = None) -> Node:
-    """The sum over `axis`, 0 where there is nothing. Integers are summed as int64 or uint64 unless `dtype` is given."""
-    return _accumulate("sum", as_node(x), axis, acc_dtype if dtype is None else dtype, keepdims, dtype)
+def sum(
+    x: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    acc_dtype: Any = None,
+    *,
+    initial: Any = None,
+    where: Any = True,
+) -> Node:
+    """The sum over `axis`, 0 where there is nothing; with `initial` added, of the elements that `where` marks.
+
+    Integers are summed as int64 or uint64 unless `dtype` is given. `acc_dtype` is Theano's: the dtype to add up in.
+
+        >>> T.sum(T.constant([[1, 2], [3, 4]]), axis=0, initial=10).eval()
+        array([14, 16])
+
+    Raises AxisError for a wrong axis, RankError for a `where` of more axes than `x`.
+    """
+    node = _taking_part("sum", as_node(x), where, 0)
+    total = _accumulate("sum", node, axis, acc_dtype if dtype is None else dtype, keepdims, dtype)
+    return total if initial is None else elementwise("add", total, _initial("sum", node, initial, total.type.dtype))
 
 
 def prod(
@@ -54,16 +101,25 @@ def prod(
     acc_dtype: Any = None,
     *,
     no_zeros_in_input: bool = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> Node:
-    """The product over `axis`, 1 where there is nothing; its derivative is right where elements are 0.
+    """The product over `axis`, 1 where there is nothing; times `initial`, of the elements that `where` marks.
 
-    `no_zeros_in_input` is Theano's and changes nothing."""
-    node = as_node(x)
+    Its derivative is right where elements are 0. Dtypes and errors are those of `sum`. `no_zeros_in_input` is Theano's
+    and changes nothing.
+
+        >>> T.prod(T.constant([2.0, 0.0, 3.0]), where=[True, False, True]).eval()
+        array(6.)
+    """
+    node = _taking_part("prod", as_node(x), where, 1)
     items = vector_items(node)
-    if items is not None and node.dtype == "int64" and dtype is None and acc_dtype is None and not keepdims:
+    if items is not None and node.type.dtype == "int64" and dtype is None and acc_dtype is None and not keepdims:
         _axes("prod", node, axis)
-        return as_size_node(sizes.product(items))
-    return _accumulate("prod", node, axis, acc_dtype if dtype is None else dtype, keepdims, dtype)
+        total = as_size_node(sizes.product(items))
+    else:
+        total = _accumulate("prod", node, axis, acc_dtype if dtype is None else dtype, keepdims, dtype)
+    return total if initial is None else elementwise("mul", total, _initial("prod", node, initial, total.type.dtype))
 
 
 def _accumulate(name: str, x: Node, axis: Any, inside: Any, keepdims: bool, dtype: Any) -> Node:
@@ -81,6 +137,12 @@ def count(x: Node, axes: tuple[int, ...]) -> Node:
     return as_size_node(sizes.product(x.type.shape[axis] for axis in axes))
 
 
+def _count_taking_part(name: str, x: Node, axes: tuple[int, ...], where: Any, keepdims: bool, dtype: str) -> Node:
+    """The number of elements that `where` marks, in the dtype of their mean."""
+    mask = _mask(name, x, where)
+    return cast(count(x, axes) if mask is None else sum(mask, axes, keepdims=keepdims), dtype)
+
+
 def mean(
     x: Any,
     axis: Any = None,
@@ -89,46 +151,78 @@ def mean(
     acc_dtype: Any = None,
     *,
     op: bool = False,
+    where: Any = True,
 ) -> Node:
-    """The arithmetic mean over `axis`, NaN where there is nothing; float64 for integers unless `dtype` is given.
+    """The arithmetic mean over `axis` of the elements that `where` marks, NaN where there is nothing.
 
-    `op` is Theano's and changes nothing.
+    It is float64 of integers unless `dtype` is given. `op` is Theano's and changes nothing.
+
+        >>> T.mean(T.constant([[1, 2], [3, 5]]), axis=1).eval()
+        array([1.5, 4. ])
+
+    Raises AxisError for a wrong axis, GraphTypeError for a `dtype` that is not a float.
     """
     node = as_node(x)
-    natural = node.dtype if is_float(node.dtype) else "float64"
+    natural = node.type.dtype if is_float(node.type.dtype) else "float64"
     inside = natural if dtype is None and acc_dtype is None else resolve_dtype(acc_dtype if dtype is None else dtype)
     if not is_float(inside):
         raise GraphTypeError(f"mean of {describe(node)}: a mean cannot have dtype {inside}")
-    total = sum(cast(node, inside), axis, keepdims=keepdims)
-    average = elementwise("true_div", total, cast(count(node, _axes("mean", node, axis)), inside))
+    total = sum(cast(node, inside), axis, keepdims=keepdims, where=where)
+    number = _count_taking_part("mean", node, _axes("mean", node, axis), where, keepdims, inside)
+    average = elementwise("true_div", total, number)
     return average if dtype is None else cast(average, resolve_dtype(dtype))
 
 
 def var(
-    x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False, dtype: Any = None
+    x: Any,
+    axis: Any = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    corrected: bool = False,
+    dtype: Any = None,
+    *,
+    where: Any = True,
 ) -> Node:
-    """The mean squared deviation from the mean over `axis`; divided by the number of elements less `ddof`.
+    """The mean squared deviation from the mean over `axis`, of the elements that `where` marks.
 
-    `corrected` (Theano's) subtracts the square of the mean deviation, which only rounding makes other than 0.
+    It is divided by the number of elements less `ddof`, and is float64 of integers unless `dtype` is given. `corrected`
+    (Theano's) subtracts the square of the mean deviation, which only rounding makes other than 0.
+
+        >>> T.var(T.constant([1.0, 3.0]), ddof=1).eval()
+        array(2.)
+
+    Raises AxisError for a wrong axis.
     """
     node = as_node(x)
-    if dtype is not None or not is_float(node.dtype):
+    if dtype is not None or not is_float(node.type.dtype):
         node = cast(node, "float64" if dtype is None else resolve_dtype(dtype))
     axes = _axes("var", node, axis)
-    centred = elementwise("sub", node, mean(node, axes, keepdims=True))
-    number = cast(count(node, axes), node.dtype)
+    centred = elementwise("sub", node, mean(node, axes, keepdims=True, where=where))
+    number = _count_taking_part("var", node, axes, where, keepdims, node.type.dtype)
     divisor = elementwise("maximum", elementwise("sub", number, ddof), 0) if ddof else number
-    spread = elementwise("true_div", sum(elementwise("sqr", centred), axes, keepdims=keepdims), divisor)
+    squares = sum(elementwise("sqr", centred), axes, keepdims=keepdims, where=where)
+    spread = elementwise("true_div", squares, divisor)
     if corrected:
-        spread = elementwise("sub", spread, elementwise("sqr", mean(centred, axes, keepdims=keepdims)))
+        spread = elementwise("sub", spread, elementwise("sqr", mean(centred, axes, keepdims=keepdims, where=where)))
     return spread
 
 
 def std(
-    x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False, dtype: Any = None
+    x: Any,
+    axis: Any = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    corrected: bool = False,
+    dtype: Any = None,
+    *,
+    where: Any = True,
 ) -> Node:
-    """The square root of `var`."""
-    return elementwise("sqrt", var(x, axis, ddof, keepdims, corrected, dtype))
+    """The square root of `var`, whose arguments and errors are the same.
+
+    >>> T.std(T.constant([1.0, 3.0])).eval()
+    array(1.)
+    """
+    return elementwise("sqrt", var(x, axis, ddof, keepdims, corrected, dtype, where=where))
 
 
 def average(x: Any, axis: Any = None, weights: Any = None, keepdims: bool = False) -> Node:
@@ -153,27 +247,41 @@ def average(x: Any, axis: Any = None, weights: Any = None, keepdims: bool = Fals
 # --- extremes -------------------------------------------------------------------------------------------------------
 
 
-def max(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
-    """The maximum over `axis`, NaN where an element is. Equal maxima share the derivative. Empty axes are an error."""
-    return _reduce("max", as_node(x), axis, keepdims)
+def max(x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True) -> Node:
+    """The maximum over `axis`, NaN where an element is; of no elements `initial`, or an error at the call.
+
+    Elements that `where` does not mark are left out, for which it needs `initial`. Equal maxima share the derivative.
+
+        >>> T.max(T.constant([[1, 7], [5, 2]]), axis=1).eval()
+        array([7, 5])
+
+    Raises AxisError for a wrong axis, GraphTypeError for a `where` without `initial`.
+    """
+    return _extreme("max", as_node(x), axis, keepdims, initial, where)
 
 
-def min(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
-    """The minimum over `axis`, NaN where an element is. Equal minima share the derivative. Empty axes are an error."""
-    return _reduce("min", as_node(x), axis, keepdims)
+def min(x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True) -> Node:
+    """The minimum over `axis`, NaN where an element is. Arguments and errors are those of `max`.
+
+    >>> T.min(T.constant([[1, 7], [5, 2]]), axis=1).eval()
+    array([1, 2])
+    """
+    return _extreme("min", as_node(x), axis, keepdims, initial, where)
 
 
 amax, amin = max, min
 
 
-def extreme_from(name: str, x: Any, initial: Any, axis: Any = None, keepdims: bool = False) -> Node:
-    """The reduction "max" or "min" of `x` and of a scalar `initial`, in the dtype of `x`: of no elements `initial`."""
-    node = as_node(x)
-    start = as_node(initial, node.dtype)
-    if start.ndim:
-        raise GraphTypeError(f"{name} of {describe(node)}: initial {describe(start)} of {start.type} is no scalar")
-    axes = _axes(name, node, axis)
-    found = _reduce("max_or_lowest" if name == "max" else "min_or_highest", node, axes, keepdims)
+def _extreme(name: str, x: Node, axis: Any, keepdims: bool, initial: Any, where: Any) -> Node:
+    if initial is None:
+        if _mask(name, x, where) is not None:
+            raise GraphTypeError(
+                f"{name} of {describe(x)}: where= needs initial=, which it gives where no element takes part"
+            )
+        return _reduce(name, x, axis, keepdims)
+    start = _initial(name, x, initial, x.type.dtype)
+    node = _taking_part(name, x, where, start)
+    found = _reduce("max_or_lowest" if name == "max" else "min_or_highest", node, axis, keepdims)
     return elementwise("maximum" if name == "max" else "minimum", found, start)
 
 
@@ -207,14 +315,22 @@ def max_and_argmax(x: Any, axis: Any = None, keepdims: bool = False) -> tuple[No
 # --- logic ----------------------------------------------------------------------------------------------------------
 
 
-def any(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
-    """Whether any element along `axis` is not 0."""
-    return _reduce("any", cast(as_node(x), "bool"), axis, keepdims)
+def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Node:
+    """Whether an element along `axis`, of those that `where` marks, is not 0; False of no elements.
+
+    >>> T.any(T.constant([[0, 1], [0, 0]]), axis=1).eval()
+    array([ True, False])
+    """
+    return _reduce("any", _taking_part("any", cast(as_node(x), "bool"), where, False), axis, keepdims)
 
 
-def all(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
-    """Whether all elements along `axis` are not 0."""
-    return _reduce("all", cast(as_node(x), "bool"), axis, keepdims)
+def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Node:
+    """Whether all elements along `axis`, of those that `where` marks, are not 0; True of no elements.
+
+    >>> T.all(T.constant([[0, 1], [2, 3]]), axis=1).eval()
+    array([False,  True])
+    """
+    return _reduce("all", _taking_part("all", cast(as_node(x), "bool"), where, True), axis, keepdims)
 
 
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
