@@ -131,9 +131,10 @@ def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
 
 
 def _log_gamma(x: float) -> float:
-    """log|gamma(x)|, infinite at the poles and where it overflows; where it is below 1, right to 1e-14."""
+    """log|gamma(x)|, infinite at the poles and where it overflows, at -inf -inf as SciPy's; where it is below 1, right
+    to 1e-14."""
     try:
-        return math.lgamma(x)
+        return x if x == -math.inf else math.lgamma(x)
     except (ValueError, OverflowError):
         return math.inf
 

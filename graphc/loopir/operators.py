@@ -168,7 +168,7 @@ def _functions() -> Iterator[Operator]:
         yield from (_unary(name, f"np.{name}", "math", cost=cost) for name in names.split())
     yield _unary("sigmoid", "op", "math", cost=25.0)
     yield from (_unary(name, f"math.{name}", "math", cost=30.0) for name in ("erf", "erfc"))
-    yield _unary("gammaln", "math.lgamma", "math", cost=40.0)
+    yield _unary("gammaln", "arrays.gammaln", "math", cost=40.0)
     yield _unary("softplus", "op", "math", cost=40.0)
     yield from (_unary(name, f"arrays.{name}", "math", cost=40.0) for name in ("digamma", "trigamma", "erfcx"))
     for name in ("portable_log", "portable_exp", "portable_arccos"):

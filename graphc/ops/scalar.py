@@ -375,7 +375,7 @@ _unary("erfc", numerics.erfc, "erfc(_0)", FLOAT, lambda g, z, x: -(g * _bell(x))
 _unary("erfcx", numerics.erfcx, "erfcx(_0)", FLOAT, lambda g, z, x: g * (2.0 * x * z - 2.0 / math.sqrt(math.pi)),
        "exp(x**2) * erfc(x), of which neither has to be finite nor other than 0.", cost=40.0)
 _unary("gammaln", numerics.gammaln, "gammaln(_0)", FLOAT, lambda g, z, x: g * apply("digamma", x),
-       "Logarithm of |gamma(x)|.", cost=40.0, domain=(_POSITIVE,), has_pole=_by_x)
+       "Logarithm of |gamma(x)|, -inf at -inf as SciPy's.", cost=40.0, domain=(_POSITIVE,), has_pole=_by_x)
 _unary("digamma", numerics.digamma, "digamma(_0)", FLOAT, lambda g, z, x: g * apply("trigamma", x),
        "Derivative of gammaln.", cost=40.0, domain=(_POSITIVE,), has_pole=_by_x)
 _unary("trigamma", numerics.trigamma, "trigamma(_0)", FLOAT, lambda g, z, x: g * cast(polygamma(2, x), x.dtype),

@@ -33,8 +33,15 @@ __all__ = ["bincount", "histogram", "histogram2d", "histogram_bin_edges", "histo
 
 
 def bincount(x: Any, weights: Any = None, minlength: Any = 0, assert_nonneg: bool = False) -> Node:
-    """How often each whole number from 0 on is in the vector `x`, or the sums of its `weights`; at least `minlength`
-    counts. A negative number is an error of the call."""
+    """How often each whole number from 0 on is in the vector `x`, or the sums of its `weights`.
+
+    The result has `minlength` elements at least: int64 counts, or float64 sums. Raises GraphTypeError for what is no
+    vector of whole numbers; a call raises ShapeError for a negative number. `assert_nonneg` is Theano's and changes
+    nothing.
+
+        >>> T.bincount(T.constant([1, 3, 1])).eval()
+        array([0, 2, 0, 1])
+    """
     node = as_node(x)
     if node.ndim != 1 or node.dtype not in DISCRETE:
         raise GraphTypeError(f"bincount: {describe(node)} of type {node.type} is no vector of whole numbers")
@@ -44,8 +51,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, assert_nonneg: boo
     is_below = elementwise("less", concatenate([values, as_node(np.array([0]))], 0).min(), 0)
     message = f"bincount: {describe(node)} has a negative number"
     values = checked(values, [cast(logical_not(is_below), "int64")], message, "shape")
-    kind = "int64" if weights is None else as_node(weights).dtype
-    kind = kind if is_float(kind) or weights is None else "float64"
+    kind = "int64" if weights is None else "float64"
     amounts = ones(values.shape, "int64") if weights is None else cast(as_node(weights), kind)
     return inc_subtensor(zeros((size,), kind)[values], amounts)
 

@@ -41,19 +41,23 @@ Axes = int | Sequence[int] | None
 
 
 def quantile(x: Any, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False) -> Node:
-    """The element below which the part `q` of the elements along `axis` (one, several, None for all) lies: between two
-    elements by one of NumPy's methods. The axes of `q` come first. NaN where an element is NaN. A method that takes an
-    element as it is gives the dtype of `x`; others give integers' quantiles in float64. Raises GraphTypeError for
-    another method, ShapeError where a part is not between 0 and 1, or there are no integers.
+    """The element below which the part `q` of the elements along `axis` (one, several, None for all) lies.
 
-        >>> T.quantile([1.0, 2.0, 4.0], [0.5, 0.75])  # 2, 3
+    Between two elements it is found by one of NumPy's methods. The axes of `q` come first. NaN where an element is NaN.
+    A method that takes an element as it is gives the dtype of `x`; others give integers' quantiles in float64.
+
+        >>> T.quantile(T.constant([1.0, 2.0, 4.0]), [0.5, 0.75]).eval()
+        array([2., 3.])
+
+    Raises GraphValueError for another method. A call raises ShapeError where a part is not between 0 and 1, IndexError
+    where there are no elements.
     """
-    return _quantile("quantile", x, q, axis, method, keepdims, without_nan=False)
+    return _quantile("quantile", x, q, axis, method, keepdims)
 
 
 def nanquantile(x: Any, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False) -> Node:
     """`quantile` of the elements that are not NaN; NaN where there are none."""
-    return _quantile("nanquantile", x, q, axis, method, keepdims, without_nan=True)
+    return _quantile("nanquantile", x, q, axis, method, keepdims, without_nan=True, of_none=np.nan)
 
 
 def percentile(x: Any, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False) -> Node:
@@ -74,7 +78,7 @@ def _part(percent: Any) -> Any:
 def median(x: Any, axis: Axes = None, keepdims: bool = False) -> Node:
     """The middle element along `axis`, of an even number the mean of the two in the middle; NaN where one is NaN, and
     where there is none."""
-    return _mean_of(quantile(x, 0.5, axis, "midpoint", keepdims))
+    return _mean_of(_quantile("median", x, 0.5, axis, "midpoint", keepdims, of_none=np.nan))
 
 
 def nanmedian(x: Any, axis: Axes = None, keepdims: bool = False) -> Node:
@@ -87,7 +91,17 @@ def _mean_of(middle: Node) -> Node:
     return elementwise("add", middle, 0.0)
 
 
-def _quantile(what: str, x: Any, q: Any, axis: Axes, method: str, keepdims: bool, without_nan: bool) -> Node:
+def _quantile(
+    what: str,
+    x: Any,
+    q: Any,
+    axis: Axes,
+    method: str,
+    keepdims: bool,
+    without_nan: bool = False,
+    of_none: float | None = None,
+) -> Node:
+    """`quantile`, of the elements that are not NaN with `without_nan`; of no elements `of_none`, None for an error."""
     if method not in METHODS:
         raise GraphValueError(f"{what}: method {method!r} must be one of {', '.join(METHODS)}")
     node = as_node(x)
@@ -99,7 +113,7 @@ def _quantile(what: str, x: Any, q: Any, axis: Axes, method: str, keepdims: bool
     part = _checked_parts(what, as_node(q))
     is_element = method in DISCRETE or (method == "linear" and not is_float(part.dtype))
     kind = rows.dtype if is_element else _kind(rows.dtype, q, part.dtype)
-    ranked = _with_one(cast(sort(rows), kind), f"{what} of {describe(node)}: it has no elements")
+    ranked = _with_one(cast(sort(rows), kind), f"{what} of {describe(node)}: it has no elements", of_none)
     number = _count(rows) if without_nan and is_float(kind) else rows.shape[-1]
     low, high, rest = _places(cast(flatten(part), "float64"), cast(number, "float64"), method)
     if number.ndim:
@@ -142,14 +156,14 @@ def _between(first: Node, second: Node, rest: Node) -> Node:
     return where(elementwise("greater", rest, 0.0), where(elementwise("less", rest, 1.0), found, second), first + 0.0)
 
 
-def _with_one(ranked: Node, message: str) -> Node:
-    """Sorted rows; where these are empty there is a NaN in each, or an error where the dtype has none."""
+def _with_one(ranked: Node, message: str, of_none: float | None) -> Node:
+    """Sorted rows; where these are empty there is `of_none` in each, or an error where that or its dtype is none."""
     shape = ranked.type.shape
     if isinstance(shape[-1], int) and shape[-1]:
         return ranked
-    if not is_float(ranked.dtype):
-        return checked(ranked, [cast(elementwise("greater", ranked.shape[-1], 0), "int64")], message, "shape")
-    lost = layout.filled(as_node(np.array(np.nan, ranked.dtype)), (*shape[:-1], 1))
+    if of_none is None or not is_float(ranked.type.dtype):
+        return checked(ranked, [cast(elementwise("greater", ranked.shape[-1], 0), "int64")], message, "index")
+    lost = layout.filled(as_node(np.array(of_none, ranked.type.dtype)), (*shape[:-1], 1))
     wide = layout.concatenate([ranked, lost], ranked.ndim - 1)
     size = maximum(ranked.shape[-1], 1)
     return wide[..., :size]

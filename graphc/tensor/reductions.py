@@ -344,7 +344,12 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, *, L: Any = None) -> Node:  # noqa: N803
     """The vector norm over `axis`, of all elements by default: the `ord`-th root of the sum of |x|**ord; None is 2.
 
-    `ord` inf and -inf are the greatest and the least |x|, 0 counts what is not 0. `L` is Theano's name of it.
+    `ord` inf and -inf are the greatest and the least |x|, 0 counts what is not 0. Of no elements a norm is 0, but for
+    -inf, of which a call raises ShapeError. It is float64 of integers. `L` is Theano's name of `ord`. Raises
+    GraphValueError for another word, AxisError for a wrong axis.
+
+        >>> T.norm(T.constant([3.0, -4.0])).eval()
+        array(5.)
     """
     ord = ord if L is None else L
     node = as_node(x)
@@ -354,7 +359,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, *, L
     if ord is None or ord == 2:
         return elementwise("sqrt", sum(elementwise("sqr", node), axis, keepdims=keepdims))
     if ord in (float("inf"), "inf"):
-        return max(size, axis, keepdims)
+        combined = sizes.product(node.type.shape[each] for each in _axes("norm", node, axis))
+        never_empty = sizes.known_at_least(combined, 1)
+        return max(size, axis, keepdims, initial=None if never_empty else 0)
     if ord in (float("-inf"), "-inf"):
         return min(size, axis, keepdims)
     if ord == 0:

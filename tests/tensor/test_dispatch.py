@@ -126,7 +126,7 @@ REFUSED = {
     "np.add.reduceat(X, [0, 1])": "np.add.reduceat of X .*no such reduction",
     "np.hypot.reduce(X)": "np.hypot.reduce of X .*known size",
     "np.sum(X, out=A)": "np.sum of X .*out=",
-    "np.max(X, where=X > 0)": "np.max of X .*initial=",
+    "np.max(X, where=X > 0)": "max of X .*initial=",
     "np.fill_diagonal(X, 1)": "np.fill_diagonal of X .*changed copy",
     "np.copyto(A, X)": "np.copyto of X .*in place",
     "np.save('file', X)": "np.save of X .*no function save",

@@ -526,7 +526,43 @@ GRIDS: tuple[Row, ...] = (
     ("arange of scalars", T.arange, np.arange, (np.array(-5.0), np.array(1.1), np.array(0.2))),
 )
 
+SELECTED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("sum", {"axis": 0, "initial": 2.5}), ("sum", {"dtype": "float32"}), ("prod", {"axis": 1, "initial": 2.0}),
+    ("max", {"initial": -0.3}), ("min", {"axis": 1, "initial": 0.25, "keepdims": True}), ("mean", {"axis": (0, 1)}),
+    ("mean", {"axis": 1, "keepdims": True}), ("var", {"axis": 1, "ddof": 1}), ("std", {}), ("any", {"axis": 0}),
+    ("all", {"axis": 1}),
+)  # fmt: skip
+"""Reductions by `where=`: names of methods, and arguments."""
+
+
+def of_selected(name: str, given: dict[str, Any], x: Array, mask: Array) -> Row:
+    """A method of tensors and of arrays."""
+    return (
+        f"{name} by where {given} {mask.shape}",
+        lambda x, mask: getattr(x, name)(where=mask, **given),
+        lambda x, mask: getattr(x, name)(where=mask, **given),
+        (x, mask),
+    )
+
+
 STATISTICS: tuple[Row, ...] = (
+    *(of_selected(name, given, M, BOOLS) for name, given in SELECTED),
+    *(of_selected(name, {"axis": 0}, SMALL, BOOLS[1]) for name in ("sum", "prod", "mean", "var", "any")),
+    of_selected("sum", {"initial": 3}, INTS, np.zeros((3, 4), bool)),
+    of_selected("prod", {"initial": 3, "axis": 1}, SINGLE, np.zeros((3, 4), bool)),
+    of_selected("max", {"initial": 3, "axis": 1}, INTS, BOOLS),
+    ("sum with initial", lambda x: T.sum(x, 0, initial=1), lambda x: np.sum(x, 0, initial=1), (M,)),
+    ("max with initial", lambda x: T.max(x, 0, initial=1), lambda x: np.max(x, 0, initial=1), (NONE,)),
+    ("norm of nothing", lambda x: T.norm(x, np.inf), lambda x: np.linalg.norm(x, np.inf), (EMPTY,)),
+    ("norm of columns", lambda x: T.norm(x, np.inf, 0), lambda x: np.linalg.norm(x, np.inf, 0), (NONE,)),
+    ("median of nothing", T.median, np.median, (EMPTY,)),
+    ("average of nothing", T.average, np.average, (EMPTY,)),
+    (
+        "bincount of float32",
+        lambda x: T.bincount(np.arange(12) % 5, x.flatten()),
+        lambda x: np.bincount(np.arange(12) % 5, x.flatten()),
+        (SINGLE,),
+    ),
     both("cov", M),
     both("cov", V),
     both("cov", M, rowvar=False),
@@ -1109,6 +1145,7 @@ LATER: tuple[tuple[str, Node, type[Exception], str, tuple[Any, ...]], ...] = (
     ("repeat of another size", T.repeat(P, J), ShapeError, "3.*2|2.*3", ([1.0, 2.0], [1, 1, 1])),
     ("unravel_index", T.unravel_index(J, (2, 3))[0], ShapeError, "outside the array", ([6],)),
     ("ravel_multi_index", T.ravel_multi_index((J,), (3,)), ShapeError, "outside its axis", ([-1],)),
+    ("quantile", T.quantile(P, 0.5), IndexOutOfBounds, "quantile of p .*has no elements", ([],)),
     ("choose", T.choose(J, [1.0, 2.0]), IndexOutOfBounds, "index|taken|bounds", ([2],)),
     ("nanargmax", T.nanargmax(P), ShapeError, "p.*all elements are NaN", ([np.nan, np.nan],)),
     ("pad", T.pad(P, 1, "edge"), ShapeError, "no elements to repeat|index", ([],)),

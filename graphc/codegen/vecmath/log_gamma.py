@@ -82,7 +82,7 @@ def _positive(x: Real) -> Real:
 
 def _negative(x: Real, positive: Real) -> Real:
     """log|gamma(x)| for x < 0, of which `positive` is log(gamma(|x|)): by a zero, elsewhere as
-    log(pi / |x sin(pi x)|) - log(gamma(|x|)).
+    log(pi / |x sin(pi x)|) - log(gamma(|x|)). Infinite at the poles, -inf at -inf.
     """
     size = x.magnitude()
     fraction = (size - nearest_whole(size)).magnitude()
@@ -95,7 +95,8 @@ def _negative(x: Real, positive: Real) -> Real:
     logarithm = log_pair(known.select(quotient[0], high), known.select(quotient[1], low))
     by_zero = relation.is_less.select(-logarithm, logarithm) + relation.change
     reflected = (size > 2.0**-70).select(logarithm - positive, positive)
-    return sine.equals(0.0).select(math.inf, known.select(by_zero, reflected))
+    at_pole = size.equals(math.inf).select(x, math.inf)  # SciPy's at -inf
+    return sine.equals(0.0).select(at_pole, known.select(by_zero, reflected))
 
 
 def _relate_to_zero(s: Real) -> Relation:
