@@ -60,7 +60,9 @@ def zero_grad(x: Any) -> Node:
     """`x`, whose derivative is zero: what it is made of counts as connected, with gradient zero (Theano's word for it;
     with `disconnected_grad` it counts as disconnected, and is never looked into).
 
-        >>> T.grad(zero_grad(x) ** 2, x)  # zeros
+        >>> x = T.dscalar("x")
+        >>> T.grad(zero_grad(x) ** 2, x).eval({x: 3.0})
+        array(0.)
     """
     return make(ZERO_GRAD, (as_node(x),))
 
@@ -68,7 +70,9 @@ def zero_grad(x: Any) -> Node:
 def grad_scale(x: Any, multiplier: Any) -> Node:
     """`x`, whose derivative is multiplied by a number, or a tensor, on its way back.
 
-    >>> T.grad(grad_scale(T.sin(x), -1.0), x)  # -cos(x)
+    >>> x = T.dscalar("x")
+    >>> T.grad(grad_scale(T.sin(x), -1.0), x).eval({x: 0.0})
+    array(-1.)
     """
     node = as_node(x)
     if isinstance(multiplier, Node):
@@ -87,7 +91,9 @@ def grad_clip(x: Any, lower_bound: float, upper_bound: float) -> Node:
 
     Raises GradientError where the bounds are in the wrong order.
 
-        >>> T.grad(grad_clip(x, -1, 1) ** 2, x)  # clip(2 * x, -1, 1)
+        >>> x = T.dscalar("x")
+        >>> T.grad(grad_clip(x, -1, 1) ** 2, x).eval({x: 3.0})
+        array(1.)
     """
     if not lower_bound <= upper_bound:
         raise GradientError(f"grad_clip: the lower bound {lower_bound} is above the upper bound {upper_bound}")

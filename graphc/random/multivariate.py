@@ -60,7 +60,9 @@ def multivariate_normal(
     method: what r is made by; "cholesky" needs a positive definite covariance and reads its lower triangle, and raises
     LinAlgError for another; "eigh" and "svd" take singular ones. Its derivatives by mean and cov hold z.
 
-        >>> graphc.random.multivariate_normal(key, [0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]], (1000,))
+        >>> key = graphc.random.key(0)
+        >>> multivariate_normal(key, [0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]], (1000,)).eval().shape
+        (1000, 2)
     """
     what = "multivariate_normal"
     middle, spread = as_node(mean), as_node(cov)

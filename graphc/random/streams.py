@@ -393,7 +393,8 @@ class RandomStreams:
 
     def permutation(self, size: Size = (), n: Any = 1, ndim: int | None = None, dtype: Any = "int64") -> Node:
         """For each element of `size` the numbers 0 … n - 1 in random order, along the last axis."""
-        return self.gen(lambda key: cast(orders.orders(key, _shape(() if size is None else size, ndim), n), _name(dtype)))
+        shape = _shape(() if size is None else size, ndim)
+        return self.gen(lambda key: cast(orders.orders(key, shape, n), _name(dtype)))
 
     def shuffle_row_elements(self, input: Any) -> Node:
         """Each row of a matrix in random order, of a vector its elements."""

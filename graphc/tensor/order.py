@@ -81,7 +81,8 @@ def sort(x: Any, axis: Any = -1, kind: str | None = None, order: None = None) ->
     """The elements along `axis` in rising order, of all axes where it is None; NaN comes last. `kind` is NumPy's, and
     changes nothing: sorting is stable. An axis may be a scalar variable. Raises AxisError for a wrong axis.
 
-        >>> T.sort([3.0, 1.0, 2.0])  # 1, 2, 3
+        >>> T.sort([3.0, 1.0, 2.0]).eval()
+        array([1., 2., 3.])
     """
     return _along("sort", ops.sort, x, axis)
 

@@ -36,7 +36,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> No
     argument is) for floats. As in NumPy element i is start + i * (next - start) in the dtype, where next is start +
     step in that of the arguments. Raises ShapeError for a step of 0, and for ends that are not finite.
 
-        >>> T.arange(1, 2, 0.25)  # 1, 1.25, 1.5, 1.75
+        >>> T.arange(1, 2, 0.25).eval()
+        array([1.  , 1.25, 1.5 , 1.75])
     """
     first, last = (0, start) if stop is None else (start, stop)
     nodes = [as_node(value) for value in (first, last, step)]
@@ -182,7 +183,9 @@ def linspace(
     dtype of start / stop unless `dtype` is given; those of an integer dtype are rounded down. With `retstep` the pair
     of them and the step, NaN where there is none.
 
-        >>> T.linspace([0, 1], 2, 3, axis=-1)  # 0, 1, 2 and 1, 1.5, 2
+        >>> T.linspace([0, 1], 2, 3, axis=-1).eval()
+        array([[0. , 1. , 2. ],
+               [1. , 1.5, 2. ]])
     """
     inside = elementwise("true_div", start, stop).dtype
     first, last = _ends(start, stop, inside)

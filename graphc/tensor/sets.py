@@ -56,7 +56,8 @@ def unique(
     element (in the shape of `x`) or slice the place of its like among them, and how often each comes. Their number
     follows from the values. equal_nan: all NaN are one; those of slices never are, as in NumPy.
 
-        >>> T.unique([3, 1, 3])  # 1, 3
+        >>> T.unique([3, 1, 3]).eval()
+        array([1, 3])
     """
     node = as_node(x)
     if axis is None:
@@ -160,7 +161,8 @@ def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: boo
     """The elements of both, each once, in rising order; with them, where asked for, the place of the first of each in
     `x` and in `y`. assume_unique changes nothing.
 
-        >>> T.intersect1d([3, 1, 3], [2, 3], return_indices=True)  # 3; 0; 1
+        >>> [each.eval().tolist() for each in T.intersect1d([3, 1, 3], [2, 3], return_indices=True)]
+        [[3], [0], [1]]
     """
     kind = promote(as_node(x).dtype, as_node(y).dtype)
     own, first = unique(x, return_index=True)

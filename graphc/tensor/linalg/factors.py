@@ -85,7 +85,9 @@ def cholesky(a: Any, *, upper: bool = False, lower: bool | None = None, on_error
     upper (or lower=False): U = L' with U' U = a, of which the upper triangle is read. An indefinite matrix is
     numpy.linalg.LinAlgError, or NaN with on_error="nan". The derivative stands in the triangle that is read.
 
-        >>> T.linalg.cholesky([[4.0, 2.0], [2.0, 3.0]])  # [[2, 0], [1, sqrt(2)]]
+        >>> T.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]]).eval()
+        array([[2., 0.],
+               [1., 2.]])
     """
     (node,) = matrices_of("cholesky", a)
     below = not upper if lower is None else lower
@@ -260,7 +262,8 @@ def solve(
     Without `assume_a` a function takes what the graph shows: `cholesky(k)`, `tril(m)`, `diag(v)`, products of them and
     their transposes are solved as what they are.
 
-        >>> T.linalg.solve([[3.0, 1.0], [1.0, 2.0]], [9.0, 8.0])  # 2, 3
+        >>> T.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [8.0, 8.0]).eval()
+        array([4., 2.])
     """
     kind = STRUCTURES.get("general" if assume_a is None else assume_a)
     if kind is None:

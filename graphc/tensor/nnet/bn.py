@@ -101,6 +101,7 @@ def batch_normalization_train(
     1 / sqrt(variance + epsilon), in the layout of gamma; with `running_mean` and `running_var` also their new values,
     `running_average_factor` of the batch's (variance of m elements times m / (m - 1)) and the rest of the old ones.
 
+        >>> x, gamma, beta = T.dtensor4("x"), T.dtensor4("gamma"), T.dtensor4("beta")
         >>> y, mean, invstd = T.nnet.bn.batch_normalization_train(x, gamma, beta, "spatial")
 
     Raises GraphTypeError for parameters of another rank, ValueError for axes that are none, an epsilon below 1e-5, or

@@ -42,6 +42,7 @@ def ctc(activations: Any, labels: Any, input_lengths: Any) -> Node:
     sequence count. Returns a vector (batch,), inf where there are more labels than times. Integers may have any dtype;
     the result has that of the activations.
 
+        >>> scores, labels, lengths = T.dtensor3("scores"), T.lmatrix("labels"), T.lvector("lengths")
         >>> cost = T.nnet.ctc.ctc(scores, labels, lengths).mean()
     """
     scores, marks, lengths = in_floats(activations), as_node(labels), as_node(input_lengths)

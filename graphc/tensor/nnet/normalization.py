@@ -39,7 +39,7 @@ def normalize(x: Any, axes: Any, epsilon: Any = 1e-5, gamma: Any = None, beta: A
     broadcast
     to x; with the mean and the variance, which keep those axes with size 1.
 
-        >>> y, mean, variance = normalize(x, (0, 2, 3))
+        >>> y, mean, variance = normalize(T.dtensor4("x"), (0, 2, 3))
     """
     node = in_floats(x)
     found = normalise_axes(axes, node.ndim, told(lambda: f"normalize of {describe(node)} of type {node.type}"))

@@ -27,7 +27,8 @@ def dropout(x: Any, rate: Any, stream: Any, rescale: bool = True, shared_axes: A
     stream: a RandomStreams. rescale: whether what is kept is divided. shared_axes: axes along which elements are kept
     or dropped together, such as (2, 3) for whole channels of images. `rate` may be a scalar tensor.
 
-        >>> hidden = T.nnet.dropout(hidden, 0.5, RandomStreams(7))
+        >>> from graphc.tensor.shared_randomstreams import RandomStreams
+        >>> hidden = T.nnet.dropout(T.dmatrix("hidden"), 0.5, RandomStreams(7))
     """
     node = in_floats(x)
     what = told(lambda: f"dropout of {describe(node)} of type {node.type}")

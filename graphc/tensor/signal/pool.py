@@ -215,7 +215,8 @@ def pool_2d(
     """`pool` over the last two axes, with Theano's arguments: `ignore_border` is False by default, and `ds`, `st` and
     `padding` are older names of `ws`, `stride` and `pad`.
 
-        >>> pool_2d(images, (2, 2), ignore_border=True)  # of images (batch, channels, rows, columns)
+        >>> images = T.dtensor4("images")  # (batch, channels, rows, columns)
+        >>> pooled = pool_2d(images, (2, 2), ignore_border=True)
     """
     ws, stride = _renamed(ws, ds, "ws and ds"), _renamed(stride, st, "stride and st")
     return _pool_nd(2, input, ws, ignore_border, stride, _renamed(pad, padding, "pad and padding", (0, 0)), mode)
