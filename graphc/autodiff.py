@@ -214,7 +214,7 @@ def jvp(outputs: Nodes, inputs: Nodes, tangents: Any, disconnected_inputs: Disco
         products = _backward(seeds, dummies, (), "ignore", replace=False)
     finally:
         DIRECTION.is_forward = before
-    return _like(outputs, substitute(products, {dummy: zeros(dummy.dtype, dummy.type.shape) for dummy in dummies}))
+    return _like(outputs, substitute(products, {dummy: zeros(dummy.type.dtype, dummy.type.shape) for dummy in dummies}))
 
 
 def Lop(  # noqa: N802 - Theano's name
@@ -328,12 +328,12 @@ def hessian(
 def _basis_vector(vector: Node, place: Node) -> Node:
     """Zeros of the type of `vector`, and 1 at `place`."""
     here = make(OPS["equal"], (iota(vector.type.shape[0]), filled(place, vector.type.shape)))
-    return make(OPS["cast"], (here,), {"dtype": vector.dtype})
+    return make(OPS["cast"], (here,), {"dtype": vector.type.dtype})
 
 
 def _stack(rows: Sequence[Node], of: Node) -> Node:
     """Rows of the type of `of` along a new first axis."""
-    return concatenate([expand(row, (0,)) for row in rows], 0) if rows else zeros(of.dtype, (0, *of.type.shape))
+    return concatenate([expand(row, (0,)) for row in rows], 0) if rows else zeros(of.type.dtype, (0, *of.type.shape))
 
 
 def _seeds(cost: Any, known_grads: Any) -> dict[Node, Node]:
@@ -347,7 +347,7 @@ def _seeds(cost: Any, known_grads: Any) -> dict[Node, Node]:
         label = f"{describe(cost)} of type {cost.type}" if isinstance(cost, Node) else repr(cost)
         raise CostError(f"the cost must be a floating scalar, not {label}")
     if cost is not None and cost not in given:
-        given[cost] = literal(1, cost.dtype if is_float(cost.dtype) else options.floatX)
+        given[cost] = literal(1, cost.type.dtype if is_float(cost.type.dtype) else options.floatX)
     for node, value in given.items():
         if isinstance(value, Absent) and value.is_null:
             raise NullTypeGradError(f"the gradient by {describe(node)} that is given is undefined: {_why(value)}")
@@ -370,11 +370,15 @@ def _like(structure: Any, parts: Sequence[Node]) -> Any:
 
 def _as_cotangent(node: Node, value: Any) -> Node:
     """`value` as a node of the rank and dtype of `node`, which may be wider; of any floating dtype for integers."""
-    dtype = node.dtype if is_float(node.dtype) else options.floatX
+    dtype = node.type.dtype if is_float(node.type.dtype) else options.floatX
     cotangent = value if isinstance(value, Node) else literal(value, dtype)
-    if is_float(cotangent.dtype) and cotangent.dtype != dtype == node.dtype and can_cast_safely(cotangent.dtype, dtype):
+    if (
+        is_float(cotangent.type.dtype)
+        and cotangent.type.dtype != dtype == node.type.dtype
+        and can_cast_safely(cotangent.type.dtype, dtype)
+    ):
         cotangent = cast(cotangent, dtype)
-    if not is_float(cotangent.dtype):
+    if not is_float(cotangent.type.dtype):
         raise GradientError(f"the derivative given for {describe(node)} must be floating, not {cotangent.type}")
     _check_cotangent(node, cotangent, "the derivative given for")
     return cotangent
@@ -387,7 +391,7 @@ def _at_own_sizes(seeds: Mapping[Node, Node]) -> tuple[dict[Node, Node], dict[No
     own, given = dict(seeds), {}
     for node, cotangent in seeds.items():
         if not all(map(sizes.equal, node.type.shape, cotangent.type.shape)):
-            own[node] = variable(cotangent.dtype, node.type.shape)
+            own[node] = variable(cotangent.type.dtype, node.type.shape)
             given[own[node]] = _of_sizes_of(node, cotangent)
     return own, given
 
@@ -455,7 +459,7 @@ def _why(gradient: Absent) -> str:
 
 
 def _zeros_of(target: Node) -> Node:
-    return zeros(target.dtype if is_float(target.dtype) else options.floatX, target.type.shape)
+    return zeros(target.type.dtype if is_float(target.type.dtype) else options.floatX, target.type.shape)
 
 
 def _gradients(
@@ -482,7 +486,7 @@ def _gradients(
     order = nodes_of(seeds)
     held: set[object] = {OPS["stop_gradient"], *constants}
     connected = _dependents(order, targets, held)
-    whole = {target for target in targets if not is_float(target.dtype)}
+    whole = {target for target in targets if not is_float(target.type.dtype)}
     cotangents: dict[Node, Node | Absent] = dict(seeds)
     reached = connected.intersection(seeds)
     several: dict[Node, dict[int, Node | Absent]] = {}
@@ -560,7 +564,7 @@ def _pull_back(
         return [(node.args[0], given[0])]
     others: list[Guard] = []
     if node.op.vjps is not None and isinstance(cotangent, Mapping):
-        wanted = [place for place, arg in enumerate(node.args) if arg in reached and is_float(arg.dtype)]
+        wanted = [place for place, arg in enumerate(node.args) if arg in reached and is_float(arg.type.dtype)]
         known = {place: part for place, part in cotangent.items() if isinstance(part, Node)}
         parts = node.op.vjps(node, known, wanted)
     elif node.op.vjp is not None and isinstance(cotangent, Node):

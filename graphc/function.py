@@ -268,11 +268,11 @@ def updates_of(updates: Any) -> list[tuple[Node, Node]]:
 
 def _update_value(shared: SharedVariable, new: Any) -> Node:
     value = as_node(new)
-    if isinstance(new, bool | int) or (isinstance(new, float) and is_float(shared.dtype)):
-        value = cast(value, shared.dtype) if fits(new, shared.dtype) else value
-    if value.dtype != shared.dtype and can_cast_safely(value.dtype, shared.dtype):
-        value = cast(value, shared.dtype)
-    if value.dtype != shared.dtype or value.ndim != shared.ndim:
+    if isinstance(new, bool | int) or (isinstance(new, float) and is_float(shared.type.dtype)):
+        value = cast(value, shared.type.dtype) if fits(new, shared.type.dtype) else value
+    if value.type.dtype != shared.type.dtype and can_cast_safely(value.type.dtype, shared.type.dtype):
+        value = cast(value, shared.type.dtype)
+    if value.type.dtype != shared.type.dtype or value.ndim != shared.ndim:
         raise UpdateError(
             f"the update of {describe(shared)} must have its type {shared.type}; "
             f"{describe(value)} has type {value.type}"
@@ -300,9 +300,9 @@ def _givens(givens: Any) -> dict[Node, Node]:
         if not isinstance(variable_, Node):
             raise GraphTypeError(f"givens replace variables; got {variable_!r}")
         node = as_node(value)
-        if node.dtype != variable_.dtype and can_cast_safely(node.dtype, variable_.dtype):
-            node = cast(node, variable_.dtype)
-        same = node.dtype == variable_.dtype and node.ndim == variable_.ndim
+        if node.type.dtype != variable_.type.dtype and can_cast_safely(node.type.dtype, variable_.type.dtype):
+            node = cast(node, variable_.type.dtype)
+        same = node.type.dtype == variable_.type.dtype and node.ndim == variable_.ndim
         if not same or _differing_axis(variable_, node) is not None:
             raise GraphTypeError(
                 f"function, called at {user_line()}: givens: {describe(node)} of rank {node.ndim} and type {node.type} "

@@ -132,13 +132,13 @@ def computed(
         elif node.op is INPUT:
             if node not in values:
                 raise MissingInputError(f"inspect: no value is given for {describe(node)}")
-            known[node] = as_array(values[node], node.dtype, f"the value of {describe(node)}")
+            known[node] = as_array(values[node], node.type.dtype, f"the value of {describe(node)}")
     singles = [node for node in order if not node.is_tuple]
     parts: list[Node] = []
     floats: list[Node] = []
     if cost is not None:
         needed = node_set([cost])
-        floats = [node for node in singles if is_float(node.dtype) and node in needed]
+        floats = [node for node in singles if is_float(node.type.dtype) and node in needed]
         parts = grad(cost, floats, disconnected_inputs="ignore")
     results = interpret(Graph((), (*singles, *parts)), known)
     return (

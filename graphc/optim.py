@@ -171,7 +171,7 @@ def adam(
     time = cast(updates[count], "float64")
     for step in steps:
         mean, square = step.state("mean"), step.state("square_mean")
-        mean_weight, square_weight = (cast(1.0 - beta**time, step.param.dtype) for beta in betas)
+        mean_weight, square_weight = (cast(1.0 - beta**time, step.param.type.dtype) for beta in betas)
         updates[mean] = betas[0] * mean + (1.0 - betas[0]) * step.gradient
         updates[square] = betas[1] * square + (1.0 - betas[1]) * sqr(step.gradient)
         size = sqrt(updates[square] / square_weight) + epsilon
@@ -196,8 +196,8 @@ def clip_norm(gradients: Sequence[Node], limit: Number) -> list[Node]:
     """Gradients scaled, all by one factor, so that their norm is no more than `limit`: for an optimiser in place of the
     cost. Pascanu et al., ICML 2013. A gradient that is not finite stays so."""
     whole = norm(gradients)
-    factor = _scalar(limit, whole.dtype, "limit") / maximum(whole, limit)
-    return [gradient * cast(factor, gradient.dtype) for gradient in gradients]
+    factor = _scalar(limit, whole.type.dtype, "limit") / maximum(whole, limit)
+    return [gradient * cast(factor, gradient.type.dtype) for gradient in gradients]
 
 
 def clip(gradients: Sequence[Node], limit: Number) -> list[Node]:
@@ -248,9 +248,11 @@ def _steps(cost: Cost, params: Params, learning_rate: Number, l2: Number) -> lis
     steps = []
     for variable, gradient in zip(variables, _gradients(cost, variables), strict=True):
         decayed = (
-            gradient + _scalar(l2, variable.dtype, "l2") * variable if isinstance(l2, Node) or l2 != 0 else gradient
+            gradient + _scalar(l2, variable.type.dtype, "l2") * variable
+            if isinstance(l2, Node) or l2 != 0
+            else gradient
         )
-        steps.append(_Step(variable, decayed, _scalar(learning_rate, variable.dtype, "learning_rate")))
+        steps.append(_Step(variable, decayed, _scalar(learning_rate, variable.type.dtype, "learning_rate")))
     return steps
 
 
@@ -262,7 +264,10 @@ def _gradients(cost: Cost, variables: list[SharedVariable]) -> list[Node]:
     if len(gradients) != len(variables):
         raise GraphValueError(f"there are {len(gradients)} gradients for {len(variables)} parameters")
     for variable, gradient in zip(variables, gradients, strict=True):
-        if not isinstance(gradient, Node) or (gradient.dtype, gradient.ndim) != (variable.dtype, variable.ndim):
+        if not isinstance(gradient, Node) or (gradient.type.dtype, gradient.ndim) != (
+            variable.type.dtype,
+            variable.ndim,
+        ):
             raise GraphTypeError(f"the gradient of {describe(variable)} must be a {variable.type}, not {gradient!r}")
     return gradients
 

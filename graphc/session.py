@@ -185,8 +185,8 @@ class Variable(Element):
 
     def make_floating(self) -> None:
         """Give an integer variable the float dtype in which it can be moved by small steps."""
-        if not is_float(self.shared.dtype):
-            self.shared = _shared_of(self.value.astype(floating(self.shared.dtype)), self.name)
+        if not is_float(self.shared.type.dtype):
+            self.shared = _shared_of(self.value.astype(floating(self.shared.type.dtype)), self.name)
 
 
 def _shared_of(value: Any, name: str | None) -> SharedVariable:
@@ -268,7 +268,7 @@ class Elementwise(Symbolic):
     def build(self, *nodes: Node) -> Node:
         """The node of the result; Python numbers among the operands do not widen the dtype of the others (NEP 50)."""
         weak = [source.number if isinstance(source, constant) else None for source in self.input_nodes]
-        strong = [node.dtype for node, number in zip(nodes, weak, strict=True) if number is None]
+        strong = [node.type.dtype for node, number in zip(nodes, weak, strict=True) if number is None]
         operands = [
             node if number is None or not strong else cast(node, promote(*strong, number))
             for node, number in zip(nodes, weak, strict=True)
@@ -367,7 +367,7 @@ class Gradient(Symbolic):
                 raise GradientError(
                     f"a loss must be a scalar; {describe_element(self.element)} is {kind.type}: sum it up"
                 )
-            return literal(1, floating(kind.dtype))
+            return literal(1, floating(kind.type.dtype))
         remaining = iter(nodes[1:])
         terms = []
         for consumer, _ in self.uses:
@@ -379,7 +379,7 @@ class Gradient(Symbolic):
 
 def pull_back(operation: Operation, args: Sequence[Node], cotangent: Node) -> list[Node]:
     """The gradient by each input of an operation, given the gradient by its output; integers count as floats."""
-    floats = [cast(arg, floating(arg.dtype)) for arg in args]
+    floats = [cast(arg, floating(arg.type.dtype)) for arg in args]
     gradient = _gradients.get(type(operation).__name__)
     if gradient is not None:
         return [_registered(operation, gradient, position, floats, cotangent) for position in range(len(args))]
@@ -389,11 +389,11 @@ def pull_back(operation: Operation, args: Sequence[Node], cotangent: Node) -> li
             f"give it one with @RegisterGradient({type(operation).__name__!r})"
         )
     # Variables of their own tell apart inputs that are one value: matmul(A, A) has two gradients.
-    own = [variable(arg.dtype, _static(arg.type.shape)) for arg in floats]
+    own = [variable(arg.type.dtype, _static(arg.type.shape)) for arg in floats]
     output = operation.build(*own)
-    seed = variable(output.dtype, _static(output.type.shape))
+    seed = variable(output.type.dtype, _static(output.type.shape))
     parts = vjp(output, own, seed, disconnected_inputs="ignore")
-    values = [*floats, cast(cotangent, output.dtype)]
+    values = [*floats, cast(cotangent, output.type.dtype)]
     return substitute(parts, dict(zip([*own, seed], values, strict=True)))
 
 
@@ -456,7 +456,7 @@ class Minimization(Operation):
     def updates(self, *nodes: Node) -> optim.Updates:
         """The new values of the variables, given the nodes of the inputs."""
         params = [target.shared for target in self.targets]
-        gradients = [cast(node, param.dtype) for node, param in zip(nodes, params, strict=False)]
+        gradients = [cast(node, param.type.dtype) for node, param in zip(nodes, params, strict=False)]
         return optim.sgd(
             gradients, params, nodes[-1] if isinstance(self.learning_rate, Element) else self.learning_rate
         )

@@ -161,7 +161,7 @@ class SharedVariable(Node, metaclass=Leaves):
         """A value as an array of the variable's type, or an error."""
         array = as_array(
             value,
-            self.dtype,
+            self.type.dtype,
             self._label(),
             strict=self.strict,
             allow_downcast=self.allow_downcast,

@@ -52,7 +52,7 @@ def check_gradient(
         raise AssertionError("check_gradient: there is no floating argument")
     for level in range(1, order + 1):
         directions = [_direction(values[k], rng) for k in places]
-        gradients = vjp(cost, [inputs[k] for k in places], literal(1, cost.dtype), "ignore")
+        gradients = vjp(cost, [inputs[k] for k in places], literal(1, cost.type.dtype), "ignore")
         slope = _inner(gradients, directions)
         _compare(Graph(tuple(inputs), (cost, slope)), values, places, directions, tolerance, level, run)
         cost = slope
@@ -78,7 +78,7 @@ def _weighted(outputs: list[Node], rng: np.random.Generator, values: Mapping[Nod
     """A scalar that depends on every element of every output."""
     results = run(Graph(tuple(values), tuple(outputs)), values)
     weights = [rng.uniform(0.5, 1.5, result.shape) for result in results]
-    return _inner(outputs, [np.asarray(w, node.dtype) for w, node in zip(weights, outputs, strict=True)])
+    return _inner(outputs, [np.asarray(w, node.type.dtype) for w, node in zip(weights, outputs, strict=True)])
 
 
 def _inner(nodes: Sequence[Node], arrays: Sequence[Array]) -> Node:

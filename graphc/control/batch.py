@@ -74,7 +74,7 @@ def looped(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) 
     """The results of a node for each element, by a loop over the elements."""
     since = next_serial()
     rows = [arg for arg, has in zip(args, flags, strict=True) if has]
-    elements = [variable(row.dtype, row.type.shape[1:], row.name) for row in rows]
+    elements = [variable(row.type.dtype, row.type.shape[1:], row.name) for row in rows]
     left = iter(elements)
     own = make(node.op, [next(left) if has else arg for arg, has in zip(args, flags, strict=True)], node.attrs)
     results = items_of(own) if isinstance(own.type, TupleType) else [own]
@@ -156,8 +156,8 @@ def _step(loop: Loop, flags: Sequence[bool], size: Size) -> BatchedStep:
         start if not has or start.ndim > param.ndim else repeated([start], [False], size)[0]
         for (start, has), param in zip(starts, loop.states, strict=True)
     ]
-    elements = [variable(row.dtype, row.type.shape[1:], row.name) for row in rows]
-    states = [variable(start.dtype, start.type.shape, start.name) for start in initial]
+    elements = [variable(row.type.dtype, row.type.shape[1:], row.name) for row in rows]
+    states = [variable(start.type.dtype, start.type.shape, start.name) for start in initial]
     values = zip((*elements, *states, *loop.constants), flags, strict=True)
     results = batched(loop.body.results, dict(zip(params, values, strict=True)), size)
     return BatchedStep((*elements, *states), rows, initial, results, since)

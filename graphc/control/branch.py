@@ -75,12 +75,12 @@ def _counted(branch: Any) -> str:
 def _matched(by: str, chosen: Any, other: Any) -> tuple[Node, Node]:
     """The two values of a result, numbers in the dtype of the other."""
     then, orelse = as_node(chosen), as_node(other)
-    if _adapts(chosen, orelse.dtype):
-        then = cast(then, orelse.dtype)
-    elif _adapts(other, then.dtype):
-        orelse = cast(orelse, then.dtype)
-    if (then.dtype, then.ndim) != (orelse.dtype, orelse.ndim):
-        how = f"; cast one, as with .astype('{then.dtype}')" if then.ndim == orelse.ndim else ""
+    if _adapts(chosen, orelse.type.dtype):
+        then = cast(then, orelse.type.dtype)
+    elif _adapts(other, then.type.dtype):
+        orelse = cast(orelse, then.type.dtype)
+    if (then.type.dtype, then.ndim) != (orelse.type.dtype, orelse.ndim):
+        how = f"; cast one, as with .astype('{then.type.dtype}')" if then.ndim == orelse.ndim else ""
         raise GraphTypeError(
             f"{by}: the branches must have the same dtype and rank; one is {then.type}, {describe(then)}, and the "
             f"other {orelse.type}, {describe(orelse)}{how}"
@@ -91,7 +91,7 @@ def _matched(by: str, chosen: Any, other: Any) -> tuple[Node, Node]:
 def _adapts(value: Any, dtype: str) -> bool:
     """Whether a value is a Python number that a dtype holds."""
     if type(value) is Number:
-        return {"bool": True, "int64": dtype == "int64" or is_float(dtype)}.get(value.dtype, is_float(dtype))
+        return {"bool": True, "int64": dtype == "int64" or is_float(dtype)}.get(value.type.dtype, is_float(dtype))
     if isinstance(value, bool):
         return True
     if isinstance(value, int):
@@ -124,7 +124,7 @@ def cond_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
     asked = [place for place in wanted if place]
     given = [*node.args]
     for place in asked:
-        given[place] = variable(node.args[place].dtype, node.args[place].type.shape, node.args[place].name)
+        given[place] = variable(node.args[place].type.dtype, node.args[place].type.shape, node.args[place].name)
     targets = [given[place] for place in asked]
     then, orelse = (
         _pulled_back(opened(node.attrs[name], given[1:]), cotangents, targets) for name in ("then", "orelse")

@@ -72,10 +72,10 @@ def step_of(loop: Loop, separate: Collection[Node]) -> Unrolled:
     within = node_set([size for node in nodes_of(loop.body.results) for size in type_sizes(node)])
 
     def stand_in(param: Node) -> Node:
-        return variable(param.dtype, outside_shape(loop, param), param.name)
+        return variable(param.type.dtype, outside_shape(loop, param), param.name)
 
     def is_separate(param: Node, operand: Node) -> bool:
-        may_be_size = param in within or (param.dtype == "int64" and not param.ndim)
+        may_be_size = param in within or (param.type.dtype == "int64" and not param.ndim)
         return param in separate or bool(operand.args and not may_be_size)
 
     elements, states = tuple(map(stand_in, loop.elements)), tuple(map(stand_in, loop.states))
@@ -130,11 +130,11 @@ def scan_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
 def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]) -> Back:
     """The derivative of a step by the parameters that are asked for and by the states, given those of some outputs."""
     loop = step.loop
-    carried = [n for n, state in enumerate(loop.states) if is_float(state.dtype)]
+    carried = [n for n, state in enumerate(loop.states) if is_float(state.type.dtype)]
     taken = [n for n, param in enumerate(loop.elements) if param in asked]
     summed = [n for n, param in enumerate(loop.fixed) if param in asked]
-    after = {n: variable(step.states[n].dtype, step.states[n].type.shape) for n in carried}
-    made = {n: variable(row.dtype, row.type.shape[1:]) for n, row in rows.items()}
+    after = {n: variable(step.states[n].type.dtype, step.states[n].type.shape) for n in carried}
+    made = {n: variable(row.type.dtype, row.type.shape[1:]) for n, row in rows.items()}
     ends = [(step.results[n], cotangent) for n, cotangent in after.items()]
     ends += [(step.results[len(step.states) + n], cotangent) for n, cotangent in made.items()]
     seeds: dict[Node, Node] = {}
@@ -145,7 +145,7 @@ def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]
     pairs = zip(pulled_back(seeds, every), every, strict=True)
     found = iter([_steady(each, target.type.shape, step.varying) for each, target in pairs])
     of_states, of_fixed, of_elements = ([next(found) for _ in group] for group in targets)
-    totals = [variable(step.fixed[n].dtype, step.fixed[n].type.shape) for n in summed]
+    totals = [variable(step.fixed[n].type.dtype, step.fixed[n].type.shape) for n in summed]
     sums = [make(OPS["add"], (total, part)) for total, part in zip(totals, of_fixed, strict=True)]
     return Back(after, made, totals, carried, summed, taken, (*of_states, *sums, *of_elements))
 
@@ -167,7 +167,7 @@ def _loop_back(
             "end; scan with n_steps, the most there can be, and until() has one"
         )
     forward, stacks = _keeping(node, step, kept)
-    held = {value: variable(value.dtype, value.type.shape, value.name) for value in kept}
+    held = {value: variable(value.type.dtype, value.type.shape, value.name) for value in kept}
     results = substitute(back.results, {**held, **step.operands})
     used = node_set(results)
     sequences = [
@@ -192,7 +192,7 @@ def _loop_back(
 
 
 def _zeros_like(node: Node) -> Node:
-    return zeros(node.dtype, node.type.shape)
+    return zeros(node.type.dtype, node.type.shape)
 
 
 def _steps_taken(loop: Loop, forward: Node) -> Node | None:
@@ -273,7 +273,9 @@ def _added(step: Unrolled, kept: Sequence[Node], inside: Mapping[Node, Node]) ->
     sized = dict.fromkeys(size for node in found for size in type_sizes(node) if size not in inside)
     for number, node in enumerate(sorted({**found, **sized}, key=lambda node: node.ndim), first):
         shape = tuple(known[size] if isinstance(size, Node) else size for size in node.type.shape)
-        found[node] = known[node] = param(number, Type(node.dtype, shape), node.name, node in sized or node.op is SIZE)
+        found[node] = known[node] = param(
+            number, Type(node.type.dtype, shape), node.name, node in sized or node.op is SIZE
+        )
     return {node: found[node] for node in sorted(found, key=lambda node: found[node].attrs["index"])}
 
 

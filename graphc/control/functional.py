@@ -47,7 +47,7 @@ def scan(
     rows = [as_node(leaf) for leaf in leaves(xs)]
     count = _count(rows, length)
     rows = [_held(row, count) for row in rows]
-    elements = [variable(row.dtype, row.type.shape[1:], at(row.name, 0)) for row in rows]
+    elements = [variable(row.type.dtype, row.type.shape[1:], at(row.name, 0)) for row in rows]
     shape: list[Any] = []
 
     def call(past: list[list[Node]]) -> Returned:
@@ -134,7 +134,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     index: an integer scalar. operands, branches and errors are as those of `cond`.
     """
     place = as_node(index)
-    if place.ndim or place.dtype not in INTEGERS:
+    if place.ndim or place.type.dtype not in INTEGERS:
         raise GraphTypeError(f"switch: the index must be an integer, not {describe(place)} of type {place.type}")
     if not branches:
         raise GraphValueError("switch: there are no branches")
@@ -189,7 +189,7 @@ def _condition(cond: Callable[..., Any], carry: Any) -> Node:
 
 def _bound(name: str, value: Any) -> Node:
     node = as_node(value)
-    if node.ndim or node.dtype not in INTEGERS:
+    if node.ndim or node.type.dtype not in INTEGERS:
         raise GraphTypeError(f"for_loop: {name} is {describe(node)} of type {node.type}, not an integer scalar")
     return cast(node, "int64")
 

@@ -298,7 +298,7 @@ def _held(result: Node, shape: Sequence[Size]) -> Node:
 def _first_row(rows: Node) -> Node:
     """The first row of an array, zeros where it has none."""
     first = rows_from(rows, 0, sizes.minimum(rows.type.shape[0], 1))
-    return cast(reduce_sum(cast(first, accumulator(rows.dtype)), (0,)), rows.dtype)
+    return cast(reduce_sum(cast(first, accumulator(rows.type.dtype)), (0,)), rows.type.dtype)
 
 
 def _outcome(node: Node, states: int, ended: bool) -> Outcome:
@@ -347,7 +347,7 @@ def _truncated(
     first = carry_out(step, before, [rows_from(row, 0, before) for row in rows], initial)
     whole = make(OPS["equal"], (as_size_node(before), literal(0, "int64")))
     middle = [
-        elementwise("where", whole, begin, _fixed(node)) if is_float(node.dtype) else node
+        elementwise("where", whole, begin, _fixed(node)) if is_float(node.type.dtype) else node
         for begin, node in zip(initial, first.last, strict=True)
     ]
     last = carry_out(
@@ -360,7 +360,7 @@ def _truncated(
 def _fixed(node: Node | None) -> Node:
     """A node through which no derivative goes."""
     assert node is not None
-    return stop_gradient(node) if is_float(node.dtype) else node
+    return stop_gradient(node) if is_float(node.type.dtype) else node
 
 
 # --- loops of loops ---------------------------------------------------------------------------------------------------
@@ -396,9 +396,11 @@ def _in_blocks(
     blocks = [_blocks(row, count, number, size) for row in rows]
     if not whole:
         blocks.append(_limits(count, number, size))
-    elements = [variable(block.dtype, block.type.shape[1:], row.name) for block, row in zip(blocks, rows, strict=False)]
+    elements = [
+        variable(block.type.dtype, block.type.shape[1:], row.name) for block, row in zip(blocks, rows, strict=False)
+    ]
     limit = None if whole else variable("int64", ())
-    states = [variable(node.dtype, node.type.shape, node.name) for node in initial]
+    states = [variable(node.type.dtype, node.type.shape, node.name) for node in initial]
     block = scan_node(size, body, elements, states, captured, until=ended, limit=limit, recomputed=True)
     keep_within(block, step.results, body)
     inner = _outcome(block, len(initial), ended)
@@ -435,7 +437,7 @@ def _blocks(row: Node, count: Size, number: Size, size: Size) -> Node:
     rest, total = row.type.shape[1:], sizes.multiply(number, size)
     missing = sizes.subtract(total, count)
     if missing != 0:
-        used = concatenate([used, zeros(row.dtype, (missing, *rest))], 0)
+        used = concatenate([used, zeros(row.type.dtype, (missing, *rest))], 0)
     return reshape(used, (number, size, *rest))
 
 

@@ -222,7 +222,7 @@ def _held(returned: Returned, given: Sequence[Node]) -> tuple[Returned, dict[Nod
         return returned, {}
     changing = dependents(nodes_of(given), returned.updates)
     held = {
-        value: variable(value.dtype, value.type.shape, value.name)
+        value: variable(value.type.dtype, value.type.shape, value.name)
         for value in given
         if value in changing and value not in returned.updates
     }
@@ -296,7 +296,7 @@ def _elements(taken: Sequence[Source]) -> tuple[list[Node], list[Node]]:
                 part = _named(part, sequence.value, f"[{tap - first}:]")
             rows.append(_named(flip(part, 0), part, "[::-1]") if sequence.backwards else part)
     names = [at(sequence.value.name, tap) for sequence in taken for tap in sequence.taps]
-    return rows, [variable(row.dtype, row.type.shape[1:], name) for row, name in zip(rows, names, strict=True)]
+    return rows, [variable(row.type.dtype, row.type.shape[1:], name) for row, name in zip(rows, names, strict=True)]
 
 
 def _named(part: Node, whole: Node, key: str) -> Node:
@@ -311,7 +311,7 @@ def _steps(rows: Sequence[Node], n_steps: Any) -> Size:
     if n_steps is not None:
         whole = isinstance(n_steps, float) and n_steps.is_integer()
         count = as_node(int(n_steps) if whole else n_steps)
-        if count.ndim or count.dtype not in INTEGERS:
+        if count.ndim or count.type.dtype not in INTEGERS:
             raise GraphTypeError(f"scan: n_steps must be an integer, not {describe(count)} of type {count.type}")
         return sizes.as_size(count)
     if not rows:
@@ -391,9 +391,9 @@ def _update(shared: Any, new: Any) -> Node:
     if not _is_shared(shared):
         raise GraphTypeError(f"scan: a step can update shared variables only, not {shared!r}")
     node = as_node(new)
-    if node.dtype != shared.dtype and can_cast_safely(node.dtype, shared.dtype):
+    if node.type.dtype != shared.dtype and can_cast_safely(node.type.dtype, shared.dtype):
         node = cast(node, shared.dtype)
-    if node.dtype != shared.dtype or node.ndim != shared.ndim:
+    if node.type.dtype != shared.dtype or node.ndim != shared.ndim:
         raise GraphTypeError(
             f"scan: a step's update of {describe(shared)} must have its type {shared.type}, not {node.type}"
         )

@@ -281,7 +281,9 @@ def compiled_alone(node: Node, args: Sequence[Array]) -> Array | None:
     """What compiled code gives of one node for these arguments; None where it cannot be made alone."""
     try:
         leaves = [
-            arg if arg.op is CONSTANT else variable(arg.dtype, [1 if size == 1 else None for size in np.shape(value)])
+            arg
+            if arg.op is CONSTANT
+            else variable(arg.type.dtype, [1 if size == 1 else None for size in np.shape(value)])
             for arg, value in zip(node.args, args, strict=True)
         ]
         inputs = [leaf for leaf in leaves if leaf.op is INPUT]
@@ -339,7 +341,7 @@ def told(node: Node, args: Sequence[Array], value: Any) -> str:
     went_in = "; ".join(
         f"{describe(arg)} = {shown(each)}"
         for arg, each in zip(node.args, args, strict=True)
-        if arg.op is not CONSTANT and not isinstance(each, tuple) and not (arg.dtype == "int64" and not arg.ndim)
+        if arg.op is not CONSTANT and not isinstance(each, tuple) and not (arg.type.dtype == "int64" and not arg.ndim)
     )
     return f"{describe(node)} = {shown(value)}, {way}" + (f"; what went in: {went_in}" if went_in else "")
 

@@ -84,7 +84,7 @@ class In:
 
 
 def _of_one_type(left: Node, right: Node) -> bool:
-    return left.dtype == right.dtype and left.ndim == right.ndim
+    return left.type.dtype == right.type.dtype and left.ndim == right.ndim
 
 
 @record(eq=False)

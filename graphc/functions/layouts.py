@@ -117,7 +117,7 @@ def _view(leaf: Node, layout: Layout, views: dict[Node, Node]) -> tuple[Node, li
     """The base of an input and the sizes it is given beside it; notes the view that the input becomes in `views`."""
     declared = [leaf.type.shape[axis] for axis in layout.order]
     known = [size if isinstance(size, int) else None for size in declared]
-    base = variable(leaf.dtype, [size if all_ else None for size, all_ in zip(known, layout.whole, strict=True)])
+    base = variable(leaf.type.dtype, [size if all_ else None for size, all_ in zip(known, layout.whole, strict=True)])
     base.name = leaf.name
     extents: list[Node] = []
     shape: list[Size] = []

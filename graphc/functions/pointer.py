@@ -85,7 +85,7 @@ class Pointer:
         x = function.kernel.inputs[0]
         wanted = [("float64", 0), ("float64", 1)] if self.kind == "density" else [("float64", 1)]
         found = [(result.dtype, len(result.shape)) for result in signature.outputs]
-        length = x.type.shape[0] if x.ndim == 1 and x.dtype == "float64" else None
+        length = x.type.shape[0] if x.ndim == 1 and x.type.dtype == "float64" else None
         if not isinstance(length, int) or found != wanted:
             made = ", ".join(str(node.type) for node in function.kernel.outputs)
             raise ArgumentError(
@@ -99,7 +99,8 @@ class Pointer:
         if len(others) != len(inputs):
             raise ArgumentError(f"{self.function.name}: {len(others)} values are given for {len(inputs)} inputs")
         return [
-            np.array(value, node.dtype, order="C", ndmin=node.ndim) for value, node in zip(others, inputs, strict=True)
+            np.array(value, node.type.dtype, order="C", ndmin=node.ndim)
+            for value, node in zip(others, inputs, strict=True)
         ]
 
     @cached_property

@@ -370,7 +370,7 @@ def _check_swap(function: Function, swap: Mapping[SharedVariable, SharedVariable
     for old, new in swap.items():
         if old not in held:
             raise GraphValueError(f"copy of {function.label}: it has no shared variable {describe(old)}")
-        if not isinstance(new, SharedVariable) or (old.dtype, old.sizes) != (new.dtype, new.sizes):
+        if not isinstance(new, SharedVariable) or (old.type.dtype, old.sizes) != (new.type.dtype, new.sizes):
             what = f"{describe(new)} of type {new.type}" if isinstance(new, Node) else repr(new)
             raise GraphTypeError(f"copy of {function.label}: {what} cannot stand for {describe(old)} of {old.type}")
 

@@ -175,7 +175,7 @@ def _base(value: Any, leaf: Node) -> Based | None:
 
 def _has_type(value: Any, leaf: Node) -> bool:
     """Whether a value is an array of an input's type, whatever its layout."""
-    if type(value) is not np.ndarray or value.dtype != leaf.dtype or value.ndim != leaf.ndim:
+    if type(value) is not np.ndarray or value.dtype != leaf.type.dtype or value.ndim != leaf.ndim:
         return False
     return all(isinstance(size, Node) or size == own for size, own in zip(leaf.type.shape, value.shape, strict=True))
 

@@ -211,7 +211,7 @@ class Writer:
         return f"broadcast_to({self.write(inner, depth)[0]}, {shape})", ATOM
 
     def cast(self, node: Node, depth: int) -> Part:
-        return f"{self.base(node.args[0], depth + 1)}.astype({node.dtype!r})", BINDS_ATTRIBUTE
+        return f"{self.base(node.args[0], depth + 1)}.astype({node.type.dtype!r})", BINDS_ATTRIBUTE
 
     def reshape(self, node: Node, depth: int) -> Part:
         base, shape = node.args[0], node.args[1:]
@@ -342,7 +342,7 @@ def implied(parent: Node, arg: Node) -> Node:
         arg = arg.args[0]
     if arg.op.name == "cast" and arg.name is None and len(parent.args) > 1:
         others = [stripped(other) for other in parent.args]
-        wide = any(other.dtype == arg.dtype for other in others if other is not stripped(arg))
+        wide = any(other.type.dtype == arg.type.dtype for other in others if other is not stripped(arg))
         if wide or constant_value(arg.args[0]) is not None:
             arg = arg.args[0]
     return arg

@@ -222,7 +222,7 @@ def _bind(values: Mapping[Node, Array], leaves: Iterable[Node]) -> tuple[Binding
     computed: list[tuple[Node, int, Node]] = []
     for leaf, value in values.items():
         known[leaf] = array = np.asarray(value)
-        if array.dtype != leaf.dtype or array.ndim != leaf.ndim:
+        if array.dtype != leaf.type.dtype or array.ndim != leaf.ndim:
             raise GraphTypeError(f"{describe(leaf)} must be {leaf.type}, got {_array_type(array)}")
         for axis, (size, actual) in enumerate(zip(leaf.type.shape, array.shape, strict=True)):
             if isinstance(size, int):

@@ -427,7 +427,7 @@ class Node(Unchanging):
         if self.op is CONSTANT:
             return self
         sizes = tuple(size if isinstance(size, int) else None for size in self.type.shape)
-        fresh = variable(self.dtype, sizes, self.name)
+        fresh = variable(self.type.dtype, sizes, self.name)
         fresh.__dict__.update(self.attributes())
         return fresh
 

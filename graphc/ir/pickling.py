@@ -103,7 +103,7 @@ def reduce_node(node: Node) -> tuple[Any, ...]:
     if node.op is PARAM:
         return param, (node.attrs["index"], node.type, node.name, node.attrs["natural"], node.attrs["where"])
     if node.op is INPUT:
-        return read_input, (node.dtype, given_sizes(node), node.name, node.where), node.attributes() or None
+        return read_input, (node.type.dtype, given_sizes(node), node.name, node.where), node.attributes() or None
     if node.op is not SHARED and OPS.get(node.op.name) is node.op:
         return read_leaf, (node.op, dict(node.attrs), node.name)
     raise GraphTypeError(f"{node!r} cannot be pickled")

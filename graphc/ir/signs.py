@@ -70,7 +70,7 @@ def is_never_zero(node: Node) -> bool:
             else:
                 return False
             continue
-        is_cast = name == "cast" and is_float(args[0].dtype) and is_float(node.dtype)
+        is_cast = name == "cast" and is_float(args[0].type.dtype) and is_float(node.type.dtype)
         if not (is_cast or name in (*BROADCASTS, "reshape", "neg")):
             return False
         node = args[0]
@@ -80,7 +80,7 @@ def is_never_zero(node: Node) -> bool:
 def _is_count(node: Node) -> bool:
     """Whether a node is a number of elements, or is converted from one: above 0 where there is an element."""
     node = below_broadcasts(node, ("cast",))
-    if node.dtype == "int64" and not node.ndim:
+    if node.type.dtype == "int64" and not node.ndim:
         value = constant_value(node)
         return node.op.name in ("size", "mul") if value is None else bool(value > 0)
     return False

@@ -19,7 +19,7 @@ def as_size(node: Node) -> Size:
     value = constant_value(node)
     if value is not None:
         return int(value)
-    if node.dtype == "int64":
+    if node.type.dtype == "int64":
         return node
     return make(OPS["cast"], (node,), {"dtype": "int64"})
 
@@ -70,7 +70,7 @@ def difference(left: Size, right: Size) -> tuple[dict[Node, int], int]:
         value = size if isinstance(size, int) else constant_value(size)
         if value is not None:
             number += sign * int(value)
-        elif isinstance(size, Node) and size.dtype == "int64" and size.op.name in ("add", "sub"):
+        elif isinstance(size, Node) and size.type.dtype == "int64" and size.op.name in ("add", "sub"):
             first, second = size.args
             pending += ((first, sign), (second, sign if size.op.name == "add" else -sign))
         elif isinstance(size, Node):
@@ -123,7 +123,7 @@ def known_most(size: Size, deepest: int = DEEPEST) -> int | None:
     if number is not None:
         return int(number)
     assert isinstance(size, Node)
-    if size.dtype != "int64" or size.op.name not in ("minimum", "maximum", "add", "sub") or not deepest:
+    if size.type.dtype != "int64" or size.op.name not in ("minimum", "maximum", "add", "sub") or not deepest:
         return None
     first, second = size.args
     if size.op.name == "sub":
@@ -140,7 +140,7 @@ def known_most(size: Size, deepest: int = DEEPEST) -> int | None:
 
 def _counts(node: Node) -> bool:
     """Whether the sum of a node's elements counts those of a mask."""
-    return node.op.name == "cast" and node.args[0].dtype == "bool"
+    return node.op.name == "cast" and node.args[0].type.dtype == "bool"
 
 
 def _is_natural_number(node: Node) -> bool:

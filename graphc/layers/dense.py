@@ -130,7 +130,7 @@ class Dropout(Layer):
             return x
         if not train:
             return x if self.scale else x * (1 - self.p)
-        kept = x * cast(self.source.streams.binomial(x.shape, p=1 - self.p), x.dtype)
+        kept = x * cast(self.source.streams.binomial(x.shape, p=1 - self.p), x.type.dtype)
         return kept / (1 - self.p) if self.scale else kept
 
 
@@ -182,7 +182,7 @@ class Embedding(Layer):
         self.w = self.param("w", (self.n_rows, self.n_out), self.initial_w)
 
     def output(self, x: Node, train: bool) -> Node:
-        if x.dtype.startswith("float"):
+        if x.type.dtype.startswith("float"):
             raise GraphTypeError(f"{self.name} takes whole numbers, not {describe(x)} of type {x.type}")
         return take(self.w, x, axis=0)
 

@@ -56,7 +56,7 @@ class Recurrent(Layer):
 
     def output(self, x: Node, train: bool) -> Node:
         given = dot(x, self.w) + self.b
-        begin = [zeros(x.dtype, (given.type.shape[0], self.n_out)) for _ in range(self.states)]
+        begin = [zeros(x.type.dtype, (given.type.shape[0], self.n_out)) for _ in range(self.states)]
         results, _ = scan(self.step, given.dimshuffle(1, 0, 2), begin, go_backwards=self.backwards, return_list=True)
         states: Node = results[0]
         if not self.sequences:

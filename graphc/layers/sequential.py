@@ -301,7 +301,7 @@ class Sequential:
 
     def as_input(self, x: Any) -> Any:
         """Examples as an array of the dtype that the network takes."""
-        return np.asarray(x, self.input.dtype)
+        return np.asarray(x, self.input.type.dtype)
 
     def predict(self, x: Any) -> Any:
         """What the cost says of examples: classes, whether something holds, or the output itself."""

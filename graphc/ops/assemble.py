@@ -55,9 +55,9 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
             f"assemble: {len(args)} arguments are not parts, their starts along axis {axis}, and sizes"
         )
     for part in parts:
-        if part.dtype != parts[0].dtype or part.ndim != len(shape):
+        if part.type.dtype != parts[0].type.dtype or part.ndim != len(shape):
             raise GraphTypeError(f"assemble: {describe(part)} of type {part.type} is no part of {describe(parts[0])}")
-    return Type(parts[0].dtype, shape)
+    return Type(parts[0].type.dtype, shape)
 
 
 def _guards(node: Node) -> Sequence[Guard]:
@@ -73,7 +73,7 @@ def _guards(node: Node) -> Sequence[Guard]:
 
 def _eval(node: Node, *arrays: Array) -> Array:
     axis, count = node.attrs["axis"], len(parts_of(node.args)[0])
-    result = np.empty([int(size) for size in arrays[2 * count :]], node.dtype)
+    result = np.empty([int(size) for size in arrays[2 * count :]], node.type.dtype)
     for part, start in zip(arrays[:count], arrays[count:], strict=False):
         result[(slice(None),) * axis + (slice(int(start), int(start) + part.shape[axis]),)] = part
     return result

@@ -90,12 +90,12 @@ def resized(node: Node, shape: Sequence[Size]) -> Node:
 def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
     condition, operands = args[0], args[1:]
     then, orelse = attrs["then"], attrs["orelse"]
-    if (condition.dtype, condition.ndim) != ("bool", 0):
+    if (condition.type.dtype, condition.ndim) != ("bool", 0):
         raise GraphTypeError(f"cond: the condition {describe(condition)} has type {condition.type}, not bool[]")
     if then.params != orelse.params or len(then.params) != len(operands):
         raise GraphTypeError(f"cond: {len(operands)} operands, {len(then.params)} and {len(orelse.params)} parameters")
     for operand, param in zip(operands, then.params, strict=True):
-        if (operand.dtype, operand.ndim) != (param.dtype, param.ndim):
+        if (operand.type.dtype, operand.ndim) != (param.dtype, param.ndim):
             raise GraphTypeError(f"cond: {describe(operand)} of type {operand.type} stands for {param.type}")
     if len(then.results) != len(orelse.results):
         raise GraphTypeError(f"cond: one body has {len(then.results)} results, the other {len(orelse.results)}")
@@ -104,13 +104,13 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
 
 def _common(args: Sequence[Node], attrs: Attributes, chosen: Node, other: Node) -> Type:
     """The type of a result, given what the two bodies have for it."""
-    if (chosen.dtype, chosen.ndim) != (other.dtype, other.ndim):
+    if (chosen.type.dtype, chosen.ndim) != (other.type.dtype, other.ndim):
         raise GraphTypeError(
             f"cond: the branches must have the same dtype and rank; one is {describe(chosen)} of type {chosen.type}, "
             f"the other {describe(other)} of type {other.type}"
         )
     pairs = zip(chosen.type.shape, other.type.shape, strict=True)
-    return Type(chosen.dtype, tuple(_common_size(args, attrs, a, b) for a, b in pairs))
+    return Type(chosen.type.dtype, tuple(_common_size(args, attrs, a, b) for a, b in pairs))
 
 
 def _common_size(args: Sequence[Node], attrs: Attributes, chosen: Size, other: Size) -> Size:
@@ -136,7 +136,7 @@ def unpredictable(sizes_: Iterable[Node], at_hand: Collection[Node] = ()) -> lis
         if node in seen or not node.args or node in at_hand:
             continue
         seen.add(node)
-        if node.op.name in SIZE_OPS and not any(is_float(arg.dtype) for arg in node.args):
+        if node.op.name in SIZE_OPS and not any(is_float(arg.type.dtype) for arg in node.args):
             pending += node.args
         else:
             found[node] = None

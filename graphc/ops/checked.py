@@ -34,7 +34,7 @@ from graphc.ops.elementwise import cast, elementwise
 
 def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
     for condition in args[1:]:
-        if condition.ndim or condition.dtype != "int64":
+        if condition.ndim or condition.type.dtype != "int64":
             raise GraphTypeError(f"checked: {describe(condition)} of type {condition.type} should be an int64 scalar")
     return args[0].type
 

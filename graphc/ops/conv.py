@@ -89,7 +89,7 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, w, *numbers = args
     what = told(lambda: f"convolution of {describe(x)} of type {x.type} with {describe(w)} of type {w.type}")
     rank = x.ndim - 3
-    if x.dtype != w.dtype or x.dtype not in SUFFIXES:
+    if x.type.dtype != w.type.dtype or x.type.dtype not in SUFFIXES:
         raise GraphTypeError(f"{what}: the operands should be of one dtype of {', '.join(SUFFIXES)}")
     steps = [attrs[name] for name in ("strides", "dilations", "spreads")]
     if not 1 <= rank <= MOST_SPATIAL or w.ndim != x.ndim or any(len(step) != rank for step in steps):
@@ -104,7 +104,7 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
     order = attrs.get("order", range(x.ndim))
     if any(axis not in order and not sizes.equal(size, 1) for axis, size in enumerate(shape)):
         raise GraphTypeError(f"{what}: axes {order} of {shape}, of which others are more than one element")
-    return Type(x.dtype, tuple(shape[axis] for axis in order))
+    return Type(x.type.dtype, tuple(shape[axis] for axis in order))
 
 
 def order_of(node: Node) -> tuple[int, ...]:
@@ -186,7 +186,7 @@ def convolve_arrays(x: Array, w: Array, y: Array, axes: Sequence[tuple[int, ...]
 def _eval(node: Node, x: Array, w: Array, *numbers: Array) -> Array:
     rank = x.ndim - 3
     lows, counts = ([int(number) for number in numbers[begin : begin + rank]] for begin in (0, rank))
-    y = np.zeros((*x.shape[:2], w.shape[1], *counts), node.dtype)
+    y = np.zeros((*x.shape[:2], w.shape[1], *counts), node.type.dtype)
     steps = (node.attrs[name] for name in ("strides", "dilations", "spreads"))
     convolve_arrays(x, w, y, list(zip(x.shape[3:], counts, *steps, lows, strict=True)))
     order = order_of(node)
@@ -231,7 +231,7 @@ def _by_images(node: Node) -> ByRows | None:
 def _symbol(node: Node) -> str:
     x, w = node.args[:2]
     has_one = sizes.equal(x.type.shape[1], 1) or sizes.equal(w.type.shape[0], 1)
-    return f"gc_{'conv' if has_one else 'grouped_conv'}_{SUFFIXES[node.dtype]}"
+    return f"gc_{'conv' if has_one else 'grouped_conv'}_{SUFFIXES[node.type.dtype]}"
 
 
 CONVOLUTION = Call(

@@ -177,13 +177,13 @@ def _closed_over(function: FunctionType) -> list[Any]:
 
 def _alike(name: str, nodes: Sequence[Node]) -> list[Node]:
     """The operands cast to one float dtype and broadcast to one shape."""
-    dtype = promote(*(floating(node.dtype) for node in nodes))
+    dtype = promote(*(floating(node.type.dtype) for node in nodes))
     shape = broadcast_sizes(name, nodes)
     return [broadcast_node(cast(node, dtype), shape) for node in nodes]
 
 
 def _elementwise_type(args: Sequence[Node], attrs: Attributes) -> Type:
-    return Type(args[0].dtype, common_shape("a user's op", args))
+    return Type(args[0].type.dtype, common_shape("a user's op", args))
 
 
 def _infer(name: str, infer: Callable[..., Type]) -> Infer:
@@ -209,12 +209,12 @@ def _evaluate(compute: Callable[..., Any], native: Any = None) -> Callable[..., 
         wrong = result.ndim != node.ndim or any(isinstance(size, int) and size != actual for size, actual in sizes)
         if node.op.infer is _elementwise_type:
             wrong |= result.shape != values[0].shape
-        if wrong or not np.can_cast(result.dtype, node.dtype, "same_kind"):
+        if wrong or not np.can_cast(result.dtype, node.type.dtype, "same_kind"):
             raise GraphTypeError(
                 f"op {node.op.name} computed {result.dtype}{list(result.shape)} where its type is {node.type}: "
                 f"{describe(node)}"
             )
-        return result.astype(node.dtype, order="C", copy=False)
+        return result.astype(node.type.dtype, order="C", copy=False)
 
     # the op has no other place for what few have
     evaluate.native = native  # type: ignore[attr-defined]

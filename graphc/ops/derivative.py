@@ -83,7 +83,7 @@ def grad_scale(x: Any, multiplier: Any) -> Node:
 
 
 def _scaled(node: Node, cotangent: Node, multiplier: Any) -> Node:
-    return cast(elementwise("mul", cotangent, multiplier), node.dtype)
+    return cast(elementwise("mul", cotangent, multiplier), node.type.dtype)
 
 
 def grad_clip(x: Any, lower_bound: float, upper_bound: float) -> Node:
@@ -112,7 +112,7 @@ def held(x: Node) -> Node:
 
 ZERO_GRAD = _identity(
     "zero_grad",
-    lambda node, cotangent: zeros(cotangent.dtype, cotangent.type.shape),
+    lambda node, cotangent: zeros(cotangent.type.dtype, cotangent.type.shape),
     zero_grad,
     "x, whose derivative is zero.",
 )

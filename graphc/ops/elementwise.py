@@ -264,7 +264,7 @@ def _infer(row: Row) -> Infer:
 def _eval(row: Row) -> Callable[..., Array]:
     def evaluate(node: Node, *values: Array) -> Array:
         with np.errstate(all="ignore"):
-            return np.asarray(row.function(*values), dtype=node.dtype)
+            return np.asarray(row.function(*values), dtype=node.type.dtype)
 
     return evaluate
 
@@ -297,7 +297,7 @@ def _vjp(row: Row) -> Callable[[Node, Node], Sequence[Node | None]] | None:
             return strong(cotangent, partial, node, *node.args) if has_pole else partial(cotangent, node, *node.args)
 
         return [
-            passed_on(partial) if partial is not None and is_float(arg.dtype) else None
+            passed_on(partial) if partial is not None and is_float(arg.type.dtype) else None
             for partial, arg in zip(partials, node.args, strict=True)
         ]
 
@@ -310,7 +310,7 @@ def strong(cotangent: Node, partial: Partial, node: Node, *args: Any) -> Any:
     derivative = None if is_never_zero(cotangent) else partial(1.0, node, *args)
     if not isinstance(derivative, Node):
         return partial(cotangent, node, *args)
-    return elementwise("strong_mul", cotangent, cast(derivative, cotangent.dtype))
+    return elementwise("strong_mul", cotangent, cast(derivative, cotangent.type.dtype))
 
 
 _SHAPE = (2, 3)
@@ -541,7 +541,7 @@ def _settle(operands: Sequence[Operand]) -> list[Operand]:
 def _convert(name: str, value: Any, dtype: str) -> Node:
     """`value` as a node of `dtype`; weak integers must fit."""
     if isinstance(value, Node):
-        if type(value) is Number and value.dtype == "int64" and dtype in INTEGERS and dtype != "int64":
+        if type(value) is Number and value.type.dtype == "int64" and dtype in INTEGERS and dtype != "int64":
             raise IntegerTooLarge(
                 f"{name}: {describe(value)} is a Python integer that may not fit {dtype}; give a NumPy integer, as "
                 f"np.{dtype}(…), or make it a static argument"
@@ -653,7 +653,9 @@ def _with_exact_integers(row: Row, operands: Sequence[Any], weights: Sequence[Op
         return list(weights)
     compares = row.rule.result == "bool"
     return [
-        o.dtype if type(o) is Number and o.dtype == "int64" and (compares or traced_from(o, False) is None) else weight
+        o.type.dtype
+        if type(o) is Number and o.type.dtype == "int64" and (compares or traced_from(o, False) is None)
+        else weight
         for o, weight in pairs
     ]
 
@@ -674,7 +676,7 @@ def _apply(name: str, nodes: Sequence[Node]) -> Node:
 
 
 def _list_operands(operands: Sequence[Any]) -> str:
-    return " and ".join(f"{describe(o)} of dtype {o.dtype}" if isinstance(o, Node) else repr(o) for o in operands)
+    return " and ".join(f"{describe(o)} of dtype {o.type.dtype}" if isinstance(o, Node) else repr(o) for o in operands)
 
 
 def _with_natural_exponent(base: Any, power: Any) -> tuple[Any, Any]:
@@ -686,7 +688,7 @@ def _with_natural_exponent(base: Any, power: Any) -> tuple[Any, Any]:
     said = "pow: integers to negative integer powers are not allowed"
     if value is not None and np.any(value < 0):
         raise GraphValueError(f"{said}; cast the base to a float dtype")
-    if value is not None or exponent.dtype not in SIGNED:
+    if value is not None or exponent.type.dtype not in SIGNED:
         return base, power
     natural = elementwise("greater_equal", exponent, 0)
     if exponent.ndim:

@@ -53,7 +53,7 @@ def size_params(body: Body, varying: int = 0) -> frozenset[Node]:
 def bounds_of(node: Node) -> Sequence[Node]:
     """The operands that bound an integer; () where it has no bounds."""
     name = node.op.name
-    if node.is_tuple or is_float(node.dtype):
+    if node.is_tuple or is_float(node.type.dtype):
         return ()
     if node.op is ITEM:
         (whole,) = node.args
@@ -95,4 +95,4 @@ def bounding_operands(node: Node) -> list[tuple[Node, Node]]:
 
 def is_counted(node: Node) -> bool:
     """Whether a scalar is computed from others in integers."""
-    return not is_float(node.dtype) and isinstance(node.op.lower(node), Scalar)
+    return not is_float(node.type.dtype) and isinstance(node.op.lower(node), Scalar)

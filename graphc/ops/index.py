@@ -204,7 +204,7 @@ def _subtensor_parts(args: Sequence[Node]) -> tuple[Node, tuple[Size, ...], tupl
 def _subtensor_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, starts, shape = _subtensor_parts(args)
     _check_region("subtensor", x, starts, shape, attrs["steps"])
-    return Type(x.dtype, shape)
+    return Type(x.type.dtype, shape)
 
 
 def _subtensor_eval(node: Node, x: Array, *rest: Array) -> Array:
@@ -214,7 +214,7 @@ def _subtensor_eval(node: Node, x: Array, *rest: Array) -> Array:
 
 def _subtensor_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     x, starts, _ = _subtensor_parts(node.args)
-    whole = inc_subtensor(zeros(cotangent.dtype, x.type.shape), cotangent, starts, node.attrs["steps"])
+    whole = inc_subtensor(zeros(cotangent.type.dtype, x.type.shape), cotangent, starts, node.attrs["steps"])
     return (whole, *(None for _ in node.args[1:]))
 
 
@@ -279,7 +279,7 @@ define_op(
 def _update_infer(name: str) -> Infer:
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
         x, y, *rest = args
-        if x.dtype != y.dtype or x.ndim != y.ndim:
+        if x.type.dtype != y.type.dtype or x.ndim != y.ndim:
             held = f"{describe(y)} of type {y.type}"
             raise GraphTypeError(f"{name}: a region of {describe(x)} of type {x.type} cannot hold {held}")
         _check_region(name, x, as_sizes(rest, name), y.type.shape, attrs["steps"])
@@ -317,7 +317,7 @@ def _update_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     starts, steps = as_sizes(rest, node.op.name), node.attrs["steps"]
     before = cotangent
     if node.op.name == "set_subtensor":
-        before = set_subtensor(cotangent, zeros(cotangent.dtype, y.type.shape), starts, steps)
+        before = set_subtensor(cotangent, zeros(cotangent.type.dtype, y.type.shape), starts, steps)
     return (before, subtensor(cotangent, starts, y.type.shape, steps), *(None for _ in rest))
 
 
@@ -392,8 +392,8 @@ def _check_indices(name: str, x: Node, indices: Sequence[Node], axis: int) -> tu
         raise GraphTypeError(f"{what}: {len(indices)} indices for the axes from {axis} on")
     shape = list(indices[0].type.shape)
     for index in indices:
-        if index.dtype not in INTEGERS:
-            raise GraphTypeError(f"{what}: the index {describe(index)} is of dtype {index.dtype}, not an integer")
+        if index.type.dtype not in INTEGERS:
+            raise GraphTypeError(f"{what}: the index {describe(index)} is of dtype {index.type.dtype}, not an integer")
         if index.ndim != len(shape):
             raise RankError(f"{what}: indices of {len(shape)} and {index.ndim} axes")
         shape = [sizes.common(a, b, what, ": indices") for a, b in zip(shape, index.type.shape, strict=True)]
@@ -417,9 +417,9 @@ def _numpy_key(indices: Sequence[Array], axis: int) -> tuple[Any, ...]:
 def _wrapped(index: Node, position: Index, size: Size, element: Element) -> Expr:
     """An element of an index array, counted from the end where it is negative."""
     value = element(index, position)
-    if index.dtype != loopir.INDEX:
+    if index.type.dtype != loopir.INDEX:
         value = loopir.apply(loopir.operators.CASTS[loopir.INDEX], value)
-    if index.dtype in ("uint8", "uint16", "uint32") or never_negative(index):
+    if index.type.dtype in ("uint8", "uint16", "uint32") or never_negative(index):
         return value
     from_end = loopir.apply(loopir.operators.ADD, value, size_expr(size, element))
     return loopir.apply(loopir.operators.SELECT, loopir.apply(loopir.operators.LT, value, loopir.ZERO), from_end, value)
@@ -441,12 +441,12 @@ def never_negative(index: Node) -> bool:
             pending.append(node.args[0])
         elif node.op.name in ("where", "set_gather"):
             pending += node.args[1:] if node.op.name == "where" else node.args[:2]
-        elif node.op.name in ("add", "minimum") and node.dtype == "int64":
+        elif node.op.name in ("add", "minimum") and node.type.dtype == "int64":
             pending += node.args
-        elif node.ndim == 0 and node.dtype == "int64" and sizes.known_nonnegative(node):
+        elif node.ndim == 0 and node.type.dtype == "int64" and sizes.known_nonnegative(node):
             continue
         elif node.op.name == "running_sum":
-            if node.args[0].op.name != "cast" or node.args[0].args[0].dtype != "bool":
+            if node.args[0].op.name != "cast" or node.args[0].args[0].type.dtype != "bool":
                 return False
         elif node.op.name not in ("iota", "segment_of", "argmax", "argmin"):
             return False
@@ -486,7 +486,7 @@ def _from_front(x: Node, first: int, count: int) -> Node:
 def _gather_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, *indices = args
     shape = _check_indices("gather", x, indices, attrs["axis"])
-    return Type(x.dtype, _gathered_shape(x, shape, attrs["axis"], len(indices)))
+    return Type(x.type.dtype, _gathered_shape(x, shape, attrs["axis"], len(indices)))
 
 
 def _gather_eval(node: Node, x: Array, *indices: Array) -> Array:
@@ -495,7 +495,7 @@ def _gather_eval(node: Node, x: Array, *indices: Array) -> Array:
 
 def _gather_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     x, *indices = node.args
-    whole = inc_gather(zeros(cotangent.dtype, x.type.shape), cotangent, indices, node.attrs["axis"])
+    whole = inc_gather(zeros(cotangent.type.dtype, x.type.shape), cotangent, indices, node.attrs["axis"])
     return (whole, *(None for _ in indices))
 
 
@@ -554,7 +554,7 @@ def _scatter_infer(name: str) -> Infer:
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
         x, y, *indices = args
         shape = _gathered_shape(x, _check_indices(name, x, indices, attrs["axis"]), attrs["axis"], len(indices))
-        if x.dtype != y.dtype or y.ndim != len(shape):
+        if x.type.dtype != y.type.dtype or y.ndim != len(shape):
             held = f"{describe(y)} of type {y.type}"
             raise GraphTypeError(f"{name}: elements of {describe(x)} of type {x.type} cannot hold {held}")
         for axis, (have, want) in enumerate(zip(y.type.shape, shape, strict=True)):
@@ -603,7 +603,7 @@ def _scatter_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     read = gather(cotangent, indices, axis)
     if node.op.name == "inc_gather":
         return (cotangent, read, *(None for _ in indices))
-    nothing = zeros(cotangent.dtype, y.type.shape)
+    nothing = zeros(cotangent.type.dtype, y.type.shape)
     kept = elementwise("where", _last_writers(x, y, indices, axis), read, nothing)
     return (set_gather(cotangent, nothing, indices, axis), kept, *(None for _ in indices))
 

@@ -88,7 +88,7 @@ def _factors(node: Node) -> Sequence[Node]:
 
 def _is_view(node: Node) -> bool:
     """Whether each element of a node is one of its first argument, whatever these are."""
-    others = any(is_float(arg.dtype) for arg in node.args[1:])
+    others = any(is_float(arg.type.dtype) for arg in node.args[1:])
     return bool(node.args) and node.op.cost == 0.0 and not others and isinstance(node.op.lower(node), View)
 
 

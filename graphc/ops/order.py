@@ -92,10 +92,10 @@ def _places_type(args: Sequence[Node], attrs: Attributes) -> Type:
 
 def _first_type(args: Sequence[Node], attrs: Attributes) -> Type:
     rows, wanted = args
-    if rows.ndim != 2 or wanted.ndim != 1 or wanted.dtype != "int64":
+    if rows.ndim != 2 or wanted.ndim != 1 or wanted.type.dtype != "int64":
         held = f"{describe(rows)} of type {rows.type} and {describe(wanted)} of type {wanted.type}"
         raise GraphTypeError(f"the first are those of a matrix and a vector of int64, not of {held}")
-    return Type(rows.dtype, (rows.type.shape[0], wanted.type.shape[0]))
+    return Type(rows.type.dtype, (rows.type.shape[0], wanted.type.shape[0]))
 
 
 def _first_places_type(args: Sequence[Node], attrs: Attributes) -> Type:
@@ -161,13 +161,13 @@ def _at(places: Node, shape: Sequence[Size], axis: int) -> list[Node]:
 def _sort_vjp(node: Node, cotangent: Node) -> list[Node | None]:
     """The cotangent where the elements came from."""
     shape = node.type.shape
-    return [set_gather(zeros(node.dtype, shape), cotangent, _at(argsort(node.args[0]), shape, 1), 0)]
+    return [set_gather(zeros(node.type.dtype, shape), cotangent, _at(argsort(node.args[0]), shape, 1), 0)]
 
 
 def _top_vjp(node: Node, cotangent: Node) -> list[Node | None]:
     rows, wanted = node.args
     keys = _at(argtop(rows, wanted), node.type.shape, 1)
-    return [set_gather(zeros(node.dtype, rows.type.shape), cotangent, keys, 0), None]
+    return [set_gather(zeros(node.type.dtype, rows.type.shape), cotangent, keys, 0), None]
 
 
 def _no_vjp(node: Node, cotangent: Node) -> list[None]:
@@ -193,7 +193,7 @@ def symbol(name: str, dtype: str) -> str:
 
 
 def _symbol(node: Node) -> str:
-    return symbol(node.op.name, node.args[0].dtype)
+    return symbol(node.op.name, node.args[0].type.dtype)
 
 
 def _along(node: Node) -> list[Passed]:
@@ -204,7 +204,7 @@ def _along(node: Node) -> list[Passed]:
         *map(Extent, x.type.shape),
         Strided(x, (0, 1, 2)),
         Result(),
-        Workspace(node.dtype, (space,)),
+        Workspace(node.type.dtype, (space,)),
     ]
 
 
@@ -215,7 +215,7 @@ def _of_rows(node: Node) -> list[Passed]:
         Strided(rows, (0, 1)),
         Whole(wanted),
         Result(),
-        Workspace(node.dtype, rows.type.shape),
+        Workspace(node.type.dtype, rows.type.shape),
     ]
 
 

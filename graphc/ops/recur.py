@@ -78,8 +78,10 @@ def _check(name: str, args: Sequence[Node], attrs: Attributes) -> None:
     x, axis = args[0], attrs["axis"]
     if not 0 <= axis < x.ndim:
         raise GraphTypeError(f"{name} of {describe(x)} of type {x.type}: {axis} is not an axis of it")
-    if accumulator(x.dtype) != x.dtype:
-        raise GraphTypeError(f"{name} of {describe(x)}: {x.dtype} is to be cast to {accumulator(x.dtype)} first")
+    if accumulator(x.type.dtype) != x.type.dtype:
+        raise GraphTypeError(
+            f"{name} of {describe(x)}: {x.type.dtype} is to be cast to {accumulator(x.type.dtype)} first"
+        )
 
 
 def _infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
@@ -93,7 +95,7 @@ def _infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
 def _recurrence_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     a, b = args
     _check("linear_recurrence", args, attrs)
-    if a.dtype != b.dtype or a.ndim != b.ndim:
+    if a.type.dtype != b.type.dtype or a.ndim != b.ndim:
         raise GraphTypeError(f"linear_recurrence of {describe(a)} and {describe(b)}: {a.type} and {b.type} differ")
     return a.type
 
@@ -113,7 +115,7 @@ def _recurrence_guards(node: Node) -> Sequence[Guard]:
 
 def _stepped_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, begin = args
-    if x.ndim != 1 or begin.ndim or x.dtype not in INTEGERS or begin.dtype != x.dtype:
+    if x.ndim != 1 or begin.ndim or x.type.dtype not in INTEGERS or begin.type.dtype != x.type.dtype:
         wanted = "a vector of integers and a scalar of its dtype"
         raise GraphTypeError(f"stepped_extreme of {describe(x)} and {describe(begin)} takes {wanted}")
     return x.type
@@ -132,7 +134,7 @@ def _accumulate(ufunc: np.ufunc) -> Callable[..., Array]:
     def evaluate(node: Node, x: Array) -> Array:
         with np.errstate(all="ignore"):
             result = np.empty(x.shape, x.dtype)
-            iterations = ufunc.accumulate(_ahead(node, x), axis=0, dtype=accumulated_in(node.dtype))
+            iterations = ufunc.accumulate(_ahead(node, x), axis=0, dtype=accumulated_in(node.type.dtype))
             if node.attrs.get("form") == "before":
                 iterations = np.concatenate([np.full_like(iterations[:1], ufunc.identity), iterations[:-1]])
             _ahead(node, result)[...] = iterations
@@ -150,7 +152,7 @@ def _max_eval(node: Node, x: Array) -> Array:
 def _recurrence_eval(node: Node, a: Array, b: Array) -> Array:
     result, form = np.empty(b.shape, b.dtype), node.attrs["form"]
     iterations = _ahead(node, result)
-    carry = np.full(iterations.shape[1:], -0.0 if form == "late" else 0.0, accumulated_in(node.dtype))
+    carry = np.full(iterations.shape[1:], -0.0 if form == "late" else 0.0, accumulated_in(node.type.dtype))
     with np.errstate(all="ignore"):
         for iteration, (factor, term) in enumerate(zip(_ahead(node, a), _ahead(node, b), strict=True)):
             following = carry + term if form == "late" else factor * carry + term
@@ -173,7 +175,7 @@ def _stepped_eval(node: Node, x: Array, begin: Array) -> Array:
 
 
 def _recur(node: Node, start: str, value: str, carry: str) -> Recur:
-    return Recur(node.attrs["axis"], start, value, carry, accumulated_in(node.dtype), node.attrs["reverse"])
+    return Recur(node.attrs["axis"], start, value, carry, accumulated_in(node.type.dtype), node.attrs["reverse"])
 
 
 def _prod_lower(node: Node) -> Lowering:
@@ -189,17 +191,17 @@ def _recurrence_lower(node: Node) -> Lowering:
         case "before":
             return _recur(node, "0", "_0", "multiply_add(_2, _0, _3)")
         case _:
-            return _recur(node, "-0.0" if is_float(node.dtype) else "0", "_0 + _2", "_2 * _1")
+            return _recur(node, "-0.0" if is_float(node.type.dtype) else "0", "_0 + _2", "_2 * _1")
 
 
 def _stepped_lower(node: Node) -> Lowering:
     """The carry is what the next element is compared with: so an iteration waits for the one before as long as it takes
     to compare and to choose; the step is added to both meanwhile."""
     number, compare = node.attrs["step"], "<" if node.attrs["extreme"] == "minimum" else ">"
-    size = f"{node.dtype}({abs(number)})"
+    size = f"{node.type.dtype}({abs(number)})"
     step, back = (f"+ {size}", f"- {size}") if number >= 0 else (f"- {size}", f"+ {size}")
     value = f"select(_1 {back} {compare} _0, _1, _0 {step}) {back}"
-    return Recur(0, f"_0 {step}", value, f"_1 {step}", node.dtype, node.attrs["reverse"], apart=True)
+    return Recur(0, f"_0 {step}", value, f"_1 {step}", node.type.dtype, node.attrs["reverse"], apart=True)
 
 
 # --- derivatives ----------------------------------------------------------------------------------------------------
@@ -229,7 +231,7 @@ def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     if form == "before":
         step, kept = elementwise("sub", later, most), later
     else:
-        none = zeros(largest.dtype, largest.type.shape)
+        none = zeros(largest.type.dtype, largest.type.shape)
         last = linear_recurrence(none, largest, axis, reverse, "before")
         step, kept = elementwise("sub", most, elementwise("maximum", last, most)), most
     after = linear_recurrence(
@@ -293,7 +295,7 @@ define_op(
     "running_sum",
     _infer("running_sum"),
     _accumulate(np.add),
-    lambda node: _recur(node, "-0.0" if is_float(node.dtype) else "0", "_0 + _1", "_1"),
+    lambda node: _recur(node, "-0.0" if is_float(node.type.dtype) else "0", "_0 + _1", "_1"),
     _sum_vjp,
     samples=Samples(lambda: _samples(running_sum, 1)),
     batch=shifted("axis"),

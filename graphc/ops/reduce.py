@@ -91,7 +91,7 @@ def _operands(node: Node, index: Index, reduced: Index) -> Sequence[tuple[int, I
 
 
 def _fold(node: Node, start: str, step: str, dtype: str) -> Lowering:
-    term = "_0" if dtype == node.args[0].dtype else f"{dtype}(_0)"
+    term = "_0" if dtype == node.args[0].type.dtype else f"{dtype}(_0)"
     return Fold(reduced_sizes, _operands, term, (start,), (step,), (dtype,), axes=reduced_axes(node))
 
 
@@ -165,7 +165,7 @@ def _samples(name: str, kind: Any = "float", differentiable: bool = True, empty:
 def _accumulation_infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
         shape = _check(name, args, attrs)
-        dtype = args[0].dtype
+        dtype = args[0].type.dtype
         if accumulator(dtype) != dtype:
             raise GraphTypeError(f"{name} of {describe(args[0])}: {dtype} is to be cast to {accumulator(dtype)} first")
         return Type(dtype, shape)
@@ -176,7 +176,7 @@ def _accumulation_infer(name: str) -> Callable[[Sequence[Node], Attributes], Typ
 def _accumulation_eval(ufunc: np.ufunc) -> Callable[..., Array]:
     def evaluate(node: Node, x: Array) -> Array:
         with np.errstate(all="ignore"):
-            wide = ufunc.reduce(x, axis=reduced_axes(node), dtype=accumulated_in(node.dtype))
+            wide = ufunc.reduce(x, axis=reduced_axes(node), dtype=accumulated_in(node.type.dtype))
             return np.asarray(wide).astype(x.dtype)
 
     return evaluate
@@ -207,7 +207,7 @@ define_op(
     "sum",
     _accumulation_infer("sum"),
     _accumulation_eval(np.add),
-    lambda node: _fold(node, "0", "accumulate(_0, _1)", accumulated_in(node.dtype)),
+    lambda node: _fold(node, "0", "accumulate(_0, _1)", accumulated_in(node.type.dtype)),
     lambda node, cotangent: (restore(node, cotangent),),
     samples=Samples(lambda: (*_samples("sum"), *_samples("sum", "int", differentiable=False)[:3])),
     batch=shifted("axes"),
@@ -217,7 +217,7 @@ define_op(
     "prod",
     _accumulation_infer("prod"),
     _accumulation_eval(np.multiply),
-    lambda node: _fold(node, "1", "accumulate_product(_0, _1)", accumulated_in(node.dtype)),
+    lambda node: _fold(node, "1", "accumulate_product(_0, _1)", accumulated_in(node.type.dtype)),
     _prod_vjp,
     samples=Samples(lambda: (*_samples("prod"), *_samples("prod", "int", differentiable=False)[:3])),
     batch=shifted("axes"),
@@ -232,14 +232,14 @@ def _extreme_infer(name: str, result: str | None = None) -> Callable[[Sequence[N
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
         shape = _check(name, args, attrs)
         _check_nonempty(name, args[0], attrs["axes"])
-        return Type(result or args[0].dtype, shape)
+        return Type(result or args[0].type.dtype, shape)
 
     return infer
 
 
 def _extreme_eval(function: Callable[..., Array], neutral: Callable[[str], str]) -> Callable[..., Array]:
     def evaluate(node: Node, x: Array) -> Array:
-        text = neutral(node.dtype)
+        text = neutral(node.type.dtype)
         with np.errstate(all="ignore"):
             return function(x, reduced_axes(node), initial=text == "True" if x.dtype == bool else x.dtype.type(text))
 
@@ -251,10 +251,10 @@ def _extreme_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     x, axes = node.args[0], reduced_axes(node)
     attained = elementwise("equal", x, restore(node, node))
     if node.attrs.get("each"):
-        return (elementwise("where", attained, restore(node, cotangent), literal(0, x.dtype)),)
-    count = reduce_sum(cast(attained, x.dtype), axes)
+        return (elementwise("where", attained, restore(node, cotangent), literal(0, x.type.dtype)),)
+    count = reduce_sum(cast(attained, x.type.dtype), axes)
     share = restore(node, elementwise("true_div", cotangent, count))
-    return (elementwise("where", attained, share, filled(literal(0, x.dtype), x.type.shape)),)
+    return (elementwise("where", attained, share, filled(literal(0, x.type.dtype), x.type.shape)),)
 
 
 def _define_extreme(
@@ -263,9 +263,9 @@ def _define_extreme(
     more: dict[str, Any] = {} if empty else {"guards": _nonempty_guards}
     define_op(
         name,
-        (lambda args, attrs: Type(args[0].dtype, _check(name, args, attrs))) if empty else _extreme_infer(name),
+        (lambda args, attrs: Type(args[0].type.dtype, _check(name, args, attrs))) if empty else _extreme_infer(name),
         _extreme_eval(reduce, neutral),
-        lambda node: _fold(node, neutral(node.dtype), accumulate, node.dtype),
+        lambda node: _fold(node, neutral(node.type.dtype), accumulate, node.type.dtype),
         _extreme_vjp,
         samples=Samples(lambda: (*_samples(name, empty=empty), *_samples(name, "int", False, empty)[:3])),
         batch=shifted("axes"),
@@ -310,16 +310,16 @@ _define_extreme(
 
 def _supremum_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     shape = _check("supremum", args, attrs)
-    if not is_float(args[0].dtype):
-        raise GraphTypeError(f"supremum of {describe(args[0])}: {args[0].dtype} has no lower bound of its own")
-    return Type(args[0].dtype, shape)
+    if not is_float(args[0].type.dtype):
+        raise GraphTypeError(f"supremum of {describe(args[0])}: {args[0].type.dtype} has no lower bound of its own")
+    return Type(args[0].type.dtype, shape)
 
 
 define_op(
     "supremum",
     _supremum_infer,
     lambda node, x: largest(x, reduced_axes(node), initial=-np.inf),
-    lambda node: _fold(node, lowest(node.dtype), "accumulate_highest(_0, _1)", node.dtype),
+    lambda node: _fold(node, lowest(node.type.dtype), "accumulate_highest(_0, _1)", node.type.dtype),
     _extreme_vjp,
     samples=Samples(lambda: _samples("supremum")),
     batch=shifted("axes"),
@@ -333,8 +333,8 @@ define_op(
 def _logical_infer(name: str) -> Callable[[Sequence[Node], Attributes], Type]:
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
         shape = _check(name, args, attrs)
-        if args[0].dtype != "bool":
-            raise GraphTypeError(f"{name} of {describe(args[0])}: {args[0].dtype} is to be cast to bool first")
+        if args[0].type.dtype != "bool":
+            raise GraphTypeError(f"{name} of {describe(args[0])}: {args[0].type.dtype} is to be cast to bool first")
         return Type("bool", shape)
 
     return infer
@@ -379,7 +379,7 @@ def _position_eval(function: Callable[..., Any]) -> Callable[..., Array]:
 
 def _position_lower(node: Node, start: str, better: str) -> Lowering:
     """Two accumulators: the position of the best element so far, and that element."""
-    dtype = node.args[0].dtype
+    dtype = node.args[0].type.dtype
     beats = f"(_2 {better} _1) | ((_2 != _2) & (_1 == _1))" if dtype in FLOATS else f"_2 {better} _1"
     steps = (f"select({beats}, _3, _0)", f"select({beats}, _2, _1)")
     search = f"accumulate_{'highest' if better == '>' else 'lowest'}(_0, _1)"

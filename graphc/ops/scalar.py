@@ -463,16 +463,16 @@ def _infer_cast(args: Sequence[Node], attrs: Attributes) -> Type:
 
 def _eval_cast(node: Node, value: Array) -> Array:
     with np.errstate(all="ignore"):
-        return numerics.convert(np.asarray(value), node.dtype)
+        return numerics.convert(np.asarray(value), node.type.dtype)
 
 
 def _lower_cast(node: Node) -> Scalar:
-    return Scalar("bool_(_0)" if node.dtype == "bool" else f"{node.dtype}(_0)")
+    return Scalar("bool_(_0)" if node.type.dtype == "bool" else f"{node.type.dtype}(_0)")
 
 
 def _vjp_cast(node: Node, cotangent: Node) -> list[Node | None]:
-    source = node.args[0].dtype
-    return [cast(cotangent, source) if is_float(source) and is_float(node.dtype) else None]
+    source = node.args[0].type.dtype
+    return [cast(cotangent, source) if is_float(source) and is_float(node.type.dtype) else None]
 
 
 def _cast_sample(dtype: str, argument: Argument) -> Sample:

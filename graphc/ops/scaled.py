@@ -19,11 +19,11 @@ def times_power(x: Node, power: Node) -> Node:
     """x * 2**power for integers `power`. In three steps: 2**power may be no number where the result is one. Beyond
     `MOST` every result is 0 or infinite, and a third of it is the exponent of a number, as it must be: 0 times an
     infinity is none."""
-    most = MOST[x.dtype]
+    most = MOST[x.type.dtype]
     held = elementwise("clip", cast(power, "int64"), -most, most)
     third = elementwise("floor_div", held, 3)
-    scale = elementwise("exp2", cast(third, x.dtype))
-    last = elementwise("exp2", cast(elementwise("sub", held, elementwise("mul", third, 2)), x.dtype))
+    scale = elementwise("exp2", cast(third, x.type.dtype))
+    last = elementwise("exp2", cast(elementwise("sub", held, elementwise("mul", third, 2)), x.type.dtype))
     return elementwise("mul", elementwise("mul", elementwise("mul", x, scale), scale), last)
 
 

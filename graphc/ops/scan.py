@@ -166,19 +166,19 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
     if len(operands) != len(body.params):
         raise GraphTypeError(f"scan: {len(operands)} operands for the {len(body.params)} parameters of its body")
     for node in (loop.count, loop.limit):
-        if node is not None and (node.dtype != "int64" or node.ndim):
+        if node is not None and (node.type.dtype != "int64" or node.ndim):
             raise GraphTypeError(f"scan: the number of steps is {describe(node)} of type {node.type}")
     for operand, param in zip(operands, body.params, strict=True):
         rank = operand.ndim - (param in loop.elements)
-        if operand.dtype != param.dtype or rank != param.ndim:
+        if operand.type.dtype != param.type.dtype or rank != param.ndim:
             raise GraphTypeError(f"scan: {describe(operand)} of type {operand.type} stands for {param.type}")
     for state, after in zip(loop.states, loop.next_states, strict=True):
-        if (state.dtype, state.ndim) != (after.dtype, after.ndim):
+        if (state.type.dtype, state.ndim) != (after.type.dtype, after.ndim):
             raise GraphTypeError(
                 f"scan: the state {describe(state)} has type {state.type}, after a step it is {describe(after)} "
                 f"of type {after.type}"
             )
-    if loop.repeat.until and (body.results[-1].dtype, body.results[-1].ndim) != ("bool", 0):
+    if loop.repeat.until and (body.results[-1].type.dtype, body.results[-1].ndim) != ("bool", 0):
         raise GraphTypeError(f"scan: until {describe(body.results[-1])} of type {body.results[-1].type}, not bool[]")
     last = [node.type for node in loop.initial]
     rows = [_stacked(loop, node) for node in loop.outputs]
@@ -187,7 +187,7 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
 
 def _stacked(loop: Loop, output: Node) -> Type:
     count = sizes.as_size(loop.count)
-    return Type(output.dtype, (count, *outside_shape(loop, output)))
+    return Type(output.type.dtype, (count, *outside_shape(loop, output)))
 
 
 def outside_shape(loop: Loop, node: Node) -> tuple[Size, ...]:
@@ -260,7 +260,8 @@ def _eval(node: Node, *values: Array) -> Any:
     states = [np.array(value) for value in values[first + len(sequences) : first + len(sequences) + len(loop.initial)]]
     fixed = dict(zip(loop.fixed, values[first + len(sequences) + len(states) :], strict=True))
     outputs = [
-        np.zeros((int(values[0]), *evaluate_sizes(output.type.shape, fixed)), output.dtype) for output in loop.outputs
+        np.zeros((int(values[0]), *evaluate_sizes(output.type.shape, fixed)), output.type.dtype)
+        for output in loop.outputs
     ]
     taken = 0
     while taken < most:

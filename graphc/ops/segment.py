@@ -72,12 +72,14 @@ def segment_of(starts: Node, count: Size) -> Node:
 
 def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, starts = args
-    if not x.ndim or starts.ndim != 1 or starts.dtype not in INTEGERS:
+    if not x.ndim or starts.ndim != 1 or starts.type.dtype not in INTEGERS:
         held = f"{describe(x)} of type {x.type} at {describe(starts)} of type {starts.type}"
         raise GraphTypeError(f"segment_sum takes an array and a vector of integers, not {held}")
-    if accumulator(x.dtype) != x.dtype:
-        raise GraphTypeError(f"segment_sum of {describe(x)}: {x.dtype} is to be cast to {accumulator(x.dtype)} first")
-    return Type(x.dtype, (sizes.subtract(starts.type.shape[0], 1), *x.type.shape[1:]))
+    if accumulator(x.type.dtype) != x.type.dtype:
+        raise GraphTypeError(
+            f"segment_sum of {describe(x)}: {x.type.dtype} is to be cast to {accumulator(x.type.dtype)} first"
+        )
+    return Type(x.type.dtype, (sizes.subtract(starts.type.shape[0], 1), *x.type.shape[1:]))
 
 
 def _guards(node: Node) -> Sequence[Guard]:
@@ -88,7 +90,7 @@ def _guards(node: Node) -> Sequence[Guard]:
 
 def _eval(node: Node, x: Array, starts: Array) -> Array:
     places = starts.tolist()
-    wide = accumulated_in(node.dtype) if x.ndim == 1 else node.dtype
+    wide = accumulated_in(node.type.dtype) if x.ndim == 1 else node.type.dtype
     result = np.empty((max(len(places) - 1, 0), *x.shape[1:]), x.dtype)
     with np.errstate(all="ignore"):
         for place, (begin, end) in enumerate(pairwise(places)):
@@ -125,7 +127,7 @@ define_op(
     "segment_sum",
     _infer,
     _eval,
-    lambda node: Segments(accumulated_in(node.dtype) if node.ndim == 1 else node.dtype),
+    lambda node: Segments(accumulated_in(node.type.dtype) if node.ndim == 1 else node.type.dtype),
     _vjp,
     _guards,
     samples=Samples(
@@ -148,7 +150,7 @@ define_op(
 
 def _of_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     starts, count = args
-    if starts.ndim != 1 or starts.dtype not in INTEGERS:
+    if starts.ndim != 1 or starts.type.dtype not in INTEGERS:
         held = f"{describe(starts)} of type {starts.type}"
         raise GraphTypeError(f"segment_of takes a vector of integers and a size, not {held}")
     return Type("int64", as_sizes((count,), "segment_of"))

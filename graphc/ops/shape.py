@@ -59,7 +59,7 @@ MOST_ELEMENTS = 2**60
 def as_sizes(nodes: Sequence[Node], what: str) -> tuple[Size, ...]:
     """Scalar int64 arguments as sizes."""
     for node in nodes:
-        if node.ndim or node.dtype != "int64":
+        if node.ndim or node.type.dtype != "int64":
             raise GraphTypeError(f"{what}: {describe(node)} of type {node.type} should be an int64 scalar")
     return tuple(sizes.as_size(node) for node in nodes)
 
@@ -204,7 +204,7 @@ def _broadcast_to_infer(args: Sequence[Node], attrs: Attributes) -> Type:
         new if sizes.equal(old, 1) else sizes.common(old, new, what, f", axis {axis}")
         for axis, (old, new) in enumerate(zip(x.type.shape, target, strict=True))
     )
-    return Type(x.dtype, tuple(shape))
+    return Type(x.type.dtype, tuple(shape))
 
 
 def _broadcast_to_eval(node: Node, x: Array, *shape: Array) -> Array:
@@ -321,7 +321,7 @@ def _dimshuffle_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     for axis, size in enumerate(x.type.shape):
         if axis not in kept and not sizes.equal(size, 1):
             raise GraphValueError(f"{what}: axis {axis} may only be left out if its size is 1 in the type")
-    return Type(x.dtype, tuple(1 if axis == "x" else x.type.shape[int(axis)] for axis in order))
+    return Type(x.type.dtype, tuple(1 if axis == "x" else x.type.shape[int(axis)] for axis in order))
 
 
 def _dimshuffle_eval(node: Node, x: Array) -> Array:
@@ -415,7 +415,7 @@ def _reshape_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     before, after = sizes.product(x.type.shape), sizes.product(shape)
     if isinstance(before, int) and isinstance(after, int) and before != after:
         raise ShapeError(f"{what}: {before} elements cannot become {shape}, which has {after}")
-    return Type(x.dtype, shape)
+    return Type(x.type.dtype, shape)
 
 
 def _reshape_eval(node: Node, x: Array, *shape: Array) -> Array:
@@ -511,13 +511,13 @@ def _concatenate_infer(args: Sequence[Node], attrs: Attributes) -> Type:
         raise RankError(f"concatenate: {describe(first)} of type {first.type} has no axis {axis}")
     shape = list(first.type.shape)
     for arg in rest:
-        if arg.ndim != first.ndim or arg.dtype != first.dtype:
+        if arg.ndim != first.ndim or arg.type.dtype != first.type.dtype:
             pair = f"{describe(first)} of type {first.type} and {describe(arg)} of type {arg.type}"
             raise RankError(f"concatenate: {pair} differ in rank or dtype")
         what = f"concatenate of {describe(first)} and {describe(arg)} along axis {axis}"
         for k, size in enumerate(arg.type.shape):
             shape[k] = sizes.add(shape[k], size) if k == axis else sizes.common(shape[k], size, what, f", axis {k}")
-    return Type(first.dtype, tuple(shape))
+    return Type(first.type.dtype, tuple(shape))
 
 
 def _concatenate_eval(node: Node, *arrays: Array) -> Array:

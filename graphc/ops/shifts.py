@@ -48,7 +48,7 @@ def hold_shifts(roots: Sequence[Node], others: Sequence[Node]) -> dict[Node, Nod
     shares: dict[Node, Share] = {}
     done: dict[Node, Node] = {}
     for node in order:
-        share = _share(node, shares) if is_float(node.dtype) and not node.is_tuple else None
+        share = _share(node, shares) if is_float(node.type.dtype) and not node.is_tuple else None
         if share is not None and not share.times:
             done[node] = _with_held(node, share.shift, shares, done)
         elif share is not None and node not in given:

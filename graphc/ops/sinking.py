@@ -79,7 +79,7 @@ def _sink(roots: Sequence[Node], at_hand: set[Node]) -> list[Node]:
 
 
 def _is_size(node: Node) -> bool:
-    return node.dtype == "int64" and not node.ndim
+    return node.type.dtype == "int64" and not node.ndim
 
 
 def _as_where(whole: Node, place: int) -> Node | None:
@@ -166,7 +166,7 @@ def _branch(condition: Node, then: Sequence[Node], orelse: Sequence[Node], at_ha
     wanted = dict.fromkeys(size for side in sides for size in side)
     if not wanted:
         return cond_node(condition, then, orelse, at_hand, state)
-    chosen, others = ([size if size in side else literal(0, size.dtype) for size in wanted] for side in sides)
+    chosen, others = ([size if size in side else literal(0, size.type.dtype) for size in wanted] for side in sides)
     ahead = _branch(condition, chosen, others, at_hand, AHEAD)
     node = cond_node(condition, then, orelse, {*sure, *wanted}, state)
     computed = {size: item(ahead, place) for place, size in enumerate(wanted)}

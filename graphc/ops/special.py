@@ -49,7 +49,7 @@ def _work(node: Node) -> list[Size]:
     return [*node.type.shape, ELEMENT_WORK]
 
 
-CALL = Call(lambda node: symbol(node.op.name.removeprefix(PREFIX), node.dtype), _passed, _work)
+CALL = Call(lambda node: symbol(node.op.name.removeprefix(PREFIX), node.type.dtype), _passed, _work)
 
 
 def special_op(name: str, doc: str, vjp: Callable[[Node, Node], Any]) -> Callable[..., Node]:

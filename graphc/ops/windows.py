@@ -162,7 +162,7 @@ def _windows_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, slidings = args[0], _parts("windows", args, attrs)
     _check("windows", x, slidings)
     outer = x.type.shape[: x.ndim - len(slidings)]
-    return Type(x.dtype, (*outer, *(each.count for each in slidings), *(each.width for each in slidings)))
+    return Type(x.type.dtype, (*outer, *(each.count for each in slidings), *(each.width for each in slidings)))
 
 
 def _windows_eval(node: Node, x: Array, *rest: Array) -> Array:
@@ -171,7 +171,7 @@ def _windows_eval(node: Node, x: Array, *rest: Array) -> Array:
 
 def _windows_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     x, slidings = node.args[0], _slidings(node)
-    nothing = zeros(cotangent.dtype, x.type.shape)
+    nothing = zeros(cotangent.type.dtype, x.type.shape)
     if not all(sliding.is_apart for sliding in slidings):
         whole = inc_windows(nothing, cotangent, slidings)
     else:
@@ -208,7 +208,7 @@ def filled_windows(x: Node, slidings: Sequence[Sliding], before: Sequence[Size |
     for axis, (sliding, number) in enumerate(zip(slidings, before, strict=True), first):
         if number is not None:
             shape[axis] = sizes.maximum(sizes.add(shape[axis], number), sliding.reach)
-    around = filled(literal(np.array(fill).astype(x.dtype)), shape)
+    around = filled(literal(np.array(fill).astype(x.type.dtype)), shape)
     return windows(set_subtensor(around, x, begins, (1,) * x.ndim), slidings)
 
 
@@ -220,7 +220,7 @@ def _join_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     rank: int = attrs["axes"]
     if not 1 <= rank <= y.ndim // 2:
         raise GraphTypeError(f"join_windows of {describe(y)} of type {y.type}: no windows over {rank} axes")
-    return Type(y.dtype, _joined_shape(y.type.shape, rank))
+    return Type(y.type.dtype, _joined_shape(y.type.shape, rank))
 
 
 def _joined_shape(shape: Sequence[Size], rank: int) -> tuple[Size, ...]:
@@ -262,7 +262,7 @@ def join_windows(y: Node, axes: int) -> Node:
 def _inc_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, y = args[:2]
     rank: int = attrs["axes"]
-    if x.dtype != y.dtype or y.ndim != x.ndim + rank or rank > x.ndim:
+    if x.type.dtype != y.type.dtype or y.ndim != x.ndim + rank or rank > x.ndim:
         held = f"{describe(y)} of type {y.type}"
         raise GraphTypeError(f"inc_windows: {held} are no windows over {rank} axes of {describe(x)} of type {x.type}")
     _check("inc_windows", x, _parts("inc_windows", args, attrs))

@@ -70,7 +70,7 @@ def inputs_of(node: Node) -> list[Node]:
     shown = []
     for position, arg in enumerate(node.args):
         inner = implied(node, arg)
-        number = node.op.name in SIZED and position > 0 and not inner.ndim and inner.dtype == "int64"
+        number = node.op.name in SIZED and position > 0 and not inner.ndim and inner.type.dtype == "int64"
         if not number or not (inner.op is SIZE or inner.op is CONSTANT or is_size(inner)):
             shown.append(inner)
     return shown

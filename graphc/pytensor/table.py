@@ -93,7 +93,7 @@ def held(value: Any, kind: Any) -> Any:
     """A value of the dtype and with the static sizes that PyTensor gives it."""
     if not isinstance(value, Node):
         return value
-    if value.dtype != kind.dtype:
+    if value.type.dtype != kind.dtype:
         value = T.cast(value, kind.dtype)
     own = value.type.shape
     sizes = getattr(kind, "shape", ())
@@ -134,7 +134,7 @@ def folded(value: Any, args: Sequence[Any]) -> Any:
     sizes = [size for size in value.type.shape if isinstance(size, int)]
     if any(array is None for array in arrays) or len(sizes) < value.ndim or prod(sizes) > most:
         return value
-    return T.constant(interpret(Graph((), (value,)), {})[0], dtype=value.dtype)
+    return T.constant(interpret(Graph((), (value,)), {})[0], dtype=value.type.dtype)
 
 
 def constant(variable: Any) -> Any:

@@ -35,7 +35,7 @@ def word(number: int) -> Node:
 def as_key(value: Any) -> Node:
     """A key: a scalar of uint64. GraphTypeError for anything else."""
     node = as_node(value)
-    if node.ndim or node.dtype != "uint64":
+    if node.ndim or node.type.dtype != "uint64":
         raise GraphTypeError(
             f"a key is a uint64 scalar, as graphc.random.key(seed) makes it; {describe(node)} has type {node.type}"
         )
@@ -45,7 +45,7 @@ def as_key(value: Any) -> Node:
 def key(seed: Any) -> Node:
     """The key of a seed, a number or an integer scalar. Keys of different seeds are unrelated."""
     node = as_node(int(seed) % 2**64 if isinstance(seed, int | np.integer) and not isinstance(seed, bool) else seed)
-    if node.ndim or is_float(node.dtype) or node.dtype == "bool":
+    if node.ndim or is_float(node.type.dtype) or node.type.dtype == "bool":
         raise GraphTypeError(f"a seed is a whole number; {describe(node)} has type {node.type}")
     return elementwise("philox_low", cast(node, "uint64"), word(FOLDING), word(0))
 

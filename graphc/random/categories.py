@@ -41,7 +41,7 @@ class MultinomialFromUniform:
         above = chances.cumsum(axis=1) > of_draws
         first = above.argmax(axis=2).dimshuffle(0, 1, "x")
         counts = (elementwise("equal", first, arange(categories)) & above).sum(axis=0)
-        return cast(counts, chances.dtype if self.odtype == "auto" else np.dtype(self.odtype).name)
+        return cast(counts, chances.type.dtype if self.odtype == "auto" else np.dtype(self.odtype).name)
 
     def __str__(self) -> str:
         return f"MultinomialFromUniform{{{self.odtype}}}"

@@ -55,7 +55,7 @@ def float_of(what: str, dtype: Any, *parameters: Node) -> str:
     """The dtype of a draw of floats: the one asked for, else that of the parameters, else floatX."""
     kind = np.dtype(dtype).name if dtype is not None else None
     if kind is None:
-        given = {each.dtype for each in parameters if is_float(each.dtype)}
+        given = {each.type.dtype for each in parameters if is_float(each.type.dtype)}
         strong = given - {"float64"} if options.floatX == "float32" else given
         kind = "float64" if "float64" in strong else "float32" if strong else options.floatX
     if not is_float(kind):
@@ -103,7 +103,7 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = "int6
     """Whole numbers from `minval` to below `maxval`, all equally likely but for a part in 2**64 / (maxval - minval)."""
     own, (low, high) = sized("randint", shape, minval, maxval)
     for each in (low, high):
-        if each.dtype not in INTEGERS:
+        if each.type.dtype not in INTEGERS:
             raise GraphTypeError(f"randint: {describe(each)} of type {each.type}: the limits are whole numbers")
     low, high = cast(low, "int64"), cast(high, "int64")
     number = low + below(words(as_key(key), own), high - low)
@@ -143,8 +143,8 @@ def most_likely(key: Any, scores: Node, place: int, shape: Shape = None) -> Node
         wanted = as_shape(shape, "categorical")
         front = wanted[: len(wanted) - len(rest)]
         full = (*front, *scores.type.shape)
-        return (broadcast_node(scores, full) + gumbel(key, full, scores.dtype)).argmax(axis=len(front) + place)
-    return (scores + gumbel(key, scores.type.shape, scores.dtype)).argmax(axis=place)
+        return (broadcast_node(scores, full) + gumbel(key, full, scores.type.dtype)).argmax(axis=len(front) + place)
+    return (scores + gumbel(key, scores.type.shape, scores.type.dtype)).argmax(axis=place)
 
 
 def exponential(key: Any, shape: Shape = (), dtype: Any = None) -> Node:

@@ -43,7 +43,7 @@ def slope(logs: Node, alpha: Node) -> Node:
         by_log = E("digamma", a) - y - h * (a - E("exp", y))
         return [given[0] * by_log, given[0] * _derivative(y, a, 2)]
 
-    return cast(overridden([_derivative(y, a, 1)], [y, a], rule)[0], logs.dtype)
+    return cast(overridden([_derivative(y, a, 1)], [y, a], rule)[0], logs.type.dtype)
 
 
 def _derivative(y: Node, alpha: Node, order: int) -> Node:

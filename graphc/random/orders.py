@@ -191,13 +191,13 @@ def _ranked(key: Any, chances: Node) -> Node:
     """Categories in random order, those of larger chances rather before others: by exponential numbers over chances,
     the smallest first. Those of no chance come last. The numbers are scaled, so that of the least chance they are
     finite."""
-    drawn = exponential(key, chances.type.shape, chances.dtype if is_float(chances.dtype) else None)
-    scaled = drawn * literal(np.dtype(drawn.dtype).type(LEAST[drawn.dtype]), drawn.dtype) / chances
-    waits = E("where", E("greater", chances, 0.0), scaled, np.dtype(scaled.dtype).type(np.inf))
+    drawn = exponential(key, chances.type.shape, chances.type.dtype if is_float(chances.type.dtype) else None)
+    scaled = drawn * literal(np.dtype(drawn.type.dtype).type(LEAST[drawn.type.dtype]), drawn.type.dtype) / chances
+    waits = E("where", E("greater", chances, 0.0), scaled, np.dtype(scaled.type.dtype).type(np.inf))
 
     def step(waits: Node, _: Node) -> tuple[Node, Node]:
         first = waits.argmin()
-        return set_subtensor(waits[first], literal(np.dtype(waits.dtype).type(np.inf), waits.dtype)), first
+        return set_subtensor(waits[first], literal(np.dtype(waits.type.dtype).type(np.inf), waits.type.dtype)), first
 
     found: Node = scan(step, waits, places((chances.type.shape[0],)))[1]
     return found

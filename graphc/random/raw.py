@@ -54,7 +54,7 @@ class _Drawing(RandomStreams):
 
     def __init__(self, state: Any, what: str) -> None:
         self.state = as_node(state)
-        if self.state.dtype != "uint64" or self.state.ndim != 1:
+        if self.state.type.dtype != "uint64" or self.state.ndim != 1:
             raise GraphTypeError(
                 f"{what}: a random state has type {random_state_type}, not {describe(self.state)} of type "
                 f"{self.state.type}; graphc.shared(np.random.RandomState(seed)) makes one"
@@ -82,7 +82,8 @@ def _of_state(
     state, *parameters = inspect.signature(method).parameters.values()
     parameters = [each.replace(default=first.get(each.name, each.default)) for each in parameters]
     signature = inspect.Signature([state.replace(name="random_state"), *parameters])
-    return _named(draw, method, "The next state, and what `RandomStreams` draws: ", signature)
+    _name(draw, method, "The next state, and what `RandomStreams` draws: ", signature)
+    return draw
 
 
 def _by_gen(draw: Callable[Concatenate[Any, P], tuple[Node, Node]]) -> Callable[Concatenate[Any, P], Node]:
@@ -93,14 +94,14 @@ def _by_gen(draw: Callable[Concatenate[Any, P], tuple[Node, Node]]) -> Callable[
         return drawn
 
     state, *parameters = inspect.signature(draw).parameters.values()
-    return _named(method, draw, "", inspect.Signature([state.replace(name="self"), *parameters]))
+    _name(method, draw, "", inspect.Signature([state.replace(name="self"), *parameters]))
+    return method
 
 
-def _named(call: Any, like: Any, before: str, signature: inspect.Signature) -> Any:
-    """A function under the name and the docstring of another."""
+def _name(call: Any, like: Any, before: str, signature: inspect.Signature) -> None:
+    """Give a function the name and the docstring of another, and a signature."""
     call.__name__ = call.__qualname__ = like.__name__
     call.__doc__, call.__signature__ = before + like.__doc__, signature
-    return call
 
 
 uniform = _of_state(RandomStreams.uniform)

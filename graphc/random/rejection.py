@@ -144,7 +144,7 @@ def gamma(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -> Node:
     def rule(inputs: Sequence[Node], results: Sequence[Node], given: Any, wanted: Any) -> list[Node]:
         drawn = results[0]
         # a number that has underflown goes down no further
-        least = literal(np.finfo(drawn.dtype).tiny, drawn.dtype)
+        least = literal(np.finfo(drawn.type.dtype).tiny, drawn.type.dtype)
         return [given[0] * drawn * slope(E("log", E("maximum", drawn, least)), inputs[0])]
 
     return overridden([number], [alpha], rule)[0]
@@ -172,7 +172,7 @@ def _drawn_gamma(what: str, which: int, key: Any, a: Any, shape: Shape, dtype: A
 
 def _third(alpha: Node) -> tuple[Node, Node]:
     """Whether a parameter is below 1, where numbers of alpha + 1 are drawn; and what is drawn, less a third."""
-    is_small = E("less", alpha, literal(np.dtype(alpha.dtype).type(1.0), alpha.dtype))
+    is_small = E("less", alpha, literal(np.dtype(alpha.type.dtype).type(1.0), alpha.type.dtype))
     return is_small, E("where", is_small, alpha + 1.0, alpha) - 1.0 / 3.0
 
 

@@ -48,7 +48,7 @@ def by_its_place(number: Node, parameters: Sequence[Node], slopes: Callable[...,
         wide = [cast(each, "float64") for each in (results[0], *inputs)]
         found = slopes(*wide)
         parts = found if isinstance(found, tuple) else (found,)
-        return [given[0] * cast(part, number.dtype) for part in parts]
+        return [given[0] * cast(part, number.type.dtype) for part in parts]
 
     return overridden([number], parameters, rule)[0]
 

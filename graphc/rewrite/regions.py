@@ -78,7 +78,7 @@ def store_regions(graph: Graph) -> tuple[Graph, list[Fired]]:
         while (base := links[-1].args[0]).op is node.op and visit.uses[base] == 1:
             links.append(base)
         inner.update(links)
-        whole = stored(links, equal) if is_number(base, 0.0) and node.dtype != "bool" else None
+        whole = stored(links, equal) if is_number(base, 0.0) and node.type.dtype != "bool" else None
         if whole is not None:
             done[node] = whole
             fired.append(Fired.at(STORED, node))
@@ -200,9 +200,9 @@ def gap(node: Node, axis: int, start: Size, stop: Size) -> Region:
 
 
 def zeros_of(node: Node, shape: Sequence[Size]) -> Node:
-    return filled(literal(0, node.dtype), shape)
+    return filled(literal(0, node.type.dtype), shape)
 
 
 def plus_zero(value: Node) -> Node:
     """A part as it is when it was added to zeros."""
-    return elementwise("add", value, zeros_of(value, value.type.shape)) if is_float(value.dtype) else value
+    return elementwise("add", value, zeros_of(value, value.type.shape)) if is_float(value.type.dtype) else value

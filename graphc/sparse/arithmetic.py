@@ -240,7 +240,7 @@ def _summed(matrix: SparseVariable, axis: int | None) -> Node:
 
 
 def _accumulating(x: Node) -> Node:
-    return cast(x, accumulator(x.dtype))
+    return cast(x, accumulator(x.type.dtype))
 
 
 # --- products -------------------------------------------------------------------------------------------------------
@@ -255,9 +255,9 @@ def _sparse_dense(x: SparseVariable, y: Node) -> Node:
     data = x.data if y.ndim == 1 else expand(x.data, (1,))
     if x.format == "csr":
         terms = elementwise("mul", data, gather(y, (x.counted,), 0))
-        return cast(checked_sum(_accumulating(terms), x.starts), terms.dtype)
+        return cast(checked_sum(_accumulating(terms), x.starts), terms.type.dtype)
     terms = elementwise("mul", data, gather(y, (x.places()[1],), 0))
-    return inc_gather(zeros(terms.dtype, (rows, *y.type.shape[1:])), terms, (x.counted,), 0)
+    return inc_gather(zeros(terms.type.dtype, (rows, *y.type.shape[1:])), terms, (x.counted,), 0)
 
 
 def dot(x: Any, y: Any) -> Node:

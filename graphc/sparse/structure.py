@@ -65,7 +65,7 @@ def ordered(
     keys = elementwise("add", elementwise("mul", own, width), other)
     if summed:
         keys, back = unique(keys, return_inverse=True)
-        data = inc_gather(zeros(data.dtype, keys.type.shape), data, (back,), 0)
+        data = inc_gather(zeros(data.type.dtype, keys.type.shape), data, (back,), 0)
     else:
         order = argsort(keys, kind="stable")
         keys, data = gather(keys, (order,), 0), gather(data, (order,), 0)

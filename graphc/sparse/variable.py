@@ -391,7 +391,7 @@ def _of_parts(format: str) -> Callable[..., SparseVariable]:
     def make(data: Any, indices: Any, indptr: Any, shape: Any) -> SparseVariable:
         vectors = [as_node(each) for each in (data, indices, indptr)]
         for what, node in zip(("data", "indices", "indptr"), vectors, strict=True):
-            integral = what == "data" or np.dtype(node.dtype).kind in "iu"
+            integral = what == "data" or np.dtype(node.type.dtype).kind in "iu"
             if node.ndim != 1 or not integral:
                 raise RankError(f"{format}: {what} must be a vector{'' if what == 'data' else ' of integers'}")
         values, places, starts = vectors

@@ -56,7 +56,7 @@ def ceil_intdiv(a: Any, b: Any) -> Node:
     there is a remainder (Theano's)."""
     left, right = as_node(a), as_node(b)
     quotient = elementwise("floor_div", left, right)
-    return add(quotient, cast(elementwise("not_equal", elementwise("mod", left, right), 0), quotient.dtype))
+    return add(quotient, cast(elementwise("not_equal", elementwise("mod", left, right), 0), quotient.type.dtype))
 
 
 def mod_check(x: Any, y: Any) -> Node:
@@ -67,19 +67,21 @@ def mod_check(x: Any, y: Any) -> Node:
 def angle(z: Any, deg: bool = False) -> Node:
     """The argument of a number on the real line: 0, or pi (180 with `deg`) where it is below 0 or -0.0; NaN of NaN."""
     node = as_node(z)
-    node = cast(node, "float64" if node.dtype == "bool" else floating(node.dtype))
+    node = cast(node, "float64" if node.type.dtype == "bool" else floating(node.type.dtype))
     half = 180.0 if deg else math.pi
-    return where(equal(node, node), cast(where(signbit(node), half, 0.0), node.dtype), node)
+    return where(equal(node, node), cast(where(signbit(node), half, 0.0), node.type.dtype), node)
 
 
 def bitwise_count(x: Any) -> Node:
     """The number of ones among the bits of the absolute value of integers, as uint8."""
     node = as_node(x)
-    node = cast(node, "uint8") if node.dtype == "bool" else node
-    if node.dtype not in INTEGERS:
-        raise GraphTypeError(f"bitwise_count of {describe(node)} of dtype {node.dtype}: it is no integer")
-    if node.dtype not in UNSIGNED:  # the absolute value of the least number is a number of the unsigned dtype alone
-        node = cast(abs(node), f"u{node.dtype}")
+    node = cast(node, "uint8") if node.type.dtype == "bool" else node
+    if node.type.dtype not in INTEGERS:
+        raise GraphTypeError(f"bitwise_count of {describe(node)} of dtype {node.type.dtype}: it is no integer")
+    if (
+        node.type.dtype not in UNSIGNED
+    ):  # the absolute value of the least number is a number of the unsigned dtype alone
+        node = cast(abs(node), f"u{node.type.dtype}")
     bits = cast(node, "uint64")
 
     def sums(value: Node, mask: int, shift: int) -> Node:
@@ -132,22 +134,24 @@ def real_if_close(a: Any, tol: float = 100) -> Node:
 def modf(x: Any) -> tuple[Node, Node]:
     """The fractional and the whole part, both with the sign of `x`."""
     node = as_node(x)
-    node = cast(node, floating(node.dtype))
+    node = cast(node, floating(node.type.dtype))
     return where(isinf(node), copysign(0.0, node), fmod(node, 1.0)), trunc(node)
 
 
 def ldexp(x: Any, i: Any) -> Node:
     """x * 2**i for integers `i`."""
     node, power = as_node(x), as_node(i)
-    if is_float(power.dtype) or power.dtype == "uint64":
-        raise GraphTypeError(f"ldexp: the exponent {describe(power)} is of dtype {power.dtype}, not a signed integer")
-    return times_power(cast(node, "float64" if is_number(x) else floating(node.dtype)), power)
+    if is_float(power.type.dtype) or power.type.dtype == "uint64":
+        raise GraphTypeError(
+            f"ldexp: the exponent {describe(power)} is of dtype {power.type.dtype}, not a signed integer"
+        )
+    return times_power(cast(node, "float64" if is_number(x) else floating(node.type.dtype)), power)
 
 
 def frexp(x: Any) -> tuple[Node, Node]:
     """Mantissa m and int32 exponent e of x = m * 2**e with 0.5 <= |m| < 1; what is not finite, and 0, is its own m."""
     node = as_node(x)
-    node = cast(node, floating(node.dtype))
+    node = cast(node, floating(node.type.dtype))
     size = abs(node)
     known = logical_and(isfinite(node), logical_not(equal(node, 0)))
     # The logarithm is rounded, so the exponent may be one off beside a power of 2.
@@ -163,8 +167,8 @@ def frexp(x: Any) -> tuple[Node, Node]:
 def spacing(x: Any) -> Node:
     """The distance of `x` to the next number away from 0, with its sign, that of zeros above 0; NaN of infinity."""
     node = as_node(x)
-    node = cast(node, floating(node.dtype))
-    beyond = cast(where(less(node, 0), -math.inf, math.inf), node.dtype)
+    node = cast(node, floating(node.type.dtype))
+    beyond = cast(where(less(node, 0), -math.inf, math.inf), node.type.dtype)
     return where(isfinite(node), sub(nextafter(node, beyond), node), math.nan)
 
 

@@ -144,7 +144,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Node:
     node = as_node(x) if axis is not None else flatten(x)
     what = f"insert into {describe(node)} of type {node.type}"
     place = normalise_axis(axis or 0, node.ndim, what)
-    value, length = cast(as_node(values), node.dtype), node.type.shape[place]
+    value, length = cast(as_node(values), node.type.dtype), node.type.shape[place]
     rest = [size for k, size in enumerate(node.type.shape) if k != place]
     if isinstance(obj, (int, np.integer, Node)) and as_node(obj).ndim == 0:
         if value.ndim == node.ndim:  # as NumPy: its first axis is the one that is put in
@@ -240,9 +240,9 @@ def resize(x: Any, new_shape: Any) -> Node:
     length = node.type.shape[0]
     position = elementwise("mod", ops.iota(sizes.product(shape)), as_size_node(sizes.maximum(length, 1)))
     if sizes.equal(length, 0):
-        return ops.zeros(node.dtype, shape)
+        return ops.zeros(node.type.dtype, shape)
     if not isinstance(length, int):  # perhaps there is nothing to take
-        node = ops.concatenate([node, ops.zeros(node.dtype, (1,))], 0)
+        node = ops.concatenate([node, ops.zeros(node.type.dtype, (1,))], 0)
     return ops.reshape(take(node, position), shape)
 
 

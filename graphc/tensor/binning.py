@@ -26,7 +26,7 @@ rounded to the numbers' dtype, as NumPy's Python floats are."""
 
 
 def _like(x: Node, number: Node) -> Node:
-    return cast(number, x.dtype)
+    return cast(number, x.type.dtype)
 
 
 def _by_square_root(x: Node, count: Node, first: Node, last: Node) -> Node:
@@ -92,7 +92,7 @@ def bins_by_rule(rule: str, x: Node, first: Node, last: Node, is_whole: bool) ->
     inside = x[logical_and(elementwise("greater_equal", x, first), elementwise("less_equal", x, last))]
     count = maximum(inside.shape[0], 1)
     # a number in place of none, so that there is a range and a median
-    some = concatenate([inside, zeros((1,), x.dtype)], 0)[:count]
+    some = concatenate([inside, zeros((1,), x.type.dtype)], 0)[:count]
     width = RULES[rule](some, cast(count, "float64"), first, last)
     width = where(elementwise("greater", width, 0.0), maximum(width, 1.0) if is_whole else width, last - first)
     return maximum(cast(ceil((last - first) / width), "int64"), 1)

@@ -54,7 +54,7 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
                 one = ops.filled(one, shape)
             parts.append(one)
     node = concatenate(parts, place) if len(parts) > 1 else node
-    relation = "not_equal" if node.dtype == "bool" else "sub"
+    relation = "not_equal" if node.type.dtype == "bool" else "sub"
     for _ in range(n):
         node = elementwise(relation, _cut(node, place, 1, None), _cut(node, place, None, -1))
     return node
@@ -63,7 +63,7 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Node:
     """The differences of neighbours of the flattened `x`, between what is put before and after them."""
     node = diff(flatten(x))
-    parts = [None if part is None else cast(flatten(part), node.dtype) for part in (to_begin, to_end)]
+    parts = [None if part is None else cast(flatten(part), node.type.dtype) for part in (to_begin, to_end)]
     return concatenate([part for part in (parts[0], node, parts[1]) if part is not None], 0)
 
 
@@ -79,7 +79,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     given = list(varargs) if len(varargs) > 1 else list(varargs or [1.0]) * len(axes)
     if len(given) != len(axes) or edge_order not in (1, 2):
         raise GraphValueError(f"{what}: {len(given)} spacings for {len(axes)} axes, edge_order={edge_order}")
-    node = node if is_float(node.dtype) else cast(node, "float64")
+    node = node if is_float(node.type.dtype) else cast(node, "float64")
     slopes = [_slope(node, place, as_node(step), edge_order, what) for place, step in zip(axes, given, strict=True)]
     return slopes[0] if len(axes) == 1 else slopes
 
@@ -94,7 +94,7 @@ def _slope(x: Node, axis: int, step: Node, order: int, what: str) -> Node:
         return ops.expand(values, [k for k in range(x.ndim) if k != axis]) if values.ndim else values
 
     if step.ndim == 0:
-        step = cast(step, x.dtype)
+        step = cast(step, x.type.dtype)
         inside = (at(2, None) - at(None, -2)) / (2.0 * step)
         if order == 1:
             ends = (at(1, 2) - at(0, 1)) / step, (at(-1, None) - at(-2, -1)) / step
@@ -106,7 +106,7 @@ def _slope(x: Node, axis: int, step: Node, order: int, what: str) -> Node:
         return concatenate([ends[0], inside, ends[1]], axis)
     if step.ndim != 1:
         raise RankError(f"{what}: the spacing {describe(step)} of type {step.type} is no number or vector")
-    gaps = diff(cast(step, x.dtype))
+    gaps = diff(cast(step, x.type.dtype))
     before, after = along(gaps[:-1]), along(gaps[1:])
     inside = (
         at(None, -2) * (-after / (before * (before + after)))
@@ -139,9 +139,9 @@ def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: Any 
     what = f"unwrap of {describe(node)} of type {node.type}"
     place = normalise_axis(axis, node.ndim, what)
     steps = diff(node, axis=place)
-    whole = not is_float(node.dtype) and isinstance(period, int)
+    whole = not is_float(node.type.dtype) and isinstance(period, int)
     if not whole:
-        node, steps = (one if is_float(one.dtype) else cast(one, "float64") for one in (node, steps))
+        node, steps = (one if is_float(one.type.dtype) else cast(one, "float64") for one in (node, steps))
     half = period // 2 if whole else period / 2
     shifted = mod(steps - (-half), period) + (-half)
     if not whole or period % 2 == 0:
@@ -181,7 +181,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     wanted, points, values = as_node(x), as_node(xp), as_node(fp)
     if points.ndim != 1 or values.ndim != 1:
         raise ShapeError(f"interp: {describe(points)} of type {points.type} and {describe(values)} should be vectors")
-    dtype = promote("float64", wanted.dtype, points.dtype, values.dtype)
+    dtype = promote("float64", wanted.type.dtype, points.type.dtype, values.type.dtype)
     wanted, points, values = (cast(node, dtype) for node in (wanted, points, values))
     sizes.common(points.type.shape[0], values.type.shape[0], f"interp: {describe(points)} and {describe(values)}")
     if period is not None:
@@ -266,7 +266,7 @@ def _slide(name: str, a: Node, v: Node, mode: str, mirrored: bool = False) -> No
             raise ShapeError(f"{name}: {describe(node)} of type {node.type} is no vector")
     if mode not in ("full", "same", "valid"):
         raise GraphValueError(f"{name}: mode {mode!r} is not full, same or valid")
-    dtype = promote(a.dtype, v.dtype)
+    dtype = promote(a.type.dtype, v.type.dtype)
     a, v = (with_elements(flatten(node), 0, 1, f"{name}: {describe(node)} has no elements") for node in (a, v))
     a, v = (cast(node, "int64" if dtype == "bool" else dtype) for node in (a, v))
     n, m = a.type.shape[0], v.type.shape[0]
@@ -283,7 +283,7 @@ def _slide(name: str, a: Node, v: Node, mode: str, mirrored: bool = False) -> No
         begin, count = sizes.add(shortest, -1), sizes.add(sizes.subtract(longest, shortest), 1)
     # Row i holds the elements of `a` that meet `v`, zeros where there are none.
     border = as_size_node(sizes.maximum(sizes.add(m, -1), 0))  # of no elements the error is that there are none
-    padded = concatenate([zeros((border,), a.dtype), a, zeros((border,), a.dtype)], 0)
+    padded = concatenate([zeros((border,), a.type.dtype), a, zeros((border,), a.type.dtype)], 0)
     place = ops.expand(ops.iota(count), (1,)) + ops.expand(ops.iota(m), (0,)) + as_size_node(begin)
     return cast(sum(take(padded, place) * (v if mirrored else flip(v)), 1), dtype)
 

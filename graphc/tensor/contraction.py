@@ -55,7 +55,7 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = True, dtype: Any = N
     """
     text, values = _in_letters(subscripts, operands)
     expression = _parse(text, [as_node(x) for x in values])
-    kind = promote(*(node.dtype for node in expression.nodes)) if dtype is None else str(dtype)
+    kind = promote(*(node.type.dtype for node in expression.nodes)) if dtype is None else str(dtype)
     parts = [
         _without_repeats(cast(node, kind), term) for node, term in zip(expression.nodes, expression.terms, strict=True)
     ]
@@ -295,7 +295,7 @@ def _sum_out(x: Node, letters: str, needed: set[str]) -> tuple[Node, str]:
     axes = tuple(axis for axis, letter in enumerate(letters) if letter not in needed)
     if not axes:
         return x, letters
-    total = cast(sum_of(x, axes), x.dtype)
+    total = cast(sum_of(x, axes), x.type.dtype)
     return total, "".join(letter for letter in letters if letter in needed)
 
 

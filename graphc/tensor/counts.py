@@ -43,7 +43,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, assert_nonneg: boo
         array([0, 2, 0, 1])
     """
     node = as_node(x)
-    if node.ndim != 1 or node.dtype not in DISCRETE:
+    if node.ndim != 1 or node.type.dtype not in DISCRETE:
         raise GraphTypeError(f"bincount: {describe(node)} of type {node.type} is no vector of whole numbers")
     values = cast(node, "int64")
     with_none = concatenate([values, as_node(np.array([-1]))], 0)
@@ -71,7 +71,7 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
             )
         raise GraphTypeError(f"histogram: bins are a number or a vector of edges, not {describe(edges)}")
     first, last = _ends(flatten(as_node(x))) if range is None else map(as_node, range)
-    kind = as_node(x).dtype if is_float(as_node(x).dtype) else "float64"
+    kind = as_node(x).type.dtype if is_float(as_node(x).type.dtype) else "float64"
     first, last = cast(first, kind), cast(last, kind)
     numbers = logical_and(isfinite(first), isfinite(last))
     rises = logical_and(numbers, elementwise("less_equal", first, last))
@@ -81,13 +81,13 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
     first, last = where(is_point, first - 0.5, first), where(is_point, last + 0.5, last)
     count: Any = bins
     if isinstance(bins, str):
-        count = bins_by_rule(bins, cast(flatten(as_node(x)), kind), first, last, not is_float(as_node(x).dtype))
+        count = bins_by_rule(bins, cast(flatten(as_node(x)), kind), first, last, not is_float(as_node(x).type.dtype))
     return cast(linspace(first, last, count + 1), kind)
 
 
 def _ends(values: Node) -> tuple[Node, Node]:
     """The least and the largest of numbers; 0 and 1 where there are none."""
-    numbers = cast(values, values.dtype if is_float(values.dtype) else "float64")
+    numbers = cast(values, values.type.dtype if is_float(values.type.dtype) else "float64")
     least, largest = -reduction("supremum", -numbers, (0,)), reduction("supremum", numbers, (0,))
     is_empty = elementwise("equal", values.shape[0], 0)
     return where(is_empty, 0.0, least), where(is_empty, 1.0, largest)
@@ -109,7 +109,7 @@ def histogram(
     else:
         order = argsort(values)
         amounts = flatten(as_node(weights))[order]
-        sums = concatenate([zeros((1,), amounts.dtype), cumsum(amounts)], 0)
+        sums = concatenate([zeros((1,), amounts.type.dtype), cumsum(amounts)], 0)
         ranked = values[order]
         below = sums[concatenate([searchsorted(ranked, inner), searchsorted(ranked, outer, "right")], 0)]
     counts = below[1:] - below[:-1]

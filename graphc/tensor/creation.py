@@ -66,7 +66,7 @@ def empty_like(x: Any, dtype: Any = None) -> Node:
 def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Node:
     """An array of the shape, and unless given the dtype, of `x`, filled with `fill_value`."""
     node, shape = _same_shape(x)
-    return full(shape, cast(as_node(fill_value), node.dtype if dtype is None else resolve_dtype(dtype)))
+    return full(shape, cast(as_node(fill_value), node.type.dtype if dtype is None else resolve_dtype(dtype)))
 
 
 def zeros_like(x: Any, dtype: Any = None) -> Node:
@@ -149,7 +149,7 @@ def identity_like(x: Any, dtype: Any = None) -> Node:
     if node.ndim != 2:
         raise RankError(f"identity_like of {describe(node)} of type {node.type}: it is no matrix")
     rows, columns = map(as_size_node, node.type.shape)
-    return eye(rows, columns, dtype=node.dtype if dtype is None else dtype)
+    return eye(rows, columns, dtype=node.type.dtype if dtype is None else dtype)
 
 
 def tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> Node:
@@ -163,7 +163,7 @@ def _triangle(name: str, x: Any, k: Any, relation: str) -> Node:
     node = as_node(x)
     if node.ndim < 2:
         raise RankError(f"{name} of {describe(node)} of type {node.type}: it is no matrix")
-    zero = literal(0, node.dtype)
+    zero = literal(0, node.type.dtype)
     return elementwise("where", _place(node, k, relation), node, zero)
 
 
@@ -185,14 +185,14 @@ def diagonal_matrix(vector: Any, k: int = 0) -> Node:
     length = sizes.add(node.type.shape[0], abs(k))
     position = ops.iota(node.type.shape[0])
     rows, columns = (elementwise("add", position, max(shift, 0)) if shift > 0 else position for shift in (-k, k))
-    return index.set_gather(ops.zeros(node.dtype, (length, length)), node, (rows, columns), 0)
+    return index.set_gather(ops.zeros(node.type.dtype, (length, length)), node, (rows, columns), 0)
 
 
 def one_hot(classes: Any, count: Any, dtype: Any = None) -> Node:
     """For each integer of `classes` a row of `count` zeros with a one at that position (all zeros where outside)."""
     node = as_node(classes)
-    if is_float(node.dtype) or node.dtype == "bool":
-        raise GraphTypeError(f"one_hot of {describe(node)}: classes are integers, not {node.dtype}")
+    if is_float(node.type.dtype) or node.type.dtype == "bool":
+        raise GraphTypeError(f"one_hot of {describe(node)}: classes are integers, not {node.type.dtype}")
     position = cast(ops.iota(as_size(count, "one_hot: the number of classes")), "int64")
     return cast(elementwise("equal", ops.expand(cast(node, "int64"), (node.ndim,)), position), resolve_dtype(dtype))
 

@@ -346,7 +346,7 @@ def matrix_transpose(x: Any) -> Node:
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Node:
     """np.arange, which is float64 where an argument is of uint64 and no dtype is given."""
     ends = [as_node(value) for value in (start, stop, step) if value is not None]
-    wide = dtype is None and any(node.dtype == "uint64" for node in ends)
+    wide = dtype is None and any(node.type.dtype == "uint64" for node in ends)
     return tensor.arange(start, stop, step, "float64" if wide else dtype)
 
 
@@ -355,7 +355,7 @@ def filled(value: Any) -> Function:
 
     def like(a: Any, dtype: Any = None, shape: Any = None) -> Node:
         node = as_node(a)
-        wanted = node.dtype if dtype is None else dtype
+        wanted = node.type.dtype if dtype is None else dtype
         return tensor.full(tensor.shape(node) if shape is None else shape, value, dtype=wanted)
 
     return like
@@ -391,7 +391,7 @@ def imag(val: Any) -> Node:
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
     """np.result_type: a dtype, as no value is needed for it."""
-    return np.result_type(*(np.dtype(x.dtype) if isinstance(x, Node) else x for x in arrays_and_dtypes))
+    return np.result_type(*(np.dtype(x.type.dtype) if isinstance(x, Node) else x for x in arrays_and_dtypes))
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
@@ -444,7 +444,7 @@ def of_arrays(function: Function) -> Function:
 def bessel(x: Any) -> Node:
     """np.i0, whose integers are of float64."""
     node = as_node(x)
-    return tensor.i0(node if is_float(node.dtype) else cast(node, "float64"))
+    return tensor.i0(node if is_float(node.type.dtype) else cast(node, "float64"))
 
 
 OWN: dict[str, Function] = {

@@ -88,13 +88,13 @@ def copy(x: Any, name: str | None = None) -> Node:
 def conj(x: Any) -> Node:
     """`x` itself, bools as int8: graphc has no complex dtypes."""
     node = as_node(x)
-    return _cast(node, "int8") if node.dtype == "bool" else node
+    return _cast(node, "int8") if node.type.dtype == "bool" else node
 
 
 def imag(x: Any) -> Node:
     """0 in the shape and dtype of `x`: graphc has no complex dtypes."""
     node = as_node(x)
-    return layout.zeros(node.dtype, node.type.shape)
+    return layout.zeros(node.type.dtype, node.type.shape)
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Node:
@@ -122,16 +122,16 @@ def round(x: Any, decimals: int | str | None = 0, mode: str | None = None) -> No
     if isinstance(decimals, str) or decimals is None:
         mode, decimals = mode or decimals, 0
     mode = mode or "half_to_even"
-    if mode not in ("half_to_even", "half_away_from_zero") or (node.dtype == "bool" and decimals):
+    if mode not in ("half_to_even", "half_away_from_zero") or (node.type.dtype == "bool" and decimals):
         given = f"mode {mode!r} and {decimals} decimals"
-        raise GraphValueError(f"round of {describe(node)} of dtype {node.dtype} with {given}")
-    if node.dtype == "bool":
+        raise GraphValueError(f"round of {describe(node)} of dtype {node.type.dtype} with {given}")
+    if node.type.dtype == "bool":
         return rint(node)
-    if not is_float(node.dtype):
+    if not is_float(node.type.dtype):
         if decimals >= 0:
             return node
         scale = 10**-decimals
-        return cast(mul(rint(true_div(node, scale)), scale), node.dtype)
+        return cast(mul(rint(true_div(node, scale)), scale), node.type.dtype)
     nearest = rint if mode == "half_to_even" else _round_away
     if decimals == 0:
         return nearest(node)
@@ -163,7 +163,7 @@ def iround(x: Any, mode: str | None = None) -> Node:
 
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Node:
     """NumPy's: |a - b| <= atol + rtol * |b|; infinities are close to themselves only, NaN to NaN if `equal_nan`."""
-    left, right = (node if is_float(node.dtype) else _cast(node, "float64") for node in map(as_node, (a, b)))
+    left, right = (node if is_float(node.type.dtype) else _cast(node, "float64") for node in map(as_node, (a, b)))
     near = logical_and(less_equal(abs(sub(left, right)), add(atol, mul(rtol, abs(right)))), isfinite(right))
     close = logical_or(near, equal(a, b))
     return logical_or(close, logical_and(isnan(left), isnan(right))) if equal_nan else close
@@ -172,13 +172,13 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
 def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Node:
     """NaN replaced by `nan`, infinities by the dtype's largest and smallest finite number or by what is given."""
     node = as_node(x)
-    if not is_float(node.dtype):
+    if not is_float(node.type.dtype):
         return node
-    info = np.finfo(node.dtype)
+    info = np.finfo(node.type.dtype)
     high = float(info.max) if posinf is None else posinf
     low = float(info.min) if neginf is None else neginf
     infinite = where(isinf(node), where(greater(node, 0), high, low), node)
-    return cast(where(isnan(node), nan, infinite), node.dtype)
+    return cast(where(isnan(node), nan, infinite), node.type.dtype)
 
 
 def logit(x: Any) -> Node:
@@ -198,7 +198,7 @@ def log1mexp(x: Any) -> Node:
 def inv(x: Any) -> Node:
     """1 / x in floating point, of integers too (Theano's); `reciprocal` keeps their dtype, as NumPy's does."""
     node = as_node(x)
-    return reciprocal(node) if is_float(node.dtype) else true_div(1, node)
+    return reciprocal(node) if is_float(node.type.dtype) else true_div(1, node)
 
 
 def disconnected_grad(x: Any) -> Node:

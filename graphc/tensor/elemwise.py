@@ -113,10 +113,10 @@ class CAReduce(metaclass=Family):
         """The fold of `x`. Raises GraphTypeError for axes of unknown size where the op has no reduction."""
         node = as_node(x)
         name = self.scalar_op.name
-        bits = name in ("and_", "or_", "bitwise_and", "bitwise_or") and node.dtype != "bool"
+        bits = name in ("and_", "or_", "bitwise_and", "bitwise_or") and node.type.dtype != "bool"
         if name in _FOLDS and not bits:
             made = _FOLDS[name](node, self.axis)
-            return cast(made, node.dtype) if name in ("add", "mul") and node.dtype != "bool" else made
+            return cast(made, node.type.dtype) if name in ("add", "mul") and node.type.dtype != "bool" else made
         for axis in sorted(normalise_axes(self.axis, node.ndim, f"CAReduce of {describe(node)}"), reverse=True):
             node = self._folded(node, axis)
         return node

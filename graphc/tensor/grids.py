@@ -50,7 +50,7 @@ class Grid:
         if isinstance(key, slice):
             return _line(key)
         lines = [_line(one) for one in key]
-        dtype = promote(*(line.dtype for line in lines))
+        dtype = promote(*(line.type.dtype for line in lines))
         count = len(lines)
         axes = [
             ops.expand(cast(line, dtype), [k for k in range(count) if k != axis]) for axis, line in enumerate(lines)
@@ -119,7 +119,7 @@ def ix_(*args: Any) -> tuple[Node, ...]:
         node = as_node(np.zeros(0, "int64") if isinstance(one, (list, tuple)) and not one else one)
         if node.ndim != 1:
             raise RankError(f"ix_: {describe(node)} of type {node.type} is no vector")
-        if node.dtype == "bool":
+        if node.type.dtype == "bool":
             node = flatnonzero(node)
         found.append(ops.expand(node, [k for k in range(len(args)) if k != axis]))
     return tuple(found)
@@ -143,7 +143,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Node:  # noqa: N8
     power = ops.iota(count)
     if not increasing:
         power = power[::-1]
-    dtype = promote(node.dtype, "int64")
+    dtype = promote(node.type.dtype, "int64")
     return pow(ops.expand(cast(node, dtype), (1,)), cast(power, dtype))
 
 
@@ -156,7 +156,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Node:  # noqa: N8
 def _window(name: str, m: Any, value: Callable[[Node], Node]) -> Node:
     """A window of `m` points, given as a function of x from -1 to 1; 1 where there is one point."""
     count = as_node(m)
-    if count.ndim or is_float(count.dtype):
+    if count.ndim or is_float(count.type.dtype):
         raise GraphTypeError(f"{name}: the number of points is a whole number, not {describe(count)} of {count.type}")
     held = elementwise("maximum", cast(count, "int64"), 0)
     last = cast(elementwise("maximum", held - 1, 1), "float64")

@@ -393,10 +393,10 @@ def _repeated_along(value: Node, axis: int) -> Node | None:
 def _fitted(name: str, x: Node, y: Any) -> Node:
     """`y` in the dtype and shape of the part it goes to."""
     weak = isinstance(y, (bool, int, float, list, tuple)) and not holds_node(y)
-    value = as_node(y, x.dtype) if weak and _keeps_kind(y, x.dtype) else as_node(y)
+    value = as_node(y, x.type.dtype) if weak and _keeps_kind(y, x.type.dtype) else as_node(y)
     what = told(lambda: f"{name}: {describe(value)} of type {value.type} into {describe(x)} of type {x.type}")
-    if not can_cast_safely(value.dtype, x.dtype) and not (value.dtype[0] == x.dtype[0] == "f"):
-        raise GraphTypeError(f"{what}: {value.dtype} does not fit into {x.dtype}; cast it")
+    if not can_cast_safely(value.type.dtype, x.type.dtype) and not (value.type.dtype[0] == x.type.dtype[0] == "f"):
+        raise GraphTypeError(f"{what}: {value.type.dtype} does not fit into {x.type.dtype}; cast it")
     if value.ndim > x.ndim:
         raise RankError(f"{what}: it has more axes")
     for axis in range(1, value.ndim + 1):
@@ -404,7 +404,7 @@ def _fitted(name: str, x: Node, y: Any) -> Node:
         if isinstance(old, int) and isinstance(new, int) and old not in (1, new):
             sizes_text = f"{describe_size(old)} and {describe_size(new)}"
             raise ShapeError(f"{what}: sizes {sizes_text} along axis {x.ndim - axis} differ")
-    raised = layout.expand(cast(value, x.dtype), range(x.ndim - value.ndim))
+    raised = layout.expand(cast(value, x.type.dtype), range(x.ndim - value.ndim))
     return layout.broadcast_to(raised, x.type.shape)
 
 
@@ -430,8 +430,8 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
         raise GraphValueError(f"{what}: mode {mode!r} is not one of raise, wrap, clip")
     place = normalise_axis(axis or 0, node.ndim, what)
     index = as_node(indices)
-    if index.dtype not in INTEGERS:
-        raise GraphTypeError(f"{what}: the indices {describe(index)} are of dtype {index.dtype}, not integers")
+    if index.type.dtype not in INTEGERS:
+        raise GraphTypeError(f"{what}: the indices {describe(index)} are of dtype {index.type.dtype}, not integers")
     length = as_size_node(node.type.shape[place])
     if mode == "wrap":
         index = elementwise("mod", cast(index, "int64"), length)

@@ -77,7 +77,7 @@ def get_scalar_constant_value(
     node = as_node(v)
     number = scalar_number(node)
     if number is not None and not only_process_constants:
-        return np.asarray(number, dtype=node.dtype)
+        return np.asarray(number, dtype=node.type.dtype)
     known = node.op is CONSTANT or not only_process_constants
     if known and all(leaf.op is CONSTANT for leaf in node_set([node]) if not leaf.args):
         (value,) = interpret(Graph((), (node,)), {})
@@ -154,7 +154,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
 
 def _alike(left: Node, right: Node, equal_nan: bool) -> Node:
     compared = equal(left, right)
-    if not equal_nan or not (is_float(left.dtype) and is_float(right.dtype)):
+    if not equal_nan or not (is_float(left.type.dtype) and is_float(right.type.dtype)):
         return compared
     return logical_or(compared, logical_and(isnan(left), isnan(right)))
 

@@ -50,7 +50,7 @@ def _alike(arrays: Any, what: str) -> list[Node]:
     nodes = [as_node(x) for x in arrays]
     if not nodes:
         raise GraphValueError(f"{what}: at least one array is needed")
-    dtype = promote(*(node.dtype for node in nodes))
+    dtype = promote(*(node.type.dtype for node in nodes))
     return [cast(node, dtype) for node in nodes]
 
 
@@ -63,7 +63,7 @@ def concatenate(arrays: Any, axis: Any = 0) -> Node:
         shown = ", ".join(f"{describe(node)} of type {node.type}" for node in nodes)
         raise RankError(f"concatenate: the arrays must have one rank, at least 1: {shown}")
     axis = known_number(axis)
-    if isinstance(axis, Node) and not axis.ndim and axis.dtype in INTEGERS:
+    if isinstance(axis, Node) and not axis.ndim and axis.type.dtype in INTEGERS:
         return _along_any(nodes, axis)
     return ops.concatenate(nodes, normalise_axis(axis, nodes[0].ndim, "concatenate"))
 
@@ -255,7 +255,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Node:
 
 def _repeat_each(x: Node, repeats: Node, axis: int, what: str) -> Node:
     value, length = constant_value(repeats), x.type.shape[axis]
-    if repeats.ndim != 1 or repeats.dtype not in INTEGERS:
+    if repeats.ndim != 1 or repeats.type.dtype not in INTEGERS:
         raise RankError(f"{what}: repeats should be a scalar or a vector of integers, not {describe(repeats)}")
     size = repeats.type.shape[0]
     if isinstance(length, int) and isinstance(size, int) and length != size:

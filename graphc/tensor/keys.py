@@ -54,7 +54,7 @@ def known_item(x: Node, key: Any) -> Node | None:
     if x.op.name != "concatenate" and not (x.op.name == "dimshuffle" and x.args[0].ndim == 0):
         return None
     items = vector_items(x)
-    if items is None or x.dtype != "int64":
+    if items is None or x.type.dtype != "int64":
         return None
     if isinstance(key, (int, np.integer)) and not isinstance(key, (bool, np.bool_)) and -len(items) <= key < len(items):
         return as_size_node(items[int(key)])
@@ -66,7 +66,7 @@ def known_item(x: Node, key: Any) -> Node | None:
 def constant_item(x: Node, key: Any) -> Node | None:
     """An element or a slice of a constant vector of integers, which may be a shape."""
     value = constant_value(x)
-    if value is None or x.ndim != 1 or x.dtype != "int64" or not isinstance(key, (int, np.integer, slice)):
+    if value is None or x.ndim != 1 or x.type.dtype != "int64" or not isinstance(key, (int, np.integer, slice)):
         return None
     return literal(value[key]) if not isinstance(key, slice) or _is_static(key) else None
 
@@ -119,7 +119,7 @@ def _mask(part: Any, what: str) -> Node | None:
         refuse_masked(part, what)
         if holds_node(part) or np.asarray(part).dtype == bool:
             part = as_node(part)
-    return part if isinstance(part, Node) and part.dtype == "bool" else None
+    return part if isinstance(part, Node) and part.type.dtype == "bool" else None
 
 
 def _is_alone(parts: list[Any]) -> bool:
@@ -149,12 +149,12 @@ def _index(part: Any, what: str) -> Node | int:
         raise IndexKindError(f"{what}: {part!r} is no index")
     empty = not isinstance(part, np.ndarray) and not holds_node(part) and np.size(part) == 0
     node = as_node(np.zeros(np.shape(part), "int64") if empty else part)
-    if node.dtype not in INTEGERS:
-        raise IndexKindError(f"{what}: {describe(node)} is of dtype {node.dtype}, not an integer")
+    if node.type.dtype not in INTEGERS:
+        raise IndexKindError(f"{what}: {describe(node)} is of dtype {node.type.dtype}, not an integer")
     value = constant_value(node)
     if value is not None and value.ndim == 0:
         return int(value)
-    return _within_int64(node) if node.dtype == "uint64" else node
+    return _within_int64(node) if node.type.dtype == "uint64" else node
 
 
 def _within_int64(index: Node) -> Node:

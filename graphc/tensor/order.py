@@ -116,7 +116,7 @@ def lexsort(keys: Any, axis: int = -1) -> Node:
 def _with_place(what: str, x: Any, kth: Any, axis: Any) -> Node:
     """An array that has an element `kth` along an axis; one without elements need not."""
     node, places = as_node(x), as_node(kth)
-    if is_float(places.dtype):
+    if is_float(places.type.dtype):
         raise GraphTypeError(f"{what}: kth {describe(places)} of type {places.type} is no whole number")
     size = node.size if axis is None else node.shape[axis]
     within = logical_and(elementwise("greater_equal", places, -size), elementwise("less", places, size)).all()
@@ -150,7 +150,7 @@ def topk_and_argtopk(
 def _first(found: Callable[[Node, Node], Node], rows: Node, kth: Any) -> Node:
     """What an op for rows finds of the `kth` first of each."""
     count = as_node(kth)
-    if count.ndim or is_float(count.dtype):
+    if count.ndim or is_float(count.type.dtype):
         raise GraphTypeError(f"topk: kth is a whole number, not {describe(count)} of type {count.type}")
     number = cast(count, "int64")
     wanted = zeros((minimum(abs(number), rows.shape[-1]),), "int64") + number
@@ -196,7 +196,7 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Node
         raise GraphValueError(f"searchsorted: side {side!r} must be 'left' or 'right'")
     if sorter is not None:
         places = as_node(sorter)
-        if places.ndim != 1 or places.dtype not in INTEGERS:
+        if places.ndim != 1 or places.type.dtype not in INTEGERS:
             what = f"sorter {describe(places)} of type {places.type}"
             raise RankError(f"searchsorted: {what} is no vector of integers")
         node = node[places]
@@ -208,7 +208,7 @@ def falls(edges: Node) -> tuple[Node, Node]:
     """Whether an element of a vector is less than the one before, and whether one is more; NaN is more than numbers."""
     before, after = edges[:-1], edges[1:]
     less, more = elementwise("less", after, before), elementwise("less", before, after)
-    if is_float(edges.dtype):
+    if is_float(edges.type.dtype):
         left, right = isnan(before), isnan(after)
         less = logical_or(less, logical_and(left, logical_not(right)))
         more = logical_or(more, logical_and(right, logical_not(left)))

@@ -76,14 +76,14 @@ def pad(
         constants = [(0, 0)] * node.ndim
     if mode in ("constant", "empty") and (border := _only(constants)) is not None:
         shape = [sizes.add(size, sizes.add(*pair)) for size, pair in zip(node.type.shape, widths, strict=True)]
-        whole = full(tuple(map(_as_given, shape)), cast(as_node(border), node.dtype))
+        whole = full(tuple(map(_as_given, shape)), cast(as_node(border), node.type.dtype))
         return index.set_subtensor(whole, node, [before for before, _ in widths], (1,) * node.ndim)
     for axis, (before, after) in enumerate(widths):
         if sizes.equal(before, 0) and sizes.equal(after, 0):
             continue
         match mode:
             case "constant":
-                sides = [full(_slab(node, axis, width), cast(as_node(value), node.dtype))
+                sides = [full(_slab(node, axis, width), cast(as_node(value), node.type.dtype))
                          for width, value in zip((before, after), constants[axis], strict=True)]  # fmt: skip
             case "linear_ramp":
                 sides = _ramps(node, axis, (before, after), ends[axis])
@@ -162,7 +162,7 @@ def _along(x: Node, values: Node, axis: int) -> Node:
 def _ramps(x: Node, axis: int, widths: tuple[Size, ...], ends: tuple[Any, Any]) -> list[Node]:
     """The borders that go from `ends` to the edges in equal steps."""
     sides = []
-    inside = x.dtype if is_float(x.dtype) else "float64"
+    inside = x.type.dtype if is_float(x.type.dtype) else "float64"
     for edge, width, end, reverse in zip(_edges(x, axis), widths, ends, (False, True), strict=True):
         first, last = cast(as_node(end), inside), cast(edge, inside)
         count = cast(ops.iota(width), inside)
@@ -170,10 +170,10 @@ def _ramps(x: Node, axis: int, widths: tuple[Size, ...], ends: tuple[Any, Any]) 
             count = minus(cast(as_size_node(sizes.add(width, -1)), inside), count)
         step = true_div(minus(last, first), cast(as_size_node(sizes.maximum(width, 1)), inside))
         ramp = add(mul(_along(x, count, axis), step), first)
-        if x.dtype in INTEGERS:
+        if x.type.dtype in INTEGERS:
             ramp = floor(ramp)
         sides.append(
-            ops.broadcast_to(broadcast_node(cast(ramp, x.dtype), ramp.type.shape), _slab_sizes(x, axis, width))
+            ops.broadcast_to(broadcast_node(cast(ramp, x.type.dtype), ramp.type.shape), _slab_sizes(x, axis, width))
         )
     return sides
 
@@ -196,8 +196,8 @@ def _statistics(x: Node, axis: int, widths: tuple[Size, ...], lengths: tuple[Any
             start = sizes.subtract(x.type.shape[axis], held)
             part = _part(x, axis, start if at_end else None, None if at_end else count)
         value = statistic[mode](part, axis, keepdims=True)
-        if value.dtype != x.dtype:
-            value = cast(rint(value) if x.dtype in INTEGERS else value, x.dtype)
+        if value.type.dtype != x.type.dtype:
+            value = cast(rint(value) if x.type.dtype in INTEGERS else value, x.type.dtype)
         sides.append(_spread(value, axis, width))
     return sides
 
@@ -211,7 +211,7 @@ def median(x: Node, axis: int, keepdims: bool = True) -> Node:
     comes_before = logical_or(less(columns, rows), logical_and(equal(columns, rows), earlier))
     rank = sum_of(cast(comes_before, "int64"), axis + 1)
     last = as_size_node(sizes.add(x.type.shape[axis], -1))
-    inside = x.dtype if is_float(x.dtype) else "float64"
+    inside = x.type.dtype if is_float(x.type.dtype) else "float64"
     values = cast(x, inside)
     low, high = (
         sum_of(where(equal(rank, floor_div(add(last, shift), 2)), values, 0), axis, keepdims=True) for shift in (0, 1)
@@ -250,6 +250,6 @@ def _repeated(x: Node, axis: int, before: Size, after: Size, mode: str, what: st
     if not mode.endswith("odd"):
         return repeated
     first, final = _edges(x, axis)
-    climb = mul(_along(x, cast(minus(lap, mod(lap, 2)), x.dtype), axis), minus(final, first))
+    climb = mul(_along(x, cast(minus(lap, mod(lap, 2)), x.type.dtype), axis), minus(final, first))
     turned = minus(mul(final, 2), repeated)
     return add(where(_along(x, is_back, axis), turned, repeated), climb)

@@ -37,7 +37,7 @@ def _aligned(name: str, a: Any, b: Any) -> tuple[Node, Node]:
     longer = []
     for node in pair:
         missing = sizes.subtract(count, node.type.shape[0])
-        longer.append(concatenate([ops.zeros(node.dtype, (missing,)), node]))
+        longer.append(concatenate([ops.zeros(node.type.dtype, (missing,)), node]))
     return longer[0], ops.broadcast_to(longer[1], longer[0].type.shape)
 
 
@@ -62,7 +62,7 @@ def polymul(a1: Any, a2: Any) -> Node:
 
 def _trimmed(p: Node) -> Node:
     """A polynomial without zeros in front, and one zero where there is nothing else."""
-    wide = concatenate([ops.zeros(p.dtype, (1,)), p])
+    wide = concatenate([ops.zeros(p.type.dtype, (1,)), p])
     zeros = elementwise("equal", cumsum(elementwise("not_equal", wide, 0)), 0)
     return wide[elementwise("minimum", sum_of(zeros), as_size_node(p.type.shape[0])) :]
 
@@ -71,9 +71,9 @@ def polyval(p: Any, x: Any) -> Node:
     """The value of a polynomial at each element of `x`."""
     node, points = _vector("polyval", p), as_node(x)
     count = node.type.shape[0]
-    dtype = promote(node.dtype, points.dtype)
+    dtype = promote(node.type.dtype, points.type.dtype)
     if isinstance(count, int):  # Horner's rule
-        value = ops.zeros(points.dtype, points.type.shape)
+        value = ops.zeros(points.type.dtype, points.type.shape)
         for position in range(count):
             value = value * points + node[position]
         return value
@@ -104,5 +104,5 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Node:
         power = elementwise("sub", as_size_node(count), ops.iota(count))
         one = constants[step : step + 1] if k is not None and constants.type.shape[0] != 1 else constants[:1]
         quotient = elementwise("true_div", node, power)
-        node = concatenate([quotient, cast(one, quotient.dtype)])
+        node = concatenate([quotient, cast(one, quotient.type.dtype)])
     return node

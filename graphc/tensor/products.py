@@ -33,14 +33,16 @@ __all__ = [
 def _operands(a: Any, b: Any) -> tuple[Node, Node]:
     """Both as nodes of their common dtype; Python numbers adapt to the other."""
     left, right = as_node(a), as_node(b)
-    kinds = [x if isinstance(x, (int, float)) else node.dtype for x, node in ((a, left), (b, right))]
-    dtype = promote(*kinds) if any(isinstance(kind, str) for kind in kinds) else promote(left.dtype, right.dtype)
+    kinds = [x if isinstance(x, (int, float)) else node.type.dtype for x, node in ((a, left), (b, right))]
+    dtype = (
+        promote(*kinds) if any(isinstance(kind, str) for kind in kinds) else promote(left.type.dtype, right.type.dtype)
+    )
     return cast(left, dtype), cast(right, dtype)
 
 
 def _product(a: Node, b: Node) -> Node:
     """matmul of nodes of one dtype; bools are multiplied as integers."""
-    if a.dtype == "bool":
+    if a.type.dtype == "bool":
         return cast(linalg.matmul(cast(a, "int64"), cast(b, "int64")), "bool")
     return linalg.matmul(a, b)
 
@@ -72,7 +74,7 @@ def dot(a: Any, b: Any) -> Node:
 def _by_scalar(left: Node, right: Node) -> Node:
     """The product with a scalar. That of an array is added to zeros, as NumPy's: it has 0.0 for -0.0."""
     product = elementwise("mul", left, right)
-    return elementwise("add", product, 0.0) if product.ndim and is_float(product.dtype) else product
+    return elementwise("add", product, 0.0) if product.ndim and is_float(product.type.dtype) else product
 
 
 def matmul(a: Any, b: Any) -> Node:

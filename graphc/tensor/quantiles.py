@@ -111,8 +111,8 @@ def _quantile(
     kept, count = [shape[place] for place in others], sizes.product([shape[place] for place in axes])
     rows = layout.reshape(layout.dimshuffle(node, (*others, *axes)), (*kept, count))
     part = _checked_parts(what, as_node(q))
-    is_element = method in DISCRETE or (method == "linear" and not is_float(part.dtype))
-    kind = rows.dtype if is_element else _kind(rows.dtype, q, part.dtype)
+    is_element = method in DISCRETE or (method == "linear" and not is_float(part.type.dtype))
+    kind = rows.type.dtype if is_element else _kind(rows.type.dtype, q, part.type.dtype)
     ranked = _with_one(cast(sort(rows), kind), f"{what} of {describe(node)}: it has no elements", of_none)
     number = _count(rows) if without_nan and is_float(kind) else rows.shape[-1]
     low, high, rest = _places(cast(flatten(part), "float64"), cast(number, "float64"), method)

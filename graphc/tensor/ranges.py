@@ -44,12 +44,12 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> No
     for node in nodes:
         if node.ndim:
             raise RankError(f"arange: {describe(node)} of type {node.type} is no scalar")
-    counts_floats = any(is_float(node.dtype) for node in nodes)
+    counts_floats = any(is_float(node.type.dtype) for node in nodes)
     count = _count_floats(first, last, step, nodes) if counts_floats else _count_integers(nodes)
     kind = _natural(nodes, (first, last, step)) if dtype is None else resolve_dtype(dtype)
     index = ops.iota(count)
     if not is_float(kind) and not counts_floats:
-        inside = "uint64" if "uint64" in (kind, *(node.dtype for node in nodes)) else "int64"
+        inside = "uint64" if "uint64" in (kind, *(node.type.dtype for node in nodes)) else "int64"
         begin, stride = (_plain(value, inside) for value in (first, step))
         return cast(_line(cast(index, inside), begin, stride), kind)
     # NumPy counts in the dtype of the result, from the first two elements
@@ -67,10 +67,10 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> No
 
 def _natural(nodes: Sequence[Node], values: Sequence[Any]) -> str:
     """The dtype of a range for which none is given. Python's floats do not decide it."""
-    if any(is_float(node.dtype) for node in nodes):
+    if any(is_float(node.type.dtype) for node in nodes):
         told = zip(values, nodes, strict=True)
-        return promote(options.floatX, *(node.dtype for value, node in told if type(value) not in (int, float)))
-    return "uint64" if any(node.dtype == "uint64" for node in nodes) else "int64"
+        return promote(options.floatX, *(node.type.dtype for value, node in told if type(value) not in (int, float)))
+    return "uint64" if any(node.type.dtype == "uint64" for node in nodes) else "int64"
 
 
 def _are_numbers(*values: Any) -> bool:
@@ -99,11 +99,11 @@ def _line(index: Node, first: Any, step: Any) -> Node:
 def _count_integers(nodes: Sequence[Node]) -> Size:
     """How many integers a range has."""
     for node in nodes:
-        if node.dtype not in INTEGERS and constant_value(node) is None:
+        if node.type.dtype not in INTEGERS and constant_value(node) is None:
             raise GraphTypeError(f"arange: {describe(node)} of type {node.type} is no integer")
-    if any(node.dtype == "uint64" and constant_value(node) is None for node in nodes):
+    if any(node.type.dtype == "uint64" and constant_value(node) is None for node in nodes):
         return _count_unsigned(*nodes)
-    start, stop, step = (as_size(cast(node, "int64") if node.dtype == "bool" else node) for node in nodes)
+    start, stop, step = (as_size(cast(node, "int64") if node.type.dtype == "bool" else node) for node in nodes)
     if isinstance(step, int):
         if step == 0:
             raise ShapeError("arange: the step is 0")
@@ -137,7 +137,7 @@ def _count_unsigned(start: Node, stop: Node, step: Node) -> Size:
 
     up = steps(start, stop, cast(step, "uint64"))
     down = steps(stop, start, cast(elementwise("neg", cast(step, "int64")), "uint64"))
-    if step.dtype == "uint64":
+    if step.type.dtype == "uint64":
         down = literal(0, "int64")
     other = elementwise("where", elementwise("equal", step, 0), -1, down)
     return sizes.as_size(elementwise("where", elementwise("greater", step, 0), up, other))
@@ -187,7 +187,7 @@ def linspace(
         array([[0. , 1. , 2. ],
                [1. , 1.5, 2. ]])
     """
-    inside = elementwise("true_div", start, stop).dtype
+    inside = elementwise("true_div", start, stop).type.dtype
     first, last = _ends(start, stop, inside)
     count = as_size(num, "linspace: num")
     parts = sizes.subtract(count, 1) if endpoint else count
@@ -240,7 +240,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
     """`num` numbers from `start` to `stop`, each the one before times the same factor. The ends have one sign, and may
     be arrays as those of `linspace`; they are what was given, to the bit. float64 unless `dtype` is given."""
     kind = "float64" if dtype is None else resolve_dtype(dtype)
-    inside = promote(as_node(start).dtype, as_node(stop).dtype, kind, 0.0)
+    inside = promote(as_node(start).type.dtype, as_node(stop).type.dtype, kind, 0.0)
     first, last = _ends(start, stop, inside)
     for end in (first, last):
         value = constant_value(end)

@@ -124,7 +124,7 @@ def prod(
 
 def _accumulate(name: str, x: Node, axis: Any, inside: Any, keepdims: bool, dtype: Any) -> Node:
     """A sum or product carried in `inside`, as `dtype`."""
-    target = accumulator(x.dtype) if inside is None else resolve_dtype(inside)
+    target = accumulator(x.type.dtype) if inside is None else resolve_dtype(inside)
     if target == "bool":
         reduced = _reduce("any" if name == "sum" else "all", cast(x, "bool"), axis, keepdims)
     else:
@@ -234,7 +234,11 @@ def average(x: Any, axis: Any = None, weights: Any = None, keepdims: bool = Fals
     if weights is None:
         return mean(node, axis, keepdims=keepdims)
     weight = as_node(weights)
-    inside = promote(node.dtype, weight.dtype) if is_float(node.dtype) else promote(node.dtype, weight.dtype, "float64")
+    inside = (
+        promote(node.type.dtype, weight.type.dtype)
+        if is_float(node.type.dtype)
+        else promote(node.type.dtype, weight.type.dtype, "float64")
+    )
     node, weight = cast(node, inside), cast(weight, inside)
     axes = _axes("average", node, axis)
     if weight.ndim == 1 and node.ndim > 1 and len(axes) == 1:
@@ -353,7 +357,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, *, L
     """
     ord = ord if L is None else L
     node = as_node(x)
-    if not is_float(node.dtype):
+    if not is_float(node.type.dtype):
         node = cast(node, "float64")
     size = elementwise("abs", node)
     if ord is None or ord == 2:
@@ -365,7 +369,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, *, L
     if ord in (float("-inf"), "-inf"):
         return min(size, axis, keepdims)
     if ord == 0:
-        return cast(count_nonzero(node, axis, keepdims), node.dtype)
+        return cast(count_nonzero(node, axis, keepdims), node.type.dtype)
     if ord == 1:
         return sum(size, axis, keepdims=keepdims)
     if isinstance(ord, str):
@@ -386,8 +390,8 @@ def shift_of(x: Node, axes: tuple[int, ...]) -> Node:
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
     """log(sum(exp(x))) over `axis` without overflow; -inf where all elements are, as scipy.special has it."""
     node = as_node(x)
-    if not is_float(node.dtype):
-        node = cast(node, floating(node.dtype))
+    if not is_float(node.type.dtype):
+        node = cast(node, floating(node.type.dtype))
     axes = _axes("logsumexp", node, axis)
     shift = shift_of(node, axes)
     total = sum(elementwise("exp", elementwise("sub", node, shift)), axes, keepdims=True)
@@ -417,7 +421,7 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Node:
 
 def _running(name: str, function: Any, x: Any, axis: int | None, dtype: Any) -> Node:
     node = as_node(x) if axis is not None else flatten(x)
-    kind = accumulator(node.dtype) if dtype is None else resolve_dtype(dtype)
+    kind = accumulator(node.type.dtype) if dtype is None else resolve_dtype(dtype)
     node = cast(cast(node, kind), accumulator(kind))
     place = normalise_axis(axis or 0, node.ndim, told(lambda: f"{name} of {describe(node)} of type {node.type}"))
     return cast(function(node, place), kind)

@@ -37,8 +37,8 @@ __all__ = [
 
 def _integers(what: str, x: Any) -> Node:
     node = as_node(x)
-    if node.dtype not in INTEGERS:
-        raise GraphTypeError(f"{what}: {describe(node)} is of dtype {node.dtype}, not an integer")
+    if node.type.dtype not in INTEGERS:
+        raise GraphTypeError(f"{what}: {describe(node)} is of dtype {node.type.dtype}, not an integer")
     return node
 
 
@@ -85,7 +85,9 @@ def inverse_permutation(perm: Any) -> Node:
         raise RankError(f"inverse_permutation of {describe(node)} of type {node.type}: neither vector nor matrix")
     shape = node.type.shape
     keys = [*(_grid(shape, k) for k in range(node.ndim - 1)), node]
-    return ops.set_gather(layout.zeros(given.dtype, shape), cast(_grid(shape, node.ndim - 1), given.dtype), keys, 0)
+    return ops.set_gather(
+        layout.zeros(given.type.dtype, shape), cast(_grid(shape, node.ndim - 1), given.type.dtype), keys, 0
+    )
 
 
 def permute_row_elements(x: Any, y: Any, inverse: bool | int = 0) -> Node:
@@ -147,7 +149,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Node:
         nodes = [as_node(one) for one in choices]
         if not nodes:
             raise GraphValueError("choose: there are no choices")
-        dtype = promote(*(node.dtype for node in nodes))
+        dtype = promote(*(node.type.dtype for node in nodes))
         shape = broadcast_sizes("choose", [index, *nodes])
         parts = [layout.broadcast_to(broadcast_node(cast(node, dtype), shape), shape) for node in nodes]
         wide, count = layout.concatenate([layout.expand(part, (0,)) for part in parts], 0), len(parts)
@@ -169,7 +171,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     result = default
     if is_number(default):  # Python's numbers go by their kind with all choices together, not with the last alone
         choicelist = [as_node(choice) if not is_number(choice) else choice for choice in choicelist]
-        of_arrays = [choice.dtype for choice in choicelist if isinstance(choice, Node)]
+        of_arrays = [choice.type.dtype for choice in choicelist if isinstance(choice, Node)]
         result = as_node(default, promote(*of_arrays, default)) if of_arrays else default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = choose_between(cast(as_node(condition), "bool"), choice, result)
@@ -191,7 +193,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
     def value(function: Any) -> Node:
         made = function(node, *args, **kw) if callable(function) else function
-        return cast(as_node(made), node.dtype)
+        return cast(as_node(made), node.type.dtype)
 
     result = value(other)
     for condition, function in zip(conditions, functions, strict=True):
@@ -350,4 +352,4 @@ def fill_diagonal_offset(x: Any, val: Any, offset: Any) -> Node:
     if node.ndim != 2:
         raise RankError(f"fill_diagonal_offset of {describe(node)} of type {node.type}: it is no matrix")
     row, column = (_grid(node.type.shape, axis) for axis in (0, 1))
-    return choose_between(equal(column, add(row, offset)), cast(as_node(val), node.dtype), node)
+    return choose_between(equal(column, add(row, offset)), cast(as_node(val), node.type.dtype), node)

@@ -34,7 +34,7 @@ def _is_first(ranked: Node, equal_nan: bool) -> Node:
     place = arange(ranked.shape[0])
     before = ranked[maximum(place - 1, 0)]
     differ = elementwise("not_equal", ranked, before)
-    if equal_nan and is_float(ranked.dtype):
+    if equal_nan and is_float(ranked.type.dtype):
         differ = logical_and(differ, logical_not(logical_and(isnan(ranked), isnan(before))))
     if ranked.ndim == 2:
         differ = differ.any(axis=1)
@@ -140,10 +140,10 @@ def isin(
     node, others = as_node(x), sort(flatten(as_node(test_elements)))
     if kind not in (None, "sort", "table"):
         raise GraphValueError(f"isin: kind={kind!r} must be None, 'sort' or 'table'")
-    if kind == "table" and (is_float(node.dtype) or is_float(others.dtype)):
-        raise GraphTypeError(f"isin of {describe(node)}: kind='table' is for whole numbers, not {node.dtype}")
+    if kind == "table" and (is_float(node.type.dtype) or is_float(others.type.dtype)):
+        raise GraphTypeError(f"isin of {describe(node)}: kind='table' is for whole numbers, not {node.type.dtype}")
     found = elementwise("less", searchsorted(others, node), searchsorted(others, node, "right"))
-    if is_float(node.dtype):
+    if is_float(node.type.dtype):
         found = logical_and(found, logical_not(isnan(node)))
     return logical_not(found) if invert else found
 
@@ -151,7 +151,7 @@ def isin(
 def union1d(x: Any, y: Any) -> Node:
     """The elements of either, each once, in rising order."""
     if is_number(x) or is_number(y):  # which have no dtype of their own
-        kind = promote(*(one if is_number(one) else as_node(one).dtype for one in (x, y)))
+        kind = promote(*(one if is_number(one) else as_node(one).type.dtype for one in (x, y)))
         x, y = as_node(x, kind), as_node(y, kind)
     found: Node = unique(concatenate([flatten(as_node(x)), flatten(as_node(y))], 0))
     return found
@@ -164,7 +164,7 @@ def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: boo
         >>> [each.eval().tolist() for each in T.intersect1d([3, 1, 3], [2, 3], return_indices=True)]
         [[3], [0], [1]]
     """
-    kind = promote(as_node(x).dtype, as_node(y).dtype)
+    kind = promote(as_node(x).type.dtype, as_node(y).type.dtype)
     own, first = unique(x, return_index=True)
     is_common = isin(own, y)
     if not return_indices:

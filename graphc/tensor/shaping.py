@@ -56,7 +56,7 @@ def _folded(node: Node) -> Size:
     pending = [node]
     while pending:
         current = pending[-1]
-        rule = _SIZE_ARITHMETIC.get(current.op.name) if current.dtype == "int64" else None
+        rule = _SIZE_ARITHMETIC.get(current.op.name) if current.type.dtype == "int64" else None
         missing = [arg for arg in current.args if arg not in done] if rule else []
         if missing:
             pending.extend(missing)
@@ -72,7 +72,7 @@ def as_size(value: Any, what: str = "a size") -> Size:
         return int(value)
     if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "iu":
         return int(value)
-    if isinstance(value, Node) and value.ndim == 0 and value.dtype in INTEGERS:
+    if isinstance(value, Node) and value.ndim == 0 and value.type.dtype in INTEGERS:
         return _folded(value)
     shown = f"{describe_origin(value)} of type {value.type}" if isinstance(value, Node) else repr(value)
     raise GraphTypeError(f"{what} should be a whole number or an integer scalar, not {shown}")
@@ -82,7 +82,7 @@ def vector_items(x: Node) -> list[Size] | None:
     """The elements of an integer vector that is put together from scalars, such as `x.shape`; None for another. All
     count as used, whichever of them are asked for."""
     value = constant_value(x)
-    if x.ndim != 1 or x.dtype not in INTEGERS:
+    if x.ndim != 1 or x.type.dtype not in INTEGERS:
         return None
     if value is not None:
         return [int(item) for item in value]

@@ -52,7 +52,7 @@ def _special(name: str, doc: str, *partials: Partial) -> Callable[..., Node]:
     def vjp(node: Node, cotangent: Node) -> list[Any]:
         parts = (strong(cotangent, partial, node, node.args) for partial in partials)
         return [
-            cast(part, arg.dtype) if isinstance(part, Node) else part
+            cast(part, arg.type.dtype) if isinstance(part, Node) else part
             for part, arg in zip(parts, node.args, strict=True)
         ]
 

@@ -58,8 +58,10 @@ def _weights(name: str, w: Any) -> Node:
     node = as_node(w)
     if node.ndim != 1:
         raise ShapeError(f"cov: {name} {describe(node)} of type {node.type} is no vector")
-    conditions = [(elementwise("greater_equal", node, 0), "cannot be negative")] if node.dtype not in UNSIGNED else []
-    if name == "fweights" and is_float(node.dtype):
+    conditions = (
+        [(elementwise("greater_equal", node, 0), "cannot be negative")] if node.type.dtype not in UNSIGNED else []
+    )
+    if name == "fweights" and is_float(node.type.dtype):
         conditions.append((elementwise("equal", node, elementwise("rint", node)), "must be whole numbers"))
     made = cast(node, "float64")
     for condition, what in conditions:
@@ -95,7 +97,7 @@ def cov(
     weights = [_weights(name, w) for name, w in (("fweights", fweights), ("aweights", aweights)) if w is not None]
     weight: Node | None = None if not weights else weights[0] * weights[1] if len(weights) == 2 else weights[0]
     mean = average(x, 1, weight, keepdims=True)
-    total = cast(x.shape[1], x.dtype) if weight is None else sum_of(weight)
+    total = cast(x.shape[1], x.type.dtype) if weight is None else sum_of(weight)
     divisor = total - less
     if weight is not None and aweights is not None and less:
         divisor = total - less * sum_of(weight * weights[-1]) / total
@@ -121,7 +123,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Node:
 def _present(x: Any) -> tuple[Node, Node | None]:
     """`x`, and where it is a number: None where it cannot be anything else."""
     node = as_node(x)
-    return node, logical_not(isnan(node)) if is_float(node.dtype) else None
+    return node, logical_not(isnan(node)) if is_float(node.type.dtype) else None
 
 
 def _replaced(x: Any, value: Any) -> Node:
@@ -191,7 +193,7 @@ def _nan_position(name: str, function: Any, x: Any, axis: Any, keepdims: bool, l
 def nanmean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Node:
     """The mean over `axis` of what is not NaN; NaN where nothing is."""
     node, present = _present(x)
-    inside = resolve_dtype(dtype) if dtype is not None else node.dtype if present is not None else "float64"
+    inside = resolve_dtype(dtype) if dtype is not None else node.type.dtype if present is not None else "float64"
     values = cast(node, inside)
     count = _count(values, present, axis, keepdims)
     return sum_of(values if present is None else where(present, values, 0), axis, keepdims=keepdims) / count
@@ -200,13 +202,13 @@ def nanmean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
 def _count(x: Node, present: Node | None, axis: Any, keepdims: bool) -> Node:
     """How many numbers there are, in the dtype of `x`."""
     filled = elementwise("equal", zeros_like(x, "int8"), 0) if present is None else present
-    return cast(sum_of(filled, axis, keepdims=keepdims), x.dtype)
+    return cast(sum_of(filled, axis, keepdims=keepdims), x.type.dtype)
 
 
 def nanvar(x: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False) -> Node:
     """The variance over `axis` of what is not NaN; NaN where no more than `ddof` are."""
     node, present = _present(x)
-    inside = resolve_dtype(dtype) if dtype is not None else node.dtype if present is not None else "float64"
+    inside = resolve_dtype(dtype) if dtype is not None else node.type.dtype if present is not None else "float64"
     values = cast(node, inside)
     away = values - nanmean(values, axis, keepdims=True)
     squares = away * away if present is None else where(present, away * away, 0)
@@ -243,4 +245,4 @@ def _cumulative(name: str, function: Any, x: Any, axis: int | None, dtype: Any, 
     if not initial:
         return made
     shape = [1 if k == place else size for k, size in enumerate(made.type.shape)]
-    return concatenate([layout.filled(literal(first, made.dtype), shape), made], place)
+    return concatenate([layout.filled(literal(first, made.type.dtype), shape), made], place)

@@ -122,11 +122,11 @@ def _computed(node: Node) -> Any:
 
 def _as_own(leaf: Node, value: Any) -> Array:
     array = np.asarray(value)
-    if array.ndim != leaf.ndim or not np.can_cast(array.dtype, leaf.dtype, "same_kind"):
+    if array.ndim != leaf.ndim or not np.can_cast(array.dtype, leaf.type.dtype, "same_kind"):
         raise GraphTypeError(
             f"the test value of {describe(leaf)} must be {leaf.type}, not {array.dtype}{[*array.shape]}"
         )
-    return np.ascontiguousarray(array, leaf.dtype).reshape(array.shape)
+    return np.ascontiguousarray(array, leaf.type.dtype).reshape(array.shape)
 
 
 def get_debug_values(*values: Any) -> list[Any]:

@@ -148,7 +148,7 @@ def _sizes(a: Node, spectrum: bool, odd: bool) -> Node:
 
 
 def _count(s: Node, like: Node) -> Node:
-    return cast(prod(s), like.dtype)
+    return cast(prod(s), like.type.dtype)
 
 
 def _check_norm(norm: Any) -> None:

@@ -194,11 +194,11 @@ def verify_grad(
         raise GraphTypeError(f"verify_grad checks a function of one result; got {output!r}")
     if out_type is not None and cast_to_output_type:
         output = cast(output, out_type)
-    names = {a.dtype.name for a in arrays} | {output.dtype} | {out_type}
+    names = {a.dtype.name for a in arrays} | {output.type.dtype} | {out_type}
     least = "float32" if "float32" in names else "float64"
     abs_tol, rel_tol = (TOLERANCE[least] if tol is None else tol for tol in (abs_tol, rel_tol))
     shape = function(inputs, output, mode=mode, on_unused_input="ignore")(*arrays).shape
-    wide = output.dtype if cast_to_output_type else "float64"  # sums in float32 are too coarse for differences
+    wide = output.type.dtype if cast_to_output_type else "float64"  # sums in float32 are too coarse for differences
     weights = variable(wide, [None] * output.ndim, "a random projection")
     product = elementwise("mul", output, weights)
     cost = reduce_sum(product, range(product.ndim)) if product.ndim else product

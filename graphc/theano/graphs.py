@@ -331,7 +331,7 @@ def checked(replace: Any, strict: bool) -> dict[Node, Node]:
     for old, new in pairs.items():
         sizes = zip(old.type.shape, new.type.shape, strict=False)
         is_less = any(isinstance(before, int) and before != after for before, after in sizes)
-        if new.ndim != old.ndim or (strict and (is_less or new.dtype != old.dtype)):
+        if new.ndim != old.ndim or (strict and (is_less or new.type.dtype != old.type.dtype)):
             raise GraphTypeError(
                 f"{describe(new)} of type {new.type} cannot replace {describe(old)} of type {old.type}; strict=False "
                 "allows another dtype"

@@ -206,7 +206,7 @@ class OpFromGraph:
     def backward(self, inputs: Sequence[Node], outputs: Sequence[Node], grads: Sequence[Any]) -> list[Any]:
         """The cotangents of the inputs."""
         known = [
-            zeros(out.dtype, out.type.shape) if isinstance(grad, Absent) else grad
+            zeros(out.type.dtype, out.type.shape) if isinstance(grad, Absent) else grad
             for grad, out in zip(grads, outputs, strict=True)
         ]
         args = [[*inputs], [*outputs], known] if self.with_outputs else [[*inputs], known]
@@ -214,16 +214,16 @@ class OpFromGraph:
 
     def default_backward(self, inputs: Sequence[Node], grads: Sequence[Any]) -> list[Any]:
         """The cotangents of the inputs by the graph itself."""
-        x = [variable(node.dtype, node.type.shape, node.name) for node in inputs]
+        x = [variable(node.type.dtype, node.type.shape, node.name) for node in inputs]
         results = self.over(x)
         seeds: dict[Node, Any] = {}
         stand_ins: dict[Node, Node] = {}
         for result, grad in zip(results, grads, strict=True):
-            if isinstance(grad, Node) and is_float(result.dtype):
-                seed = variable(grad.dtype, grad.type.shape)
+            if isinstance(grad, Node) and is_float(result.type.dtype):
+                seed = variable(grad.type.dtype, grad.type.shape)
                 stand_ins[seed] = grad
                 seeds[result] = seeds[result] + seed if result in seeds else seed
-        floats = [node for node in x if is_float(node.dtype)]
+        floats = [node for node in x if is_float(node.type.dtype)]
         found = dict(zip(floats, pulled_back(seeds, floats), strict=True))
         parts = substitute(list(found.values()), {**dict(zip(x, inputs, strict=True)), **stand_ins})
         by_input = dict(zip(found, parts, strict=True))
@@ -232,7 +232,7 @@ class OpFromGraph:
     def forward(self, inputs: Sequence[Node], points: Sequence[Any]) -> list[Any]:
         """The tangents of the outputs."""
         known = [
-            zeros(node.dtype, node.type.shape) if point is None and is_float(node.dtype) else point
+            zeros(node.type.dtype, node.type.shape) if point is None and is_float(node.type.dtype) else point
             for point, node in zip(points, inputs, strict=True)
         ]
         found = _overridden(
@@ -242,7 +242,7 @@ class OpFromGraph:
 
     def default_forward(self, inputs: Sequence[Node], points: Sequence[Any]) -> list[Any]:
         """The tangents of the outputs by the graph itself."""
-        x = [variable(node.dtype, node.type.shape, node.name) for node in inputs]
+        x = [variable(node.type.dtype, node.type.shape, node.name) for node in inputs]
         pairs = [(node, point) for node, point in zip(x, points, strict=True) if isinstance(point, Node)]
         tangents = jvp(self.over(x), [node for node, _ in pairs], [point for _, point in pairs], "ignore")
         return substitute(tangents, dict(zip(x, inputs, strict=True)))
@@ -257,9 +257,9 @@ def _is_default(override: Any) -> bool:
 
 def _fitted(op: OpFromGraph, value: Node, own: Node) -> Node:
     """An argument in the type of an input."""
-    if value.dtype != own.dtype and can_cast_safely(value.dtype, own.dtype):
-        value = cast(value, own.dtype)
-    if value.dtype != own.dtype or value.ndim != own.ndim:
+    if value.type.dtype != own.type.dtype and can_cast_safely(value.type.dtype, own.type.dtype):
+        value = cast(value, own.type.dtype)
+    if value.type.dtype != own.type.dtype or value.ndim != own.ndim:
         raise GraphTypeError(
             f"{op}: {describe(value)} of type {value.type} cannot stand for {describe(own)} of {own.type}"
         )

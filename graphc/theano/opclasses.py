@@ -121,7 +121,7 @@ def _alloc_diag(offset: int = 0, axis1: int = 0, axis2: int = 1) -> Callable[[An
         x = variables.as_tensor(values)
         size = x.shape[-1] + abs(offset)
         where = ranges.arange(x.shape[-1])
-        wide = creation.zeros((*(x.shape[axis] for axis in range(x.ndim - 1)), size, size), x.dtype)
+        wide = creation.zeros((*(x.shape[axis] for axis in range(x.ndim - 1)), size, size), x.type.dtype)
         key = (..., where + max(-offset, 0), where + max(offset, 0))
         return shaping.moveaxis(indexing.set_subtensor(wide[key], x), (-2, -1), (axis1, axis2))
 

@@ -87,7 +87,7 @@ class Op:
             raise GraphTypeError(f"op {self} takes {len(self.itypes)} inputs; got {len(nodes)}")
         for node, kind in zip(nodes, self.itypes, strict=True):
             wanted = kind().type
-            if (node.dtype, node.broadcastable) != (wanted.dtype, wanted.broadcastable):
+            if (node.type.dtype, node.broadcastable) != (wanted.dtype, wanted.broadcastable):
                 raise GraphTypeError(f"op {self} takes {wanted} here, not {describe(node)} of type {node.type}")
         return Apply(self, nodes, [kind() for kind in self.otypes])
 
@@ -277,7 +277,9 @@ class Performer:
         """The op of a part of what is performed, one for each part."""
         if part not in self.definitions:
             evaluate.user = self.op  # type: ignore[attr-defined]  # whose op an owner shows
-            kinds = [tuple((node.dtype, _static(node.type)) for node in nodes) for nodes in (self.inputs, self.outputs)]
+            kinds = [
+                tuple((node.type.dtype, _static(node.type)) for node in nodes) for nodes in (self.inputs, self.outputs)
+            ]
             evaluate.made = definition_of, (self.op, *kinds, part)  # type: ignore[attr-defined]  # for pickles
             name = self.name if part == "value" else f"{self.name}.{part}"
             doc = type(self.op).__doc__ or ""
@@ -304,7 +306,7 @@ def _read_only(value: Array) -> Array:
 
 def _performer(apply: Apply) -> Performer:
     """The one of equal ops on inputs of equal types."""
-    kinds = [tuple((node.dtype, _static(node.type)) for node in nodes) for nodes in (apply.inputs, apply.outputs)]
+    kinds = [tuple((node.type.dtype, _static(node.type)) for node in nodes) for nodes in (apply.inputs, apply.outputs)]
     key = (apply.op, *kinds)
     found = _performers.get(key)
     if found is None:
@@ -471,8 +473,8 @@ def _checked(backward: Backward, inputs: Sequence[Node], outputs: Sequence[Node]
     for part, node in zip(parts, inputs, strict=True):
         if part is None or isinstance(part, Absent):
             found.append(part)
-        elif is_float(node.dtype):
-            found.append(cast(as_node(part), node.dtype))
+        elif is_float(node.type.dtype):
+            found.append(cast(as_node(part), node.type.dtype))
         else:
             found.append(None)
     return found
@@ -489,7 +491,7 @@ def _both_ways(
     """The cotangents of the inputs, whose own derivatives by the cotangents of the outputs are what `forward` says:
     a forward product is the transpose of the transpose (autodiff.py)."""
     places = sorted(cotangents)
-    x = [variable(node.dtype, node.type.shape, node.name) for node in inputs]
+    x = [variable(node.type.dtype, node.type.shape, node.name) for node in inputs]
     v = {place: variable(cotangents[place].dtype, cotangents[place].type.shape) for place in places}
     parts = _checked(backward, x, again(x), v)
     own = [place for place, part in enumerate(parts) if isinstance(part, Node)]

@@ -94,12 +94,12 @@ def _opened(
 
 def _target(by: str, function: Any, node: Node, name: str) -> Node:
     """A variable in place of a leaf of an argument. Raises GradientError where its dtype is not a floating one."""
-    if not is_float(node.dtype):
+    if not is_float(node.type.dtype):
         raise GradientError(
-            f"{by} of {title(function)}: the argument {name} is {node.dtype}; only floating values have "
+            f"{by} of {title(function)}: the argument {name} is {node.type.dtype}; only floating values have "
             "derivatives: give floats, or choose others by argnums"
         )
-    target = variable(node.dtype, node.type.shape, node.name or name)
+    target = variable(node.type.dtype, node.type.shape, node.name or name)
     if isinstance(node, Number):
         target.__class__ = Number
     TRACED[target] = f"{name}, an argument of {title(function)}"
@@ -159,7 +159,7 @@ def _value_and_slopes(
     opened = _opened(by, fun, argnums, has_aux, args, kwargs)
     found = leaves(opened.outputs)
     value = as_node(found[0]) if len(found) == 1 and found[0] is opened.outputs else None
-    if value is None or value.ndim or not is_float(value.dtype):
+    if value is None or value.ndim or not is_float(value.type.dtype):
         what = outline(opened.outputs) if value is None else f"{describe(value)} of type {value.type}"
         raise GradientError(
             f"{by} of {title(fun)}: it returns {what}, not a floating scalar; take the sum or the mean, or jacrev"
@@ -238,9 +238,9 @@ def _jacobians(
     opened = _opened(by, fun, argnums, has_aux, args, kwargs)
     outputs = [as_node(leaf) for leaf in leaves(opened.outputs)]
     for output, path in zip(outputs, paths(opened.outputs, "result"), strict=True):
-        if not is_float(output.dtype):
+        if not is_float(output.type.dtype):
             raise GradientError(
-                f"{by} of {title(fun)}: {path} is {output.dtype}; only floating values have derivatives"
+                f"{by} of {title(fun)}: {path} is {output.type.dtype}; only floating values have derivatives"
             )
     parts = make_parts(opened, outputs)
     found = like(opened.outputs, [like(opened.tree, part) for part in parts])
@@ -268,17 +268,17 @@ def _columns_of(opened: Opened, outputs: list[Node]) -> list[list[Node]]:
 
 
 def _products(target: Node, outputs: list[Node]) -> list[Node]:
-    tangent = variable(target.dtype, target.type.shape)
+    tangent = variable(target.type.dtype, target.type.shape)
     products = autodiff.jvp(outputs, [target], [tangent], disconnected_inputs="ignore")
     size = sizes.product(target.type.shape)
-    basis = reshape(_identity(target.dtype, size), (size, *target.type.shape))
+    basis = reshape(_identity(target.type.dtype, size), (size, *target.type.shape))
     made = []
     for (value, has), output in zip(batched(products, {tangent: (basis, True)}, size), outputs, strict=True):
         shape = (*output.type.shape, *target.type.shape)
         if has:
             made.append(reshape(dimshuffle(value, (*range(1, value.ndim), 0)), shape))
         else:  # what does not depend on the target has the same product, zero, with every vector
-            made.append(filled(cast(as_node(0.0), output.dtype), shape))
+            made.append(filled(cast(as_node(0.0), output.type.dtype), shape))
     return made
 
 

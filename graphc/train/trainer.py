@@ -215,7 +215,7 @@ class Trainer:
     def _batch(self, x: Any, y: Any) -> None:
         at = self.at
         rate = self.schedule(at.steps)
-        self.rate.set_value(np.asarray(rate, self.rate.dtype))
+        self.rate.set_value(np.asarray(rate, self.rate.type.dtype))
         loss, score, self._gradient, self._parameters = (float(each) for each in self.step(x, y))
         at.loss, at.score = at.loss + loss * len(x), at.score + score * len(x)
         at.counted, at.batch, at.steps = at.counted + len(x), at.batch + 1, at.steps + 1

@@ -65,7 +65,7 @@ def native_callback(node: Node, failures: Failures) -> Any:
     count = sum(operand.ndim for operand in operands)
     signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(operands), *[ctypes.c_int64] * count)
 
-    kinds = [(operand.dtype, operand.ndim) for operand in operands]
+    kinds = [(operand.type.dtype, operand.ndim) for operand in operands]
 
     def call(*args: Any) -> int:
         first, arrays = len(kinds), []

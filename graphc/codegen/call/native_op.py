@@ -25,7 +25,7 @@ Kinds = tuple[tuple[str, int], ...]
 def native_function(node: Node, compute: Callable[..., Any]) -> Any:
     """The C function of a node's op; its address stays valid for as long as this process lives. Raises GraphTypeError
     where numba does not compile the function, or finds that it makes another dtype or rank."""
-    kinds = tuple((operand.dtype, operand.ndim) for operand in (*node.args, node))
+    kinds = tuple((operand.type.dtype, operand.ndim) for operand in (*node.args, node))
     try:
         return compiled(compute, kinds)
     except import_module("numba").core.errors.NumbaError as error:

@@ -65,7 +65,7 @@ class Survey:
         if (node, index) not in self.seen:
             self.seen.add((node, index))
             self.look(node, index)
-        return Opaque(node, index, node.dtype)
+        return Opaque(node, index, node.type.dtype)
 
     def look(self, node: Node, index: Index) -> None:
         value = constant_value(node)

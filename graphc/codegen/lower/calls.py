@@ -58,7 +58,7 @@ def lower_call(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
 def lower_block(lowerer: Lowerer, nest: Nest, block: Block, scope: Scope) -> None:
     """The call that computes some rows of the result of a nest."""
     (node,) = nest.roots
-    factor = _number(0, node.dtype) if is_product(node) else ZERO
+    factor = _number(0, node.type.dtype) if is_product(node) else ZERO
     _invoke(lowerer, nest, node, (node,), factor, scope, block)
 
 
@@ -87,9 +87,9 @@ def _begin(lowerer: Lowerer, root: Node, product: Node, there: bool, outer: Scop
 
     A factor known at the call only is applied here: BLAS does not look at what it multiplies by 0.
     """
-    one, added = _number(1, root.dtype), _call(product).added(product)
+    one, added = _number(1, root.type.dtype), _call(product).added(product)
     if added is None:
-        return _number(0, root.dtype)
+        return _number(0, root.type.dtype)
     operand, factor = added
     beta = lowerer.element(factor, ())
     if there and _is_nonzero(factor):

@@ -128,7 +128,7 @@ def computed_sizes(roots: Sequence[Node]) -> list[Node]:
             found += [arg for arg in given_sizes(node) if arg.args]
         elif node.type.shape:
             found += [size for size in node.type.shape if isinstance(size, Node) and size.args]
-            found += [arg for arg in node.args if not arg.type.shape and arg.args and arg.dtype == "int64"]
+            found += [arg for arg in node.args if not arg.type.shape and arg.args and arg.type.dtype == "int64"]
     return found
 
 
@@ -246,7 +246,7 @@ def compile_native(kernel: Kernel, key: Key, report: Report) -> tuple[Built, Cal
 def likely_products(kernel: Kernel) -> list[str]:
     """The products of matrices of floats that a graph as it is written would call."""
     nodes = node_set(kernel.results)
-    found = [node for node in (*nodes, *nodes_within(nodes)) if node.op.name == "matmul" and node.dtype in FLOATS]
+    found = [node for node in (*nodes, *nodes_within(nodes)) if node.op.name == "matmul" and node.type.dtype in FLOATS]
     calls = [(node, node.op.lower(node)) for node in found]
     return list(dict.fromkeys(call.symbol(node) for node, call in calls if isinstance(call, Call)))
 
@@ -402,7 +402,7 @@ def restored_constants(kernel: Kernel, stored: Sequence[tuple[str, tuple[int, ..
 def identity(node: Node) -> list[Any]:
     """The identity of a user's op and the types it is applied to, as far as they are known without a call."""
     shapes = [[size if isinstance(size, int) else None for size in n.type.shape] for n in (*node.args, node)]
-    dtypes = [n.dtype for n in (*node.args, node)]
+    dtypes = [n.type.dtype for n in (*node.args, node)]
     attrs = [f"{name}={value!r}" for name, value in sorted(node.attrs.items())]
     kinds = [f"{dtype}{shape}" for dtype, shape in zip(dtypes, shapes, strict=True)]
     return [node.op.name, node.op.version, *attrs, *kinds]

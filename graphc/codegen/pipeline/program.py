@@ -329,7 +329,7 @@ def beneath_reshapes(node: Node) -> Node:
 
 def parameter(name: str, node: Node, written: bool = False, replaces: int | None = None) -> Parameter:
     shape = tuple(size if isinstance(size, int) else None for size in node.type.shape)
-    return Parameter(name, node.dtype, shape, written, replaces)
+    return Parameter(name, node.type.dtype, shape, written, replaces)
 
 
 def check_sizes(sizing: Sizing, dims: Sequence[Dim], lowerer: Lowerer, failure: int) -> None:
@@ -410,7 +410,7 @@ def used_externals(functions: Sequence[ir.Function], callbacks: Mapping[str, Nod
 def callback_kinds(node: Node) -> tuple[str, ...]:
     """The types of the arguments of the function that calls back into Python for a node."""
     operands = (*node.args, *outputs_of(node))
-    return (*(f"{n.dtype}*" for n in operands), *(ir.INDEX for n in operands for _ in range(n.ndim)))
+    return (*(f"{n.type.dtype}*" for n in operands), *(ir.INDEX for n in operands for _ in range(n.ndim)))
 
 
 def external_kinds(callbacks: Mapping[str, Node]) -> dict[str, tuple[str, ...]]:

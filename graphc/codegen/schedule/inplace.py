@@ -37,7 +37,7 @@ def donations(
     alike: dict[tuple[str, tuple[Size, ...]], list[int]] = {}
     for number in mutable:
         leaf = inputs[number]
-        alike.setdefault((leaf.dtype, sizing.shape(leaf)), []).append(number)
+        alike.setdefault((leaf.type.dtype, sizing.shape(leaf)), []).append(number)
     donated: dict[int, int] = {}
     seen: set[Node] = set()
     for place, output in enumerate(outputs):
@@ -46,7 +46,7 @@ def donations(
         seen.add(output)
         free = [
             number
-            for number in alike.get((output.dtype, sizing.shape(output)), ())
+            for number in alike.get((output.type.dtype, sizing.shape(output)), ())
             if number not in donated.values() and (place, number) not in refused
         ]
         if free:

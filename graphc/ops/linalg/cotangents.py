@@ -65,7 +65,7 @@ def pulled_back(lower: Node, cotangent: Node) -> Node | None:
     while waiting:
         factors, base = _scaled(*waiting.pop(), lower.ndim - 2)
         if base.op.name in ("add", "sub"):
-            minus = (literal(-1, base.dtype),) if base.op.name == "sub" else ()
+            minus = (literal(-1, base.type.dtype),) if base.op.name == "sub" else ()
             waiting += [(factors, base.args[0]), ((*minus, *factors), base.args[1])]
         elif (of_log := _of_log(lower, base)) is not None:
             logs.append((*factors, *of_log))
@@ -80,7 +80,7 @@ def pulled_back(lower: Node, cotangent: Node) -> Node | None:
         return None
     parts = [_times(each.factors, matmul(each.left, transpose(other.left))) for each, other in pairs]
     if logs:
-        parts.append(_times((_sum_of(logs, lower.dtype),), apply_routine(OPS["inverse_of_factor"], (lower,))))
+        parts.append(_times((_sum_of(logs, lower.type.dtype),), apply_routine(OPS["inverse_of_factor"], (lower,))))
     return reduce(_add, parts)
 
 
@@ -188,7 +188,7 @@ def _factors_of(x: Node, depth: int = DEEPEST) -> Factors:
     if depth and x.op.name == "mul":
         return (*_factors_of(x.args[0], depth - 1), *_factors_of(x.args[1], depth - 1))
     if depth and x.op.name == "neg":
-        return (literal(-1, x.dtype), *_factors_of(x.args[0], depth - 1))
+        return (literal(-1, x.type.dtype), *_factors_of(x.args[0], depth - 1))
     value = constant_value(x)
     return () if value is not None and value.ndim == 0 and value == 1 else (x,)
 
@@ -208,7 +208,7 @@ def _peeled(x: Node, outer: int) -> tuple[Factors, Node] | None:
     """The numbers that a product is multiplied by, and what is left of it."""
     match x.op.name:
         case "neg":
-            return (literal(-1, x.dtype),), x.args[0]
+            return (literal(-1, x.type.dtype),), x.args[0]
         case "mul":
             for one, other in (x.args, x.args[::-1]):
                 number = _number(one, outer)
@@ -217,7 +217,7 @@ def _peeled(x: Node, outer: int) -> tuple[Factors, Node] | None:
         case "true_div":
             number = _number(x.args[1], outer)
             if number is not None:
-                return tuple(elementwise("true_div", literal(1, x.dtype), each) for each in number), x.args[0]
+                return tuple(elementwise("true_div", literal(1, x.type.dtype), each) for each in number), x.args[0]
         case "broadcast_to":
             (before, *_) = x.args
             spread = zip(before.type.shape, x.type.shape, strict=True)
@@ -250,5 +250,5 @@ def _scaled(factors: Factors, x: Node, outer: int, depth: int = DEEPEST) -> tupl
         case "add":
             (left, one), (right, other) = (_scaled((), arg, outer, depth) for arg in x.args)
             if one is other:
-                return (*factors, _sum_of((left, right), x.dtype)), one
+                return (*factors, _sum_of((left, right), x.type.dtype)), one
     return factors, x

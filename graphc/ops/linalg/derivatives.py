@@ -45,7 +45,7 @@ def _mul(a: Node, b: Node) -> Node:
 
 
 def _where(condition: Node, a: Node, b: float | Node) -> Node:
-    return elementwise("where", condition, a, b if isinstance(b, Node) else literal(b, a.dtype))
+    return elementwise("where", condition, a, b if isinstance(b, Node) else literal(b, a.type.dtype))
 
 
 def places(a: Node) -> tuple[Node, Node]:
@@ -107,11 +107,11 @@ def _part(a: Node, axis: int, start: Size, stop: Size) -> Node:
 def _over(parts: Node, magnitude: Node, gaps: Node) -> Node:
     """`parts`, differences of terms of this magnitude, over gaps between values: between equal ones NaN, or 0 where the
     terms themselves are 0, as on the diagonal."""
-    equal = elementwise("equal", gaps, literal(0, gaps.dtype))
+    equal = elementwise("equal", gaps, literal(0, gaps.type.dtype))
     row, column = places(gaps)
-    still = elementwise("equal", magnitude, literal(0, gaps.dtype))
+    still = elementwise("equal", magnitude, literal(0, gaps.type.dtype))
     harmless = elementwise("logical_or", elementwise("equal", row, column), still)
-    at_equal = _where(harmless, zeros(gaps.dtype, gaps.type.shape), np.nan)
+    at_equal = _where(harmless, zeros(gaps.type.dtype, gaps.type.shape), np.nan)
     quotient = elementwise("true_div", parts, _where(elementwise("logical_not", equal), gaps, 1.0))
     return _where(equal, at_equal, quotient)
 
@@ -129,8 +129,8 @@ def _norm(a: Node) -> Node:
 
 def _noise(a: Node) -> Node:
     """How large a sum over the rows of a matrix may be where it should vanish, for each matrix."""
-    unit = literal(ROUNDED * np.finfo(a.dtype).eps, a.dtype)
-    return _mul(_mul(_norm(a), cast(as_size_node(a.type.shape[-1]), a.dtype)), unit)
+    unit = literal(ROUNDED * np.finfo(a.type.dtype).eps, a.type.dtype)
+    return _mul(_mul(_norm(a), cast(as_size_node(a.type.shape[-1]), a.type.dtype)), unit)
 
 
 # --- eigh -------------------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def eigh_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Se
     if 1 in cotangents:
         turned, magnitude = _turning(matmul(transpose(vectors), cotangents[1]))
         half = _over(turned, magnitude, _sub(_columns(values), _rows(values)))
-        parts.append(_mul(half, literal(0.5, a.dtype)))
+        parts.append(_mul(half, literal(0.5, a.type.dtype)))
     inner = parts[0] if len(parts) == 1 else _add(*parts)
     found = mirrored(matmul(matmul(vectors, inner), transpose(vectors)))
     return (found if node.attrs.get("lower", True) else transpose(found),)
@@ -204,7 +204,7 @@ def _turned_pairs(s: Node, of_u: tuple[Node, Node] | None, of_v: tuple[Node, Nod
         together, apart = _add(of_u[0], of_v[0]), _sub(of_u[0], of_v[0])
     over_gaps = _over(together, size, _sub(_columns(s), _rows(s)))
     over_sums = _over(apart, size, _add(_columns(s), _rows(s)))
-    return _mul(_add(over_gaps, over_sums), literal(0.5, s.dtype))
+    return _mul(_add(over_gaps, over_sums), literal(0.5, s.type.dtype))
 
 
 def svdvals_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
@@ -220,7 +220,7 @@ def _outside(u: Node, of_u: Node, s: Node, size: Size, count: Size) -> Node:
     if isinstance(size, int) and isinstance(count, int):
         return elementwise("true_div", beyond, _columns(s))
     square = elementwise("equal", as_size_node(size), as_size_node(count))
-    return _where(square, zeros(u.dtype, u.type.shape), elementwise("true_div", beyond, _columns(s)))
+    return _where(square, zeros(u.type.dtype, u.type.shape), elementwise("true_div", beyond, _columns(s)))
 
 
 def _thin(whole: Node, cotangent: Node | None, size: Size, count: Size) -> tuple[Node, Node | None]:
@@ -233,7 +233,7 @@ def _thin(whole: Node, cotangent: Node | None, size: Size, count: Size) -> tuple
     others, of_others = _part(whole, -1, count, size), _part(cotangent, -1, count, size)
     product = matmul(transpose(others), of_others)
     asked = elementwise("greater", _norm(_turning(product)[0]), _noise(product))
-    defined = elementwise("where", asked, literal(np.nan, whole.dtype), literal(0, whole.dtype))
+    defined = elementwise("where", asked, literal(np.nan, whole.type.dtype), literal(0, whole.type.dtype))
     moved = matmul(others, matmul(transpose(of_others), first))
     return first, _add(_sub(of_first, moved), expand(defined, (defined.ndim, defined.ndim + 1)))
 
@@ -263,7 +263,7 @@ def qr_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Sequ
             of_q = more if of_q is None else _add(of_q, more)
             rest = matmul(q, of_rest)
         else:
-            rest = zeros(a.dtype, beyond.type.shape)
+            rest = zeros(a.type.dtype, beyond.type.shape)
     found = _qr_of_tall(q, left, of_q, of_r)
     return (found if rest is None else concatenate([found, rest], a.ndim - 1),)
 
@@ -317,11 +317,11 @@ def eig_vjps(node: Node, cotangents: Cotangents, wanted: Collection[int]) -> Seq
     turned = _adjoint(vectors)
     inner: Complex | None = None
     if 0 in cotangents or 1 in cotangents:
-        none = zeros(wr.dtype, wr.type.shape)
+        none = zeros(wr.type.dtype, wr.type.shape)
         real, imaginary = (diagonal_matrix(cotangents.get(k, none)) for k in (0, 1))
         inner = real, imaginary
     if 2 in cotangents or 3 in cotangents:
-        none = zeros(vr.dtype, vr.type.shape)
+        none = zeros(vr.type.dtype, vr.type.shape)
         given: Complex = (cotangents.get(2, none), cotangents.get(3, none))
         of_vectors = _vectors_part(turned, vectors, given, (wr, wi))
         inner = of_vectors if inner is None else (_add(inner[0], of_vectors[0]), _add(inner[1], of_vectors[1]))
@@ -347,7 +347,7 @@ def _vectors_part(turned: Complex, vectors: Complex, given: Complex, values: Com
     parts = [_sub(part, _mul(other, _columns(lengths))) for part, other in zip(seen, gram, strict=True)]
     gap_r, gap_i = _sub(_columns(wr), _rows(wr)), _sub(_columns(wi), _rows(wi))
     apart = _add(_mul(gap_r, gap_r), _mul(gap_i, gap_i))
-    equal = elementwise("equal", apart, literal(0, wr.dtype))
+    equal = elementwise("equal", apart, literal(0, wr.type.dtype))
     row, column = places(apart)
     on_diagonal = elementwise("equal", row, column)
     safe = _where(elementwise("logical_not", equal), apart, 1.0)
@@ -355,8 +355,8 @@ def _vectors_part(turned: Complex, vectors: Complex, given: Complex, values: Com
     x, y = parts
     real = elementwise("true_div", _sub(_mul(x, gap_r), _mul(y, gap_i)), safe)
     imaginary = elementwise("true_div", _add(_mul(x, gap_i), _mul(y, gap_r)), safe)
-    still = elementwise("logical_and", *(elementwise("equal", part, literal(0, wr.dtype)) for part in parts))
-    none = zeros(wr.dtype, apart.type.shape)
+    still = elementwise("logical_and", *(elementwise("equal", part, literal(0, wr.type.dtype)) for part in parts))
+    none = zeros(wr.type.dtype, apart.type.shape)
     at_equal = _where(elementwise("logical_or", on_diagonal, still), none, np.nan)
     phase = _phase(seen, wi)
     return _add(_where(equal, at_equal, real), diagonal_matrix(phase)), _where(equal, at_equal, imaginary)
@@ -366,5 +366,5 @@ def _phase(seen: Complex, wi: Node) -> Node:
     """NaN for complex vectors whose phase the cotangent asks for, 0 for others."""
     bound = _rows(_add(_noise(seen[0]), _noise(seen[1])))
     asked = elementwise("greater", elementwise("abs", diagonal_of(seen[1])), bound)
-    is_complex = elementwise("logical_and", asked, elementwise("not_equal", wi, literal(0, wi.dtype)))
-    return elementwise("where", is_complex, literal(np.nan, wi.dtype), zeros(wi.dtype, wi.type.shape))
+    is_complex = elementwise("logical_and", asked, elementwise("not_equal", wi, literal(0, wi.type.dtype)))
+    return elementwise("where", is_complex, literal(np.nan, wi.type.dtype), zeros(wi.type.dtype, wi.type.shape))

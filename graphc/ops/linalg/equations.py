@@ -114,7 +114,7 @@ def _along(left: Node, right: Node, rows: Size, first: Size) -> Node:
     near = elementwise("maximum", elementwise("minimum", place, last), zero)
     taken = gather(left, (near,), left.ndim - 2)
     products = elementwise("mul", taken, expand(right, (right.ndim - 2,)))
-    return elementwise("where", inside, reduce_sum(products, (products.ndim - 1,)), literal(0, left.dtype))
+    return elementwise("where", inside, reduce_sum(products, (products.ndim - 1,)), literal(0, left.type.dtype))
 
 
 def _banded_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
@@ -144,7 +144,7 @@ def _dominant(x: Node, row: int) -> Node:
     """A sample's three bands, of which one is moved away from 0."""
     shift = np.zeros((3, 1))
     shift[row] = 9.0
-    return elementwise("add", x, literal(shift, x.dtype))
+    return elementwise("add", x, literal(shift, x.type.dtype))
 
 
 _BANDS, _SIDES = Argument((3, 4)), Argument((4, 2))
@@ -244,11 +244,11 @@ def _toeplitz_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     of_c, of_r = (
         _neg(reduce_sum(_along(*pair, count, 0), (axis + 1,))) for pair in ((of_b, node), (node, of_b))
     )  # fmt: skip
-    return of_c, elementwise("where", on_first, literal(0, c.dtype), of_r), of_b
+    return of_c, elementwise("where", on_first, literal(0, c.type.dtype), of_r), of_b
 
 
 def _first_large(c: Node) -> Node:
-    return elementwise("add", c, literal(9.0 * (np.arange(4) == 0), c.dtype))
+    return elementwise("add", c, literal(9.0 * (np.arange(4) == 0), c.type.dtype))
 
 
 _DIAGONALS = Argument((4,))
@@ -346,8 +346,8 @@ def _of_sylvester(letters: Letters) -> list[Size]:
 
 def _upper(x: Node, count: int) -> Node:
     """A sample's triangle of positive eigenvalues."""
-    kept = elementwise("mul", x, literal(np.triu(np.ones((count, count))), x.dtype))
-    return elementwise("add", kept, literal(4 * np.eye(count), x.dtype))
+    kept = elementwise("mul", x, literal(np.triu(np.ones((count, count))), x.type.dtype))
+    return elementwise("add", kept, literal(4 * np.eye(count), x.type.dtype))
 
 
 define_routine(

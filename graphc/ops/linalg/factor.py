@@ -25,7 +25,7 @@ from graphc.ops.shape import broadcast_to, dimshuffle, iota, transpose, zeros
 
 
 def _scaled(number: float, x: Node) -> Node:
-    return elementwise("mul", literal(number, x.dtype), x)
+    return elementwise("mul", literal(number, x.type.dtype), x)
 
 
 # --- cholesky ---------------------------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def _cholesky_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 def _positive(x: Node) -> Node:
     """A matrix that is positive definite, whatever `x` is."""
     product = matmul(x, transpose(x))
-    return on_diagonal(product, elementwise("add", product, literal(2, x.dtype)))
+    return on_diagonal(product, elementwise("add", product, literal(2, x.type.dtype)))
 
 
 define_routine(
@@ -236,7 +236,7 @@ def permuted(x: Node, permutation: Node, inverse: bool = False) -> Node:
         for axis, size in enumerate(x.type.shape[:-2])
     ]
     indices.append(permutation)
-    return set_gather(zeros(x.dtype, x.type.shape), x, indices, 0) if inverse else gather(x, indices, 0)
+    return set_gather(zeros(x.type.dtype, x.type.shape), x, indices, 0) if inverse else gather(x, indices, 0)
 
 
 def _lu_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int]) -> Sequence[Node | None]:

@@ -51,7 +51,7 @@ def check_matrices(name: str, a: Node, *, square: bool = True) -> None:
     """GraphTypeError unless the last two axes of a float node are matrices, square ones where so asked; ShapeError
     where their sizes are known to differ."""
     what = f"{name} of {describe(a)} of type {a.type}"
-    if a.ndim < 2 or not is_float(a.dtype):
+    if a.ndim < 2 or not is_float(a.type.dtype):
         raise RankError(f"{what}: it takes matrices of floats, the last two axes")
     if square:
         sizes.common(a.type.shape[-2], a.type.shape[-1], what, ", a matrix that is not square")
@@ -68,7 +68,7 @@ def each(node: Node, compute: Callable[..., Any], *arrays: Array) -> Array:
     """`compute` of all matrices at once; where NumPy finds one that has no result, the error, or NaN for that one."""
     try:
         with np.errstate(all="ignore"):
-            return np.asarray(compute(*arrays), node.dtype)
+            return np.asarray(compute(*arrays), node.type.dtype)
     except np.linalg.LinAlgError:
         pass
     outer, rows = arrays[0].shape[:-2], []
@@ -79,14 +79,14 @@ def each(node: Node, compute: Callable[..., Any], *arrays: Array) -> Array:
             if node.attrs.get("on_error", "raise") == "raise":
                 raise LinAlgError(failed(node, str(error), (number, prod(outer)) if outer else None)) from None
             rows.append(np.full(arrays[-1].shape[len(outer) :], np.nan))
-    return np.asarray(rows, node.dtype).reshape(*outer, *np.shape(rows[0]))
+    return np.asarray(rows, node.type.dtype).reshape(*outer, *np.shape(rows[0]))
 
 
 def _of_one(name: str, rank: int) -> Callable[[Sequence[Node], Attributes], Type]:
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
         (a,) = args
         check_matrices(name, a)
-        return Type(a.dtype, a.type.shape if rank else a.type.shape[:-2])
+        return Type(a.type.dtype, a.type.shape if rank else a.type.shape[:-2])
 
     return infer
 
@@ -105,11 +105,11 @@ def _solve_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     a, b = args
     check_matrices("solve", a)
     what = f"solve of {describe(a)} of type {a.type} and {describe(b)} of type {b.type}"
-    if a.ndim != b.ndim or a.dtype != b.dtype:
+    if a.ndim != b.ndim or a.type.dtype != b.type.dtype:
         raise RankError(f"{what}: the operands should have one rank and one dtype")
     outer = zip(a.type.shape[:-1], b.type.shape[:-1], strict=True)
     found = [sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in enumerate(outer)]
-    return Type(b.dtype, (*found, b.type.shape[-1]))
+    return Type(b.type.dtype, (*found, b.type.shape[-1]))
 
 
 def _solve_eval(node: Node, a: Array, b: Array) -> Array:
@@ -151,7 +151,7 @@ def solve(a: Node, b: Node, structure: str = "general", transposed: bool = False
 
 def _regular(a: Node, shift: float = 3.0) -> Node:
     """A sample's matrix moved away from singular ones."""
-    return elementwise("add", a, literal(shift * np.eye(3), a.dtype))
+    return elementwise("add", a, literal(shift * np.eye(3), a.type.dtype))
 
 
 def _positive(a: Node) -> Node:
@@ -228,7 +228,7 @@ def _without_two(s: Node) -> Node:
     """For places i and j the product of the elements of `s` but number i and j, along two new last axes."""
     row, column, place = (expand(axis, [k for k in range(3) if k != n]) for n, axis in enumerate([_count(s)] * 3))
     taken = elementwise("logical_or", elementwise("equal", place, row), elementwise("equal", place, column))
-    factors = elementwise("where", taken, literal(1, s.dtype), expand(s, (s.ndim - 1, s.ndim)))
+    factors = elementwise("where", taken, literal(1, s.type.dtype), expand(s, (s.ndim - 1, s.ndim)))
     return reduction("prod", factors, (factors.ndim - 1,))
 
 
@@ -257,9 +257,9 @@ def _cofactors_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     turned = matmul(matmul(transpose(u), cotangent), transpose(vh))
     row, column = places(turned)
     on_diagonal = elementwise("equal", row, column)
-    others = elementwise("where", on_diagonal, literal(0, s.dtype), _without_two(s))
+    others = elementwise("where", on_diagonal, literal(0, s.type.dtype), _without_two(s))
     axes = (turned.ndim - 1,)
-    diagonal = reduce_sum(elementwise("where", on_diagonal, turned, literal(0, a.dtype)), axes)
+    diagonal = reduce_sum(elementwise("where", on_diagonal, turned, literal(0, a.type.dtype)), axes)
     along = reduce_sum(elementwise("mul", others, expand(diagonal, (diagonal.ndim - 1,))), axes)
     inner = elementwise("sub", diagonal_matrix(along), elementwise("mul", others, transpose(turned)))
     sign = make(OPS["stop_gradient"], (elementwise("mul", det(u), det(vh)),))

@@ -75,7 +75,7 @@ from graphc.startup.record import record
 def _check_alike(name: str, *operands: Node) -> None:
     first = operands[0]
     for operand in operands:
-        if operand.dtype != first.dtype or operand.dtype == "bool":
+        if operand.type.dtype != first.type.dtype or operand.type.dtype == "bool":
             what = " and ".join(f"{describe(o)} of type {o.type}" for o in (first, operand))
             raise GraphTypeError(f"{name}: {what}: the operands should be numbers of one dtype")
 
@@ -91,7 +91,7 @@ def _matmul_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     outer = [sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in enumerate(batch)]
     rows = a.type.shape[-2:-1] if a.ndim > 1 else ()
     columns = b.type.shape[-1:] if b.ndim > 1 else ()
-    return Type(a.dtype, (*outer, *rows, *columns))
+    return Type(a.type.dtype, (*outer, *rows, *columns))
 
 
 def _matmul_eval(node: Node, a: Array, b: Array) -> Array:
@@ -148,10 +148,10 @@ def _matmul_lower(node: Node) -> Lowering:
     """A call for matrices; a fold where there is a vector, whose loop others may share, or where it takes no longer
     than a call. As in BLAS a product with a matrix is summed in its own dtype."""
     a, b = node.args
-    if a.ndim > 1 and b.ndim > 1 and a.dtype in SUFFIXES and not _is_tiny(a, b):
+    if a.ndim > 1 and b.ndim > 1 and a.type.dtype in SUFFIXES and not _is_tiny(a, b):
         return PRODUCT
-    wide = accumulated_in(node.dtype) if a.ndim == b.ndim == 1 else node.dtype
-    term = "_0 * _1" if wide == node.dtype else f"{wide}(_0) * {wide}(_1)"
+    wide = accumulated_in(node.type.dtype) if a.ndim == b.ndim == 1 else node.type.dtype
+    term = "_0 * _1" if wide == node.type.dtype else f"{wide}(_0) * {wide}(_1)"
     start = "0.0" if is_float(wide) else "0"
     axes = (0 if a.ndim == 1 else a.ndim - 1,)
     return Fold(_summed_sizes, _operands, term, (start,), ("accumulate(_0, _1)",), (wide,), axes=axes)
@@ -197,7 +197,7 @@ def outer(a: Node, b: Node) -> Node:
 def _matmul_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
     """One product of matrices where only one operand differs, else a batch of them, vectors as matrices of one row."""
     (a, b), (left, right) = args, node.args
-    if left.ndim == right.ndim == 1 and accumulator(node.dtype) == node.dtype:
+    if left.ndim == right.ndim == 1 and accumulator(node.type.dtype) == node.type.dtype:
         return reduce_sum(elementwise("mul", *repeated(args, batched, size)), (1,))
     match left.ndim, right.ndim, *batched:
         case 1, _, True, False:
@@ -273,7 +273,7 @@ def _product_symbol(node: Node) -> str:
     """gc_gemm, gc_gemv or gc_batched_gemm of the dtype (codegen/gemm/api.py)."""
     parts = as_product(node.args)
     routine = "gemv" if min(parts.a.ndim, parts.b.ndim) == 1 else "gemm" if node.ndim == 2 else "batched_gemm"
-    return f"gc_{routine}_{SUFFIXES[node.dtype]}"
+    return f"gc_{routine}_{SUFFIXES[node.type.dtype]}"
 
 
 def _product_passed(node: Node) -> list[Passed]:
@@ -282,7 +282,7 @@ def _product_passed(node: Node) -> list[Passed]:
     a, b = parts.a, parts.b
     axes = tuple(range(_product_loops(node), node.ndim))
     summed = Extent(a.type.shape[-1])
-    alpha = Number(1, node.dtype) if parts.alpha is None else Given(parts.alpha)
+    alpha = Number(1, node.type.dtype) if parts.alpha is None else Given(parts.alpha)
     factors = [Strided(a, axes if a.ndim > 1 else (0,)), Strided(b, axes if b.ndim > 1 else (0,))]
     if a.ndim == 1:
         factors = [Strided(b, (1, 0)), factors[0]]
@@ -335,7 +335,7 @@ def _gemm_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     c, what = parts.c, f"gemm of {describe(parts.a)} and {describe(parts.b)}"
     _check_alike("gemm", *args)
     scalars = [scalar for scalar in (parts.alpha, parts.beta) if scalar is not None]
-    if any(scalar.ndim for scalar in scalars) or not is_float(parts.a.dtype) or parts.a.ndim + parts.b.ndim < 3:
+    if any(scalar.ndim for scalar in scalars) or not is_float(parts.a.type.dtype) or parts.a.ndim + parts.b.ndim < 3:
         types = ", ".join(str(arg.type) for arg in args)
         raise GraphTypeError(f"gemm of {types}: not float matrices, or a matrix and a vector, and scalars")
     product = _matmul_infer((parts.a, parts.b), {})
@@ -344,7 +344,7 @@ def _gemm_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     if c.ndim != len(product.shape):
         raise RankError(f"{what}: {describe(c)} of type {c.type} has not the rank of the product")
     axes = enumerate(zip(c.type.shape, product.shape, strict=True))
-    return Type(c.dtype, tuple(sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in axes))
+    return Type(c.type.dtype, tuple(sizes.common(left, right, what, f", axis {axis}") for axis, (left, right) in axes))
 
 
 def _gemm_eval(node: Node, *args: Array) -> Array:

@@ -183,7 +183,7 @@ def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size
 def _infer(routine: Routine, args: Sequence[Node]) -> Type:
     first = args[0]
     what = told(lambda: f"{routine.name} of {' and '.join(f'{describe_origin(a)} of type {a.type}' for a in args)}")
-    if any(arg.dtype != first.dtype or not is_float(arg.dtype) for arg in args):
+    if any(arg.type.dtype != first.type.dtype or not is_float(arg.type.dtype) for arg in args):
         raise GraphTypeError(f"{what}: the operands should be floats of one dtype")
     rank = first.ndim - len(routine.operands[0])
     if rank < 0 or any(arg.ndim - len(axes) != rank for arg, axes in zip(args, routine.operands, strict=True)):
@@ -199,7 +199,9 @@ def _infer(routine: Routine, args: Sequence[Node]) -> Type:
             size = arg.type.shape[axis]
             letters[letter] = sizes.common(letters.get(letter, size), size, what, f", axis {axis}")
     letters |= routine.derived(letters)
-    kinds = [Type(dtype or first.dtype, (*outer, *map(letters.__getitem__, axes))) for axes, dtype in routine.parts]
+    kinds = [
+        Type(dtype or first.type.dtype, (*outer, *map(letters.__getitem__, axes))) for axes, dtype in routine.parts
+    ]
     return kinds[0] if len(kinds) == 1 else tuple_of(kinds)
 
 
@@ -243,7 +245,7 @@ def _evaluate(routine: Routine, node: Node, arrays: Sequence[Array]) -> Any:
         made = _computed(routine, arrays, options)
     except np.linalg.LinAlgError:
         made = tuple(_one_by_one(routine, node, arrays, options))
-    kinds = [each.dtype for each in outputs_of(node)]
+    kinds = [each.type.dtype for each in outputs_of(node)]
     results = tuple(np.ascontiguousarray(each, dtype) for each, dtype in zip(made, kinds, strict=True))
     return results if node.is_tuple else results[0]
 
@@ -316,7 +318,7 @@ def _call(routine: Routine, failures: tuple[str, ...]) -> Call:
     """The call of a routine's function."""
 
     def name_of(node: Node) -> str:
-        return symbol(routine.name, SUFFIXES[node.args[0].dtype])
+        return symbol(routine.name, SUFFIXES[node.args[0].type.dtype])
 
     def loops(node: Node) -> int:
         return max(node.args[0].ndim - len(routine.operands[0]) - 1, 0)
@@ -339,7 +341,7 @@ def _call(routine: Routine, failures: tuple[str, ...]) -> Call:
             *(
                 part
                 for dtype, length in zip(routine.spaces, routine.lengths(letters), strict=True)
-                for part in (Workspace(dtype or first.dtype, (slots, length)), Extent(length))
+                for part in (Workspace(dtype or first.type.dtype, (slots, length)), Extent(length))
             ),
         ]
 

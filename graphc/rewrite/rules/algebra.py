@@ -70,7 +70,7 @@ def _fold_constants(node: Node, uses: Uses) -> Node | None:
         return None
     with np.errstate(all="ignore"):
         try:
-            return literal(np.asarray(node.op.eval(node, *values)), node.dtype)
+            return literal(np.asarray(node.op.eval(node, *values)), node.type.dtype)
         except IndexError:  # the run will report it
             return None
 
@@ -83,7 +83,7 @@ def _fold_numbers(node: Node, uses: Uses) -> Node | None:
     if any(value is None for value in values) or not isinstance(node.op.lower(node), Scalar):
         return None
     with np.errstate(all="ignore"):
-        return filled(literal(np.asarray(node.op.eval(node, *values)), node.dtype), node.type.shape)
+        return filled(literal(np.asarray(node.op.eval(node, *values)), node.type.dtype), node.type.shape)
 
 
 FOLD: tuple[AnyRule, ...] = (
@@ -109,7 +109,7 @@ def _is_identity(node: Node, position: int, exactly: bool) -> bool:
     identity = laws.left_identity if position == 0 and not laws.commutative else laws.identity
     if identity is None:
         return False
-    if exactly and node.op.name == "add" and is_float(node.dtype):
+    if exactly and node.op.name == "add" and is_float(node.type.dtype):
         return is_number(node.args[position], -0.0)
     return is_number(node.args[position], identity) or (not exactly and is_number(node.args[position], -identity))
 
@@ -123,7 +123,7 @@ def _drop_identity(exactly: bool, node: Node, uses: Uses) -> Node | None:
 def _absorb(exactly: bool, node: Node, uses: Uses) -> Node | None:
     """f(x, z) = z: of floats only for real numbers, since 0 * inf is NaN and 0 * -1 is -0."""
     zero = node.op.laws.zero
-    if zero is None or is_float(node.dtype) is exactly:
+    if zero is None or is_float(node.type.dtype) is exactly:
         return None
     return next((arg for arg in node.args if is_number(arg, zero)), None)
 
@@ -279,7 +279,7 @@ def _join_factors(node: Node, uses: Uses) -> Node | None:
 def _cancel_factors(node: Node, uses: Uses) -> Node | None:
     """(a * x) * (b * y) as x * y or -(x * y), for powers of two a, b of which one undoes the other."""
     first, second = map(_apart, node.args)
-    if first is None or second is None or not is_float(node.dtype):
+    if first is None or second is None or not is_float(node.type.dtype):
         return None
     (a, x), (b, y) = first, second
     if abs(np.frexp(a)[0]) != 0.5 or abs(a * b) != 1 or not _is_joinable(a, b):
@@ -305,16 +305,18 @@ def _negate_factor(node: Node, uses: Uses) -> Node | None:
 
 def _collect(node: Node, uses: Uses) -> Node | None:
     """a * x + b * x as (a + b) * x, for numbers a, b of one sign, so that nothing cancels."""
-    one = np.asarray(1, node.dtype)
+    one = np.asarray(1, node.type.dtype)
     parts = [constant_factor(arg) or (one, arg) for arg in node.args]
     (a, first), (b, second) = parts
-    if first is not second or scalar_constant(first) is not None or node.dtype == "bool":
+    if first is not second or scalar_constant(first) is not None or node.type.dtype == "bool":
         return None
     if all(arg.op.name != "mul" for arg in node.args):
         return None
     with np.errstate(all="ignore"):
         number = np.asarray(a + b)
-    if node.dtype in FLOATS and (bool(np.signbit(a)) != bool(np.signbit(b)) or not all(map(_usable, (a, b, number)))):
+    if node.type.dtype in FLOATS and (
+        bool(np.signbit(a)) != bool(np.signbit(b)) or not all(map(_usable, (a, b, number)))
+    ):
         return None
     return scaled(number, first)
 
@@ -345,15 +347,21 @@ def _join_quotients(node: Node, uses: Uses) -> Node | None:
 def _cast_twice(node: Node, uses: Uses) -> Node | None:
     """A cast of a cast as one, where the one in between loses nothing; a cast to the same dtype as nothing."""
     inner = node.args[0]
-    if inner.dtype == node.dtype:
+    if inner.type.dtype == node.type.dtype:
         return inner
     if inner.op.name != "cast":
         return None
     source = inner.args[0]
-    exact = can_cast_safely(source.dtype, inner.dtype) and not (is_float(inner.dtype) and source.dtype in _LARGE)
+    exact = can_cast_safely(source.type.dtype, inner.type.dtype) and not (
+        is_float(inner.type.dtype) and source.type.dtype in _LARGE
+    )
     # a float outside an integer dtype has no value there, an integer wraps
-    differs = is_float(inner.dtype) and source.dtype in INTEGERS and node.dtype in INTEGERS
-    return cast(source, node.dtype) if exact and (not differs or can_cast_safely(source.dtype, node.dtype)) else None
+    differs = is_float(inner.type.dtype) and source.type.dtype in INTEGERS and node.type.dtype in INTEGERS
+    return (
+        cast(source, node.type.dtype)
+        if exact and (not differs or can_cast_safely(source.type.dtype, node.type.dtype))
+        else None
+    )
 
 
 _LARGE = ("int64", "uint64")

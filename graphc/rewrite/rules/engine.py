@@ -136,7 +136,7 @@ class Rule:
     def _allows(self, match: Match, uses: Uses) -> bool:
         holes = {part: node for part, node in match.nodes.items() if part.op is INPUT}
         return (
-            all(part.dtype == "bool" or node.dtype in self.dtypes for part, node in holes.items())
+            all(part.type.dtype == "bool" or node.type.dtype in self.dtypes for part, node in holes.items())
             and all(uses(match.nodes[part]) == 1 for part in self.once)
             and (self.when is None or self.when({part.name or "": node for part, node in holes.items()}))
         )
@@ -248,14 +248,14 @@ def constant_factor(node: Node) -> tuple[Array, Node] | None:
 
 def scaled(number: Any, node: Node) -> Node:
     """number * node, the number of the node's dtype."""
-    return make(OPS["mul"], (filled(literal(number, node.dtype), node.type.shape), node))
+    return make(OPS["mul"], (filled(literal(number, node.type.dtype), node.type.shape), node))
 
 
 def plus_zero(value: Node) -> Node:
     """`value`, with 0.0 for -0.0: a sum of floats begins with 0.0."""
-    if not is_float(value.dtype):
+    if not is_float(value.type.dtype):
         return value
-    return make(OPS["add"], (value, filled(literal(0.0, value.dtype), value.type.shape)))
+    return make(OPS["add"], (value, filled(literal(0.0, value.type.dtype), value.type.shape)))
 
 
 def keeps_axes(node: Node) -> tuple[Node, tuple[int, ...]] | None:
@@ -309,7 +309,7 @@ def _match_hole(pattern: Node, node: Node, found: Match) -> Iterator[Match]:
     bound = found.nodes.get(pattern)
     if bound is node:
         yield found
-    elif bound is None and (pattern.dtype != "bool" or node.dtype == "bool"):
+    elif bound is None and (pattern.type.dtype != "bool" or node.type.dtype == "bool"):
         yield Match({**found.nodes, pattern: node}, found.axes, found.shape)
 
 
@@ -325,7 +325,7 @@ def instantiate(pattern: Node, match: Match, root: Node) -> Node:
     """The graph that `pattern` stands for; `root` gives dtype and sizes where the pattern is a mere number."""
     number = scalar_constant(pattern)
     if number is not None:
-        return filled(literal(number, root.dtype), root.type.shape)
+        return filled(literal(number, root.type.dtype), root.type.shape)
     return _instantiate(pattern, match, {})
 
 
@@ -353,12 +353,12 @@ def _instantiate_args(pattern: Node, match: Match, done: dict[Node, Node]) -> li
         None if number is not None else _instantiate(arg, match, done)
         for arg, number in zip(pattern.args, numbers, strict=True)
     ]
-    beside = [(arg.dtype, other) for arg, other in zip(pattern.args, others, strict=True) if other is not None]
+    beside = [(arg.type.dtype, other) for arg, other in zip(pattern.args, others, strict=True) if other is not None]
     args: list[Node] = []
     for arg, number, other in zip(pattern.args, numbers, others, strict=True):
         if other is None:
-            other = next((n for dtype, n in beside if dtype == arg.dtype), beside[0][1])
-            dtype = other.dtype if arg.dtype != "bool" else "bool"
+            other = next((n for dtype, n in beside if dtype == arg.type.dtype), beside[0][1])
+            dtype = other.type.dtype if arg.type.dtype != "bool" else "bool"
             other = filled(literal(number, dtype), other.type.shape)
         args.append(other)
     return args
@@ -600,7 +600,7 @@ def place_new(node: Node, where: Where | None, serial: int) -> None:
 def _same_type(before: Node, after: Node) -> bool:
     """Whether `after` can stand for `before`: the same dtype and rank, and no size known before and unknown after."""
     return (
-        after.dtype == before.dtype
+        after.type.dtype == before.type.dtype
         and after.ndim == before.ndim
         and all(a == b for b, a in zip(before.type.shape, after.type.shape, strict=True) if isinstance(b, int))
     )

@@ -167,7 +167,7 @@ def _sum_for_constant(node: Node, uses: Uses) -> Node | None:
     Each term is multiplied: the sum times the number may overflow, or not, where the terms do otherwise.
     """
     a, b = node.args
-    if a.ndim > 2 or b.ndim > 2 or not is_float(node.dtype):
+    if a.ndim > 2 or b.ndim > 2 or not is_float(node.type.dtype):
         return None
     for constant, other, axis in ((b, a, a.ndim - 1), (a, b, 0)):
         number = scalar_constant(constant)
@@ -187,7 +187,7 @@ def _factor_out(node: Node, uses: Uses) -> Node | None:
 
     True of real numbers only: A B may overflow, or vanish, where (c A) B does not.
     """
-    if not is_float(node.dtype):
+    if not is_float(node.type.dtype):
         return None
     a, b = node.args
     for operand in (a, b):
@@ -233,7 +233,7 @@ class _Term:
     def factor(self) -> Node:
         """Sign and scalar as one node; made when it is wanted, for most terms iteration out to be no product."""
         if self.scalar is None:
-            return literal(self.sign, self.matrix.dtype)
+            return literal(self.sign, self.matrix.type.dtype)
         return self.scalar if self.sign > 0 else elementwise("neg", self.scalar)
 
 
@@ -265,7 +265,7 @@ def _scaled(node: Node) -> tuple[Node, Node] | None:
             if scalar is not None:
                 return scalar, node.args[1 - k]
     if node.op.name == "true_div" and (count := _scalar_of(node.args[1])) is not None and _is_count(count):
-        return elementwise("true_div", literal(1, node.dtype), count), node.args[0]
+        return elementwise("true_div", literal(1, node.type.dtype), count), node.args[0]
     return None
 
 
@@ -274,7 +274,7 @@ def _is_count(node: Node) -> bool:
     value = constant_value(node)
     if value is not None:
         return float(value).is_integer() and 1 <= abs(value) <= 1 / np.finfo(value.dtype).tiny
-    return node.op.name == "cast" and node.args[0].dtype not in FLOATS
+    return node.op.name == "cast" and node.args[0].type.dtype not in FLOATS
 
 
 def _is_materialised(node: Node, uses: Uses) -> bool:
@@ -290,7 +290,7 @@ def _is_call(node: Node) -> bool:
 def _scaled_product(term: _Term, uses: Uses) -> tuple[Node, Node, Node] | None:
     """(alpha, a, b) where the term is alpha * a @ b computed by a function, and nothing else takes it."""
     product = term.matrix
-    if uses(product) > 1 or not _is_call(product) or not is_float(product.dtype):
+    if uses(product) > 1 or not _is_call(product) or not is_float(product.type.dtype):
         return None
     parts = as_product(product.args)
     if parts.c is not None:
@@ -311,7 +311,7 @@ def _signed(left: Node, right: Node) -> Node | None:
 
 def _scale_product(node: Node, uses: Uses) -> Node | None:
     """A multiple of a product as a call of BLAS, which multiplies on its way."""
-    if not is_float(node.dtype):
+    if not is_float(node.type.dtype):
         return None
     term = _term(node, lambda part: 1 if part is node else uses(part))
     if term.matrix is node:
@@ -326,14 +326,14 @@ def _call_with_vector(node: Node, uses: Uses) -> Node | None:
     Then both may be done in one pass over it, like a linear model and its gradient: that is one loop over the rows.
     """
     a, b = node.args
-    if a.ndim + b.ndim != 3 or not is_float(node.dtype):
+    if a.ndim + b.ndim != 3 or not is_float(node.type.dtype):
         return None
     matrix = a if a.ndim > 1 else b
     if _is_tiny(matrix) or not is_in_memory(matrix):
         return None
     while matrix.args and uses(matrix) == 1 and not _is_call(matrix):
         matrix = matrix.args[0]
-    return None if uses(matrix) > 1 else scaled_matmul(literal(1, node.dtype), a, b)
+    return None if uses(matrix) > 1 else scaled_matmul(literal(1, node.type.dtype), a, b)
 
 
 TINY = 64
@@ -350,7 +350,7 @@ def _join_gemm(node: Node, uses: Uses) -> Node | None:
 
     Where C would have to be materialised first, adding it in the loop that follows the product costs less.
     """
-    if not is_float(node.dtype):
+    if not is_float(node.type.dtype):
         return None
     left, right = node.args
     sign = -1 if node.op.name == "sub" else 1

@@ -152,7 +152,7 @@ def _of_choice(node: Node, depth: int) -> Shape:
 
 
 def _of_cast(node: Node, depth: int) -> Shape:
-    if node.args[0].dtype == "bool":
+    if node.args[0].type.dtype == "bool":
         return _of_mask(node.args[0], 0)
     return shape_of(node.args[0], depth)
 
@@ -324,7 +324,7 @@ def _structured_solve(node: Node, uses: Uses) -> Node | None:
 def identity(a: Node) -> Node:
     """The identity matrices of the sizes of others."""
     count = iota(a.type.shape[-1])
-    one = make(OPS["cast"], (elementwise("equal", expand(count, (1,)), expand(count, (0,))),), {"dtype": a.dtype})
+    one = make(OPS["cast"], (elementwise("equal", expand(count, (1,)), expand(count, (0,))),), {"dtype": a.type.dtype})
     return broadcast_to(expand(one, range(a.ndim - 2)), a.type.shape)
 
 
@@ -382,8 +382,8 @@ def _log_of_determinant(node: Node, uses: Uses) -> Node | None:
     """log(abs(det(a))) as logabsdet(a); log(det(a)) as well, NaN where the determinant is negative."""
     (x,) = node.args
     if x.op.name == "det":
-        negative = elementwise("less", detsign(x.args[0]), literal(0, x.dtype))
-        return elementwise("where", negative, literal(np.nan, x.dtype), logabsdet(x.args[0]))
+        negative = elementwise("less", detsign(x.args[0]), literal(0, x.type.dtype))
+        return elementwise("where", negative, literal(np.nan, x.type.dtype), logabsdet(x.args[0]))
     if x.op.name == "abs" and x.args[0].op.name == "det":
         return logabsdet(x.args[0].args[0])
     return None
@@ -450,7 +450,7 @@ def _determinant_by_factors(node: Node, uses: Uses) -> Node | None:
     packed, _, pivots = factor.lu(a)
     diagonal = diagonal_of(packed)
     found = OF_DIAGONAL[name](diagonal)
-    return found if name == "logabsdet" else elementwise("mul", found, _turns(pivots, a.dtype))
+    return found if name == "logabsdet" else elementwise("mul", found, _turns(pivots, a.type.dtype))
 
 
 def _cofactors_by_factors(node: Node, uses: Uses) -> Node | None:
@@ -461,15 +461,18 @@ def _cofactors_by_factors(node: Node, uses: Uses) -> Node | None:
     row, column = places(packed)
     axes = (packed.ndim - 2, packed.ndim - 1)
     size = reduction("supremum", elementwise("abs", packed), axes)
-    least = elementwise("mul", size, literal(np.finfo(a.dtype).eps, a.dtype))
+    least = elementwise("mul", size, literal(np.finfo(a.type.dtype).eps, a.type.dtype))
     least = elementwise(
-        "where", elementwise("greater", least, literal(0, a.dtype)), least, literal(np.finfo(a.dtype).tiny, a.dtype)
+        "where",
+        elementwise("greater", least, literal(0, a.type.dtype)),
+        least,
+        literal(np.finfo(a.type.dtype).tiny, a.type.dtype),
     )
     vanishes = elementwise(
-        "logical_and", elementwise("equal", row, column), elementwise("equal", packed, literal(0, a.dtype))
+        "logical_and", elementwise("equal", row, column), elementwise("equal", packed, literal(0, a.type.dtype))
     )
     safe = elementwise("where", vanishes, expand(least, axes), packed)
-    whole = elementwise("mul", _product(diagonal_of(safe)), _turns(pivots, a.dtype))
+    whole = elementwise("mul", _product(diagonal_of(safe)), _turns(pivots, a.type.dtype))
     return elementwise("mul", _solved(safe, order, identity(a), True, "nan"), expand(whole, axes))
 
 

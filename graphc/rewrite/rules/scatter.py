@@ -50,7 +50,7 @@ def _into_sum(node: Node, uses: Uses) -> Node | None:
 def _from_zeros(node: Node, uses: Uses) -> list[Node]:
     """The scatters, first to last, that make a value of zeros; none of any other value."""
     links: list[Node] = []
-    while len(links) < MOST_LINKS and uses(node) == 1 and node.op.name in INCREMENTS and is_float(node.dtype):
+    while len(links) < MOST_LINKS and uses(node) == 1 and node.op.name in INCREMENTS and is_float(node.type.dtype):
         links.append(node)
         node = node.args[0]
         if _number(node) == 0.0:
@@ -79,7 +79,7 @@ def _number(node: Node) -> float | None:
 def _times(value: Node, factor: float) -> Node:
     if factor in (1.0, -1.0):
         return value if factor > 0 else elementwise("neg", value)
-    number = expand(literal(factor, value.dtype), range(value.ndim))
+    number = expand(literal(factor, value.type.dtype), range(value.ndim))
     return elementwise("mul", broadcast_to(number, value.type.shape), value)
 
 
@@ -96,7 +96,7 @@ def _side_by_side(node: Node, uses: Uses) -> Node | None:
         links.append(base)
         base = base.args[0]
     shape = [size for size in node.type.shape if isinstance(size, int)]
-    if len(shape) < max(node.ndim, 1) or not is_number(base, 0.0) or node.dtype == "bool":
+    if len(shape) < max(node.ndim, 1) or not is_number(base, 0.0) or node.type.dtype == "bool":
         return None
     if any(step != 1 for link in links for step in link.attrs["steps"]):
         return None

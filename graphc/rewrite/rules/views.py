@@ -103,7 +103,7 @@ def _lift(is_moved: Callable[[Node], bool], node: Node, uses: Uses) -> Node | No
     if not isinstance(node.op.lower(node), Scalar):
         return None
     args = [
-        arg.args[0] if number is None else filled(literal(number, arg.dtype), shape)
+        arg.args[0] if number is None else filled(literal(number, arg.type.dtype), shape)
         for arg, number in zip(node.args, numbers, strict=True)
     ]
     return dimshuffle(make(node.op, args, node.attrs), order)
@@ -178,7 +178,7 @@ def _part_of_changed(node: Node, uses: Uses) -> Node | None:
         ):
             return None
         changed = array
-    if changed is node.args[0] or changed.op.name in ("inc_subtensor", "set_subtensor") or node.dtype == "bool":
+    if changed is node.args[0] or changed.op.name in ("inc_subtensor", "set_subtensor") or node.type.dtype == "bool":
         return None
     value = subtensor(changed, starts, shape, steps)
     for each in reversed(made):
@@ -214,7 +214,7 @@ def _join_reductions(node: Node, uses: Uses) -> Node | None:
     Not of products of floats: in another order they may overflow.
     """
     inner = node.args[0]
-    if inner.op is not node.op or uses(inner) > 1 or (node.op.name == "prod" and is_float(node.dtype)):
+    if inner.op is not node.op or uses(inner) > 1 or (node.op.name == "prod" and is_float(node.type.dtype)):
         return None
     kept = [axis for axis in range(inner.args[0].ndim) if axis not in inner.attrs["axes"]]
     axes = sorted((*inner.attrs["axes"], *(kept[axis] for axis in node.attrs["axes"])))
@@ -257,12 +257,12 @@ def _sum_broadcast(node: Node, uses: Uses) -> Node | None:
     term = drop(_sum_keeping(narrowed, others), node.attrs["axes"])
     count = sizes.product(inner.type.shape[a] for a in axes)
     if count == 0:
-        return filled(literal(0, node.dtype), node.type.shape)
+        return filled(literal(0, node.type.dtype), node.type.shape)
     number = scalar_constant(term)
     if isinstance(count, Node) and not (number is not None and bool(np.isfinite(number)) and not np.signbit(number)):
         some = filled(make(OPS["greater"], (count, literal(0, "int64"))), term.type.shape)
-        term = make(OPS["where"], (some, term, filled(literal(0, term.dtype), term.type.shape)))
-    times = filled(cast(as_size_node(count), node.dtype), term.type.shape)
+        term = make(OPS["where"], (some, term, filled(literal(0, term.type.dtype), term.type.shape)))
+    times = filled(cast(as_size_node(count), node.type.dtype), term.type.shape)
     product = make(OPS["mul"], (term, times))
     return product if others or (number is not None and not np.signbit(number)) else plus_zero(product)
 
@@ -306,7 +306,7 @@ def _reduce_in_memory_order(node: Node, uses: Uses) -> Node | None:
     Not of products of floats: in another order they may overflow.
     """
     (inner,) = node.args
-    if not _is_transpose(inner) or (node.op.name == "prod" and is_float(node.dtype)):
+    if not _is_transpose(inner) or (node.op.name == "prod" and is_float(node.type.dtype)):
         return None
     order, reduced = inner.attrs["order"], node.attrs["axes"]
     kept = [order[axis] for axis in range(node.args[0].ndim) if axis not in reduced]
@@ -325,11 +325,11 @@ def _position_of_extreme(node: Node, uses: Uses) -> Node | None:
     The first NaN counts, as in NumPy: the extreme is NaN where there is one, and nothing equals it then.
     """
     x, axes = node.args[0], node.attrs["axes"]
-    if x.dtype == "bool" or (x.args and x.op.cost > _POSITION_COST) or axes[0] == x.ndim - len(axes):
+    if x.type.dtype == "bool" or (x.args and x.op.cost > _POSITION_COST) or axes[0] == x.ndim - len(axes):
         return None
     extreme = restore(node, (reduce_max if node.op.name == "argmax" else reduce_min)(x, axes))
     found = elementwise("equal", x, extreme)
-    if is_float(x.dtype):
+    if is_float(x.type.dtype):
         found = elementwise("logical_or", found, elementwise("isnan", x))
     place = filled(literal(0), x.type.shape)
     for axis in axes:

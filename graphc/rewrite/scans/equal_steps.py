@@ -284,7 +284,7 @@ def beyond(text: Text, one: Node, other: Node) -> Node | None:
     """What comes after two arguments of neighbouring steps in the next one."""
     if one is other:
         return one
-    if one.op is CONSTANT and other.op is CONSTANT and one.dtype == other.dtype == "int64" and not one.ndim:
+    if one.op is CONSTANT and other.op is CONSTANT and one.type.dtype == other.type.dtype == "int64" and not one.ndim:
         return literal(2 * int(other.attrs["value"].value) - int(one.attrs["value"].value))
     if one in text.place and other in text.place:
         place = 2 * text.place[other] - text.place[one]

@@ -105,7 +105,7 @@ class OpenLoop:
         for element, own in self.elements.items():
             if own is sequence:
                 return element
-        element = variable(sequence.dtype, sequence.type.shape[1:])
+        element = variable(sequence.type.dtype, sequence.type.shape[1:])
         self.elements[element] = sequence
         return element
 
@@ -116,7 +116,7 @@ class OpenLoop:
         for stand_in, output in self.rows.items():
             if output is node:
                 return stand_in
-        stand_in = variable(node.dtype, (self.count, *node.type.shape))
+        stand_in = variable(node.type.dtype, (self.count, *node.type.shape))
         self.rows[stand_in] = node
         return stand_in
 
@@ -175,7 +175,7 @@ def _stand_in(loop: Loop, param: Node, shape: Sequence[Size]) -> Node:
     them."""
     inner = outside_shape(loop, param)
     return variable(
-        param.dtype, [b if isinstance(b, int) else a for a, b in zip(shape, inner, strict=True)], param.name
+        param.type.dtype, [b if isinstance(b, int) else a for a, b in zip(shape, inner, strict=True)], param.name
     )
 
 

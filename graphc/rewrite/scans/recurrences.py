@@ -308,7 +308,7 @@ class Recurrence:
         if not self.late and is_number(self.initial, 0.0):
             return linear_recurrence(self.factor, self.term, 0, self.reverse)
         late = self.late and repeated(self.factor) is None  # by one factor it is the same to multiply before or after
-        factor = self.factor if late else self._in_first(literal(-0.0, self.factor.dtype), self.factor)
+        factor = self.factor if late else self._in_first(literal(-0.0, self.factor.type.dtype), self.factor)
         return linear_recurrence(factor, self._terms(), 0, self.reverse, "late" if late else "own")
 
     def _terms(self) -> Node:
@@ -343,9 +343,9 @@ Given: TypeAlias = Mapping[Node, Callable[[], Node]]
 def _recurrence(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], given: Given) -> Recurrence | None:
     """The recurrence that a state is, if it is one over what elements of sequences give, and what is given: a sum of
     it, or of its product, with another node, or the product of such a sum."""
-    if not is_float(state.dtype):
+    if not is_float(state.type.dtype):
         return _extreme(loop, state, varying, able, given)
-    if accumulator(state.dtype) != state.dtype:
+    if accumulator(state.type.dtype) != state.type.dtype:
         return None
 
     def fits(node: Node) -> bool:
@@ -373,7 +373,7 @@ def _recurrence(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node]
 def _extreme(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], given: Given) -> Recurrence | None:
     """The extreme that a state of integers is of itself, with a number added, and of what is given."""
     after = loop.after[state]
-    for extreme in EXTREMES if state.dtype in INTEGERS and not state.ndim else ():
+    for extreme in EXTREMES if state.type.dtype in INTEGERS and not state.ndim else ():
         for first, other in _pairs(held(after), extreme):
             for second, step in _pairs(held(first), "add"):
                 number = scalar_constant(step)

@@ -273,7 +273,7 @@ class Roller:
         key = role, begins
         if key not in loop.states:
             kind = self.text.order[run.at(0, role.row)]
-            loop.states[key] = [variable(kind.dtype, kind.type.shape, kind.name) for _ in begins]
+            loop.states[key] = [variable(kind.type.dtype, kind.type.shape, kind.name) for _ in begins]
             loop.initial.update(zip(loop.states[key], reversed(begins), strict=True))
             loop.rows[loop.states[key][0]] = role.row
         return loop.states[key][-1]
@@ -284,7 +284,7 @@ class Roller:
         key = source.run, source.row, source.first, source.by
         if key not in loop.elements:
             sequence = self.rows(source.run, source.row, source.first, loop.run.count, source.by)
-            loop.elements[key] = variable(sequence.dtype, sequence.type.shape[1:]), sequence
+            loop.elements[key] = variable(sequence.type.dtype, sequence.type.shape[1:]), sequence
         return loop.elements[key][0]
 
     def constants(self, run: Run, row: int, number: int) -> np.ndarray:
@@ -302,7 +302,7 @@ class Roller:
 
     def sequence(self, loop: Loop, sequence: Node) -> Node:
         if sequence not in loop.elements:
-            loop.elements[sequence] = variable(sequence.dtype, sequence.type.shape[1:]), sequence
+            loop.elements[sequence] = variable(sequence.type.dtype, sequence.type.shape[1:]), sequence
         return loop.elements[sequence][0]
 
     def element_at(self, loop: Loop, row: int) -> Node | None:

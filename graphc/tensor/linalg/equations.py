@@ -69,7 +69,7 @@ def solve_discrete_lyapunov(a: Any, q: Any) -> Node:
     Lyapunov Matrix Equation in System Stability and Control, 1995)."""
     left, whole = matrices_of("solve_discrete_lyapunov", _square("solve_discrete_lyapunov", a), q)
     left, whole = in_one_batch("solve_discrete_lyapunov", left, whole)
-    one, transpose = eye(as_size_node(left.type.shape[-1]), dtype=left.dtype), layout.transpose
+    one, transpose = eye(as_size_node(left.type.shape[-1]), dtype=left.type.dtype), layout.transpose
     more = left + one
     half = matrices.solve(more, left - one)
     both = transpose(matrices.solve(more, transpose(matrices.solve(more, whole))))

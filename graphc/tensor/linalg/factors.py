@@ -38,7 +38,7 @@ __all__ = [
 def matrices_of(name: str, *values: Any, vectors: bool = False) -> list[Node]:
     """The operands of a function as nodes of one float dtype. Raises GraphTypeError for what is no matrix."""
     nodes = [as_node(value) for value in values]
-    dtype = promote(*(node.dtype if is_float(node.dtype) else "float64" for node in nodes))
+    dtype = promote(*(node.type.dtype if is_float(node.type.dtype) else "float64" for node in nodes))
     for node in nodes[:1] if vectors else nodes:
         if node.ndim < 2:
             raise RankError(f"{name}: {describe(node)} of type {node.type} is no matrix")
@@ -199,7 +199,7 @@ def _lu_of_any(a: Node) -> tuple[Node, Node]:
         def by_right(x: Node) -> Node:
             return transposed(factor.triangular_solve(square, transposed(x), lower=False, on_error="nan"))
 
-        whole = layout.zeros(a.dtype, a.type.shape)
+        whole = layout.zeros(a.type.dtype, a.type.shape)
         for (rows, columns), part in zip(
             _parts(first, rest), (by_right(by_left(inner)), by_right(of_below), by_left(of_beside)), strict=True
         ):
@@ -220,7 +220,7 @@ def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> tuple[Node, 
     (node,) = matrices_of("lu", a)
     rows, columns = node.type.shape[-2:]
     packed, perm = lu_factor(node) if sizes.equal(rows, columns) else _lu_of_any(node)
-    count, one = as_size_node(sizes.minimum(rows, columns)), eye(as_size_node(rows), dtype=node.dtype)
+    count, one = as_size_node(sizes.minimum(rows, columns)), eye(as_size_node(rows), dtype=node.type.dtype)
     left = triangle(packed, strict=True)[..., :, :count] + one[:, :count]
     right = triangle(packed, lower=False)[..., :count, :]
     if permute_l:
@@ -498,5 +498,5 @@ def _hermitian_svd(a: Node, compute_uv: bool) -> Any:
         return s
     turned = take_along_axis(v, layout.expand(order, (order.ndim - 1,)), -1)
     sign = take_along_axis(where(w < 0, -1.0, 1.0), order, -1)
-    u = turned * layout.expand(cast(sign, a.dtype), (sign.ndim - 1,))
+    u = turned * layout.expand(cast(sign, a.type.dtype), (sign.ndim - 1,))
     return u, s, layout.transpose(turned)

@@ -40,7 +40,7 @@ __all__ = [
 
 
 def _identity(a: Node) -> Node:
-    return eye(as_size_node(a.type.shape[-1]), dtype=a.dtype)
+    return eye(as_size_node(a.type.shape[-1]), dtype=a.type.dtype)
 
 
 def _square(name: str, a: Any) -> Node:
@@ -118,9 +118,9 @@ def expm(a: Any) -> Node:
     second = matmul(node, node)
     fourth = matmul(second, second)
     size = maximum(_matrix(fourth, -2) ** 0.25, _matrix(matmul(fourth, second), -2) ** (1 / 6))
-    times = ceil(log2(size / LARGEST[node.dtype]))
+    times = ceil(log2(size / LARGEST[node.type.dtype]))
     count = cast(where(isfinite(times), maximum(times, 0.0), 0.0), "int64")
-    a1 = node * _wide(cast(exp(cast(-count, "float64") * math.log(2.0)), node.dtype))
+    a1 = node * _wide(cast(exp(cast(-count, "float64") * math.log(2.0)), node.type.dtype))
     a2 = matmul(a1, a1)
     a4 = matmul(a2, a2)
     a6 = matmul(a4, a2)
@@ -173,7 +173,7 @@ def _with_directions(function: Callable[[Any], Node], value: Node, a: Node) -> N
         size = turned.type.shape[-1]
         rows = turned.ndim - 2
         top = concatenate([turned, given[0]], rows + 1)
-        below = concatenate([layout.zeros(turned.dtype, turned.type.shape), turned], rows + 1)
+        below = concatenate([layout.zeros(turned.type.dtype, turned.type.shape), turned], rows + 1)
         whole = function(concatenate([top, below], rows))
         count = as_size_node(size)
         return [getitem(whole, (Ellipsis, slice(None, count), slice(count, None)))]
@@ -188,9 +188,9 @@ STEPS = 100
 def _newton_root(a: Node) -> Node:
     """The root whose eigenvalues have positive real parts: Denman and Beavers' iteration, the product form with scaling
     by determinants (Higham, Functions of Matrices, 6.29). NaN where it does not converge."""
-    one = _identity(a) + layout.zeros(a.dtype, a.type.shape)
-    count = cast(as_size_node(a.type.shape[-1]), a.dtype)
-    unit = np.finfo(a.dtype).eps
+    one = _identity(a) + layout.zeros(a.type.dtype, a.type.shape)
+    count = cast(as_size_node(a.type.shape[-1]), a.type.dtype)
+    unit = np.finfo(a.type.dtype).eps
 
     def away(m: Node) -> Node:
         return _matrix(m - one, -2)
@@ -204,7 +204,7 @@ def _newton_root(a: Node) -> Node:
         step, x, m = carry
         inverse = matrices.inverse(m, "nan")
         scale = exp(matrices.logabsdet(m) * (-0.5) / count)
-        scale = _wide(where(away(m) < 0.01, literal(1, a.dtype), scale))
+        scale = _wide(where(away(m) < 0.01, literal(1, a.type.dtype), scale))
         upward, downward = scale * scale, 1.0 / (scale * scale)
         after = (one + (m * upward + inverse * downward) * 0.5) * 0.5
         return step + 1, matmul(x, one + inverse * downward) * scale * 0.5, after
@@ -212,7 +212,7 @@ def _newton_root(a: Node) -> Node:
     _, found, _ = while_loop(goes_on, newton, (literal(0, "int64"), a, a))
     rest = matmul(found, found) - a
     good = _matrix(rest, -2) <= _matrix(a, -2) * (count * math.sqrt(unit))
-    return where(_wide(good), found, literal(np.nan, a.dtype))
+    return where(_wide(good), found, literal(np.nan, a.type.dtype))
 
 
 def _is_symmetric(a: Node) -> Node:
@@ -223,10 +223,10 @@ def _of_values(a: Node, function: Callable[[Node], Node]) -> Node:
     """The function of a symmetric matrix that `function` of its eigenvalues makes."""
     w, v = spectral.eigh(a, lower=True)
     size = _greatest(abs(w), keepdims=True)
-    count = cast(as_size_node(a.type.shape[-1]), a.dtype)
-    noise = size * (count * np.finfo(a.dtype).eps)
+    count = cast(as_size_node(a.type.shape[-1]), a.type.dtype)
+    noise = size * (count * np.finfo(a.type.dtype).eps)
     rounded = where(elementwise("logical_and", w < 0, -w <= noise), 0.0, w)
-    return matmul(v * layout.expand(function(cast(rounded, a.dtype)), (w.ndim - 1,)), layout.transpose(v))
+    return matmul(v * layout.expand(function(cast(rounded, a.type.dtype)), (w.ndim - 1,)), layout.transpose(v))
 
 
 def sqrtm(a: Any) -> Node:
@@ -248,7 +248,7 @@ CLOSE_TO_ONE = 0.25
 def _log_by_roots(a: Node) -> Node:
     """Roots until the matrix is near the identity, whose logarithm a sum of partial fractions approximates, times two
     as often (Higham, Functions of Matrices, 11.10)."""
-    one = _identity(a) + layout.zeros(a.dtype, a.type.shape)
+    one = _identity(a) + layout.zeros(a.type.dtype, a.type.shape)
 
     def goes_on(carry: Any) -> Node:
         step, x = carry
@@ -259,11 +259,13 @@ def _log_by_roots(a: Node) -> Node:
     # one batch of eight systems: a tenth of the graph, one call for all
     rest = layout.expand(near - one, (a.ndim - 2,))
     places = np.array([place for size in NODES for place in (size, -size)])
-    parts = (literal(each[:, None, None], a.dtype) for each in ((1 + places) / 2, np.repeat(WEIGHTS, 2) / 2))
+    parts = (literal(each[:, None, None], a.type.dtype) for each in ((1 + places) / 2, np.repeat(WEIGHTS, 2) / 2))
     shift, weight = parts
     system = layout.expand(one, (a.ndim - 2,)) + rest * shift
-    found = (matrices.solve(system, rest + layout.zeros(a.dtype, system.type.shape), on_error="nan") * weight).sum(-3)
-    return found * cast(exp(cast(count, "float64") * math.log(2.0)), a.dtype)
+    found = (matrices.solve(system, rest + layout.zeros(a.type.dtype, system.type.shape), on_error="nan") * weight).sum(
+        -3
+    )
+    return found * cast(exp(cast(count, "float64") * math.log(2.0)), a.type.dtype)
 
 
 def logm(a: Any) -> Node:
@@ -285,11 +287,11 @@ def funm_hermitian(a: Any, function: Callable[[Node], Node]) -> Node:
 
 
 def _machine(a: Node) -> float:
-    return float(np.finfo(a.dtype).eps)
+    return float(np.finfo(a.type.dtype).eps)
 
 
 def _longer(a: Node) -> Node:
-    return cast(as_size_node(sizes.maximum(*a.type.shape[-2:])), a.dtype)
+    return cast(as_size_node(sizes.maximum(*a.type.shape[-2:])), a.type.dtype)
 
 
 def _cut(s: Node, rcond: Node) -> Node:
@@ -301,7 +303,7 @@ def _cut(s: Node, rcond: Node) -> Node:
 def _threshold(node: Node, given: Any, default: Node) -> Node:
     if given is None:
         return default
-    value = cast(as_node(given), node.dtype)
+    value = cast(as_node(given), node.type.dtype)
     return layout.expand(value, (value.ndim,)) if value.ndim else value
 
 
@@ -375,7 +377,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Node, Node, Node, Node]:
         )
     limit = _threshold(left, rcond, _longer(left) * _machine(left))
     if rcond is not None:
-        limit = where(elementwise("logical_and", limit > 0, limit < 1), limit, literal(_machine(left), left.dtype))
+        limit = where(elementwise("logical_and", limit > 0, limit < 1), limit, literal(_machine(left), left.type.dtype))
     columns = right if right.ndim == 2 else layout.expand(right, (1,))
     x = _least(left, limit, columns, turned=False)
     s = spectral.svd(left, full=False)[1]
@@ -462,7 +464,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> N
     -2 (the greatest and the least singular value), "fro" (the default) and "nuc" (the sum of singular values).
     """
     node = as_node(x)
-    node = node if node.dtype in ("float32", "float64") else cast(node, "float64")
+    node = node if node.type.dtype in ("float32", "float64") else cast(node, "float64")
     ord = _NAMED.get(ord, ord) if isinstance(ord, str) else ord
     if axis is None and ord is None:
         return vector_norm_of(node, None, None, keepdims)
@@ -503,7 +505,7 @@ def _matrix_norm(a: Node, ord: Any) -> Node:
 def _largest_or_zero(x: Node) -> Node:
     """The greatest of numbers that are not negative; 0 where there are none, as in NumPy."""
     is_empty = elementwise("equal", x.shape[x.ndim - 1], 0)
-    return where(is_empty, literal(0, x.dtype), reduction("supremum", x, (x.ndim - 1,)))
+    return where(is_empty, literal(0, x.type.dtype), reduction("supremum", x, (x.ndim - 1,)))
 
 
 def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Node:

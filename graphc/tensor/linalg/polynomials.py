@@ -37,7 +37,7 @@ def _coefficients(name: str, p: Any) -> Node:
     node = as_node(p)
     if node.ndim > 1:
         raise GraphTypeError(f"{name}: {describe(node)} of type {node.type} is no vector")
-    return cast(flatten(node), node.dtype if is_float(node.dtype) else "float64")
+    return cast(flatten(node), node.type.dtype if is_float(node.type.dtype) else "float64")
 
 
 def roots_parts(p: Any) -> tuple[Node, Node]:
@@ -48,9 +48,11 @@ def roots_parts(p: Any) -> tuple[Node, Node]:
     middle = trim_zeros(tail, "b")
     count = as_size_node(middle.type.shape[0])
     # of no coefficients the polynomial is 1, which has no roots
-    missing = layout.filled(literal(1.0, node.dtype), (sizes.as_size(where(elementwise("equal", count, 0), 1, 0)),))
+    missing = layout.filled(
+        literal(1.0, node.type.dtype), (sizes.as_size(where(elementwise("equal", count, 0), 1, 0)),)
+    )
     both = eigvals_parts(companion(concatenate([middle, missing])))
-    zeros = layout.zeros(node.dtype, (sizes.subtract(tail.type.shape[0], middle.type.shape[0]),))
+    zeros = layout.zeros(node.type.dtype, (sizes.subtract(tail.type.shape[0], middle.type.shape[0]),))
     real, imaginary = (concatenate([part, zeros]) for part in both)
     return real, imaginary
 
@@ -72,19 +74,19 @@ def poly(seq_of_zeros: Any) -> Node:
         real, imaginary = eigvals_parts(matrices_of("poly", node)[0])
     else:
         real = _coefficients("poly", node)
-        imaginary = layout.zeros(real.dtype, real.type.shape)
+        imaginary = layout.zeros(real.type.dtype, real.type.shape)
     count = real.type.shape[0]
-    zero = layout.zeros(real.dtype, (count,))
-    one = layout.filled(literal(1.0, real.dtype), (1,))
+    zero = layout.zeros(real.type.dtype, (count,))
+    one = layout.filled(literal(1.0, real.type.dtype), (1,))
 
     def times(step: Node, carry: Any) -> Any:
         """The product with x - root, of numbers of which the last ones are 0."""
         a, b = carry
         x, y = getitem(real, step), getitem(imaginary, step)
-        first, then = (concatenate([layout.zeros(real.dtype, (1,)), part[:-1]]) for part in (a, b))
+        first, then = (concatenate([layout.zeros(real.type.dtype, (1,)), part[:-1]]) for part in (a, b))
         return a - x * first + y * then, b - x * then - y * first
 
-    start = concatenate([one, zero]), layout.zeros(real.dtype, (sizes.add(count, 1),))
+    start = concatenate([one, zero]), layout.zeros(real.type.dtype, (sizes.add(count, 1),))
     found: Node = fori_loop(0, as_size_node(count), times, start)[0]
     return found
 
@@ -93,7 +95,7 @@ def polydiv(u: Any, v: Any) -> tuple[Node, Node]:
     """`(q, r)` with u = q v + r, of polynomials whose numbers of coefficients are known; the remainder without what is
     0 in front, to 1e-8 (NumPy's)."""
     left, right = _coefficients("polydiv", u), _coefficients("polydiv", v)
-    dtype = promote(left.dtype, right.dtype)
+    dtype = promote(left.type.dtype, right.type.dtype)
     counts = [node.type.shape[0] for node in (left, right)]
     for node, count in zip((left, right), counts, strict=True):
         if not isinstance(count, int) or not count:
@@ -127,7 +129,7 @@ def polyfit(
     points = with_elements(points, 0, 1, f"polyfit: {describe(points)} has no elements")
     if values.ndim not in (1, 2):
         raise GraphTypeError(f"polyfit: {describe(values)} of type {values.type} is neither vector nor matrix")
-    dtype = promote(points.dtype, values.dtype if is_float(values.dtype) else "float64")
+    dtype = promote(points.type.dtype, values.type.dtype if is_float(values.type.dtype) else "float64")
     points, values = cast(points, dtype), cast(values, dtype)
     count = as_size_node(points.type.shape[0])
     powers = vander(points, int(deg) + 1)

@@ -55,7 +55,7 @@ def block_diag(*arrs: Any) -> Node:
     for node in nodes:
         if node.ndim > 2:
             raise RankError(f"block_diag: {describe(node)} of type {node.type} is no matrix")
-    dtype = promote(*(node.dtype for node in nodes))
+    dtype = promote(*(node.type.dtype for node in nodes))
     blocks = [cast(layout.expand(node, range(2 - node.ndim)), dtype) for node in nodes]
     bands = []
     for place, block in enumerate(blocks):
@@ -70,7 +70,7 @@ def toeplitz(c: Any, r: Any = None) -> Node:
     """The matrix with first column `c` and first row `r` (`c`), whose diagonals are constant; r[0] does not count."""
     column = _vector("toeplitz", c)
     row = column if r is None else _vector("toeplitz", r)
-    dtype = promote(column.dtype, row.dtype)
+    dtype = promote(column.type.dtype, row.type.dtype)
     down, along = _grid(column.type.shape[0], row.type.shape[0])
     both = concatenate([cast(column, dtype), cast(row, dtype)[1:]], 0)
     apart = elementwise("sub", along, down)
@@ -82,8 +82,8 @@ def hankel(c: Any, r: Any = None) -> Node:
     """The matrix with first column `c` and last row `r` (zeros), whose antidiagonals are constant; r[0] does not
     count."""
     column = _vector("hankel", c)
-    row = layout.zeros(column.dtype, column.type.shape) if r is None else _vector("hankel", r)
-    dtype = promote(column.dtype, row.dtype)
+    row = layout.zeros(column.type.dtype, column.type.shape) if r is None else _vector("hankel", r)
+    dtype = promote(column.type.dtype, row.type.dtype)
     down, along = _grid(column.type.shape[0], row.type.shape[0])
     both = concatenate([cast(column, dtype), cast(row, dtype)[1:]], 0)
     return gather(both, (elementwise("add", down, along),), 0)
@@ -100,11 +100,11 @@ def circulant(c: Any) -> Node:
 def companion(a: Any) -> Node:
     """The matrix whose characteristic polynomial has the coefficients `a`, the highest power first."""
     node = _vector("companion", a)
-    node = node if node.dtype in ("float32", "float64") else cast(node, "float64")
+    node = node if node.type.dtype in ("float32", "float64") else cast(node, "float64")
     top = layout.expand(-node[1:] / node[0], (0,))
     size = sizes.subtract(node.type.shape[0], 1)
     down, along = _grid(size, size)
-    below = cast(elementwise("equal", down, elementwise("add", along, 1)), node.dtype)
+    below = cast(elementwise("equal", down, elementwise("add", along, 1)), node.type.dtype)
     return where(elementwise("equal", down, 0), top, below)
 
 
@@ -115,7 +115,7 @@ def matmul_toeplitz(c_or_cr: Any, x: Any) -> Node:
     column, row, right = _vector("toeplitz", c), _vector("toeplitz", r), as_node(x)
     if right.ndim not in (1, 2):
         raise RankError(f"matmul_toeplitz: {describe(right)} of type {right.type} is no vector or matrix")
-    dtype = promote(column.dtype, row.dtype, right.dtype)
+    dtype = promote(column.type.dtype, row.type.dtype, right.type.dtype)
     wide = dtype if is_float(dtype) else "int64"
     diagonals = concatenate([cast(flip(row[1:]), wide), cast(column, wide)], 0)
     columns = layout.transpose(right) if right.ndim == 2 else layout.expand(right, (0,))
@@ -141,7 +141,7 @@ def solve_toeplitz(c_or_cr: Any, b: Any, on_error: str = "raise") -> Node:
     if right.ndim not in (1, 2):
         raise RankError(f"solve_toeplitz: {describe(right)} of type {right.type} is neither vector nor matrix")
     nodes = [*vectors, right]
-    dtype = promote(*(node.dtype if is_float(node.dtype) else "float64" for node in nodes))
+    dtype = promote(*(node.type.dtype if is_float(node.type.dtype) else "float64" for node in nodes))
     first, across, right = (cast(node, dtype) for node in nodes)
     columns = layout.expand(right, (1,)) if right.ndim == 1 else right
     found = equations.toeplitz_solve(first, across, columns, check_on_error("solve_toeplitz", on_error))

@@ -46,7 +46,7 @@ __all__ = [
 def in_floats(x: Any) -> Node:
     """`x` as a node of a float dtype: integers as `sigmoid` has them, those of 8 and 16 bits in float32."""
     node = as_node(x)
-    return node if is_float(node.dtype) else cast(node, floating(node.dtype))
+    return node if is_float(node.type.dtype) else cast(node, floating(node.type.dtype))
 
 
 def hard_sigmoid(x: Any) -> Node:

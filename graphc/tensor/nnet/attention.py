@@ -101,16 +101,16 @@ def scaled_dot_product_attention(
     queries, keys, values = (in_floats(each) for each in (q, k, v))
     what = told(lambda: f"attention of {describe(queries)} of type {queries.type}")
     for node in (keys, values):
-        if node.ndim != queries.ndim or node.dtype != queries.dtype or node.ndim < 2:
+        if node.ndim != queries.ndim or node.type.dtype != queries.type.dtype or node.ndim < 2:
             raise RankError(f"{what}: {describe(node)} of type {node.type} has other axes, or another dtype")
     outer, size = queries.type.shape[:-2], queries.type.shape[-1]
     batch = sizes.product(outer)
     flat = [layout.reshape(node, (batch, *node.type.shape[-2:])) for node in (queries, keys, values)]
     if scale is None:
-        scale = elementwise("reciprocal", elementwise("sqrt", cast(as_size_node(size), queries.dtype)))
+        scale = elementwise("reciprocal", elementwise("sqrt", cast(as_size_node(size), queries.type.dtype)))
     given = None if mask is None else as_node(mask)
     if given is not None:
-        if given.ndim > queries.ndim or not (is_float(given.dtype) or given.dtype == "bool"):
+        if given.ndim > queries.ndim or not (is_float(given.type.dtype) or given.type.dtype == "bool"):
             raise GraphTypeError(f"{what}: the mask {describe(given)} of type {given.type} is neither bools nor floats")
         wide = layout.expand(given, range(queries.ndim - given.ndim))
         kept = wide.type.shape[-2:]
@@ -118,8 +118,8 @@ def scaled_dot_product_attention(
             given = layout.reshape(wide, (1, *kept))
         else:
             given = layout.reshape(layout.broadcast_to(wide, (*outer, *kept)), (batch, *kept))
-        given = cast(given, queries.dtype) if is_float(given.dtype) else given
-    form = _Attention(scale, causal, queries.type.shape[-2], given is not None and is_float(given.dtype))
+        given = cast(given, queries.type.dtype) if is_float(given.type.dtype) else given
+    form = _Attention(scale, causal, queries.type.shape[-2], given is not None and is_float(given.type.dtype))
     result = _attend(form, flat[0], flat[1], flat[2], given)
     return layout.reshape(result, (*outer, queries.type.shape[-2], values.type.shape[-1]))
 
@@ -161,7 +161,7 @@ def _derivative(
     """The cotangents of queries, keys, values and a mask that was added, block by block."""
     (q, k, v, mask), (result, logs) = inputs, results
     assert q is not None and k is not None and v is not None
-    cotangent = cotangents.get(0, layout.zeros(result.dtype, result.type.shape))
+    cotangent = cotangents.get(0, layout.zeros(result.type.dtype, result.type.shape))
     even = sum(mul(cotangent, result), 2, keepdims=True)
     if 1 in cotangents:  # a derivative of the second order, by the logarithms of the sums
         even = sub(even, cotangents[1])
@@ -184,7 +184,9 @@ def _derivative(
         by_row = [add(row, by_own) for row in by_row]
         return (by_keys, by_values, *by_row), (by_queries, by_own) if by_mask and not is_row else by_queries
 
-    nothing = tuple(layout.zeros(x.dtype, x.type.shape) for x in (k, v, *([mask] if is_row else [])) if x is not None)
+    nothing = tuple(
+        layout.zeros(x.type.dtype, x.type.shape) for x in (k, v, *([mask] if is_row else [])) if x is not None
+    )
     (by_keys, by_values, *by_row), stacked = scan(step, nothing, form.sequences(mask, q, cotangent, even, logs))
     if is_row or not by_mask:
         return [form.joined(stacked), by_keys, by_values, by_row[0] if is_row else None]

@@ -118,12 +118,12 @@ def batch_normalization_train(
     result, mean, spread = normalize(x, parameters.axes, small, scale, shift)
     results = [mean, reciprocal(sqrt(add(spread, small)))]
     if old:
-        count = cast(as_size_node(sizes.product(x.type.shape[axis] for axis in parameters.axes)), x.dtype)
+        count = cast(as_size_node(sizes.product(x.type.shape[axis] for axis in parameters.axes)), x.type.dtype)
         unbiased = mul(spread, true_div(count, sub(count, 1)))
         rest = sub(1, running_average_factor)
         for before, now in zip(old, (mean, unbiased), strict=True):
             new = add(mul(before, rest), mul(now, running_average_factor))
-            results.append(cast(new, before.dtype))
+            results.append(cast(new, before.type.dtype))
     return (result, *map(parameters.short, results))
 
 

@@ -50,7 +50,7 @@ def ctc(activations: Any, labels: Any, input_lengths: Any) -> Node:
     if scores.ndim != 3:
         raise RankError(f"{what}: it has {scores.ndim} axes, not 3: (time, batch, symbols)")
     for node, rank in ((marks, 2), (lengths, 1)):
-        if node.ndim != rank or node.dtype not in INTEGERS:
+        if node.ndim != rank or node.type.dtype not in INTEGERS:
             raise RankError(f"{what}: {describe(node)} of type {node.type} should be integers of {rank} axes")
     times, batch = scores.type.shape[:2]
     symbols, count = _with_blanks(marks)
@@ -58,7 +58,7 @@ def ctc(activations: Any, labels: Any, input_lengths: Any) -> Node:
     skips = logical_and(not_equal(symbols, 0), not_equal(symbols, before))
     spread = broadcast_to(getitem(symbols, (None,)), (times, batch, symbols.type.shape[1]))
     emitted = take_along_axis(log_softmax(scores, -1), spread, 2)
-    nothing = full((batch, 2), NOTHING, scores.dtype)
+    nothing = full((batch, 2), NOTHING, scores.type.dtype)
 
     def step(states: Node, element: tuple[Node, Node]) -> tuple[Node, None]:
         emission, time = element
@@ -67,7 +67,7 @@ def ctc(activations: Any, labels: Any, input_lengths: Any) -> Node:
         following = add(emission, _log_of_sum(stays))
         return where(getitem(greater(lengths, time), (ALL, None)), following, states), None
 
-    start = set_subtensor(getitem(full(symbols.shape, NOTHING, scores.dtype), (ALL, 0)), 0)
+    start = set_subtensor(getitem(full(symbols.shape, NOTHING, scores.type.dtype), (ALL, 0)), 0)
     last, _ = scan(step, start, (emitted, arange(scores.shape[0])))
     rows, end = arange(marks.shape[0]), mul(count, 2)
     blank = getitem(last, (rows, end))

@@ -101,7 +101,7 @@ def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> Node:
     """
     coding, true = in_floats(coding_dist), as_node(true_dist)
     logarithm = _log_softmax_of(coding)
-    if coding.ndim and true.ndim == coding.ndim - 1 and true.dtype in INTEGERS:
+    if coding.ndim and true.ndim == coding.ndim - 1 and true.type.dtype in INTEGERS:
         if logarithm is None:
             return neg(log(_class_of_each(coding, true)))
         return neg(_class_of_each(logarithm, true))
@@ -119,9 +119,9 @@ def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> Node:
 def crossentropy_categorical_1hot(coding_dist: Any, true_one_of_n: Any) -> Node:
     """`categorical_crossentropy` for a vector of integer classes."""
     classes = as_node(true_one_of_n)
-    if classes.dtype not in INTEGERS:
+    if classes.type.dtype not in INTEGERS:
         raise GraphTypeError(
-            f"crossentropy_categorical_1hot: classes {describe(classes)} are {classes.dtype}, not integers"
+            f"crossentropy_categorical_1hot: classes {describe(classes)} are {classes.type.dtype}, not integers"
         )
     return categorical_crossentropy(coding_dist, classes)
 
@@ -130,12 +130,14 @@ def crossentropy_categorical_1hot_grad(g_y: Any, coding_dist: Any, true_one_of_n
     """The derivative of `crossentropy_categorical_1hot` by the matrix `coding_dist`, given that by its result, a
     vector: -g_y / p where the class of each row stands, else 0."""
     coding, classes = in_floats(coding_dist), as_node(true_one_of_n)
-    if coding.ndim != 2 or classes.ndim != 1 or classes.dtype not in INTEGERS:
+    if coding.ndim != 2 or classes.ndim != 1 or classes.type.dtype not in INTEGERS:
         held = f"{describe(coding)} of type {coding.type} and {describe(classes)} of type {classes.type}"
         raise GraphTypeError(f"crossentropy_categorical_1hot_grad takes a matrix and a vector of integers, not {held}")
     steep = neg(true_div(as_node(g_y), _class_of_each(coding, classes)))
     places = (layout.iota(coding.type.shape[0]), classes)
-    return index.inc_gather(layout.zeros(coding.dtype, coding.type.shape), cast(steep, coding.dtype), places, 0)
+    return index.inc_gather(
+        layout.zeros(coding.type.dtype, coding.type.shape), cast(steep, coding.type.dtype), places, 0
+    )
 
 
 def _score_of(probability: Node) -> Node | None:
@@ -159,7 +161,7 @@ def binary_crossentropy(output: Any, target: Any) -> Node:
     if score is not None:
         return sigmoid_binary_crossentropy(score, target)
     expected = as_node(target)
-    expected = expected if is_float(expected.dtype) else cast(expected, probability.dtype)
+    expected = expected if is_float(expected.type.dtype) else cast(expected, probability.type.dtype)
     missed = elementwise("xlog1py", sub(1, expected), neg(probability))
     return neg(add(xlogy(expected, probability), missed))
 
@@ -168,7 +170,7 @@ def sigmoid_binary_crossentropy(output: Any, target: Any) -> Node:
     """`binary_crossentropy` of sigmoid(output), accurate for scores of any size."""
     score = in_floats(output)
     expected = as_node(target)
-    expected = expected if is_float(expected.dtype) else cast(expected, score.dtype)
+    expected = expected if is_float(expected.type.dtype) else cast(expected, score.type.dtype)
     return add(mul(expected, softplus(neg(score))), mul(sub(1, expected), softplus(score)))
 
 
@@ -186,7 +188,7 @@ def confusion_matrix(actual: Any, pred: Any) -> tuple[Node, Node]:
     for node in given:
         if node.ndim != 1:
             raise RankError(f"confusion_matrix of {describe(node)} of type {node.type}: no vector")
-    dtype = promote(*(node.dtype for node in given))
+    dtype = promote(*(node.type.dtype for node in given))
     found, taken = (cast(node, dtype) for node in given)
     both = concatenate([found, taken])
     rank = count_less(both, both)
@@ -213,7 +215,7 @@ def prepend_scalar_to_each_row(val: Any, mat: Any) -> Node:
     matrix, value = as_node(mat), as_node(val)
     if matrix.ndim != 2 or value.ndim:
         raise RankError(f"prepend_scalar_to_each_row: {describe(value)} to {describe(matrix)} of {matrix.type}")
-    column = layout.filled(cast(value, matrix.dtype), (matrix.type.shape[0], 1))
+    column = layout.filled(cast(value, matrix.type.dtype), (matrix.type.shape[0], 1))
     return layout.concatenate([column, matrix], 1)
 
 

@@ -116,7 +116,7 @@ def neibs2images(neibs: Any, neib_shape: Any, original_shape: Any, mode: str = "
     images = join_windows(layout.reshape(rows, (*shape[:2], *counts, *widths)), 2)
     if all(map(sizes.equal, images.type.shape, shape)):
         return images
-    return inc_subtensor(layout.zeros(images.dtype, shape), images, (0,) * 4, (1,) * 4)
+    return inc_subtensor(layout.zeros(images.type.dtype, shape), images, (0,) * 4, (1,) * 4)
 
 
 explain_all(globals())

@@ -31,7 +31,7 @@ __all__ = [
 
 def _count(x: Node, axes: Sequence[int]) -> Node:
     """How many elements axes have, as a number of the dtype of `x`."""
-    return cast(as_size_node(sizes.product(x.type.shape[axis] for axis in axes)), x.dtype)
+    return cast(as_size_node(sizes.product(x.type.shape[axis] for axis in axes)), x.type.dtype)
 
 
 def normalize(x: Any, axes: Any, epsilon: Any = 1e-5, gamma: Any = None, beta: Any = None) -> tuple[Node, Node, Node]:
@@ -83,7 +83,7 @@ def _normalized(x: Node, axes: tuple[int, ...], epsilon: Any, gamma: Node | None
     given = {"epsilon": epsilon if isinstance(epsilon, Node) else None, "gamma": gamma, "beta": beta}
     for name in ("gamma", "beta"):
         if (parameter := given[name]) is not None:
-            given[name] = layout.broadcast_to(cast(parameter, x.dtype), mean.type.shape)
+            given[name] = layout.broadcast_to(cast(parameter, x.type.dtype), mean.type.shape)
     inverse = reciprocal(sqrt(add(variance, epsilon)))
     result = mul(sub(x, mean), inverse if given["gamma"] is None else mul(inverse, given["gamma"]))
     result = result if given["beta"] is None else add(result, given["beta"])
@@ -109,7 +109,7 @@ def _normalized(x: Node, axes: tuple[int, ...], epsilon: Any, gamma: Node | None
             parts.append(mul(sub(even, mul(centred, true_div(steep, count))), scale))
             if "epsilon" in named:
                 whole = sum(mul(mul(steep, scale), -0.5))
-                found["epsilon"] = cast(whole, named["epsilon"].dtype)
+                found["epsilon"] = cast(whole, named["epsilon"].type.dtype)
         if 1 in cotangents:
             parts.append(layout.broadcast_to(true_div(cotangents[1], count), x.type.shape))
         if 2 in cotangents:

@@ -38,7 +38,7 @@ def dropout(x: Any, rate: Any, stream: Any, rescale: bool = True, shared_axes: A
     shape = tuple(1 if axis in shared else size for axis, size in enumerate(node.type.shape))
     kept = elementwise("sub", 1, rate)
     chosen = broadcast_to(elementwise("not_equal", stream.binomial(shape, p=kept, dtype="int8"), 0), node.type.shape)
-    return where(chosen, true_div(node, as_node(kept).astype(node.dtype)) if rescale else node, 0)
+    return where(chosen, true_div(node, as_node(kept).astype(node.type.dtype)) if rescale else node, 0)
 
 
 def drop_connect(x: Any, weights: Any, rate: Any, stream: Any) -> Node:

@@ -46,7 +46,7 @@ def softmax_with_bias(x: Any, b: Any) -> Node:
 
 def _classes(name: str, y: Any) -> Node:
     classes = as_node(y)
-    if classes.ndim != 1 or classes.dtype not in INTEGERS:
+    if classes.ndim != 1 or classes.type.dtype not in INTEGERS:
         raise RankError(f"{name}: classes {describe(classes)} of type {classes.type} are no vector of integers")
     return classes
 
@@ -61,7 +61,7 @@ def crossentropy_softmax_argmax_1hot_with_bias(x: Any, b: Any, y_idx: Any, **_ho
     mention([classes])  # which Theano's op takes, whichever of its results is used
     probabilities = softmax(scores)
     loss = categorical_crossentropy(probabilities, classes)
-    return loss, probabilities, cast(argmax(scores, 1), classes.dtype)
+    return loss, probabilities, cast(argmax(scores, 1), classes.type.dtype)
 
 
 def crossentropy_softmax_1hot_with_bias(x: Any, b: Any, y_idx: Any, **_how: Any) -> tuple[Node, Node]:

@@ -113,7 +113,7 @@ def _same(size: Size, extent: Size, stride: int) -> tuple[Size, Size]:
 def operands(x: Any, w: Any, what: str) -> tuple[Node, Node, str]:
     """Images and kernels in the dtype in which they are convolved, and that of the result."""
     nodes = as_node(x), as_node(w)
-    dtype = promote(nodes[0].dtype, nodes[1].dtype)
+    dtype = promote(nodes[0].type.dtype, nodes[1].type.dtype)
     wide = dtype if is_float(dtype) else "int64"
     for node in nodes:
         if not 3 <= node.ndim <= 2 + conv.MOST_SPATIAL:

@@ -49,7 +49,7 @@ def _stretched(x: Node, axis: int, ratio: Any, step: int) -> Node:
     at = elementwise("sub", elementwise("mul", layout.iota(count), step), shift)
     before = elementwise("floor_div", at, as_size_node(factor))
     rest = elementwise("sub", at, elementwise("mul", before, as_size_node(factor)))
-    weight = true_div(cast(rest, x.dtype), cast(as_size_node(factor), x.dtype))
+    weight = true_div(cast(rest, x.type.dtype), cast(as_size_node(factor), x.type.dtype))
     weight = layout.expand(weight, [k for k in range(x.ndim) if k != axis])
     low, high = (take(x, elementwise("add", before, k), axis, "clip") for k in (0, 1))
     return add(mul(low, sub(1, weight)), mul(high, weight))

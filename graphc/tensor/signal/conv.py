@@ -97,7 +97,7 @@ def _convolve(name: str, rank: int, in1: Any, in2: Any, mode: str) -> Node:
     for node in (left, right):
         if node.ndim < rank:
             raise RankError(f"{name}: {describe(node)} of type {node.type} has not {rank} axes")
-    dtype = promote(left.dtype, right.dtype)
+    dtype = promote(left.type.dtype, right.type.dtype)
     wide = dtype if is_float(dtype) else "int64"
     depth = max(left.ndim, right.ndim) - rank
     left, right = (expand(cast(node, wide), range(depth + rank - node.ndim)) for node in (left, right))

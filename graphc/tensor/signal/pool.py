@@ -126,7 +126,9 @@ def _pool(x: Node, pooled: tuple[_Pooled, ...], mode: str, what: str) -> Node:
     axes = tuple(range(x.ndim, x.ndim + len(pooled)))
     slidings, before = [axis.sliding for axis in pooled], [axis.before for axis in pooled]
     if _checked_mode(mode, what) == "max":
-        return reduce_each_max(filled_windows(x, slidings, before, 0 if x.dtype == "bool" else lowest(x.dtype)), axes)
+        return reduce_each_max(
+            filled_windows(x, slidings, before, 0 if x.type.dtype == "bool" else lowest(x.type.dtype)), axes
+        )
     numbers = partial(_numbers, pooled, mode == "average_inc_pad")
     return _added(filled_windows(x, slidings, before, 0), axes, mode, numbers)
 
@@ -141,9 +143,9 @@ def _checked_mode(mode: str, what: str) -> str:
 def _added(x: Node, axes: tuple[int, ...], mode: str, numbers: Callable[[str], Node]) -> Node:
     """The sum over axes, or the average over `numbers` of elements, of the dtype of `x`."""
     if mode == "sum":
-        return cast(sum(x, axes), x.dtype)
-    inside = x.dtype if is_float(x.dtype) else "float64"
-    return cast(elementwise("true_div", sum(cast(x, inside), axes), numbers(inside)), x.dtype)
+        return cast(sum(x, axes), x.type.dtype)
+    inside = x.type.dtype if is_float(x.type.dtype) else "float64"
+    return cast(elementwise("true_div", sum(cast(x, inside), axes), numbers(inside)), x.type.dtype)
 
 
 def pool(
@@ -246,8 +248,8 @@ def max_pool_2d_same_size(input: Any, patch_size: Any) -> Node:
     slidings = [axis.sliding for axis in _slide(x, patch_size, True, None, None, 2, what)]
     found, axes = windows(x, slidings), (x.ndim, x.ndim + 1)
     highest = layout.expand(reduce_each_max(found, axes), axes)
-    kept = elementwise("where", elementwise("equal", found, highest), found, literal(0, x.dtype))
-    return inc_windows(layout.zeros(x.dtype, x.type.shape), kept, slidings)
+    kept = elementwise("where", elementwise("equal", found, highest), found, literal(0, x.type.dtype))
+    return inc_windows(layout.zeros(x.type.dtype, x.type.shape), kept, slidings)
 
 
 @record()
@@ -305,9 +307,9 @@ class PoolGrad:
     def _at_maxima(self, x: Node, maxout: Any, values: Node, pooled: tuple[_Pooled, ...]) -> Node:
         """Values at the elements of windows of `x` that are equal to `maxout`, 0 at the others."""
         before, axes = [axis.before for axis in pooled], range(x.ndim, x.ndim + self.ndim)
-        found = filled_windows(x, [axis.sliding for axis in pooled], before, lowest(x.dtype))
+        found = filled_windows(x, [axis.sliding for axis in pooled], before, lowest(x.type.dtype))
         highest = layout.broadcast_to(layout.expand(as_node(maxout), axes), found.type.shape)
-        return elementwise("where", elementwise("equal", found, highest), values, literal(0, values.dtype))
+        return elementwise("where", elementwise("equal", found, highest), values, literal(0, values.type.dtype))
 
 
 class MaxPoolGrad(PoolGrad):
