@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import inspect
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 import graphc
 import graphc.numpy
 import graphc.tensor
+from graphc.ops.elementwise import ROWS
+from graphc.tensor import elementary
 
 PACKAGE = Path(graphc.__file__ or "").parent
 ROOMS = ("numpy", "ops", "random", "sparse", "tensor")
@@ -48,3 +51,16 @@ def test_examples_print_what_stands_below_them(module: str) -> None:
         for each in FOUND[module]:
             runner.run(each, out=said.append)
     assert "".join(said) == ""
+
+
+def test_examples_of_the_table_print_what_stands_below_them() -> None:
+    """The docstrings that are made of rows of scalar ops."""
+    said: list[str] = []
+    runner = doctest.DocTestRunner()
+    rows = [name for name in elementary.__all__ if name in ROWS and name not in ("add", "mul")]
+    with graphc.options.change(mode="interpreted"):
+        for name in rows:
+            text = inspect.getdoc(getattr(graphc.tensor, name)) or ""
+            runner.run(doctest.DocTestParser().get_doctest(text, dict(NAMES), name, "", 0), out=said.append)
+    assert "".join(said) == ""
+    assert runner.tries >= len(rows) > 70

@@ -78,7 +78,9 @@ def _explained(function: FunctionType, home: str) -> Callable[..., Any]:
                 raise wrong(_message(function, args, kwargs, str(error))) from (None if known else error)
             raise
 
-    call.__name__, call.__qualname__, call.__doc__ = function.__name__, function.__qualname__, function.__doc__
+    written = vars(function).get("documentation")  # of a row of a table, when a program asks for it
+    call.__name__, call.__qualname__ = function.__name__, function.__qualname__
+    call.__doc__ = written() if written else function.__doc__
     call.__module__ = home or function.__module__  # where a pickle looks for it
     call.__annotations__, call.__dict__ = function.__annotations__, {**vars(function), "explained": True}
     vars(call).update(__wrapped__=function, __signature__=Parameters(function))

@@ -70,7 +70,13 @@ def bits(key: Any, shape: Shape = (), dtype: Any = "uint64") -> Node:
 
 
 def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Node:
-    """Numbers from `minval` to below `maxval`: minval + (maxval - minval) * u, u a multiple of 2**-53 (2**-24)."""
+    """Numbers from `minval` to below `maxval`: minval + (maxval - minval) * u, u a multiple of 2**-53 (2**-24).
+
+    Raises GraphTypeError for a dtype that is no float, ShapeError where a parameter has more axes than `shape`.
+
+        >>> uniform(graphc.random.key(0), (2, 3)).eval().shape
+        (2, 3)
+    """
     own, (low, high) = sized("uniform", shape, minval, maxval)
     kind = float_of("uniform", dtype, low, high)
     number = units(as_key(key), own, kind)
@@ -81,7 +87,13 @@ def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, m
 
 
 def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Node:
-    """Standard normal numbers, by the method of Box and Muller (1958)."""
+    """Standard normal numbers, by the method of Box and Muller (1958).
+
+    Raises GraphTypeError for a dtype that is no float.
+
+        >>> normal(graphc.random.key(0), (2, 3), "float32").eval().dtype
+        dtype('float32')
+    """
     return _standard("normal", key, shape, dtype)
 
 
@@ -100,7 +112,13 @@ def log1p(x: Node) -> Node:
 
 
 def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = "int64") -> Node:
-    """Whole numbers from `minval` to below `maxval`, all equally likely but for a part in 2**64 / (maxval - minval)."""
+    """Whole numbers from `minval` to below `maxval`, all equally likely but for a part in 2**64 / (maxval - minval).
+
+    Raises GraphTypeError for limits that are no whole numbers.
+
+        >>> randint(graphc.random.key(0), (1000,), 0, 6).eval().max()
+        np.int64(5)
+    """
     own, (low, high) = sized("randint", shape, minval, maxval)
     for each in (low, high):
         if each.type.dtype not in INTEGERS:
@@ -112,7 +130,11 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = "int6
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None) -> Node:
     """True with probability `p`: always above 1, and never below 0 or for NaN, as there is no third value that would
-    tell of what is no chance."""
+    tell of what is no chance.
+
+        >>> bernoulli(graphc.random.key(0), 0.5, (3,)).eval().dtype
+        dtype('bool')
+    """
     own, (chance,) = sized("bernoulli", shape, p)
     kind = float_of("bernoulli", None, chance)
     return E("less", units(as_key(key), own, kind), cast(chance, kind))
@@ -126,7 +148,11 @@ def held(x: Node, condition: Node, message: str) -> Node:
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape = None) -> Node:
     """The place along `axis` of one of the categories, whose chances are proportional to exp(logits): where logits
     with Gumbel noise are largest. A call raises GraphValueError where a logit is NaN, or all along `axis` are
-    -infinity."""
+    -infinity.
+
+        >>> categorical(graphc.random.key(0), T.log([0.0, 1.0])).eval()
+        array(1)
+    """
     scores = as_node(logits)
     if not scores.ndim:
         raise RankError(f"categorical: {describe(scores)} of type {scores.type} has no axis of categories")

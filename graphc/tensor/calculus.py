@@ -37,7 +37,13 @@ def _cut(x: Node, axis: int, start: Any, stop: Any) -> Node:
 
 
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Node:
-    """Differences of neighbours along `axis`, taken `n` times, of `x` between what is put before and after it."""
+    """Differences of neighbours along `axis`, taken `n` times, of `x` between what is put before and after it.
+
+    Raises AxisError for a wrong axis.
+
+        >>> T.diff(T.constant([1, 4, 9])).eval()
+        array([3, 5])
+    """
     node = as_node(x)
     what = f"diff of {describe(node)} of type {node.type}"
     place = normalise_axis(axis, node.ndim, what)
@@ -72,6 +78,9 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
     The spacing is 1, a number for all axes, or a number or the coordinates for each. Inside, the quotient of second
     order; at the ends of order `edge_order`, 1 or 2.
+
+        >>> T.gradient(T.constant([1.0, 4.0, 9.0])).eval()
+        array([3., 4., 5.])
     """
     node = as_node(f)
     what = f"gradient of {describe(node)} of type {node.type}"
@@ -177,6 +186,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
     Below the first point it is `left` (the first of `fp`), above the last `right` (the last). With a constant `xp` and
     a `period`, both `x` and `xp` are taken modulo the period. Positions are found by bisection.
+
+        >>> T.interp(1.5, [1.0, 2.0], [10.0, 20.0]).eval()
+        array(15.)
     """
     wanted, points, values = as_node(x), as_node(xp), as_node(fp)
     if points.ndim != 1 or values.ndim != 1:
@@ -247,6 +259,9 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Node:
     mode: "full" (every n at which they meet), "same" (as many as the longer one, in the middle), "valid" (where the
     shorter one lies within the other). Raises GraphValueError for another mode, ShapeError for an empty vector, of the
     call where its size is not known before.
+
+        >>> T.convolve(T.constant([1.0, 2.0]), [1.0, 1.0]).eval()
+        array([1., 3., 2.])
     """
     left, right = (as_node(one) for one in (a, v))
     return _slide("convolve", left, right, mode)
@@ -292,6 +307,9 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     """The cross product of vectors with three elements (or two: their third one is 0) along an axis; others broadcast.
 
     Of two pairs with two elements it is the third element alone.
+
+        >>> T.cross(T.constant([1.0, 0.0, 0.0]), [0.0, 1.0, 0.0]).eval()
+        array([0., 0., 1.])
     """
     if axis is not None:
         axisa = axisb = axisc = axis

@@ -52,6 +52,9 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = True, dtype: Any = N
     combined, each by one matrix product, in the order of fewest operations; with `optimize` False from left to right,
     and as a path says that `einsum_path` gave. What one operand alone has is summed out of it before, where the sum of
     products might stay finite though that sum does not. Raises GraphTypeError for subscripts that do not fit.
+
+        >>> T.einsum("ij,jk->ik", T.ones((2, 3)), T.ones((3, 4))).eval().shape
+        (2, 4)
     """
     text, values = _in_letters(subscripts, operands)
     expression = _parse(text, [as_node(x) for x in values])

@@ -99,7 +99,11 @@ def histogram(
     """How many elements lie in each bin, the last of which has both its edges, and the edges. bins: their number, their
     rising edges, or NumPy's rule that tells their number of elements without weights: "auto", "doane", "fd", "rice",
     "scott", "sqrt", "stone" or "sturges". density: the counts over their sum and the bins' widths. weights: what
-    elements count as."""
+    elements count as.
+
+        >>> [each.eval().tolist() for each in T.histogram(T.constant([1.0, 2.0, 5.0]), 2)]
+        [[2, 1], [1.0, 3.0, 5.0]]
+    """
     edges = histogram_bin_edges(x, bins, range, weights)
     values = flatten(as_node(x))
     inner, outer = edges[:-1], edges[-1:]

@@ -28,7 +28,14 @@ __all__ = [
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Node:
-    """An array of `shape` filled with `fill_value`, which broadcasts; its dtype unless another is given."""
+    """An array of `shape` filled with `fill_value`, which broadcasts; its dtype unless another is given.
+
+    Sizes are numbers or integer scalars.
+
+        >>> T.full((2, 2), 7).eval()
+        array([[7, 7],
+               [7, 7]])
+    """
     value = as_node(fill_value, None if dtype is None else resolve_dtype(dtype))
     target = as_shape(shape, "full", instead=ONE_BY_ONE)
     if value.ndim > len(target):
@@ -38,12 +45,25 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Node:
 
 
 def zeros(shape: Any, dtype: Any = None) -> Node:
-    """An array of zeros."""
+    """An array of zeros.
+
+    Sizes are numbers or integer scalars; the dtype is floatX unless another is given.
+
+        >>> T.zeros((2, 2)).eval()
+        array([[0., 0.],
+               [0., 0.]])
+    """
     return full(shape, 0, resolve_dtype(dtype))
 
 
 def ones(shape: Any, dtype: Any = None) -> Node:
-    """An array of ones."""
+    """An array of ones.
+
+    Sizes and dtype: as of `zeros`.
+
+        >>> T.ones(3, "int8").eval()
+        array([1, 1, 1], dtype=int8)
+    """
     return full(shape, 1, resolve_dtype(dtype))
 
 
@@ -64,18 +84,30 @@ def empty_like(x: Any, dtype: Any = None) -> Node:
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Node:
-    """An array of the shape, and unless given the dtype, of `x`, filled with `fill_value`."""
+    """An array of the shape, and unless given the dtype, of `x`, filled with `fill_value`.
+
+    >>> T.full_like(T.constant([1, 2]), 7).eval()
+    array([7, 7])
+    """
     node, shape = _same_shape(x)
     return full(shape, cast(as_node(fill_value), node.type.dtype if dtype is None else resolve_dtype(dtype)))
 
 
 def zeros_like(x: Any, dtype: Any = None) -> Node:
-    """Zeros in the shape, and unless given the dtype, of `x`."""
+    """Zeros in the shape, and unless given the dtype, of `x`.
+
+    >>> T.zeros_like(T.constant([1, 2])).eval()
+    array([0, 0])
+    """
     return full_like(x, 0, dtype)
 
 
 def ones_like(x: Any, dtype: Any = None) -> Node:
-    """Ones in the shape, and unless given the dtype, of `x`."""
+    """Ones in the shape, and unless given the dtype, of `x`.
+
+    >>> T.ones_like(T.constant([1.0, 2.0])).eval()
+    array([1., 1.])
+    """
     return full_like(x, 1, dtype)
 
 
@@ -105,6 +137,9 @@ def meshgrid(*vectors: Any, indexing: str = "xy", sparse: bool = False, copy: bo
     """Coordinate arrays of the grid that the vectors span; "xy" exchanges the first two axes, "ij" does not.
 
     With `sparse` they broadcast to the grid. `copy` is NumPy's and means nothing.
+
+        >>> [each.eval().tolist() for each in T.meshgrid(T.arange(2), T.arange(3), indexing="ij")]
+        [[[0, 0, 0], [1, 1, 1]], [[0, 1, 2], [0, 1, 2]]]
     """
     if indexing not in ("xy", "ij"):
         raise GraphValueError(f"meshgrid: indexing {indexing!r} is neither 'xy' nor 'ij'")
@@ -131,7 +166,14 @@ def _place(matrix: Node, k: Any, relation: str) -> Node:
 
 
 def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> Node:
-    """The n x m matrix (m = n by default) with ones on diagonal `k` and zeros elsewhere."""
+    """The n x m matrix (m = n by default) with ones on diagonal `k` and zeros elsewhere.
+
+    The dtype is floatX unless another is given.
+
+        >>> T.eye(2, 3, 1).eval()
+        array([[0., 1., 0.],
+               [0., 0., 1.]])
+    """
     rows = as_size(n, "eye: n")
     shape = (rows, rows if m is None else as_size(m, "eye: m"))
     row, column = _coordinates(*shape)
@@ -153,7 +195,12 @@ def identity_like(x: Any, dtype: Any = None) -> Node:
 
 
 def tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> Node:
-    """The n x m matrix with ones on and below diagonal `k` and zeros above."""
+    """The n x m matrix with ones on and below diagonal `k` and zeros above.
+
+    >>> T.tri(2).eval()
+    array([[1., 0.],
+           [1., 1.]])
+    """
     rows = as_size(n, "tri: n")
     row, column = _coordinates(rows, rows if m is None else as_size(m, "tri: m"))
     return cast(elementwise("less_equal", column, elementwise("add", row, k)), resolve_dtype(dtype))
@@ -168,12 +215,26 @@ def _triangle(name: str, x: Any, k: Any, relation: str) -> Node:
 
 
 def tril(x: Any, k: Any = 0) -> Node:
-    """`x` with zeros above diagonal `k` of its last two axes."""
+    """`x` with zeros above diagonal `k` of its last two axes.
+
+    Raises RankError for less than two axes.
+
+        >>> T.tril(T.ones((2, 2))).eval()
+        array([[1., 0.],
+               [1., 1.]])
+    """
     return _triangle("tril", x, k, "less_equal")
 
 
 def triu(x: Any, k: Any = 0) -> Node:
-    """`x` with zeros below diagonal `k` of its last two axes."""
+    """`x` with zeros below diagonal `k` of its last two axes.
+
+    Raises RankError for less than two axes.
+
+        >>> T.triu(T.ones((2, 2))).eval()
+        array([[1., 1.],
+               [0., 1.]])
+    """
     return _triangle("triu", x, k, "greater_equal")
 
 
@@ -189,7 +250,12 @@ def diagonal_matrix(vector: Any, k: int = 0) -> Node:
 
 
 def one_hot(classes: Any, count: Any, dtype: Any = None) -> Node:
-    """For each integer of `classes` a row of `count` zeros with a one at that position (all zeros where outside)."""
+    """For each integer of `classes` a row of `count` zeros with a one at that position (all zeros where outside).
+
+    >>> T.one_hot(T.constant([1, 0]), 2).eval()
+    array([[0., 1.],
+           [1., 0.]])
+    """
     node = as_node(classes)
     if is_float(node.type.dtype) or node.type.dtype == "bool":
         raise GraphTypeError(f"one_hot of {describe(node)}: classes are integers, not {node.type.dtype}")

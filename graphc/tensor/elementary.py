@@ -8,6 +8,7 @@ what is written out here is composed of them.
 # ruff: noqa: F403, F405 - rows.pyi says what the table has
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from graphc.ops import (
     shape as layout,
 )
 from graphc.ops.checked import checked
-from graphc.ops.elementwise import ROWS, as_node, cast as _cast, elementwise
+from graphc.ops.elementwise import FLOAT, ROWS, Row, as_node, cast as _cast, elementwise
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [
@@ -43,10 +44,37 @@ __all__ = [
 ]  # fmt: skip
 
 stop_gradient = _table.stop_gradient
+
+
+def _documentation(row: Row) -> str:
+    """The docstring of a row's function, with an example of numbers within the domain of its arguments."""
+    is_whole = "float64" not in row.rule.accepts
+    result = "has the dtype that NumPy promotes the operands to" if row.rule.result is None else "is of bools"
+    if row.rule is FLOAT:
+        result = "is of floats, of integers the smallest that hold them"
+    ranges = row.integers if is_whole else row.domain
+    numbers = [np.linspace(low, high, 5)[1:3].round(2) for low, high in ranges or ((0, 2), (0, 4), (0, 4))][: row.arity]
+    numbers = [each.astype("int64" if is_whole else "float64") for each in numbers]
+    with np.errstate(all="ignore"):
+        value = np.asarray(row.function(*numbers))
+    first, *others = [str(each.tolist()) for each in numbers]
+    return f"""{row.doc}
+
+    Takes tensors, arrays, numbers and lists, which broadcast. The result {result}.
+
+        >>> T.{row.name}({", ".join([f"T.constant({first})", *others])}).eval()
+        {value!r}
+
+    Raises ShapeError for sizes that do not fit, GraphTypeError for dtypes that it is not there for.
+    """
+
+
 if TYPE_CHECKING:
     from graphc.tensor.rows import *
 else:
     globals().update({name: FUNCTIONS[name] for name in ROWS})
+    for _name in ROWS:
+        vars(FUNCTIONS[_name])["documentation"] = partial(_documentation, ROWS[_name])
 
 
 def _fold(name: str, first: Any, others: tuple[Any, ...]) -> Node:
@@ -56,12 +84,24 @@ def _fold(name: str, first: Any, others: tuple[Any, ...]) -> Node:
 
 
 def add(x: Any, *others: Any) -> Node:
-    """The sum of all arguments."""
+    """The sum of all arguments, which broadcast, of the dtype that NumPy promotes them to.
+
+        >>> T.add(T.constant([1, 2]), 3, [0.5, 0.5]).eval()
+        array([4.5, 5.5])
+
+    Raises ShapeError for sizes that do not fit.
+    """
     return _fold("add", x, others)
 
 
 def mul(x: Any, *others: Any) -> Node:
-    """The product of all arguments."""
+    """The product of all arguments, which broadcast, of the dtype that NumPy promotes them to.
+
+        >>> T.mul(T.constant([1, 2]), 3).eval()
+        array([3, 6])
+
+    Raises ShapeError for sizes that do not fit.
+    """
     return _fold("mul", x, others)
 
 
@@ -71,7 +111,13 @@ def divmod(x: Any, y: Any) -> tuple[Node, Node]:
 
 
 def cast(x: Any, dtype: Any) -> Node:
-    """`x` converted to `dtype` as NumPy's astype does; "floatX" is `options.floatX`."""
+    """`x` converted to `dtype` as NumPy's astype does; "floatX" is `options.floatX`.
+
+    Raises GraphTypeError for a dtype that graphc has not.
+
+        >>> T.cast(T.constant([1.7, -1.7]), "int32").eval()
+        array([ 1, -1], dtype=int32)
+    """
     return _cast(as_node(x), resolve_dtype(dtype))
 
 
@@ -99,7 +145,11 @@ def imag(x: Any) -> Node:
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Node:
     """`x` held between `min` and `max`, either of which may be None; `max` wins where they cross. For integers a
-    Python integer that is beyond all numbers of their dtype, as far as it does nothing, is as None."""
+    Python integer that is beyond all numbers of their dtype, as far as it does nothing, is as None.
+
+        >>> T.clip(T.constant([-1.0, 0.5, 3.0]), 0, 1).eval()
+        array([0. , 0.5, 1. ])
+    """
     dtype = getattr(x, "dtype", None)
     if dtype in INTEGERS:
         info = np.iinfo(dtype)
@@ -117,6 +167,9 @@ def round(x: Any, decimals: int | str | None = 0, mode: str | None = None) -> No
 
     Bools become float32. mode "half_away_from_zero" is Theano's other one; it may stand in place of `decimals`. Raises
     GraphValueError for another mode, and for bools with decimals.
+
+        >>> T.round(T.constant([0.5, 1.5, 2.345]), 2).eval()
+        array([0.5 , 1.5 , 2.35])
     """
     node = as_node(x)
     if isinstance(decimals, str) or decimals is None:
@@ -162,7 +215,13 @@ def iround(x: Any, mode: str | None = None) -> Node:
 
 
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Node:
-    """NumPy's: |a - b| <= atol + rtol * |b|; infinities are close to themselves only, NaN to NaN if `equal_nan`."""
+    """NumPy's: |a - b| <= atol + rtol * |b|; infinities are close to themselves only, NaN to NaN if `equal_nan`.
+
+    The result is bool.
+
+        >>> T.isclose(T.constant([1.0, 2.0]), [1.0, 2.1]).eval()
+        array([ True, False])
+    """
     left, right = (node if is_float(node.type.dtype) else _cast(node, "float64") for node in map(as_node, (a, b)))
     near = logical_and(less_equal(abs(sub(left, right)), add(atol, mul(rtol, abs(right)))), isfinite(right))
     close = logical_or(near, equal(a, b))
@@ -170,7 +229,11 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
 
 
 def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Node:
-    """NaN replaced by `nan`, infinities by the dtype's largest and smallest finite number or by what is given."""
+    """NaN replaced by `nan`, infinities by the dtype's largest and smallest finite number or by what is given.
+
+    >>> T.nan_to_num(T.constant([np.nan, 1.0])).eval()
+    array([0., 1.])
+    """
     node = as_node(x)
     if not is_float(node.type.dtype):
         return node

@@ -290,6 +290,9 @@ def set_subtensor(x: Any, y: Any, inplace: bool = False, tolerate_inplace_aliasi
     `x` is written as an indexing of the array, which may be reshaped or transposed; `y` broadcasts to it and must not
     have a wider dtype. Where indices repeat, the last one wins. The `inplace` arguments are Theano's and mean nothing:
     graphc decides that itself. Raises GraphTypeError where `x` is no indexing, ShapeError where `y` does not fit.
+
+        >>> T.set_subtensor(T.zeros(4)[1:3], 1.0).eval()
+        array([0., 1., 1., 0.])
     """
     return _update("set_subtensor", x, y)
 
@@ -300,6 +303,9 @@ def inc_subtensor(
     """The array of which `x` is a part, with `y` added to that part; where indices repeat, all are added.
 
     As `set_subtensor` otherwise.
+
+        >>> T.inc_subtensor(T.zeros(3)[[0, 0, 2]], 1.0).eval()
+        array([2., 0., 1.])
     """
     return _update("set_subtensor" if set_instead_of_inc else "inc_subtensor", x, y)
 
@@ -423,6 +429,9 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
     mode: "raise" (negative ones count from the end), "wrap" or "clip" to the axis. From an axis of size 0 nothing can
     be taken in any mode, and each index is checked, as in x[:, i], even where the result has no elements (`np.take`
     looks at none of them where an axis before is empty).
+
+        >>> T.take(T.constant([5, 6, 7]), [2, 0]).eval()
+        array([7, 5])
     """
     node = as_node(x) if axis is not None else flatten(x)
     what = told(lambda: f"take of {describe(node)} of type {node.type}")
@@ -452,7 +461,11 @@ def compressed(x: Any, condition: Any, axis: int | None = None) -> Node:
 
 
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
-    """The elements x[i, i + offset] of two axes, as the last axis of the result."""
+    """The elements x[i, i + offset] of two axes, as the last axis of the result.
+
+    >>> T.diagonal(T.constant([[1, 2], [3, 4]])).eval()
+    array([1, 4])
+    """
     node = as_node(x)
     what = told(lambda: f"diagonal of {describe(node)} of type {node.type}")
     rows, columns = normalise_axes((axis1, axis2), node.ndim, what)
@@ -466,7 +479,13 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
 
 
 def flip(x: Any, axis: Any = None) -> Node:
-    """The order of the elements reversed along `axis`, by default along all axes."""
+    """The order of the elements reversed along `axis`, by default along all axes.
+
+    Raises AxisError for a wrong axis.
+
+        >>> T.flip(T.arange(3)).eval()
+        array([2, 1, 0])
+    """
     node = as_node(x)
     axes = normalise_axes(axis, node.ndim, told(lambda: f"flip of {describe(node)} of type {node.type}"))
     key = tuple(slice(None, None, -1) if k in axes else slice(None) for k in range(node.ndim))

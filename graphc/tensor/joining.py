@@ -56,7 +56,14 @@ def _alike(arrays: Any, what: str) -> list[Node]:
 
 def concatenate(arrays: Any, axis: Any = 0) -> Node:
     """Arrays of one rank, one after the other along `axis`; their other sizes must be equal. The axis may be an integer
-    scalar that only a call knows; then another axis is an IndexError when it runs."""
+    scalar that only a call knows; then another axis is an IndexError when it runs.
+
+    Dtypes are promoted. Raises ShapeError for other sizes.
+
+        >>> T.concatenate([T.ones((1, 2)), T.zeros((1, 2))], axis=0).eval()
+        array([[1., 1.],
+               [0., 0.]])
+    """
     nodes = _alike(arrays, "concatenate")
     ranks = {node.ndim for node in nodes}
     if len(ranks) > 1 or 0 in ranks:
@@ -95,7 +102,14 @@ def join(axis: Any, *arrays: Any) -> Node:
 
 
 def stack(arrays: Any, *more: Any, axis: int = 0) -> Node:
-    """Arrays of one shape along a new axis: `stack([x, y], axis=1)`; also Theano's older `stack(x, y)`."""
+    """Arrays of one shape along a new axis: `stack([x, y], axis=1)`; also Theano's older `stack(x, y)`.
+
+    Raises ShapeError for other sizes, AxisError for a wrong axis.
+
+        >>> T.stack([T.constant([1, 2]), T.constant([3, 4])], axis=1).eval()
+        array([[1, 3],
+               [2, 4]])
+    """
     if len(more) == 1 and isinstance(more[0], int) and isinstance(arrays, (list, tuple)):
         axis, more = more[0], ()
     nodes = _alike([arrays, *more] if more else arrays, "stack")
@@ -111,13 +125,22 @@ def _listed(results: Any) -> list[Node]:
 
 
 def hstack(arrays: Any) -> Node:
-    """Arrays side by side: along the second axis, vectors along their only one."""
+    """Arrays side by side: along the second axis, vectors along their only one.
+
+    >>> T.hstack([T.constant([1, 2]), T.constant([3])]).eval()
+    array([1, 2, 3])
+    """
     nodes = _listed(atleast_1d(*arrays))
     return concatenate(nodes, 0 if nodes[0].ndim == 1 else 1)
 
 
 def vstack(arrays: Any) -> Node:
-    """Arrays one below the other, vectors as rows."""
+    """Arrays one below the other, vectors as rows.
+
+    >>> T.vstack([T.constant([1, 2]), T.constant([3, 4])]).eval()
+    array([[1, 2],
+           [3, 4]])
+    """
     return concatenate(_listed(atleast_2d(*arrays)), 0)
 
 
@@ -153,6 +176,9 @@ def split(x: Any, splits_size: Any, n_splits: int | None = None, axis: int = 0) 
 
     With `n_splits`, Theano's meaning: `splits_size` lists the size of each part (numbers, scalars, or a vector); they
     must add up to the axis. Without, NumPy's: a number of equal parts, or the positions where parts begin.
+
+        >>> [part.eval().tolist() for part in T.split(T.arange(4), [1, 3], 2)]
+        [[0], [1, 2, 3]]
     """
     node = as_node(x)
     what = told(lambda: f"split of {describe(node)} of type {node.type}")
@@ -200,7 +226,11 @@ def _split_at(x: Node, positions: list[Any], axis: int) -> list[Node]:
 
 
 def array_split(x: Any, sections: Any, axis: int = 0) -> list[Node]:
-    """NumPy's: as `split`, but the first parts are one longer where the axis cannot be divided equally."""
+    """NumPy's: as `split`, but the first parts are one longer where the axis cannot be divided equally.
+
+    >>> [part.eval().tolist() for part in T.array_split(T.arange(5), 2)]
+    [[0, 1, 2], [3, 4]]
+    """
     node = as_node(x)
     what = told(lambda: f"array_split of {describe(node)} of type {node.type}")
     place = normalise_axis(axis, node.ndim, what)
@@ -217,7 +247,12 @@ def array_split(x: Any, sections: Any, axis: int = 0) -> list[Node]:
 
 
 def tile(x: Any, reps: Any, ndim: int | None = None) -> Node:
-    """`x` repeated `reps` times along each axis; axes of size 1 are put in front of it or of `reps` as needed."""
+    """`x` repeated `reps` times along each axis; axes of size 1 are put in front of it or of `reps` as needed.
+
+    >>> T.tile(T.constant([1, 2]), (2, 2)).eval()
+    array([[1, 2, 1, 2],
+           [1, 2, 1, 2]])
+    """
     node = as_node(x)
     what = told(lambda: f"tile of {describe(node)} of type {node.type}")
     times = list(as_shape(reps, what, ndim))
@@ -236,6 +271,9 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Node:
     """Every element of `x` (slice along `axis`) `repeats` times: a number, a scalar, or a vector with one for each.
 
     Raises ShapeError for a negative number of repeats and for a vector of another size, GraphTypeError for floats.
+
+        >>> T.repeat(T.constant([1, 2]), [1, 3]).eval()
+        array([1, 2, 2, 2])
     """
     node = as_node(x) if axis is not None else flatten(x)
     what = told(lambda: f"repeat of {describe(node)} of type {node.type}")
@@ -279,7 +317,11 @@ def _repeat_each(x: Node, repeats: Node, axis: int, what: str) -> Node:
 
 
 def roll(x: Any, shift: Any, axis: Any = None) -> Node:
-    """The elements moved by `shift` places along `axis` (all elements in C order by default), around the end."""
+    """The elements moved by `shift` places along `axis` (all elements in C order by default), around the end.
+
+    >>> T.roll(T.arange(4), 1).eval()
+    array([3, 0, 1, 2])
+    """
     node = as_node(x)
     if axis is None:
         return ops.reshape(roll(flatten(node), shift, 0), node.type.shape)

@@ -62,6 +62,9 @@ def nonzero(x: Any, return_matrix: bool = False) -> Any:
 
     Where `x` is no constant, the vectors' size is known only at run time. With `return_matrix` the vectors are the rows
     of one matrix (Theano's). Raises GraphTypeError for a scalar.
+
+        >>> [each.eval().tolist() for each in T.nonzero(T.constant([[0, 1], [1, 0]]))]
+        [[0, 1], [1, 0]]
     """
     found = coordinates(_true("nonzero", x))
     return layout.concatenate([layout.expand(one, (0,)) for one in found], 0) if return_matrix else found
@@ -74,7 +77,11 @@ def argwhere(x: Any) -> Node:
 
 
 def flatnonzero(x: Any) -> Node:
-    """The positions in C order of the elements that are not 0, an int64 vector."""
+    """The positions in C order of the elements that are not 0, an int64 vector.
+
+    >>> T.flatnonzero(T.constant([0, 3, 4])).eval()
+    array([1, 2])
+    """
     return positions(cast(flatten(x), "bool"))
 
 
@@ -82,6 +89,9 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     """`x` where `condition` is not 0, `y` elsewhere, broadcast; with a condition alone its `nonzero()`.
 
     Raises GraphTypeError where only one of `x` and `y` is given.
+
+        >>> T.where(T.constant([True, False]), 1.0, [2.0, 3.0]).eval()
+        array([1., 3.])
     """
     if x is None and y is None:
         return nonzero(condition)

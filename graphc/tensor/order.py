@@ -88,7 +88,13 @@ def sort(x: Any, axis: Any = -1, kind: str | None = None, order: None = None) ->
 
 
 def argsort(x: Any, axis: Any = -1, kind: str | None = None, order: None = None) -> Node:
-    """The places of the elements along `axis` in rising order, int64; equal elements stay in order, NaN comes last."""
+    """The places of the elements along `axis` in rising order, int64; equal elements stay in order, NaN comes last.
+
+    Raises AxisError for a wrong axis.
+
+        >>> T.argsort(T.constant([3.0, 1.0, 2.0])).eval()
+        array([1, 2, 0])
+    """
     return _along("argsort", ops.argsort, x, axis)
 
 
@@ -160,7 +166,11 @@ def _first(found: Callable[[Node, Node], Node], rows: Node, kth: Any) -> Node:
 
 
 def topk(x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dtype: str = "int64") -> Node:
-    """The `kth` largest elements along `axis`, the largest first; of a negative `kth` the smallest."""
+    """The `kth` largest elements along `axis`, the largest first; of a negative `kth` the smallest.
+
+    >>> T.topk(T.constant([3.0, 1.0, 2.0]), 2).eval()
+    array([3., 2.])
+    """
     rows, place = _by_rows("topk", x, axis)
     return moveaxis(_first(ops.top, rows, kth), -1, place)
 
@@ -188,7 +198,11 @@ _SEARCH = {"left": _places("left"), "right": _places("right")}
 
 def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Node:
     """The places at which the elements of `v` would be put into the sorted vector `x`, int64: before equal elements or,
-    with side="right", after them. sorter: the places that sort `x`, where it is not sorted."""
+    with side="right", after them. sorter: the places that sort `x`, where it is not sorted.
+
+        >>> T.searchsorted(T.constant([1, 2, 4]), [2, 3]).eval()
+        array([1, 2])
+    """
     node, values = as_node(x), as_node(v)
     if node.ndim != 1:
         raise RankError(f"searchsorted: {describe(node)} of type {node.type} is no vector")

@@ -61,6 +61,9 @@ def pad(
     "minimum" (of the `stat_length` elements beside each border, all by default), "reflect", "symmetric" (`reflect_type`
     "even" or "odd"), "wrap", "empty" (zeros). Widths and values may be nodes. Raises GraphTypeError for another mode,
     ShapeError for a negative width, and where an axis without elements is continued by other than numbers.
+
+        >>> T.pad(T.constant([1, 2]), 1).eval()
+        array([0, 1, 2, 0])
     """
     node = as_node(x)
     what = f"pad of {describe(node)} of type {node.type}"

@@ -58,6 +58,9 @@ def dot(a: Any, b: Any) -> Node:
     """NumPy's dot: a product with a scalar, or the sum of products over the last axis of `a`, the last but one of `b`.
 
     Raises ShapeError where these sizes are known to differ. A sparse matrix has a product of its own.
+
+        >>> T.dot(T.constant([[1.0, 2.0], [3.0, 4.0]]), [1.0, 1.0]).eval()
+        array([3., 7.])
     """
     for own, other, method in ((a, b, "__dot__"), (b, a, "__rdot__")):
         if hasattr(type(own), method):
@@ -78,7 +81,12 @@ def _by_scalar(left: Node, right: Node) -> Node:
 
 
 def matmul(a: Any, b: Any) -> Node:
-    """NumPy's matmul (`a @ b`): matrix products, leading axes broadcast. Raises GraphTypeError for a scalar."""
+    """NumPy's matmul (`a @ b`): matrix products, leading axes broadcast. Raises GraphTypeError for a scalar.
+
+    >>> T.matmul(T.constant([[1, 2], [3, 4]]), [[1, 0], [1, 1]]).eval()
+    array([[3, 2],
+           [7, 4]])
+    """
     left, right = _operands(a, b)
     if not left.ndim or not right.ndim:
         raise RankError(f"matmul of {_pair(left, right)}: a scalar has no matrix product; use dot or *")
@@ -124,12 +132,25 @@ def _tall_product(batch: Node, right: Node) -> Node:
 
 
 def outer(a: Any, b: Any) -> Node:
-    """The products of every element of `a` with every element of `b`, a matrix."""
+    """The products of every element of `a` with every element of `b`, a matrix.
+
+    Arrays of more axes are taken as vectors in C order.
+
+        >>> T.outer(T.constant([1, 2]), [3, 4]).eval()
+        array([[3, 4],
+               [6, 8]])
+    """
     return elementwise("mul", ops.expand(flatten(a), (1,)), ops.expand(flatten(b), (0,)))
 
 
 def inner(a: Any, b: Any) -> Node:
-    """The sum of products over the last axis of both."""
+    """The sum of products over the last axis of both.
+
+    Raises ShapeError where that axis is known to differ.
+
+        >>> T.inner(T.constant([1, 2, 3]), [0, 1, 1]).eval()
+        array(5)
+    """
     left, right = _operands(a, b)
     if not left.ndim or not right.ndim:
         return _by_scalar(left, right)
@@ -137,12 +158,24 @@ def inner(a: Any, b: Any) -> Node:
 
 
 def vdot(a: Any, b: Any) -> Node:
-    """The sum of products of all elements, taken in C order."""
+    """The sum of products of all elements, taken in C order.
+
+    The result is a scalar. Raises ShapeError for other numbers of elements.
+
+        >>> T.vdot(T.constant([1, 2, 3]), [0, 1, 1]).eval()
+        array(5)
+    """
     return dot(flatten(a), flatten(b))
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Node:
-    """The sum of products over `axes`: how many last axes of `a` and first ones of `b`, or a pair of lists of axes."""
+    """The sum of products over `axes`: how many last axes of `a` and first ones of `b`, or a pair of lists of axes.
+
+    Raises ShapeError where the sizes of these axes are known to differ.
+
+        >>> T.tensordot(T.ones((2, 3, 4)), T.ones((3, 4, 5)), 2).eval().shape
+        (2, 5)
+    """
     left, right = _operands(a, b)
     what = f"tensordot of {_pair(left, right)}"
     axes = known_number(axes)
@@ -200,6 +233,9 @@ def batched_dot(a: Any, b: Any) -> Node:
     """For each position of the first axis of both the `dot` of what remains (Theano's): of any ranks from 1 on.
 
     Raises GraphTypeError for a scalar.
+
+        >>> T.batched_dot(T.ones((7, 2, 3)), T.ones((7, 3, 4))).eval().shape
+        (7, 2, 4)
     """
     left, right = _operands(a, b)
     if not left.ndim or not right.ndim:
@@ -272,7 +308,13 @@ def vecmat(x1: Any, x2: Any) -> Node:
 
 
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Node:
-    """The sum of a diagonal, in the dtype of a sum unless `dtype` is given."""
+    """The sum of a diagonal, in the dtype of a sum unless `dtype` is given.
+
+    Raises AxisError for less than two axes.
+
+        >>> T.trace(T.constant([[1, 2], [3, 4]])).eval()
+        array(5)
+    """
     return sum(diagonal(x, offset, axis1, axis2), -1, dtype)
 
 
@@ -282,13 +324,25 @@ def diagflat(x: Any, k: int = 0) -> Node:
 
 
 def diag(x: Any, k: int = 0) -> Node:
-    """The diagonal of a matrix; of a vector the matrix with that diagonal."""
+    """The diagonal of a matrix; of a vector the matrix with that diagonal.
+
+    Raises RankError for other ranks.
+
+        >>> T.diag(T.constant([1, 2])).eval()
+        array([[1, 0],
+               [0, 2]])
+    """
     node = as_node(x)
     return diagonal(node, k) if node.ndim == 2 else diagonal_matrix(node, k)
 
 
 def kron(a: Any, b: Any) -> Node:
-    """The Kronecker product: every element of `a` times the whole of `b`."""
+    """The Kronecker product: every element of `a` times the whole of `b`.
+
+    >>> T.kron(T.constant([[1, 2]]), [[1], [1]]).eval()
+    array([[1, 2],
+           [1, 2]])
+    """
     left, right = as_node(a), as_node(b)
     rank = max(left.ndim, right.ndim)
     left, right = ops.expand(left, range(rank - left.ndim)), ops.expand(right, range(rank - right.ndim))

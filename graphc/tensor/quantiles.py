@@ -61,7 +61,11 @@ def nanquantile(x: Any, q: Any, axis: Axes = None, method: str = "linear", keepd
 
 
 def percentile(x: Any, q: Any, axis: Axes = None, method: str = "linear", keepdims: bool = False) -> Node:
-    """`quantile` of q / 100."""
+    """`quantile` of q / 100.
+
+    >>> T.percentile(T.constant([1.0, 2.0, 4.0]), 50).eval()
+    array(2.)
+    """
     return quantile(x, _part(q), axis, method, keepdims)
 
 
@@ -77,7 +81,11 @@ def _part(percent: Any) -> Any:
 
 def median(x: Any, axis: Axes = None, keepdims: bool = False) -> Node:
     """The middle element along `axis`, of an even number the mean of the two in the middle; NaN where one is NaN, and
-    where there is none."""
+    where there is none.
+
+        >>> T.median(T.constant([1.0, 5.0, 2.0, 4.0])).eval()
+        array(3.)
+    """
     return _mean_of(_quantile("median", x, 0.5, axis, "midpoint", keepdims, of_none=np.nan))
 
 

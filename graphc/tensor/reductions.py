@@ -228,7 +228,11 @@ def std(
 def average(x: Any, axis: Any = None, weights: Any = None, keepdims: bool = False) -> Node:
     """The mean over `axis`, weighted by `weights`, which broadcast to `x` (or are a vector along `axis`).
 
-    It has the dtype of `x` and `weights` together, and is computed in it; of integers `x` that of float64 besides.
+    It has the dtype of `x` and `weights` together, and is computed in it; of integers `x` that of float64 besides. NaN
+    where the weights add up to 0. Raises AxisError for a wrong axis.
+
+        >>> T.average(T.constant([1.0, 5.0]), weights=[3.0, 1.0]).eval()
+        array(2.)
     """
     node = as_node(x)
     if weights is None:
@@ -290,17 +294,35 @@ def _extreme(name: str, x: Node, axis: Any, keepdims: bool, initial: Any, where:
 
 
 def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
-    """The maximum less the minimum over `axis`."""
+    """The maximum less the minimum over `axis`.
+
+    Raises AxisError for a wrong axis; a call raises ShapeError where there is nothing.
+
+        >>> T.ptp(T.constant([3, 9, 4])).eval()
+        array(6)
+    """
     return elementwise("sub", max(x, axis, keepdims), min(x, axis, keepdims))
 
 
 def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
-    """The int64 position of the first maximum (or first NaN) along `axis`, or in C order over all or several axes."""
+    """The int64 position of the first maximum (or first NaN) along `axis`, or in C order over all or several axes.
+
+    Raises AxisError for a wrong axis; a call raises ShapeError where there is nothing.
+
+        >>> T.argmax(T.constant([[1, 7], [5, 2]]), axis=1).eval()
+        array([1, 0])
+    """
     return _position("argmax", as_node(x), axis, keepdims)
 
 
 def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
-    """The int64 position of the first minimum (or first NaN) along `axis`, or in C order over all or several axes."""
+    """The int64 position of the first minimum (or first NaN) along `axis`, or in C order over all or several axes.
+
+    Raises AxisError for a wrong axis; a call raises ShapeError where there is nothing.
+
+        >>> T.argmin(T.constant([[1, 7], [5, 2]]), axis=1).eval()
+        array([0, 1])
+    """
     return _position("argmin", as_node(x), axis, keepdims)
 
 
@@ -338,7 +360,13 @@ def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) 
 
 
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
-    """How many elements along `axis` are not 0."""
+    """How many elements along `axis` are not 0.
+
+    The result is int64.
+
+        >>> T.count_nonzero(T.constant([[0, 1], [0, 2]]), axis=0).eval()
+        array([0, 2])
+    """
     return sum(cast(as_node(x), "bool"), axis, keepdims=keepdims)
 
 
@@ -388,7 +416,13 @@ def shift_of(x: Node, axes: tuple[int, ...]) -> Node:
 
 
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
-    """log(sum(exp(x))) over `axis` without overflow; -inf where all elements are, as scipy.special has it."""
+    """log(sum(exp(x))) over `axis` without overflow; -inf where all elements are, as scipy.special has it.
+
+    The result is a float, of integers the smallest that NumPy's log gives.
+
+        >>> T.logsumexp(T.constant([1000.0, 1000.0])).eval()
+        array(1000.69314718)
+    """
     node = as_node(x)
     if not is_float(node.type.dtype):
         node = cast(node, floating(node.type.dtype))
@@ -400,7 +434,13 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
 
 
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Node:
-    """Whether `isclose` holds of all elements."""
+    """Whether `isclose` holds of all elements.
+
+    The result is a bool scalar; the arrays broadcast.
+
+        >>> T.allclose(T.constant([1.0, 2.0]), [1.0, 2.000001]).eval()
+        array(True)
+    """
     return all(isclose(a, b, rtol, atol, equal_nan))
 
 
@@ -410,12 +450,21 @@ def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: 
 def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Node:
     """The sums of the first 1, 2, … elements along `axis`, or of all elements in C order.
 
-    They are int64 or uint64 of integers, or of `dtype`, in which they wrap around as NumPy's."""
+    They are int64 or uint64 of integers, or of `dtype`, in which they wrap around as NumPy's. Raises AxisError for a
+    wrong axis.
+
+        >>> T.cumsum(T.constant([1, 2, 3])).eval()
+        array([1, 3, 6])
+    """
     return _running("cumsum", recur.running_sum, x, axis, dtype)
 
 
 def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Node:
-    """The products of the first 1, 2, … elements along `axis`, or of all elements in C order; dtypes as of `cumsum`."""
+    """The products of the first 1, 2, … elements along `axis`, or of all elements in C order; dtypes as of `cumsum`.
+
+    >>> T.cumprod(T.constant([1, 2, 3])).eval()
+    array([1, 2, 6])
+    """
     return _running("cumprod", recur.running_prod, x, axis, dtype)
 
 

@@ -133,14 +133,22 @@ def vector_of(shape: Sequence[Size]) -> Node:
 
 
 def shape(x: Any) -> Node:
-    """The sizes of `x`, an int64 vector; `shape(x)[0]` is a scalar, and a constant where the size is known."""
+    """The sizes of `x`, an int64 vector; `shape(x)[0]` is a scalar, and a constant where the size is known.
+
+    >>> T.shape(T.ones((2, 3))).eval()
+    array([2, 3])
+    """
     node = as_node(x)
     mention([node])
     return vector_of(node.type.shape)
 
 
 def size(x: Any) -> Node:
-    """The number of elements of `x`, an int64 scalar."""
+    """The number of elements of `x`, an int64 scalar.
+
+    >>> T.size(T.ones((2, 3))).eval()
+    array(6)
+    """
     node = as_node(x)
     mention([node])
     result = as_size_node(sizes.product(node.type.shape))
@@ -210,6 +218,10 @@ def reshape(
     "F" along the first; "A" is "C". One size may be -1: it is what remains. `ndim` tells the rank
     where the shape is a vector of unknown length. Raises ShapeError where the numbers of elements differ, at run time
     where they are not known before.
+
+        >>> T.reshape(T.arange(4), (2, -1)).eval()
+        array([[0, 1],
+               [2, 3]])
     """
     node = as_node(x)
     what = told(lambda: f"reshape of {describe(node)} of type {node.type}")
@@ -277,6 +289,9 @@ def flatten(x: Any, ndim: Any = 1, *, outdim: int | None = None, order: str = "C
 
     `outdim` is Theano's older name of `ndim`. order: as of `reshape`; it may stand in the place of `ndim`, as in NumPy.
     Raises GraphValueError for a number of axes that `x` has not, and for more than one in order "F".
+
+        >>> T.flatten(T.ones((2, 3, 4)), 2).eval().shape
+        (2, 12)
     """
     node = as_node(x)
     ndim = 1 if ndim is None else ndim
@@ -296,7 +311,11 @@ def flatten(x: Any, ndim: Any = 1, *, outdim: int | None = None, order: str = "C
 
 
 def ravel(x: Any, order: str = "C") -> Node:
-    """`x` as a vector; order: as of `reshape`."""
+    """`x` as a vector; order: as of `reshape`.
+
+    >>> T.ravel(T.constant([[1, 2], [3, 4]])).eval()
+    array([1, 2, 3, 4])
+    """
     return flatten(x, order=order)
 
 
@@ -309,7 +328,13 @@ def item(x: Any) -> Node:
 
 
 def dimshuffle(x: Any, *pattern: Any) -> Node:
-    """The axes of `x` in the order of `pattern`; 'x' makes a new axis of size 1; an axis left out must have size 1."""
+    """The axes of `x` in the order of `pattern`; 'x' makes a new axis of size 1; an axis left out must have size 1.
+
+    Raises GraphValueError for a pattern that names an axis twice.
+
+        >>> T.dimshuffle(T.ones((2, 3)), 1, "x", 0).eval().shape
+        (3, 1, 2)
+    """
     node = as_node(x)
     order = tuple(pattern[0]) if len(pattern) == 1 and isinstance(pattern[0], (tuple, list)) else pattern
     what = told(lambda: f"dimshuffle of {describe(node)} of type {node.type} to {order}")
@@ -317,7 +342,13 @@ def dimshuffle(x: Any, *pattern: Any) -> Node:
 
 
 def transpose(x: Any, axes: Any = None, *more: Any) -> Node:
-    """The axes of `x` reversed, or in the order of `axes`, a sequence or several numbers."""
+    """The axes of `x` reversed, or in the order of `axes`, a sequence or several numbers.
+
+    Raises AxisError for a wrong axis.
+
+        >>> T.transpose(T.ones((2, 3, 4)), (1, 0, 2)).eval().shape
+        (3, 2, 4)
+    """
     node = as_node(x)
     order = None if axes is None else unpack((axes, *more))
     if order is None:
@@ -331,7 +362,13 @@ def transpose(x: Any, axes: Any = None, *more: Any) -> Node:
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Node:
-    """Two axes exchanged."""
+    """Two axes exchanged.
+
+    Raises AxisError for a wrong axis.
+
+        >>> T.swapaxes(T.ones((2, 3, 4)), 0, 2).eval().shape
+        (4, 3, 2)
+    """
     node = as_node(x)
     what = told(lambda: f"swapaxes of {describe(node)} of type {node.type}")
     first, second = normalise_axis(axis1, node.ndim, what), normalise_axis(axis2, node.ndim, what)
@@ -341,7 +378,13 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Node:
 
 
 def moveaxis(x: Any, source: Any, destination: Any) -> Node:
-    """Axes `source` moved to positions `destination`; the others keep their order."""
+    """Axes `source` moved to positions `destination`; the others keep their order.
+
+    Raises AxisError for a wrong axis.
+
+        >>> T.moveaxis(T.ones((2, 3, 4)), 0, -1).eval().shape
+        (3, 4, 2)
+    """
     node = as_node(x)
     what = told(lambda: f"moveaxis of {describe(node)} of type {node.type}")
     origin, goal = normalise_axes(source, node.ndim, what), normalise_axes(destination, node.ndim, what)
@@ -354,14 +397,26 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Node:
 
 
 def expand_dims(x: Any, axis: Any) -> Node:
-    """New axes of size 1 at the positions `axis` of the result."""
+    """New axes of size 1 at the positions `axis` of the result.
+
+    Raises AxisError for a wrong axis.
+
+        >>> T.expand_dims(T.ones(3), 0).eval().shape
+        (1, 3)
+    """
     node = as_node(x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     return ops.expand(node, normalise_axes(axis, node.ndim + count, told(lambda: f"expand_dims of {describe(node)}")))
 
 
 def squeeze(x: Any, axis: Any = None) -> Node:
-    """`x` without axes of size 1: all whose size is known to be 1, or those named, which must be."""
+    """`x` without axes of size 1: all whose size is known to be 1, or those named, which must be.
+
+    Raises AxisError for a wrong axis, ShapeError for one of another size.
+
+        >>> T.squeeze(T.ones((1, 3, 1))).eval().shape
+        (3,)
+    """
     node = as_node(x)
     what = told(lambda: f"squeeze of {describe(node)} of type {node.type}")
     axes = normalise_axes(axis, node.ndim, what)
@@ -425,7 +480,12 @@ def unpack_list(results: list[Node]) -> Any:
 
 
 def broadcast_to(x: Any, shape: Any) -> Node:
-    """`x` expanded to `shape`: axes put in front, axes of size 1 repeated; a ShapeError where another size differs."""
+    """`x` expanded to `shape`: axes put in front, axes of size 1 repeated; a ShapeError where another size differs.
+
+    >>> T.broadcast_to(T.constant([1, 2]), (2, 2)).eval()
+    array([[1, 2],
+           [1, 2]])
+    """
     node = as_node(x)
     what = told(lambda: f"broadcast_to of {describe(node)} of type {node.type}")
     target = as_shape(shape, what, instead=ONE_BY_ONE)
@@ -435,14 +495,26 @@ def broadcast_to(x: Any, shape: Any) -> Node:
 
 
 def broadcast_arrays(*arrays: Any) -> list[Node]:
-    """All arguments expanded to their common shape."""
+    """All arguments expanded to their common shape.
+
+    Raises ShapeError where they have none.
+
+        >>> [each.eval().shape for each in T.broadcast_arrays(T.ones((2, 1)), T.ones(3))]
+        [(2, 3), (2, 3)]
+    """
     nodes = [as_node(x) for x in arrays]
     shape = broadcast_sizes("broadcast_arrays", nodes) if nodes else ()
     return [broadcast_node(node, shape) for node in nodes]
 
 
 def specify_shape(x: Any, shape: Any) -> Node:
-    """`x` with some of its sizes made known: a tuple with None where nothing is said. Checked at each call."""
+    """`x` with some of its sizes made known: a tuple with None where nothing is said. Checked at each call.
+
+    Raises ShapeError where they are known to be others, GraphValueError for another number of them.
+
+        >>> T.specify_shape(T.dmatrix("x"), (None, 3)).type.shape[1]
+        3
+    """
     node = as_node(x)
     what = told(lambda: f"specify_shape of {describe(node)} of type {node.type}")
     given: Sequence[Any] = as_shape(shape, what, node.ndim) if isinstance(shape, Node) else listed(shape)

@@ -84,6 +84,10 @@ def cov(
     It is float64, divided by the number of observations less `ddof` (1; 0 with `bias`). `fweights` says how often each
     observation counts, `aweights` how much. A matrix `y` that is known to have one row is one variable, as in
     NumPy. Raises GraphValueError for weights below 0 and a `ddof` that is not whole.
+
+        >>> T.cov(T.constant([[1.0, 2.0], [3.0, 1.0]])).eval()
+        array([[ 0.5, -1. ],
+               [-1. ,  2. ]])
     """
     x = _rows(m)
     if not rowvar and as_node(m).ndim == 2:
@@ -132,7 +136,11 @@ def _replaced(x: Any, value: Any) -> Node:
 
 
 def nansum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Node:
-    """The sum over `axis` of what is not NaN."""
+    """The sum over `axis` of what is not NaN.
+
+    >>> T.nansum(T.constant([1.0, np.nan, 3.0])).eval()
+    array(4.)
+    """
     return sum_of(_replaced(x, 0), axis, dtype, keepdims)
 
 
@@ -191,7 +199,11 @@ def _nan_position(name: str, function: Any, x: Any, axis: Any, keepdims: bool, l
 
 
 def nanmean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Node:
-    """The mean over `axis` of what is not NaN; NaN where nothing is."""
+    """The mean over `axis` of what is not NaN; NaN where nothing is.
+
+    >>> T.nanmean(T.constant([1.0, np.nan, 3.0])).eval()
+    array(2.)
+    """
     node, present = _present(x)
     inside = resolve_dtype(dtype) if dtype is not None else node.type.dtype if present is not None else "float64"
     values = cast(node, inside)

@@ -169,7 +169,13 @@ def tensor(
     *,
     broadcastable: Sequence[bool] | None = None,
 ) -> Node:
-    """A variable of any dtype and rank. `shape`: sizes, None where known only at each call, or Theano's bools."""
+    """A variable of any dtype and rank. `shape`: sizes, None where known only at each call, or Theano's bools.
+
+    Raises GraphTypeError for a dtype that graphc has not.
+
+        >>> T.tensor("float32", (None, 3), "x").ndim
+        2
+    """
     return TensorType(dtype, shape, broadcastable=broadcastable)(name)
 
 
@@ -280,6 +286,9 @@ def as_tensor(x: Any, name: str | None = None, ndim: int | None = None, dtype: A
 
     `ndim` puts axes of size 1 in front. Python floats become `options.floatX`, Python integers int64. Raises
     GraphTypeError for what is no tensor or has more than `ndim` axes.
+
+        >>> T.as_tensor([1, 2]).dtype
+        'int64'
     """
     node = as_node(x, None if dtype is None else resolve_dtype(dtype), _check_name(name))
     if ndim is None or ndim == node.ndim:
@@ -293,7 +302,11 @@ FUNCTIONS["as_tensor"] = as_tensor
 
 
 def constant(x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None) -> Node:
-    """A number, list or array as a constant. Raises GraphTypeError for a node."""
+    """A number, list or array as a constant. Raises GraphTypeError for a node.
+
+    >>> T.constant([1.0, 2.0]).eval()
+    array([1., 2.])
+    """
     if isinstance(x, Node):
         raise GraphTypeError(f"{describe(x)} is a variable; a constant is made of numbers")
     return as_tensor(x, name, ndim, dtype)

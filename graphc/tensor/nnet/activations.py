@@ -73,7 +73,11 @@ def _is_value(*operands: Any) -> bool:
 
 def relu(x: Any, alpha: Any = 0) -> Any:
     """max(x, 0), or `alpha` * x where x is below 0; `alpha` may be a tensor. The derivative at 0 is that below it.
-    Of arrays and numbers it is an array."""
+    Of arrays and numbers it is an array.
+
+        >>> T.nnet.relu(T.constant([-1.0, 2.0])).eval()
+        array([0., 2.])
+    """
     if _is_value(x, alpha):
         return np.where(np.less_equal(x, 0), np.multiply(alpha, x) if np.any(alpha) else np.zeros_like(x), x)
     node = as_node(x)

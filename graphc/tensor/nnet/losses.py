@@ -45,7 +45,13 @@ def _softmax_axes(name: str, x: Node, axis: Any) -> tuple[int, ...]:
 
 
 def softmax(x: Any, axis: Any = -1) -> Node:
-    """exp(x) / sum(exp(x)) over `axis` (the last one; None: all), without overflow; NaN where all scores are -inf."""
+    """exp(x) / sum(exp(x)) over `axis` (the last one; None: all), without overflow; NaN where all scores are -inf.
+
+    Floats keep their dtype. Raises AxisError for a wrong axis.
+
+        >>> T.softmax(T.constant([0.0, 0.0])).eval()
+        array([0.5, 0.5])
+    """
     node = in_floats(x)
     axes = _softmax_axes("softmax", node, axis)
     powers = exp(sub(node, shift_of(node, axes)))
@@ -53,7 +59,11 @@ def softmax(x: Any, axis: Any = -1) -> Node:
 
 
 def log_softmax(x: Any, axis: Any = -1) -> Node:
-    """log(softmax(x)) over `axis`, accurate where the softmax itself is too small to be held."""
+    """log(softmax(x)) over `axis`, accurate where the softmax itself is too small to be held.
+
+    >>> T.log_softmax(T.constant([0.0, 0.0])).eval()
+    array([-0.69314718, -0.69314718])
+    """
     node = in_floats(x)
     axes = _softmax_axes("log_softmax", node, axis)
     shifted = sub(node, shift_of(node, axes))
@@ -97,7 +107,11 @@ def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> Node:
     """-sum(true * log(coding)) over the last axis: one loss for each row of probabilities.
 
     `true_dist` holds an integer class for each row, or a distribution of the shape of `coding_dist` (one-hot rows,
-    say). A class whose true probability is 0 adds nothing, whatever its coding probability.
+    say). A class whose true probability is 0 adds nothing, whatever its coding probability. Raises RankError for other
+    ranks.
+
+        >>> T.nnet.categorical_crossentropy(T.constant([[0.5, 0.5]]), [0]).eval()
+        array([0.69314718])
     """
     coding, true = in_floats(coding_dist), as_node(true_dist)
     logarithm = _log_softmax_of(coding)
@@ -155,7 +169,13 @@ def _score_of(probability: Node) -> Node | None:
 
 
 def binary_crossentropy(output: Any, target: Any) -> Node:
-    """-(target * log(output) + (1 - target) * log(1 - output)), element by element."""
+    """-(target * log(output) + (1 - target) * log(1 - output)), element by element.
+
+    The two broadcast.
+
+        >>> T.nnet.binary_crossentropy(T.constant([0.5]), [1.0]).eval()
+        array([0.69314718])
+    """
     probability = in_floats(output)
     score = _score_of(probability)
     if score is not None:
