@@ -11,11 +11,11 @@ from graphc.ir.node import Array, Node
 class Methods:
     """What a tensor can be asked for as a method."""
 
-    def all(self, axis: Any = None, keepdims: bool = False) -> Node:
-        """Whether all elements along `axis` are not 0."""
+    def all(self, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Node:
+        """Whether all elements along `axis`, of those that `where` marks, are not 0; True of no elements."""
 
-    def any(self, axis: Any = None, keepdims: bool = False) -> Node:
-        """Whether any element along `axis` is not 0."""
+    def any(self, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Node:
+        """Whether an element along `axis`, of those that `where` marks, is not 0; False of no elements."""
 
     def arccos(self, /) -> Node:
         """Inverse cosine."""
@@ -138,16 +138,23 @@ class Methods:
     def log2(self, /) -> Node:
         """Logarithm to base 2."""
 
-    def max(self, axis: Any = None, keepdims: bool = False) -> Node:
-        """The maximum over `axis`, NaN where an element is. Equal maxima share the derivative. Empty axes are an error."""
+    def max(self, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True) -> Node:
+        """The maximum over `axis`, NaN where an element is; of no elements `initial`, or an error at the call."""
 
     def mean(
-        self, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc_dtype: Any = None, *, op: bool = False
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        acc_dtype: Any = None,
+        *,
+        op: bool = False,
+        where: Any = True,
     ) -> Node:
-        """The arithmetic mean over `axis`, NaN where there is nothing; float64 for integers unless `dtype` is given."""
+        """The arithmetic mean over `axis` of the elements that `where` marks, NaN where there is nothing."""
 
-    def min(self, axis: Any = None, keepdims: bool = False) -> Node:
-        """The minimum over `axis`, NaN where an element is. Equal minima share the derivative. Empty axes are an error."""
+    def min(self, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = True) -> Node:
+        """The minimum over `axis`, NaN where an element is. Arguments and errors are those of `max`."""
 
     def nonzero(self, return_matrix: bool = False) -> Any:
         """The positions of the elements that are not 0 in C order, one int64 vector for each axis."""
@@ -169,8 +176,10 @@ class Methods:
         acc_dtype: Any = None,
         *,
         no_zeros_in_input: bool = False,
+        initial: Any = None,
+        where: Any = True,
     ) -> Node:
-        """The product over `axis`, 1 where there is nothing; its derivative is right where elements are 0."""
+        """The product over `axis`, 1 where there is nothing; times `initial`, of the elements that `where` marks."""
 
     def ptp(self, axis: Any = None, keepdims: bool = False) -> Node:
         """The maximum less the minimum over `axis`."""
@@ -217,12 +226,28 @@ class Methods:
         """`x` without axes of size 1: all whose size is known to be 1, or those named, which must be."""
 
     def std(
-        self, axis: Any = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False, dtype: Any = None
+        self,
+        axis: Any = None,
+        ddof: int = 0,
+        keepdims: bool = False,
+        corrected: bool = False,
+        dtype: Any = None,
+        *,
+        where: Any = True,
     ) -> Node:
-        """The square root of `var`."""
+        """The square root of `var`, whose arguments and errors are the same."""
 
-    def sum(self, axis: Any = None, dtype: Any = None, keepdims: bool = False, acc_dtype: Any = None) -> Node:
-        """The sum over `axis`, 0 where there is nothing. Integers are summed as int64 or uint64 unless `dtype` is given."""
+    def sum(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        acc_dtype: Any = None,
+        *,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Node:
+        """The sum over `axis`, 0 where there is nothing; with `initial` added, of the elements that `where` marks."""
 
     def swapaxes(self, axis1: int, axis2: int) -> Node:
         """Two axes exchanged."""
@@ -249,9 +274,16 @@ class Methods:
         """Rounded to zero."""
 
     def var(
-        self, axis: Any = None, ddof: int = 0, keepdims: bool = False, corrected: bool = False, dtype: Any = None
+        self,
+        axis: Any = None,
+        ddof: int = 0,
+        keepdims: bool = False,
+        corrected: bool = False,
+        dtype: Any = None,
+        *,
+        where: Any = True,
     ) -> Node:
-        """The mean squared deviation from the mean over `axis`; divided by the number of elements less `ddof`."""
+        """The mean squared deviation from the mean over `axis`, of the elements that `where` marks."""
 
     def zeros_like(self, dtype: Any = None) -> Node:
         """Zeros in the shape, and unless given the dtype, of `x`."""

@@ -104,7 +104,7 @@ def fmod(x: Any, y: Any, /) -> Node:
     """Remainder of the truncated quotient, with the sign of the dividend; integers by 0 give 0."""
 
 def gammaln(x: Any, /) -> Node:
-    """Logarithm of |gamma(x)|."""
+    """Logarithm of |gamma(x)|, -inf at -inf as SciPy's."""
 
 def gcd(x: Any, y: Any, /) -> Node:
     """Greatest common divisor."""
