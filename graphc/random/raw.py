@@ -82,8 +82,8 @@ def _of_state(
     state, *parameters = inspect.signature(method).parameters.values()
     parameters = [each.replace(default=first.get(each.name, each.default)) for each in parameters]
     signature = inspect.Signature([state.replace(name="random_state"), *parameters])
-    _name(draw, method, "The next state, and what `RandomStreams` draws: ", signature)
-    return draw
+    found: Any = _named(draw, method, "The next state, and what `RandomStreams` draws: ", signature)
+    return found  # type: ignore[no-any-return]
 
 
 def _by_gen(draw: Callable[Concatenate[Any, P], tuple[Node, Node]]) -> Callable[Concatenate[Any, P], Node]:
@@ -94,14 +94,15 @@ def _by_gen(draw: Callable[Concatenate[Any, P], tuple[Node, Node]]) -> Callable[
         return drawn
 
     state, *parameters = inspect.signature(draw).parameters.values()
-    _name(method, draw, "", inspect.Signature([state.replace(name="self"), *parameters]))
-    return method
+    found: Any = _named(method, draw, "", inspect.Signature([state.replace(name="self"), *parameters]))
+    return found  # type: ignore[no-any-return]
 
 
-def _name(call: Any, like: Any, before: str, signature: inspect.Signature) -> None:
-    """Give a function the name and the docstring of another, and a signature."""
+def _named(call: Any, like: Any, before: str, signature: inspect.Signature) -> Any:
+    """A function with the name and the docstring of another, and a signature."""
     call.__name__ = call.__qualname__ = like.__name__
     call.__doc__, call.__signature__ = before + like.__doc__, signature
+    return call
 
 
 uniform = _of_state(RandomStreams.uniform)
