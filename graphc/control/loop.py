@@ -74,11 +74,11 @@ def settle(
 
 
 def _settled(state: State, output: Node) -> State:
-    if not state.weak or state.initial is None or can_cast_safely(output.dtype, state.initial.dtype):
+    if not state.weak or state.initial is None or can_cast_safely(output.type.dtype, state.initial.type.dtype):
         return state
-    if not can_cast_safely(state.initial.dtype, output.dtype) and not is_float(output.dtype):
+    if not can_cast_safely(state.initial.type.dtype, output.type.dtype) and not is_float(output.type.dtype):
         return state
-    return replace(state, initial=cast(state.initial, output.dtype))
+    return replace(state, initial=cast(state.initial, output.type.dtype))
 
 
 def _kept_type(by: str, state: State, history: Sequence[Node], output: Node) -> Node:
@@ -86,19 +86,18 @@ def _kept_type(by: str, state: State, history: Sequence[Node], output: Node) -> 
     if state.initial is None:
         return output
     before = history[-1]
-    if output.dtype != before.dtype and can_cast_safely(output.dtype, before.dtype):
-        output = cast(output, before.dtype)
+    if output.type.dtype != before.type.dtype and can_cast_safely(output.type.dtype, before.type.dtype):
+        output = cast(output, before.type.dtype)
     differ = any(
         isinstance(a, int) and isinstance(b, int) and a != b
         for a, b in zip(before.type.shape, output.type.shape, strict=False)
     )
-    if output.dtype == before.dtype and output.ndim == before.ndim and not differ:
+    if output.type.dtype == before.type.dtype and output.ndim == before.ndim and not differ:
         return sized(output, before.type.shape)
     how = "give the initial value the shape that a step returns, as with T.zeros"
-    if output.dtype != before.dtype:
-        how = (
-            f"cast the initial value with .astype({output.dtype!r}), or what is returned with .astype({before.dtype!r})"
-        )
+    if output.type.dtype != before.type.dtype:
+        wanted, given = output.type.dtype, before.type.dtype
+        how = f"cast the initial value with .astype({wanted!r}), or what is returned with .astype({given!r})"
     raise GraphTypeError(
         f"{by}: a state changes its type from step to step: it begins as {before.type}, {describe(state.initial)}, and "
         f"the step returns {output.type}, {describe(output)}; {how}"
@@ -113,7 +112,7 @@ def as_step(
     since: int,
 ) -> tuple[Step, list[Node]]:
     """The step, to which shared variables that it updates are states as others, and the initial values of states."""
-    own = {shared: variable(shared.dtype, shared.type.shape, shared.name) for shared in returned.updates}
+    own = {shared: variable(shared.type.dtype, shared.type.shape, shared.name) for shared in returned.updates}
     outputs = [_kept_type(returned.by, *each) for each in zip(states, history, returned.outputs, strict=True)]
     after = [node for past, output in zip(history, outputs, strict=True) if past for node in (*past[1:], output)]
     condition = [] if returned.condition is None else [cast(returned.condition, "bool")]
@@ -136,7 +135,7 @@ def past_of(state: State) -> list[Node]:
     """Variables for the last values of a state, the oldest first."""
     name = None if state.initial is None else state.initial.name
     rows = enumerate(rows_of(state), -state.depth)
-    return [variable(row.dtype, row.type.shape, at(name, tap)) for tap, row in rows]
+    return [variable(row.type.dtype, row.type.shape, at(name, tap)) for tap, row in rows]
 
 
 def rows_of(state: State) -> list[Node]:

@@ -189,8 +189,8 @@ def results_given(out: Any, outputs: Sequence[Node], keys: Sequence[str] | None,
         if not isinstance(array, np.ndarray):
             raise ArgumentError(f"{what} must be an array; got {_kind(array)}")
         refuse_masked(array, what)
-        if array.dtype != node.dtype:
-            raise ArgumentError(f"{what} must have dtype {node.dtype}; got {array.dtype}")
+        if array.dtype != node.type.dtype:
+            raise ArgumentError(f"{what} must have dtype {node.type.dtype}; got {array.dtype}")
         if not array.flags.writeable:
             raise ArgumentError(f"{what} is read-only")
         for other, before in enumerate(given[:number]):

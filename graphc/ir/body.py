@@ -137,7 +137,7 @@ def close_over(
     for node in sorted(numbers, key=lambda node: node.ndim):  # sizes come first: the types of others name them
         shape = tuple(params[size] if isinstance(size, Node) else size for size in node.type.shape)
         natural = node not in variables and (node in known or node.op is SIZE or is_natural(node))
-        params[node] = param(numbers[node], Type(node.dtype, shape), node.name, natural, _line(node))
+        params[node] = param(numbers[node], Type(node.type.dtype, shape), node.name, natural, _line(node))
     body = make_body([params[node] for node in numbers], substitute(results, params))
     return body, tuple(others)
 
@@ -192,7 +192,7 @@ def needed_of(at_hand: Container[Node], results: Sequence[Node]) -> list[Node]:
 def _is_offset(node: Node) -> bool:
     """Whether a node is a size and a number more, or less, or a number of steps: so `x[-1]` is seen to be the last row
     within a body too."""
-    return node.op.name == "add" and not node.ndim and node.dtype == "int64" and node.args[1].op is CONSTANT
+    return node.op.name == "add" and not node.ndim and node.type.dtype == "int64" and node.args[1].op is CONSTANT
 
 
 def opened(body: Body, operands: Sequence[Node]) -> list[Node]:
@@ -218,7 +218,7 @@ def outside(size: Size, operands: Mapping[Node, Node]) -> Size:
     for node in nodes_of([size]):
         if not node.args:
             known[node] = _size_or_node(operands.get(node, node))
-        elif node.op.name in _ARITHMETIC and node.dtype == "int64" and not node.ndim:
+        elif node.op.name in _ARITHMETIC and node.type.dtype == "int64" and not node.ndim:
             known[node] = _ARITHMETIC[node.op.name](*(known[arg] for arg in node.args))
         else:
             known[node] = _size_or_node(make(node.op, [as_size_node(known[arg]) for arg in node.args], node.attrs))
@@ -227,7 +227,7 @@ def outside(size: Size, operands: Mapping[Node, Node]) -> Size:
 
 def _size_or_node(node: Node) -> Size:
     """A node as it stands in sizes: those that are no size may be what one is computed from."""
-    return as_size(node) if node.dtype == "int64" and not node.ndim else node
+    return as_size(node) if node.type.dtype == "int64" and not node.ndim else node
 
 
 def guards_of(body: Body) -> tuple[Guard, ...]:

@@ -230,7 +230,7 @@ class BatchNorm(_Norm):
             return bn.batch_normalization_test(x, *scales, self.mean, self.variance, others, self.epsilon)
         result, *found = normalization.normalize(x, others, self.epsilon, *(expand(each, others) for each in scales))
         mean, variance = (drop(each, others) for each in found)
-        count = (x.size // self.mean.size).astype(x.dtype)
+        count = (x.size // self.mean.size).astype(x.type.dtype)
         sample = variance * (count / (count - 1).clip(1, count))  # of one example it stays 0
         self.updates = {
             self.mean: self.mean + self.momentum * (mean - self.mean),

@@ -291,4 +291,4 @@ def filled(rows: Node, size: Node, steps: Node) -> Node:
     """The rows of an output, and zeros where its buffer, of `size` rows, has more than there are steps: so have
     gradients that go back through some steps only."""
     more = T.maximum(size - steps, 0)
-    return T.concatenate([rows, T.zeros((more, *rows.shape[1:]), rows.dtype)])
+    return T.concatenate([rows, T.zeros((more, *rows.shape[1:]), rows.type.dtype)])

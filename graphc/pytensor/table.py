@@ -283,9 +283,9 @@ def _loop(op: Any, args: Sequence[Node]) -> list[Node]:
         made = _of_graph(op.fgraph, [*carried, *fixed])
         after = [made.pop() if op.is_while else ended, *made]
         pairs = zip(after, before, strict=True)
-        return number + 1, *(T.switch(goes(carry), T.cast(new, old.dtype), old) for new, old in pairs)
+        return number + 1, *(T.switch(goes(carry), T.cast(new, old.type.dtype), old) for new, old in pairs)
 
-    begin = (T.zeros((), count.dtype), count <= 0, *given[:states])
+    begin = (T.zeros((), count.type.dtype), count <= 0, *given[:states])
     _, ended, *last = while_loop(lambda carry: T.any(goes(carry)), step, begin)
     return [*last, *([ended] if op.is_while else [])]
 
@@ -297,6 +297,6 @@ def _with_pytensors_derivative(op: Any, function: Callable[..., Node], operands:
         own = [get_scalar_type(each.dtype)() for each in (*inputs, given[0])]
         parts = op.L_op(own[:-1], [op(*own[:-1])], own[-1:])
         made = iter(_of_graph(FunctionGraph(own, [parts[place] for place in wanted]), [*inputs, given[0]]))
-        return [T.cast(next(made), each.dtype) if place in wanted else None for place, each in enumerate(inputs)]
+        return [T.cast(next(made), each.type.dtype) if place in wanted else None for place, each in enumerate(inputs)]
 
     return overridden([function(*operands)], operands, rule)[0]

@@ -145,7 +145,7 @@ def shape_of_variables(fgraph: FunctionGraph, input_shapes: Mapping[Node, Sequen
     sizes = [as_size_node(size) for each in nodes for size in each.type.shape]
     find = function(fgraph.inputs, sizes, mode="interpreted", on_unused_input="ignore")
     values: list[Array] = [
-        np.broadcast_to(np.zeros((), each.dtype), tuple(input_shapes[each])) for each in fgraph.inputs
+        np.broadcast_to(np.zeros((), each.type.dtype), tuple(input_shapes[each])) for each in fgraph.inputs
     ]
     found = iter(find(*values))
     return {each: tuple(next(found) for _ in each.type.shape) for each in nodes}

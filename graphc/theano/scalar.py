@@ -164,7 +164,7 @@ class ScalarOp(Op):
         nodes = [as_node(value) for value in inputs]
         if self.nin is not None and self.nin >= 0 and len(nodes) != self.nin:
             raise GraphTypeError(f"scalar op {self} takes {self.nin} operands; got {len(nodes)}")
-        kinds = self.output_types([Type(node.dtype, ()) for node in nodes])
+        kinds = self.output_types([Type(node.type.dtype, ()) for node in nodes])
         shape = broadcast_sizes(str(self), nodes)
         static = [n if isinstance(n, int) else None for n in shape]
         operands = [broadcast_node(node, shape) for node in nodes]
@@ -182,7 +182,7 @@ class ScalarOp(Op):
         values = [self.impl(*row) for row in rows]
         columns = [values] if self.nout == 1 else [list(column) for column in zip(*values, strict=True)]
         for place, storage in enumerate(output_storage):
-            made = np.array(columns[place] if values else [], node.outputs[place].dtype)
+            made = np.array(columns[place] if values else [], node.outputs[place].type.dtype)
             storage[0] = made.reshape(inputs[0].shape)
 
     def _identity(self) -> tuple[Any, ...] | None:
@@ -306,7 +306,7 @@ def _arguments(node: Node) -> list[Node]:
 
 def _converted(own: Node, value: Node) -> Node:
     """An operand as its input takes it: of the dtype of that, unless its own one is wider."""
-    return cast(value, own.dtype) if can_cast_safely(value.dtype, own.dtype) else value
+    return cast(value, own.type.dtype) if can_cast_safely(value.type.dtype, own.type.dtype) else value
 
 
 def _applied(node: Node, args: Sequence[Node]) -> Node:
@@ -318,7 +318,7 @@ def _applied(node: Node, args: Sequence[Node]) -> Node:
         return made
     if not args:
         return node
-    if any(arg.dtype != own.dtype for arg, own in zip(args, node.args, strict=True)):
+    if any(arg.type.dtype != own.type.dtype for arg, own in zip(args, node.args, strict=True)):
         return _widened(node, args)
     shape = broadcast_sizes(node.op.name, args)
     return make(node.op, [broadcast_node(arg, shape) for arg in args], node.attrs)
@@ -329,8 +329,8 @@ def _widened(node: Node, args: Sequence[Node]) -> Node:
     either: it may be one that the op which takes it has asked for."""
     if node.op.name != "cast":
         return elementwise(node.op.name, *args)
-    widens = can_cast_safely(node.args[0].dtype, node.dtype)
-    return cast(args[0], promote(args[0].dtype, node.dtype) if widens else node.dtype)
+    widens = can_cast_safely(node.args[0].type.dtype, node.type.dtype)
+    return cast(args[0], promote(args[0].type.dtype, node.type.dtype) if widens else node.type.dtype)
 
 
 # names and types ------------------------------------------------------------------------------------------------------
@@ -388,7 +388,7 @@ def upcast(dtype: Any, *dtypes: Any) -> str:
 def as_common_dtype(*variables: Any) -> tuple[Node, ...]:
     """Variables in the dtype that they are combined in."""
     nodes = [as_node(each) for each in variables]
-    common = promote(*(node.dtype for node in nodes))
+    common = promote(*(node.type.dtype for node in nodes))
     return tuple(cast(node, common) for node in nodes)
 
 

@@ -264,7 +264,7 @@ class Lowerer:
         """The element of a value that has no name yet."""
         value = constant_value(node)
         if value is not None and value.size == 1:
-            return literal_const(value.reshape(-1)[0], node.dtype)
+            return literal_const(value.reshape(-1)[0], node.type.dtype)
         if node.op is SIZE:
             return self.sizes.leaf(node)
         if (buffer := self.materialised(node)) is not None:

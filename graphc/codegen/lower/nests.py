@@ -439,7 +439,7 @@ def _of_rows(lowerer: Lowerer, nest: Nest, node: Node, scope: Scope, begin: Expr
     row, *columns = nest.vars
     buffer, widths = lowerer.storage.buffers[node], lowerer.extents(nest.space[1:])
     inner = lowerer.scopes.enter_all(scope, columns, widths)
-    inner.body.append(Store(buffer, lowerer.place(node, nest.index), start_const("0", node.dtype)))
+    inner.body.append(Store(buffer, lowerer.place(node, nest.index), start_const("0", node.type.dtype)))
     lowerer.scopes.leave(inner, scope)
     blocks = lowerer.scopes.bind(quotient(count, integer(ROW_BLOCK)), "blocks")
     done = lowerer.scopes.bind(add(begin, multiply(blocks, integer(ROW_BLOCK))), "done")

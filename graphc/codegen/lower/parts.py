@@ -198,7 +198,7 @@ def _clear(lowerer: Lowerer, output: Node, begin: Expr, end: Expr, outer: Scope)
     row = lowerer.count(lowerer.extents(output.type.shape[1:]))
     var = loop_vars(lowerer.scopes.depth(outer) + 1)[-1]
     scope = lowerer.scopes.enter(outer, var, multiply(subtract(end, begin), row))
-    zero = start_const("False" if output.dtype == "bool" else "0", output.dtype)
+    zero = start_const("False" if output.type.dtype == "bool" else "0", output.type.dtype)
     scope.body.append(Store(lowerer.storage.buffers[output], add(multiply(begin, row), var), zero))
     lowerer.scopes.leave(scope, outer)
 

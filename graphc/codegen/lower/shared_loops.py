@@ -81,7 +81,7 @@ def finish_rows(lowerer: Lowerer, nest: Nest, scope: Scope) -> None:
     for node in nest.roots:
         buffer = accumulator(lowerer, node)
         if buffer != lowerer.storage.buffers[node]:
-            narrowed = partial(lambda buffer, dtype, where: cast(Load(buffer, where), dtype), buffer, node.dtype)
+            narrowed = partial(lambda buffer, dtype, where: cast(Load(buffer, where), dtype), buffer, node.type.dtype)
             fill_part(lowerer, lowerer.storage.buffers[node], node, nest, scope, narrowed)
 
 

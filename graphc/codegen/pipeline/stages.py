@@ -34,7 +34,7 @@ def split_stages(kernel: Kernel) -> tuple[Kernel, ...]:
         kernel = replace(_with_results(kernel, graph.outputs), returns="list")
     stages: list[Kernel] = []
     while measured := measured_values(kernel.results):
-        hidden = {node: variable(node.dtype, (), node.name or node.op.name) for node in measured}
+        hidden = {node: variable(node.type.dtype, (), node.name or node.op.name) for node in measured}
         results = without_unused(substitute(kernel.results, hidden))
         known = set(all_nodes(results))
         taken = tuple(node for node in measured if hidden[node] in known)
@@ -72,7 +72,7 @@ def measured_values(outputs: Sequence[Node]) -> list[Node]:
 
 def is_measured(node: Node) -> bool:
     """True where a scalar that `sizes` cannot compute is handed over itself, not what it is computed from."""
-    return is_float(node.dtype) or not isinstance(node.op.lower(node), Scalar)
+    return is_float(node.type.dtype) or not isinstance(node.op.lower(node), Scalar)
 
 
 def certain_nodes(roots: Sequence[Node]) -> set[Node]:
@@ -87,6 +87,6 @@ def certain_nodes(roots: Sequence[Node]) -> set[Node]:
 def is_certain(node: Node) -> bool:
     """True where an op's elements need no memory, and are the same bits wherever they are computed."""
     lowering = node.op.lower(node)
-    if isinstance(lowering, Scalar) and is_float(node.dtype):
-        return node.op.name in ROUNDED_ONCE and node.dtype == "float64"
-    return isinstance(lowering, View | Iota) or (isinstance(lowering, Scalar | Fold) and not is_float(node.dtype))
+    if isinstance(lowering, Scalar) and is_float(node.type.dtype):
+        return node.op.name in ROUNDED_ONCE and node.type.dtype == "float64"
+    return isinstance(lowering, View | Iota) or (isinstance(lowering, Scalar | Fold) and not is_float(node.type.dtype))

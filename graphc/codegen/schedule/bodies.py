@@ -91,7 +91,7 @@ class StandIns:
             source = source.args[0]
         if source.op in LEAVES and is_bufferless(source):
             source = operand
-        leaf = variable(operand.dtype, known_sizes(operand.type.shape, self.sizing), operand.name)
+        leaf = variable(operand.type.dtype, known_sizes(operand.type.shape, self.sizing), operand.name)
         self.sources[leaf] = source
         return leaf
 
@@ -123,7 +123,7 @@ def scan_graph(node: Node, sizing: Sizing) -> ScanGraph:
         row = sizes.subtract(sizes.add(count, -1), number)
     elements = [_row(outer.of(sequence), row) for sequence in loop.sequences]
     shapes = [known_sizes(outside_shape(loop, state), sizing) for state in loop.states]
-    states = tuple(variable(s.dtype, shape, s.name) for s, shape in zip(loop.states, shapes, strict=True))
+    states = tuple(variable(s.type.dtype, shape, s.name) for s, shape in zip(loop.states, shapes, strict=True))
     operands = (*elements, *states, *map(inner, loop.constants))
     _, checks = split_guards(loop.body, (*loop.elements, *loop.states))
     needed = (each for node_, guard in checks for each in (node_, *guard_sides(guard)))
@@ -222,7 +222,7 @@ def branch_ranges(graph: BranchGraph, around: Ranges) -> Ranges:
 
 def _ranges_outside(sources: Mapping[Node, Node], scalars: Mapping[Node, Node], around: Ranges) -> Ranges:
     """The ranges of variables that stand for integers outside."""
-    outside = {leaf: node for leaf, node in (*scalars.items(), *sources.items()) if node.dtype in INTEGERS}
+    outside = {leaf: node for leaf, node in (*scalars.items(), *sources.items()) if node.type.dtype in INTEGERS}
     known = _ranges([*outside.values()], around, _exact(outside.values()))
     return {**around, **{leaf: known[node] for leaf, node in outside.items()}}
 
@@ -243,7 +243,7 @@ def upper_bound_of(known: Ranges) -> Callable[[Size], Size]:
 def _exact(nodes: Iterable[Node]) -> dict[Node, Range]:
     """The scalars that these are computed from."""
     leaves = [node for node in _bounding(nodes) if node.op in LEAVES and not node.ndim]
-    return {leaf: (sizes.as_size(leaf), sizes.as_size(leaf)) for leaf in leaves if leaf.dtype in INTEGERS}
+    return {leaf: (sizes.as_size(leaf), sizes.as_size(leaf)) for leaf in leaves if leaf.type.dtype in INTEGERS}
 
 
 def _ranges(nodes: Sequence[Node], known: Ranges, fixed: Mapping[Node, Range] = {}) -> dict[Node, Range]:
@@ -260,7 +260,7 @@ def _ranges(nodes: Sequence[Node], known: Ranges, fixed: Mapping[Node, Range] = 
 
 def _is_argument(node: Node, known: Ranges) -> bool:
     """Tell whether a scalar is computed from arguments of the kernel, element by element, and from nothing else."""
-    if node.dtype != "int64" or node.ndim:
+    if node.type.dtype != "int64" or node.ndim:
         return False
     for each in node_set([node]):
         leaf = each.op in (SIZE, CONSTANT, INPUT, SHARED) and each not in known and not each.ndim
@@ -277,7 +277,7 @@ def _bounding(nodes: Iterable[Node]) -> list[Node]:
 def _range(node: Node, args: Sequence[Range]) -> Range:
     """The range of a node, from those of the nodes that bound it."""
     value = constant_value(node)
-    if node.dtype not in INTEGERS:
+    if node.type.dtype not in INTEGERS:
         return None, None
     if value is not None:
         return (int(value.min()), int(value.max())) if value.size else (0, 0)
@@ -286,9 +286,9 @@ def _range(node: Node, args: Sequence[Range]) -> Range:
         return (0, args[0][1]) if is_taken(node) else _of_results(node, args)
     if name == "iota":
         return 0, _both(sizes.maximum, _both(sizes.add, args[0][1], -1), 0)
-    if name in SAME or (name == "cast" and node.dtype == "int64"):
+    if name in SAME or (name == "cast" and node.type.dtype == "int64"):
         return args[0]
-    return _computed(name, args) if node.dtype == "int64" else (None, None)  # others may overflow
+    return _computed(name, args) if node.type.dtype == "int64" else (None, None)  # others may overflow
 
 
 def _of_results(node: Node, args: Sequence[Range]) -> Range:

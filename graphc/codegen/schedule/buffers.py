@@ -142,15 +142,19 @@ def buffers_of(
             rows, row = (sizing.shape(node)[0], row_length(shape, size_names)) if depth else (None, None)
             writing = [each for each in chain if writers[each].kind == "writes"] or chain
             added = reduce(added_by_both, (added_by(each, writers[each], size_names, sizing) for each in writing))
-            wide = lowering.dtypes[0] if isinstance(lowering, Fold) and nest.kind == "column reduction" else node.dtype
-            own = added if wide == node.dtype else None
+            wide = (
+                lowering.dtypes[0]
+                if isinstance(lowering, Fold) and nest.kind == "column reduction"
+                else node.type.dtype
+            )
+            own = added if wide == node.type.dtype else None
             if chain[-1] in targets:
                 results[node] = Buffer(targets[chain[-1]], node.dtype, target=own[0] if own else None)
                 iterations.update({results[node]: own[1]} if own else {})
             elif node is chain[0] and not is_local(nest, node, depth, whole):
                 last = max((position[use.nest] for use in nests.uses.of_stored[chain[-1]]), default=now)
                 keep(node, "value", Temporary(node.dtype, shape, now, last, rows, own, row))
-            if wide != node.dtype:
+            if wide != node.type.dtype:
                 keep(node, "accumulator", Temporary(wide, shape, now, now, rows, added, row))
             if isinstance(lowering, Recur) and lowering.axis != node.ndim - 1:
                 carry = Temporary(lowering.dtype, sizing.shape(node)[lowering.axis + 1 :], now, now)

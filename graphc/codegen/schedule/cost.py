@@ -58,7 +58,7 @@ MANY = 8
 def materialising_pays(node: Node, times: int, traffic: Traffic, is_materialised: Callable[[Node], bool]) -> bool:
     """Tell whether a value that is used `times` times is cheaper materialised, with this traffic, than recomputed each
     time. `is_materialised` tells which other values lie in memory anyway."""
-    size = np.dtype(node.dtype).itemsize
+    size = np.dtype(node.type.dtype).itemsize
     limit = (traffic.write + traffic.read * times) * size / (times - 1)
     return recompute_cost(node, traffic, is_materialised, limit) > limit
 
@@ -205,7 +205,7 @@ def _is_arithmetic(size: Node, known: Collection[Node], varying: Collection[Node
     """Tell whether a size is computed from sizes, and from the nodes of `known`, by arithmetic of integers."""
     for node in node_set([size]):
         leaf = node.op in (SIZE, CONSTANT, INPUT, SHARED) and node not in varying and not node.ndim
-        computed = node.args and not is_float(node.dtype) and isinstance(lowering_of(node), Scalar)
+        computed = node.args and not is_float(node.type.dtype) and isinstance(lowering_of(node), Scalar)
         if not (leaf or computed or node in known):
             return False
     return True

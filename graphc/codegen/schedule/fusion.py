@@ -380,7 +380,7 @@ def block_length(nest: Nest, sizing: Sizing) -> Size | None:
     (root,) = nest.roots
     count, *rest = sizing.shape(root)
     row = sizes.maximum(sizes.product(rest), 1)
-    most = BLOCK_BYTES // itemsize(root.dtype)
+    most = BLOCK_BYTES // itemsize(root.type.dtype)
     if isinstance(row, int) and (row < SHORT_ROW or (isinstance(count, int) and count * row <= most)):
         return None
     fitting = sizes.floor_divide(most, row)
@@ -425,7 +425,9 @@ def result_over(
     (nest,) = readers
     if any(node is root and at != index[nest.number] for node, at in access.reads[nest.number]):
         return None
-    alike = (each for each in nest.roots if each.dtype == root.dtype and sizing.shape(each) == sizing.shape(root))
+    alike = (
+        each for each in nest.roots if each.type.dtype == root.type.dtype and sizing.shape(each) == sizing.shape(root)
+    )
     return next(alike, None)
 
 

@@ -73,7 +73,7 @@ def lines_of(plan: Plan) -> Iterable[str]:
             name = plan.memory.buffers[root].name if root in plan.memory.buffers else ""
             written = plan.reasons.written
             how = f"; {written[name]}" if name in written else over_operand(part, root)
-            kind = f"{root.dtype}[{', '.join(map(size, plan.sizing.shape(root)))}]"
+            kind = f"{root.type.dtype}[{', '.join(map(size, plan.sizing.shape(root)))}]"
             where = name or "a local"
             if name and plan.memory.row_depths.get(root):
                 where += f"[{', '.join(map(size, plan.sizing.shape(root)[plan.memory.row_depths[root] :]))}]"
@@ -109,7 +109,7 @@ def loop_lines(plan: Plan, nest: int, numbers: Mapping[int, int]) -> Iterable[st
         for node in nodes:
             while node.args and isinstance(lowering_of(node), View):
                 node = node.args[0]
-            if node.args and node.op is not ITEM and (node.ndim or is_float(node.dtype)):
+            if node.args and node.op is not ITEM and (node.ndim or is_float(node.type.dtype)):
                 found[describe(node)] = None
         return ", ".join(found)
 

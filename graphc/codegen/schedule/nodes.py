@@ -150,7 +150,7 @@ def gathered(node: Node) -> list[tuple[Node, Size]]:
 def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
     """Tell whether every element of an index array is known to lie within an axis."""
     while index.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient") or (
-        index.op.name == "cast" and can_cast_safely(index.args[0].dtype, index.dtype)
+        index.op.name == "cast" and can_cast_safely(index.args[0].type.dtype, index.type.dtype)
     ):
         index = index.args[0]
     value = constant_value(index)
@@ -173,7 +173,7 @@ def _most(index: Node, sizing: Sizing) -> Size | None:
         value = constant_value(node)
         if value is not None:
             total = sizes.add(total, int(value.max()) if value.size else 0)
-        elif node.dtype != "int64":
+        elif node.type.dtype != "int64":
             return None
         elif node.op.name == "add":
             pending.extend(node.args)

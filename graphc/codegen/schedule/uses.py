@@ -159,7 +159,7 @@ class Uses:
                 if (value := constant_value(node)) is not None:
                     return integer(int(value))
             self.add(node, Use(use.nest, index, reach(index, use.path)))
-            return Opaque(node, index, node.dtype)
+            return Opaque(node, index, node.type.dtype)
 
         return noted
 

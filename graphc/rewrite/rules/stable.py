@@ -318,7 +318,7 @@ def _deviations_in_one_pass(node: Node, uses: Uses) -> Node | None:
     """sum((x - m)^2), m a mean of x, as sums about a pivot."""
     axes: tuple[int, ...] = node.attrs["axes"]
     x, mean = _deviation(node.args[0])
-    if x is None or mean is None or not is_float(x.dtype) or not axes or _sum_in_mean(mean, x, axes) is None:
+    if x is None or mean is None or not is_float(x.type.dtype) or not axes or _sum_in_mean(mean, x, axes) is None:
         return None
     known = [size for axis in axes if isinstance(size := x.type.shape[axis], int)]
     are_rows = axes[0] > 0 and axes == tuple(range(axes[0], x.ndim))
@@ -327,8 +327,8 @@ def _deviations_in_one_pass(node: Node, uses: Uses) -> Node | None:
     pivot = _pivot(x, axes)
     size = elementwise("abs", pivot)
     largest = reduction("supremum", size, range(node.ndim)) if node.ndim else size
-    is_small = elementwise("less", largest, literal(_small(node.dtype), node.dtype))
-    scale = elementwise("where", is_small, literal(1, node.dtype), literal(1 / 8, node.dtype))
+    is_small = elementwise("less", largest, literal(_small(node.type.dtype), node.type.dtype))
+    scale = elementwise("where", is_small, literal(1, node.type.dtype), literal(1 / 8, node.type.dtype))
     apart = elementwise("mul", elementwise("sub", x, restore(node, pivot)), filled(scale, x.type.shape))
     total, squares = reduce_sum(apart, axes), reduce_sum(elementwise("sqr", apart), axes)
     shift = elementwise("sub", broadcast_to(drop(mean, axes), node.type.shape), pivot)
@@ -336,8 +336,8 @@ def _deviations_in_one_pass(node: Node, uses: Uses) -> Node | None:
     count = _as_number(sizes.product(reduced_sizes(node)), node)
     twice = elementwise("add", total, total)
     excess = elementwise("mul", shift, elementwise("sub", twice, elementwise("mul", count, shift)))
-    spread = elementwise("maximum", elementwise("sub", squares, excess), zeros(node.dtype, node.type.shape))
-    undo = elementwise("where", is_small, literal(1, node.dtype), literal(64, node.dtype))
+    spread = elementwise("maximum", elementwise("sub", squares, excess), zeros(node.type.dtype, node.type.shape))
+    undo = elementwise("where", is_small, literal(1, node.type.dtype), literal(64, node.type.dtype))
     spread = elementwise("mul", spread, filled(undo, node.type.shape))
     # Where squares overflow, the sum is infinite; it is NaN where an element was.
     overflows = elementwise("logical_and", elementwise("isinf", squares), elementwise("isfinite", total))
@@ -388,7 +388,7 @@ def _sum_apart(node: Node, uses: Uses) -> Node | None:
     """sum(a + k (x - m)), m a mean of x and k made of other sums over the same axes, as sum(a) + k sum(x - m)."""
     axes: tuple[int, ...] = node.attrs["axes"]
     inner = node.args[0].args[0] if node.args[0].op.name == "neg" else node.args[0]
-    if inner.op.name not in ("add", "sub") or not is_float(node.dtype):
+    if inner.op.name not in ("add", "sub") or not is_float(node.type.dtype):
         return None
     for place in (1, 0):
         found = _centred(inner.args[place], axes)
@@ -440,16 +440,18 @@ def _multiple_of_sum(node: Node, centred: Node, factors: Sequence[Node]) -> Node
     half_mean = scaled(0.5, broadcast_to(drop(mean.args[0], node.attrs["axes"]), shape))
     rest = elementwise("sub", scaled(0.5, total), elementwise("mul", _as_number(count, node), half_mean))
     product = elementwise("mul", factor, elementwise("add", rest, rest))
-    result = elementwise("where", elementwise("isfinite", factor), product, filled(literal(np.nan, node.dtype), shape))
+    result = elementwise(
+        "where", elementwise("isfinite", factor), product, filled(literal(np.nan, node.type.dtype), shape)
+    )
     if not isinstance(count, Node):
         return result
     none = filled(elementwise("equal", count, literal(0)), shape)
-    return elementwise("where", none, filled(literal(0, node.dtype), shape), result)
+    return elementwise("where", none, filled(literal(0, node.type.dtype), shape), result)
 
 
 def _as_number(size: Size, like: Node) -> Node:
     """A size as a number of the dtype and sizes of a node."""
-    return filled(cast(as_size_node(size), like.dtype), like.type.shape)
+    return filled(cast(as_size_node(size), like.type.dtype), like.type.shape)
 
 
 MOMENTS: tuple[AnyRule, ...] = (

@@ -117,7 +117,7 @@ def sum_products(loop: OpenLoop, around: Surroundings) -> bool:
 def _terms(loop: OpenLoop, state: Node, uses: Mapping[Node, int]) -> list[Node]:
     """What each step adds to a state of floats that is read for nothing else; nothing where it is not so."""
     after = loop.after[state]
-    if uses[state] != 1 or uses[after] != 1 or not is_float(state.dtype):
+    if uses[state] != 1 or uses[after] != 1 or not is_float(state.type.dtype):
         return []
     after = held(after)
     if after.op.name != "add" or uses[after] != 1:

@@ -129,10 +129,10 @@ def _last_value(loop: OpenLoop, output: Node) -> Node:
     """What stands for the last value of an output, which is that of a state."""
     state = next((state for state, after in loop.after.items() if after is output), None)
     if state is None:
-        state = variable(output.dtype, output.type.shape, output.name)
-        loop.states[state] = zeros(output.dtype, output.type.shape)
+        state = variable(output.type.dtype, output.type.shape, output.name)
+        loop.states[state] = zeros(output.type.dtype, output.type.shape)
         loop.after[state] = output
-    final = variable(output.dtype, output.type.shape)
+    final = variable(output.type.dtype, output.type.shape)
     loop.last[final] = state
     return final
 
@@ -184,7 +184,7 @@ def begin_with_row(loop: OpenLoop, around: Surroundings) -> bool:
             if row is None or uses[state] != 1 or uses[element] != 1 or not is_number(loop.states[state], 0.0):
                 continue
             loop.states[state] = row
-            loop.replace({element: filled(literal(0, element.dtype), element.type.shape)})
+            loop.replace({element: filled(literal(0, element.type.dtype), element.type.shape)})
             del loop.elements[element]
             changed = True
             break
@@ -196,7 +196,7 @@ def _only_row(loop: OpenLoop, element: Node) -> Node | None:
     sequence, only = loop.elements[element], None
     if not sizes.equal(sequence.type.shape[0], loop.count):
         return None  # there may be no step for a row that is there
-    while only is None and sequence.op.name in ("inc_subtensor", "set_subtensor") and is_float(sequence.dtype):
+    while only is None and sequence.op.name in ("inc_subtensor", "set_subtensor") and is_float(sequence.type.dtype):
         x, rows, start, *rest = sequence.args
         whole = all(is_number(each, 0) for each in rest)
         whole = whole and all(map(sizes.equal, rows.type.shape[1:], x.type.shape[1:]))
