@@ -14,10 +14,10 @@ import numpy as np
 from graphc.errors import GraphTypeError
 
 DTYPES = tuple("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split())
-"""The one list of dtypes. What kind of numbers a dtype has, and of how many bytes, NumPy says."""
+"""The one list of dtypes. A name says the kind of numbers and their bits: the compile process has no NumPy to ask."""
 NUMPY_DTYPES = {name: np.dtype(name) for name in DTYPES}
 BOOL, SIGNED, UNSIGNED, FLOATS = (
-    tuple([name for name, dtype in NUMPY_DTYPES.items() if dtype.kind == kind]) for kind in "biuf"
+    tuple([name for name in DTYPES if name.rstrip("0123456789") == kind]) for kind in ("bool", "int", "uint", "float")
 )
 INTEGERS = SIGNED + UNSIGNED
 NUMBERS = INTEGERS + FLOATS

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from graphc.arrays.dtypes import FLOATS, SIGNED, itemsize
+from graphc.arrays.dtypes import FLOATS, SIGNED
 
 Builder = Any
 Value = Any
@@ -30,7 +30,7 @@ def llvm_type(dtype: str) -> ir.Type:
 
 def width(dtype: str) -> int:
     """Bits of a number of a dtype."""
-    return 8 * itemsize(dtype)
+    return int(dtype.lstrip("uintfloa"))
 
 
 def constant(dtype: str, value: float) -> Value:

@@ -24,6 +24,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+import graphc
 from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, SIGNED
 from graphc.codegen.frontend.intrinsics import INTRINSICS, OPERATORS, InferenceError
 from graphc.codegen.frontend.language import PRELUDE, bind_source
@@ -771,6 +772,17 @@ BREAK_LEAN = {
     "at the request": "lowering.Lower.lower_inst = lambda *statement: missing",
     "with the process": "lowering.Lower.lower_inst = lambda *statement: __import__('os').abort()",
 }
+
+
+@pytest.mark.slow
+def test_a_compile_process_has_the_lean_numba() -> None:
+    """Where it could not be imported, each compilation would wait for the whole of it, and nothing else would tell."""
+    boot = child.BOOT.format(path=sys.path, package=str(Path(graphc.__file__ or "").parent), lean=True)
+    text = boot.replace(
+        "import_worker(lean=True).main()", "import_worker(lean=True)\nprint(type(sys.modules['numpy']))"
+    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", text], capture_output=True, text=True, check=True)
+    assert "Unused" in done.stdout
 
 
 @pytest.mark.slow
