@@ -375,9 +375,9 @@ THREADS = Area(
         M("the last chunk is left out of a sum", "codegen/transform/outline.py",
           "return ir.apply(BLOCKS, count, size)", "return ir.quotient(count, size)"),
         M("a sum of parts goes on from the sum before", "codegen/transform/outline.py",
-          "            yield ir.Launch(function.name, count, chunk, (*given, chunk, *outs))\n"
+          "            yield ir.Launch(function.name, count, chunk, (*arguments, chunk, *outs))\n"
           "        yield from (stmt for stmt in part.body if isinstance(stmt, ir.Set))",
-          "            yield ir.Launch(function.name, count, chunk, (*given, chunk, *outs))\n"
+          "            yield ir.Launch(function.name, count, chunk, (*arguments, chunk, *outs))\n"
           "        yield from ()"),
         M("chunks are one iteration too short", "codegen/threads/chunking.py",
           "    size = -(-count // chunks)\n", "    size = count // chunks\n"),

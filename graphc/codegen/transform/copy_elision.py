@@ -1,8 +1,14 @@
 """Copy elision: a temporary that is computed only to be copied is written where the copy goes.
 
-In: the statements of a kernel. Out: the same results. A loop over a row writes a temporary, and all that is done with
-that is to copy it to a part of another buffer, as where a row is joined with others: the loop writes that part itself,
-if nobody reads or writes it until the copy would have been made.
+In: the statements of a kernel. Out: the same results, where the loop that fills such a temporary writes the part of the
+other buffer itself, as where a row is joined with others:
+
+    for i in range(n):                  for i in range(n):
+        t[i] = x[i] * 2.0                   out[m + i] = x[i] * 2.0
+    for i in range(n):
+        out[m + i] = t[i]
+
+Nobody may read or write that part until the copy would have been made.
 """
 
 from __future__ import annotations

@@ -1,13 +1,25 @@
-"""A state that each step reads shifted, as a field on a ring, is double-buffered.
+"""Double buffering of a state that each step reads shifted, as a field on a ring.
 
-In: the statements of a kernel. Out: the same values. A step copies its state, shifted and joined at the ends, to
-temporaries, and computes the next one over it in place. Here no row is copied: a step reads the one row where its
-elements stand and writes the other, the next step the other way round. The loop over the row is parted where the
-joints are, and two steps are written one after the other; a last one by itself is copied to the state.
+In: the statements of a kernel. Out: the same values with fewer copies. A step reads its state shifted by k: elements k
+to n, then 0 to k. Lowering copies these two pieces to a temporary, and computes the new state over the old one:
 
-In each step the loop over the row is the last statement, and all others are names of places and the copies. It reads a
-temporary at its own element only. What parts there are is known when it runs: of two joints either may be the first,
-so there are four loops, of which one at least has no iteration.
+    for step in range(count):                       for pair in range(count // 2):
+        for i in range(n - k):                          for i in range(n - k):
+            t[i] = state[k + i]                             t[i] = f(state[i], state[k + i])
+        for i in range(k):                              for i in range(k):
+            t[n - k + i] = state[i]                         t[n - k + i] = f(state[n - k + i], state[i])
+        for i in range(n):                              ...                  # the same from t to state
+            state[i] = f(state[i], t[i])            ...                      # the last of an odd number of steps
+
+On the right nothing is copied. The temporary is the second buffer: a step reads one buffer and writes the other, the
+next step the other way round, so two steps are written one after the other. The loop over the row is split at the
+joint, n - k, into one loop for each piece. The last step of an odd number is written by itself, and its row copied to
+the state.
+
+A step has this form where the loop over the row is its last statement, and all others are names of positions and the
+copies. That loop reads a temporary at its own element only. Where a step reads its state in two shifts, two joints
+split the row into three; which joint comes first is known when the kernel runs, so there are four loops, of which one
+at least has no iteration.
 """
 
 from __future__ import annotations
@@ -209,19 +221,21 @@ def _in_pairs(loop: Loop, step: Step, fresh: Fresh) -> Iterator[Stmt]:
     yield Loop(one, remainder(count, integer(2)), (*rest, copy))
 
 
-def _one_step(step: Step, known: Mapping[Var, Expr], here: Buffer, there: Buffer, fresh: Fresh) -> Iterator[Stmt]:
-    """A step that reads one row and writes the other."""
-    values = dict(known)
+def _one_step(
+    step: Step, positions: Mapping[Var, Expr], source: Buffer, target: Buffer, fresh: Fresh
+) -> Iterator[Stmt]:
+    """A step that reads the state from `source` and writes it to `target`; `positions`: values of loop variables."""
+    values = dict(positions)
     for stmt in step.names:
         if isinstance(stmt, Let):
             name = Var(fresh(stmt.var.name), INDEX)
             yield Let(name, _with(stmt.value, values))
             values[stmt.var] = name
-        elif here == step.state:
+        elif source == step.state:
             yield stmt
     bounds = [_with(each.joint, values) for each in step.joined]
     size = _with(step.row.size, values)
-    for begin, length, chosen in _parts(bounds, size):
+    for begin, length, numbers in _parts(bounds, size):
         if int_value(length) == 0:
             continue
         if not isinstance(begin, Var) and int_value(begin) is None:
@@ -231,16 +245,16 @@ def _one_step(step: Step, known: Mapping[Var, Expr], here: Buffer, there: Buffer
         var = Var(fresh("i"), INDEX)
         place = add(begin, var)
         pieces: dict[Buffer, Expr] = {}
-        for each, number, bound in zip(step.joined, chosen, bounds, strict=True):
+        for each, number, bound in zip(step.joined, numbers, bounds, strict=True):
             element = place if number == 0 else var if begin == bound else add(subtract(begin, bound), var)
             piece = each.pieces[number]
             pieces[each.buffer] = _with(piece.value, {**values, piece.var: element})
-        body = [_moved(stmt, step, pieces, here, there) for stmt in step.row.body]
+        body = [_moved(stmt, step, pieces, source, target) for stmt in step.row.body]
         yield Loop(var, length, tuple(iteration(body, {**values, step.row.var: place}, fresh, is_first=True)))
 
 
 def _parts(bounds: Sequence[Expr], size: Expr) -> Iterator[tuple[Expr, Expr, tuple[int, ...]]]:
-    """The parts of a row: where each begins, how long it is, and which pieces are there."""
+    """The parts of a row between joints: its begin, its length, and of each temporary the number of the piece there."""
     if len(bounds) == 1:
         yield ZERO, bounds[0], (0,)
         yield bounds[0], subtract(size, bounds[0]), (1,)
@@ -257,18 +271,18 @@ def _with(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
     return rebuild(expr, lambda part: values.get(part) if isinstance(part, Var) else None)
 
 
-def _moved(stmt: Stmt, step: Step, pieces: Mapping[Buffer, Expr], here: Buffer, there: Buffer) -> Stmt:
-    """A statement of the loop over the row: pieces in the place of temporaries, one row for another."""
+def _moved(stmt: Stmt, step: Step, pieces: Mapping[Buffer, Expr], source: Buffer, target: Buffer) -> Stmt:
+    """A statement of the loop over the row with pieces in place of temporaries, and `target` in place of the state."""
 
     def found(part: Expr) -> Expr | None:
         if not isinstance(part, Load):
             return None
         if part.buffer in pieces:
             return rebuild(pieces[part.buffer], row)
-        return Load(here, part.index) if part.buffer == step.state else None
+        return Load(source, part.index) if part.buffer == step.state else None
 
     def row(part: Expr) -> Expr | None:
-        return Load(here, part.index) if isinstance(part, Load) and part.buffer == step.state else None
+        return Load(source, part.index) if isinstance(part, Load) and part.buffer == step.state else None
 
     stmt = map_own_expressions(stmt, lambda expr: rebuild(expr, found))
-    return replace(stmt, buffer=there) if isinstance(stmt, Store) and stmt.buffer == step.state else stmt
+    return replace(stmt, buffer=target) if isinstance(stmt, Store) and stmt.buffer == step.state else stmt

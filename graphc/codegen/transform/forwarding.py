@@ -1,9 +1,14 @@
-"""Elements that are read in the iteration that stores them: they are taken from the name they were computed under.
+"""Store to load forwarding: an element that is read in the iteration that stores it is taken from its name.
 
 In: the statements of a kernel whose loops along a row were merged, or whose steps were written out. Out: the same
-computation (store to load forwarding, dead store elimination), where a temporary that is read nowhere else is not
-written. That a load gives what was just stored the compiler sees by itself; that nothing else reads a buffer it cannot
-know, and a row that is written for nothing costs as much as one that is read.
+computation, where a temporary that is read nowhere else is not written (dead store elimination).
+
+    for i in range(n):                  for i in range(n):
+        t[i] = x[i] * 2.0                   value = x[i] * 2.0
+        out[i] = t[i] + 1.0                 out[i] = value + 1.0
+
+LLVM sees by itself that a load gives what was just stored. It cannot know that nothing else reads a buffer, and a row
+that is written for nothing costs as much as one that is read.
 """
 
 from __future__ import annotations

@@ -1,16 +1,23 @@
-"""Loops along one row that become one loop: what a row's iteration does to each element is done while it is in a
-register.
+"""Loop fusion along a row: what a row's iteration does to each element is done while it is in a register.
 
 In: the statements of a kernel. Out: the same computation, where loops inside a loop that go over the same range, one
-after the other, are one loop as far as dependences allow (loop fusion). `Sharing` has decided which nests go over rows
-together; here their loops along a row meet, and those of reductions, which are written later than that is decided.
+after the other, are one loop as far as dependences allow.
+
+    for i in range(n):                          for i in range(n):
+        for j in range(m):                          for j in range(m):
+            t[j] = exp(x[i * m + j])                    t[j] = exp(x[i * m + j])
+        for j in range(m):                              out[i * m + j] = t[j] * y[j]
+            out[i * m + j] = t[j] * y[j]
+
+The plan has decided which nests go over rows together; here their loops along a row meet, and those of reductions,
+which are written later than that is decided.
 
 Two loops may become one where all that the second reads of the first is made in the same iteration: they touch a buffer
 that either writes at one and the same place, which moves with the loop, and the second needs no result of a reduction
 of the first. What stands between them moves up before both, or stays behind both. Only elementwise loops and plain
 accumulations merge: a carry would keep the other loop from being vectorised.
 
-A loop over the whole range goes into the blocks of another (`sum_blocks`), of which it does each in turn.
+A loop over the whole range goes into the blocks of a sum by blocks, of which it does each in turn.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
 """Equal parts of a kernel are one function: those that differ in names and literals alone.
 
-In: a part (outline_regions.py). Out: what its function is given, and a key that equal parts share; and the part with
-literals replaced by parameters.
+In: a part (outline_regions.py). Out: its operands, and a key that equal parts share; and the part with literals
+replaced by parameters.
+
+    for i in range(n): y[i] = x[i] * 2.0        one function nest(begin, end, x, y, value), called with (x, y, 2.0)
+    for j in range(m): b[j] = a[j] * 3.0        and with (a, b, 3.0)
 """
 
 from __future__ import annotations

@@ -1,8 +1,16 @@
-"""Sums of float32 down the columns of rows: a few rows are added in float32, and their sums in float64.
+"""Partial sums: float32 rows are added up a few at a time in float32, and these sums in float64.
 
-In: the statements of a kernel. Out: the statements with such loops cut into blocks of ROWS rows, and for each of these
-buffers one of float32 that holds the sums of a block. A loop that adds in float64 goes over half as many elements at a
-time as one in float32; adding ROWS rows one after the other loses less than NumPy, which adds all rows so.
+In: the statements of a kernel. Out: the statements with loops that add rows cut into blocks of ROWS rows, and for each
+buffer that they add into one of float32, which holds the sums of a block.
+
+    for i in range(n):                                  for rows in range(blocks(n, 32)):
+        for j in range(m):                                  for c in range(m): few[c] = 0.0
+            sums[j] = sums[j] + float64(x[i * m + j])       for i_in in range(block_length(n, rows, 32)):
+                                                                for j in range(m): few[j] = few[j] + x[...]
+                                                            for c in range(m): sums[c] = sums[c] + float64(few[c])
+
+A loop that adds in float64 goes over half as many elements at a time as one in float32. Adding ROWS rows one after the
+other loses less than NumPy does, which adds all rows so.
 """
 
 from __future__ import annotations

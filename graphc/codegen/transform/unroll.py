@@ -1,9 +1,15 @@
-"""Steps over a few elements are written out, so that their states can be carried in scalars.
+"""Unrolling of short loops in steps, so that the states of the steps can be carried in scalars.
 
 In: the statements of a kernel, and the variables of its loops over steps. Out: the same computation, in which a loop
 over steps has no loops inside it where all of these were over a few elements, of numbers that are known; nor have the
-statements beside it, which begin the states. What is stored there is then read at the same literal places
-(registers.py), and a state of three elements is no memory that each step waits for.
+statements around it, which begin the states.
+
+    for step in range(n):               for step in range(n):
+        for i in range(2):                  s[0] = s[0] * a[0]
+            s[i] = s[i] * a[i]              s[1] = s[1] * a[1]
+
+The stores are then read at the same literal places (registers.py), and a state of three elements is no memory that each
+step waits for.
 """
 
 from __future__ import annotations
