@@ -13,12 +13,13 @@ In: the results of a rewritten graph with the buffers they go to, and what is kn
     lay_out        the arena of temporaries                       memory.py
     plan_scan, plan_branch    the bodies within, the same way
 
-Nothing here knows how a loop is written.
+Nothing here knows how a loop is written. With the option `verify` every plan is checked (verify.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 
 from graphc.codegen.schedule.bodies import branch_ranges, is_size, step_ranges, upper_bound_of
 from graphc.codegen.schedule.buffers import buffers_of
@@ -46,6 +47,7 @@ from graphc.ir.body import ITEM, guard_sides, items_of
 from graphc.ir.lowering import Call, Scalar, View
 from graphc.ir.node import LEAVES, Guard, Node
 from graphc.loopir.ir import INDEX, Buffer, Var
+from graphc.options import options
 from graphc.startup.record import replace
 
 
@@ -100,7 +102,7 @@ def _finished(nests: Nests, order: Sequence[NestDraft], context: Context) -> Pla
     stops = tuple(Slot(scan.stop, ((scan.stop.dtype, (1,)),)) for scan in scans.values() if scan.stop is not None)
     slots = (*arena.slots, *stops, *inner)
     written = {buffer.name: buffer for buffer in wanted.results.values()}
-    return Plan(
+    plan = Plan(
         of=of,
         parts=sharing.parts,
         memory=PlanMemory(
@@ -133,6 +135,10 @@ def _finished(nests: Nests, order: Sequence[NestDraft], context: Context) -> Pla
             },
         ),
     )
+    if options.verify:
+        # Imported here: nobody needs it who does not ask for it.
+        import_module("graphc.codegen.schedule.verify").verify_plan(plan)
+    return plan
 
 
 def _workspaces(held: Mapping[tuple[Node, str], Buffer]) -> dict[Node, tuple[Buffer, ...]]:
