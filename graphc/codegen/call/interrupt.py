@@ -20,7 +20,7 @@ KINDS: dict[str, tuple[str, ...]] = {INTERRUPTED: (), STOPPED: ("int64*",)}
 """What they take."""
 
 POLLED = 5 * 10**7
-"""Work after which a loop of steps asks (schedule/cost.py): some milliseconds, and a tenth of a second where all is
+"""Work after which a scan asks (schedule/cost.py): some milliseconds, and a tenth of a second where all is
 misjudged. Threads that share the work between two questions are started anew for each."""
 LONG = 3
 """Sizes over which a nest without steps goes that asks as well."""
