@@ -280,7 +280,7 @@ LOWER = Area(
         M("x < x holds", "codegen/schedule/sizes.py",
           'return left is right and relation != "<"', "return left is right"),
         M("guards of other relations are taken for made", "codegen/schedule/sizes.py",
-          "(left, guard.relation, right) in made_already", "any((left, r, right) in made_already for r in (\"==\", \"<\", \"<=\"))"),
+          "(left, guard.relation, right) in checked", "any((left, r, right) in checked for r in (\"==\", \"<\", \"<=\"))"),
     ),
 )  # fmt: skip
 

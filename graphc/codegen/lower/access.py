@@ -105,7 +105,7 @@ class Survey:
 
     @property
     def positions(self) -> list[Expr]:
-        """Of all loads."""
+        """The positions of all loads."""
         return [position for _, position in self.loads]
 
     def is_in_order(self) -> bool:

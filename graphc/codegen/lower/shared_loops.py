@@ -148,7 +148,7 @@ def fill_part(
 
 
 def fold_of(node: Node) -> Fold:
-    """How a reduction is carried out."""
+    """The lowering of a reduction."""
     lowering = node.op.lower(node)
     assert isinstance(lowering, Fold)
     return lowering
@@ -219,7 +219,7 @@ def _enter_block(lowerer: Lowerer, rows: SharedLoop, producer: Nest, scope: Scop
 
 
 def _part(lowerer: Lowerer, nest: Nest, scope: Scope, running: dict[Node, FullReduction]) -> None:
-    """What one nest does in an iteration of the loops around `scope`."""
+    """The statements of one nest in an iteration of the loops around `scope`."""
     match nest.kind:
         case "loops":
             lower_loops(lowerer, nest, scope)

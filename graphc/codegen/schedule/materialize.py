@@ -47,7 +47,7 @@ STORED: Mapping[type, str] = {
     Segments: "sums of segments",
     SegmentNumber: "numbers of segments",
 }
-"""Why values are stored that no other nest can compute on its way."""
+"""The reasons of values that no other nest can compute on its way."""
 SEVERAL_NESTS = "used in several nests"
 SEVERAL_LOOPS = "used in several loops of its nest"
 NEAR = 4.0
@@ -119,7 +119,7 @@ class Decisions:
         return node.op.name == "reshape" and node.args[0].op not in LEAVES and node not in self._uses.whole
 
     def _reason_to_materialise(self, node: Node, uses: Sequence[Use]) -> str | None:
-        """Why a value is materialised, or None where it is recomputed at each use."""
+        """The reason why a value is materialised; None where it is recomputed at each use."""
         lowering = lowering_of(node)
         if node in self._uses.whole:
             return "an operand of an external function"
@@ -142,7 +142,7 @@ class Decisions:
         if not node.ndim:
             large = "its nest is large enough" if self._is_large(node, uses) else None
             return large or ("a scalar used in several nests" if several else None)
-        if isinstance(lowering, Scalar) and any(map(self._is_read_apart, uses)):
+        if isinstance(lowering, Scalar) and any(map(self._is_read_by_short_recurrence, uses)):
             return "computed by vectors: a recurrence would wait for it"
         if any(is_long(use.index) for use in uses):
             return "its index is long enough"
@@ -151,22 +151,23 @@ class Decisions:
         return self._reason_of_cost(node, uses)
 
     def _reason_of_cost(self, node: Node, uses: Sequence[Use]) -> str | None:
-        """Why materialising a value costs less time than recomputing it at each use, or as part of so large a nest."""
+        """The reason why materialising a value costs less than recomputing it at each use, or in so large a nest."""
         if (
             any(map(goes_across, uses))
             and recompute_cost(node, WHOLE, self._uses.is_materialised, EXPENSIVE) > EXPENSIVE
         ):
             return "computed in order: its nest reads it strided"
         if self._pays(node, uses):
-            repeated = any(not once(use) for use in uses)
+            repeated = any(not is_read_once(use) for use in uses)
             within = "used inside loops it does not depend on" if repeated else SEVERAL_LOOPS
             return SEVERAL_NESTS if len({use.nest for use in uses}) > 1 else within
         return "its nest is large enough" if self._is_large(node, uses) else None
 
     def _reason_to_materialise_reduction(self, node: Node, fold: Fold, uses: Sequence[Use]) -> str | None:
+        """The reason why a reduction is materialised; None where it is computed where it is used."""
         if not node.ndim:
             return "a full reduction"
-        if len({(use.nest, use.index) for use in uses}) > 1 or any(not once(use) for use in uses):
+        if len({(use.nest, use.index) for use in uses}) > 1 or any(not is_read_once(use) for use in uses):
             return "a reduction used more than once"
         if any(not is_prefix(use) for use in uses):
             return "a reduction inside loops in another order"
@@ -223,17 +224,17 @@ class Decisions:
         return inside and use.index[0] == draft.vars[0]
 
     def _repetitions(self, use: Use) -> int:
-        """How often the loops that it does not depend on take an element for each use: MANY where that is not known."""
-        draft, wanted = self._drafts.by_number[use.nest], variables_of(use.index)
+        """The number of iterations that read one element for each use, in loops it does not depend on; MANY at most."""
+        draft, variables = self._drafts.by_number[use.nest], variables_of(use.index)
         if draft.scattered and len(use.path) == 1:
             return SCATTERED
-        if once(use):
+        if is_read_once(use):
             return 1
         sizes = dict(zip(draft.vars, draft.space, strict=True))
-        again = [sizes.get(var) for var in use.path if var not in wanted]
-        return min(prod(size if isinstance(size, int) else MANY for size in again), MANY)
+        others = [sizes.get(var) for var in use.path if var not in variables]
+        return min(prod(size if isinstance(size, int) else MANY for size in others), MANY)
 
-    def _is_read_apart(self, use: Use) -> bool:
+    def _is_read_by_short_recurrence(self, use: Use) -> bool:
         """Tell whether a recurrence of short iterations reads a value."""
         draft = self._drafts.by_number[use.nest]
         lowering = lowering_of(draft.roots[0]) if draft.kind == "recurrence" else None
@@ -245,7 +246,7 @@ class Decisions:
         if not use.path or use.index[-1] != use.path[-1]:
             return False
         by_segments = self._drafts.by_number[use.nest].kind == "segments" or any(map(is_by_segment, use.index))
-        return by_segments or not once(use)
+        return by_segments or not is_read_once(use)
 
     def _begins_sum(self, node: Node, uses: Sequence[Use]) -> bool:
         """Tell whether a product is only what another one is added to: then the same nest computes it, in its place."""
@@ -254,8 +255,8 @@ class Decisions:
         return any(map(is_product, self._drafts.by_number[uses[0].nest].roots[:1]))
 
 
-def once(use: Use) -> bool:
-    """Tell whether the element is wanted once for each index, and not again in loops it does not depend on."""
+def is_read_once(use: Use) -> bool:
+    """Tell whether the element is read once for each index, and not again in loops it does not depend on."""
     if use.index == use.path:
         return True
     wanted = variables_of(use.index)

@@ -1,4 +1,4 @@
-"""Where temporaries lie: which of them share memory.
+"""The arena of temporaries: values whose lives do not meet share memory.
 
 In: the materialised values of a kernel, each with its dtype, its sizes and its life. Out: slots, buffers that
 follow each other in one arena; every value lies at the beginning of one.
@@ -25,7 +25,7 @@ from graphc.loopir.ir import Buffer, Expr, Target
 from graphc.startup.record import fresh, record, replace
 
 NOMINAL = 128
-"""What an unknown size is taken for when lengths are compared."""
+"""The number that stands for an unknown size when lengths are compared."""
 NEVER = 2**62
 """A position after all nests."""
 
@@ -34,7 +34,7 @@ SizeClass: TypeAlias = "tuple[str, tuple[Size, ...], Size | None, bool]"
 
 
 Added: TypeAlias = "tuple[Target, Size]"
-"""What is known of a buffer that loops add into, and how many iterations these have at most."""
+"""The target of loops that add into a buffer, and the most iterations that these have."""
 
 
 @record()
@@ -184,7 +184,7 @@ def largest(slot: Slot, most: Callable[[Size], Size]) -> Slot:
 
 
 def added_by_both(one: Added | None, other: Added | None) -> Added | None:
-    """What holds of a buffer that two loops add into; None where they differ in more than their iterations."""
+    """The same of a buffer that two loops add into; None where they differ in more than their iterations."""
     if one is None or other is None or one[0] != other[0]:
         return None
     return one[0], sizes.maximum(one[1], other[1])
@@ -212,7 +212,7 @@ class _SlotsOfLength:
     likely: set[int] = fresh(factory=set)
     taken: list[tuple[int, int]] = fresh(factory=list)
     ends: list[tuple[int, int]] = fresh(factory=list)
-    """Of the slots in use: the end of the last life, and the number; a heap."""
+    """The end of the last life of each slot in use, and its number; a heap."""
     free: set[int] = fresh(factory=set)
     free_of_class: dict[SizeClass, list[int]] = fresh(factory=dict)
     """Heaps of numbers, of slots that are free or were, by what they hold."""

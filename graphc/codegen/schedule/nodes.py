@@ -27,12 +27,12 @@ MOST_AXES = 64
 
 
 def lowering_of(node: Node) -> object:
-    """How a node becomes loops; None of a leaf."""
+    """The way in which a node becomes loops; None of a leaf."""
     return None if node.op in LEAVES else node.op.lower(node)
 
 
 def call_node(node: Node) -> Node:
-    """What a call computes all results of: the node itself, or the one whose item it is."""
+    """The node of which a call computes all results: the node itself, or the one whose item it is."""
     return node.args[0] if node.op is ITEM else node
 
 
@@ -160,12 +160,12 @@ def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
         return True
     if index.op.name == "segment_of" and sizes.equal(sizing.of(segment_count(index.args[0])), size):
         return True
-    most = _most(index, sizing)
+    most = _upper_bound(index, sizing)
     return most is not None and never_negative(index) and sizes.known_at_least(size, sizes.add(most, 1))
 
 
-def _most(index: Node, sizing: Sizing) -> Size | None:
-    """What no element of a sum of positions and sizes is above; None where that is not known."""
+def _upper_bound(index: Node, sizing: Sizing) -> Size | None:
+    """The upper bound of the elements of a sum of positions and sizes; None where it is not known."""
     total: Size = 0
     pending = [index]
     while pending:
@@ -198,7 +198,7 @@ def index_of(variables: Sequence[Var], space: Sequence[Size]) -> Index:
 
 @record()
 class AxisView:
-    """Where an operand stands along one axis of the buffer: from `start` on, by `step` for each step along the
+    """The part of an axis of a buffer that an operand is: from `start` on, by `step` for each step along the
     operand's own `axis` (None: at `start` alone)."""
 
     axis: int | None
@@ -216,7 +216,7 @@ class BufferView:
 
 
 def buffer_view(operand: Node, sizing: Sizing) -> BufferView:
-    """What an operand is part of: itself, where it has to be computed for the call.
+    """The buffer that an operand is a view of: its own, where it has to be computed for the call.
 
     A reshape to sizes that guards say it has already only states that they are equal.
     """

@@ -37,7 +37,7 @@ anywhere: compile time grows faster than the gain of fusing."""
 MOST_ROOTS = 8
 """The most values that one nest materialises."""
 MOST_CANDIDATES = 12
-"""Of the nests that do not use a value, the number of the last that may materialise it."""
+"""The number of the last nests that may materialise a value that they do not use."""
 NEST_COST = 60.0
 """A nest that costs more than this takes no more values that are materialised anyway: cutting it there costs a load."""
 

@@ -52,7 +52,7 @@ LONGEST_LINE = 96
 
 @record()
 class Labels:
-    """What values are called and where they come from, for the reader of plans and of generated source. `assigned`:
+    """The names of values and the lines that made them, for the reader of plans and of generated source. `assigned`:
     the name that the user's program gives to a node, for the last node that its line makes."""
 
     assigned: Mapping[Node, str] = fresh(factory=dict)
@@ -112,9 +112,9 @@ NestKind: TypeAlias = Literal[
     "steps",
     "branch",
 ]
-"""How a nest is carried out: elementwise; a reduction that adds rows into its result; one of all elements, to a scalar;
-a recurrence; sums of segments; several writes; an external function; a check of indices; one of two numbers; the steps
-of a scan; one of two bodies."""
+"""The way in which a nest is carried out: elementwise; a reduction that adds rows into its result; one of all elements,
+to a scalar; a recurrence; sums of segments; several writes; an external function; a check of indices; one of two
+numbers; the steps of a scan; one of two bodies."""
 
 
 @record()
@@ -186,7 +186,7 @@ class NestDraft:
     cost: float = 0.0
     in_place: bool = False
     scattered: bool = False
-    """Whether elements are written to positions that do not follow one another."""
+    """Elements are written to positions that do not follow one another."""
     segments: Node | None = None
     """The numbers of segments that its first loop goes over."""
     undecided: set[Node] = fresh(factory=set)
@@ -242,7 +242,7 @@ class ScanGraph:
 
     @property
     def is_short(self) -> bool:
-        """Whether all steps together are known to take little time."""
+        """Tell whether all steps together are known to take little time."""
         count = sizes.as_size(self.loop.count)
         return isinstance(count, int) and isinstance(self.work, int) and count * self.work < POLLED
 
@@ -298,8 +298,8 @@ class BranchPlan:
 
 @record()
 class Purpose:
-    """What a plan is for: a "kernel", a "step" of a scan, or a "branch". `guarded`: what must hold before a value may
-    be computed; `checks`: what else is checked."""
+    """The purpose of a plan: a "kernel", a "step" of a scan, or a "branch". `guarded`: what must hold before a value
+    may be computed; `checks`: what else is checked."""
 
     of: str
     guarded: Mapping[Node, Sequence[Guard]] = fresh(factory=dict)
@@ -313,9 +313,9 @@ Ranges: TypeAlias = Mapping[Node, Range]
 
 @record()
 class Context:
-    """What is known where a kernel, or a body within it, is planned. `leaves`, `size_names`: the names in the source of
-    the buffers of leaves, and of sizes. `fresh` gives names to temporaries, `labels` to values. `ranges`: the ranges of
-    leaves (bodies.py). `free`: memory of bodies that never run at the same time."""
+    """The surroundings in which a kernel, or a body within it, is planned. `leaves`, `size_names`: the names in the
+    source of the buffers of leaves, and of sizes. `fresh` gives names to temporaries, `labels` to values. `ranges`: the
+    ranges of leaves (bodies.py). `free`: memory of bodies that never run at the same time."""
 
     sizing: Sizing
     leaves: Mapping[Node, str]
@@ -338,8 +338,8 @@ class Context:
 
 @record()
 class PlanMemory:
-    """Where values lie. `buffers`: of materialised values; one that has none is a local name. `leaves`: the buffers of
-    inputs, shared variables, constants, and of what a body takes from outside."""
+    """The memory of values. `buffers`: of materialised values; one that has none is a local name. `leaves`: the buffers
+    of inputs, shared variables, constants, and of what a body takes from outside."""
 
     buffers: Mapping[Node, Buffer]
     leaves: Mapping[Node, Buffer]
@@ -370,7 +370,7 @@ class PlanMemory:
 
 @record()
 class NestContents:
-    """What nests of some kinds carry out, by their number: index checks those of kind "check", comparisons of kind
+    """The tasks of nests of some kinds, by their number: index checks of those of kind "check", comparisons of kind
     "guard", scans of kind "steps", branches of kind "branch"."""
 
     checks: Mapping[int, IndexCheck]

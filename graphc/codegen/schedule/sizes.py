@@ -1,8 +1,9 @@
-"""Which sizes are equal, and what must be checked before a run.
+"""The sizes that are equal, and the guards that must be checked before a run.
 
 In: a graph. Out: `Sizing`: the guards that remain to be checked at run time, and for every size its one representative,
-so that the scheduler sees equal loops as equal. A size proved equal by a guard may stand for the other everywhere,
-because no kernel runs before its guards have been checked.
+so that the scheduler sees equal loops as equal. As an example, of `x + y` for vectors there is one guard,
+`x.shape[0] == y.shape[0]`, and `sizing.of(y.shape[0])` is `x.shape[0]`. A size proved equal by a guard may stand for
+the other everywhere, because no kernel runs before its guards have been checked.
 """
 
 from __future__ import annotations
@@ -70,14 +71,14 @@ def size_up(written: Iterable[Node], made: Iterable[Node] = ()) -> Sizing:
     same: dict[Node, Node] = {}
     memo: dict[Node, Node] = {}
     checks: list[Guard] = []
-    made_already: set[tuple[Node, str, Node]] = set()
+    checked: set[tuple[Node, str, Node]] = set()
     guards = [guard for node in written for guard in node.op.guards(node)]
     guards += [guard for node in made for guard in node.op.guards(node) if guard.relation == "=="]
     for guard in guards:
         left, right = (_rebuilt(memo, as_size_node(side)) for side in (guard.left, guard.right))
-        if _holds(left, guard.relation, right) or (left, guard.relation, right) in made_already:
+        if _holds(left, guard.relation, right) or (left, guard.relation, right) in checked:
             continue
-        made_already.add((left, guard.relation, right))
+        checked.add((left, guard.relation, right))
         checks.append(guard)
         if guard.relation == "==":
             keep, drop = sorted((left, right), key=_rank)

@@ -359,7 +359,7 @@ class _Reader:
         self._reads: Reads = {}
 
     def reads(self) -> Reads:
-        """What the nest reads, with the index."""
+        """The elements that the nest reads."""
         nest, plan = self._nest, self._plan
         self._sizes(nest.space)
         match nest.kind:
@@ -421,7 +421,7 @@ class _Reader:
             self._need(scalar)
 
     def _root(self, root: Node) -> None:
-        """What a nest needs for a value that it stores."""
+        """Note the elements that a nest needs for a value that it stores."""
         nest, lowering = self._nest, lowering_of(root)
         match lowering:
             case Fold() if nest.kind == "column reduction":
@@ -438,6 +438,8 @@ class _Reader:
                 self._need(x, (add(cast(begin, INDEX), segment_var(root)), *columns))
             case Writes():
                 self._writes(root, lowering)
+            case None:
+                pass  # a number that is written into the source, and here to memory, for a call takes its address
             case _ if nest.kind == "call":
                 self._call(call_node(root))
             case _:
@@ -465,7 +467,7 @@ class _Reader:
         self._checked(node)
 
     def _call(self, node: Node) -> None:
-        """What a call takes, and the products that it adds to in place of their own."""
+        """Note what a call takes, and for what it adds to in its place what that takes."""
         call = call_of(node)
         assert call is not None
         for passed in call.passed(node):
@@ -521,7 +523,7 @@ class _Reader:
         self._sizes(node.type.shape)
 
     def _lowered(self, node: Node, index: Index) -> None:
-        """What an element is made of that the nest computes."""
+        """Note the elements that one is made of which the nest computes."""
         lowering = lowering_of(node)
         match lowering:
             case Scalar():
