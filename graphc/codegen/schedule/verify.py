@@ -520,7 +520,8 @@ class _Reader:
 
     def _read(self, node: Node, index: Index) -> None:
         self._reads[node, index] = None
-        self._sizes(node.type.shape)
+        if node not in self._verifier.writers:
+            self._sizes(node.type.shape)  # those of others have names since these were stored
 
     def _lowered(self, node: Node, index: Index) -> None:
         """Note the elements that one is made of which the nest computes."""
