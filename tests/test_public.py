@@ -63,7 +63,7 @@ KEPT = "allow_downcast container default_update get_value set_value strict zero"
 def test_a_tensor_shows_its_methods(tensor: graphc.Node, names: str) -> None:
     assert public(tensor) == sorted([*METHODS, *names.split()])
     assert all(inspect.getdoc(getattr(type(tensor), name, None) or getattr(tensor, name)) for name in public(tensor))
-    assert inspect.getdoc(type(tensor).op) == "What is computed."
+    assert inspect.getdoc(type(tensor).op) == "The op that is applied."
 
 
 def example(mode: str, **given: Any) -> graphc.Function:

@@ -1,7 +1,7 @@
 """The dtypes a tensor may have, and NumPy's rules for combining them.
 
-In: dtype names or Python scalars. Out: dtype names. A dtype is always its NumPy name, a plain string; programs that ask
-a tensor for its dtype get one that is compared with NumPy's dtypes and scalar types, too (`Dtype`).
+In: dtype names or Python scalars. Out: dtype names. Internally a dtype is its NumPy name, a plain string; users get a
+`Dtype`, a string that also compares with NumPy's dtypes and scalar types.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from graphc.errors import GraphTypeError
 
 DTYPES = tuple("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split())
-"""The one list of dtypes. A name says the kind of numbers and their bits: the compile process has no NumPy to ask."""
+"""The supported dtypes. Kind and width are read from the name, since the compile process has no NumPy to ask."""
 NUMPY_DTYPES = {name: np.dtype(name) for name in DTYPES}
 BOOL, SIGNED, UNSIGNED, FLOATS = (
     tuple([name for name in DTYPES if name.rstrip("0123456789") == kind]) for kind in ("bool", "int", "uint", "float")
@@ -24,19 +24,20 @@ NUMBERS = INTEGERS + FLOATS
 DISCRETE = BOOL + INTEGERS
 
 Scalar = bool | int | float
-"""A Python number: it takes part in promotion by its kind only (NEP 50)."""
+"""A Python number, which is weak in type promotion (NEP 50)."""
 
 
 _NAMES = {dtype: name for name, dtype in NUMPY_DTYPES.items()}
 
 
 def name_of(dtype: np.dtype[Any]) -> str:
-    """The name of a dtype; NumPy takes microseconds to put it together."""
+    """The name of a dtype, from a table: `dtype.name` takes microseconds."""
     return _NAMES.get(dtype) or str(dtype.name)
 
 
 def check_dtype(dtype: object) -> str:
-    """The name of `dtype` (a name, a NumPy dtype or a scalar type); an error where graphc has no such dtype."""
+    """The name of `dtype` (a name, a NumPy dtype or a scalar type). Raises GraphTypeError if graphc has no such
+    dtype."""
     try:
         name = np.dtype(dtype).name  # type: ignore[call-overload]
     except TypeError as error:
@@ -47,11 +48,11 @@ def check_dtype(dtype: object) -> str:
 
 
 class Dtype(str):
-    """The name of a dtype, as Theano's programs take it, that answers as NumPy's dtype does.
+    """A dtype's name as Theano's programs expect it, which also answers as NumPy's dtype does.
 
-    It equals the string, NumPy's dtype and whatever NumPy makes that dtype of: `np.float32`, `float`, `"f4"`. It has
-    the attributes of the dtype (`kind`, `itemsize`, `type`), but for those that strings have, and the hash of the
-    string: in a dict of strings it is found, in a dict of NumPy's dtypes it is not.
+    It equals the string, NumPy's dtype, and anything NumPy converts to that dtype: `np.float32`, `float`, `"f4"`. It
+    has the attributes of the dtype (`kind`, `itemsize`, `type`) except those that strings have, and the hash of the
+    string: a dict of strings finds it, a dict of NumPy dtypes does not.
 
         >>> T.fmatrix().dtype == np.float32, T.fmatrix().dtype.startswith("float")
         (True, True)
@@ -85,7 +86,7 @@ class Dtype(str):
 
 @lru_cache(maxsize=256)
 def _made_of(kind: Any) -> np.dtype[Any] | None:
-    """The dtype that NumPy makes of a name or a type, or None."""
+    """The dtype that NumPy makes of a name or a type; None if it makes none."""
     try:
         made: np.dtype[Any] = np.dtype(kind)
         return made
@@ -94,7 +95,7 @@ def _made_of(kind: Any) -> np.dtype[Any] | None:
 
 
 SHOWN = {name: Dtype(name) for name in DTYPES}
-"""What programs get that ask for a dtype."""
+"""The dtype objects that user code gets."""
 
 
 def is_float(dtype: str) -> bool:
@@ -108,14 +109,14 @@ def itemsize(dtype: str) -> int:
 
 def promote(*operands: str | Scalar) -> str:
     """The dtype NumPy computes in for these operands: dtype names are strong, Python scalars weak (NEP 50)."""
-    if all(isinstance(o, str | bool | float) or 0 <= o < 128 for o in operands):  # an int may be one too many elsewhere
+    if all(isinstance(o, str | bool | float) or 0 <= o < 128 for o in operands):  # a larger int may overflow a dtype
         return _promote(tuple(o if isinstance(o, str) else type(o) for o in operands))
     return _result_type(*operands)
 
 
 @lru_cache(maxsize=512)
 def _promote(kinds: tuple[str | type[Scalar], ...]) -> str:
-    """`promote` of dtypes and types of Python scalars."""
+    """`promote`, cached, of dtypes and types of Python scalars."""
     return _result_type(*(kind if isinstance(kind, str) else kind(0) for kind in kinds))
 
 
@@ -128,7 +129,7 @@ def _result_type(*operands: str | Scalar) -> str:
 
 
 def fits(value: Scalar, dtype: str) -> bool:
-    """Whether the Python integer `value` can be held by `dtype` without wrapping."""
+    """False if `dtype` is an integer dtype that would wrap the integer `value`; True otherwise."""
     if dtype in INTEGERS and isinstance(value, int):
         info = np.iinfo(dtype)
         return int(info.min) <= value <= int(info.max)
@@ -138,7 +139,7 @@ def fits(value: Scalar, dtype: str) -> bool:
 def floating(dtype: str) -> str:
     """The float dtype in which a function like exp computes for an argument of `dtype`.
 
-    NumPy's rule, but where NumPy has float16 (8-bit arguments) graphc has float32.
+    NumPy's rule, except that float32 replaces float16 (8-bit arguments).
     """
     if dtype in FLOATS:
         return dtype
@@ -146,17 +147,17 @@ def floating(dtype: str) -> str:
 
 
 def accumulator(dtype: str) -> str:
-    """The dtype of the sum or product of elements of `dtype`: NumPy's rule, integers widen to 64 bits."""
+    """The dtype of a sum or product of elements of `dtype`: NumPy's rule, integers widen to 64 bits."""
     if dtype in FLOATS:
         return dtype
     return "uint64" if dtype in UNSIGNED else "int64"
 
 
 def accumulated_in(dtype: str) -> str:
-    """The dtype in which sums and products are carried: float64 for float32, which costs nothing and loses nothing."""
+    """The dtype of the accumulator of a sum or product: float64 for float32, which is as fast and more accurate."""
     return "float64" if dtype == "float32" else dtype
 
 
 def can_cast_safely(source: str, target: str) -> bool:
-    """Whether every value of `source` is exactly a value of `target` (NumPy's "safe" casting)."""
+    """True if every value of `source` is exactly representable in `target` (NumPy's "safe" casting)."""
     return bool(np.can_cast(np.dtype(source), np.dtype(target), casting="safe"))

@@ -33,9 +33,9 @@ from graphc.arrays.jets import Jet, inverse, plus, times
 LARGE = 20.0
 MOST_STEPS = 100_000
 ENOUGH = 1e-17
-"""Terms below this part of what they are added to change nothing."""
+"""Terms below this fraction of the total are dropped."""
 FALLEN = 40.0
-"""The exponent by which a density falls before the rest is left out."""
+"""The integral is cut off where the density has fallen by this exponent."""
 POINTS = 64
 
 Array = np.ndarray[Any, Any]
@@ -95,7 +95,8 @@ def stdtr_by_df(df: Array, t: Array) -> Array:
 
 
 def _in_parts(choose: Callable[..., Any], inside: Array, constant: Array, *given: Array) -> Array:
-    """Apply the functions that `choose` pairs with conditions to the elements inside; give 0 of constant ones."""
+    """Evaluate the functions that `choose` pairs with conditions, on the elements inside; 0 for constant elements, NaN
+    elsewhere."""
     result = np.where(constant, 0.0, np.nan)
     held = [each[inside] for each in given]
     found = np.empty(held[0].shape)
@@ -135,7 +136,7 @@ def _gamma_series(k: Array, x: Array) -> Jet:
 
 
 def _gamma_fraction(k: Array, x: Array) -> Jet:
-    """1 - P, the fraction by Steed's way from the front."""
+    """1 - P by the continued fraction, evaluated forward by Steed's method."""
     zero, one = np.zeros_like(x), np.ones_like(x)
     low = x + 1.0 - k
     part = term = total = inverse((low, -one, zero))
@@ -152,8 +153,8 @@ def _gamma_fraction(k: Array, x: Array) -> Jet:
 
 
 def _gamma_integral(k: Array, x: Array, order: int) -> Array:
-    """The integral of (log t - psi(k)) f, or of ((log t - psi(k))**2 - psi'(k)) f, on the side of x that is away from
-    the mean."""
+    """The integral of (log t - psi(k)) f, or of ((log t - psi(k))**2 - psi'(k)) f, over the tail of x away from the
+    mean."""
     above = x > k
 
     def fall(step: Array, k: Array, x: Array) -> Array:
@@ -190,7 +191,7 @@ def _beta_factor(a: Array, b: Array, x: Array, y: Array, by_a: float, by_b: floa
 
 
 def _beta_fraction(a: Array, b: Array, x: Array, y: Array, by_a: float, by_b: float) -> Jet:
-    """I, the fraction by Steed's way."""
+    """I by the continued fraction, evaluated forward by Steed's method."""
     one, x_ = _constant(np.ones_like(x)), _constant(x)
     a_, b_ = _along(a, by_a), _along(b, by_b)
     both = plus(a_, b_)
@@ -217,8 +218,8 @@ def _beta_fraction(a: Array, b: Array, x: Array, y: Array, by_a: float, by_b: fl
 
 
 def _beta_integral(a: Array, b: Array, x: Array, by_a: float, by_b: float, order: int) -> Array:
-    """The integral of u f, or of (u**2 + u') f, on the side of x that is away from the mean; u is the derivative of log
-    f in the direction."""
+    """The integral of u f, or of (u**2 + u') f, over the tail of x away from the mean; u is the directional derivative
+    of log f."""
     special, mean, rest = _special(), a / (a + b), b / (a + b)
     above, away = x > mean, x - mean
 
@@ -257,7 +258,7 @@ def _along(value: Array, slope: float) -> Jet:
 
 
 def _matters(term: Jet, total: Jet) -> bool:
-    """Whether a term, or a derivative of it, still changes the total for any element."""
+    """True if a term, or a derivative of it, still changes the total of any element."""
     size = sum(abs(each) for each in term)
     return bool((size > ENOUGH * abs(total[0])).any())
 
@@ -269,7 +270,7 @@ def _stirling(k: Array) -> Array:
 
 
 def _log_beta(a: Array, b: Array) -> Array:
-    """The logarithm of the beta function; where a parameter is large, by Stirling's series of its ratio of gammas."""
+    """The logarithm of the beta function; for a large parameter, from Stirling's series of the ratio of gammas."""
     special = _special()
     small, large = np.minimum(a, b), np.maximum(a, b)
     whole = a + b
@@ -292,8 +293,8 @@ def _log_over_psi(k: Array) -> Array:
 
 
 def _reach(fall: Callable[..., Array], above: Array, low: Array, high: Array, *given: Array) -> Array:
-    """How far from x a density falls by `FALLEN`: upwards where `above`, at most `high`, else downwards, at most
-    `low`."""
+    """The distance from x at which the density has fallen by `FALLEN`, by bisection: upwards (at most `high`) if
+    `above`, else downwards (at most `low`)."""
     near, far, sign = np.zeros_like(low), np.where(above, high, low), np.where(above, 1.0, -1.0)
     for _ in range(50):
         middle = 0.5 * (near + far)
@@ -303,19 +304,19 @@ def _reach(fall: Callable[..., Array], above: Array, low: Array, high: Array, *g
 
 
 def _most_fallen(k: Array) -> Array:
-    """The part of x, below a mean, over which t**(k - 1) makes a density fall by `FALLEN`, or more than it."""
+    """An upper bound of the fraction of x, below the mean, over which t**(k - 1) makes the density fall by `FALLEN`."""
     return np.asarray(np.minimum(1.0, 1.5 * np.sqrt(2 * FALLEN / (k - 1.0))))
 
 
 @cache
 def _rule() -> tuple[Array, Array]:
-    """Places between 0 and 1, and weights."""
+    """Nodes in [0, 1] and weights of Gauss-Legendre quadrature."""
     nodes, weights = np.polynomial.legendre.leggauss(POINTS)
     return (nodes + 1) / 2, weights / 2
 
 
 def _integral(function: Callable[..., Array], above: Array, reach: Array, *given: Array) -> Array:
-    """The integral of function(step, *given) over steps from 0 to `reach`, upwards where `above`, else downwards."""
+    """The integral of function(step, *given) over steps from 0 to `reach`, upwards if `above`, else downwards."""
     nodes, weights = _rule()
     signed = np.where(above, reach, -reach)
     total = np.zeros_like(reach)

@@ -1,7 +1,7 @@
-"""Values with their first one or two derivatives in one direction.
+"""Truncated Taylor arithmetic: values with their first one or two derivatives in one direction.
 
 In: tuples (value, first, second) or (value, first) of anything that can be added, multiplied and divided. Out: the same
-of sums, products and inverses.
+for sums, products and inverses.
 """
 
 from __future__ import annotations

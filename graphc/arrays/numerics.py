@@ -1,6 +1,6 @@
-"""Functions of arrays that NumPy lacks, or defines otherwise than compiled code does: the meaning of their ops.
+"""NumPy functions that define ops: those NumPy lacks, or defines differently from compiled code.
 
-In: arrays of one float dtype (power, reciprocal, extremes: of others too). Out: an array of that dtype, within a few
+In: arrays of one float dtype (power, reciprocal and extremes: of others too). Out: an array of that dtype, within a few
 ulp.
 """
 
@@ -18,18 +18,19 @@ Array = np.ndarray[Any, np.dtype[Any]]
 # B_2k of the asymptotic series (Abramowitz & Stegun 6.3.18 and 6.4.12), k = 1, 2, …
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 ASYMPTOTIC = 8
-"""From this argument on the series is exact to double precision; smaller ones are shifted up by the recurrence."""
+"""From this argument on, the asymptotic series is accurate to double precision. Smaller arguments are shifted up by the
+recurrence."""
 
 
 PHILOX_ROUNDS = 10
 PHILOX_FACTORS = 0xD2511F53, 0xCD9E8D57
 PHILOX_BUMPS = 0x9E3779B9, 0xBB67AE85
-"""What is added to the halves of the key before each round but the first."""
+"""Increments of the two key words, before each round except the first."""
 
 
 def _philox(index: Array, draw: Array, key: Array) -> list[Array]:
-    """The four words of 32 bits that Philox 4x32-10 makes of a counter, `index` its low half and `draw` the high one,
-    and a key (Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011). uint64 each."""
+    """The four 32-bit words of Philox 4x32-10 for the counter (`index` low, `draw` high) and a key (Salmon, Moraes,
+    Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011). uint64 each."""
     half, low = np.uint64(32), np.uint64(2**32 - 1)
     words = [index & low, index >> half, draw & low, draw >> half]
     keys = [key & low, key >> half]
@@ -42,21 +43,21 @@ def _philox(index: Array, draw: Array, key: Array) -> list[Array]:
 
 
 def philox_low(index: Array, draw: Array, key: Array) -> Array:
-    """The first two words of a block, as one number of 64 bits."""
+    """The first two words of a block, as one 64-bit number."""
     words = _philox(index, draw, key)
     joined: Array = words[0] | (words[1] << np.uint64(32))
     return joined
 
 
 def philox_high(index: Array, draw: Array, key: Array) -> Array:
-    """The last two."""
+    """The last two words of a block, as one 64-bit number."""
     words = _philox(index, draw, key)
     joined: Array = words[2] | (words[3] << np.uint64(32))
     return joined
 
 
 def philox(index: Array, draw: Array, key: Array) -> Array:
-    """Word `index` of 64 bits of a sequence: half index % 2 of block index // 2."""
+    """64-bit word number `index` of a sequence: half index % 2 of block index // 2."""
     one = np.uint64(1)
     low, high = (half(index >> one, draw, key) for half in (philox_low, philox_high))
     chosen: Array = np.where((index & one).astype(bool), high, low)
@@ -64,13 +65,13 @@ def philox(index: Array, draw: Array, key: Array) -> Array:
 
 
 def philox_unit(index: Array, draw: Array, key: Array) -> Array:
-    """The first 53 bits of word `index` as a number in [0, 1)."""
+    """The top 53 bits of word `index` as a number in [0, 1)."""
     drawn: Array = (philox(index, draw, key) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return drawn
 
 
 def philox_normal(index: Array, draw: Array, key: Array) -> Array:
-    """Normal number `index` of a sequence: of block index // 2 the cosine's or the sine's (Box and Muller)."""
+    """Normal number `index` of a sequence, by Box and Muller: the cosine or the sine of block index // 2."""
     one = np.uint64(1)
     low, high = (half(index >> one, draw, key) for half in (philox_low, philox_high))
     cosine, sine = _portable().of_words("normals", low, high)
@@ -79,7 +80,7 @@ def philox_normal(index: Array, draw: Array, key: Array) -> Array:
 
 
 def _of_word(name: str) -> Callable[[Array, Array, Array], Array]:
-    """Number `index` of a sequence of a distribution: a function of its word."""
+    """Number `index` of a sequence of a distribution: a function of one 64-bit word."""
 
     def drawn(index: Array, draw: Array, key: Array) -> Array:
         made: Array = _portable().of_words(name, philox(index, draw, key))
@@ -93,29 +94,29 @@ DRAWN: dict[str, Callable[[Any, Any, Any], Array]] = {
     "normal": philox_normal,
     **{name: _of_word(name) for name in ("exponential", "gumbel", "logistic", "laplace", "cauchy")},
 }
-"""Numbers of distributions, each a function of an index, a draw and a key."""
+"""Random numbers of each distribution, as functions of an index, a draw and a key."""
 
 
 def portable_log(x: Array) -> Array:
-    """The natural logarithm, of the same bits on every machine."""
+    """The natural logarithm, with the same bits on every machine."""
     found: Array = _portable().of_numbers("log", x)
     return found
 
 
 def portable_exp(x: Array) -> Array:
-    """e**x, of the same bits on every machine."""
+    """e**x, with the same bits on every machine."""
     found: Array = _portable().of_numbers("exp", x)
     return found
 
 
 def portable_arccos(x: Array) -> Array:
-    """The inverse cosine, of the same bits on every machine."""
+    """The inverse cosine, with the same bits on every machine."""
     found: Array = _portable().of_numbers("arccos", x)
     return found
 
 
 def _portable() -> Any:
-    """What these are made of, which a start that compiles nothing does not need."""
+    """The module of the portable functions, imported on demand to keep a warm start short."""
     return import_module("graphc.arrays.portable")
 
 
@@ -131,8 +132,7 @@ def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
 
 
 def _log_gamma(x: float) -> float:
-    """log|gamma(x)|, infinite at the poles and where it overflows, at -inf -inf as SciPy's; where it is below 1, right
-    to 1e-14."""
+    """log|gamma(x)|; infinite at the poles and on overflow. Its absolute error is 1e-14 where it is below 1."""
     try:
         return x if x == -math.inf else math.lgamma(x)
     except (ValueError, OverflowError):
@@ -145,13 +145,13 @@ gammaln = _each(_log_gamma)
 
 
 def erfcx(x: Array) -> Array:
-    """exp(x**2) * erfc(x), without overflow of the one and underflow of the other."""
+    """exp(x**2) * erfc(x), without overflow or underflow of the factors."""
     found: Array = import_module("scipy.special").erfcx(x)
     return found
 
 
 def _with_zeros(ufunc: np.ufunc, sign: int) -> Callable[[Array, Array], Array]:
-    """An extreme in which 0.0 is above -0.0. NumPy's own choice depends on the processor and on the place."""
+    """An extreme in which 0.0 > -0.0. NumPy's own choice depends on the processor and on the position."""
 
     def extreme(x: Array, y: Array) -> Array:
         chosen: Array = ufunc(x, y)
@@ -168,7 +168,7 @@ minimum, fmin = _with_zeros(np.minimum, -1), _with_zeros(np.fmin, -1)
 
 
 def largest(x: Array, axes: tuple[int, ...], **options: Any) -> Array:
-    """The maximum over axes, in which 0.0 is above -0.0."""
+    """The maximum over axes, in which 0.0 > -0.0."""
     found = np.asarray(np.maximum.reduce(x, axis=axes, **options))
     if not np.issubdtype(found.dtype, np.floating) or found.all():
         return found
@@ -177,7 +177,7 @@ def largest(x: Array, axes: tuple[int, ...], **options: Any) -> Array:
 
 
 def smallest(x: Array, axes: tuple[int, ...], **options: Any) -> Array:
-    """The minimum over axes, in which 0.0 is above -0.0."""
+    """The minimum over axes, in which 0.0 > -0.0."""
     found = np.asarray(np.minimum.reduce(x, axis=axes, **options))
     if not np.issubdtype(found.dtype, np.floating) or found.all():
         return found
@@ -198,17 +198,17 @@ def softplus(x: Array) -> Array:
 
 
 def strong_multiply(x: Array, y: Array) -> Array:
-    """x * y, and x where x = 0, whatever y is."""
+    """x * y, but x where x is 0, even for y infinite or NaN."""
     return np.asarray(x * np.where(x == 0, x.dtype.type(1), y))
 
 
 def xlogy(x: Array, y: Array) -> Array:
-    """x * log(y), and 0 where x = 0 and y is a number."""
+    """x * log(y), but 0 where x is 0 and y is not NaN."""
     return np.where((x == 0) & ~np.isnan(y), np.zeros_like(x), x * np.log(y))
 
 
 def xlog1py(x: Array, y: Array) -> Array:
-    """x * log(1 + y), and 0 where x = 0 and y is a number."""
+    """x * log(1 + y), but 0 where x is 0 and y is not NaN."""
     return np.where((x == 0) & ~np.isnan(y), np.zeros_like(x), x * np.log1p(y))
 
 
@@ -237,8 +237,8 @@ def digamma(x: Array) -> Array:
 
 
 def convert(x: Array, dtype: str) -> Array:
-    """x as NumPy's astype gives it, and floats that fit no integer of the dtype, which that leaves to the processor, as
-    compiled code on all of them: through int32 or int64, whose lowest number stands for what they do not hold."""
+    """astype with defined results for floats outside an integer dtype, which NumPy leaves to the processor: the
+    conversion goes through int32 or int64, whose least number stands for values out of range, as in compiled code."""
     kind = np.dtype(dtype)
     if x.dtype.kind != "f" or kind.kind not in "iu":
         return x.astype(kind)
@@ -274,9 +274,9 @@ def trigamma(x: Array) -> Array:
 
 
 def power(base: Array, exponent: Array) -> Array:
-    """base ** exponent. Integers wrap, and a negative exponent gives the truncated quotient: 1, -1 or 0.
+    """base ** exponent. Integers wrap; a negative exponent gives the truncated quotient: 1, -1 or 0.
 
-    NumPy raises for negative integer exponents; the compiled loop has no exceptions, so both give the same number here.
+    NumPy raises for negative integer exponents. Compiled loops cannot raise, so both return the same number here.
     """
     if np.issubdtype(np.asarray(base).dtype, np.floating):
         return np.asarray(np.power(base, exponent))
@@ -285,7 +285,7 @@ def power(base: Array, exponent: Array) -> Array:
 
 
 def reciprocal(x: Array) -> Array:
-    """1 / x; of integers the truncated quotient, and for 0 what `of_zero` says."""
+    """1 / x; for integers the truncated quotient, and `of_zero` for 0."""
     dtype = np.asarray(x).dtype
     if np.issubdtype(dtype, np.floating):
         return np.asarray(np.reciprocal(x))
@@ -293,5 +293,5 @@ def reciprocal(x: Array) -> Array:
 
 
 def of_zero(dtype: str) -> int:
-    """NumPy's reciprocal of an integer 0, an infinity converted: the least int32 or int64, 0 of the others."""
+    """NumPy's reciprocal of integer 0, a converted infinity: the least int32 or int64; 0 for other dtypes."""
     return int(np.iinfo(dtype).min) if dtype in ("int32", "int64") else 0

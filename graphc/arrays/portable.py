@@ -1,10 +1,10 @@
-"""Random numbers and functions that have the same bits on every machine: made of IEEE's exact operations alone.
+"""Random numbers and functions with the same bits on every machine, built from exactly rounded IEEE operations.
 
-In: words of 64 random bits, or numbers of float64. Out: numbers of float64. Additions, products, quotients and square
-roots are rounded as IEEE 754 says, each by itself and in the order that stands here, and no function of a library is
-called; so it does not matter who computes them. The formulas are written once, over values that have Python's
-operators: arrays of NumPy (`Number`, `Bits`, `Mask` below) in the interpreter, LLVM's instructions in compiled code
-(`codegen/vecmath/portable.py`). A change of a digit here changes the numbers of every stream.
+In: words of 64 random bits, or float64 numbers. Out: float64 numbers. Sums, products, quotients and square roots are
+rounded as IEEE 754 prescribes, in the order written here, and no library function is called; so the result does not
+depend on the machine. The formulas are written once, over values with Python's operators: NumPy arrays (`Number`,
+`Bits`, `Mask` below) in the interpreter, LLVM instructions in compiled code (`codegen/vecmath/portable.py`). Changing a
+digit here changes the numbers of every stream.
 
 Methods: fdlibm's logarithm (Sun, 1993), Cody and Waite's reduction for the exponential, Box and Muller (Annals of
 Mathematical Statistics 29, 1958), inverses of distribution functions. Coefficients: benchmarks/fit_vecmath.py.
@@ -19,19 +19,19 @@ import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Value = Any
-"""A number, its bits or a truth value, as one of those who compute it has them."""
+"""A number, its bits or a truth value, in NumPy's or LLVM's form."""
 
 ONE = 0x3FF0000000000000
 """The encoding of 1.0."""
 ANCHOR = 0x3FE6A09E667F3BCC
-"""That of a number just below sqrt(1/2)."""
+"""The encoding of a number just below sqrt(1/2)."""
 FRACTION = (1 << 52) - 1
 ROUNDER = 1.5 * 2.0**52
-"""What is added to a number and taken away to make it whole."""
+"""Adding and subtracting it rounds a number to an integer."""
 LN2 = 0.6931471805598903, 5.497923018708371e-14
-"""In two parts, of which the first has 42 bits: whole numbers up to 2**11 times it are exact."""
+"""log(2) in two parts; the first has 42 bits, so its products with integers up to 2**11 are exact."""
 RIGHT = 1.5707963267948966, 6.123233995736766e-17
-"""A right angle, in two parts."""
+"""pi / 2 in two parts."""
 LOG = (
     0.6666666666666735, 0.3999999999941109, 0.28571428743262905, 0.2222219847596087, 0.18183569741208633,
     0.15313903208789387, 0.147975081086297,
@@ -59,7 +59,7 @@ ASIN = (
 
 
 def _polynomial(x: Value, coefficients: tuple[float, ...]) -> Value:
-    """The sum of coefficients[i] * x**i: even and odd powers by Horner's rule side by side."""
+    """The sum of coefficients[i] * x**i: even and odd powers by two Horner schemes in parallel."""
     square = x * x
     even, odd = (_horner(square, coefficients[first::2]) for first in (0, 1))
     return even + x * odd
@@ -120,7 +120,7 @@ def _cosine(r: Value) -> Value:
 
 
 def arccos(x: Value) -> Value:
-    """The inverse cosine, 3 ulp: 2 asin(sqrt((1 - |x|) / 2)) near the ends, else pi / 2 - asin(x); fdlibm's way."""
+    """The inverse cosine, 3 ulp, as in fdlibm: 2 asin(sqrt((1 - |x|) / 2)) near the ends, else pi / 2 - asin(x)."""
     is_negative = x < 0.0
     size = is_negative.select(-x, x)
     is_near = size > 0.545
@@ -136,13 +136,13 @@ def arccos(x: Value) -> Value:
 
 
 def unit(word: Value) -> Value:
-    """An odd multiple of 2**-53 between 0 and 1, of the first 52 bits: never one of these."""
+    """An odd multiple of 2**-53 in the open interval (0, 1), from the top 52 bits."""
     return ((word >> 12) | ONE).real() - (1.0 - 2.0**-53)
 
 
 def normals(first: Value, second: Value) -> tuple[Value, Value]:
-    """Two normal numbers of two words: a radius up to 8.57 times a cosine, and times the sine. The angle, a multiple of
-    2**-52 turns, is reduced before it is rounded."""
+    """Two normal numbers from two words: a radius up to 8.57 times a cosine, and times the sine. The angle, a multiple
+    of 2**-52 turns, is reduced before it is rounded."""
     radius = (_log_of_normal(unit(first)) * -2.0).root()
     turn = ((second >> 12) | ONE).real() * 4.0 - 4.0
     shifted = turn + ROUNDER
@@ -244,12 +244,12 @@ class Number:
         return Number(np.sqrt(self.value))
 
     def bits(self) -> Bits:
-        """The encoding."""
+        """The encoding of the numbers."""
         return Bits(self.value.view(np.uint64))
 
 
 class Bits:
-    """An array of uint64; arithmetic wraps."""
+    """An array of uint64; arithmetic wraps around."""
 
     def __init__(self, value: Array) -> None:
         self.value = value
@@ -280,11 +280,11 @@ class Bits:
         return self._with(np.right_shift, count)
 
     def bit(self, place: int) -> Mask:
-        """Whether a bit is set."""
+        """The mask of elements whose bit `place` is set."""
         return Mask((self & (1 << place)).value != 0)
 
     def real(self) -> Number:
-        """The number of this encoding."""
+        """The numbers with these encodings."""
         return Number(self.value.view(np.float64))
 
 
@@ -298,19 +298,19 @@ class Mask:
         return Mask(self.value & other.value)
 
     def select(self, true: Value, false: Value) -> Number:
-        """`true` where it holds, `false` elsewhere."""
+        """`true` where the mask holds, `false` elsewhere."""
         return Number(np.where(self.value, _raw(true), _raw(false)))
 
 
 def of_words(name: str, *words: Array) -> Any:
-    """A function above of arrays of uint64: an array, or some."""
+    """Apply a function of this module to arrays of uint64; returns an array, or a tuple of arrays."""
     with np.errstate(all="ignore"):
         found = globals()[name](*(Bits(np.asarray(word)) for word in words))
     return tuple(each.value for each in found) if isinstance(found, tuple) else found.value
 
 
 def of_numbers(name: str, x: Array) -> Array:
-    """A function above of an array of floats, whose dtype the result has."""
+    """Apply a function of this module to an array of floats; the result has its dtype."""
     with np.errstate(all="ignore"):
         found = globals()[name](Number(np.asarray(x, np.float64)))
         made: Array = np.asarray(found.value).astype(np.asarray(x).dtype)

@@ -1,11 +1,14 @@
-"""Trees: values within dicts, lists, tuples, named tuples and dataclasses, at any depth.
+"""Pytrees: values in dicts, lists, tuples, named tuples and dataclasses, nested to any depth.
 
-In: a tree. Out: its leaves, which are whatever is none of these; another tree like it over other leaves; what two
-trees have in common that differ in their leaves alone. None is a tree without leaves. A dict's leaves come in the order
-of its keys, sorted where they can be, so that dicts of equal keys are alike however they were filled; a dict that is
-made like another has its keys in the same order. A field of a dataclass whose metadata says `static` belongs to the
-structure, not to the leaves. A class that stands for values of another kind has two methods: `__taken__` makes a tree
-of such a value, `__filled__` is what becomes of a tree with new leaves.
+In: a tree. Out: its leaves and its structure; another tree of the same structure:
+
+    flatten({"w": 1.0, "b": [2.0, None]})    leaves [2.0, 1.0] (keys are sorted) and a hashable structure
+    like({"w": 1.0, "b": 2.0}, [3.0, 4.0])   {"w": 4.0, "b": 3.0}
+
+A leaf is any other value; None is a tree without leaves. The leaves of a dict come in the sorted order of its keys if
+they can be sorted, so that dicts with equal keys have equal structures; `like` keeps the order of keys. A dataclass
+field whose metadata has `static` belongs to the structure. A class that wraps values of another kind has two methods:
+`__taken__` turns such a value into a tree, `__filled__` finishes a tree that got new leaves.
 """
 
 from __future__ import annotations
@@ -19,15 +22,15 @@ import numpy as np
 Structure: TypeAlias = "Any"  # nested tuples, which are hashable
 
 _LEAVES = frozenset((np.ndarray, float, int))
-"""What most leaves are."""
+"""The most frequent types of leaves, tested first."""
 _TEXT = frozenset((str,))
-"""What the keys of most dicts are."""
+"""The usual type of dict keys."""
 LEAF: Structure = "*"
 """The structure of a leaf."""
 
 
 def exact_kind(value: Any) -> Hashable:
-    """What tells apart values that Python takes for equal: 1, 1.0 and True, 0.0 and -0.0, alone or in tuples."""
+    """A key that distinguishes values Python considers equal: 1, 1.0 and True, 0.0 and -0.0, alone or in tuples."""
     kind: Any = type(value)
     if kind is float:
         return repr(value)
@@ -37,12 +40,12 @@ def exact_kind(value: Any) -> Hashable:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The leaves of a tree, in its order."""
+    """The leaves of a tree, in order."""
     return flatten(tree)[0]
 
 
 def structure(tree: Any) -> Structure:
-    """All of a tree but its leaves, to be compared and hashed."""
+    """A tree without its leaves, comparable and hashable."""
     return flatten(tree)[1]
 
 
@@ -97,7 +100,7 @@ def _sorted(keys: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 _sorted_text = lru_cache(maxsize=1024)(_sorted)
-"""Of texts alone: a cache takes 1 and True for one key."""
+"""Cached for strings only: for other keys the cache would confuse 1 and True."""
 
 
 def _is_dataclass(tree: Any) -> bool:
@@ -105,7 +108,7 @@ def _is_dataclass(tree: Any) -> bool:
 
 
 def _fields(tree: Any) -> tuple[list[str], list[str]]:
-    """The names of a dataclass's fields that hold trees, and of those that are static."""
+    """The names of a dataclass's fields that hold trees, and of its static fields."""
     varying: list[str] = []
     static: list[str] = []
     for name, field in type(tree).__dataclass_fields__.items():
@@ -115,7 +118,7 @@ def _fields(tree: Any) -> tuple[list[str], list[str]]:
 
 
 def _parts(tree: Any) -> dict[str, Any] | None:
-    """The trees that a tree is made of, by how a program writes what comes after the tree's name; None of a leaf."""
+    """The children of a tree, by the suffix that a program writes to access each; None for a leaf."""
     if tree is None:
         return {}
     if isinstance(tree, dict):
@@ -130,7 +133,7 @@ def _parts(tree: Any) -> dict[str, Any] | None:
 
 
 def like(tree: Any, leaves: Sequence[Any]) -> Any:
-    """A tree of the structure of `tree` over other leaves, as many."""
+    """A tree with the structure of `tree` and these leaves."""
     return _filled(tree, iter(leaves))
 
 
@@ -157,17 +160,17 @@ def _filled(tree: Any, leaves: Iterator[Any]) -> Any:
 
 
 def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
-    """A tree like `tree` over `function` of each leaf, and of those of others like it at the same place."""
+    """A tree like `tree`: `function` applied to each leaf and to the corresponding leaves of the other trees."""
     return like(tree, [function(*each) for each in zip(leaves(tree), *map(leaves, others), strict=True)])
 
 
 def up_to(tree: Any, other: Any) -> list[Any]:
-    """What stands in `other` where `tree` has its leaves. Raises ValueError where the two part before."""
+    """The subtrees of `other` at the leaves of `tree`. Raises ValueError if the structures differ above the leaves."""
     return reader(tree)(other)
 
 
 def reader(tree: Any) -> Callable[[Any], list[Any]]:
-    """`up_to` of one tree and many others, which does not look at that tree each time."""
+    """`up_to` for one tree and many others: the tree is analysed once."""
     read = _reader(tree)
 
     def take(other: Any) -> list[Any]:
@@ -181,7 +184,7 @@ def reader(tree: Any) -> Callable[[Any], list[Any]]:
 
 
 def _reader(tree: Any) -> Callable[[Any, list[Any]], None] | None:
-    """What adds the parts of another tree to a list; None for a leaf."""
+    """A function that appends the subtrees of another tree to a list; None for a leaf."""
     own = _parts(tree)
     if own is None:
         return None
@@ -213,8 +216,8 @@ def _reader(tree: Any) -> Callable[[Any, list[Any]], None] | None:
 
 
 def spread(prefix: Any, tree: Any) -> list[Any]:
-    """What a tree that is not as deep says of each leaf of `tree`; what is no container in it, None too, is said of all
-    the leaves below. Raises ValueError where the two part before."""
+    """The values of `prefix`, a tree that may end above the leaves of `tree`, repeated for each leaf of `tree` below
+    them; None counts as a value. Raises ValueError if the structures differ."""
     if prefix is None or _parts(prefix) is None:
         return [prefix] * len(leaves(tree))
     own, theirs = _parts(prefix), _parts(tree)
@@ -224,12 +227,12 @@ def spread(prefix: Any, tree: Any) -> list[Any]:
 
 
 def is_nested(tree: Any) -> bool:
-    """Whether a tree is more than a leaf."""
+    """True if a tree is not a leaf."""
     return _parts(tree) is not None
 
 
 def paths(tree: Any, name: str) -> list[str]:
-    """How a program writes each leaf of the tree `name`."""
+    """The expression by which a program accesses each leaf of the tree called `name`."""
     parts = _parts(tree)
     if parts is None:
         return [name]

@@ -1,8 +1,8 @@
-"""Values as users give them, to arrays as kernels take them.
+"""Conversion of user values to the arrays that kernels take.
 
-In: a number, a list or an array, and the dtype it must have. Out: a C-contiguous, aligned, writeable array of that
-dtype in native byte order, the given one itself where it is so already; or an error that says what is wrong with it.
-Its dtype is the object `np.dtype(name)`, which machine code compares by address: what was unpickled has an equal one.
+In: a number, a list or an array, and the required dtype. Out: a C-contiguous, aligned, writeable array of that dtype in
+native byte order (the given array itself if it is one), or an error that says what is wrong. Its dtype is the object
+`np.dtype(name)`, because machine code compares dtypes by address; an unpickled dtype is only equal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def natural_dtype(value: Any, what: str) -> str:
-    """The dtype of a value that may have any: NumPy's, but Python floats, alone or in lists, get `options.floatX`."""
+    """The dtype of a value that may have any: NumPy's, except that Python floats, alone or in lists, get
+    `options.floatX`."""
     array = _numbers(value, what)
     return options.floatX if array.dtype == np.float64 and _is_weak(value) else check_dtype(array.dtype)
 
@@ -36,13 +37,13 @@ def as_array(
     allow_downcast: bool | None = None,
     allowed_by: str = "",
 ) -> Array:
-    """`value` as an array of `dtype`, not copied where it is one already.
+    """`value` as an array of `dtype`, copied only if necessary.
 
-    An array may change its dtype where no value of its own dtype can change (NumPy's safe casting). Python numbers,
-    alone or in lists, may besides where they fit exactly, and Python floats may be rounded to float32 unless
-    `allow_downcast` is False. allow_downcast=True: any conversion, but NaN, infinite and too large floats become no
-    integers. strict: none at all. Raises GraphTypeError, which begins with `what`, for anything else; allowed_by: what
-    the user can do to allow a loss, for the message.
+    An array may change its dtype if every value of its own dtype is representable (NumPy's safe casting). Python
+    numbers, alone or in lists, may also if they fit exactly, and Python floats may be rounded to float32 unless
+    `allow_downcast` is False. allow_downcast=True permits any conversion except of NaN, infinite and too large floats
+    to integers. strict: no conversion at all. Raises GraphTypeError, beginning with `what`, for anything else.
+    allowed_by: the remedy that the message names.
     """
     if strict and not (isinstance(value, np.ndarray) and value.dtype == dtype):
         raise GraphTypeError(f"{what}: strictly an array of {dtype} is needed, not {_describe(value)}")
@@ -62,20 +63,20 @@ def as_array(
 
 
 def listed(sizes: Any) -> tuple[Any, ...]:
-    """Sizes as a tuple: NumPy takes a number, and an array without axes, as one size."""
+    """Sizes as a tuple. As in NumPy, a number or a 0-d array is one size."""
     if isinstance(sizes, np.ndarray):
         return tuple(np.atleast_1d(sizes))
     return tuple(sizes) if isinstance(sizes, Iterable) else (sizes,)
 
 
 def _ready(array: Array, dtype: np.dtype[Any]) -> Array:
-    """The array, or a copy, of this layout and of this very dtype, without what users have attached to theirs."""
+    """The array, copied if necessary, in C order with exactly this dtype object (metadata removed)."""
     found = np.require(array, dtype, ("C", "A", "W"))
     return found if found.dtype is dtype else found.view(dtype)
 
 
 def refuse_masked(value: Any, what: str) -> None:
-    """GraphTypeError for a masked array or element, alone or in lists: NumPy would drop its mask without a word."""
+    """Raise GraphTypeError for a masked array or element, alone or in lists: NumPy would silently drop the mask."""
     if hasattr(value, "filled"):
         raise GraphTypeError(f"{what}: a masked array has elements without a value; use its filled() or compressed()")
     if isinstance(value, list | tuple):
@@ -85,7 +86,7 @@ def refuse_masked(value: Any, what: str) -> None:
 
 
 def _numbers(value: Any, what: str) -> Array:
-    """The array of a number, list or array; its dtype is one of graphc's."""
+    """A number, list or array as an array of a supported dtype."""
     refuse_masked(value, what)
     if hasattr(value, "told"):
         raise GraphTypeError(f"{what}: {value.told()[0]} is symbolic, and a value is needed: an array or a number")
@@ -110,7 +111,7 @@ def _numbers(value: Any, what: str) -> Array:
 
 
 def _state_of(value: Any) -> Array | None:
-    """The random state that a generator of NumPy's stands for; None for anything else."""
+    """A random state derived from a NumPy generator; None for anything else."""
     own = getattr(getattr(value, "bit_generator", None), "state", None)
     own = value.get_state() if own is None and hasattr(value, "get_state") else own
     if own is None:
@@ -121,7 +122,8 @@ def _state_of(value: Any) -> Array | None:
 
 
 def _check_defined(array: Array, dtype: str, what: str) -> None:
-    """An error where a float would become an integer that depends on the machine: NaN, infinite, out of range."""
+    """Raise GraphValueError if a float would convert to an integer in a machine-dependent way: NaN, infinite, out of
+    range."""
     if array.dtype.kind != "f" or dtype not in INTEGERS:
         return
     limits = np.iinfo(dtype)
@@ -131,14 +133,14 @@ def _check_defined(array: Array, dtype: str, what: str) -> None:
 
 
 def _is_weak(value: Any) -> bool:
-    """Whether `value` is a Python number, or a list of such, and has no dtype of its own."""
+    """True if `value` is a Python number or a list of such, and has no dtype of its own."""
     if isinstance(value, Sequence):
         return all(map(_is_weak, value))
     return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
 
 
 def _fits(array: Array, dtype: str, may_round: bool) -> bool:
-    """Whether the elements keep their values in `dtype`, rounded at most."""
+    """True if the elements keep their values in `dtype`, up to rounding if `may_round`."""
     if may_round and dtype in FLOATS:
         return True
     with np.errstate(all="ignore"):

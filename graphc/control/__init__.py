@@ -1,8 +1,8 @@
-"""Loops and branches over graphs: what users call, and what their derivatives are.
+"""Scans and branches: the functions that users call, and their derivatives.
 
-In: Python functions that are called once, with variables, to see what a step or a branch does. Out: nodes whose bodies
-are graphs (`ops/scan.py`, `ops/branch.py`). Read scan.py, which Theano's users know, or functional.py, which JAX's
-users know, then loop.py and derivative.py; branch.py by itself.
+In: Python functions, traced once with variables in place of arguments. Out: nodes whose bodies are graphs
+(`ops/scan.py`, `ops/branch.py`). Read scan.py (Theano's interface) or functional.py (JAX's), then loop.py and
+derivative.py; branch.py and batch.py stand by themselves.
 """
 
 from graphc.control import branch, derivative, functional, scan

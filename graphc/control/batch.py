@@ -1,8 +1,11 @@
-"""Graphs for many elements at once: what a function of one element computes, of arrays with an axis more, the first.
+"""Vectorisation over a batch (vmap): a graph of one element becomes a graph of all elements, with a leading batch axis.
 
-In: results, and for the variables that they are computed from what has an element for each along its first axis. Out:
-the same of all elements. Each op has a rule for it, `batch` in its record; what has none, or declines, is carried out
-for each element by a loop, so that there is nothing that cannot be batched, but what has other sizes for each element.
+In: results, and for some of their variables a batched value. Out: the same results, batched:
+
+    y = dot(W, x)       x: float64[n]   ->   X: float64[batch, n] gives dot(X, W.T): float64[batch, m]
+
+Each op has a batching rule (`Op.batch`). An op without one, or whose rule declines, runs in a loop over the elements.
+So everything can be batched unless sizes differ between elements.
 """
 
 from __future__ import annotations
@@ -21,13 +24,14 @@ from graphc.ops.shape import dimshuffle
 from graphc.startup.record import record
 
 Value: TypeAlias = "tuple[Node, bool]"
-"""A value, and whether it has the axis of the batch, before its others."""
+"""A value, and True if its first axis is the batch axis."""
 
 
 def batched(results: Sequence[Node], given: Mapping[Node, Value], size: Size) -> list[Value]:
-    """`results` with the nodes `given` replaced, by values of all elements or by one that is the same for all.
+    """`results` over batched values: the nodes in `given` are replaced. The flag of each result tells if it has the
+    batch axis; without it the value is the same for all elements.
 
-    Raises GraphTypeError where sizes would differ from element to element.
+    Raises GraphTypeError if a size differs between elements.
     """
     done: dict[Node, Value] = dict(given)
     several: dict[Node, Sequence[Value]] = {}
@@ -59,7 +63,7 @@ def batched(results: Sequence[Node], given: Mapping[Node, Value], size: Size) ->
 
 
 def _check_sizes(node: Node, done: Mapping[Node, Value]) -> None:
-    """Raise where a size of a node is another for each element."""
+    """Raise GraphTypeError if a size of a node depends on the element."""
     kinds: Sequence[Type] = node.type.parts if isinstance(node.type, TupleType) else (node.type,)
     for kind in kinds:
         for axis, size in enumerate(kind.shape):
@@ -71,7 +75,7 @@ def _check_sizes(node: Node, done: Mapping[Node, Value]) -> None:
 
 
 def looped(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> list[Value]:
-    """The results of a node for each element, by a loop over the elements."""
+    """The results of a node, by a scan over the elements of the batch."""
     since = next_serial()
     rows = [arg for arg, has in zip(args, flags, strict=True) if has]
     elements = [variable(row.type.dtype, row.type.shape[1:], row.name) for row in rows]
@@ -84,7 +88,7 @@ def looped(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) 
 
 
 def all_batched(values: Sequence[Value], size: Size) -> list[Node]:
-    """The values of all elements; those that are the same for all are repeated."""
+    """The values, each with the batch axis: those without it are repeated."""
     return repeated([value for value, _ in values], [has for _, has in values], size)
 
 
@@ -93,8 +97,9 @@ def all_batched(values: Sequence[Value], size: Size) -> list[Node]:
 
 @record()
 class BatchedStep:
-    """One step of a loop for all elements: variables for an element of each sequence and for the states; what they run
-    over or begin with; the results of the body."""
+    """One step of a scan over batched values. variables: the elements of sequences, then the states. rows: the
+    sequences, with the step axis first. initial: the initial states. results: the batched results of the body. since:
+    the serial number before the step was built."""
 
     variables: Sequence[Node]
     rows: Sequence[Node]
@@ -104,15 +109,15 @@ class BatchedStep:
 
 
 def scan_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> list[Value] | None:
-    """A loop whose steps are carried out for all elements at once; None where elements may take different numbers of
-    steps."""
+    """The batching rule of scan: one scan whose steps handle the whole batch. None if the number of steps may differ
+    between elements."""
     loop = loop_of(args, node.attrs)
     first = len(args) - len(loop.operands)
     if any(flags[:first]):
         return None
     own = list(flags[first:])
     begin, end = len(loop.sequences), len(loop.sequences) + len(loop.initial)
-    while True:  # a state that begins the same for all elements may differ after a step
+    while True:  # fixpoint: a state that is not batched initially may become so after a step
         step = _step(loop, own, size)
         after = [has or before for (_, has), before in zip(step.results, own[begin:end], strict=False)]
         if after == own[begin:end]:
@@ -147,7 +152,7 @@ def scan_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Si
 
 
 def _step(loop: Loop, flags: Sequence[bool], size: Size) -> BatchedStep:
-    """A step in which the parameters that `flags` marks are those of all elements."""
+    """A step in which the parameters marked in `flags` are batched."""
     since, params = next_serial(), loop.body.params
     begin, end = len(loop.sequences), len(loop.sequences) + len(loop.initial)
     rows = [_turned(row) if has else row for row, has in zip(loop.sequences, flags, strict=False)]
@@ -164,7 +169,7 @@ def _step(loop: Loop, flags: Sequence[bool], size: Size) -> BatchedStep:
 
 
 def _turned(x: Node) -> Node:
-    """`x` with its first two axes exchanged: those of the batch and of the steps."""
+    """`x` with its first two axes, batch and step, exchanged."""
     return dimshuffle(x, (1, 0, *range(2, x.ndim)))
 
 
@@ -172,7 +177,7 @@ def _turned(x: Node) -> Node:
 
 
 def cond_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> list[Value] | None:
-    """A branch that all elements take; None where each may take its own."""
+    """The batching rule of cond: one branch for the whole batch. None if the condition differs between elements."""
     condition, *operands = args
     if flags[0]:
         return None

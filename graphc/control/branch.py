@@ -1,10 +1,10 @@
-"""Branches as Theano's users write them, `ifelse`, and what JAX's `cond` and `switch` (functional.py) are made of.
+"""Branches: Theano's `ifelse`, and the building blocks of JAX's `cond` and `switch` (functional.py).
 
-In: a condition, and for each branch values. Out: the values of the branch that is taken, all of one node of
-`ops/branch.py`. What only one branch needs is computed only
-where it is taken: `ops/sinking.py` moves it there when the graph becomes a function, or is differentiated.
+In: a condition, and the values of each branch. Out: the values of the branch that is taken, as results of one `cond`
+node (`ops/branch.py`). Nodes that only one branch uses are evaluated lazily: `ops/sinking.py` moves them into its body
+when the graph is compiled or differentiated.
 
-The derivative of a branch is a branch: the derivatives of the two bodies, of which the same condition chooses.
+The derivative of a branch is a branch on the same condition, between the derivatives of the two bodies.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from graphc.ops.shape import broadcast_to
 
 
 def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None = None) -> Any:
-    """`then_branch` where `condition` holds, else `else_branch`; only the one that is taken is computed.
+    """`then_branch` if `condition` holds, else `else_branch`; only the branch that is taken is computed.
 
-    condition: a scalar; any number but zero holds. The branches are tensors or numbers, or lists or tuples of as many,
-    whose results come in the form of `then_branch`. They must have the same dtype and rank, their sizes may differ; a
-    Python number takes the dtype of the other branch where that can hold it. `where` (and `switch`) chooses for each
-    element, and computes both.
+    condition: a scalar; any number except zero is true. The branches are tensors or numbers, or lists or tuples of
+    equal length; the results have the form of `then_branch`. Corresponding values must have the same dtype and rank;
+    their sizes may differ. A Python number takes the dtype of the other branch if that can hold it. Compare `where`
+    (and `switch`), which selects element by element and computes both.
 
-    Raises GraphTypeError where the branches do not match, which names both types.
+    Raises GraphTypeError if the branches do not match; the message names both types.
 
         >>> cost = ifelse(T.lt(a, b), T.mean(x), T.mean(y))
     """
@@ -49,8 +49,8 @@ def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None 
 
 
 def choose_among(by: str, place: Node, results: Sequence[Sequence[Any]], first: int = 0) -> list[Any]:
-    """Those of the results, which are numbered from `first`, that have the number `place`, held between the first and
-    the last."""
+    """The results numbered `place`, which is clamped to the valid range. Results are numbered from `first`. A binary
+    search: a tree of `cond` nodes."""
     if len(results) == 1:
         return [as_node(result) for result in results[0]]
     half = len(results) // 2
@@ -73,7 +73,8 @@ def _counted(branch: Any) -> str:
 
 
 def _matched(by: str, chosen: Any, other: Any) -> tuple[Node, Node]:
-    """The two values of a result, numbers in the dtype of the other."""
+    """The two values of a result. A Python number is cast to the dtype of the other value. Raises GraphTypeError if
+    dtypes or ranks differ."""
     then, orelse = as_node(chosen), as_node(other)
     if _adapts(chosen, orelse.type.dtype):
         then = cast(then, orelse.type.dtype)
@@ -89,7 +90,7 @@ def _matched(by: str, chosen: Any, other: Any) -> tuple[Node, Node]:
 
 
 def _adapts(value: Any, dtype: str) -> bool:
-    """Whether a value is a Python number that a dtype holds."""
+    """True if `value` is a Python number that `dtype` can hold."""
     if type(value) is Number:
         return {"bool": True, "int64": dtype == "int64" or is_float(dtype)}.get(value.type.dtype, is_float(dtype))
     if isinstance(value, bool):
@@ -100,7 +101,7 @@ def _adapts(value: Any, dtype: str) -> bool:
 
 
 def choose(by: str, condition: Any, then: Sequence[Any], orelse: Sequence[Any]) -> list[Node]:
-    """The values of one branch or the other; `by` is who asks, for messages."""
+    """The values of one branch or the other. by: the name of the calling function, for messages."""
     pairs = [_matched(by, chosen, other) for chosen, other in zip(then, orelse, strict=True)]
     holds = as_node(condition)
     if holds.ndim:
@@ -140,7 +141,7 @@ def cond_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
 
 
 def _pulled_back(results: Sequence[Node], cotangents: Mapping[int, Node], targets: Sequence[Node]) -> list[Node]:
-    """The cotangents of the targets from those of the results of a body."""
+    """The cotangents of `targets` from those of a body's results."""
     seeds: dict[Node, Node] = {}
     for place, cotangent in cotangents.items():
         end = results[place]

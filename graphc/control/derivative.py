@@ -1,10 +1,19 @@
-"""The derivative of a loop, which is a loop over the same steps in the other direction.
+"""The derivative of a scan: a scan over the same steps in the opposite direction.
 
-In: a scan, the cotangents of some of its results. Out: those of its operands. The backward loop carries the cotangent
-of each state and, for each constant, the sum over the steps; it reads the sequences, the cotangents of the outputs, and
-what the forward loop leaves of each step: the states, and values that cost more to compute again than to keep. These
-are more outputs of the forward loop, which thereby becomes another one: `rewrite.scans` joins it with the first. Of a
-loop within a step that is marked `recomputed` nothing is kept: the backward loop carries it out again.
+In: a scan, and the cotangents of some of its results. Out: the cotangents of its operands. For h[t] = exp(h[t-1]) *
+x[t] with the initial value h0, and cotangents g[t] of the stacked outputs, the cotangent of h0 is the last state of the
+backward scan:
+
+    forward                                       backward, from the last step to the first
+      states      h, from h0                        states      c, from 0: the cotangent of h
+      sequences   x                                 sequences   e = exp(h[t-1]), which the forward scan keeps; x; g
+      step        h -> exp(h) * x                   step        c -> (c + g) * x * e
+
+The backward scan carries the cotangent of each state and, for each constant, the sum of its cotangents so far; the
+cotangents of sequences are its outputs. It reads the sequences, the cotangents of the forward outputs, and the *kept*
+values that the derivative uses: states, and intermediate values that are expensive to recompute. Kept values become
+additional outputs of the forward scan, which is a new node; `rewrite.scans` merges it with the original. Nothing is
+kept of a `recomputed` loop within a step (checkpointing): the backward scan runs it again.
 """
 
 from __future__ import annotations
@@ -39,13 +48,14 @@ from graphc.ops.shape import zeros
 from graphc.startup.record import record, replace
 
 KEPT = 4.0
-"""Ops that cost more than this are not carried out again: their results are kept."""
+"""The values of ops that cost more than this are kept, not recomputed."""
 
 
 @record()
 class Unrolled:
-    """One step of a loop as a graph over variables: an element of each sequence, the states, the constants that are
-    differentiated, and those that are computed; the others are the loop's operands themselves."""
+    """One step of a scan as a graph over variables. elements: one for each sequence. states: one for each state. fixed:
+    for each constant a variable (if its derivative is wanted or it is computed) or the operand itself. results: the
+    results of the body."""
 
     loop: Loop
     elements: tuple[Node, ...]
@@ -59,16 +69,17 @@ class Unrolled:
 
     @property
     def operands(self) -> Mapping[Node, Node]:
-        """The variables that stand for constants, with these."""
+        """The variables in `fixed`, mapped to the constants they stand for."""
         pairs = zip(self.fixed, self.loop.constants, strict=True)
         return {variable_: operand for variable_, operand in pairs if variable_ is not operand}
 
 
 def step_of(loop: Loop, separate: Collection[Node]) -> Unrolled:
-    """A step, in which the constants of `separate` are variables.
+    """One step of a scan; the constants in `separate` become variables.
 
-    So are those that are computed, but for what may be in sizes: what they are computed from would move into a branch
-    of the step that alone needs it, and be computed in each step."""
+    So do computed constants, unless they may occur in sizes. Otherwise the nodes that compute a constant could move
+    into a branch within the step and be recomputed in every step.
+    """
     within = node_set([size for node in nodes_of(loop.body.results) for size in type_sizes(node)])
 
     def stand_in(param: Node) -> Node:
@@ -87,9 +98,10 @@ def step_of(loop: Loop, separate: Collection[Node]) -> Unrolled:
 
 @record()
 class Back:
-    """One step backward: variables for the cotangents of the next states and of outputs, by their numbers, and for the
-    sums that constants have so far; the cotangents of states, the new sums and the cotangents of elements. `carried`,
-    `summed`, `taken`: the numbers of the states, constants and sequences that these belong to."""
+    """One backward step. after, made: variables for the cotangents of the next states and of outputs, by number.
+    totals: variables for the accumulated cotangents of constants. results: the cotangents of states, the new totals,
+    the cotangents of elements. carried, summed, taken: the numbers of the states, constants and sequences these belong
+    to."""
 
     after: Mapping[int, Node]
     made: Mapping[int, Node]
@@ -128,7 +140,8 @@ def scan_vjps(node: Node, cotangents: Mapping[int, Node], wanted: Collection[int
 
 
 def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]) -> Back:
-    """The derivative of a step by the parameters that are asked for and by the states, given those of some outputs."""
+    """The derivative of a step with respect to its float states and the parameters in `asked`. rows: the cotangents of
+    outputs, by number."""
     loop = step.loop
     carried = [n for n, state in enumerate(loop.states) if is_float(state.type.dtype)]
     taken = [n for n, param in enumerate(loop.elements) if param in asked]
@@ -158,8 +171,7 @@ def _loop_back(
     rows: Mapping[int, Node],
     since: int,
 ) -> Node:
-    """The loop over steps backward. Raises GradientError where it needs what a loop without a number of steps has left
-    of each."""
+    """The backward scan. Raises GradientError if it needs kept values of a loop without a bound on its trip count."""
     loop, kept = step.loop, _kept(step, back.results, back.given)
     if kept and constant_value(loop.count) == UNKNOWN:
         raise GradientError(
@@ -196,14 +208,14 @@ def _zeros_like(node: Node) -> Node:
 
 
 def _steps_taken(loop: Loop, forward: Node) -> Node | None:
-    """How many steps the forward loop took, where these may be fewer than it has."""
+    """The trip count of the forward scan, if it may be less than `count`; else None."""
     if loop.repeat.until:
         return item(forward, len(forward.type.parts) - 1)  # type: ignore[attr-defined]
     return loop.limit
 
 
 def _padded(rows: Node, kind: Type) -> Node:
-    """Rows for the elements of a sequence of this type, zeros for those that no step has taken."""
+    """The cotangent of a sequence: its rows, followed by zeros for the elements that no step has read."""
     if sizes.equal(rows.type.shape[0], kind.shape[0]):
         return rows
     starts: list[Size] = [0] * len(kind.shape)
@@ -211,14 +223,15 @@ def _padded(rows: Node, kind: Type) -> Node:
 
 
 def _kept(step: Unrolled, results: Sequence[Node], cotangents: Collection[Node]) -> list[Node]:
-    """What the backward loop reads of the forward one: states, and what should not be computed again."""
+    """The values of the forward scan that the backward scan reads: states, and values that are expensive to
+    recompute."""
     order = nodes_of(results)
     varying, backward = dependents(order, step.varying), dependents(order, cotangents)
     pending = [arg for node in order if node in backward for arg in node.args if arg not in backward]
     pending += [result for result in results if result not in backward]
     found: dict[Node, None] = {}
     seen: set[Node] = set()
-    changing = {*step.varying}  # sizes in types are no arguments: not all of them are in the graph
+    changing = {*step.varying}  # sizes of types need not be nodes of the graph, so `varying` may lack them
     while pending:
         node = pending.pop()
         if node in seen or node not in varying:
@@ -234,7 +247,8 @@ def _kept(step: Unrolled, results: Sequence[Node], cotangents: Collection[Node])
 
 
 def is_kept(node: Node) -> bool:
-    """Whether the value of a node is kept rather than computed again. What is joined is there or kept itself."""
+    """True if the value of a node is stored instead of recomputed: its op is expensive, or is neither elementwise nor a
+    view. A concatenation is recomputed, since its parts are available."""
     if node.op.cost > KEPT:
         return True
     if node.op.name == "concatenate":
@@ -243,7 +257,7 @@ def is_kept(node: Node) -> bool:
 
 
 def _keeping(node: Node, step: Unrolled, kept: Sequence[Node]) -> tuple[Node, list[Node]]:
-    """The loop with what is kept of each step among its outputs, and these, stacked."""
+    """The forward scan with the kept values as additional outputs, and these outputs, stacked."""
     loop = step.loop
     if not kept:
         return node, []
@@ -259,13 +273,13 @@ def _keeping(node: Node, step: Unrolled, kept: Sequence[Node]) -> tuple[Node, li
 
 
 def _steady(node: Node, shape: Iterable[Size], varying: Iterable[Node]) -> Node:
-    """A value in sizes that do not vary: of several that must be equal its type may name one that does."""
+    """A value under loop-invariant sizes. Its own type may name an equal size that varies from step to step."""
     return node if node_set(type_sizes(node)).isdisjoint(varying) else resized(node, list(shape))
 
 
 def _added(step: Unrolled, kept: Sequence[Node], inside: Mapping[Node, Node]) -> dict[Node, Node]:
-    """What kept values need from outside besides the loop's operands, with parameters for it: of a size what it is
-    computed from may have moved into a branch of the step."""
+    """Nodes outside the scan that kept values use besides its operands, mapped to new parameters. They arise where a
+    size was computed inside a branch of the step."""
     needed = needed_of(inside.keys(), kept)
     found = {node: node for node in needed if node not in inside}
     known = dict(inside)

@@ -1,7 +1,7 @@
-"""Loops and branches as JAX's users write them (`jax.lax`): functions of tensors or trees of tensors.
+"""Scans and branches in JAX's form (`jax.lax`), over pytrees of tensors.
 
-In: functions that are called once, with variables in the structure of their arguments. Out: tensors in the structure of
-what the functions return. The loops make the node of `ops/scan.py`, as Theano's `scan` does, the branches that of
+In: functions, traced once with variables in the structure of their arguments. Out: tensors in the structure that the
+functions return. Loops make the `scan` node of `ops/scan.py`, as Theano's `scan` does; branches the `cond` node of
 `ops/branch.py`, as `ifelse` does.
 """
 
@@ -34,14 +34,14 @@ def scan(
     reverse: bool = False,
     checkpoint: Checkpoint = None,
 ) -> tuple[Any, Any]:
-    """`carry, ys = scan(f, init, xs)`: `f(carry, x)` for each element, which gives the next carry and a `y`.
+    """`carry, ys = scan(f, init, xs)`: calls `carry, y = f(carry, x)` for each element x of `xs`.
 
-    init: the first carry. xs: what has elements along its first axis, all the same number. Both, and what `f` returns,
-    are tensors or trees of them: tuples, lists, dicts, dataclasses; None has no tensors. length: the number of steps,
-    where there are no `xs`. reverse: from the last element to the first; row t of `ys` stays that of element t.
-    checkpoint: as in `graphc.scan`. The result is the last carry, and the `ys` of all steps, stacked.
+    init: the initial carry. xs: the sequences, of equal length along their first axis. These, and what `f` returns, are
+    tensors or pytrees of them: tuples, lists, dicts, dataclasses; None has no tensors. length: the trip count if there
+    are no `xs`. reverse: go from the last element to the first; row t of `ys` still belongs to element t. checkpoint:
+    as in `graphc.scan`. Returns the final carry, and the `ys` of all steps, stacked.
 
-    Raises GraphTypeError where the carry changes its structure or a type, ShapeError where sequences differ in length.
+    Raises GraphTypeError if the carry changes its structure or a type, ShapeError if sequences differ in length.
     """
     since, states = next_serial(), _states(init)
     rows = [as_node(leaf) for leaf in leaves(xs)]
@@ -68,14 +68,14 @@ def scan(
 
 
 def map(f: Callable[..., Any], xs: Any) -> Any:
-    """`f` of each element of `xs`, stacked; both may be structures of tensors, as in `scan`."""
+    """`f` of each element of `xs`, stacked; both may be pytrees, as in `scan`."""
     return scan(lambda _, x: (None, _called("map", f, x=x)), None, xs)[1]
 
 
 def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> Any:
-    """The last carry of `carry = body(i, carry)` for i from `lower` to `upper` - 1, which begins as `init`.
+    """The final carry of `carry = body(i, carry)` for i from `lower` to `upper` - 1.
 
-    lower, upper: integers or integer scalars. init: a tensor or a structure of tensors, as in `scan`.
+    lower, upper: integers or integer scalars. init: the initial carry, a tensor or a pytree, as in `scan`.
     """
     begin, end = (_bound(name, value) for name, value in (("lower", lower), ("upper", upper)))
     count = sizes.maximum(sizes.subtract(sizes.as_size(end), sizes.as_size(begin)), 0)
@@ -91,10 +91,10 @@ def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> An
 
 
 def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) -> Any:
-    """The last carry of `carry = body(carry)`, which begins as `init` and goes on while `cond(carry)` holds.
+    """The final carry of `carry = body(carry)`, repeated while `cond(carry)` holds.
 
-    init: a tensor or a structure of tensors, as in `scan`. The number of steps is not known before, so that there is a
-    derivative only where it needs nothing that steps have left; `graphc.scan` with `until` has one.
+    init: the initial carry, a tensor or a pytree, as in `scan`. The trip count is unknown in advance, so it can be
+    differentiated only if the derivative needs no values of the steps; `graphc.scan` with `until` always can.
     """
     since, states = next_serial(), _states(init)
 
@@ -114,14 +114,13 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) ->
 
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
-    """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`; only the one that is taken is computed.
+    """`true_fun(*operands)` if `pred` holds, else `false_fun(*operands)`; only the branch that is taken is computed.
 
-    pred: a scalar; any number but zero holds. operands: tensors or trees of them, as in `scan`; what else the
-    functions use, they may simply use. Both are called once, when the graph is built, and return the same structure,
-    with the same dtypes and ranks at the same places; sizes may differ. A Python number takes the dtype of the other
-    branch where that can hold it.
+    pred: a scalar; any number except zero is true. operands: tensors or pytrees, as in `scan`; other tensors may be
+    used as closures. Both functions are called once, while the graph is built, and must return the same structure, with
+    equal dtypes and ranks; sizes may differ. A Python number takes the dtype of the other branch if that can hold it.
 
-    Raises GraphTypeError where what the two return differs in structure or type, which shows both.
+    Raises GraphTypeError if the results differ in structure or type; the message shows both.
 
         >>> y = lax.cond(T.lt(loss, best), lambda s: {"w": w, "best": loss}, lambda s: s, {"w": kept, "best": best})
     """
@@ -129,7 +128,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """`branches[index](*operands)`, `index` held between the first and the last; only that branch is computed.
+    """`branches[index](*operands)`, with `index` clamped to the valid range; only that branch is computed.
 
     index: an integer scalar. operands, branches and errors are as those of `cond`.
     """
@@ -142,7 +141,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 
 def _chosen(by: str, which: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
-    """What one of the branches makes of the operands: the first where `which` holds, or that of its number."""
+    """Call all branches on the operands and select among their results: by truth for `cond`, by number for `switch`."""
     given = [map_leaves(as_node, operand) for operand in operands]
     named = {f"operand {number}": each for number, each in enumerate(given)}
     first, *others = [_called(by, branch, **named) for branch in branches]
@@ -167,7 +166,7 @@ def _states(init: Any) -> list[State]:
 def _step(
     elements: Sequence[Node], states: Sequence[State], call: Callable[[list[list[Node]]], Returned], since: int
 ) -> tuple[Step, list[Node]]:
-    """The step whose first outputs are the next states, which are not stacked, and the initial values of states."""
+    """The step and the initial values of its states. `call` returns the next states first; these are not stacked."""
     settled, past, returned = settle(states, call)
     more = len(returned.outputs) - len(states)
     step, initial = as_step(elements, [*settled, *[State(None, ())] * more], [*past, *[[]] * more], returned, since)
@@ -175,7 +174,7 @@ def _step(
 
 
 def _called(by: str, fn: Callable[..., Any], **given: Any) -> Any:
-    """What a function of arrays returns, which is given these, by position."""
+    """The result of a traced function, called with `given` by position; the names are for messages."""
     with TRACE:
         return called(f"{by} calls", fn, [*given.values()], [*given])
 
@@ -207,7 +206,7 @@ def _count(rows: Sequence[Node], length: Any) -> Size:
 
 
 def _held(row: Node, count: Size) -> Node:
-    """A sequence that must have as many elements as there are steps."""
+    """A sequence checked to have as many elements as there are steps."""
     size = row.type.shape[0]
     if sizes.equal(size, count):
         return row
@@ -218,7 +217,8 @@ def _held(row: Node, count: Size) -> Node:
 
 
 def _matched(by: str, fn: Callable[..., Any], tree: Any, other: Any) -> list[Node]:
-    """The tensors of a carry that a step returns, in the order of the one it began with."""
+    """The leaves of the carry that a step returns. Raises GraphTypeError if its structure differs from that of the
+    initial carry."""
     if structure(tree) != structure(other):
         raise GraphTypeError(
             f"{by}: {title(fn)} must return a carry of the structure that it is given, {outline(tree)}, not "
@@ -238,7 +238,7 @@ INSTEAD = {
     "select": "graphc.numpy.where chooses for each element",
     "stop_gradient": "graphc.tensor.stop_gradient is there",
 }
-"""Functions of `jax.lax` that are not here, and what serves in their place."""
+"""Functions of `jax.lax` that do not exist here, with a replacement."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,16 @@
-"""What is handed on from step to step, and how its type settles.
+"""From a traced step to a scan node: types of states, then the whole loop, truncated, or in checkpointed blocks.
 
-In: initial values, which may be Python numbers, and what a step returns. Out: a step (`loop.Step`) with the initial
-values of its states, or an error that says what a step should return instead.
+In: initial values (possibly Python numbers) and a function that traces the step:
+
+    scan(lambda x, h: 0.5 * h + x, sequences=x, outputs_info=h0)
+
+    states     [State(h0, taps=(-1,))]       what is carried from step to step
+    settle     traces the step on fresh variables until the types of states are a fixpoint: `Returned`
+    as_step    Step(elements=[x[t]], states=[h[t-1]], after=[0.5 * h[t-1] + x[t]], outputs=[the same])
+    carry_out  closes the step into a body and makes the scan node: `Outcome`
+
+Out: the last states, the outputs stacked along a new first axis, and the trip count if the step decides it; or an error
+that says what the step should return instead.
 """
 
 from __future__ import annotations
@@ -33,36 +42,36 @@ Updates = dict[Node, Node]
 
 @record()
 class State:
-    """What is handed on from step to step: the initial value, and the distances at which a step reads it; of an output
-    that no step reads, None and ()."""
+    """A value carried from step to step: its initial value, and the taps (distances) at which a step reads it. An
+    output that no step reads has None and ()."""
 
     initial: Node | None
     taps: tuple[int, ...]
     weak: bool = False
-    """Whether it begins as a Python number, which has no dtype of its own."""
+    """True if the initial value is a Python number, which has no dtype of its own."""
 
     @property
     def depth(self) -> int:
-        """How many of the last values are handed on."""
+        """The number of previous values that are carried."""
         return -min(self.taps) if self.taps else 0
 
 
 @record()
 class Returned:
-    """What a step returns, sorted."""
+    """The result of a step, sorted by kind."""
 
     outputs: list[Node]
     updates: Updates
     condition: Node | None
     by: str
-    """The name of the function that carries the step out, for messages."""
+    """The name of the user's function (`scan`, `while_loop`), for messages."""
 
 
 def settle(
     states: Sequence[State], call: Callable[[list[list[Node]]], Returned]
 ) -> tuple[list[State], list[list[Node]], Returned]:
-    """States, variables for their last values, and what a step returns that is called with these: again, where a state
-    that begins as a Python number has another dtype after a step, which it then begins with."""
+    """The states, variables for their previous values, and what the step returns for these. A state that starts as a
+    Python number takes the dtype that the step gives it; the step is then traced again, until dtypes are a fixpoint."""
     states = list(states)
     while True:
         past = [past_of(state) for state in states]
@@ -82,7 +91,8 @@ def _settled(state: State, output: Node) -> State:
 
 
 def _kept_type(by: str, state: State, history: Sequence[Node], output: Node) -> Node:
-    """An output, cast to the type of the state that it is where that loses nothing."""
+    """An output cast to the type of its state if that is lossless. Raises GraphTypeError if a state changes its
+    type."""
     if state.initial is None:
         return output
     before = history[-1]
@@ -111,7 +121,7 @@ def as_step(
     returned: Returned,
     since: int,
 ) -> tuple[Step, list[Node]]:
-    """The step, to which shared variables that it updates are states as others, and the initial values of states."""
+    """The step and the initial values of its states. Shared variables that it updates become states."""
     own = {shared: variable(shared.type.dtype, shared.type.shape, shared.name) for shared in returned.updates}
     outputs = [_kept_type(returned.by, *each) for each in zip(states, history, returned.outputs, strict=True)]
     after = [node for past, output in zip(history, outputs, strict=True) if past for node in (*past[1:], output)]
@@ -132,14 +142,14 @@ def as_step(
 
 
 def past_of(state: State) -> list[Node]:
-    """Variables for the last values of a state, the oldest first."""
+    """Variables for the previous values of a state, oldest first."""
     name = None if state.initial is None else state.initial.name
     rows = enumerate(rows_of(state), -state.depth)
     return [variable(row.type.dtype, row.type.shape, at(name, tap)) for tap, row in rows]
 
 
 def rows_of(state: State) -> list[Node]:
-    """The initial values of a state, the oldest first."""
+    """The initial values of a state, oldest first."""
     if state.initial is None:
         return []
     if state.taps == (-1,):
@@ -152,14 +162,14 @@ def flat(groups: Iterable[Sequence[Node]]) -> list[Node]:
 
 
 def title(fn: Any) -> str:
-    """A step, for messages."""
+    """The name and line of a step, for messages."""
     name, code = getattr(fn, "__name__", type(fn).__name__), getattr(fn, "__code__", None)
     return f"{name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code else name
 
 
 def called(by: str, fn: Callable[..., Any], given: Sequence[Any], names: Sequence[str]) -> Any:
-    """What a function of the user's returns. Where it takes other arguments, the error says which it is given, by name,
-    and by whom."""
+    """Call a user's function. If its signature does not fit, the TypeError gets a note that lists the arguments and the
+    caller."""
     try:
         return fn(*given)
     except TypeError as error:
@@ -170,20 +180,16 @@ def called(by: str, fn: Callable[..., Any], given: Sequence[Any], names: Sequenc
 
 
 def counted(count: int, one: str, several: str) -> str:
-    """So many of something, in words."""
+    """A count with its noun: `no argument`, `1 argument`, `2 arguments`."""
     return f"{count or 'no'} {one if count == 1 else several}"
 
 
 def at(name: str | None, tap: int) -> str | None:
-    """The name of what a step is given of a sequence or state."""
+    """The display name of an element or previous value: `x[t]`, `h[t-1]`."""
     return name and (f"{name}[t{tap:+d}]" if tap else f"{name}[t]")
 
 
-# --- loop -------------------------------------------------------------------------------------------------------------
-# From one step to the node of a loop: whole, cut where derivatives stop, or in blocks that are carried out again.
-#
-# In: a step, made of variables and what it computes from them; what the variables begin with or run over; how many
-# steps there are. Out: the last states, the outputs stacked along a new first axis, and how many steps were taken.
+# --- from a step to a scan node ---------------------------------------------------------------------------------------
 
 
 Checkpoint: TypeAlias = "int | Literal['sqrt'] | None"
@@ -191,9 +197,9 @@ Checkpoint: TypeAlias = "int | Literal['sqrt'] | None"
 
 @record()
 class Step:
-    """One step of a loop: variables for the elements of sequences and for states, and what is computed from these: the
-    next states, outputs, whether it is the last. `since`: the serial number of the first node that may have been made
-    for it."""
+    """One step of a loop, as a graph. elements, states: variables. after: the next states. outputs: the values to
+    stack. condition: a bool that ends the loop after this step. since: no node that belongs to the step has a lower
+    serial number."""
 
     elements: Sequence[Node]
     states: Sequence[Node]
@@ -213,7 +219,8 @@ class Step:
 
 @record()
 class Outcome:
-    """What a loop leaves. `taken`: how many steps there were, where the steps decide that."""
+    """The results of a loop: the last states, the stacked outputs, and the trip count (`taken`) if the step decides
+    it."""
 
     last: list[Node]
     stacked: list[Node]
@@ -231,8 +238,9 @@ def carry_out(
     limit: Node | None = None,
     name: str | None = None,
 ) -> Outcome:
-    """A step carried out `count` times; at most `limit` times, where that is given. Raises ShapeError where there are
-    known to be too few elements for that."""
+    """Run a step `count` times, at most `limit` times if given. truncate: differentiate only the last steps; -1 for
+    all. checkpoint: steps for each block, see `_in_blocks`. Raises ShapeError if a sequence is known to be too
+    short."""
     if isinstance(count, int) and count < 0:
         raise ShapeError(f"scan: the number of steps is {count}, which is negative")
     for row in rows:
@@ -254,8 +262,8 @@ def carry_out(
 
 
 def _evened(step: Step, rows: Sequence[Node], initial: Sequence[Node]) -> Step:
-    """The step with results whose sizes are the same in all steps. Of a size that a step computes from what changes, a
-    state has the one that it begins with, an output the one of the first row: each step is held to that."""
+    """The step with loop-invariant sizes in its results. A size that depends on the step is replaced: in a state by the
+    size of its initial value, in an output by the size in the first step. Each step checks that the sizes agree."""
     results = list(dict.fromkeys([*step.after, *step.outputs]))
     varying = {result: found for result in results if (found := _varying_sizes(step, result))}
     if not varying:
@@ -276,13 +284,13 @@ def _evened(step: Step, rows: Sequence[Node], initial: Sequence[Node]) -> Step:
 
 
 def _varying_sizes(step: Step, result: Node) -> list[Node]:
-    """The sizes of a result that a step computes from what changes from step to step."""
+    """The loop-varying sizes of a result."""
     found = [size for size in result.type.shape if isinstance(size, Node) and size.op is not SIZE]
     return [size for size in found if not set(step.variables).isdisjoint(nodes_since([size], step.since))]
 
 
 def _held(result: Node, shape: Sequence[Size]) -> Node:
-    """A result under sizes that do not change, where it has these in a step: otherwise an error that says so."""
+    """A result under loop-invariant sizes. Raises ShapeError at run time if its own sizes differ."""
     for axis, (own, wanted) in enumerate(zip(result.type.shape, shape, strict=True)):
         if not sizes.equal(own, wanted):
             message = (
@@ -295,7 +303,7 @@ def _held(result: Node, shape: Sequence[Size]) -> Node:
 
 
 def _first_row(rows: Node) -> Node:
-    """The first row of an array, zeros where it has none."""
+    """The first row of an array, or zeros if it is empty."""
     first = rows_from(rows, 0, sizes.minimum(rows.type.shape[0], 1))
     return cast(reduce_sum(cast(first, accumulator(rows.type.dtype)), (0,)), rows.type.dtype)
 
@@ -308,19 +316,19 @@ def _outcome(node: Node, states: int, ended: bool) -> Outcome:
 
 
 def rows_from(value: Node, start: Size, length: Size) -> Node:
-    """`length` rows from row `start` on."""
+    """`length` rows, starting at row `start`."""
     rest = value.type.shape[1:]
     return subtensor(value, (start, *(0 for _ in rest)), (length, *rest), tuple(1 for _ in value.type.shape))
 
 
 def until_end(outcome: Outcome) -> list[Node]:
-    """The stacked outputs, without the rows of steps that were not taken."""
+    """The stacked outputs, without the rows of steps that were not executed."""
     if outcome.taken is None:
         return outcome.stacked
     return [rows_from(each, 0, outcome.taken) for each in outcome.stacked]
 
 
-# --- derivatives of the last steps only -------------------------------------------------------------------------------
+# --- truncated derivatives --------------------------------------------------------------------------------------------
 
 
 def _truncated(
@@ -332,8 +340,8 @@ def _truncated(
     checkpoint: Checkpoint,
     name: str | None,
 ) -> Outcome:
-    """The loop as two: the first, which is not differentiated, and the last `truncate` steps. Where steps decide how
-    many there are, a loop that is not differentiated finds that out."""
+    """The loop in two parts: the first is not differentiated, the second has the last `truncate` steps. If the step
+    decides the trip count, a separate loop without derivative finds it first."""
     taken = None
     if step.condition is not None:
         taken = _fixed(carry_out(step, count, rows, initial).taken)
@@ -357,16 +365,16 @@ def _truncated(
 
 
 def _fixed(node: Node | None) -> Node:
-    """A node through which no derivative goes."""
+    """A node without derivative."""
     assert node is not None
     return stop_gradient(node) if is_float(node.type.dtype) else node
 
 
-# --- loops of loops ---------------------------------------------------------------------------------------------------
+# --- checkpointing in blocks ------------------------------------------------------------------------------------------
 
 
 def _block_size(checkpoint: Checkpoint, count: Size) -> Size:
-    """How many steps make a block."""
+    """The number of steps in a block. Raises GraphValueError for an invalid `checkpoint`."""
     if checkpoint == "sqrt":
         if isinstance(count, int):
             return max(1, math.isqrt(max(count - 1, 0)) + 1)
@@ -380,11 +388,11 @@ def _block_size(checkpoint: Checkpoint, count: Size) -> Size:
 def _in_blocks(
     step: Step, count: Size, rows: Sequence[Node], initial: Sequence[Node], size: Size, name: str | None
 ) -> Outcome:
-    """A loop over blocks, whose body is a loop over the steps of a block that derivatives carry out again: what they
-    keep is a row for each block, and, one block at a time, a row for each of its steps.
+    """Checkpointing: an outer loop over blocks whose body is a `recomputed` loop over the steps of a block. Derivatives
+    keep one row for each block and, for one block at a time, one row for each step.
 
-    The last block is filled up with steps that are not taken. Where steps decide which is the last, its condition is a
-    state of the inner loop, which ends the outer one.
+    The last block is padded with steps that are not executed. If the step decides when to stop, its condition becomes a
+    state of the inner loop and ends the outer one.
     """
     number = sizes.floor_divide(sizes.add(count, sizes.subtract(size, 1)), size)
     whole = isinstance(count, int) and isinstance(size, int) and count % size == 0
@@ -415,7 +423,9 @@ def _in_blocks(
     taken = None
     if ended:
         steps = reduce_sum(found.stacked.pop(), (0,))
-        taken = make(OPS["minimum"], (steps, as_size_node(count)))  # which they are: it bounds the sizes of outputs
+        taken = make(
+            OPS["minimum"], (steps, as_size_node(count))
+        )  # it always holds, and gives sizes of outputs an upper bound
         found.last.pop()
     stacked = [
         rows_from(reshape(each, (sizes.multiply(number, size), *each.type.shape[2:])), 0, count)
@@ -425,13 +435,13 @@ def _in_blocks(
 
 
 def _with_condition(step: Step) -> Step:
-    """A step that also keeps as its last state whether it is the last one."""
+    """The step with its condition as an additional last state."""
     assert step.condition is not None
     return replace(step, states=[*step.states, variable("bool", ())], after=[*step.after, step.condition])
 
 
 def _blocks(row: Node, count: Size, number: Size, size: Size) -> Node:
-    """The elements of a sequence that `count` steps take, as blocks, the last filled up with zeros."""
+    """The elements that `count` steps read, reshaped to blocks; the last block is padded with zeros."""
     used = row if sizes.equal(row.type.shape[0], count) else rows_from(row, 0, count)
     rest, total = row.type.shape[1:], sizes.multiply(number, size)
     missing = sizes.subtract(total, count)
@@ -441,7 +451,7 @@ def _blocks(row: Node, count: Size, number: Size, size: Size) -> Node:
 
 
 def _limits(count: Size, number: Size, size: Size) -> Node:
-    """How many steps each block takes at most."""
+    """For each block, the number of steps to execute."""
 
     def everywhere(value: Size) -> Node:
         return filled(as_size_node(value), (number,))

@@ -1,6 +1,12 @@
-"""Updates of shared variables, which may be added up: what `scan` returns with its outputs.
+"""Theano's `scan`, with `map`, `reduce`, `foldl` and `foldr`, and the updates that it returns.
 
-In: pairs of shared variables and their new values. Out: a dict of them, in order, that holds nothing else.
+In: a function, traced once with variables in place of elements and previous values. Out: the outputs of all steps,
+stacked, and updates of shared variables:
+
+    h, updates = scan(lambda x, h: 0.5 * h + x, sequences=x, outputs_info=h0)       h[t] = 0.5 * h[t-1] + x[t]
+
+All of them make one node of `ops/scan.py`. A state with taps beyond -1 becomes a chain of states, each of which takes
+the value of the next; shared variables that a step updates are states, too.
 """
 
 from __future__ import annotations
@@ -39,8 +45,8 @@ from graphc.tensor.indexing import flip, keep_last_row
 
 
 class OrderedUpdates(OrderedDict[Any, Any]):
-    """New values of shared variables, in order; two may be added up where they agree. Raises UpdateError for a key that
-    is no shared variable, and for two values of one variable.
+    """New values of shared variables, in order; two may be added if they agree. Raises UpdateError for a key that is
+    not a shared variable, and for two values of one variable.
 
         >>> updates = OrderedUpdates([(w, w - 0.1 * gw)])
         >>> updates += OrderedUpdates({b: b - 0.1 * gb})
@@ -53,7 +59,7 @@ class OrderedUpdates(OrderedDict[Any, Any]):
         super().__setitem__(key, value)
 
     def update(self, other: Any = (), /, **others: Any) -> None:
-        """Take over pairs of a mapping or a list."""
+        """Add the pairs of a mapping or a list."""
         for key, value in [*(other.items() if isinstance(other, Mapping) else other), *others.items()]:
             if key in self and self[key] is not value:
                 raise UpdateError(f"{describe(key)} has two new values")
@@ -76,23 +82,11 @@ class OrderedUpdates(OrderedDict[Any, Any]):
         return self
 
 
-__all__ = ["OrderedUpdates"]
-
-explain_all(globals())
-
-
 # --- scan -------------------------------------------------------------------------------------------------------------
-# Loops as Theano's users write them: `scan`, and `map`, `reduce`, `foldl`, `foldr` over it.
-#
-# In: a function that is called once, with variables that stand for what one step is given. Out: what all steps made,
-# stacked, and the updates of shared variables that the function asks for. All of them make one node of `ops/scan.py`.
-#
-# A state of which a step reads more than the last value is as many states of the loop, each of which takes the value
-# of the next one; shared variables that a step updates are states too.
 
 
 class until:  # noqa: N801 - Theano's name
-    """What a step returns, after its outputs, to end the loop: the step at which the condition holds is the last."""
+    """A stop condition, returned by a step after its outputs: the first step at which it holds is the last."""
 
     def __init__(self, condition: Any) -> None:
         self.condition = as_node(condition)
@@ -102,7 +96,7 @@ class until:  # noqa: N801 - Theano's name
 
 @record()
 class Source:
-    """A sequence of which a step is given the elements at some distances from its own."""
+    """A sequence, and the taps (offsets from the step's own index) at which a step reads it."""
 
     value: Node
     taps: tuple[int, ...]
@@ -125,28 +119,28 @@ def scan(
     return_list: bool = False,
     checkpoint: Checkpoint = None,
 ) -> tuple[Any, OrderedUpdates]:
-    """`fn` carried out step by step: what it returns, stacked along a new first axis, and updates for `function`.
+    """`fn` applied step by step: the outputs, stacked along a new first axis, and updates for `function`.
 
-    fn: called once, and again where a Python number among the initial values must take another dtype. It is given
-    variables: for each sequence its elements at its taps, for each state its last values at its taps, then
+    fn: called once, and again if a Python number among the initial values must take another dtype. Its arguments are
+    variables: for each sequence the elements at its taps, for each state the previous values at its taps, then
     `non_sequences`. It returns outputs (one, or a list), updates of shared variables (a dict, or a list of pairs),
-    `until(condition)`, or a tuple of these in this order. What it uses besides its arguments, shared variables too,
-    need not be listed.
-    sequences: tensors, or dict(input=, taps=[...], go_backwards=) where a step reads others than its own element.
-    outputs_info: for each output the initial value of the state that it is, dict(initial=, taps=[-1, -2]) where a step
-    reads older values, whose initial value has one row for each, the oldest first; or None where no step reads it. A
-    Python number takes the dtype that a step gives it.
-    n_steps: a number, a scalar, or None: as many as the shortest sequence has elements.
-    truncate_gradient: the number of last steps through which derivatives go back; -1 for all.
-    go_backwards: steps take the sequences from their ends. strict: the shared variables that a step uses must be in
-    `non_sequences`; other variables are found. return_list: the outputs are a list also where there is one. mode,
-    profile, allow_gc: for Theano's sake.
-    checkpoint: the number of steps between the states that derivatives keep ("sqrt": the square root of `n_steps`);
-    those between are computed again: memory for time.
+    `until(condition)`, or a tuple of these in this order. Other tensors that it uses, shared variables included, need
+    not be listed.
+    sequences: tensors, or dict(input=, taps=[...], go_backwards=) if a step reads other elements than its own.
+    outputs_info: for each output the initial value of its state; dict(initial=, taps=[-1, -2]) if a step reads older
+    values, where `initial` has one row for each, oldest first; or None if no step reads it. A Python number takes the
+    dtype that the step gives it.
+    n_steps: a number, a scalar, or None for the length of the shortest sequence.
+    truncate_gradient: the number of last steps that are differentiated; -1 for all.
+    go_backwards: read the sequences from their ends. strict: shared variables that a step uses must be in
+    `non_sequences`; other variables are found. return_list: return the outputs as a list even if there is only one.
+    mode, profile, allow_gc: accepted for Theano's sake and ignored.
+    checkpoint: keep the states of every n-th step for derivatives ("sqrt": n is the square root of `n_steps`) and
+    recompute the steps between: memory for time.
 
-    Raises GraphTypeError for a state whose type changes from step to step, which names both types, and where the number
-    of steps is not known; MissingInputError for a shared variable that is used against `strict`. Calls raise ShapeError
-    where a sequence is shorter than `n_steps`.
+    Raises GraphTypeError for a state whose type changes (the message names both types) and for an unknown trip count;
+    MissingInputError for a shared variable used against `strict`. Calls raise ShapeError if a sequence is shorter than
+    `n_steps`.
 
         >>> ks = graphc.scan(lambda prior, a: prior * a, outputs_info=T.ones_like(a), non_sequences=a, n_steps=3)[0]
     """
@@ -187,7 +181,7 @@ def scan(
     done = carry_out(step, count, rows, initial, truncate_gradient, checkpoint, name=name)
     updates = dict(zip(returned.updates, done.last[len(done.last) - len(returned.updates) :], strict=True))
     stacked = until_end(done)
-    if checkpoint is not None:  # the rows of blocks, of which a derivative would keep all for the sake of one
+    if checkpoint is not None:  # blocks have rows of their own: a derivative would keep all of them for the last one
         for each, output in zip(stacked, step.outputs, strict=True):
             place = next((place for place, after in enumerate(step.after) if after is output), None)
             if place is not None:
@@ -200,7 +194,7 @@ def scan(
     return (stacked[0] if len(stacked) == 1 else stacked or None), OrderedUpdates(updates)
 
 
-# --- what a step is given ---------------------------------------------------------------------------------------------
+# --- arguments of a step ----------------------------------------------------------------------------------------------
 
 
 def _listed(value: Any) -> list[Any]:
@@ -210,14 +204,14 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _drawing(given: Sequence[Node]) -> set[Node]:
-    """The states of the streams that values of `non_sequences` are drawn from. What is given is the same in all steps,
-    its derivative too; a step that draws by itself draws anew in each."""
+    """The random states that values of `non_sequences` are drawn from. Such values are the same in all steps,
+    derivatives included, so their states must not advance; a step that draws by itself draws anew each time."""
     return {node for node in node_set(given) if node.op is SHARED and getattr(node, "default_update", None) is not None}
 
 
 def _held(returned: Returned, given: Sequence[Node]) -> tuple[Returned, dict[Node, Node]]:
-    """What a step returns, over variables in place of values of `non_sequences` that are computed from shared variables
-    which it updates: they are the same in all steps. And for each of these variables the value."""
+    """The result of a step, with variables in place of `non_sequences` that depend on shared variables the step
+    updates: they are evaluated once, before the loop. Also maps each variable to its value."""
     if not returned.updates:
         return returned, {}
     changing = dependents(nodes_of(given), returned.updates)
@@ -284,7 +278,7 @@ def _check_keys(what: str, given: Mapping[str, Any], known: Sequence[str]) -> No
 
 
 def _elements(taken: Sequence[Source]) -> tuple[list[Node], list[Node]]:
-    """The rows that steps read, one array for each tap, and a variable for an element of each."""
+    """The sequences shifted by each tap, and a variable for an element of each."""
     rows: list[Node] = []
     for sequence in taken:
         first, last = min(0, *sequence.taps), max(0, *sequence.taps)
@@ -300,14 +294,14 @@ def _elements(taken: Sequence[Source]) -> tuple[list[Node], list[Node]]:
 
 
 def _named(part: Node, whole: Node, key: str) -> Node:
-    """A part of a sequence, with a name for messages."""
+    """A part of a sequence, with a display name for messages."""
     if part.name is None and whole.name is not None:
         part.name = whole.name + key
     return part
 
 
 def _steps(rows: Sequence[Node], n_steps: Any) -> Size:
-    """The number of steps."""
+    """The trip count: `n_steps`, or the length of the shortest sequence."""
     if n_steps is not None:
         whole = isinstance(n_steps, float) and n_steps.is_integer()
         count = as_node(int(n_steps) if whole else n_steps)
@@ -323,15 +317,15 @@ def _steps(rows: Sequence[Node], n_steps: Any) -> Size:
 
 
 def _priors(state: State, history: Sequence[Node]) -> list[Node]:
-    """What a step is given of a state."""
+    """The previous values of a state that a step reads, one for each tap."""
     return [history[state.depth + tap] for tap in state.taps]
 
 
-# --- what a step returns ----------------------------------------------------------------------------------------------
+# --- results of a step ------------------------------------------------------------------------------------------------
 
 
 def _name(fn: Callable[..., Any], given: Sequence[Node]) -> None:
-    """Names for what has none: those of the step's parameters, for messages and for the generated source."""
+    """Name unnamed variables after the step's parameters, for messages and the generated source."""
     code = getattr(fn, "__code__", None)
     if code is not None:
         for node, name in zip(given, code.co_varnames[inspect.ismethod(fn) : code.co_argcount], strict=False):
@@ -339,7 +333,7 @@ def _name(fn: Callable[..., Any], given: Sequence[Node]) -> None:
 
 
 def _called(fn: Callable[..., Any], given: Sequence[Node]) -> Any:
-    """What a step returns."""
+    """Call the step."""
     return called("scan calls the step", fn, given, [node.name or str(node.type) for node in given])
 
 
@@ -401,7 +395,7 @@ def _update(shared: Any, new: Any) -> Node:
 
 
 def _with_default_updates(returned: Returned, drawn: Collection[Node]) -> Returned:
-    """What a step returns, with the updates that shared variables in it bring along, but for those of `drawn`."""
+    """The result of a step, plus the default updates of shared variables in it, except those in `drawn`."""
     updates = dict(returned.updates)
     condition = [returned.condition] if returned.condition is not None else []
     while True:
@@ -414,7 +408,7 @@ def _with_default_updates(returned: Returned, drawn: Collection[Node]) -> Return
 
 
 def _check_strict(returned: Returned, given: Sequence[Node]) -> None:
-    """Raise MissingInputError where a step uses a shared variable that it is not given."""
+    """Raise MissingInputError if a step uses a shared variable that is not an argument."""
     condition = [] if returned.condition is None else [returned.condition]
     pending = [*returned.outputs, *returned.updates.values(), *condition]
     known = {*given, *returned.updates}
@@ -455,8 +449,7 @@ def reduce(
     mode: Any = None,
     name: str | None = None,
 ) -> tuple[Any, OrderedUpdates]:
-    """What `fn` makes of the last element and the state that the others have left; the arguments are those of
-    `scan`."""
+    """The last output of a scan: a fold of `fn` over the sequences. The arguments are those of `scan`."""
     stacked, updates = scan(fn, sequences, outputs_info, non_sequences, None, -1, go_backwards, mode, name)
     last = [each[-1] for each in stacked] if isinstance(stacked, list) else stacked[-1]
     return last, updates
@@ -486,7 +479,7 @@ def foldr(
     return reduce(fn, sequences, outputs_info, non_sequences, True, mode, name)
 
 
-__all__ = ["foldl", "foldr", "map", "reduce", "scan", "until"]
+__all__ = ["OrderedUpdates", "foldl", "foldr", "map", "reduce", "scan", "until"]
 
 
 explain_all(globals())

@@ -1,7 +1,18 @@
-"""Graphs within nodes, and nodes with several results.
+"""Bodies: graphs inside nodes, as loops and branches have them. Also nodes with several results.
 
-In: parameters and results, or a node of a tuple type. Out: the one `Body` that stands for this graph; the node of one
-result; what stands in the bodies of nodes.
+In: variables, and results computed from them. Out: a `Body`, which names nothing outside itself, and the operands to
+apply it to (closure conversion):
+
+    close([v], [v * a + exp(a)])
+    gives a body                                 and its other operands
+      inputs v: float64[], a: float64[], input2: float64[]      (a, exp(a))
+      %0 = mul(v, a)
+      %1 = add(%0, input2)
+      outputs %1
+
+`exp(a)` does not depend on `v`: it stays outside and is computed once. Since a body has no free variables, walking,
+printing and comparing graphs need no scopes. Sizes are parameters too, so one body serves all sizes. Bodies are
+interned: equal bodies are one object.
 """
 
 from __future__ import annotations
@@ -53,7 +64,7 @@ ITEM = define_op(
 
 
 def item(node: Node, index: int) -> Node:
-    """The result at a position of a node that has several."""
+    """Result number `index` of a node that has several."""
     return make(ITEM, (node,), {"index": index})
 
 
@@ -64,7 +75,7 @@ def items_of(node: Node) -> list[Node]:
 
 
 def outputs_of(node: Node) -> list[Node]:
-    """What a node computes: itself, or the items of one that has several."""
+    """The results of a node: the node itself, or one `item` for each result where it has several."""
     return items_of(node) if node.is_tuple else [node]
 
 
@@ -72,8 +83,7 @@ _bodies: WeakValueDictionary[Hashable, Body] = WeakValueDictionary()
 
 
 def make_body(params: Sequence[Node], results: Sequence[Node], checks: tuple[Guard, ...] | None = None) -> Body:
-    """The body with these parameters, in the order of their numbers, and results; the existing one where there is
-    one."""
+    """The interned body with these parameters, in the order of their `index`, and these results."""
     compared = None if checks is None else tuple((id(c.left), c.relation, id(c.right)) for c in checks)
     key = (tuple(map(id, params)), tuple(map(id, results)), compared)
     found = _bodies.get(key)
@@ -83,21 +93,21 @@ def make_body(params: Sequence[Node], results: Sequence[Node], checks: tuple[Gua
 
 
 def param(index: int, kind: Type, name: str | None = None, natural: bool = False, where: Where | None = None) -> Node:
-    """Parameter number `index` of bodies. Sizes of its type are numbers and other parameters. `natural`: it is a size,
-    and so is not negative. `where`: the line of what it stands for. Bodies of other lines are others, so that messages
-    about them name the lines of this program, and not of one that was equal."""
+    """Parameter number `index` of a body. Sizes in `kind` are numbers or other parameters. natural: the parameter is a
+    size, hence not negative. where: the user line of the operand; it is part of the identity, so messages about a body
+    name the lines of this program and not those of an equal body from elsewhere."""
     node = make(PARAM, (), {"index": index, "type": kind, "name": name, "natural": natural, "where": where})
     node.name, node.where = name, where or node.where
     return node
 
 
 def bodies_of(node: Node) -> dict[str, Body]:
-    """The attributes of a node that are bodies, in the order of their names."""
+    """The attributes of a node that are bodies, sorted by name."""
     return {name: value for name, value in sorted(node.attrs.items()) if isinstance(value, Body)}
 
 
 def nodes_within(nodes: Iterable[Node]) -> list[Node]:
-    """The nodes of all bodies of `nodes`, and of the bodies of those."""
+    """All nodes of the bodies of `nodes`, nested bodies included."""
     found: list[Node] = []
     pending = [body for node in nodes for body in bodies_of(node).values()]
     while pending:
@@ -108,28 +118,19 @@ def nodes_within(nodes: Iterable[Node]) -> list[Node]:
 
 
 # --- closure ----------------------------------------------------------------------------------------------------------
-# Bodies made of graphs, and graphs made of bodies.
-#
-# In: variables that stand for what a body is given each time, and results that are computed from them and from
-# anything else. Out: a `Body` of these, and the nodes that it needs from outside, which are its parameters after the
-# variables (closure conversion): so walking, printing and comparing graphs need to know nothing of scopes.
-#
-# All that does not depend on the variables stays outside, computed once, but for what only repeats elements: that
-# costs nothing inside, and memory outside. The sizes of a body are its parameters too, so that a body is one for all
-# sizes.
 
 
 def close(variables: Sequence[Node], results: Sequence[Node], since: int = 0) -> tuple[Body, tuple[Node, ...]]:
-    """The body with these variables as its first parameters and these results, and what its other parameters stand
-    for. Nodes that only repeat elements come inside if their serial numbers are `since` or more: of older ones the
-    program may ask the derivative."""
+    """Closure conversion: the body whose first parameters are `variables`, and the operands of its other parameters.
+    Repeating ops move into the body if their serial number is at least `since`; older nodes stay outside because the
+    program may ask for a derivative with respect to them."""
     return close_over(variables, _captured(variables, results, since), results)
 
 
 def close_over(
     variables: Sequence[Node], captured: Sequence[Node], results: Sequence[Node]
 ) -> tuple[Body, tuple[Node, ...]]:
-    """`close`, given what the results need from outside."""
+    """`close`, with the nodes that the results capture from outside already known."""
     known = dict.fromkeys(size for node in (*variables, *captured) for size in type_sizes(node))
     others = dict.fromkeys((*captured, *known))
     numbers = {node: number for number, node in enumerate((*variables, *others))}
@@ -143,12 +144,13 @@ def close_over(
 
 
 def _line(node: Node) -> Where | None:
-    """The line that made a node, without what it says of a check."""
+    """The user line of a node, without the wording of a check."""
     return replace(node.where, words=None) if node.where and node.where.words else node.where
 
 
 def _captured(variables: Sequence[Node], results: Sequence[Node], since: int) -> list[Node]:
-    """What results need that no variable changes, as far out as it can stand."""
+    """The outermost nodes that `results` use and that do not depend on `variables`. Scalar constants are left in the
+    body."""
     first = min((node.serial for node in variables), default=0)
     varying = dependents(nodes_since(results, first), variables)
     found: dict[Node, None] = {}
@@ -171,7 +173,7 @@ def _captured(variables: Sequence[Node], results: Sequence[Node], since: int) ->
 
 
 def needed_of(at_hand: Container[Node], results: Sequence[Node]) -> list[Node]:
-    """What results need of the nodes at hand and of leaves; scalar constants need nobody."""
+    """The nodes that `results` use first: those in `at_hand`, and leaves. Scalar constants are not listed."""
     found: dict[Node, None] = {}
     seen: set[Node] = set()
     pending = list(reversed(results))
@@ -190,13 +192,13 @@ def needed_of(at_hand: Container[Node], results: Sequence[Node]) -> list[Node]:
 
 
 def _is_offset(node: Node) -> bool:
-    """Whether a node is a size and a number more, or less, or a number of steps: so `x[-1]` is seen to be the last row
-    within a body too."""
+    """True if a node is an int64 scalar plus a constant. Such a node is rebuilt inside the body, where rules must still
+    see that `x[-1]` is the last row."""
     return node.op.name == "add" and not node.ndim and node.type.dtype == "int64" and node.args[1].op is CONSTANT
 
 
 def opened(body: Body, operands: Sequence[Node]) -> list[Node]:
-    """The results of a body over these operands."""
+    """The results of a body, with `operands` in place of its parameters."""
     return substitute(body.results, dict(zip(body.params, operands, strict=True)))
 
 
@@ -211,7 +213,7 @@ _ARITHMETIC = {
 
 
 def outside(size: Size, operands: Mapping[Node, Node]) -> Size:
-    """A size of a body in terms of the operands that its parameters stand for."""
+    """A size of a body, rewritten over the operands of its parameters and folded."""
     if isinstance(size, int):
         return size
     known: dict[Node, Size] = {}
@@ -226,19 +228,20 @@ def outside(size: Size, operands: Mapping[Node, Node]) -> Size:
 
 
 def _size_or_node(node: Node) -> Size:
-    """A node as it stands in sizes: those that are no size may be what one is computed from."""
+    """`as_size` of an int64 scalar; any other node as it is, since a size may be computed from it."""
     return as_size(node) if node.type.dtype == "int64" and not node.ndim else node
 
 
 def guards_of(body: Body) -> tuple[Guard, ...]:
-    """What must hold of sizes within a body, each after those that must hold for its own to be known."""
+    """The guards of the nodes in a body, in topological order: a guard comes after those of the nodes it depends on.
+    Guards that hold statically are left out."""
     found = (guard for node in nodes_of(body.results) for guard in node.op.guards(node))
     return tuple(guard for guard in found if guard.relation == "<" or not sizes.equal(guard.left, guard.right))
 
 
 def split_guards(body: Body, varying: Iterable[Node]) -> tuple[list[Guard], list[tuple[Node, Guard]]]:
-    """The guards of a body that are about no parameter of `varying`, which hold every time or never; and the others,
-    each with the node that it is needed for. None where there are said to be none."""
+    """The guards of a body in two lists: loop-invariant ones, which no parameter of `varying` affects; and the others,
+    each with its node. Both are empty if the body's `checks` are known to be none."""
     if body.checks is not None and not body.checks:
         return [], []
     nodes = nodes_of(body.results)
@@ -255,5 +258,5 @@ def split_guards(body: Body, varying: Iterable[Node]) -> tuple[list[Guard], list
 
 
 def guard_sides(guard: Guard) -> list[Node]:
-    """The sizes that a guard compares, as far as they are nodes."""
+    """The sides of a guard that are nodes, not numbers."""
     return [side for side in (guard.left, guard.right) if isinstance(side, Node)]

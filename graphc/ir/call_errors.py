@@ -1,6 +1,11 @@
-"""Calls that a function does not take: one error that says what it takes, the argument that is near, and the tensor.
+"""Errors of wrong calls: which arguments the function takes, the nearest name, the tensor and the user line.
 
-In: a public function or class. Out: the same as users call it; what graphc calls itself are the functions as they are.
+In: a public function or class. Out: the same one as users call it, wrapped so that a wrong call raises ArgumentError:
+
+    T.sum(x, axes=0)  ->  ArgumentError: sum of x (p.py:3), called at p.py:4: there is no argument 'axes'; is 'axis'
+                          meant?
+
+graphc's own code calls the functions unwrapped.
 """
 
 from __future__ import annotations
@@ -22,8 +27,9 @@ EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 def explained(item: Any, home: str) -> Any:
-    """A function or a class, of the public module `home`, whose wrong calls raise ArgumentError; another object is
-    itself. A class is changed where it is: what it says of construction, calls and its public methods."""
+    """`item`, a function or class of the public module `home`, with wrong calls raising ArgumentError. A function is
+    wrapped; a class is changed in place (constructor, `__call__`, public methods); anything else is returned as it
+    is."""
     if isinstance(item, FunctionType):
         return item if hasattr(item, "explained") else _explained(item, home)
     if isinstance(item, type) and item.__module__.startswith("graphc.") and not issubclass(item, BaseException):
@@ -32,7 +38,7 @@ def explained(item: Any, home: str) -> Any:
 
 
 def explained_class(item: type) -> None:
-    """Let wrong calls of a class of graphc, and of its methods, raise ArgumentError."""
+    """Make wrong calls of a graphc class, and of its public methods, raise ArgumentError."""
     for base in item.__mro__:
         own = base.__module__.startswith("graphc.") and "__explained__" not in vars(base)
         if own and base.__name__ not in UNTOUCHED:
@@ -43,11 +49,12 @@ def explained_class(item: type) -> None:
 
 
 UNTOUCHED = ("Node", "Graph", "Function", "Interpreted")
-"""Classes that programs do not make themselves, whose methods are called often or explain themselves."""
+"""Classes that are left alone: programs do not construct them, and their methods are hot or explain themselves."""
 
 
 def explain_all(namespace: dict[str, Any]) -> None:
-    """Explain what a module offers (`__all__`, or what it defines), where it is: users import it by its path."""
+    """Wrap, in place, the functions and classes that a module offers (`__all__`, or all it defines): users import it by
+    its path."""
     home = namespace["__name__"]
     own = [name for name, item in namespace.items() if name[0] != "_" and getattr(item, "__module__", "") == home]
     for name in namespace.get("__all__", own):
@@ -92,11 +99,12 @@ WORDS = {
     "model": "x", "orig_string": "mode", "orig_v": "v", "params": "inputs", "pyfunc": "fun", "r": "b", "right": "b",
     "t": "x", "tensor_list": "arrays", "v": "x", "x": "a", "x_pos": "position", "y": "b x",
 }  # fmt: skip
-"""Names of parameters in Theano and NumPy, and those of graphc: looked up where a function does not take the former."""
+"""Parameter names of Theano and NumPy, with graphc's names for them. Used if the function has no parameter of the
+former name."""
 
 
 def _in_our_words(function: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The keywords of a call by graphc's names; None where they are graphc's, or nothing of it."""
+    """The keywords of a call under graphc's parameter names; None if nothing changes or a name is unknown."""
     free = list(import_module("inspect").signature(function).parameters)[len(args) :]
     renamed: dict[str, Any] = {}
     for key, value in kwargs.items():
@@ -108,7 +116,7 @@ def _in_our_words(function: FunctionType, args: Sequence[Any], kwargs: Mapping[s
 
 
 class Parameters:
-    """The `inspect.Signature` of a function, read when somebody asks for it: `inspect` takes long to import."""
+    """The `inspect.Signature` of a function, read on demand: importing `inspect` is slow."""
 
     def __init__(self, function: FunctionType) -> None:
         self.function = function
@@ -132,8 +140,8 @@ class Parameters:
 
 
 def place(error: GraphcError, name: str, args: Sequence[Any], kwargs: Mapping[str, Any] = EMPTY) -> None:
-    """Let an error that names no line of the user's say what the user called, with which tensor, and where. To be
-    called by what may have been called by the user."""
+    """Add to an error that names no user line: the function called, its tensor, and the line of the call. Call it only
+    from functions that users call directly."""
     said = str(error)
     if len(error.args) == 1 and not PLACED.search(said) and not sys._getframe(2).f_code.co_filename.startswith(PACKAGE):
         error.args = (f"{_head(name, args, kwargs)}: {INNER.sub('', said)}",)
@@ -141,14 +149,15 @@ def place(error: GraphcError, name: str, args: Sequence[Any], kwargs: Mapping[st
 
 PLACED = re.compile(r":\d+\)|, called at ")
 INNER = re.compile(r"^[a-z_0-9]+(: |\(\) )")
-"""The name of what has raised an error, for which that of what was called stands."""
+"""The name of an inner function at the start of a message; the name of the function the user called replaces it."""
 
 PLAIN = (TypeError, AttributeError, ValueError)
-"""What Python raises of itself where an argument is of a kind that nobody has looked at."""
+"""The errors that Python itself raises for an argument of an unexpected type."""
 
 
 def _is_within(trace: TracebackType) -> bool:
-    """Whether an error comes from graphc, not from a function of the user's that graphc has called."""
+    """True if every frame of the traceback belongs to graphc or an installed package, so that no user code raised the
+    error."""
     step: TracebackType | None = trace
     while step is not None:
         file = step.tb_frame.f_code.co_filename
@@ -159,7 +168,8 @@ def _is_within(trace: TracebackType) -> bool:
 
 
 def _is_of(said: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Whether what Python says is of an argument: all else is a defect of graphc, and stays as it is."""
+    """True if Python's message names the type or value of an argument. Any other error is a defect of graphc and stays
+    as it is."""
     return any(
         isinstance(each, PYTHONS) and (f"'{type(each).__name__}'" in said or f": {each!r}" in said)
         for each in _flat((*args, *kwargs.values()))
@@ -170,7 +180,7 @@ PYTHONS = (int, float, complex, str, bytes, list, tuple, dict, set, type(None), 
 
 
 def _flat(values: Any) -> Iterator[Any]:
-    """Arguments, and what the lists among them hold."""
+    """The arguments, and the elements of lists and tuples among them."""
     for value in values:
         yield value
         if isinstance(value, list | tuple):
@@ -178,7 +188,7 @@ def _flat(values: Any) -> Iterator[Any]:
 
 
 def _message(function: FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any], said: str) -> str:
-    """What is wrong with a call, from what Python says of it."""
+    """The message of an ArgumentError, from Python's own message `said`."""
     name, (parameters, shown) = _name(function, args), _takes(function, args)
     head = _head(name, args, kwargs)
     takes = f"it is called as {name}{shown}"
@@ -190,7 +200,7 @@ def _message(function: FunctionType, args: tuple[Any, ...], kwargs: Mapping[str,
 
 
 def _head(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """What was called, with which tensor, and where."""
+    """The start of a message: the function, the first tensor with a short text, and the user line of the call."""
     tensors = (arg.told()[0] for arg in _flat((*args, *kwargs.values())) if hasattr(arg, "told"))
     told = next((each for each in tensors if len(each) < LONG), None)
     where = user_line()
@@ -198,18 +208,18 @@ def _head(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
 
 
 LONG = 60
-"""Letters of a tensor's text from which on it does not tell a reader much."""
+"""A tensor whose text is longer than this is not named in a message."""
 
 
 def _name(function: FunctionType, args: Sequence[Any]) -> str:
-    """What a user calls: a class for its `__init__`, an object by its name."""
+    """The name of the callee as the user knows it: the class for `__init__`, the object for `__call__`."""
     if args and function.__name__ in ("__init__", "__call__"):
         return str(getattr(args[0], "__name__", None) or type(args[0]).__name__)
     return function.__name__
 
 
 def _takes(function: FunctionType, args: Sequence[Any]) -> tuple[list[str] | None, str]:
-    """The names of a function's parameters, None where it takes any, and its signature for a message."""
+    """The parameter names of a function (None if it takes any keyword) and its signature as text."""
     if "takes" in vars(function):  # of a record
         fields, defaults = vars(function)["takes"]
         shown = [f"{name}={defaults[name]!r}" if name in defaults else name for name in fields]
@@ -226,5 +236,5 @@ def _takes(function: FunctionType, args: Sequence[Any]) -> tuple[list[str] | Non
 
 
 def _own_names(init: Callable[..., Any]) -> list[str]:
-    """The keywords of a base class."""
+    """The keyword parameters of a base class's `__init__`."""
     return [name for name in import_module("inspect").signature(init).parameters if name not in ("self", "args")]

@@ -1,8 +1,13 @@
-"""A tensor as the expression that a person wrote: `x[:, 0]`, `x.T`, `(x ** 2).mean(axis=0)`.
+"""A tensor as the expression that a person wrote.
 
-In: a node. Out: text. What graphc put between (casts, broadcasts, sizes) is left out where an operator implies it; what
-users know by one name and the graph has in several nodes (`mean`, `softmax`) is told by their shape. Named values and
-leaves stand by their names; where the text would be too long, parts become `…`.
+In: a node. Out: text:
+
+    str((x ** 2).mean(axis=0))   ->  'sqr(x).mean(axis=0)'
+    str(T.nnet.softmax(x)[:, 0]) ->  'softmax(x)[:, 0]'
+
+Casts, broadcasts and sizes that an operator implies are left out. Functions that the graph holds as several nodes
+(`mean`, `softmax`) are recognised by pattern. Named nodes and leaves are shown by name; parts of a text that is too
+long become `…`.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ INFIX = {
     "greater_equal": (0, ">="), "left_shift": (4, "<<"), "right_shift": (4, ">>"), "add": (5, "+"), "sub": (5, "-"),
     "mul": (6, "*"), "true_div": (6, "/"), "floor_div": (6, "//"), "mod": (6, "%"), "matmul": (6, "@"),
 }  # fmt: skip
-"""Operators: how strongly they bind, and their symbols."""
+"""Operators: precedence and symbol."""
 PREFIX = {"neg": "-", "invert": "~"}
 BINDS_PREFIX, BINDS_POWER, BINDS_ATTRIBUTE, ATOM = 7, 8, 9, 10
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
@@ -29,16 +34,16 @@ RENAMED = {"running_sum": "cumsum", "running_prod": "cumprod", "supremum": "max"
 RENAMED |= {"max_or_lowest": "max", "min_or_highest": "min"}
 ELIDED = "…"
 LONGEST, DEEPEST, NESTED = 60, 4, 60
-"""Of a text in a message: its characters, and how deep it looks; how deep any text looks."""
+"""Limits of a text in a message: its length, and its nesting depth. NESTED: the nesting depth of any text."""
 MOST = 20_000
-"""Characters after which a text only has names."""
+"""After this many characters, only names are written."""
 
 Part = tuple[str, int]
-"""A text, and how strongly its outermost operator binds."""
+"""A text and the precedence of its outermost operator."""
 
 
 def label(node: Node) -> str:
-    """A text for messages, as deep as fits."""
+    """A text for messages, as deep as the length limit permits."""
     for depth in range(DEEPEST, 1, -1):
         text = expression(node, depth)
         if len(text) <= LONGEST:
@@ -47,7 +52,7 @@ def label(node: Node) -> str:
 
 
 def expression(node: Node, depth: int = NESTED) -> str:
-    """The text of a node, in which what is deeper than `depth` is left out. Its own name is not used."""
+    """The text of a node, with `…` below `depth` levels. The node's own name is not used."""
     return Writer().write(node, depth, own=True)[0]
 
 
@@ -58,7 +63,7 @@ class Writer:
         self.written = 0
 
     def write(self, node: Node, depth: int, own: bool = False) -> Part:
-        """The text of a node; `own`: of what it is computed from, though it has a name."""
+        """The text of a node. own: expand the node even if it has a name."""
         if node.name is not None and not own:
             return node.name, ATOM
         leaf = leaf_text(node)
@@ -71,12 +76,12 @@ class Writer:
         return text, binding
 
     def operand(self, node: Node, depth: int, least: int) -> str:
-        """An operand, in brackets where it binds less than `least`."""
+        """An operand, in brackets if its precedence is below `least`."""
         text, binding = self.write(node, depth)
         return text if binding >= least else f"({text})"
 
     def base(self, node: Node, depth: int) -> str:
-        """What an attribute or an index is taken of."""
+        """The object before an attribute or index, bracketed where needed."""
         return self.operand(node, depth, BINDS_ATTRIBUTE)
 
     def compute(self, node: Node, depth: int) -> Part:
@@ -107,12 +112,12 @@ class Writer:
         return self.call(RENAMED.get(name, name), node, depth)
 
     def call(self, name: str, node: Node, depth: int) -> Part:
-        """A function of the arguments, without sizes that are there for the op alone."""
+        """A function call; arguments that exist only to carry sizes are left out."""
         args = [implied(node, arg) for arg in node.args]
         return f"{name}({', '.join(self.write(arg, depth)[0] for arg in args)})", ATOM
 
     def key(self, key: Any, depth: int) -> str:
-        """What stands between the brackets of x[key]."""
+        """The text between the brackets of `x[key]`."""
         if isinstance(key, tuple):
             return ", ".join(self.key(item, depth) for item in key) + ("," if len(key) == 1 else "")
         if isinstance(key, slice):
@@ -126,7 +131,7 @@ class Writer:
         return text if len(text) <= LONGEST else ELIDED
 
     def composed(self, node: Node, depth: int) -> Part | None:
-        """Functions that the graph has in several nodes."""
+        """The text of `mean`, `var`, `std`, `softmax` or `log_softmax`; None if the node is none of these patterns."""
         found = find_spread(node) or find_mean(node) or find_softmax(node)
         if found is None:
             return None
@@ -171,7 +176,7 @@ class Writer:
         return f"{self.base(node.args[0], depth + 1)}[{self.cuts(node, depth, dropped)}]", BINDS_ATTRIBUTE
 
     def cuts(self, node: Node, depth: int, dropped: Sequence[int] = ()) -> str:
-        """What a subtensor cuts out of each axis."""
+        """The index text of a subtensor: one slice or position for each axis."""
         base, rank = node.args[0], node.args[0].ndim
         starts, counts, steps = node.args[1 : rank + 1], node.args[rank + 1 :], node.attrs["steps"]
         key = [
@@ -185,7 +190,7 @@ class Writer:
         return ", ".join(key)
 
     def cut(self, start: Node, count: Node, step: int, size: Size, depth: int) -> str:
-        """A slice of an axis, by its start, count and step."""
+        """The slice of one axis, from its start, count and step."""
         whole = as_size_node(size)
         first, number = constant_value(start), constant_value(count)
         if step == -1 and count is whole:
@@ -220,7 +225,7 @@ class Writer:
         return f"{self.base(base, depth + 1)}.reshape({self.shape(shape, depth)})", BINDS_ATTRIBUTE
 
     def shape(self, wanted: Sequence[Node], depth: int) -> str:
-        """Sizes as a tuple, or as all those of a variable."""
+        """Sizes as a tuple, or `x.shape` if they are all the sizes of one variable."""
         owner = size_owner(wanted[0]) if wanted and wanted[0].op is SIZE else None
         if owner is not None and [as_size_node(size) for size in owner.type.shape] == list(wanted):
             return f"{self.base(owner, depth + 1)}.shape"
@@ -243,7 +248,7 @@ class Writer:
         return f"{self.base(node.args[0], depth + 1)}[{', '.join(marks)}]", BINDS_ATTRIBUTE
 
     def changed(self, node: Node, depth: int) -> Part:
-        """set_subtensor and its kin."""
+        """set_subtensor, inc_subtensor and their gather variants."""
         base, value, rest = node.args[0], node.args[1], node.args[2:]
         if node.op.name.endswith("subtensor"):
             rank = base.ndim
@@ -277,7 +282,7 @@ class Writer:
         return f"{self.write(node.args[0], depth + 1)[0]}[{node.attrs['index']}]", BINDS_ATTRIBUTE
 
     def checked(self, node: Node, depth: int) -> Part:
-        """What is checked, as if it were not."""
+        """The checked value; the check itself is not shown."""
         return self.write(node.args[0], depth)
 
     def several(self, node: Node, depth: int) -> Part:
@@ -300,11 +305,11 @@ SPECIAL: dict[str, Callable[[Writer, Node, int], Part]] = {
     "iota": Writer.arange,
     "item": Writer.item,
 }
-"""How ops are written that are no functions of their arguments alone."""
+"""Ops that are not written as a plain call of their arguments."""
 
 
 def leaf_text(node: Node) -> str | None:
-    """The text of a leaf; None of what is computed."""
+    """The text of a leaf; None for a computed node."""
     if node.op is CONSTANT:
         value = node.attrs["value"].value
         if node.name is not None:
@@ -322,7 +327,7 @@ def leaf_text(node: Node) -> str | None:
 
 
 def stripped(node: Node) -> Node:
-    """What was broadcast or cast, without that."""
+    """The node beneath unnamed casts and broadcasts."""
     while node.name is None and node.args and "_written" not in node.__dict__:
         raised = node.op.name == "dimshuffle" and node.ndim > node.args[0].ndim
         if not (node.op.name in ("broadcast_to", "cast") or raised):
@@ -332,7 +337,7 @@ def stripped(node: Node) -> Node:
 
 
 def implied(parent: Node, arg: Node) -> Node:
-    """An argument as the user gave it: without the cast and the broadcast that the op's operands bring about."""
+    """An argument as the user wrote it, without the cast and broadcast that the operator of `parent` implies."""
     if arg.op.name == "broadcast_to" and arg.name is None and "_written" not in arg.__dict__:
         inner = arg.args[0]
         if inner.op.name == "dimshuffle" and inner.name is None and leads(inner):
@@ -349,7 +354,7 @@ def implied(parent: Node, arg: Node) -> Node:
 
 
 def leads(node: Node) -> bool:
-    """Whether a dimshuffle only puts axes in front, as broadcasting does."""
+    """True if a dimshuffle only adds leading axes, as broadcasting does."""
     order = node.attrs["order"]
     count = order.count("x")
     return bool(count) and order == ("x",) * count + tuple(range(len(order) - count))
@@ -365,17 +370,17 @@ def axis_text(axes: Sequence[int]) -> str:
 
 
 def options(base: Node, axes: Sequence[int], keepdims: bool) -> str:
-    """The arguments of a reduction."""
+    """The keyword arguments of a reduction, as text."""
     along = "" if tuple(axes) == tuple(range(base.ndim)) else f"axis={axis_text(axes)}"
     return ", ".join(part for part in (along, "keepdims=True" if keepdims else "") if part)
 
 
 Found = tuple[str, Node, tuple[int, ...], bool]
-"""A function, its argument, the axes, and whether they are kept."""
+"""A function, its argument, its axes, and `keepdims`."""
 
 
 def find_total(node: Node) -> tuple[Node, tuple[int, ...], bool] | None:
-    """The argument and axes of a sum, whose axes may be kept."""
+    """Match a sum, possibly with kept axes: its argument, axes and `keepdims`."""
     keepdims = node.op.name == "dimshuffle" and node.args[0].op.name == "sum"
     total = node.args[0] if keepdims else node
     if total.op.name != "sum" or (keepdims and len(node.attrs["order"]) != total.args[0].ndim):
@@ -384,7 +389,7 @@ def find_total(node: Node) -> tuple[Node, tuple[int, ...], bool] | None:
 
 
 def find_mean(node: Node) -> Found | None:
-    """A sum divided by how many elements it has."""
+    """Match a sum divided by its element count."""
     if node.op.name != "true_div":
         return None
     total = find_total(node.args[0])
@@ -400,7 +405,7 @@ def find_mean(node: Node) -> Found | None:
 
 
 def find_spread(node: Node) -> Found | None:
-    """The mean square of what is left after the mean, and the root of that."""
+    """Match `var` (the mean square of x - mean(x)) and `std` (its square root)."""
     if node.op.name == "sqrt":
         found = find_spread(node.args[0]) if node.args[0].op.name == "true_div" else None
         return None if found is None else ("std", *found[1:])
@@ -413,7 +418,7 @@ def find_spread(node: Node) -> Found | None:
 
 
 def find_softmax(node: Node) -> Found | None:
-    """exp(x - shift) divided by its sum, and the logarithm of that."""
+    """Match exp(x - max) / sum (softmax) and x - max - log(sum) (log_softmax)."""
     name = node.op.name
     if name not in ("true_div", "sub"):
         return None

@@ -1,7 +1,7 @@
-"""Arrays that never change, as attributes of nodes.
+"""Constant arrays as attributes of nodes.
 
-In: an array. Out: one that is compared and hashed by its contents: of a large one these are read once, for their
-digest.
+In: an array. Out: an immutable copy that is compared and hashed by its contents. The contents of a large array are read
+once, for their digest.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 LARGE_BYTES = 2**16
-"""An array of more bytes is known by their digest."""
+"""A larger array is compared by the digest of its bytes."""
 
 
 @record(eq=False)
 class FrozenArray:
-    """The value of a constant, compared and hashed by dtype, shape and bits. `key` has the bits, or their digest."""
+    """The value of a constant, compared and hashed by dtype, shape and bits. `key` holds the bits, or their digest."""
 
     value: Array
     key: tuple[str, tuple[int, ...], bytes]
@@ -38,7 +38,7 @@ class FrozenArray:
 
     @property
     def digest(self) -> str | None:
-        """The digest of the bits of a large array, in hexadecimal; None of any other."""
+        """The hexadecimal digest of a large array's bits; None for a small array."""
         return self.key[2].decode() if self.value.nbytes > LARGE_BYTES else None
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
-"""The table that makes equal nodes one object, and who is told of the nodes that are made.
+"""The interning table of nodes, and a callback for each node made.
 
-In: keys of nodes, nodes. Out: the one node of a key, while anybody holds it. Nobody is told of nodes unless `watch` was
-called: then the table is of another class, and `make` does the same as before.
+In: keys, nodes. Out: the one node of a key, while it is referenced. `watch` installs a callback by changing the table's
+class; without one, `make` pays nothing for it.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ Note = Callable[[Any], None]
 
 
 class Interned(WeakValueDictionary[Hashable, Any]):
-    """Nodes by what they are made of. `get` is for `make`, whose nodes are told of; `find` for all others."""
+    """Nodes by key, weakly referenced. `make` uses `get`, which reports to the callback; all others use `find`."""
 
     note: Note | None = None
     find = WeakValueDictionary.get
 
     def watch(self, note: Note | None) -> Note | None:
-        """Call `note` with each node that is made from now on, also with one that there was already; None: call
-        nothing. Returns what was called before."""
+        """Call `note` with each node that `make` returns, new or interned before; None removes the callback. Returns
+        the previous one."""
         before, self.note = self.note, note
         self.__class__ = Interned if note is None else Watched
         return before
 
 
 class Watched(Interned):
-    """The same, where `note` is called."""
+    """The table while a callback is installed."""
 
     def get(self, key: Hashable, default: Any = None) -> Any:
         found = self.find(key, default)

@@ -1,14 +1,19 @@
 """The interpreter: one NumPy call for each node. It is the specification that compiled code is tested against.
 
-In: a graph and the arrays of its inputs and shared variables. Out: the arrays of its outputs, C-contiguous, fresh, of
-exactly the declared dtype and rank. Sizes are bound from the arrays; guards are checked before anything is computed
-where sizes and scalars decide them, and otherwise just before the node they guard.
+In: a graph and the arrays of its inputs and shared variables. Out: the arrays of its outputs: C-contiguous, owned by
+the caller, of exactly the declared dtype and rank:
+
+    x = T.dvector("x"); y = (x * 2).sum()
+    interpret(Graph((x,), (y,)), {x: np.arange(3.0)})   ->  [array(6.)]
+
+`plan_steps` orders the graph once; `run_steps` evaluates it. Sizes are read from the arrays. A guard over sizes and
+other scalars is checked before any array is computed; every other guard just before its node.
 """
 
 from __future__ import annotations
 
 import operator
-from _thread import _local as local  # what threading calls so, without the rest of it
+from _thread import _local as local  # threading.local, without importing threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -46,21 +51,21 @@ from graphc.ir.walk import Graph, toposort, type_sizes
 from graphc.startup.record import record
 
 Bindings: TypeAlias = dict[Node, Array]
-"""What has been computed so far."""
+"""The values computed so far."""
 
 _RELATIONS: dict[str, Callable[[int, int], bool]] = {"==": operator.eq, "<=": operator.le, "<": operator.lt}
 _INDEXED = {"gather": 1, "set_gather": 2, "inc_gather": 2}
-"""Ops whose arguments from this position on are index arrays for the axes from `axis` on."""
+"""Ops with index arrays: the position of the first one. They index consecutive axes, from the attribute `axis` on."""
 _TOO_LARGE = ("array is too big", "iterator is too large", "Maximum allowed dimension")
-"""How NumPy begins to say that a size is beyond what addresses can reach."""
+"""Beginnings of NumPy's messages for a size beyond the address space."""
 
 
 Seen: TypeAlias = Callable[[Node, Sequence[Array], Any], None]
-"""What is told of a node, the values of its arguments, and its own: a tuple where it has several results."""
+"""A callback: the node, the values of its arguments, and its own value (a tuple if it has several results)."""
 
 
 class Watch(local):
-    """Who is told of each value that is computed in this thread, those in bodies too."""
+    """The callback of this thread, called for every computed value, inside bodies too."""
 
     def __init__(self) -> None:
         self.seen: Seen | None = None
@@ -71,7 +76,7 @@ WATCH = Watch()
 
 @contextmanager
 def watched(seen: Seen) -> Iterator[None]:
-    """While the block runs, `seen` is told of each value as it is computed."""
+    """While the block runs, call `seen` with each value as it is computed."""
     before, WATCH.seen = WATCH.seen, seen
     try:
         yield
@@ -81,10 +86,10 @@ def watched(seen: Seen) -> Iterator[None]:
 
 @record()
 class Steps:
-    """A graph in the order it is interpreted.
+    """A graph in evaluation order.
 
-    `early` are the nodes that decide `checks`, all scalars, computed first. `order` are the other nodes; `guards` are
-    those checked before a node of `order`; `drop` are the nodes whose last use is that node.
+    `early`: the scalar nodes that `checks` depend on, computed first. `order`: the other nodes. `guards[i]`: the guards
+    to check before `order[i]`. `drop[i]`: the nodes that die after `order[i]`.
     """
 
     graph: Graph
@@ -99,19 +104,19 @@ class Steps:
 def interpret(graph: Graph, values: Mapping[Node, Array]) -> list[Array]:
     """The values of the graph's outputs.
 
-    `values` has an array for each input and shared variable that the outputs need. Raises MissingInputError,
+    `values` holds an array for each input and shared variable that the outputs need. Raises MissingInputError,
     GraphTypeError, ShapeError or IndexOutOfBounds, each naming the variable and the user's line.
     """
     return run_steps(plan_steps(graph), values)
 
 
 def check_guards(graph: Graph, values: Mapping[Node, Array]) -> None:
-    """Raise the ShapeError or IndexOutOfBounds of the first guard that sizes and scalars show not to hold."""
+    """Raise ShapeError or IndexOutOfBounds for the first guard over sizes and scalars that does not hold."""
     _run_checks(plan_steps(graph), values)
 
 
 def evaluate_sizes(sizes: Iterable[Size], values: Mapping[Node, Array]) -> list[int]:
-    """The numbers that sizes come to for these arrays of inputs and shared variables."""
+    """The values of sizes for these arrays of inputs and shared variables."""
     wanted = list(sizes)
     nodes = tuple(size for size in wanted if isinstance(size, Node))
     results = dict(zip(nodes, interpret(Graph((), nodes), values), strict=True))
@@ -119,11 +124,11 @@ def evaluate_sizes(sizes: Iterable[Size], values: Mapping[Node, Array]) -> list[
 
 
 def plan_steps(graph: Graph) -> Steps:
-    """Decide the order of a graph's evaluation, once for any number of runs."""
+    """Order a graph for evaluation, once for any number of runs."""
     guards: dict[Node, tuple[Guard, ...]] = {}
 
     def needs(node: Node) -> Iterable[Node]:
-        """The arguments and what the guards compare: guards are checked before their node."""
+        """The arguments of a node and the sides of its guards, which are checked before it."""
         if node.op in (INPUT, SHARED, PARAM):
             return ()
         if node not in guards:
@@ -155,7 +160,7 @@ def _sides(guard: Guard) -> list[Node]:
 def _last_uses(
     graph: Graph, order: Sequence[Node], needs: Callable[[Node], Iterable[Node]]
 ) -> tuple[tuple[Node, ...], ...]:
-    """For each node of `order`, the nodes not needed after it."""
+    """For each node of `order`, the nodes whose last use it is."""
     kept = set(graph.outputs)
     drop: list[tuple[Node, ...]] = []
     for node in reversed(order):
@@ -166,7 +171,7 @@ def _last_uses(
 
 
 def run_steps(steps: Steps, values: Mapping[Node, Array]) -> list[Array]:
-    """Evaluate a planned graph; arguments, result and errors are those of `interpret`."""
+    """Evaluate a planned graph. Arguments, result and errors are those of `interpret`."""
     known = _run_checks(steps, values)
     fresh: set[Node] = set()
     with np.errstate(all="ignore"):
@@ -184,7 +189,7 @@ def run_steps(steps: Steps, values: Mapping[Node, Array]) -> list[Array]:
 
 
 def _hand_out(outputs: Sequence[Node], known: Bindings, fresh: set[Node]) -> list[Array]:
-    """The results, copied where the array belongs to somebody else or is not C-contiguous."""
+    """The results, copied if they alias an argument or another value, or are not C-contiguous."""
     results: list[Array] = []
     for node in outputs:
         value = _known(node, known)
@@ -202,7 +207,7 @@ def _copied(node: Node, value: Array) -> Array:
 
 
 def _run_checks(steps: Steps, values: Mapping[Node, Array]) -> Bindings:
-    """Bind the leaves, compute what the checks compare, check."""
+    """Bind the leaves, compute the early nodes, check the early guards."""
     known, computed = _bind(values, steps.leaves)
     with np.errstate(all="ignore"):
         for node in steps.early:
@@ -217,7 +222,8 @@ def _run_checks(steps: Steps, values: Mapping[Node, Array]) -> Bindings:
 
 
 def _bind(values: Mapping[Node, Array], leaves: Iterable[Node]) -> tuple[Bindings, list[tuple[Node, int, Node]]]:
-    """The arrays of leaves and the sizes they show; then the (leaf, axis, size) whose size has to be computed."""
+    """The arrays of leaves and the sizes read from them; then (leaf, axis, size) for each size that is computed and
+    must be compared later."""
     known: Bindings = {}
     computed: list[tuple[Node, int, Node]] = []
     for leaf, value in values.items():
@@ -247,7 +253,8 @@ def _array_type(array: Array) -> str:
 
 
 def _known(node: Node, known: Bindings) -> Array:
-    """The value of a node that is computed already or needs no computing."""
+    """The value of a node that is already computed, or of a constant. Raises MissingInputError for a leaf without a
+    value."""
     value = known.get(node)
     if value is None:
         value = constant_value(node)
@@ -271,7 +278,7 @@ def _check(guard: Guard, known: Bindings) -> None:
 
 
 def _evaluate(node: Node, args: Sequence[Array]) -> Array:
-    """The value of a node; a tuple of arrays where it has several results."""
+    """The value of a node; a tuple of arrays if it has several results."""
     try:
         result: Any = node.op.eval(node, *args)
     except IndexOutOfBounds:  # of a node within a body
@@ -303,7 +310,7 @@ def _declared(node: Node, value: Any, kind: Type) -> Array:
 
 
 def _explain_index(node: Node, args: Sequence[Array]) -> str | None:
-    """Which index of a gather is out of bounds."""
+    """The message for a gather with an index out of bounds: the index, its tensor, the axis and its size."""
     first = _INDEXED.get(node.op.name)
     if first is None:
         return None
@@ -322,5 +329,5 @@ def _explain_index(node: Node, args: Sequence[Array]) -> str | None:
 
 
 def _origin(node: Node) -> str:
-    """What the user knows of a value that was only rearranged since."""
+    """A description of the value beneath unnamed casts, broadcasts and reshapes, which the user knows."""
     return describe(below_broadcasts(node, ("cast", "reshape"), named=False))

@@ -1,6 +1,6 @@
-"""What a dtype and sizes are to a user: Theano's tensor types.
+"""Tensor types as users see them (Theano's `TensorType`).
 
-In: `Type` of nodes, `TensorType` and the constructors (`dmatrix`), which all are a `Kind`. Out: equality by dtype and
+In: `Type` of nodes, `TensorType` and the constructors (`dmatrix`), all subclasses of `Kind`. Out: equality by dtype and
 broadcasting pattern, fresh variables, values checked and compared.
 """
 
@@ -18,7 +18,7 @@ from graphc.ir.symbol import FUNCTIONS
 
 
 class Kind:
-    """A dtype, and sizes of which some may be known. A type of the user's own that has neither makes no variables."""
+    """A dtype and a shape whose sizes may be unknown. A type of the user's own without these makes no variables."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ class Kind:
 
     @property
     def broadcastable(self) -> tuple[bool, ...]:
-        """For each axis, whether its size is 1."""
+        """For each axis, True if its size is known to be 1."""
         return tuple(size == 1 if isinstance(size, int) else False for size in self.shape)
 
     def __eq__(self, other: object) -> bool:
@@ -45,9 +45,9 @@ class Kind:
         return self.make_variable(name)
 
     def make_variable(self, name: str | None = None) -> Any:
-        """A fresh variable of this dtype and broadcasting pattern, which is all that types are equal by: an op whose
-        result is declared as `x.type()` may give other sizes than those of `x`. Raises GraphTypeError for a type that
-        is none of arrays."""
+        """A fresh variable of this dtype and broadcasting pattern. Other sizes are not kept, since types are equal
+        without them: an op whose result is declared as `x.type()` may return other sizes than those of `x`. Raises
+        GraphTypeError for a type that does not describe arrays."""
         if not is_of_arrays(self):
             raise GraphTypeError(_not_of_arrays(self))
         sizes = tuple(1 if one else None for one in self.broadcastable)
@@ -58,7 +58,7 @@ class Kind:
         """NumPy's dtype."""
         return np.dtype(str(self.dtype))
 
-    if not TYPE_CHECKING:  # what has no such attribute is an error to mypy
+    if not TYPE_CHECKING:  # mypy is to report unknown attributes
 
         def __getattr__(self, name: str) -> Any:
             said = _not_of_arrays(self) if name in ("dtype", "shape", "broadcastable", "numpy_dtype") else ""
@@ -71,7 +71,7 @@ class Kind:
         return FUNCTIONS["tensor_type"](self.dtype if dtype is None else dtype, sizes)
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Array:
-        """`value` as an array of this type. Raises TypeError where it is none."""
+        """`value` as an array of this type. Raises TypeError if it cannot be one."""
         what = f"a value of type {self}"
         allowed_by = "call filter with allow_downcast=True"
         array = as_array(
@@ -85,8 +85,8 @@ class Kind:
         return array
 
     def filter_variable(self, other: Any, allow_convert: bool = True) -> Any:
-        """`other`, a tensor or a value, as a tensor that has this type, or whose axes of size 1 are more. Raises
-        TypeError for what is neither."""
+        """`other`, a tensor or a value, as a tensor of this type, possibly with more axes of size 1. Raises TypeError
+        if it is neither."""
         given = FUNCTIONS["as_tensor"](other if hasattr(other, "owner") else self.filter(other))
         pairs = zip(self.broadcastable, given.broadcastable, strict=False)
         fits = given.dtype == self.dtype and given.ndim == len(self.shape) and all(ours <= its for ours, its in pairs)
@@ -95,7 +95,7 @@ class Kind:
         return given
 
     def is_valid_value(self, value: Any) -> bool:
-        """Whether `filter` takes the value strictly."""
+        """True if `filter(value, strict=True)` accepts the value."""
         try:
             self.filter(value, strict=True)
         except (TypeError, ValueError):
@@ -103,13 +103,14 @@ class Kind:
         return True
 
     def values_eq(self, a: Any, b: Any) -> bool:
-        """Whether two values are equal to the bit, NaN to NaN; by `==` for a class without a dtype."""
+        """True if two values have equal shapes and elements, NaN equal to NaN. A class without a dtype compares with
+        `==`."""
         if not hasattr(self, "dtype"):
             return bool(a == b)
         return np.shape(a) == np.shape(b) and bool(np.array_equal(a, b, equal_nan=is_float(str(self.dtype))))
 
     def values_eq_approx(self, a: Any, b: Any, rtol: float | None = None, atol: float | None = None) -> bool:
-        """Whether two values are equal but for rounding."""
+        """True if two values are equal up to rounding: rtol and atol are 1e-5 for float64, 1e-4 for float32."""
         if not hasattr(self, "dtype") or np.shape(a) != np.shape(b) or not is_float(str(self.dtype)):
             return self.values_eq(a, b)
         near = 1e-5 if self.dtype == "float64" else 1e-4
@@ -117,7 +118,7 @@ class Kind:
 
 
 def is_of_arrays(kind: Any) -> bool:
-    """Whether a type says what arrays it is of: one of the user's own may not."""
+    """True if a type has a dtype and a shape. A type of the user's own may have neither."""
     return hasattr(kind, "dtype") and hasattr(kind, "shape")
 
 
@@ -129,18 +130,18 @@ def _not_of_arrays(kind: Kind) -> str:
 
 
 class Scratchpad:
-    """A place for attributes (`x.tag`)."""
+    """A namespace for user attributes (`x.tag`)."""
 
     def clear(self) -> None:
-        """Forget all attributes."""
+        """Remove all attributes."""
         vars(self).clear()
 
     def update(self, other: Scratchpad) -> None:
-        """Take over the attributes of another one."""
+        """Copy the attributes of another one into this one."""
         vars(self).update(vars(other))
 
     def copied(self) -> Scratchpad:
-        """One of its own with the same attributes."""
+        """A new Scratchpad with the same attributes."""
         new = Scratchpad()
         new.update(self)
         return new

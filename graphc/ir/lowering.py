@@ -1,6 +1,12 @@
-"""How ops become loops: the kinds of which an op's `lower` gives one for a node.
+"""Lowering of ops to loops, as data: an op's `lower(node)` returns one of these records.
 
-In: nodes, sizes, bodies. Out: records of functions, which take the node, then the index of the wanted element.
+In: nodes, sizes, bodies. Out: records whose functions take the node and the index of the wanted element:
+
+    add             Scalar("_0 + _1")                   an element from the arguments' elements at the same index
+    dimshuffle      View(index=...)                     one argument's element at another index
+    sum             Fold(start=("0.0",), step=("_0 + _1",), ...)      a reduction
+    matmul          Call(symbol=..., passed=[...])      an external function that fills whole results
+    scan, cond      Repeat(body, ...), Branch(then, orelse)
 """
 
 from __future__ import annotations
@@ -29,8 +35,8 @@ class Scalar(Lowering):
 class View(Lowering):
     """The element is one argument's element at another index.
 
-    `index(node, index, element)` gives the argument's position and index; `element(node, index)` gives an element of
-    another argument, for an index that is data (a gather) or a start that is computed.
+    `index(node, index, element)` returns the argument's position and index. `element(node, index)` is an element of
+    another argument, for an index that is data (a gather) or a computed start.
     """
 
     index: Callable[[Node, Index, Element], tuple[int, Index]]
@@ -38,12 +44,12 @@ class View(Lowering):
 
 @record()
 class Fold(Lowering):
-    """The element is an accumulation over `axes` of size `sizes(node)`.
+    """The element is a reduction over `axes`, whose sizes are `sizes(node)`.
 
-    `operands(node, index, reduced)` lists the arguments' elements that make a term; `term` is its template. Each
-    accumulator starts as a literal and goes on as `step` over (`_0` the accumulators first, then the term, then the
-    flat position within the reduced axes); the result is accumulator number `result`. The term has the dtype of the
-    last accumulator. Steps are taken in iteration: each sees what the ones before it have set.
+    `operands(node, index, reduced)` lists the elements of the arguments that form a term; `term` is its template. Each
+    accumulator starts as a literal and is updated by `step` over (`_0` on: the accumulators, then the term, then the
+    flat position within the reduced axes). Updates are simultaneous in order: each sees those before it. The result is
+    accumulator number `result`. The term has the dtype of the last accumulator.
     """
 
     sizes: Callable[[Node], tuple[Size, ...]]
@@ -54,21 +60,21 @@ class Fold(Lowering):
     dtypes: tuple[str, ...]
     result: int = 0
     axes: tuple[int, ...] = ()
-    """Positions of the reduced axes among the axes of the first operand: decides the order of the loops."""
+    """Positions of the reduced axes among the axes of the first operand; they decide the loop order."""
     search: str = ""
-    """Of a search for the first position of an extreme, whose accumulators are that position and that extreme: the step
-    of the extreme alone. A block of terms may then be searched as if it were one term, its extreme."""
+    """For argmax and argmin, whose accumulators are (position, extreme): the update of the extreme alone. A block of
+    terms may then be searched as one term, its extreme."""
 
 
 @record()
 class Recur(Lowering):
-    """The elements along `axis` come one after the other, each from a carry that the ones before have left.
+    """A recurrence along `axis`: each element is computed from a carry that the previous ones leave.
 
-    The arguments have the result's sizes, or are scalars, over which (`_0` the first) the carry starts as `start`. It
-    has `dtype`. In every iteration `value` is the result's element, over (`_0` the carry, then the arguments'
+    The arguments have the result's sizes, or are scalars. The carry has `dtype` and starts as `start`, over the scalars
+    (`_0` the first). In every iteration `value` is the result's element, over (`_0` the carry, then the arguments'
     elements), and `carry` the next carry, over (`_0` the carry, `_1` that value in the carry's dtype, then the
-    arguments' elements). `reverse`: from the last element to the first. `apart`: an iteration is so short that the
-    arguments are computed before, by vectors.
+    arguments' elements). reverse: from the last element to the first. apart: the iteration is so short that the
+    arguments are materialised first, by vector loops.
     """
 
     axis: int
@@ -84,8 +90,8 @@ class Recur(Lowering):
 class Write:
     """One region of a stored result: for every index within `sizes`, result[target(index)] = (or +=) a value.
 
-    `value` is (argument position, its index). `copies` marks the region that only copies an argument of the result's
-    own shape: it is left out where that argument's buffer is taken over.
+    `value` is (argument position, its index). `copies` marks the region that copies an argument of the result's own
+    shape; copy elision drops it when the result reuses that argument's buffer.
     """
 
     sizes: tuple[Size, ...]
@@ -97,13 +103,14 @@ class Write:
 
 @record()
 class Writes(Lowering):
-    """The result is stored by these regions in turn."""
+    """The result is stored by these regions, in order."""
 
     regions: Callable[[Node], Sequence[Write]]
 
 
 class Passed:
-    """What an external function is given: one of the records of call.py."""
+    """One argument of an external function: one of the records below (Extent, Number, Given, Whole, Strided, Result,
+    Workspace, Factor)."""
 
     __slots__ = ()
 
@@ -114,8 +121,8 @@ def _no_loops(node: Node) -> int:
 
 @record()
 class ByRows:
-    """A function that may compute some rows of its result at a time: `moving` are the operands of which each row of
-    the result needs the same row, `besides` how many elements it handles besides, as often as it is called."""
+    """A function that may compute some rows of its result at a time. moving: the operands of which it then needs the
+    same rows. besides: the number of elements it reads on every call, for the cost of splitting."""
 
     moving: tuple[Node, ...]
     besides: Size
@@ -127,29 +134,28 @@ def _all_rows(node: Node) -> ByRows | None:
 
 @record()
 class Segments(Lowering):
-    """The element at (i, ...) is the sum of the first argument's at (p, ...) for p from starts[i] up to starts[i + 1],
-    elements of the second one, carried in `dtype`."""
+    """The element at (i, ...) is the sum of the first argument's elements at (p, ...) for starts[i] <= p < starts[i +
+    1], where `starts` is the second argument. The sum is accumulated in `dtype`."""
 
     dtype: str
 
 
 @record()
 class SegmentNumber(Lowering):
-    """The element at p is the number of the segment that p lies in: these begin at the elements of the first argument.
-    A loop over all p in order goes over the segments, and over the positions of each."""
+    """The element at p is the number of the segment that contains p; the first argument holds the segments' starts. A
+    loop over all p becomes a loop over segments and, within it, over the positions of each."""
 
 
 @record()
 class Call(Lowering):
-    """The results are stored by an external function, `symbol(node)`, which is given what `passed(node)` lists. Its
-    status is 0, or says that it failed: `statuses` tells what 1, 2, … mean to the user.
+    """An external function, `symbol(node)`, stores the results. Its arguments are `passed(node)`. It returns a status:
+    0, or a failure that `statuses` describes to the user (1, 2, …).
 
-    loops(node): over how many of the first axes of the results loops go around the call, which is then given what is
-    behind the first elements of these. work(node): sizes whose product is the number of additions. overwritten: the
-    positions of an operand and of a result that may lie in the same place. is_product: it adds to what stands
-    in the result, times `Factor`; added(node): the operand that is to be brought there first, and what that is
-    multiplied by. is_python: it calls back into Python, is named by whoever writes the call, and may raise anything.
-    by_rows(node): whether it may compute some rows at a time; what is passed first is then how many.
+    loops(node): the number of leading axes of the results that loops go over, around the call. work(node): sizes whose
+    product is the number of additions. overwritten: positions of an operand and a result that may alias. is_product: it
+    adds to the result, times `Factor`; added(node): the operand to initialise the result with, and its factor.
+    is_python: it calls back into Python, the writer of the call names it, and it may raise anything. by_rows(node): a
+    `ByRows` if it may compute some rows at a time, whose number is then its first argument.
     """
 
     symbol: Callable[[Node], str]
@@ -165,7 +171,7 @@ class Call(Lowering):
 
     @property
     def may_fail(self) -> bool:
-        """Whether it may say that it failed."""
+        """True if the call may fail: it has statuses or runs Python."""
         return self.is_python or bool(self.statuses)
 
 
@@ -178,14 +184,14 @@ class Iota(Lowering):
 
 @record()
 class Part(Lowering):
-    """A result of an op that has several: it is stored by what carries out that op."""
+    """One result of an op that has several; the node of that op stores it."""
 
     position: int
 
 
 @record()
 class Repeat(Lowering):
-    """The results come from a body that is carried out step by step (ops/scan.py has the meaning of the fields)."""
+    """The results come from a body that runs step by step (ops/scan.py documents the fields)."""
 
     body: Body
     sequences: int
@@ -197,34 +203,30 @@ class Repeat(Lowering):
 
 @record()
 class Branch(Lowering):
-    """The results come from one of two bodies over the same parameters, which a condition chooses
-    (ops/branch.py)."""
+    """The results come from one of two bodies over the same parameters; a condition selects it (ops/branch.py)."""
 
     then: Body
     orelse: Body
 
 
-# --- call -------------------------------------------------------------------------------------------------------------
-# External functions as data: what one is given, in its order, and what its status means.
-#
-# In: nodes and sizes. Out: records of what is passed, of which the `Call` of an op lists those that its function
-# takes. Whoever plans and writes calls knows of these records only; what there are for functions the ops tell.
+# --- arguments of external functions ----------------------------------------------------------------------------------
+# `Call.passed` lists them in the order of the C signature. Planner and writer of calls know these records only.
 
 
 SUFFIXES = {"float64": "f64", "float32": "f32", "int64": "i64", "int32": "i32"}
-"""What the names of functions end with, by the dtype that they compute in."""
+"""Suffixes of function names, by the dtype they compute in."""
 
 
 @record()
 class Extent(Passed):
-    """A size, as an int64."""
+    """A size, passed as int64."""
 
     size: Size
 
 
 @record()
 class Number(Passed):
-    """A number that is known, of a dtype."""
+    """A constant number of a dtype."""
 
     value: float
     dtype: str
@@ -232,22 +234,21 @@ class Number(Passed):
 
 @record()
 class Given(Passed):
-    """A scalar, by value."""
+    """A scalar, passed by value."""
 
     node: Node
 
 
 @record()
 class Whole(Passed):
-    """A contiguous array: its address."""
+    """A contiguous array, passed by address."""
 
     node: Node
 
 
 @record()
 class Strided(Passed):
-    """A part of what lies in memory: the address of its first element, then for each of `axes` how many elements one
-    stands after the other along it; 0 for None."""
+    """An array in memory: its address, then its stride in elements along each of `axes` (0 for None)."""
 
     node: Node
     axes: tuple[int | None, ...]
@@ -255,7 +256,7 @@ class Strided(Passed):
 
 @record()
 class Result(Passed):
-    """Where the result at a position goes, which is contiguous: its address, then the strides of `axes`; 0 for None."""
+    """Result number `position`, which is contiguous: its address, then its stride along each of `axes` (0 for None)."""
 
     position: int = 0
     axes: tuple[int | None, ...] = ()
@@ -263,7 +264,7 @@ class Result(Passed):
 
 @record()
 class Workspace(Passed):
-    """Memory that the function uses while it runs: its address. `shape` are its sizes."""
+    """Scratch memory for the function's run: its address. `shape` gives its sizes."""
 
     dtype: str
     shape: tuple[Size, ...]
@@ -271,4 +272,4 @@ class Workspace(Passed):
 
 @record()
 class Factor(Passed):
-    """What the old elements of the result are multiplied by, to which the function adds."""
+    """The factor of the old elements of the result, to which the function adds its product."""

@@ -1,12 +1,18 @@
 """The graph: types, ops, and interned nodes.
 
-In: an op record, argument nodes, attributes. Out: the one node that stands for this value. Nodes are immutable and
-interned: the same op on the same arguments is the same object, so common subexpressions are shared by construction
-and comparing nodes is comparing identities. A size is a number or an int64 scalar node. Sizes that are not known when
-a variable is made are leaves of their own (`SIZE`), bound by the arrays a function is called with.
+In: an op, argument nodes, attributes. Out: the one node that stands for this value:
 
-A node's operators and methods are looked up in `FUNCTIONS`, which the floors above fill; `methods.pyi` tells editors
-and type checkers of the methods.
+    x = T.dvector("x")           a leaf (INPUT) of type float64[x.0]; its size x.0 is a leaf too (SIZE)
+    y = x * 2                    Node(op=mul, args=(x, broadcast_to(2.0, x.0)), type float64[x.0])
+    (x * 2) is y                 True
+
+Nodes are immutable and interned (hash consing): the same op on the same arguments is the same object, so common
+subexpressions are shared by construction, and comparing nodes is comparing identities. A size is a number or an int64
+scalar node. A size that is unknown when a variable is made is a leaf of its own (`SIZE`), bound by the arrays of a
+call.
+
+Operators and methods of a node are looked up in `FUNCTIONS`, which the rooms above fill; `methods.pyi` lists the
+methods for editors and type checkers.
 """
 
 from __future__ import annotations
@@ -65,9 +71,9 @@ Index: TypeAlias = "tuple[Expr, ...]"
 
 @record(eq=False)
 class Type(Kind):
-    """dtype and sizes of a tensor; a size is a number or an int64 scalar node. Types are equal as Theano's are, by
-    dtype and by which sizes are 1: `is_same` compares sizes. A program makes one in Theano's form, of a dtype and
-    bools that say which sizes are 1: `type(x.type)(dtype="int8", broadcastable=(True, False))`."""
+    """The dtype and sizes of a tensor; a size is a number or an int64 scalar node. `==` compares as Theano's types do,
+    by dtype and by which sizes are 1; `is_same` compares all sizes. A program makes one in Theano's form, from a dtype
+    and one bool for each axis: `type(x.type)(dtype="int8", broadcastable=(True, False))`."""
 
     dtype: str
     shape: tuple[Size, ...]
@@ -83,13 +89,8 @@ class Type(Kind):
     def ndim(self) -> int:
         return len(self.shape)
 
-    @property
-    def broadcastable(self) -> tuple[bool, ...]:
-        """For each axis, whether its size is statically 1 (Theano's name for it)."""
-        return tuple(size == 1 if isinstance(size, int) else False for size in self.shape)
-
     def is_same(self, other: Type) -> bool:
-        """Whether the two have the same dtype and the same sizes."""
+        """True if both have the same dtype and the same sizes."""
         return self is other or (self.dtype == other.dtype and self.shape == other.shape)
 
     def __str__(self) -> str:
@@ -101,15 +102,15 @@ _set_dtype, _set_shape = Type.dtype.__set__, Type.shape.__set__  # type: ignore[
 
 @record(eq=False)
 class TupleType(Type):
-    """The type of a node with several results, of which `item(node, k)` is the k-th: for whoever asks, a scalar of a
-    dtype that no array has."""
+    """The type of a node with several results; `item(node, k)` is the k-th. Its dtype is `tuple`, which no array has,
+    and it has no axes."""
 
     dtype: str
     shape: tuple[Size, ...]
     parts: tuple[Type, ...]
 
     def is_same(self, other: Type) -> bool:
-        """Whether the two have the same parts."""
+        """True if both have the same parts."""
         if not isinstance(other, TupleType) or len(self.parts) != len(other.parts):
             return False
         return all(mine.is_same(its) for mine, its in zip(self.parts, other.parts, strict=True))
@@ -119,14 +120,14 @@ class TupleType(Type):
 
 
 def tuple_of(parts: Sequence[Type]) -> TupleType:
-    """The type of a node with results of these types."""
+    """The type of a node whose results have these types."""
     return TupleType("tuple", (), tuple(parts))
 
 
 @record()
 class Guard:
-    """What must hold of sizes before a graph may run. `message` may name {left} and {right}, which get their values; it
-    may be `told` when it is read."""
+    """A condition on sizes that is checked before its node runs. `message` may contain {left} and {right}, which become
+    the values; it may be a lazy text (`told`). `error` selects the class of the error."""
 
     left: Size
     relation: Literal["==", "<=", "<"]
@@ -136,17 +137,18 @@ class Guard:
 
 
 class Lowering:
-    """How an op becomes loops: one of the records of lowering.py."""
+    """The base class of the records in lowering.py, which describe an op as loops."""
 
     __slots__ = ()
 
 
 class Body:
-    """A graph within a node: its results over its parameters, and over nothing else. Interned, like nodes: equal bodies
-    are one object. What it needs from outside are parameters too, which the node's operands give (`closure.close`).
+    """A graph inside a node: results over parameters and nothing else. Interned, like nodes: equal bodies are one
+    object. Values from outside are parameters too, bound to the node's operands (`body.close`).
 
-    `checks`: of a body that was rewritten, what had to hold of sizes as it was written; None of others. `verified`:
-    whether it was found to be closed (`ir.verify`)."""
+    checks: of a rewritten body, the guards it had before it was rewritten; None otherwise. verified: it has passed
+    `ir.verify`.
+    """
 
     __slots__ = ("__weakref__", "checks", "params", "results", "verified")
 
@@ -174,16 +176,16 @@ Batch: TypeAlias = "Callable[[Node, Sequence[Node], Sequence[bool], Size], Node 
 
 @record(eq=False)
 class Op:
-    """One op's whole story.
+    """An op: everything the compiler knows of it.
 
-    infer(args, attrs): the result's type, or an error that says what is wrong. eval(node, *values): its meaning in
-    NumPy. vjp(node, cotangent): the cotangent of each argument, None where there is none. vjps(node, cotangents,
-    wanted): the same of an op with several results, given the cotangents of some by their positions, for the arguments
-    at the positions `wanted`. lower(node): how it becomes loops. guards(node): what must hold of sizes at run time.
-    batch(node, args, batched, size): what it makes for many elements at once, given its arguments, of which those that
-    `batched` marks have an axis of that size more, the first, as the result has; of an op with several results each,
-    with whether it has that axis. None where it is to be carried out for each element by a loop.
-    cost: of one element, an addition being 1.
+    infer(args, attrs): the result's type; raises GraphTypeError or ShapeError for wrong arguments. eval(node, *values):
+    its meaning, in NumPy. vjp(node, cotangent): the cotangent of each argument, None where there is none. vjps(node,
+    cotangents, wanted): the same for an op with several results: `cotangents` maps positions of results to their
+    cotangents, `wanted` are the positions of arguments. lower(node): its loops, a record of lowering.py. guards(node):
+    conditions on sizes, checked at run time. batch(node, args, batched, size): the op for a batch of `size` elements
+    (vmap): arguments marked in `batched` have the batch axis first, and so has the result; for several results, pairs
+    of a node and whether it has that axis. None makes vmap loop over the elements. cost: of one element, an addition
+    being 1.
     """
 
     name: str
@@ -202,7 +204,7 @@ class Op:
 
     @property
     def scalar_op(self) -> Any:
-        """What an elementwise op does to each element (Theano's name); AttributeError of another op."""
+        """The scalar function of an elementwise op (Theano's name). Raises AttributeError for another op."""
         return FUNCTIONS["later"]("Elemwise").of(self)
 
     def __repr__(self) -> str:
@@ -213,7 +215,7 @@ class Op:
 
 
 OPS: Table[Op] = Table()
-"""Every op by name; filled by the modules of `graphc.ops`."""
+"""All ops by name; filled by the modules of `graphc.ops`."""
 
 
 P = ParamSpec("P")
@@ -231,7 +233,7 @@ def _into_table(make: Callable[P, Op]) -> Callable[P, Op]:
 
 
 define_op = _into_table(Op)
-"""Makes an op, and adds it to the table."""
+"""Make an op and add it to `OPS`. Raises GraphValueError if the name is taken."""
 
 
 def _no_lowering(node: Node) -> Lowering:
@@ -258,44 +260,34 @@ def _constant_eval(node: Node) -> Array:
     return value
 
 
-INPUT = define_op("input", _leaf_infer, _leaf_eval, _no_lowering, doc="A variable that is given at each call.")
+INPUT = define_op("input", _leaf_infer, _leaf_eval, _no_lowering, doc="A variable whose value is given at each call.")
 SHARED = define_op("shared", _leaf_infer, _leaf_eval, _no_lowering, doc="A variable that keeps its value.")
 SIZE = define_op("size", _leaf_infer, _leaf_eval, _no_lowering, doc="A size that a leaf's array has at run time.")
 CONSTANT = define_op("constant", _constant_infer, _constant_eval, _no_lowering, doc="A fixed array.")
-PARAM = define_op("param", _leaf_infer, _leaf_eval, _no_lowering, doc="What a body is given each time it is run.")
+PARAM = define_op("param", _leaf_infer, _leaf_eval, _no_lowering, doc="A parameter of a body.")
 LEAVES = (INPUT, SHARED, SIZE, CONSTANT, PARAM)
 
 _owners: WeakKeyDictionary[Node, ref[Node]] = WeakKeyDictionary()
 
 
 def size_owner(size: Node) -> Node | None:
-    """The leaf whose size a size leaf is, while that leaf lives."""
+    """The leaf that a size leaf belongs to, while that leaf lives."""
     owner = _owners.get(size)
     return owner() if owner is not None else None
 
 
-def _forward(function: str) -> Callable[[Node, Any], Node]:
+def _binary(function: str, reflected: bool = False) -> Callable[[Node, Any], Node]:
     def operator(self: Node, other: Any) -> Node:
-        if getattr(other, "__array_ufunc__", self) is None:  # a class that wants NumPy to leave operators to it
+        if (
+            not reflected and getattr(other, "__array_ufunc__", self) is None
+        ):  # a class that opts out of NumPy's operators
             return NotImplemented  # type: ignore[no-any-return]
+        operands = (other, self) if reflected else (self, other)
         start = next_serial() if by_program() else None
         try:
-            result: Node = FUNCTIONS[function](self, other)
+            result: Node = FUNCTIONS[function](*operands)
         except GraphcError as error:
-            place(error, function, (self, other))
-            raise
-        return result if start is None else ended(start, result)
-
-    return operator
-
-
-def _reflected(function: str) -> Callable[[Node, Any], Node]:
-    def operator(self: Node, other: Any) -> Node:
-        start = next_serial() if by_program() else None
-        try:
-            result: Node = FUNCTIONS[function](other, self)
-        except GraphcError as error:
-            place(error, function, (other, self))
+            place(error, function, operands)
             raise
         return result if start is None else ended(start, result)
 
@@ -312,19 +304,20 @@ def _unary(function: str) -> Callable[[Node], Node]:
 
 
 class Node(Unchanging):
-    """A value of the graph: an op applied to arguments. Immutable but for its display name."""
+    """A value of the graph: an op applied to arguments. Immutable except for its display name and the user's
+    attributes."""
 
     __slots__ = {
         "__dict__": None,  # attributes that users set
         "__weakref__": None,
         "_name": None,
-        "args": "What the op is applied to.",
-        "attrs": "What the op is told besides its arguments.",
-        "mentioned": "Whether the program used it in a way that may have left no trace (`ir.walk.mention`).",
-        "op": "What is computed.",
-        "serial": "How many nodes there were before.",
+        "args": "The arguments of the op.",
+        "attrs": "The static parameters of the op.",
+        "mentioned": "True if the program used it, though no result may depend on it (`ir.walk.mention`).",
+        "op": "The op that is applied.",
+        "serial": "A number that grows with each node made.",
         "type": "The dtype and the sizes.",
-        "verified": "Whether its type was found to be what its op infers (`ir.verify`).",
+        "verified": "True if it has passed `ir.verify`.",
         "where": "The line of the program that made it.",
     }
 
@@ -370,7 +363,8 @@ class Node(Unchanging):
         self._name = value
 
     def _dtype(self) -> Dtype:
-        """The dtype of its elements: its name, which answers as NumPy's dtype does; NumPy's in a function of arrays."""
+        """The dtype: its name as a string that also answers as NumPy's dtype does; NumPy's own dtype in a traced
+        function."""
         name: Any = self.type.dtype
         if sys._getframe(1).f_code.co_filename.startswith(PACKAGE) or not asked_by_user():
             found = name
@@ -388,31 +382,31 @@ class Node(Unchanging):
 
     @property
     def broadcastable(self) -> tuple[bool, ...]:
-        """For each axis, whether its size is statically 1."""
+        """For each axis, True if its size is statically 1."""
         return self.type.broadcastable
 
     @property
     def is_tuple(self) -> bool:
-        """Whether it stands for several results, of which `item` gives one."""
+        """True if the node has several results; `item` gives one of them."""
         return isinstance(self.type, TupleType)
 
     @property
     def owner(self) -> Any:
-        """The op with its inputs and outputs (`Apply`), where an op made this value; None of a leaf (Theano's name)."""
+        """The op with its inputs and outputs (`Apply`) that computes this value; None for a leaf (Theano's name)."""
         return None if self.op in LEAVES else HOOKS.owner(self)
 
     def get_parents(self) -> list[Any]:
-        """The owner, in a list; an empty one of a leaf (Theano's name)."""
+        """A list of the owner; empty for a leaf (Theano's name)."""
         return [] if self.owner is None else [self.owner]
 
     @property
     def index(self) -> int | None:
-        """Which output of its owner this value is; None of a leaf."""
+        """The position of this value among its owner's outputs; None for a leaf."""
         return None if self.op in LEAVES else self.attrs["index"] if self.op.name == "item" else 0
 
     @property
     def tag(self) -> Any:
-        """A place for the user's attributes, which equal expressions share, since they are one object."""
+        """A namespace for the user's attributes. Equal expressions are one object, so they share it."""
         kept = (self.node() if isinstance(self, Comparison) else self).__dict__
         if "tag" not in kept:
             kept["tag"] = Scratchpad()
@@ -423,7 +417,7 @@ class Node(Unchanging):
         self.__dict__["tag"] = value
 
     def clone(self) -> Node:
-        """A fresh variable of the same type, name and tags; a constant is itself (Theano's name)."""
+        """A fresh variable of the same type, name and tags; a constant returns itself (Theano's name)."""
         if self.op is CONSTANT:
             return self
         sizes = tuple(size if isinstance(size, int) else None for size in self.type.shape)
@@ -432,7 +426,7 @@ class Node(Unchanging):
         return fresh
 
     def attributes(self) -> dict[str, Any]:
-        """What the user has set, tags copied."""
+        """The attributes that the user has set; tags are copied."""
         return {
             name: value.copied() if isinstance(value, Scratchpad) else value
             for name, value in self.__dict__.items()
@@ -440,7 +434,7 @@ class Node(Unchanging):
         }
 
     def _shape(self) -> Node:
-        """The sizes as an int64 vector; `x.shape[0]` is a scalar. A tuple, as NumPy's, in a function of arrays."""
+        """The sizes as an int64 vector; `x.shape[0]` is a scalar. In a traced function a tuple, like NumPy's."""
         shape: Node = FUNCTIONS["plain_shape" if TRACE.depth and asked_by_user() else "shape"](self)
         return shape
 
@@ -483,7 +477,7 @@ class Node(Unchanging):
         return copied
 
     def sized(self) -> Node | None:
-        """The leaf whose size this is."""
+        """The leaf that this size belongs to."""
         return size_owner(self)
 
     def told(self) -> tuple[str, Array | None, bool]:
@@ -530,22 +524,22 @@ class Node(Unchanging):
             item.__dict__.setdefault("_written", (self, key))  # for whoever reads its text (expression.py)
         return item
 
-    __add__, __radd__ = _forward("add"), _reflected("add")
-    __sub__, __rsub__ = _forward("sub"), _reflected("sub")
-    __mul__, __rmul__ = _forward("mul"), _reflected("mul")
-    __truediv__, __rtruediv__ = _forward("true_div"), _reflected("true_div")
-    __floordiv__, __rfloordiv__ = _forward("floor_div"), _reflected("floor_div")
-    __mod__, __rmod__ = _forward("mod"), _reflected("mod")
-    __divmod__, __rdivmod__ = _forward("divmod"), _reflected("divmod")
-    __pow__, __rpow__ = _forward("pow"), _reflected("pow")
-    __matmul__, __rmatmul__ = _forward("matmul"), _reflected("matmul")
-    __and__, __rand__ = _forward("bitwise_and"), _reflected("bitwise_and")
-    __or__, __ror__ = _forward("bitwise_or"), _reflected("bitwise_or")
-    __xor__, __rxor__ = _forward("bitwise_xor"), _reflected("bitwise_xor")
-    __lshift__, __rlshift__ = _forward("left_shift"), _reflected("left_shift")
-    __rshift__, __rrshift__ = _forward("right_shift"), _reflected("right_shift")
-    __lt__, __le__ = _forward("less"), _forward("less_equal")
-    __gt__, __ge__ = _forward("greater"), _forward("greater_equal")
+    __add__, __radd__ = _binary("add"), _binary("add", True)
+    __sub__, __rsub__ = _binary("sub"), _binary("sub", True)
+    __mul__, __rmul__ = _binary("mul"), _binary("mul", True)
+    __truediv__, __rtruediv__ = _binary("true_div"), _binary("true_div", True)
+    __floordiv__, __rfloordiv__ = _binary("floor_div"), _binary("floor_div", True)
+    __mod__, __rmod__ = _binary("mod"), _binary("mod", True)
+    __divmod__, __rdivmod__ = _binary("divmod"), _binary("divmod", True)
+    __pow__, __rpow__ = _binary("pow"), _binary("pow", True)
+    __matmul__, __rmatmul__ = _binary("matmul"), _binary("matmul", True)
+    __and__, __rand__ = _binary("bitwise_and"), _binary("bitwise_and", True)
+    __or__, __ror__ = _binary("bitwise_or"), _binary("bitwise_or", True)
+    __xor__, __rxor__ = _binary("bitwise_xor"), _binary("bitwise_xor", True)
+    __lshift__, __rlshift__ = _binary("left_shift"), _binary("left_shift", True)
+    __rshift__, __rrshift__ = _binary("right_shift"), _binary("right_shift", True)
+    __lt__, __le__ = _binary("less"), _binary("less_equal")
+    __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
     __neg__, __pos__, __abs__, __invert__ = _unary("neg"), _unary("positive"), _unary("abs"), _unary("invert")
 
     def __round__(self, digits: int = 0) -> Node:
@@ -573,15 +567,15 @@ class Node(Unchanging):
 
 WHOLE = (int, np.integer)
 COMPARABLE = (Node, bool, int, float, complex, np.ndarray, np.generic, list, tuple)
-"""What a tensor may be compared with, element by element: dictionaries compare it with anything else, too."""
+"""Types that `==` compares with a tensor element by element. Dictionaries compare it with other types too."""
 
 
 class Comparison(Node):
-    """What `==` and `!=` make: the node that compares elements, whose own truth is whether the two are one node.
+    """The result of `==` and `!=`: the node that compares elements; its truth value says whether the two are one node.
 
     So `where(x == 0, a, b)` means what it says, while `in`, dictionaries, sets and `list.index` go by identity. Most
-    comparisons are asked for their truth only, so it becomes a node when it is first looked at; in graphs stands the
-    one that all equal comparisons share (`node`).
+    comparisons are only asked for their truth, so the node is made on first use. In graphs stands the interned node
+    (`node`).
     """
 
     __slots__ = ("compared", "is_written", "operands", "relation")
@@ -604,7 +598,7 @@ class Comparison(Node):
         return (left is right) == (self.relation == "equal")
 
     def node(self) -> Node:
-        """The comparison of elements; errors are those of `equal`."""
+        """The node that compares elements. Raises what `equal` raises."""
         if self.compared is None:
             self.compared = FUNCTIONS[self.relation](*self.operands)
         return self.compared
@@ -622,9 +616,9 @@ class Comparison(Node):
 
 
 def _compared(relation: str, left: Node, right: object) -> Comparison:
-    """A comparison that a program makes; the answer itself, a bool that type checkers are not told of, where a size is
-    compared with a number that it never is, or always. `is_written`: whether the program has the operator, and no list
-    or dict looks for a tensor."""
+    """The Comparison that a program makes. Returns a plain bool, unknown to type checkers, if a size is compared with a
+    number that it always or never equals. `is_written` is set if the program has the operator itself, and it is not a
+    list or dict that searches."""
     if isinstance(right, WHOLE) and type(left) is not Comparison and left.op is not CONSTANT:
         known: Comparison | None = FUNCTIONS["decided"](relation, left, right)
         if known is not None:
@@ -635,27 +629,28 @@ def _compared(relation: str, left: Node, right: object) -> Comparison:
 
 
 class Scalar(Node):
-    """A tensor of no axes that is made while a function of arrays is traced, where it stands for a number."""
+    """A tensor without axes made while a function is traced; it stands for a number, so hashing it is refused."""
 
     __slots__ = ()
 
     __hash__ = hash_of_a_number
 
     def stand_back(self) -> None:
-        """Be a tensor as others, when the function has returned."""
+        """Become an ordinary Node once the traced function has returned."""
         if type(self) is Scalar:
             self.__class__ = Node  # type: ignore[assignment]
 
 
 def _used(name: str, node: Node, *args: Any, **kwargs: Any) -> Any:
-    """A method that gives a tensor, where NumPy's of that name gives nothing: who does not use it means NumPy's."""
+    """A method that returns a tensor but works in place in NumPy (`x.sort()`). Refused if the program drops the result,
+    since it then means NumPy's."""
     if "POP_TOP" in instruction():
         raise refuse_in_place(name, node)
     return explained(FUNCTIONS.get(name) or FUNCTIONS["later"](name), "")(node, *args, **kwargs)
 
 
 class Leaves(type):
-    """The class of the classes of leaves, which programs call with a type and a value, as Theano's."""
+    """The metaclass of leaf classes that programs call as Theano's: with a type and a value."""
 
     def __call__(cls, *given: Any, **named: Any) -> Any:
         if given and type(given[0]) is Op:
@@ -664,13 +659,13 @@ class Leaves(type):
 
 
 class Constant(Node, metaclass=Leaves):
-    """A fixed array. `Constant(type, data, name=None)` makes one in Theano's words."""
+    """A fixed array. `Constant(type, data, name=None)` makes one, as in Theano."""
 
     __slots__ = ()
 
     @property
     def data(self) -> Array:
-        """The array, which cannot be written."""
+        """The array, which is read-only."""
         value: Array = self.attrs["value"].value
         return value
 
@@ -681,11 +676,11 @@ class Constant(Node, metaclass=Leaves):
 
 
 NODES = Interned()
-"""The nodes that there are."""
+"""All interned nodes."""
 
 
 def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
-    """The node of `op` on `args`, the existing one where there is one. Attribute values must be hashable."""
+    """The interned node of `op` on `args`. Attribute values must be hashable."""
     arguments = tuple(args)
     attributes = attrs or {}
     key = _key(op, arguments, attributes)
@@ -704,8 +699,9 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
 
 
 def remade(node: Node, args: tuple[Node, ...]) -> Node:
-    """The node of the same op and attributes on other arguments; a new one has the line of `node`. Its type is that of
-    `node`, and the op is not asked, where it can be no other: it depends on types, and on the values of sizes."""
+    """The interned node of the same op and attributes on other arguments; a new node keeps the user line of `node`.
+    Type inference is skipped where the type cannot change, which is so if the arguments' types are the same and none is
+    a size."""
     key = _key(node.op, args, node.attrs)
     found: Node | None = NODES.find(key)
     if found is not None:
@@ -718,7 +714,7 @@ def remade(node: Node, args: tuple[Node, ...]) -> Node:
 
 
 def _is_alike(after: Node, before: Node) -> bool:
-    """Whether one argument for another leaves types as they were."""
+    """True if replacing one argument by the other cannot change the inferred type."""
     if after is before:
         return True
     known = before.type
@@ -727,7 +723,7 @@ def _is_alike(after: Node, before: Node) -> bool:
 
 
 def made(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
-    """The node of `op` on `args` where there is one."""
+    """The node of `op` on `args` if it exists, else None."""
     found: Node | None = NODES.find(_key(op, args, attrs))
     return found
 
@@ -752,13 +748,13 @@ def size_leaf(owner: str | None, axis: int) -> Node:
 
 
 def leaf_type(dtype: str, sizes: Sequence[Size | None], owner: str | None) -> Type:
-    """The type of a leaf: a size leaf of its own for each axis whose size is not given."""
+    """The type of a leaf; each size given as None becomes a new size leaf."""
     shape = tuple(size_leaf(owner, axis) if size is None else size for axis, size in enumerate(sizes))
     return Type(check_dtype(dtype), shape)
 
 
 def variable(dtype: str, sizes: Sequence[Size | None], name: str | None = None) -> Node:
-    """A fresh input: its value is given at each call. Sizes that are None are known only then."""
+    """A fresh input, given at each call. Sizes given as None are known only then."""
     kind = leaf_type(dtype, sizes, name)
     return Node(INPUT, (), {"type": kind}, kind, name)
 
@@ -767,7 +763,7 @@ FUNCTIONS["variable"] = variable
 
 
 def constant_value(node: Node) -> Array | None:
-    """The array of a constant node, or None."""
+    """The array of a constant node; None for any other node."""
     return node.attrs["value"].value if node.op is CONSTANT else None
 
 
@@ -780,7 +776,7 @@ def describe_size(size: Size) -> str:
 
 
 def describe(node: Node) -> str:
-    """A short name for messages: the user's name, or the op, with the user's line."""
+    """A short description for messages: the user's name or the expression, with the user's line."""
     if node.op is SIZE:
         return f"the size of {node.attrs['owner'] or 'a variable'} along axis {node.attrs['axis']}"
     value = constant_value(node)

@@ -30,7 +30,7 @@ _HEADS = ("inputs", "shared", "free", "sizes")
 
 @dataclass(slots=True)
 class _Reader:
-    """What has been read so far. Leaves wait as text until they are asked for, since their sizes may be computed."""
+    """The state of the reader. Leaves wait as text until they are used, since their sizes may be computed."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     waiting: dict[str, tuple[Op, str, str]] = field(default_factory=dict)
@@ -41,14 +41,15 @@ class _Reader:
 
 
 def parse_graph(text: str) -> Graph:
-    """The graph of a text, with fresh leaves. Ops are looked up in `OPS`. Raises ParseError, naming the line."""
+    """The graph of a printed text, with fresh leaves. Ops are looked up in `OPS`. Raises ParseError, which names the
+    line."""
     reader = _read([(n, line) for n, line in enumerate(dedent(text).splitlines(), 1) if line.strip()])
     assert reader.outputs is not None
     return Graph(tuple(reader.nodes[name] for name in reader.inputs), reader.outputs)
 
 
 def _read(lines: Sequence[tuple[int, str]], in_body: bool = False) -> _Reader:
-    """What numbered lines say; those of bodies are indented."""
+    """Read numbered lines, in which the lines of bodies are indented."""
     reader = _Reader(in_body=in_body)
     position = 0
     while position < len(lines):
@@ -73,7 +74,7 @@ def _unreadable(number: int, line: str, error: Exception) -> ParseError:
 
 
 def _read_bodies(lines: Sequence[tuple[int, str]]) -> dict[str, Body]:
-    """The bodies that stand in indented lines, by the names of their attributes."""
+    """The bodies in indented lines, by the names of their attributes."""
     bodies: dict[str, Body] = {}
     if lines and lines[0][1].startswith("    "):
         _fail(f"{lines[0][1].strip()!r} is in no body")
@@ -173,7 +174,7 @@ def _read_array(text: str) -> Node:
 
 
 def _resolve(reader: _Reader, ref: str) -> Node:
-    """The node that a ref stands for."""
+    """The node of a reference: a name, `%number`, `leaf.axis` or `number:dtype`."""
     if ref in reader.nodes:
         return reader.nodes[ref]
     if ref in reader.waiting:
@@ -189,7 +190,7 @@ def _resolve(reader: _Reader, ref: str) -> Node:
 
 
 def _resolve_size(reader: _Reader, ref: str, orphan: bool = False) -> Node:
-    """The size leaf `leaf.axis`, made at its first mention."""
+    """The size leaf `leaf.axis`, made at its first mention. orphan: the leaf itself need not be declared."""
     if ref not in reader.nodes:
         owner, _, axis = ref.partition(".")
         if not axis.isdigit() or not (orphan or owner in reader.waiting):

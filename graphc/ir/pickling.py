@@ -1,8 +1,8 @@
-"""Nodes and bodies as pickles: what a graph says, by the names of its ops, and no code.
+"""Pickles of nodes and bodies: leaves and a flat list of statements, with ops by name and no code.
 
-In: nodes. Out: leaves and a flat list of statements, from which nodes are made anew where they are read; where they
-exist already they are found, as equal nodes are one object. A chain of any length can be pickled. An op of the user is
-looked up by its name, so that the module that defines it has to be imported first.
+In: nodes. Out: `Packed`, from which `unpack` makes the nodes anew, or finds them, since equal nodes are one object.
+There is no recursion: a chain of any length can be pickled. A user's op is looked up by name, so the module that
+defines it must be imported first.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ from graphc.startup.record import record
 
 @record()
 class Packed:
-    """A graph: leaves, a statement for each other node (op, positions of its arguments, attributes, what it is called,
-    where it was made, what the user set), and the positions of the nodes that were asked for."""
+    """A graph as data. leaves: nodes without arguments. statements: for each other node, in topological order, (op,
+    positions of its arguments, attributes, name, user line, user attributes). wanted: the positions of the requested
+    nodes."""
 
     leaves: tuple[Node, ...]
     statements: tuple[tuple[Any, ...], ...]
@@ -70,7 +71,7 @@ def pack(nodes: Sequence[Node]) -> Packed:
 
 
 def unpack(packed: Packed) -> list[Node]:
-    """The nodes of `pack`."""
+    """The nodes that were packed."""
     known = list(packed.leaves)
     for op, args, attrs, name, where, attributes in packed.statements:
         node = make(op, [known[arg] for arg in args], attrs)
@@ -83,14 +84,14 @@ def unpack(packed: Packed) -> list[Node]:
 
 
 def reduced(value: Node | Op | Body) -> tuple[Any, ...]:
-    """What a pickle has of a node, an op or a body."""
+    """The `__reduce__` value of a node, an op or a body: the function that rebuilds it, and its arguments."""
     if isinstance(value, Op):
         return reduce_op(value)
     return reduce_body(value) if isinstance(value, Body) else reduce_node(value)
 
 
 def reduce_node(node: Node) -> tuple[Any, ...]:
-    """How a node is pickled."""
+    """`Node.__reduce_ex__`: the function that rebuilds the node, and its arguments."""
     if isinstance(node, Comparison):
         node = node.node()
     if node.args:
@@ -110,7 +111,7 @@ def reduce_node(node: Node) -> tuple[Any, ...]:
 
 
 def given_sizes(leaf: Node) -> tuple[Size | None, ...]:
-    """The sizes that a leaf was made with; None for those that are its own."""
+    """The sizes that a leaf was made with; None for its own size leaves."""
     return tuple(None if isinstance(s, Node) and s.op is SIZE and size_owner(s) is leaf else s for s in leaf.type.shape)
 
 
@@ -150,7 +151,7 @@ def read_size(owner: Node | None, label: str | None, axis: int) -> Node:
 
 
 def reduce_body(body: Body) -> tuple[Any, ...]:
-    """How a body is pickled; what was rewritten is never in a graph as it was written, so that there are no checks."""
+    """`Body.__reduce_ex__`. Only bodies as written are pickled; they have no `checks`."""
     return read_body, (pack([*body.params, *body.results]), len(body.params))
 
 
@@ -160,9 +161,8 @@ def read_body(packed: Packed, count: int) -> Body:
 
 
 def reduce_op(op: Op) -> tuple[Any, ...]:
-    """How an op is pickled: by its name, or, where it stands for what a user's class or a rule of a derivative says,
-    by the function of a module that makes it anew and what
-    this is given, which its `eval` has as `made`."""
+    """`Op.__reduce__`: by name. An op made from a user's class or gradient rule is rebuilt by calling the function and
+    arguments in its `eval.made`."""
     made = getattr(op.eval, "made", None)
     return (read_op, (op.name,)) if made is None else (read_made, (made[0], tuple(map(by_place, made[1]))))
 
@@ -173,8 +173,8 @@ def read_made(make: Callable[..., Op], args: Sequence[Any]) -> Op:
 
 @record(eq=False)
 class Inner:
-    """A function within another, by where it is written: the function around all, the names on the way to it, which of
-    those of one path it is; and what it took from the functions around it."""
+    """A nested function, by where it is defined: the outermost function, the qualified name, the position among
+    functions of that name, and its defaults and closure cells."""
 
     outer: Any
     path: str
@@ -184,8 +184,8 @@ class Inner:
 
 
 def by_place(value: Any) -> Any:
-    """A function within another as `Inner`, anything else as it is. Raises GraphTypeError for one whose place is not
-    found: made by text, or in a module that has changed."""
+    """A nested function as `Inner`; anything else as it is. Raises GraphTypeError for a function whose code is not
+    found in its module: it was made by `exec`, or the module has changed."""
     if not isinstance(value, FunctionType) or "<" not in value.__qualname__:
         return value
     path = value.__qualname__
@@ -203,7 +203,7 @@ def by_place(value: Any) -> Any:
 
 
 def from_place(value: Any) -> Any:
-    """The function of an `Inner`."""
+    """The function of an `Inner`; anything else as it is."""
     if not isinstance(value, Inner):
         return value
     code = codes_within(value.outer, value.path)[value.number]
@@ -214,7 +214,7 @@ def from_place(value: Any) -> Any:
 
 
 def codes_within(outer: Any, path: str) -> list[CodeType]:
-    """The codes of the functions within another that have this path."""
+    """The code objects nested in a function that have this qualified name."""
     code = getattr(unwrapped(outer), "__code__", None)
     codes = [] if code is None else [code]
     found: list[CodeType] = []
@@ -226,14 +226,14 @@ def codes_within(outer: Any, path: str) -> list[CodeType]:
 
 
 def unwrapped(function: Any) -> Any:
-    """What a decorator stands before."""
+    """The function beneath decorators that set `__wrapped__`."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     return function
 
 
 def read_op(name: str) -> Op:
-    """The op of a name. Raises GraphTypeError where this process has none."""
+    """The op of a name. Raises GraphTypeError if this process has none."""
     found: Op | None = OPS.get(name)
     if found is None:
         raise GraphTypeError(f"there is no op {name!r} in this process: import the module that defines it first")

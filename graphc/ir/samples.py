@@ -1,6 +1,6 @@
-"""What tests and algebra know of an op: samples of its use, and laws.
+"""Facts about an op for tests and for algebraic rules: samples of its use, and its laws.
 
-In: how arguments are drawn, how a node is built of them. Out: records that an op carries (node.py).
+In: how to draw arguments and build a node of them. Out: records that an op carries (node.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from graphc.startup.record import record
 
 @record()
 class Argument:
-    """How tests draw an argument of a sample: its shape, dtype kind and the interval of its elements."""
+    """An argument of a sample, drawn at random: its shape, kind of dtype, and the interval of its elements."""
 
     shape: tuple[int, ...]
     kind: Literal["float", "int", "bool", "index"] = "float"
@@ -23,7 +23,8 @@ class Argument:
 
 @record()
 class Sample:
-    """An application of an op on which it is tested: value, dtype, layouts, gradient to second order."""
+    """One application of an op that tests check: value, dtype, layouts, and gradients up to second order if
+    differentiable."""
 
     name: str
     build: Callable[..., Any]
@@ -32,7 +33,7 @@ class Sample:
 
 
 class Samples(Sequence[Sample]):
-    """Samples that are made when somebody looks at them: programs do not, and would make a thousand when they start."""
+    """A sequence of samples built on first access: programs never look at them, and a start would build a thousand."""
 
     def __init__(self, build: Callable[[], Iterable[Sample]]) -> None:
         self._build = build
@@ -52,10 +53,10 @@ class Samples(Sequence[Sample]):
 
 @record()
 class Laws:
-    """What algebra knows of an op. Elements are numbers; op names refer to `OPS`.
+    """Algebraic laws of an op. Elements are numbers; op names refer to `OPS`.
 
-    identity: f(x, e) = x. zero: f(x, z) = z (true of real numbers; of IEEE numbers only where noted by the rules).
-    inverse: g with g(f(x)) = x. involution: f(f(x)) = x. idempotent: f(f(x)) = f(x).
+    identity: f(x, e) = x. left_identity: f(e, x) = x. zero: f(x, z) = z (for real numbers; for IEEE numbers only where
+    the rules say so). inverse: g with g(f(x)) = x. involution: f(f(x)) = x. idempotent: f(f(x)) = f(x).
     """
 
     identity: float | None = None

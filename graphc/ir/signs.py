@@ -1,12 +1,12 @@
-"""What the graph shows of the elements of nodes: what they repeat, the number that all are, their signs.
+"""Facts about the elements of a node, proved from the graph: the value all of them equal, their signs.
 
     below_broadcasts(broadcast_to(dimshuffle(x, "x"), (3,)))   is x
     scalar_constant(broadcast_to(2.0, (3,)))                   is array(2.0)
     is_positive(exp(x))                                        True
 
-In: a node. Out: the node below its broadcasts, its number, whether no element is 0, or none is 0 or below. What is
-looked at is bounded: a question takes constant time. Of real numbers: an exponential counts as positive, though it may
-underflow.
+In: a node. Out: the node below its broadcasts, its number, or a bool that is False if the fact is not proved. The
+search depth is bounded, so a question takes constant time. Signs are those of real numbers: an exponential counts as
+positive, though it may underflow.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from graphc.arrays.dtypes import is_float
 from graphc.ir.node import OPS, Array, Node, constant_value
 
 DEEPEST = 6
-"""Nodes on a way that are looked through."""
+"""The search depth."""
 POSITIVE = frozenset({"exp", "exp2", "portable_exp", "sigmoid", "softplus", "cosh", "erfc", "erfcx"})
 NOT_NEGATIVE = frozenset({"abs", "fabs", "sqr", "sqrt", "hypot"})
 ALIKE = frozenset({"broadcast_to", "dimshuffle", "reshape", "subtensor", "positive", "sum", "max", "min", "prod"})
-"""Ops whose elements have the sign that all elements of their first argument have."""
+"""Ops whose elements have the common sign of all elements of their first argument."""
 
 BROADCASTS = ("broadcast_to", "dimshuffle")
 """Ops that repeat elements and add, drop or reorder axes."""
 
 
 def below_broadcasts(node: Node, also: Sequence[str] = (), named: bool = True) -> Node:
-    """The node that broadcasts, and ops whose names are in `also`, are applied to. With `named` false a node to which
-    the user gave a name is not looked through."""
+    """The node below broadcasts, dimshuffles and the ops in `also`. named=False: stop at a node that the user has
+    named."""
     while (node.op.name in BROADCASTS or node.op.name in also) and (named or node.name is None):
         node = node.args[0]
     return node
 
 
 def scalar_constant(node: Node) -> Array | None:
-    """The 0-d array whose value all elements have, where the graph shows it: a 0-d constant, broadcast or not."""
+    """The 0-d array that all elements equal: of a 0-d constant or a broadcast of one; else None."""
     value = constant_value(below_broadcasts(node))
     return value if value is not None and value.ndim == 0 else None
 
 
 def scalar_number(node: Node) -> float | None:
-    """The number that all elements are, where the graph shows it: a 0-d constant, cast or broadcast."""
+    """The number that all elements equal: of a 0-d constant, cast or broadcast; else None."""
     value = constant_value(below_broadcasts(node, ("cast",)))
     return float(value) if value is not None and value.ndim == 0 else None
 
 
 def is_never_zero(node: Node) -> bool:
-    """Whether the graph shows that no element is 0 or NaN: a constant, a product of constants, or a part of one that a
-    mean has."""
+    """True if no element can be 0 or NaN: the node is a constant, a product of constants, or one divided by an element
+    count, as the cotangent of a mean is."""
     scale = 1.0
     for _ in range(4 * DEEPEST):
         value = constant_value(node)
@@ -78,7 +78,7 @@ def is_never_zero(node: Node) -> bool:
 
 
 def _is_count(node: Node) -> bool:
-    """Whether a node is a number of elements, or is converted from one: above 0 where there is an element."""
+    """True if a node is an element count, possibly converted: positive if there is an element at all."""
     node = below_broadcasts(node, ("cast",))
     if node.type.dtype == "int64" and not node.ndim:
         value = constant_value(node)
@@ -87,7 +87,7 @@ def _is_count(node: Node) -> bool:
 
 
 def is_positive(node: Node, depth: int = DEEPEST) -> bool:
-    """Whether the graph shows that all elements are above 0, of real numbers."""
+    """True if all elements are proved to be above 0, as real numbers."""
     value = constant_value(node)
     if value is not None:
         return bool(np.all(value > 0))
@@ -116,7 +116,7 @@ def is_positive(node: Node, depth: int = DEEPEST) -> bool:
 
 
 def _is_below_one(node: Node, depth: int) -> bool:
-    """Whether all elements are below 1: sigmoids, and parts of positive sums."""
+    """True if all elements are proved to be below 1: a sigmoid, or a / (a + b) with b positive."""
     name = node.op.name
     if name != "true_div" or node.args[1].op.name != "add":
         return name == "sigmoid" or (name == "broadcast_to" and _is_below_one(node.args[0], depth))
@@ -128,7 +128,7 @@ def _is_below_one(node: Node, depth: int) -> bool:
 
 
 def is_not_negative(node: Node, depth: int = DEEPEST) -> bool:
-    """Whether the graph shows that no element is below 0."""
+    """True if no element can be below 0."""
     value = constant_value(node)
     if value is not None:
         return bool(np.all(value >= 0))
@@ -150,6 +150,6 @@ def is_not_negative(node: Node, depth: int = DEEPEST) -> bool:
 
 
 def is_one(node: Node) -> bool:
-    """Whether all elements are the constant 1."""
+    """True if all elements are the constant 1."""
     value = constant_value(below_broadcasts(node, ("cast",)))
     return value is not None and bool(np.all(value == 1))

@@ -1,6 +1,8 @@
 """Arithmetic of sizes: numbers where they are known, int64 scalar nodes where they are not.
 
-In: sizes. Out: sizes, folded and brought to one form, so that equal expressions are mostly the same node.
+In: sizes. Out: sizes, constant-folded and normalised, so that equal expressions are mostly the same node:
+
+    add(add(n, 2), -2)  ->  n          minimum(n, add(n, 1))  ->  n          subtract(n, n)  ->  0
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from graphc.ir.walk import as_size_node
 
 
 def as_size(node: Node) -> Size:
-    """A scalar integer node as a size: the number where it is constant."""
+    """A scalar integer node as a size: a number if it is constant."""
     value = constant_value(node)
     if value is not None:
         return int(value)
@@ -29,7 +31,7 @@ def _apply(op: str, left: Size, right: Size) -> Node:
 
 
 def _ordered(left: Size, right: Size) -> tuple[Size, Size]:
-    """Operands of a commutative op in one order: older nodes first, numbers last."""
+    """The operands of a commutative op in canonical order: older nodes first, numbers last."""
     if isinstance(left, int) or (isinstance(right, Node) and right.serial < left.serial):
         return right, left
     return left, right
@@ -61,7 +63,7 @@ def subtract(left: Size, right: Size) -> Size:
 
 
 def difference(left: Size, right: Size) -> tuple[dict[Node, int], int]:
-    """left - right as a sum of nodes that are no sums, each with its factor, and a number."""
+    """left - right as a linear form: a factor for each node that is not a sum itself, and a constant."""
     terms: Counter[Node] = Counter()
     number = 0
     pending = [(left, 1), (right, -1)]
@@ -79,18 +81,18 @@ def difference(left: Size, right: Size) -> tuple[dict[Node, int], int]:
 
 
 def known_at_least(left: Size, right: Size) -> bool:
-    """Whether a size is at least as large as another, whatever the run."""
+    """True if left >= right holds in every run."""
     terms, number = difference(left, right)
     return number >= 0 and all(factor > 0 and known_nonnegative(node) for node, factor in terms.items())
 
 
 def is_natural(node: Node) -> bool:
-    """Whether a node is a parameter that is a size."""
+    """True if a node is a body's parameter that stands for a size, hence is not negative."""
     return node.op is PARAM and bool(node.attrs["natural"])
 
 
 def known_nonnegative(size: Size) -> bool:
-    """Whether a size cannot be negative, whatever the run."""
+    """True if a size is at least 0 in every run."""
     pending, seen = [size], set[Size]()
     while pending:
         current = pending.pop()
@@ -113,12 +115,12 @@ def known_nonnegative(size: Size) -> bool:
 
 
 DEEPEST = 8
-"""Of sums and extremes within one another, in which a bound of a size is looked for."""
+"""The nesting of sums and extremes that `known_most` looks through."""
 
 
 def known_most(size: Size, deepest: int = DEEPEST) -> int | None:
-    """A number that a size is no larger than, whatever the run; None where none is known. So of a slice whose ends are
-    numbers, `x[3:5]`, which has two elements where x is long enough."""
+    """An upper bound of a size, valid in every run; None if none is found. So of the slice `x[3:5]`, which has at most
+    two elements."""
     number = size if isinstance(size, int) else constant_value(size)
     if number is not None:
         return int(number)
@@ -139,7 +141,7 @@ def known_most(size: Size, deepest: int = DEEPEST) -> int | None:
 
 
 def _counts(node: Node) -> bool:
-    """Whether the sum of a node's elements counts those of a mask."""
+    """True if the sum of the node's elements counts the true elements of a mask."""
     return node.op.name == "cast" and node.args[0].type.dtype == "bool"
 
 
@@ -160,7 +162,7 @@ def multiply(left: Size, right: Size) -> Size:
 
 
 def floor_divide(left: Size, right: Size) -> Size:
-    """left // right for right other than zero."""
+    """left // right, for right other than 0."""
     if isinstance(left, int) and isinstance(right, int) and right:
         return left // right
     if right == 1:
@@ -194,15 +196,15 @@ def product(sizes: Iterable[Size]) -> Size:
 
 
 def equal(left: Size, right: Size) -> bool:
-    """Whether the two are known to be equal before any run."""
+    """True if the two sizes are known to be equal in every run."""
     return left == right if isinstance(left, int) and isinstance(right, int) else left is right
 
 
 def common(left: Size, right: Size, what: str, part: str = "") -> Size:
-    """The size that two sizes which must be equal have; an error where they are known to differ.
+    """The common size of two that must agree. Raises ShapeError if they are known to differ.
 
-    Numbers win over nodes. `what` and `part` say in the message what must agree. Whether two sizes that are not known
-    agree is for a guard to check at run time.
+    Numbers win over nodes. `what` and `part` name in the message what must agree. Sizes that are not known are compared
+    by a guard at run time.
     """
     if isinstance(left, int) and isinstance(right, int) and left != right:
         raise ShapeError(f"{what}{part}: sizes {describe_size(left)} and {describe_size(right)} differ")

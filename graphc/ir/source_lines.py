@@ -1,7 +1,7 @@
-"""Lines of the user's program, and texts for messages about them.
+"""Lines of the user's program, and lazy texts for messages.
 
-In: the frames of a call; functions that write a text. Out: the innermost frame outside graphc; texts that are written
-when somebody reads them.
+In: the frames of a call; functions that write a text. Out: the innermost frame outside graphc (`Where`); texts that are
+formatted only when they are read (`told`, `phrase`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 @record()
 class Words:
-    """How a check is told that a node makes for another (`ops.shape.held_to`): a guard's message, in which {left} is
-    the size that the node's argument has, or, where it is `turned`, the one that it ought to have."""
+    """The wording of a check that one node makes on behalf of another (`ops.shape.held_to`): a guard's message, in
+    which {left} is the actual size of the argument, or, if `turned`, the required one."""
 
     message: str
     turned: bool
@@ -32,8 +32,8 @@ class Words:
 
 @record()
 class Where:
-    """A line of the user's program; of a node that makes a check for another, also how that is told.
-    derivative: whether a derivative was taken there, of which the node is a part."""
+    """A line of the user's program. words: the wording of the check that the node makes for another. derivative: the
+    node was made while taking a derivative on that line."""
 
     file: str
     line: int
@@ -62,7 +62,8 @@ def user_line() -> Where | None:
 
 
 def program_line() -> Where | None:
-    """`user_line`, but for the modules of Python and NumPy, which ask on behalf of the program: `random.shuffle(x)`."""
+    """Like `user_line`, but skips modules of Python and NumPy, which call on behalf of the program:
+    `random.shuffle(x)`."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -73,19 +74,19 @@ def program_line() -> Where | None:
 
 
 def is_pythons(file: str) -> bool:
-    """Whether a file is one of Python's own modules or of NumPy's, which act on behalf of who calls them."""
+    """True if a file belongs to Python's standard library or to NumPy."""
     return file.startswith(NUMPY) or (file.startswith(STANDARD) and "site-packages" not in file)
 
 
 STANDARD, NUMPY = (os.path.dirname(str(module.__file__)) + os.sep for module in (os, np))
 
 _own_files: dict[str, bool] = {f"{PACKAGE}autodiff.py": True}
-"""The files of this package that have been met: looked up for each frame of each node."""
+"""graphc's files seen so far, looked up for each frame of each node; True for the file that takes derivatives."""
 _where = lru_cache(maxsize=1024)(Where)
 
 
 class Told:
-    """A text that is put together each time it is read."""
+    """A text that is formatted each time it is read."""
 
     __slots__ = ("write",)
 
@@ -103,7 +104,7 @@ class Told:
 
 
 def warn_user(message: str, kind: type[Warning] = UserWarning) -> None:
-    """A warning at the line of the innermost frame outside graphc."""
+    """Warn at the line of the innermost frame outside graphc."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
@@ -112,12 +113,13 @@ def warn_user(message: str, kind: type[Warning] = UserWarning) -> None:
 
 
 def told(write: Callable[[], str]) -> str:
-    """A text for messages, to be put into others by f-strings: hardly any is read, and until then it costs nothing."""
+    """A lazy text for messages. It can stand in f-strings of other lazy texts. Few messages are ever read, and until
+    then it costs nothing."""
     lazy: Any = Told(write)
     text: str = lazy
     return text
 
 
 def phrase(template: str, *parts: object) -> str:
-    """`template.format(*parts)`, put together when it is read."""
+    """`template.format(*parts)`, formatted when it is read."""
     return told(partial(template.format, *parts))

@@ -1,8 +1,9 @@
-"""What a tensor answers where Python and NumPy want a value, which it has not while a graph is built.
+"""The protocols of Python and NumPy that ask an object for a value, which a tensor does not have while a graph is
+built.
 
-In: what Python's operators, NumPy's functions and built-in functions ask of an object. Out: nodes, where NumPy has
-let others define its functions (`__array_ufunc__`, `__array_function__`); one error with the tensor's name and line
-elsewhere.
+In: operators, built-in functions (`bool`, `int`, `len`) and NumPy functions applied to a tensor. Out: nodes, where
+NumPy can be overridden (`__array_ufunc__`, `__array_function__`); elsewhere a GraphTypeError with the tensor's name and
+line.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ else:
     Methods = object
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""What operators and methods of nodes do, by name; filled by the modules that define the functions."""
+"""The implementations of operators and methods of nodes, by name; filled by the modules that define them."""
 
 
 METHODS = {
@@ -46,27 +47,27 @@ METHODS = {
         "get_scalar_constant_value argsort searchsorted sort"
     ).split()
 } | {"set": "set_subtensor", "inc": "inc_subtensor", "conjugate": "conj", "compress": "compressed"}
-"""The methods of a tensor, each the function of that name among `FUNCTIONS` with the tensor as its first argument;
-`FUNCTIONS["later"]` finds those that are loaded when they are asked for."""
+"""The methods of a tensor: each is the function of that name in `FUNCTIONS`, with the tensor as its first argument.
+`FUNCTIONS["later"]` imports those that are loaded on demand."""
 
 INTERNAL = {
     "_name", "attributes", "cell", "compared", "flat", "free_rank", "has_no_truth", "is_tuple", "is_written",
     "keeper", "lock", "mend", "mentioned", "node", "operands", "relation", "serial", "sized", "sizes", "stand_back",
     "strides", "told", "verified", "wanted",
 }  # fmt: skip
-"""Attributes of nodes that are no user's business."""
+"""Attributes of nodes that `dir` hides from users."""
 
 
 class Symbol(Methods):
-    """A tensor as Python and NumPy meet it."""
+    """A tensor as Python and NumPy see it."""
 
     __slots__ = ()
 
     __array_priority__ = 1000
 
     def told(self) -> tuple[str, np.ndarray[Any, np.dtype[Any]] | None, bool]:
-        """What messages call it; its value, where it is a constant; whether its truth is a question of values: it is
-        computed, and a bool."""
+        """Its description for messages; its value if it is constant, else None; and True if it is a computed bool,
+        whose truth a program asks for by mistake."""
         raise NotImplementedError
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -113,7 +114,7 @@ class Symbol(Methods):
         return True
 
     def has_no_truth(self, name: str) -> GraphTypeError:
-        """The error about a truth that a program asks for, of a tensor that messages call `name`."""
+        """The error for `bool(x)` of a tensor that messages call `name`."""
         compared = "; T.eq(a, b) compares in the graph, and x.type.shape has the sizes that are known"
         return refused(
             f"{name} is symbolic: it has no truth value while the graph is built, as `if`, `and`, `or`, `not` and "
@@ -135,7 +136,7 @@ class Symbol(Methods):
         raise self._has_no_value("has no value while the graph is built, and graphc has no complex dtypes")
 
     def _number(self, wanted: str, refused: str) -> Any:
-        """The Python number of a constant."""
+        """The Python number of a constant. Raises GraphTypeError for any other tensor."""
         _, value, _ = self.told()
         if value is None or value.ndim or (wanted == "index" and value.dtype.kind not in "iu"):
             written = instruction(3)[0] == "STORE_SUBSCR"
@@ -156,7 +157,7 @@ class Symbol(Methods):
 
 
 def refused(message: str) -> GraphTypeError:
-    """An error about a value that is not known, which NumPy may drop."""
+    """A GraphTypeError about an unknown value, also kept in `TRACE.refused` because NumPy may drop it."""
     error = GraphTypeError(message)
     if TRACE.depth:
         TRACE.refused = error, program_line()
@@ -170,8 +171,8 @@ WRITTEN = (
 
 
 def asked(name: str, always: bool = False) -> str:
-    """The line of the program that asks, for a message which has called a tensor `name`, maybe with that line; in
-    Theano's programs only where the name has none, or `always`."""
+    """ " (asked at FILE:LINE)", the program's line, for a message that calls a tensor `name`. Empty if the name has a
+    line already, unless a function is traced or `always`."""
     if not (TRACE.depth or always) and PLACED.search(name):
         return ""
     line = program_line()
@@ -179,4 +180,4 @@ def asked(name: str, always: bool = False) -> str:
 
 
 PLACED = re.compile(r":\d+\)")
-"""A line in a message."""
+"""Matches a source line in a message."""

@@ -1,7 +1,7 @@
-"""The user's attributes of variables (`x.tag`), where graphs are rebuilt and where they become bodies of loops.
+"""User attributes of variables (`x.tag`), kept when graphs are rebuilt or become bodies of loops.
 
-In: nodes, of which some have tags. Out: nodes made anew with the tags of what they stand for. A body is one object for
-all loops that are equal, so the tags within it are kept with the node of each loop.
+In: nodes, some with tags. Out: rebuilt nodes with the tags of the nodes they replace. A body is shared by all equal
+loops, so the tags inside it are stored on the node of each loop.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from graphc.ir.node import Body, Node
 from graphc.ir.walk import nodes_of, substitute
 
 WITHIN = "_tags_within"
-"""Where the node of a loop has the attributes of the nodes of its body."""
+"""The attribute of a loop's node that stores the tags of the nodes in its body."""
 
 
 def tags_of(node: Node) -> dict[str, Any]:
-    """What the program has said of a node, but for its test value, which follows from what it is made of now."""
+    """The tags of a node without its test value, which is recomputed."""
     kept = vars(node.tag) if "tag" in node.__dict__ else {}
     return {name: value for name, value in kept.items() if name != "test_value"}
 
 
 def _carry(old: Node, new: Node) -> None:
-    """Give a node the tags of what it stands for, where it has none of the same name."""
+    """Copy the tags of the replaced node to its replacement, which keeps its own tags of the same name."""
     if kept := tags_of(old):
         vars(new.tag).update({**kept, **vars(new.tag)})
     if WITHIN in old.__dict__:
@@ -31,7 +31,7 @@ def _carry(old: Node, new: Node) -> None:
 
 
 def with_tags(outputs: Sequence[Node], replacements: Mapping[Node, Node]) -> list[Node]:
-    """`outputs` with nodes replaced. What is made anew has the tags of what it stands for."""
+    """`outputs` with nodes replaced; rebuilt nodes keep the tags of the nodes they replace."""
     order = nodes_of(outputs)
     made = dict(zip(order, substitute(order, replacements), strict=True))
     for old, new in made.items():
@@ -41,8 +41,8 @@ def with_tags(outputs: Sequence[Node], replacements: Mapping[Node, Node]) -> lis
 
 
 def keep_within(loop: Node, results: Sequence[Node], body: Body) -> None:
-    """Keep with the node of a loop the tags of its step as the program wrote it: of `results`, which became those of
-    the body."""
+    """Store on a loop's node the tags of its step as the program wrote it. `results` of the step correspond to the
+    results of `body`."""
     found: dict[Node, Node] = {}
     seen: set[Node] = set()
     pending = list(zip(results, body.results, strict=True))
@@ -59,8 +59,8 @@ def keep_within(loop: Node, results: Sequence[Node], body: Body) -> None:
 
 
 def tag_step(loop: Node, operands: Mapping[Node, Node], since: int) -> None:
-    """Give the nodes of a step, over `operands` in place of the body's parameters, the tags that the loop keeps: those
-    that were made for it, whose serial numbers are `since` or more."""
+    """Give the nodes of an opened step the tags stored on the loop's node. `operands` replace the body's parameters;
+    nodes older than serial number `since` are left alone."""
     kept = loop.__dict__.get(WITHIN, {})
     for new, (tags, within) in zip(substitute([*kept], operands), kept.values(), strict=True):
         if new.serial < since:

@@ -1,9 +1,18 @@
 """The printed form of a graph: display, snapshot and cache key in one. It reads back to the same graph (`parse.py`).
 
-In: a graph. Out: its text. The grammar, one item a line:
+In: a graph. Out: its text. `(x * 2).sum()` is printed as:
 
-    inputs  leaf: type, …              the inputs, in order; `shared`, `free` (inputs that were forgotten) and `sizes`
-    shared  leaf: type, …              (size leaves of no leaf of the graph) likewise, where there are any
+    inputs x: float64[x.0]
+    %0 = dimshuffle(2.0:float64; order=('x',))  # float64[1]
+    %1 = broadcast_to(%0, x.0)  # float64[x.0]
+    %2 = mul(x, %1)  # float64[x.0]
+    %3 = sum(%2; axes=(0,))  # float64[]
+    outputs %3
+
+The grammar, one item a line:
+
+    inputs  leaf: type, …              the inputs, in order; `shared`, `free` (variables that are not inputs) and
+    shared  leaf: type, …              `sizes` (size leaves without a leaf in the graph) likewise, if there are any
     %0 = op(ref, …; attribute=literal, …)  # type      op@version where the op has one
     %1 = constant(dtype[size, …] [number, …])      or hex '…' of its bytes, where it has more than 16 elements
       body:                            after a statement, for each attribute that is a body: its name,
@@ -13,10 +22,10 @@ In: a graph. Out: its text. The grammar, one item a line:
     ref  := %number | leaf | leaf.axis | number:dtype
     type := dtype[size, …]             a size being a number, or the ref of a scalar; size[]: an int64 that is a size
 
-A number is Python's literal for it; NaNs other than the usual one are written as their bits in hexadecimal. Lines come
-in an order that depends on the outputs alone, and leaves are told apart by name: graphs that are equal but for the
-identity of their leaves and the order in which they were built have the same text. In a key, a constant of more than
-64 kB is told by the digest of its bytes (`frozen.py`), which does not read back.
+A number is its Python literal; a NaN other than the default one is written as its bits in hexadecimal. The order of
+lines depends on the outputs alone, and leaves are distinguished by name. So graphs that differ only in the identity of
+their leaves and the order of building have the same text. In a cache key, a constant above 64 kB is replaced by the
+digest of its bytes (`frozen.py`), which does not read back.
 """
 
 from __future__ import annotations
@@ -53,21 +62,21 @@ from graphc.ir.node import (
 from graphc.ir.walk import Graph, toposort
 
 NATURAL = "size"
-"""What stands for the dtype of a parameter that is a size."""
+"""Printed in place of the dtype of a parameter that is a size."""
 INLINE_ELEMENTS = 16
-"""Constants with more elements than this are printed as bytes."""
+"""Constants with more elements are printed as bytes."""
 
 
 def print_graph(graph: Graph | Node | Sequence[Node]) -> str:
-    """The text of a graph, or of what variables are computed from. Raises GraphTypeError for an attribute that is no
-    Python literal, CycleError for a cycle."""
+    """The text of a graph, or of the graph that computes some variables. Raises GraphTypeError for an attribute that is
+    not a Python literal, CycleError for a cycle."""
     if not isinstance(graph, Graph):
         graph = graph_of((graph,) if isinstance(graph, Node) else tuple(graph))
     return _print(graph, _print_array)
 
 
 def _print(graph: Graph, contents: Callable[[FrozenArray], str]) -> str:
-    """The text of a graph; `contents` gives that of a constant."""
+    """The text of a graph; `contents` prints a constant array."""
     order = toposort((*graph.outputs, *graph.inputs), _needs, lambda node: node.op.name)
     leaves = _group_leaves(graph, order)
     refs = _name_leaves(leaves)
@@ -104,7 +113,7 @@ def _print(graph: Graph, contents: Callable[[FrozenArray], str]) -> str:
 
 
 def graph_of(outputs: tuple[Node, ...]) -> Graph:
-    """The graph of some variables; its inputs are those that they need, in the order in which they were made."""
+    """The graph of some variables; its inputs are those they depend on, in the order of their making."""
     for node in outputs:
         if not isinstance(node, Node):
             raise GraphTypeError(f"print_graph takes a graph or variables, not {node!r}")
@@ -116,7 +125,7 @@ def graph_of(outputs: tuple[Node, ...]) -> Graph:
 
 
 def graph_key_text(graph: Graph) -> str:
-    """What the cache key of a graph is made of: its printed form, with digests in place of large constants."""
+    """The text that a cache key is computed from: the printed form, with digests in place of large constants."""
     return _print(graph, _print_digest)
 
 
@@ -127,14 +136,14 @@ def _body_lines(node: Node, contents: Callable[[FrozenArray], str]) -> Iterator[
 
 
 def _needs(node: Node) -> Sequence[Node]:
-    """What must be printed before `node`: its arguments; of a leaf, the sizes of its type that are computed."""
+    """The nodes to print before `node`: its arguments; for a leaf, the computed sizes of its type."""
     if node.args or node.op not in (INPUT, SHARED, PARAM):
         return node.args
     return [size for size in node.type.shape if isinstance(size, Node) and size.op is not SIZE]
 
 
 def _group_leaves(graph: Graph, order: Iterable[Node]) -> dict[str, list[Node]]:
-    """The leaves by the line they are printed on."""
+    """The leaves, grouped by the line they are printed on."""
     inputs = dict.fromkeys(graph.inputs)
     groups: dict[str, list[Node]] = {"inputs": list(inputs), "shared": [], "free": [], "sizes": []}
     sizes = []
@@ -153,7 +162,7 @@ def _group_leaves(graph: Graph, order: Iterable[Node]) -> dict[str, list[Node]]:
 
 
 def _name_leaves(groups: dict[str, list[Node]]) -> dict[Node, str]:
-    """A unique identifier for every leaf, and `leaf.axis` for the size leaves of their types."""
+    """A unique identifier for each leaf, and `leaf.axis` for the size leaves of its type."""
     refs: dict[Node, str] = {}
     used: set[str] = set()
     for group, members in groups.items():
@@ -190,7 +199,7 @@ def _print_leaf(leaf: Node, refs: dict[Node, str]) -> str:
 
 
 def _print_type(kind: Type, refs: dict[Node, str]) -> str:
-    """A type whose sizes can be read back."""
+    """A type that `parse.py` can read back."""
     return f"{kind.dtype}[{', '.join(str(size) if isinstance(size, int) else refs[size] for size in kind.shape)}]"
 
 
@@ -199,14 +208,15 @@ _COMMUTATIVE = ("add", "mul", "minimum", "maximum")
 
 
 def _describe_type(kind: Type, refs: dict[Node, str]) -> str:
-    """A type for a reader's eyes: computed sizes are formulas of the leaves, as far as two levels show them."""
+    """A type for the reader: computed sizes are shown as formulas of leaves, two levels deep."""
     if isinstance(kind, TupleType):
         return ", ".join(_describe_type(part, refs) for part in kind.parts) or "nothing"
     return f"{kind.dtype}[{', '.join(_describe_size(size, refs, 2) for size in kind.shape)}]"
 
 
 def _describe_size(size: Size, refs: dict[Node, str], depth: int) -> str:
-    """Operands are in alphabetic order where order means nothing: which leaf is older must not show in the text."""
+    """A size as a formula. Operands of commutative ops are sorted by text, so that the text does not depend on the age
+    of leaves."""
     if isinstance(size, int):
         return str(size)
     if size.op is CONSTANT and not size.type.shape:
@@ -234,7 +244,7 @@ def _print_attributes(node: Node) -> str:
 
 
 def _print_literal(node: Node, value: Any) -> str:
-    """The Python literal of an attribute."""
+    """An attribute's value as a Python literal."""
     kind = type(value)
     if kind in (int, str, bool, type(None), bytes):
         return repr(value)
@@ -247,7 +257,7 @@ def _print_literal(node: Node, value: Any) -> str:
 
 
 def _print_digest(array: FrozenArray) -> str:
-    """A constant as it stands in a key: a large one by its digest."""
+    """A constant as it stands in a cache key: a large one by its digest."""
     if array.digest is None:
         return _print_array(array)
     return f"{_array_head(array.value)} digest '{array.digest}'"
@@ -269,7 +279,7 @@ def _number(value: Array) -> str:
 
 
 def _digits(item: Any) -> str:
-    """The literal of a NumPy scalar: the shortest that reads back to the same bits."""
+    """The shortest literal of a NumPy scalar that reads back to the same bits."""
     dtype = item.dtype.name
     if dtype not in FLOATS:
         return str(item)

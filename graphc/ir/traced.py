@@ -1,7 +1,13 @@
-"""Values that functions are traced with: variables in place of arguments, and what follows from them.
+"""State of tracing: which function is traced, which tensors follow from its arguments, and which may change in place.
 
-In: a node, the frame that asks. Out: whether a function is traced, what errors say where the program asks for a value,
-which is not known then (`graphc.tracing`), and what an instruction of the program does.
+In: a node, or the frame that asks. Out:
+
+- `TRACE.depth`: above 0 while a function written for arrays is called with tensors (`graphc.tracing`).
+- `traced_hint(node)`: for an error about an unknown value, the argument it follows from.
+- `is_alone(node, ...)`: True if `x += y` may be traced as `x = x + y`, because no other name, view or container could
+  see the array. This is an escape analysis at run time: a tensor is *fresh* while it was made by an operation that
+  allocates (`OPERATIONS`) and no view of it was taken. Python's reference count, less the references from nodes
+  computed of it, then tells if one local name alone holds it.
 """
 
 from __future__ import annotations
@@ -19,17 +25,18 @@ from weakref import WeakKeyDictionary, WeakSet, ref
 from graphc.ir.source_lines import PACKAGE, is_pythons
 
 TRACED: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-"""Variables that stand for arguments while a function is traced, and what messages call them."""
+"""Variables that stand for arguments of a traced function, with their descriptions for messages."""
 
 
 LEFT: WeakSet[Any] = WeakSet()
-"""Those of them whose function has returned: what follows from them and is no result of it has no value any more."""
+"""Such variables whose function has returned. A tensor that follows from them and is not a result has no value any
+more."""
 
 
 class Trace(_local):
-    """What a thread traces: `depth`, the functions within one another that are called at this moment; `scalars`, the
-    tensors of no axes that were made meanwhile, which the program cannot hash; `refused`, the last error about a value
-    that is not known, with its line: NumPy drops such errors, and says something else."""
+    """The tracing state of a thread. depth: nesting of the traced functions being called. scalars: tensors without axes
+    made meanwhile, which the program must not hash. refused: the last error about an unknown value, with its line;
+    NumPy drops such errors and raises its own."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -48,18 +55,18 @@ class Trace(_local):
 
 
 TRACE = Trace()
-"""To be entered around each call of a function that is written for arrays, with tensors in their place."""
+"""A context manager, entered around each call of a function written for arrays with tensors in their place."""
 
 
 def traced_from(node: Any, by_sizes: bool = True) -> str | None:
-    """What messages call the argument that a value follows from, None where there is none; `by_sizes`: be it from the
-    sizes of the argument alone."""
+    """The description of the argument that a value follows from; None if there is none. by_sizes: count dependence on
+    the argument's sizes, too."""
     found = _argument(node, by_sizes)
     return None if found is None else str(TRACED[found])
 
 
 def _argument(node: Any, by_sizes: bool = True) -> Any:
-    """The variable that stands for the argument that a value follows from, or None."""
+    """The variable of the argument that a value follows from, or None."""
     pending, seen = [] if node is None else [node], set[Any]()
     while pending and TRACED:
         found = pending.pop()
@@ -75,7 +82,8 @@ def _argument(node: Any, by_sizes: bool = True) -> Any:
 
 
 def traced_hint(node: Any) -> str:
-    """What an error about a value that is not known says of the function that is traced."""
+    """The part of an error message that names the argument of the traced function a value follows from, and the
+    remedy."""
     found = _argument(node)
     if found is None:
         return ""
@@ -86,7 +94,8 @@ def traced_hint(node: Any) -> str:
 
 
 def asked_by_user(depth: int = 2) -> bool:
-    """Whether a user's function called the one of graphc's that asks this, or Python did for it."""
+    """True if the calling graphc function was called by user code, directly or through Python's or NumPy's own
+    modules."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -99,7 +108,7 @@ def asked_by_user(depth: int = 2) -> bool:
 
 
 def instruction(depth: int = 2) -> tuple[str, str]:
-    """What a frame of the program is doing, and what it does next: the names of two instructions."""
+    """The names of the bytecode instruction that a frame executes and of the next one."""
     frame = sys._getframe(depth)
     code, place = frame.f_code.co_code, frame.f_lasti
     after = place + 2
@@ -108,20 +117,15 @@ def instruction(depth: int = 2) -> tuple[str, str]:
     return opname[code[place]], opname[code[after]] if after < len(code) else ""
 
 
-# --- fresh ------------------------------------------------------------------------------------------------------------
-# Tensors that stand for arrays of their own, and names that are alone with one: these a program may change in place.
-#
-# In: what a function that is traced calls, with arguments and results. Out: whether nothing but one name of the
-# program could see the array that NumPy would have in place of a tensor. A tensor is fresh while it was made by an
-# operation that gives a new array in NumPy, and no other one took or gave it, which might have made a view. Who holds
-# it is counted by Python: beyond the name, only what was computed of it by such operations.
+# --- freshness: which tensors may change in place ---------------------------------------------------------------------
+# A fresh tensor has the attribute `_users`: weak references to the nodes computed of it.
 
 
 _serial = count()
 
 CREATIONS = {"arange", "array", "empty", "empty_like", "eye", "full", "full_like", "identity", "linspace", "ones",
              "ones_like", "tri", "zeros", "zeros_like"}  # fmt: skip
-"""Functions that make an array of nothing, or of numbers: each call gives another one."""
+"""Functions that allocate an array from nothing or from numbers."""
 
 OPERATIONS = CREATIONS | set(
     "all amax amin any append argmax argmin argsort astype average cast clip column_stack concat concatenate copy "
@@ -131,24 +135,24 @@ OPERATIONS = CREATIONS | set(
     "divide true_divide sub mul true_div power pow exp log sqrt square tanh sin cos abs absolute negative sign floor "
     "ceil sigmoid relu softmax logaddexp expm1 log1p".split()
 )
-"""Functions, by NumPy's names and graphc's, that give a new array whatever they are called with."""
+"""Functions, by NumPy's and graphc's names, that always return a new array, never a view."""
 
 UNLESS = {"copy", "out", "like"}
-"""Keywords with which they may give an argument back."""
+"""Keywords with which they may return an argument itself."""
 
 
 def next_serial() -> int:
-    """A number above the serial numbers of all nodes there are."""
+    """A serial number above those of all existing nodes."""
     return next(_serial)
 
 
 def by_program(depth: int = 2) -> bool:
-    """Whether a function of a program that is traced calls the one of graphc's that asks this."""
+    """True if a traced program called the calling graphc function directly."""
     return bool(TRACE.depth) and not sys._getframe(depth).f_code.co_filename.startswith(PACKAGE)
 
 
 def tensors(values: Iterable[Any]) -> Iterator[Any]:
-    """The tensors among arguments or results."""
+    """The tensors among arguments or results, at any depth of lists, tuples and mappings."""
     for value in values:
         if hasattr(type(value), "told"):
             yield value
@@ -159,24 +163,25 @@ def tensors(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def viewed(*values: Any) -> None:
-    """Tensors may from now on have views, or be such."""
+    """Mark tensors as no longer fresh: they may have views, or be views."""
     for each in tensors(values):
         each.__dict__.pop("_users", None)
 
 
 def as_view(of: Any, view: Any) -> Any:
-    """A view of a tensor, as such."""
+    """`view`, after marking it and the tensor `of` as no longer fresh."""
     viewed(of, view)
     return view
 
 
 def is_copied(key: Any) -> bool:
-    """Whether NumPy copies what an index takes: there are arrays or lists in it."""
+    """True if indexing with `key` copies in NumPy: it contains an array or a list."""
     return any(isinstance(each, list) or getattr(each, "ndim", 0) for each in (key if type(key) is tuple else (key,)))
 
 
 def begun(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
-    """Before a call of the program's: a number for `ended`, -1 where it may give a view."""
+    """Call before an operation of a traced program: the serial number to pass to `ended`, or -1 if the operation may
+    return a view."""
     if name in OPERATIONS and UNLESS.isdisjoint(kwargs):
         return next_serial()
     viewed(*args, *kwargs.values())
@@ -184,8 +189,9 @@ def begun(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
 
 
 def ended(start: int, result: Any, is_creation: bool = False) -> Any:
-    """After a call of the program's, what it gives: what is new is fresh, and uses what is fresh. An array that is
-    created is a tensor of its own, though there is an equal one."""
+    """Call after an operation of a traced program: the result. If it is new it is marked as fresh, and recorded as a
+    user of its fresh arguments. A creation returns a new node even if an equal one exists, since it stands for another
+    array."""
     if start < 0:
         viewed(result)
         return result
@@ -201,7 +207,7 @@ def ended(start: int, result: Any, is_creation: bool = False) -> Any:
 
 
 def _used(made: Any, start: int) -> None:
-    """Remember a new tensor, and those that were made on the way to it, at what is fresh among their arguments."""
+    """Record a new tensor, and the nodes made on the way to it, as users of their fresh arguments."""
     pending, seen = [made], {id(made)}
     while pending:
         node = pending.pop()
@@ -215,14 +221,14 @@ def _used(made: Any, start: int) -> None:
 
 
 def holders(node: Any) -> int:
-    """How many references to a tensor those hold that were computed of it."""
+    """The number of references to a tensor from the argument tuples of live nodes computed of it."""
     found = {id(user.args): user.args for each in node.__dict__["_users"] if (user := each()) is not None}
     return sum(arg is node for args in found.values() for arg in args)
 
 
 def is_alone(node: Any, references: int, symbol: str, doubled: bool) -> bool:
-    """Whether a statement `x += y` of the frame that called the caller changes an array that is seen by no other name,
-    view or container. references: as the caller counts them; doubled: whether y is x."""
+    """True if the statement `x += y`, two frames up, changes an array that no other name, view or container can see.
+    references: the reference count of x as the caller sees it. doubled: y is x."""
     if "_users" not in node.__dict__ or references - holders(node) > references_of_one(symbol, doubled):
         return False
     frame = sys._getframe(2)
@@ -233,7 +239,7 @@ def is_alone(node: Any, references: int, symbol: str, doubled: bool) -> bool:
 
 @cache
 def references_of_one(symbol: str, doubled: bool) -> int:
-    """The references to what one name holds that are counted within `x += y`, as this Python has them."""
+    """The reference count of x within `x += y` if one local name holds it, as measured on this Python."""
     scope: dict[str, Any] = {"Counted": Counted}
     exec(f"def counted():\n    x = Counted()\n    x {symbol}= {'x' if doubled else '0'}\n    return x", scope)
     return int(scope["counted"]())
@@ -244,7 +250,7 @@ def counts(self: Any, other: Any) -> int:
 
 
 class Counted:
-    """Something whose in-place operators count the references to it."""
+    """An object whose in-place operators return its reference count."""
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __imatmul__ = counts
     __iand__ = __ior__ = __ixor__ = __ilshift__ = __irshift__ = counts

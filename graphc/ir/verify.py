@@ -1,7 +1,7 @@
-"""Whether a graph is what it should be: run between passes and before a graph is compiled.
+"""The verifier of graphs, run before a graph is compiled and, with the option `verify`, after every pass.
 
-In: a graph. Out: nothing, or an error that says what is wrong with which node. A node is immutable, and so is a body:
-what holds of each alone is verified once in its life.
+In: a graph. Out: nothing, or an error that names the node and what is wrong with it. Nodes and bodies are immutable, so
+each is verified once in its life.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from graphc.startup.record import record
 
 
 def verify(graph: Graph, shared: Iterable[Node] = ()) -> None:
-    """Check a graph: outputs and arguments are nodes, every type is what its op infers, every leaf is at hand.
+    """Check a graph: outputs and arguments are nodes, each type is the one its op infers, each leaf is available.
 
-    `shared` lists shared variables whose sizes may be used without the variables themselves. Raises GraphTypeError,
-    MissingInputError, CycleError.
+    shared: shared variables whose sizes may be used without the variables themselves. Raises GraphTypeError,
+    MissingInputError or CycleError.
     """
     for position, output in enumerate(graph.outputs):
         if not isinstance(output, Node):
@@ -41,7 +41,7 @@ def verify(graph: Graph, shared: Iterable[Node] = ()) -> None:
 
 
 def verify_body(body: Body) -> None:
-    """Check the graph within a node: parameters stand in the order of their numbers, and nothing else is a leaf."""
+    """Check a body: its parameters are numbered in order, and there are no other leaves."""
     if body.verified:
         return
     for number, leaf in enumerate(body.params):
@@ -75,7 +75,7 @@ def _verify_type(node: Node) -> None:
 
 
 def _verify_leaves(graph: Graph, order: Iterable[Node], shared: Iterable[Node]) -> None:
-    """Every leaf is an input, a shared variable, or a size of one of these."""
+    """Raise MissingInputError for a leaf that is neither an input nor shared nor a size of one of these."""
     at_hand = {*graph.inputs, *shared, *(node for node in order if node.op is SHARED)}
     at_hand |= {size for leaf in at_hand for size in leaf.type.shape if isinstance(size, Node)}
     for node in order:
@@ -83,20 +83,16 @@ def _verify_leaves(graph: Graph, order: Iterable[Node], shared: Iterable[Node]) 
             raise MissingInputError(f"the graph needs {describe(node)}, which is neither an input nor shared nor given")
 
 
-# --- passes -----------------------------------------------------------------------------------------------------------
-# What stands between two passes of the compiler: the verifiers, and whoever watches.
-#
-# In: a pass by its name, what it was given, what it made of that. Out: nothing, or a VerifyError that names the pass.
-# With the option `verify` off and nobody watching a pass costs one question.
+# --- between passes ---------------------------------------------------------------------------------------------------
 
 
 Form: TypeAlias = Graph | tuple[Function, ...]
-"""What passes are given: a graph, or the functions of loops that stand in one source."""
+"""The form that a pass works on: a graph, or the loop functions of one source."""
 
 
 @record()
 class Step:
-    """One pass over one form; nothing comes before the first."""
+    """A pass and the form before and after it."""
 
     name: str
     before: Form
@@ -108,7 +104,7 @@ _watchers: list[Callable[[Step], object]] = []
 
 @contextmanager
 def on_pass(watcher: Callable[[Step], object]) -> Iterator[None]:
-    """While the block runs, `watcher` is told of every pass that has changed something."""
+    """While the block runs, call `watcher` with each pass that has changed something."""
     _watchers.append(watcher)
     try:
         yield
@@ -117,12 +113,12 @@ def on_pass(watcher: Callable[[Step], object]) -> Iterator[None]:
 
 
 def watched() -> bool:
-    """Whether anybody wants to know of passes."""
+    """True if passes are verified or watched."""
     return options.verify or bool(_watchers)
 
 
 def passed(step: Step, verify: Callable[[], None]) -> None:
-    """Check what a pass made, and tell the watchers."""
+    """Verify the result of a pass, then call the watchers. Raises VerifyError, which names the pass."""
     if options.verify:
         try:
             verify()

@@ -1,6 +1,6 @@
-"""Orders and rebuildings of graphs, none of them recursive.
+"""Traversals and rebuilding of graphs, none of them recursive.
 
-In: nodes (or anything else with predecessors). Out: orders, maps, rebuilt nodes.
+In: nodes (or anything else with predecessors). Out: topological orders, consumers, dependents, rebuilt nodes.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ _args = attrgetter("args")
 
 @record()
 class Graph:
-    """What is computed from what. Inputs are leaves, in the order of a call's arguments."""
+    """Outputs, and the leaves they are computed from. `inputs` are in the order of a call's arguments."""
 
     inputs: tuple[Node, ...]
     outputs: tuple[Node, ...]
 
 
 def reachable(roots: Iterable[T], predecessors: Callable[[T], Iterable[T]]) -> list[T]:
-    """Everything that `roots` need, themselves included, in order of discovery (depth first)."""
+    """`roots` and everything they depend on, in depth-first order of discovery."""
     return list(_needs(roots, predecessors))
 
 
 def _needs(roots: Iterable[T], predecessors: Callable[[T], Iterable[T]]) -> dict[T, tuple[T, ...]]:
-    """The predecessors of everything that `roots` need, in order of discovery. Each is asked for its own once."""
+    """The predecessors of everything `roots` depend on, in order of discovery. `predecessors` is called once for
+    each."""
     found: dict[T, tuple[T, ...]] = {}
     pending = list(roots)[::-1]
     while pending:
@@ -46,9 +47,9 @@ def _needs(roots: Iterable[T], predecessors: Callable[[T], Iterable[T]]) -> dict
 def toposort(
     roots: Iterable[T], predecessors: Callable[[T], Iterable[T]], describe: Callable[[T], str] = str
 ) -> list[T]:
-    """Everything that `roots` need, each after all it needs itself (Kahn 1962). The order depends on the graph alone.
+    """`roots` and everything they depend on, in topological order (Kahn 1962). The order depends on the graph alone.
 
-    Raises CycleError, naming the members of a cycle by `describe`, where there is one.
+    Raises CycleError, which names the members of a cycle by `describe`.
     """
     needs = _needs(roots, predecessors)
     waiting: dict[T, int] = {}
@@ -73,7 +74,7 @@ def toposort(
 
 
 def _cycle(waiting: Mapping[T, int], predecessors: Callable[[T], Iterable[T]]) -> list[T]:
-    """One cycle among the items that never became ready, first item repeated at the end."""
+    """One cycle among the items that never became ready; its first item is repeated at the end."""
     blocked = {item for item, count in waiting.items() if count}
     path: dict[T, None] = {}
     item = next(iter(blocked))
@@ -85,24 +86,23 @@ def _cycle(waiting: Mapping[T, int], predecessors: Callable[[T], Iterable[T]]) -
 
 
 def nodes_of(outputs: Iterable[Node]) -> list[Node]:
-    """All nodes that `outputs` need through arguments, in topological order."""
+    """All nodes that `outputs` depend on, in topological order."""
     return toposort(outputs, _args, lambda node: node.op.name)
 
 
 def node_set(outputs: Iterable[Node]) -> KeysView[Node]:
-    """All nodes that `outputs` need through arguments, for whoever does not ask which comes before which: an order
-    costs three times as much."""
+    """All nodes that `outputs` depend on, in no particular order: a third of the cost of `nodes_of`."""
     return _needs(outputs, _args).keys()
 
 
 def nodes_since(outputs: Iterable[Node], since: int) -> list[Node]:
-    """The nodes that `outputs` need, in topological order, without what those need whose serial number is below
-    `since`: no node depends on one that was made after it."""
+    """The nodes that `outputs` depend on, in topological order, without going beyond nodes whose serial number is below
+    `since`: those cannot depend on newer ones."""
     return toposort(outputs, lambda node: node.args if node.serial >= since else (), lambda node: node.op.name)
 
 
 def dependents(order: Iterable[Node], roots: Iterable[Node]) -> set[Node]:
-    """The nodes of a topological order that depend on `roots`, and these themselves."""
+    """`roots`, and the nodes of a topological order that depend on them."""
     found = set(roots)
     for node in order:
         if not found.isdisjoint(node.args):
@@ -111,8 +111,8 @@ def dependents(order: Iterable[Node], roots: Iterable[Node]) -> set[Node]:
 
 
 def mention(nodes: Iterable[Node]) -> None:
-    """Count `nodes` and all they need as used by the program, though what it asked of them may have an answer that
-    names none of them: sizes that are known, or the derivative of 3 * x. Each node is visited once in its life."""
+    """Mark `nodes` and their dependencies as used by the program, for answers that do not contain them: static sizes,
+    or the derivative of 3 * x. Each node is visited once in its life."""
     pending = list(nodes)
     while pending:
         node = pending.pop()
@@ -127,7 +127,7 @@ def type_sizes(node: Node) -> list[Node]:
 
 
 def consumers(outputs: Iterable[Node]) -> dict[Node, list[tuple[Node, int]]]:
-    """For every node that `outputs` need: which nodes take it, and as which argument."""
+    """For each node that `outputs` depend on: the nodes that take it, and the position of that argument."""
     order = nodes_of(outputs)
     taken: dict[Node, list[tuple[Node, int]]] = {node: [] for node in order}
     for node in order:
@@ -137,7 +137,7 @@ def consumers(outputs: Iterable[Node]) -> dict[Node, list[tuple[Node, int]]]:
 
 
 def leaf_sizes(before: Node, after: Node) -> dict[Node, Node]:
-    """What replacing leaf `before` by `after` does to the size leaves of `before`."""
+    """The size leaves of `before`, mapped to the sizes of `after`, which replaces it."""
     return {
         old: as_size_node(new)
         for old, new in zip(before.type.shape, after.type.shape, strict=True)
@@ -146,12 +146,12 @@ def leaf_sizes(before: Node, after: Node) -> dict[Node, Node]:
 
 
 def as_size_node(size: Size) -> Node:
-    """A size as a node: numbers become int64 constants."""
+    """A size as a node: a number becomes an int64 constant."""
     return size if isinstance(size, Node) else literal(size, "int64")
 
 
 def substitute(outputs: Sequence[Node], replacements: Mapping[Node, Node]) -> list[Node]:
-    """`outputs` with nodes replaced. Types are inferred anew; replacing a leaf replaces its size leaves too."""
+    """`outputs` with nodes replaced. Types are inferred anew; replacing a leaf also replaces its size leaves."""
     done: dict[Node, Node] = dict(replacements)
     for before, after in replacements.items():
         if not before.args and before.op is not SIZE and before.ndim == after.ndim:
@@ -160,8 +160,8 @@ def substitute(outputs: Sequence[Node], replacements: Mapping[Node, Node]) -> li
 
 
 def rebuilt(done: dict[Node, Node], root: Node, since: int = 0) -> Node:
-    """`root` rebuilt over the replacements in `done`, which remembers what has been rebuilt. Nodes whose serial number
-    is below `since` stay as they are, and are not looked into."""
+    """`root` rebuilt over the replacements in `done`, which memoises. Nodes with a serial number below `since` are kept
+    and not descended into."""
     pending = [root]
     while pending:
         node = pending[-1]
@@ -182,8 +182,8 @@ def rebuilt(done: dict[Node, Node], root: Node, since: int = 0) -> Node:
 
 
 def renamed(new: Node, old: Node) -> Node:
-    """`new` with the display name of the node it stands for, where it has none of its own, and with its user line,
-    where that does not come with words of its own."""
+    """`new` with the display name of `old` if it has none, and with the user line of `old` unless its own has the
+    wording of a check."""
     if new.args and new.name is None and old.name is not None:
         new.name = old.name
     if old.where is not None and (new.where is None or new.where.words is None):

@@ -1,8 +1,8 @@
-"""What programs do to arrays in place, which tensors refuse: they have no memory, and never change.
+"""In-place changes of arrays, which tensors refuse because they are immutable.
 
-In: an operator, a method, an attribute that would write to an array. Out: an error that says what makes a changed copy.
-Where Theano's programs use the same words for something else (`x.sort()` gives a sorted tensor, `x += y` names a sum),
-they go on doing so outside functions of arrays.
+In: an operator, method or attribute that would write to an array. Out: an error that names the function for a changed
+copy. Some of these have another meaning in Theano's programs (`x.sort()` returns a sorted tensor, `x += y` rebinds the
+name); they keep it outside traced functions.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ IN_PLACE = {
     "data": "x.data is the memory of an array, and a tensor has none",
     "base": "x.base is of the memory of an array, and a tensor has none",
 }
-"""What NumPy's arrays have that is about their memory, with what stands for it."""
+"""Attributes of NumPy's arrays that concern memory, with the message that says what to use instead."""
 
 
 def in_place(name: str, function: str) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
         if not (TRACE.depth and self.type.shape and asked_by_user()):
-            return NotImplemented  # as elsewhere, what is computed gets the name
-        references = getrefcount(self)  # in a line of its own: each mention of self counts
+            return NotImplemented  # Python then evaluates x + y and rebinds the name
+        references = getrefcount(self)  # on its own line: each use of self adds a reference
         if not is_alone(self, references, name, other is self) or getattr(other, "__array_ufunc__", self) is None:
             told = self.told()[0]
             raise GraphTypeError(
@@ -62,7 +62,7 @@ def in_place(name: str, function: str) -> Callable[[Any, Any], Any]:
 
 
 def unwritten(name: str, read: Callable[[Any], T]) -> T:
-    """An attribute that NumPy's arrays let programs write."""
+    """A read-only property for an attribute that NumPy's arrays let programs assign."""
 
     def write(self: Any, value: Any) -> None:
         told = self.told()[0]
@@ -80,11 +80,11 @@ WRITES = {
     "flat": "T.set_subtensor(x[:], value) is a changed copy", "real": "T.set_subtensor(x[:], value) is a changed copy",
     "strides": "a tensor has no memory", "imag": "graphc has no complex dtypes",
 }  # fmt: skip
-"""Attributes that programs write, with what stands for it."""
+"""Attributes that programs assign, with what to write instead."""
 
 
 def hash_of_a_number(self: Any) -> int:
-    """The hash of what stands for a number in a function of arrays: to look it up would be to ask for its value."""
+    """The hash of a tensor. Refused in a traced function, where looking it up would compare values."""
     if TRACE.depth and asked_by_user():
         told = self.told()[0]
         raise GraphTypeError(
@@ -95,14 +95,14 @@ def hash_of_a_number(self: Any) -> int:
 
 
 def refuse_in_place(name: str, node: Symbol) -> GraphAttributeError | GraphTypeError:
-    """The error about something that NumPy's arrays do in place."""
+    """The error for an operation that NumPy's arrays do in place."""
     told = node.told()[0]
     kind = GraphTypeError if name in METHODS else GraphAttributeError
     return kind(f"{told} is symbolic and has no memory: {IN_PLACE[name]}{traced_hint(node)}{asked(told, True)}")
 
 
 class Unchanging(Symbol):
-    """A tensor as programs meet it that would write to an array."""
+    """A tensor that refuses in-place operators and assignments to attributes."""
 
     __slots__ = ()
 
@@ -114,7 +114,7 @@ class Unchanging(Symbol):
     __irshift__ = in_place(">>", "right_shift")
 
     def _flat(self) -> Any:
-        """All elements in C order, a vector."""
+        """All elements in C order, as a vector."""
         return as_view(self, FUNCTIONS["flatten"](self))
 
     def _strides(self) -> Any:

@@ -1,6 +1,6 @@
-"""The pipeline: which rules run, in which order.
+"""The rewriting pipeline: which rules run, in which order.
 
-In: a graph. Out: an equal graph that is cheaper and more stable, and the list of what fired.
+In: a graph. Out: an equal graph that is cheaper and numerically more stable, and the list of rules that fired.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from graphc.startup.record import record
 
 @record()
 class Pass:
-    """Rules that are applied together, bottom up, until none applies."""
+    """Rules applied together, bottom up, to a fixpoint."""
 
     name: str
     rules: tuple[AnyRule, ...]
@@ -61,18 +61,19 @@ PIPELINE = (
 )
 
 AFTER_LOOPS = ("linear", "moments", "pairs")
-"""The passes that make calls of products, and orders of loops: after those over scans, which look for plain ones."""
+"""Passes that form library calls and loop orders. They run after the passes over scans, which match plain products."""
 
 RULES: dict[str, AnyRule] = {rule.name: rule for step in PIPELINE for rule in step.rules}
 """Every rule by name."""
 NAMES = {*RULES, *(step.name for step in PIPELINE), *LOOPS, *BRANCHES, ROLLED, STORED}
-"""All that may be off: rules and passes."""
+"""The names that `excluding` accepts: rules and passes."""
 
 
 def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()) -> tuple[Graph, list[Fired]]:
-    """The graph after all passes, and what fired.
+    """The graph after all passes, and the rules that fired.
 
-    `fast_math` admits rules that are true of real numbers only. `excluding` names rules or whole passes that are off.
+    fast_math: admit rules that are true only of real numbers. excluding: names of rules or whole passes to switch off.
+    Raises GraphcError for an unknown name.
     """
     unknown = set(excluding) - NAMES
     if unknown:
@@ -93,7 +94,7 @@ def rewrite(graph: Graph, fast_math: bool = False, excluding: Sequence[str] = ()
 def rewrite_nodes(
     graph: Graph, passes: Sequence[tuple[str, Sequence[AnyRule]]], excluding: Sequence[str]
 ) -> tuple[Graph, list[Fired]]:
-    """The graph after the passes, with its loops and branches."""
+    """The graph after `passes`, including passes over its scans and branches and their bodies."""
     if not has_bodies(graph):
         return apply_in_turn(graph, passes)
     branches = partial(rewrite_branches, is_on=lambda name: name not in excluding)
@@ -133,8 +134,8 @@ def rewrite_nodes(
 
 
 def without_counts(graph: Graph) -> Graph:
-    """The graph in which less follows from how many steps its loops take that end by themselves: the last row of one is
-    taken without it. What is not there to begin with is said by checks."""
+    """The graph with fewer uses of the trip counts of `until` loops: the last row of such a loop becomes its last
+    state. A loop without steps is reported by a check."""
     if not any(loop.attrs["until"] for loop in loops_of(graph)):
         return graph
     return keep_last_rows(apply_in_turn(graph, [("views", [*FOLD, *VIEWS])])[0])

@@ -1,11 +1,15 @@
-"""Regions that are added to zeros, none of them to the same element, become parts that are stored, each once.
+"""Disjoint regions added to zeros become one array assembled from parts, each stored once.
 
-In: a graph. Out: an equal graph, and what fired. The gradient of what is read of an array in parts, as a vector of
-parameters that is cut into named slices, or an element of a sequence in each step of a loop that was written out, is
-such a chain. Where parts begin and end need not be known, if it is known in which order. What no region reaches are
-parts of zeros; of many of these, zeros come first, and the regions are stored over them.
+In: a graph. Out: an equal graph, and what fired:
 
-Zero is added to each part, which makes 0.0 of -0.0, as it does where a region is added to zeros.
+    inc_subtensor(inc_subtensor(zeros(n), a, 0), b, k)     with a in [0, k) and b in [k, n)
+    -> concatenate([a + 0.0, b + 0.0])
+
+Such chains are gradients of arrays that are read in parts: a parameter vector cut into named slices, or the elements of
+a sequence in an unrolled loop. Bounds may be symbolic if their order is provable. Gaps are filled with zeros; with many
+gaps, zeros are stored first and the regions over them.
+
+Adding 0.0 turns -0.0 into 0.0, as adding a region to zeros does.
 """
 
 from __future__ import annotations
@@ -26,13 +30,13 @@ from graphc.startup.record import record
 STORED = "store_regions"
 """The name of this pass."""
 MOST_GAPS = 4
-"""More parts that no region reaches are zeroed with the rest."""
+"""With more gaps than this, the whole array is zeroed first."""
 
 
 @record()
 class Region:
-    """A part along an axis: its elements from `start` on, up to `stop`, or to the end of the axis if that comes first,
-    or if there is no stop; `end` is where it ends in any case."""
+    """A part along an axis: elements from `start` to `stop`, or to the end of the axis if that comes first or `stop` is
+    None. `end` = start + size."""
 
     value: Node
     start: Size
@@ -41,7 +45,7 @@ class Region:
 
 
 class Equalities:
-    """Which sizes are equal, by what nodes check before they run."""
+    """Equality of sizes, as far as guards imply it."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes: Sequence[Node] | None = nodes
@@ -51,7 +55,7 @@ class Equalities:
         return sizes.equal(left, right) or sizes.equal(self.one(left), self.one(right))
 
     def one(self, size: Size) -> Size:
-        """The size that stands for all that are equal to one."""
+        """The representative of the sizes equal to this one."""
         if self.nodes is not None:
             nodes, self.nodes = self.nodes, None
             for guard in (guard for node in nodes for guard in node.op.guards(node) if guard.relation == "=="):
@@ -65,7 +69,7 @@ class Equalities:
 
 
 def store_regions(graph: Graph) -> tuple[Graph, list[Fired]]:
-    """The graph with chains of regions of zeros as arrays of parts."""
+    """The graph with chains of `inc_subtensor` over zeros rewritten as assembled parts."""
     visit = Visit.of(graph.outputs)
     inner: set[Node] = set()
     done: dict[Node, Node] = {}
@@ -95,7 +99,7 @@ def store_regions(graph: Graph) -> tuple[Graph, list[Fired]]:
 
 
 def stored(links: Sequence[Node], equal: Equalities) -> Node | None:
-    """Regions that are added to zeros one after the other as parts of one array; nothing where two may overlap."""
+    """One array assembled from a chain of regions; None if two may overlap."""
     node = links[0]
     if not node.ndim:
         return None
@@ -118,13 +122,13 @@ def stored(links: Sequence[Node], equal: Equalities) -> Node | None:
 
 
 def is_all_of(link: Node, axis: int, equal: Equalities) -> bool:
-    """Whether a region is all of an array along an axis."""
+    """True if a region covers the whole axis."""
     size, start = link.args[1].type.shape[axis], as_size(link.args[2 + axis])
     return sizes.equal(start, 0) and equal.holds(size, link.type.shape[axis]) and link.attrs["steps"][axis] == 1
 
 
 def region(link: Node, axis: int) -> Region | None:
-    """The region of a link; nothing of one with steps."""
+    """The region that a link writes along an axis; None if its elements are not adjacent."""
     value, start = link.args[1], as_size(link.args[2 + axis])
     size, length = value.type.shape[axis], link.type.shape[axis]
     if link.attrs["steps"][axis] != 1 and size != 1:
@@ -146,14 +150,14 @@ def region(link: Node, axis: int) -> Region | None:
 
 
 def added(size: Size, start: Node) -> Size | None:
-    """Where a part ends, from its size that was computed from that."""
+    """The end of a part from its start and its size, which may have been computed as end - start."""
     if isinstance(size, Node) and size.op.name == "sub" and size.args[1] is start:
         return as_size(size.args[0])
     return sizes.add(start, size)
 
 
 def in_order(regions: Sequence[Region | None]) -> list[Region] | None:
-    """Regions, each after those that end where it begins or before; nothing where that is not known."""
+    """The regions sorted so that none begins before its predecessor ends; None if that cannot be proved."""
     known = [each for each in regions if each is not None]
     if len(known) < len(regions):
         return None
@@ -170,7 +174,7 @@ def is_natural(first: Region) -> bool:
 
 
 def is_before(one: Region, other: Region) -> bool:
-    """Whether a region ends before another begins, or there."""
+    """True if a region is proved to end at or before the start of another."""
     return (
         one.stop is not None
         and sizes.known_at_least(other.start, one.start)
@@ -179,7 +183,7 @@ def is_before(one: Region, other: Region) -> bool:
 
 
 def gaps_between(regions: Sequence[Region], axis: int, node: Node) -> list[Region]:
-    """Zeros for what no region reaches."""
+    """Zeros for the elements that no region covers."""
     length = node.type.shape[axis]
     gaps: list[Region] = []
     end: Size = 0
@@ -204,5 +208,5 @@ def zeros_of(node: Node, shape: Sequence[Size]) -> Node:
 
 
 def plus_zero(value: Node) -> Node:
-    """A part as it is when it was added to zeros."""
+    """A part after adding it to zeros."""
     return elementwise("add", value, zeros_of(value, value.type.shape)) if is_float(value.type.dtype) else value

@@ -1,7 +1,6 @@
-"""What makes a start short: records that are cheap to define, digests, NumPy imported so that the threads of its BLAS
-sleep, no garbage collection while modules load. And the versions of other packages, and the state of a process, which
-all rooms reach.
+"""Support for a short start, and state of the process, which all rooms may use.
 
-In: nothing of graphc. Out: `record`, `Digest`, `import_numpy`, `uncollected`, `version_of`, `PROCESS`. Read record.py
-first: most modules use it.
+In: nothing of graphc. Out: `record` (cheap record classes), `Digest`, `import_numpy` (with sleeping BLAS threads),
+`uncollected` (no garbage collection during imports), `version_of`, `PROCESS`. Read record.py first: most modules use
+it.
 """

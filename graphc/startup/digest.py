@@ -1,7 +1,7 @@
-"""Digests of what is stored, and of what decides it.
+"""Digests of cache contents and cache keys.
 
-In: bytes. Out: 64 hexadecimal digits (BLAKE2b of 256 bits). hashlib is not imported where Python has the function of
-its own, because it loads OpenSSL: 2 ms of a warm start.
+In: bytes. Out: 64 hexadecimal digits (BLAKE2b of 256 bits). hashlib is avoided where possible because it loads OpenSSL:
+2 ms of a warm start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ DIGITS = 64
 
 
 class Digest:
-    """Of parts that are added one after the other."""
+    """A digest of parts that are added one after the other."""
 
     __slots__ = ("_state",)
 

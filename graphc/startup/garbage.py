@@ -1,7 +1,7 @@
-"""Work without the garbage collector, which would look through what stays: a twentieth of a start, a seventh of what a
-large graph takes.
+"""Imports and graph building without the garbage collector: it takes a twentieth of a start and a seventh of the time
+of a large graph, and finds nothing.
 
-In: a block that imports, or makes much that is needed until it ends. Out: what is left of it, which counts as old.
+In: a block that imports modules or builds large data. Out: the data that survives, moved to the oldest generation.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """No garbage is collected while the block runs, nor is what it made looked through right after it."""
+    """Disable garbage collection while the block runs, and move its objects to the oldest generation afterwards."""
     if not gc.isenabled():
         yield
         return
@@ -22,8 +22,8 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if not gc.get_freeze_count():
-            # Together they make all that there is a part of the oldest generation, in no time. What a program froze
-            # itself would be let go too.
+            # Together they move all objects to the oldest generation, in constant time. Skipped if the program has
+            # frozen objects itself, which would be unfrozen too.
             gc.freeze()
             gc.unfreeze()
         gc.enable()

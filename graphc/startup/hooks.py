@@ -1,11 +1,11 @@
-"""Hooks: functions that a module calls without importing the module that has them, which stands above it.
+"""Hooks: functions that a lower module calls without importing the higher module that defines them.
 
     HOOKS.expression(node)               in ir/node.py
     HOOKS.expression = expression        in ir/expression.py, when it is imported
-    "expression": "graphc.ir.expression" in graphc/__init__.py, which says who fills which
+    "expression": "graphc.ir.expression" in graphc/__init__.py, the table of defining modules
 
-In: functions of the modules above. Out: the same, for the modules below. A module that fills a hook is imported when
-the hook is first used, so that few programs import it.
+In: functions of higher modules. Out: the same, for lower modules. The defining module is imported when its hook is
+first used, so few programs import it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Hooks:
     label: Callable[[Any], str]
     """A short text of a node that is computed, for messages."""
     reduced: Callable[[Any], tuple[Any, ...]]
-    """What `pickle` writes of a node, an op or a body."""
+    """The `__reduce__` value of a node, an op or a body, for pickles."""
     of_functions: Any
     """`graphc.tracing`, which has the derivatives of functions of arrays."""
     shared_matrix: Callable[..., Any]
@@ -42,16 +42,16 @@ class Hooks:
 
     # Theano's names, which `graphc.theano` has -----------------------------------------------------------------------
     absent: Callable[[str, str], tuple[Any, str]]
-    """What a package, by its full name, gives for a name that it does not have, None for nothing; and why that is so,
-    where it is known."""
+    """(value, reason) for a name that a package, given by its full name, does not define: the value, or None and the
+    known reason."""
     names: Callable[[str], list[str]]
     """The names that a package has by `absent` and lists in its `__all__`."""
     find_spec: Callable[[str], Any]
-    """How a module is imported that graphc has no file for, by its full name; None for what nobody knows."""
+    """The import spec of a module without a file, by its full name; None if it is unknown."""
     owner: Callable[[Any], Any]
     """The application of an op that makes a node."""
     maker: Callable[[Any], Any]
-    """What a function was made of: `f.maker`."""
+    """`f.maker`: the inputs, outputs and mode that a function was made from."""
     get_setting: Callable[[str], Any]
     """The value of a setting that is no option of graphc's. AttributeError for what is none."""
     set_setting: Callable[[str, Any], None]
@@ -59,7 +59,7 @@ class Hooks:
     default_mode: str | None = None
     """The mode of functions that are not told one, where it is not `options.mode`."""
     default_profile: bool = False
-    """Whether functions that are not told so count and time their calls."""
+    """True if functions profile their calls unless told otherwise."""
 
     def __init__(self) -> None:
         self.modules: dict[str, str] = {}

@@ -76,7 +76,7 @@ class Table(dict[str, T]):
         return super().__contains__(name) or name in self.later
 
     def get(self, name: str, default: Any = None) -> Any:
-        """What stands under a name, or `default`."""
+        """The value of a name, or `default`."""
         try:
             return self[name]
         except KeyError:

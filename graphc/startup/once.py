@@ -1,7 +1,7 @@
-"""Values that a process has once, whichever thread asks first.
+"""Values computed once in a process, whichever thread asks first.
 
-In: what makes such a value. Out: what gives it. `functools.cache` may let two threads make one each, of which one is
-dropped: wrong for what machine code knows by its address, and for types.
+In: a function that makes the value. Out: a function that returns it. `functools.cache` may let two threads make one
+each and drop one: wrong for objects that machine code refers to by address, and for types.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def once(make: Callable[[], T]) -> Callable[[], T]:
-    """A function that gives what `make` gave first, in all threads.
+    """A function that returns the value `make` returned first, in all threads.
 
     >>> @once
     ... def table() -> list[int]:

@@ -1,12 +1,12 @@
-"""The state of a process: what its functions share, what it has been told, what it began to compile with.
+"""The mutable state of a process: resources shared by its functions, settings, compile processes.
 
-In: nothing. Out: `PROCESS`, the one object that holds it; each field is changed by the module that it names. What else
-is kept in modules are answers that never change (`cache`), tables, and graphs (`ir.node`).
+In: nothing. Out: `PROCESS`, the one object that holds it; each field is changed only by the module named there. Other
+module-level state is constant once computed (`cache`), tables, and interned graphs (`ir.node`).
 
-A forked child has all of this, loaded code and its memory included: the pool sees by itself that its workers are gone
-(threads/pool.py), and code is mapped where it was. It has none of the parent's threads and none of its processes:
-`forget_parent` lets go of compile processes, and call/locks.py, which has forks wait for calls under way, forgets those
-of other threads. What a process does when it ends is the parent's alone.
+A forked child inherits all of it, loaded code and memory included. The pool notices that its workers are gone
+(threads/pool.py), and code stays mapped where it was. A child has none of the parent's threads and processes:
+`forget_parent` drops compile processes, and call/locks.py, which makes forks wait for running calls, drops those of
+other threads. Work at exit is left to the parent.
 """
 
 from __future__ import annotations
@@ -21,52 +21,53 @@ if TYPE_CHECKING:  # this is imported before anything else (codegen/server/prest
 
 
 class Process:
-    """What the functions of this process share."""
+    """The state shared by the functions of this process."""
 
     def __init__(self) -> None:
         self.kept: list[Any] = []
-        """What machine code, or CPython, refers to by its address: never let go (gemm/lazy.py, call/vectorcall.py)."""
+        """Objects that machine code or CPython refers to by address; never released (gemm/lazy.py,
+        call/vectorcall.py)."""
         self.target = ""
-        """What code is made for, from the first function on (llvm/cpu.py)."""
+        """The CPU target that code is generated for, set by the first function (llvm/cpu.py)."""
         self.pool: Any = None
-        """The loaded pool of threads (threads/settings.py)."""
+        """The loaded thread pool (threads/settings.py)."""
         self.crossover = 0
-        """From how many chunks on threads pay; 0 where nobody asked (pipeline/runtime.py)."""
+        """The number of chunks from which threads pay off; 0 until measured (pipeline/runtime.py)."""
         self.givers: list[Callable[[], None]] = []
-        """Functions that give back the memory that large products keep (gemm/lazy.py)."""
+        """Functions that release the buffers of large products (gemm/lazy.py)."""
         self.ahead: list[Any] = []
-        """A compile process that was started for whoever is the first to need one (server/process.py)."""
+        """A compile process started in advance, for the first function that needs one (server/process.py)."""
         self.forgetting: list[Callable[[], None]] = []
-        """How a forked child lets go of each compile process (server/process.py, server/client.py)."""
+        """Callbacks by which a forked child drops each compile process (server/process.py, server/client.py)."""
         self.beside: list[Any] = []
-        """Processes that build kernels (pipeline/background.py)."""
+        """Processes that build kernels in the background (pipeline/background.py)."""
         self.is_expecting = False
-        """Whether a compile process was started on an expectation, which nothing has borne out (server/prestart.py)."""
+        """True if a compile process was started speculatively and is not used yet (server/prestart.py)."""
         self.calls: list[Any] = []
-        """Calls from Python that have locks or wait for them, in the order of arrival (call/locks.py)."""
+        """Calls from Python that hold locks or wait for them, in order of arrival (call/locks.py)."""
         self.forks: list[Any] = []
-        """Those of threads that are about to fork, which want all locks."""
+        """Threads about to fork, which wait for all locks."""
         self.listeners: list[Callable[[str], object]] = []
-        """Who is told of phases; the last one is (pipeline/kernel.py)."""
+        """Callbacks for phases of compilation; the last one is called (pipeline/kernel.py)."""
         self.start_afresh()
 
     def start_afresh(self) -> None:
-        """Forget what may be found or made again, as tests do which play another process."""
+        """Reset the state that can be recomputed. Tests do so to simulate another process."""
         self.parts: dict[str, bytes] = {}
-        """The code of parts that were needed so far (pipeline/runtime.py)."""
+        """The object code of parts used so far (pipeline/runtime.py)."""
         self.products: dict[tuple[int, ...], Any] = {}
-        """The matrix products that are loaded, by settings of threads: all functions share them (pipeline/build.py)."""
+        """The loaded matrix products by thread settings, shared by all functions (pipeline/build.py)."""
         self.blocks: deque[Any] = deque()
-        """Memory of large results (call/result_memory.py)."""
+        """Free memory blocks of large results (call/result_memory.py)."""
         self.warned: set[str] = set()
-        """What was said of the cache (cache/store.py)."""
+        """Warnings about the cache that were given already (cache/store.py)."""
         self.codes: Any = None
-        """The code of the functions that live, by the digests of their keys (pipeline/build.py)."""
+        """The code of live functions, by the digests of their keys (pipeline/build.py)."""
         self.compilations = 0
-        """How many graphs were compiled (pipeline/build.py): a new size must never add to it."""
+        """The number of graphs compiled (pipeline/build.py). A new size must never increase it."""
 
     def forget_parent(self) -> None:
-        """In the child of a fork: the compile processes belong to the parent."""
+        """In a forked child: drop the compile processes, which belong to the parent."""
         for forget in self.forgetting:
             forget()
 

@@ -1,9 +1,15 @@
-"""Small records, immutable unless they say otherwise, cheap to define.
+"""Small immutable records that are cheap to define.
 
 In: a class with annotated fields, some with defaults. Out: a slotted, frozen class with `__init__`, `__eq__`,
-`__hash__`, `__repr__` and `__match_args__`, as `dataclass(frozen=True, slots=True)` makes it. A dataclass compiles
-each of these methods from source text, a third of a millisecond a class, which every start pays before it does
-anything else; here they are shared closures over the field names. A class may have a `__post_init__`.
+`__hash__`, `__repr__` and `__match_args__`, like `dataclass(frozen=True, slots=True)`:
+
+    @record()
+    class Guard:
+        left: Size
+        message: str = ""
+
+A dataclass compiles these methods from source text, a third of a millisecond for each class at every start; here they
+are shared closures over the field names. A class may have a `__post_init__`.
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ T = TypeVar("T")
 
 
 class Fresh:
-    """The default of a field that is made anew for each instance."""
+    """A field default made anew for each instance."""
 
     __slots__ = ("factory",)
 
@@ -25,7 +31,7 @@ class Fresh:
 
 
 def fresh(*, factory: Callable[[], T]) -> T:
-    """A default that `factory` makes for each instance: for fields that hold a list or a dict."""
+    """A default that `factory` makes for each instance, for fields that hold a list or a dict."""
     default: Any = Fresh(factory)
     made: T = default
     return made
@@ -33,9 +39,9 @@ def fresh(*, factory: Callable[[], T]) -> T:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(fresh,))
 def record(*, eq: bool = True, deep: bool = False, frozen: bool = True) -> Callable[[type[T]], type[T]]:
-    """A class decorator. eq=False: instances are compared and hashed by identity. deep: records that hold records of
-    their kind, as trees do, keep their hash. frozen=False: fields can be set, and what is compared by value has no
-    hash. Defaults must be immutable, or `fresh`."""
+    """A class decorator. eq=False: compare and hash by identity. deep: cache the hash, for records that nest records of
+    their kind, as trees do. frozen=False: fields can be set; a record compared by value then has no hash. Defaults must
+    be immutable, or `fresh`."""
 
     def define(cls: type[T]) -> type[T]:
         fields = tuple(inspected(cls))
@@ -63,7 +69,7 @@ def record(*, eq: bool = True, deep: bool = False, frozen: bool = True) -> Calla
 
 
 def inspected(cls: type) -> dict[str, Any]:
-    """The annotations of a class's own fields, in order, as they were written."""
+    """The annotations of a class's own fields, in order, unevaluated."""
     own: dict[str, Any] = vars(cls).get("__annotations__", {})
     return own
 
@@ -75,7 +81,7 @@ def _initializer(
     defaults: dict[str, Any],
     check: Callable[[Any], None] | None,
 ) -> Callable[..., None]:
-    """`setters` are filled in when there is a class."""
+    """The general `__init__`. `setters` is filled in once the class exists."""
     count = len(fields)
     last = tuple(defaults[name] for name in fields if name in defaults)
     needed = count - len(last) if fields[count - len(last) :] == tuple(defaults) else count
@@ -101,8 +107,8 @@ def _initializer(
 def _short_initializer(
     cls: type, fields: tuple[str, ...], setters: Sequence[Callable[[Any, Any], None]], defaults: dict[str, Any]
 ) -> Callable[..., None] | None:
-    """An `__init__` with the fields as its parameters, for records of few: the many small ones of a graph are made so,
-    in half the time. None of other records, and where a default is made anew."""
+    """A faster `__init__` with one parameter for each field, for records of up to three fields, which graphs make in
+    large numbers: it takes half the time. None for other records and for `fresh` defaults."""
     last = tuple(defaults.values())
     if len(fields) not in _SHORT or any(type(default) is Fresh for default in last):
         return None
@@ -200,7 +206,7 @@ def _comparison(fields: tuple[str, ...], deep: bool, frozen: bool) -> dict[str, 
 
 
 def replace(item: T, **changes: Any) -> T:
-    """A record like `item` but for `changes`."""
+    """A copy of `item` with `changes`."""
     fields = item.__match_args__  # type: ignore[attr-defined]
     values: dict[str, Any] = {name: getattr(item, name) for name in fields}
     return type(item)(**{**values, **changes})

@@ -1,7 +1,7 @@
-"""The version of graphc, those of other packages that it was tested with, and those that are installed.
+"""The version of graphc, the tested versions of its dependencies, and the installed ones.
 
-In: nothing. Out: `VERSION`, `version_of`, and what is wrong with the versions here, which is said when graphc is
-imported and again where a compilation fails. No package is imported to be asked.
+In: nothing. Out: `VERSION`, `version_of`, and a sentence on unsupported versions, shown when graphc is imported and
+again when a compilation fails. No package is imported for it.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from functools import cache
 from importlib import import_module
 
 VERSION = "0.1.0"
-"""What `graphc.__version__` is; the package takes its version from here."""
+"""`graphc.__version__`; the package metadata takes it from here."""
 TESTED = {"numpy": ("2.2", "3"), "numba": ("0.62.1", "0.69"), "llvmlite": ("0.45.1", "0.51")}
-"""The first version of each package that works and the first that was not tested, as pyproject.toml has them."""
+"""For each package the first version that works and the first untested one, as in pyproject.toml."""
 VERSION_FILES = ("_version.py", "version.py")
 VERSION_MARKS = ('"version": "', "version_version = '", 'version = "')
-"""What stands before the version of numba, of llvmlite, and of NumPy; a regular expression would cost a warm start a
-third of a millisecond."""
+"""Text before the version number in numba's, llvmlite's and NumPy's files. A regular expression would add a third of a
+millisecond to a warm start."""
 
 
 @cache
 def version_of(package: str) -> str:
-    """The version of an installed package, which is not imported: from its version file, since importlib.metadata would
-    cost a warm start 10 ms."""
+    """The version of an installed package, read from its version file without importing it; importlib.metadata would
+    add 10 ms to a warm start."""
     found = (finder.find_spec(package, None) for finder in sys.meta_path)
     spec = next((spec for spec in found if spec is not None), None)
     if spec is None or spec.origin is None:
@@ -41,8 +41,8 @@ def version_of(package: str) -> str:
 
 @cache
 def wrong_versions() -> str:
-    """A sentence on packages of versions that graphc was not tested with, and the command that mends it; "" where all
-    are as they should be, or cannot be told."""
+    """A sentence on installed packages outside the tested range, with the command that fixes them; "" if there are none
+    or the version is unknown."""
     wrong = [package for package, (first, end) in TESTED.items() if not _lies_in(version_of(package), first, end)]
     if not wrong:
         return ""
@@ -53,7 +53,7 @@ def wrong_versions() -> str:
 
 
 def warn_of_versions() -> None:
-    """A warning that says so, where there is something to say."""
+    """Warn with the sentence of `wrong_versions`, if any."""
     if wrong_versions():
         import_module("warnings").warn(wrong_versions(), RuntimeWarning, stacklevel=3)
 
@@ -63,7 +63,7 @@ def _lies_in(version: str, first: str, end: str) -> bool:
 
 
 def _numbers(version: str) -> list[int]:
-    """The numbers of a version; a part that begins with no digit, and what comes after it, do not count."""
+    """The numeric parts of a version, up to the first part that begins with no digit."""
     numbers: list[int] = []
     for part in version.split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]

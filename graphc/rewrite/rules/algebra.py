@@ -1,7 +1,7 @@
-"""Algebra: what can be known, dropped, joined or said more simply.
+"""Algebraic rules: constant folding, identities, inverses, signs, powers and constant factors.
 
-In: nothing. Out: `PRUNE`, `FOLD` and `ALGEBRA`, the rules. Those that follow from the laws an op is registered with are
-transformations over all ops; the rest are pairs of graphs, a line each, and the rules of views and reductions.
+In: nothing. Out: `PRUNE`, `FOLD`, `LAWS` and `ALGEBRA`. Rules that follow from the registered laws of ops are
+transformations over all ops; most others are pairs of graphs, one line each.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ PRUNE: tuple[AnyRule, ...] = (
 
 _VIEWS = (*BROADCASTS, "iota")
 _SMALL = 64
-"""Results of up to this many elements are folded, whatever they are made of."""
+"""Results with at most this many elements are always folded."""
 
 
 def _fold_constants(node: Node, uses: Uses) -> Node | None:
-    """The value of a node whose arguments are constants, unless it is larger than they are."""
+    """The value of a node with constant arguments, unless it is larger than they are."""
     if not node.args or node.op.name in _VIEWS or any(arg.op is not CONSTANT for arg in node.args):
         return None
     if node.is_tuple or node.op.lower(node) == PYTHON or not all(isinstance(size, int) for size in node.type.shape):
@@ -76,7 +76,7 @@ def _fold_constants(node: Node, uses: Uses) -> Node | None:
 
 
 def _fold_numbers(node: Node, uses: Uses) -> Node | None:
-    """A scalar op on numbers, each broadcast: the number it makes, broadcast."""
+    """A scalar op of broadcast numbers becomes the broadcast of its value."""
     if not node.ndim or not node.args:
         return None
     values = [scalar_constant(arg) for arg in node.args]
@@ -96,14 +96,14 @@ FOLD: tuple[AnyRule, ...] = (
 
 
 def _obeying(test: Callable[[Laws], Any]) -> tuple[str, ...]:
-    """The ops whose laws pass a test."""
+    """The ops whose laws satisfy `test`."""
     return tuple(op.name for op in OPS.values() if test(op.laws))
 
 
 def _is_identity(node: Node, position: int, exactly: bool) -> bool:
-    """Whether the argument at `position` leaves the other one as it is; `exactly` for IEEE values.
+    """True if the argument at `position` is the identity of the op. exactly: for all IEEE values.
 
-    -0.0 + 0.0 is 0.0: of floats only -0.0 adds nothing, and only 0.0 subtracts nothing.
+    -0.0 + 0.0 is 0.0: for floats only -0.0 is an identity of addition, and only 0.0 of subtraction.
     """
     laws = node.op.laws
     identity = laws.left_identity if position == 0 and not laws.commutative else laws.identity
@@ -121,7 +121,7 @@ def _drop_identity(exactly: bool, node: Node, uses: Uses) -> Node | None:
 
 
 def _absorb(exactly: bool, node: Node, uses: Uses) -> Node | None:
-    """f(x, z) = z: of floats only for real numbers, since 0 * inf is NaN and 0 * -1 is -0."""
+    """f(x, z) = z. For floats only as real numbers, since 0 * inf is NaN and 0 * -1 is -0.0."""
     zero = node.op.laws.zero
     if zero is None or is_float(node.type.dtype) is exactly:
         return None
@@ -129,7 +129,7 @@ def _absorb(exactly: bool, node: Node, uses: Uses) -> Node | None:
 
 
 def _twice(node: Node, uses: Uses) -> Node | None:
-    """f(f(x)) as f(x) or x."""
+    """f(f(x)) becomes f(x) or x."""
     inner = node.args[0]
     if inner.op is not node.op:
         return None
@@ -140,11 +140,11 @@ def _twice(node: Node, uses: Uses) -> Node | None:
 
 _EXACT_INVOLUTIONS = ("neg", "invert", "logical_not")
 _INJECTIVE = ("exp", "exp2", "expm1", "sinh", "arcsinh", "tanh", "deg2rad", "rad2deg")
-"""Functions defined on all numbers and nowhere equal: g(f(x)) = x holds of every x."""
+"""Total and injective functions: g(f(x)) = x holds for every x."""
 
 
 def _undo(everywhere: bool, node: Node, uses: Uses) -> Node | None:
-    """g(f(x)) as x; `everywhere` for those f that are defined everywhere."""
+    """g(f(x)) becomes x. everywhere: for functions f that are total."""
     inner = node.args[0]
     undoes = inner.args and inner.op.laws.inverse == node.op.name and (inner.op.name in _INJECTIVE) is everywhere
     return inner.args[0] if undoes else None
@@ -235,18 +235,18 @@ ARITHMETIC: tuple[AnyRule, ...] = (
 
 
 def _choose(node: Node, uses: Uses) -> Node | None:
-    """where with a known condition."""
+    """`where` with a constant condition."""
     condition = scalar_constant(node.args[0])
     return None if condition is None else node.args[1 if condition else 2]
 
 
 def _weaken(node: Node, uses: Uses) -> Node | None:
-    """A plain product where the cotangent is known not to be 0."""
+    """strong_mul becomes mul if the cotangent is provably nonzero."""
     return make(OPS["mul"], node.args) if is_never_zero(node.args[0]) else None
 
 
 def _usable(number: Array) -> bool:
-    """Whether a constant is as precise as its dtype allows: neither zero nor subnormal nor infinite."""
+    """True if a constant has full precision: it is normal, not zero and not infinite."""
     if number.dtype.kind != "f":
         return True
     return bool(np.isfinite(number)) and abs(number) >= np.finfo(number.dtype).tiny
@@ -256,9 +256,8 @@ MODEST = 2.0**10
 
 
 def _is_joinable(a: Array, b: Array) -> bool:
-    """Whether a * (b * x) overflows and vanishes where (a * b) * x does, or nearly: both numbers are above 1, or both
-    below it, or neither is far from it. Of those, a number may come out where NumPy overflows within a factor of
-    `MODEST` of the largest one."""
+    """True if a * (b * x) and (a * b) * x overflow and underflow alike, up to a factor of `MODEST`: both |a| and |b|
+    are at least 1, or both at most 1, or both are moderate."""
     if a.dtype.kind != "f":
         return True
     least, most = sorted((abs(float(a)), abs(float(b))))
@@ -266,7 +265,7 @@ def _is_joinable(a: Array, b: Array) -> bool:
 
 
 def _join_factors(node: Node, uses: Uses) -> Node | None:
-    """a * (b * x) as (a * b) * x."""
+    """a * (b * x) becomes (a * b) * x."""
     outer = constant_factor(node)
     inner = constant_factor(outer[1]) if outer else None
     if outer is None or inner is None or not _is_joinable(outer[0], inner[0]):
@@ -277,7 +276,7 @@ def _join_factors(node: Node, uses: Uses) -> Node | None:
 
 
 def _cancel_factors(node: Node, uses: Uses) -> Node | None:
-    """(a * x) * (b * y) as x * y or -(x * y), for powers of two a, b of which one undoes the other."""
+    """(a * x) * (b * y) becomes x * y or -(x * y), for powers of two with a * b = 1 or -1."""
     first, second = map(_apart, node.args)
     if first is None or second is None or not is_float(node.type.dtype):
         return None
@@ -289,7 +288,7 @@ def _cancel_factors(node: Node, uses: Uses) -> Node | None:
 
 
 def _apart(node: Node) -> tuple[Array, Node] | None:
-    """(c, x) where the node is c * x for a number c, or that broadcast."""
+    """(c, x) if the node is c * x for a number c, or a broadcast of that."""
     found = constant_factor(node)
     if found is not None or node.op.name not in BROADCASTS:
         return found
@@ -298,13 +297,13 @@ def _apart(node: Node) -> tuple[Array, Node] | None:
 
 
 def _negate_factor(node: Node, uses: Uses) -> Node | None:
-    """-(a * x) as (-a) * x."""
+    """-(a * x) becomes (-a) * x."""
     inner = constant_factor(node.args[0])
     return scaled(-inner[0], inner[1]) if inner and uses(node.args[0]) == 1 else None
 
 
 def _collect(node: Node, uses: Uses) -> Node | None:
-    """a * x + b * x as (a + b) * x, for numbers a, b of one sign, so that nothing cancels."""
+    """a * x + b * x becomes (a + b) * x, for numbers a, b of equal sign, so that nothing cancels."""
     one = np.asarray(1, node.type.dtype)
     parts = [constant_factor(arg) or (one, arg) for arg in node.args]
     (a, first), (b, second) = parts
@@ -322,7 +321,7 @@ def _collect(node: Node, uses: Uses) -> Node | None:
 
 
 def _divide_by_constant(exactly: bool, node: Node, uses: Uses) -> Node | None:
-    """x / c as x * (1 / c): exact where c is a power of two."""
+    """x / c becomes x * (1 / c), which is exact if c is a power of two."""
     number = scalar_constant(node.args[1])
     if number is None or not _usable(number):
         return None
@@ -333,7 +332,7 @@ def _divide_by_constant(exactly: bool, node: Node, uses: Uses) -> Node | None:
 
 
 def _join_quotients(node: Node, uses: Uses) -> Node | None:
-    """c / x - y / x as (c - y) / x for a number c, beside which no y overflows."""
+    """c / x - y / x becomes (c - y) / x for a moderate number c, so that c - y does not overflow."""
     left, right = node.args
     if left is right or any(arg.op.name != "true_div" or uses(arg) > 1 for arg in node.args):
         return None
@@ -345,7 +344,7 @@ def _join_quotients(node: Node, uses: Uses) -> Node | None:
 
 
 def _cast_twice(node: Node, uses: Uses) -> Node | None:
-    """A cast of a cast as one, where the one in between loses nothing; a cast to the same dtype as nothing."""
+    """Two casts become one if the inner one is lossless; a cast to the same dtype is dropped."""
     inner = node.args[0]
     if inner.type.dtype == node.type.dtype:
         return inner
@@ -365,7 +364,7 @@ def _cast_twice(node: Node, uses: Uses) -> Node | None:
 
 
 _LARGE = ("int64", "uint64")
-"""Integers that a float64 may round, whatever NumPy says of safe casts."""
+"""Integer dtypes that float64 may round, although NumPy calls the cast safe."""
 
 
 NUMERIC: tuple[AnyRule, ...] = (

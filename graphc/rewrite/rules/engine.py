@@ -1,9 +1,14 @@
-"""Rewriting: rules, matching, and one bottom-up pass that applies rules to a fixed point.
+"""The rewriting engine: rules, matching, and a bottom-up pass that applies rules to a fixpoint.
 
-In: a graph and rules. Out: an equal graph, and what fired. A `Rule` is a pair of ordinary graphs over holes. A
-`Transformation` is a function from a node to its replacement, for what no pair of graphs can say.
+In: a graph and rules. Out: an equal graph, and the rules that fired:
 
-How a pattern stands for more than it says:
+    x = hole("x")
+    rule("softplus", log1p(exp(x)), softplus(x), BETTER, mends="exp overflows")
+
+rewrites `log1p(exp(a + b))` to `softplus(a + b)`. A `Rule` is a pair of ordinary graphs over holes. A `Transformation`
+is a function from a node to its replacement, for what a pair of graphs cannot express.
+
+A pattern matches more than its literal form:
 
     a hole of rank 0         any value; all of them of one rank and one dtype (a bool hole matches bools only)
     a number                 that number, whatever its dtype and however it is broadcast
@@ -11,23 +16,22 @@ How a pattern stands for more than it says:
     sum(x), max(x)           the reduction over any axes, everywhere in the pattern the same
     a reduction, broadcast   the reduction with its axes back in place, broadcast to the sizes before it
 
-Each rule has its class of truth, for which the tests hold it to account:
+Each rule has a class of truth, which the tests verify:
 
     exact    the same bits for all IEEE values, NaN payloads aside
     close    within a few units in the last place, infinities and NaN the same
     better   as accurate or more so, and right where the original overflows or cancels
-    real     true of real numbers; done only with fast_math
+    real     true of real numbers; applied only with fast_math
 
 The first three hold over the whole range of a dtype, from the smallest subnormal to the largest number:
 
-- A finite result stays finite, and one that is not 0 does not become 0, unless its class's error reaches so far.
-- An infinity, or a NaN that finite arguments lead to, becomes a number only by a rule that says so: `mends` is the
-  phrase, and docs/numerics.md the list of them.
+- A finite result stays finite, and a nonzero result stays nonzero, up to the error that the class permits.
+- An infinity, or a NaN from finite arguments, becomes a number only by a rule that says so in `mends`; docs/numerics.md
+  lists these rules.
+- A zero keeps its sign, except for the few rules that docs/numerics.md lists; none of them is exact.
 
-- A zero keeps its sign, but by the few rules that docs/numerics.md lists; none of them is exact.
-
-Where a rule changes the order or the grouping of the terms of a sum, units are those of the sum of the terms'
-magnitudes, and this holds where that sum is finite: beyond, whether a partial sum overflows is a matter of order.
+If a rule reorders or regroups the terms of a sum, errors are relative to the sum of the terms' magnitudes, and the
+claims hold if that sum is finite: otherwise the order decides whether a partial sum overflows.
 """
 
 from __future__ import annotations
@@ -72,15 +76,16 @@ BETTER: Truth = "better"
 REAL: Truth = "real"
 
 Uses: TypeAlias = Callable[[Node], int]
-"""How often a node is taken: by other nodes, and as a result."""
+"""The number of uses of a node: as an argument of other nodes, and as an output."""
 
 NUMBERS = ("constant", *BROADCASTS)
-"""The ops of nodes that may be a number."""
+"""The ops that a number may consist of: a constant, possibly broadcast."""
 
 
 @record()
 class Match:
-    """The nodes that parts of a pattern stand for, and for reductions the axes and the sizes before reducing."""
+    """A substitution: the node for each part of a pattern; for reductions also the axes and the sizes before
+    reducing."""
 
     nodes: Mapping[Node, Node]
     axes: tuple[int, ...] | None = None
@@ -92,11 +97,11 @@ _NOTHING = Match({})
 
 @record(eq=False)
 class Rule:
-    """A pattern, what it is replaced by, and how true that is.
+    """A pattern, its replacement, and its class of truth.
 
-    `when` is asked the nodes of the holes, by name. `once` names parts of the pattern that nothing else may take: what
-    replaces the pattern would be computed beside them, not in their place. `mends` says of what finite arguments it
-    makes a number where the pattern makes an infinity or NaN; empty where of none.
+    when: a predicate on the nodes of the holes, by name. once: parts of the pattern that must have no other use;
+    otherwise the replacement would be computed in addition to them. mends: the finite arguments for which the rule
+    turns an infinity or NaN into a number, in words; empty if there are none.
     """
 
     name: str
@@ -110,15 +115,15 @@ class Rule:
 
     @property
     def ops(self) -> tuple[str, ...]:
-        """The ops at the root of what the rule replaces."""
+        """The op at the root of the pattern."""
         return (self.pattern.op.name,)
 
     def over(self, nodes: Sequence[Node]) -> Rule:
-        """The rule in a graph of these nodes."""
+        """The rule for a graph of these nodes: itself."""
         return self
 
     def fits(self, operands: Collection[str]) -> bool:
-        """Whether the pattern may match a node whose arguments are of these ops."""
+        """False if the pattern cannot match a node whose arguments have these ops: a quick pre-check."""
         return all(
             part.op is INPUT
             or part.op.name in operands
@@ -127,7 +132,7 @@ class Rule:
         )
 
     def apply(self, node: Node, uses: Uses) -> Node | None:
-        """What replaces `node`, or None where the pattern does not match."""
+        """The replacement of `node`, or None if the pattern does not match."""
         for match in matches(self.pattern, node, _NOTHING):
             if self._allows(match, uses):
                 return instantiate(self.replacement, match, node)
@@ -144,10 +149,11 @@ class Rule:
 
 @record(eq=False)
 class Transformation:
-    """A rewrite as a function.
+    """A rewrite rule as a function.
 
-    It is asked about nodes of `ops` that take one of `operands`; where there are none, of any. `mends` as in a rule.
-    survey: what it makes of all nodes of a graph, before its pass, `apply` is given first.
+    apply(node, uses) returns the replacement or None. It is called for nodes of `ops` that have an argument among
+    `operands`; an empty tuple stands for all ops. `mends` is as in `Rule`. survey: an analysis of all nodes of the
+    graph, run once for each pass; its result becomes the first argument of `apply`.
     """
 
     name: str
@@ -159,14 +165,14 @@ class Transformation:
     survey: Callable[[Sequence[Node]], Any] | None = None
 
     def over(self, nodes: Sequence[Node]) -> Transformation:
-        """The rewrite in a graph of these nodes."""
+        """The transformation with its survey of these nodes bound."""
         if self.survey is None:
             return self
         apply = partial(self.apply, self.survey(nodes))
         return Transformation(self.name, self.ops, apply, self.truth, self.operands, self.mends)
 
     def fits(self, operands: Collection[str]) -> bool:
-        """Whether it may fire on a node whose arguments are of these ops."""
+        """False if the arguments' ops rule it out: a quick pre-check."""
         return not self.operands or any(op in operands for op in self.operands)
 
 
@@ -175,7 +181,7 @@ AnyRule: TypeAlias = Rule | Transformation
 
 @record()
 class Fired:
-    """A rule was applied to the node of this description."""
+    """One application of a rule: its name, and the node it replaced."""
 
     rule: str
     node: str
@@ -183,7 +189,7 @@ class Fired:
 
     @staticmethod
     def at(rule: str, node: Node) -> Fired:
-        """The node is described when the text is read."""
+        """The description of the node is formatted only when it is read."""
         return Fired(rule, told(lambda: describe(node)), node.where)
 
     def __str__(self) -> str:
@@ -191,11 +197,11 @@ class Fired:
 
 
 MOST_TOLD = 200
-"""How many applications of rules are told of one by one."""
+"""The number of applications that `tell_of` lists one by one."""
 
 
 def tell_of(fired: Sequence[Fired]) -> list[str]:
-    """What fired, in order, each line once; after the first MOST_TOLD only how often, for each rule."""
+    """The applications in order, equal ones counted; after the first MOST_TOLD only a count for each rule."""
     first, rest = Counter(map(str, fired[:MOST_TOLD])), Counter(each.rule for each in fired[MOST_TOLD:])
     lines = [line if count == 1 else f"{line}, {count} times" for line, count in first.items()]
     return [*lines, *(f"{rule}: {count} times more" for rule, count in rest.items())]
@@ -205,7 +211,7 @@ def tell_of(fired: Sequence[Fired]) -> list[str]:
 
 
 def hole(name: str, dtype: str = "float64", rank: int = 0) -> Any:
-    """A place in a pattern where any value may stand."""
+    """A pattern variable, which matches any value."""
     return variable(dtype, (None,) * rank, name)
 
 
@@ -219,7 +225,7 @@ def rule(
     once: tuple[Node, ...] = (),
     mends: str = "",
 ) -> Rule:
-    """A rule; a replacement may be a number."""
+    """A rule; the replacement may be a number."""
     after = replacement if isinstance(replacement, Node) else literal(replacement)
     return Rule(name, pattern, after, truth, dtypes, when, once, mends)
 
@@ -228,7 +234,7 @@ def rule(
 
 
 def is_number(node: Node, number: float) -> bool:
-    """Whether a node is this number everywhere. -0.0 is not 0.0."""
+    """True if all elements are the constant `number`. -0.0 and 0.0 differ."""
     value = scalar_constant(node)
     if value is None:
         return False
@@ -237,7 +243,7 @@ def is_number(node: Node, number: float) -> bool:
 
 
 def constant_factor(node: Node) -> tuple[Array, Node] | None:
-    """(c, x) where the node is c * x for a number c."""
+    """(c, x) if the node is c * x for a number c, else None."""
     if node.op.name == "mul":
         for k in (0, 1):
             number = scalar_constant(node.args[k])
@@ -247,19 +253,19 @@ def constant_factor(node: Node) -> tuple[Array, Node] | None:
 
 
 def scaled(number: Any, node: Node) -> Node:
-    """number * node, the number of the node's dtype."""
+    """number * node, in the node's dtype."""
     return make(OPS["mul"], (filled(literal(number, node.type.dtype), node.type.shape), node))
 
 
 def plus_zero(value: Node) -> Node:
-    """`value`, with 0.0 for -0.0: a sum of floats begins with 0.0."""
+    """`value` with -0.0 replaced by 0.0, as a sum of floats does, since it starts with 0.0."""
     if not is_float(value.type.dtype):
         return value
     return make(OPS["add"], (value, filled(literal(0.0, value.type.dtype), value.type.shape)))
 
 
 def keeps_axes(node: Node) -> tuple[Node, tuple[int, ...]] | None:
-    """`(r, axes)` where the node is r with the reduced `axes` back in place and broadcast, else None."""
+    """`(r, axes)` if the node is r with the reduced `axes` restored and broadcast, else None."""
     if node.op.name != "broadcast_to" or node.args[0].op.name != "dimshuffle":
         return None
     shuffled = node.args[0]
@@ -271,7 +277,7 @@ def keeps_axes(node: Node) -> tuple[Node, tuple[int, ...]] | None:
 
 
 def matches(pattern: Node, node: Node, found: Match) -> Iterator[Match]:
-    """All ways in which `node` is what `pattern` says, given what is found already."""
+    """All substitutions that extend `found` and make `pattern` equal to `node`."""
     if pattern.op is INPUT:
         yield from _match_hole(pattern, node, found)
         return
@@ -322,7 +328,7 @@ def _match_all(patterns: Sequence[Node], nodes: Sequence[Node], found: Match) ->
 
 
 def instantiate(pattern: Node, match: Match, root: Node) -> Node:
-    """The graph that `pattern` stands for; `root` gives dtype and sizes where the pattern is a mere number."""
+    """The replacement graph of a match. `root` gives dtype and sizes if the pattern is just a number."""
     number = scalar_constant(pattern)
     if number is not None:
         return filled(literal(number, root.type.dtype), root.type.shape)
@@ -347,7 +353,7 @@ def _instantiate(pattern: Node, match: Match, done: dict[Node, Node]) -> Node:
 
 
 def _instantiate_args(pattern: Node, match: Match, done: dict[Node, Node]) -> list[Node]:
-    """The arguments; numbers get the dtype and sizes of the argument they stand beside."""
+    """The arguments; a number takes the dtype and sizes of another argument."""
     numbers = [scalar_constant(arg) for arg in pattern.args]
     others = [
         None if number is not None else _instantiate(arg, match, done)
@@ -370,10 +376,10 @@ def _instantiate_args(pattern: Node, match: Match, done: dict[Node, Node]) -> li
 def apply_in_turn(
     graph: Graph, passes: Iterable[tuple[str, Sequence[AnyRule]]], varying: Sequence[Node] = ()
 ) -> tuple[Graph, list[Fired]]:
-    """The graph after several passes, each with its name and the rules that are applied until none applies; and what
-    fired, in order. `varying`: of the body of a loop, the leaves that change from step to step (`Held`).
+    """The graph after several passes, each a name and rules that are applied to a fixpoint, and what fired, in order.
+    varying: for the body of a loop, its loop-varying leaves (`Held`).
 
-    Nodes are brought to their final form after their arguments; what a rule makes is itself rewritten.
+    A node is rewritten after its arguments; replacements are rewritten themselves.
     """
     visit, fired = Visit.of(graph.outputs), list[Fired]()
     held = Held(varying) if varying else None
@@ -389,7 +395,7 @@ def apply_in_turn(
 
 
 def tell(name: str, before: Graph, after: Graph) -> None:
-    """Say to whoever watches what a pass has made."""
+    """Verify the result of a pass and notify watchers, if there are any."""
     if watched():
         leaves = tuple(node for node in nodes_of(before.outputs) if node.op in LEAVES)
         passed(Step(name, before, after), partial(verify, Graph((*before.inputs, *leaves), after.outputs)))
@@ -397,21 +403,21 @@ def tell(name: str, before: Graph, after: Graph) -> None:
 
 @record()
 class Visit:
-    """A graph's nodes, each after its arguments, and how often each is taken: as an argument, and as an output."""
+    """The nodes of a graph in topological order, and the number of uses of each."""
 
     order: tuple[Node, ...]
     uses: Mapping[Node, int]
 
     @staticmethod
     def of(outputs: Iterable[Node]) -> Visit:
-        """The nodes that `outputs` need, depth first."""
+        """The nodes that `outputs` depend on, depth first."""
         uses: dict[Node, int] = {}
         order: list[Node] = []
         for output in outputs:
             pending: list[Node | None] = [output]
             while pending:
                 node = pending.pop()
-                if node is None:  # the node below it has all its arguments
+                if node is None:  # a marker: all arguments of the node below it are in `order`
                     complete = pending.pop()
                     assert complete is not None
                     order.append(complete)
@@ -427,9 +433,9 @@ class Visit:
 
 
 class Held:
-    """What must hold of sizes that change from step to step of a loop. Other guards are those of the graph as it was
-    written, checked before anything is computed; these are read off the body as it was rewritten. So no rule may make
-    something of nodes that ask for less: what is left would read and write as if they had been asked."""
+    """The guards on loop-varying sizes in a body. Guards on loop-invariant sizes come from the graph as written and are
+    checked before the loop. Guards on loop-varying sizes are read off the rewritten body, so a rule must not drop any:
+    the code would access memory unchecked."""
 
     def __init__(self, varying: Sequence[Node]) -> None:
         self.varying = frozenset(varying)
@@ -437,7 +443,7 @@ class Held:
         self.of_sizes: dict[Node, bool] = {}
 
     def of(self, root: Node) -> frozenset[Hashable]:
-        """What a node and all that it needs ask for."""
+        """The guards on loop-varying sizes of a node and its dependencies, as hashable keys."""
         known = self.of_nodes
         pending = [root]
         while pending:
@@ -492,8 +498,8 @@ def _by_op(rules: Sequence[AnyRule]) -> dict[str, list[AnyRule]]:
 
 @record(frozen=False)
 class _Rewriter:
-    """`moved` are the nodes whose `final` form is another; `fitting` remembers which rules fit an op with arguments of
-    given ops."""
+    """One pass to a fixpoint. final: the final form of each node. moved: the nodes whose final form is another node.
+    fitting: the rules that fit an op with arguments of given ops, memoised."""
 
     rules: dict[str, list[AnyRule]]
     uses: dict[Node, int]
@@ -504,13 +510,13 @@ class _Rewriter:
     held: Held | None
 
     def finish(self, root: Node) -> None:
-        """Find the final form of a node whose arguments have theirs, and of all that rules make on the way, without
+        """Compute the final form of a node whose arguments are final, and of the replacements on the way, without
         recursion."""
         final = self.final
         if root in final:
             return
         first = self._next(root)
-        if first is root:  # as of most nodes
+        if first is root:  # the usual case
             final[root] = root
             return
         following = {root: first}
@@ -547,7 +553,8 @@ class _Rewriter:
                 raise GraphcError(f"rewrite rules undo each other at {describe(node)}: among {names}")
 
     def _next(self, node: Node) -> Node:
-        """The node over its final arguments, or what a rule makes of it, or itself where it is final."""
+        """One step of rewriting: the node over its final arguments, or a rule's replacement, or the node itself if it
+        is final."""
         if not self.moved.isdisjoint(node.args):
             return self._inherit(node, remade(node, tuple([self.final[arg] for arg in node.args])))
         if node.op.name not in self.rules:
@@ -562,11 +569,11 @@ class _Rewriter:
         return node
 
     def _keeps(self, node: Node, after: Node) -> bool:
-        """Whether what a rule has made asks for no less."""
+        """True if a replacement keeps all guards on loop-varying sizes."""
         return self.held is None or self.held.of(node) <= self.held.of(after)
 
     def _fitting(self, node: Node) -> list[AnyRule]:
-        """The rules that a look at the ops does not rule out: few of many."""
+        """The rules that pass the quick pre-check, memoised."""
         key = (node.op.name, *[arg.op.name for arg in node.args])
         found = self.fitting.get(key)
         if found is None:
@@ -574,7 +581,7 @@ class _Rewriter:
         return found
 
     def _inherit(self, node: Node, after: Node) -> Node:
-        """`after`, if it is new, with the user's name and line of `node`; and taken where `node` was."""
+        """`after`, with the uses of `node`; a new node also gets its name and user line."""
         taken = self.uses.get(node, 1)
         for arg in node.args:
             if arg is after:
@@ -588,7 +595,7 @@ class _Rewriter:
 
 
 def place_new(node: Node, where: Where | None, serial: int) -> None:
-    """Say of the nodes of a graph that are not older than a serial number that a line of the user's made them."""
+    """Set the user line of the nodes newer than a serial number."""
     pending = [node]
     while pending:
         node = pending.pop()
@@ -598,7 +605,7 @@ def place_new(node: Node, where: Where | None, serial: int) -> None:
 
 
 def _same_type(before: Node, after: Node) -> bool:
-    """Whether `after` can stand for `before`: the same dtype and rank, and no size known before and unknown after."""
+    """True if `after` can replace `before`: same dtype and rank, and every known size is still known."""
     return (
         after.type.dtype == before.type.dtype
         and after.ndim == before.ndim

@@ -37,7 +37,7 @@ from graphc.startup.record import record
 
 
 def _transposed(node: Node) -> Node | None:
-    """The node whose last two axes are exchanged in this one, or None."""
+    """The node whose transpose (of the last two axes) this node is, or None."""
     swapped = (*range(node.ndim - 2), node.ndim - 1, node.ndim - 2)
     if node.ndim > 1 and node.op.name == "dimshuffle" and node.attrs["order"] == swapped:
         return node.args[0] if node.args[0].ndim == node.ndim else None
@@ -45,13 +45,13 @@ def _transposed(node: Node) -> Node | None:
 
 
 def _transpose(node: Node) -> Node:
-    """The transpose, without transposing twice."""
+    """The transpose, cancelling a double transpose."""
     before = _transposed(node)
     return transpose(node) if before is None else before
 
 
 def _transpose_operands(node: Node, uses: Uses) -> Node | None:
-    """(A B)' as B' A': a product reads its operands in any order at no cost."""
+    """(A B)' becomes B' A': a product reads transposed operands at no cost."""
     product = _transposed(node)
     if product is None or product.op.name != "matmul" or uses(product) > 1:
         return None
@@ -63,13 +63,13 @@ def _transpose_operands(node: Node, uses: Uses) -> Node | None:
 
 
 LONGEST_CHAIN = 32
-"""Factors of which the best order is looked for: the search takes their number cubed."""
+"""The longest chain of factors whose best order is searched: the search is cubic."""
 
 
 def _factors(node: Node, uses: Uses) -> list[Node]:
-    """The factors of a product of products, in order, taken apart where nothing else needs a product between them.
+    """The factors of a chain of products, in order. A product with another use is one factor.
 
-    A product that is a vector is taken apart where its own vector stands at the end of the chain.
+    A vector-valued product is split only if its vector stands at the end of the chain.
     """
     factors: list[Node] = []
     pending: list[tuple[Node, int | None]] = [(node, None)]
@@ -84,7 +84,7 @@ def _factors(node: Node, uses: Uses) -> list[Node]:
 
 
 def _multiply_in_order(factors: Sequence[Node], splits: Mapping[tuple[int, int], int]) -> Node:
-    """The product of all factors; `splits` says where a run of them is cut in two."""
+    """The product of all factors; `splits` maps a run of factors to the position where it is split."""
 
     def product(first: int, last: int) -> Node:
         if first == last:
@@ -96,8 +96,9 @@ def _multiply_in_order(factors: Sequence[Node], splits: Mapping[tuple[int, int],
 
 
 def _best_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where to cut each run of matrices, number k of them of sizes[k] rows and sizes[k + 1] columns, so that the
-    fewest numbers are multiplied; as late as that allows (Cormen et al., Introduction to Algorithms, 15.2)."""
+    """The optimal parenthesisation of a chain of matrices, matrix k having sizes[k] rows and sizes[k + 1] columns: the
+    split of each run that minimises multiplications, the latest one on ties (Cormen et al., Introduction to Algorithms,
+    15.2)."""
     count = len(sizes) - 1
     cost = {(k, k): 0 for k in range(count)}
     splits: dict[tuple[int, int], int] = {}
@@ -111,7 +112,7 @@ def _best_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
 
 
 def _cost(node: Node, factors: Collection[Node]) -> int:
-    """The multiplications of a product of factors of known sizes, as it is written."""
+    """The number of multiplications of a chain of known sizes, as parenthesised."""
     total, pending = 0, [node]
     while pending:
         current = pending.pop()
@@ -123,10 +124,10 @@ def _cost(node: Node, factors: Collection[Node]) -> int:
 
 
 def _reorder(node: Node, uses: Uses) -> Node | None:
-    """A product of products in the order that multiplies the fewest numbers, where sizes are known; else by vectors
-    first, which never multiplies more.
+    """Reparenthesise a chain of products: optimally if sizes are known, else by multiplying vectors first, which never
+    costs more.
 
-    True of real numbers only: A B may be in range where B v is not.
+    True only of real numbers: A B may be in range where B v is not.
     """
     if any(arg.ndim > 2 for arg in node.args):
         return None
@@ -143,7 +144,7 @@ def _reorder(node: Node, uses: Uses) -> Node | None:
 
 
 def _vectors_first(node: Node, uses: Uses) -> Node | None:
-    """(A B) v as A (B v), v (A B) as (v A) B."""
+    """(A B) v becomes A (B v), v (A B) becomes (v A) B."""
     a, b = node.args
     if a.op is node.op and uses(a) == 1 and b.ndim == 1 and a.ndim == 2:
         return matmul(a.args[0], matmul(a.args[1], b))
@@ -153,7 +154,7 @@ def _vectors_first(node: Node, uses: Uses) -> Node | None:
 
 
 def _as_outer(node: Node, uses: Uses) -> Node | None:
-    """A column times a row as broadcast products: no BLAS, and fused with what follows. Each is a sum of one term."""
+    """A column times a row becomes a broadcast product, which needs no BLAS and fuses with its consumers."""
     a, b = node.args
     if a.ndim != 2 or b.ndim != 2 or a.type.shape[1] != 1 or b.type.shape[0] != 1:
         return None
@@ -162,9 +163,9 @@ def _as_outer(node: Node, uses: Uses) -> Node | None:
 
 
 def _sum_for_constant(node: Node, uses: Uses) -> Node | None:
-    """A product with a matrix or vector of one finite number as sums, of which each is needed once.
+    """A product with a matrix or vector of one finite number becomes sums over an axis, broadcast.
 
-    Each term is multiplied: the sum times the number may overflow, or not, where the terms do otherwise.
+    Each term is multiplied by the number, not the sum: overflow then occurs for the same values.
     """
     a, b = node.args
     if a.ndim > 2 or b.ndim > 2 or not is_float(node.type.dtype):
@@ -183,9 +184,9 @@ def _sum_for_constant(node: Node, uses: Uses) -> Node | None:
 
 
 def _factor_out(node: Node, uses: Uses) -> Node | None:
-    """(c A) B as c (A B) for a finite number c, so that no multiple of A is materialised: BLAS multiplies on its way.
+    """(c A) B becomes c (A B) for a finite number c, so that c A is not materialised: BLAS multiplies by alpha.
 
-    True of real numbers only: A B may overflow, or vanish, where (c A) B does not.
+    True only of real numbers: A B may overflow or vanish where (c A) B does not.
     """
     if not is_float(node.type.dtype):
         return None
@@ -201,7 +202,8 @@ def _factor_out(node: Node, uses: Uses) -> Node | None:
 
 
 def _product_of_rows(node: Node, uses: Uses) -> Node | None:
-    """A product with a matrix of equal rows (on the left) or equal columns (on the right): one of them for all."""
+    """A product with a matrix of equal rows (on the left) or equal columns (on the right) computes one row or column
+    and broadcasts it."""
     a, b = node.args
     if a.ndim != 2 or b.ndim != 2:
         return None
@@ -223,7 +225,7 @@ def _product_of_rows(node: Node, uses: Uses) -> Node | None:
 
 @record()
 class _Term:
-    """`sign * scalar * matrix`, the scalar a 0-d node, or None for 1."""
+    """`sign * scalar * matrix`; the scalar is a 0-d node, or None for 1."""
 
     sign: int
     scalar: Node | None
@@ -231,21 +233,21 @@ class _Term:
 
     @property
     def factor(self) -> Node:
-        """Sign and scalar as one node; made when it is wanted, for most terms iteration out to be no product."""
+        """Sign and scalar as one node, built on demand: most terms turn out not to be products."""
         if self.scalar is None:
             return literal(self.sign, self.matrix.type.dtype)
         return self.scalar if self.sign > 0 else elementwise("neg", self.scalar)
 
 
 def _scalar_of(node: Node) -> Node | None:
-    """The 0-d node that a matrix is the broadcast of, or None."""
+    """The 0-d node that a matrix is a broadcast of, or None."""
     scalar = below_broadcasts(node)
     return None if scalar.ndim else scalar
 
 
 def _term(node: Node, uses: Uses, sign: int = 1) -> _Term:
-    """A node taken apart into a sign, one scalar factor at most, and a matrix: two factors may be in range where their
-    product is not."""
+    """A node decomposed into sign, at most one scalar factor, and matrix. Two factors are not joined: their product may
+    be out of range."""
     factor: Node | None = None
     while uses(node) == 1:
         if node.op.name == "neg":
@@ -258,7 +260,7 @@ def _term(node: Node, uses: Uses, sign: int = 1) -> _Term:
 
 
 def _scaled(node: Node) -> tuple[Node, Node] | None:
-    """(factor, matrix) of a multiple of a matrix: a product or quotient with a scalar, or a scaled product."""
+    """(factor, matrix) if the node is a matrix multiplied by a scalar or divided by a count; else None."""
     if node.op.name == "mul":
         for k in (0, 1):
             scalar = _scalar_of(node.args[k])
@@ -270,7 +272,7 @@ def _scaled(node: Node) -> tuple[Node, Node] | None:
 
 
 def _is_count(node: Node) -> bool:
-    """Whether a scalar is a whole number whose reciprocal neither overflows nor loses digits."""
+    """True if a scalar is an integer whose reciprocal is in range."""
     value = constant_value(node)
     if value is not None:
         return float(value).is_integer() and 1 <= abs(value) <= 1 / np.finfo(value.dtype).tiny
@@ -278,17 +280,17 @@ def _is_count(node: Node) -> bool:
 
 
 def _is_materialised(node: Node, uses: Uses) -> bool:
-    """Whether a matrix is in memory anyway: a variable, or a product that nothing else takes."""
+    """True if a matrix is in memory anyway: a variable, or a product with no other use."""
     return node.op in (INPUT, SHARED) or (_is_call(node) and uses(node) == 1)
 
 
 def _is_call(node: Node) -> bool:
-    """Whether a function computes a product, which may add it to something."""
+    """True if the node is a library product, which can accumulate into its output."""
     return node.op.name in ("matmul", "gemm") and isinstance(node.op.lower(node), Call)
 
 
 def _scaled_product(term: _Term, uses: Uses) -> tuple[Node, Node, Node] | None:
-    """(alpha, a, b) where the term is alpha * a @ b computed by a function, and nothing else takes it."""
+    """(alpha, a, b) if the term is alpha * a @ b, a library product with no other use; else None."""
     product = term.matrix
     if uses(product) > 1 or not _is_call(product) or not is_float(product.type.dtype):
         return None
@@ -300,7 +302,7 @@ def _scaled_product(term: _Term, uses: Uses) -> tuple[Node, Node, Node] | None:
 
 
 def _signed(left: Node, right: Node) -> Node | None:
-    """The product of two scalars of which one is a sign."""
+    """The product of two scalars if one is 1 or -1, else None."""
     for x, y in ((left, right), (right, left)):
         if is_number(x, 1.0):
             return y
@@ -310,7 +312,7 @@ def _signed(left: Node, right: Node) -> Node | None:
 
 
 def _scale_product(node: Node, uses: Uses) -> Node | None:
-    """A multiple of a product as a call of BLAS, which multiplies on its way."""
+    """A multiple of a product becomes a BLAS call with alpha."""
     if not is_float(node.type.dtype):
         return None
     term = _term(node, lambda part: 1 if part is node else uses(part))
@@ -321,9 +323,10 @@ def _scale_product(node: Node, uses: Uses) -> Node | None:
 
 
 def _call_with_vector(node: Node, uses: Uses) -> Node | None:
-    """A matrix in memory times a vector as a call of BLAS, unless something else reads the matrix.
+    """A matrix in memory times a vector becomes a BLAS call, unless the matrix has another use.
 
-    Then both may be done in one pass over it, like a linear model and its gradient: that is one loop over the rows.
+    Otherwise both uses may share one pass over the matrix, as in a linear model and its gradient: that is one loop over
+    rows.
     """
     a, b = node.args
     if a.ndim + b.ndim != 3 or not is_float(node.type.dtype):
@@ -337,7 +340,7 @@ def _call_with_vector(node: Node, uses: Uses) -> Node | None:
 
 
 TINY = 64
-"""Elements of a matrix whose product with a vector costs less than a call."""
+"""For a matrix with at most this many elements, a product with a vector costs less than a call."""
 
 
 def _is_tiny(matrix: Node) -> bool:
@@ -346,9 +349,9 @@ def _is_tiny(matrix: Node) -> bool:
 
 
 def _join_gemm(node: Node, uses: Uses) -> Node | None:
-    """alpha A B + beta C as one call of BLAS, where C is in memory and nothing else takes the product.
+    """alpha A B + beta C becomes one gemm call, if C is in memory and the product has no other use.
 
-    Where C would have to be materialised first, adding it in the loop that follows the product costs less.
+    If C would have to be materialised, adding it in the loop after the product is cheaper.
     """
     if not is_float(node.type.dtype):
         return None
@@ -376,23 +379,21 @@ LINEAR: tuple[AnyRule, ...] = (
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------
-# All pairs of the rows of two matrices: the features that are summed over move outside the rows of the second.
-#
-# In: nothing. Out: `PAIRS`, the rules. In `((x[:, None, :] - y[None, :, :]) ** 2).sum(axis=2)` the innermost loop is
-# that over the features, of which there are few, three in space, and its length is known only when the kernel runs.
-# With the last two axes of everything below the reduction exchanged, the innermost loop is that over the rows of `y`,
-# of which there are many, and which vectorises; the plan then keeps a transposed copy of `y`.
+# Loop interchange for reductions over all pairs of rows. In `((x[:, None, :] - y[None, :, :]) ** 2).sum(axis=2)` the
+# innermost loop runs over features: few (three in space), with an unknown trip count. Exchanging the last two axes
+# below the reduction makes the loop over the rows of `y` innermost: it is long and vectorises, and the plan keeps a
+# transposed copy of `y`.
 
 
 MOST_NODES = 64
-"""Expressions of more nodes are left as they are, so that looking at many reductions takes time linear in the graph."""
+"""Larger expressions are skipped, so that the rule takes linear time in the size of the graph."""
 MOST_FEATURES = 16
-"""Of more than these, where their number is known, the loop over them is worth vectorising."""
+"""With more features than this (if the number is known), vectorising the loop over features is better."""
 SWAPPED = (0, 2, 1)
 
 
 def _exchange(node: Node, uses: Uses) -> Node | None:
-    """A reduction over all pairs, the last two axes of its operand exchanged."""
+    """A reduction over all pairs, with the last two axes of its operand exchanged."""
     (operand,) = node.args
     summed: tuple[int, ...] = node.attrs["axes"]
     if operand.ndim != 3 or len(summed) != 1:
@@ -418,7 +419,7 @@ def _exchange(node: Node, uses: Uses) -> Node | None:
 
 
 def _elementwise_below(root: Node) -> list[Node]:
-    """The elementwise expression that ends in `root`, arguments first, down to what is not elementwise."""
+    """The elementwise expression that ends in `root`, in topological order, including its non-elementwise leaves."""
     order: dict[Node, None] = {}
     pending: list[tuple[Node, bool]] = [(root, False)]
     while pending and len(order) < MOST_NODES:
@@ -438,14 +439,14 @@ def _is_elementwise(node: Node) -> bool:
 
 
 def _axes_of(leaf: Node) -> tuple[int, ...] | None:
-    """The axes along which a leaf is not broadcast; None where it is an array of its own."""
+    """The axes along which a leaf is not broadcast; None if it is not a broadcast."""
     if leaf.op.name != "broadcast_to" or leaf.args[0].ndim != leaf.ndim:
         return None
     return tuple(axis for axis, size in enumerate(leaf.args[0].type.shape) if size != 1)
 
 
 def _is_exchanged(leaf: Node) -> bool:
-    """Whether the last two axes of a leaf lie in memory the other way round."""
+    """True if the last two axes of a leaf are in transposed memory order."""
     under = leaf.args[0]
     if under.op.name != "dimshuffle":
         return False

@@ -1,10 +1,14 @@
-"""Linear algebra that the graph shows the structure of, and the factorisations that solve the rest.
+"""Structured linear algebra, and factorisations for the rest.
 
-In: nodes of `ops/linalg/matrices.py`. Out: `MATRICES`, rules that leave fewer or cheaper of them: no inverse where a
-solution will do, triangular, diagonal and orthogonal matrices taken as what they are, determinants that do not
-overflow; and `FACTORS`, rules that replace what is left by factorisations, of which equal ones are one node.
+In: nodes of `ops/linalg/matrices.py`. Out: `MATRICES`, rules that exploit structure the graph proves (no inverse where
+a solve suffices; triangular, diagonal and orthogonal matrices; determinants without overflow):
 
-Values are as near to the truth as before; they round differently, as two ways to solve one system do.
+    inverse(a) @ b                 ->  solve(a, b)
+    solve(tril(a), b)              ->  triangular_solve(tril(a), b)
+    log(abs(det(a)))               ->  logabsdet(a)
+
+and `FACTORS`, rules that express what is left by factorisations, which equal uses share. Results are as accurate as
+before but round differently.
 """
 
 from __future__ import annotations
@@ -28,20 +32,20 @@ from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, iota, trans
 from graphc.rewrite.rules.engine import CLOSE, AnyRule, Transformation, Uses
 
 Shape = Literal["lower", "upper", "diagonal", "orthogonal", ""]
-"""What is known of a square matrix; nothing for ""."""
+"""The proved structure of a square matrix; "" for none."""
 
 TURNED: dict[Shape, Shape] = {
     "lower": "upper", "upper": "lower", "diagonal": "diagonal", "orthogonal": "orthogonal", "": ""
 }  # fmt: skip
 DEEPEST = 12
-"""Nodes on a way that are looked through for what a matrix is."""
+"""The search depth for structure."""
 
 
 # --- what a matrix is -------------------------------------------------------------------------------------------------
 
 
 def shape_of(node: Node, depth: int = DEEPEST) -> Shape:
-    """What the graph shows of a matrix, whatever the values are."""
+    """The structure of a matrix that the graph proves, for all values of its inputs."""
     if not depth or node.ndim < 2:
         return ""
     turned = turned_of(node)
@@ -70,14 +74,14 @@ def _of_value(value: Array) -> Shape:
 
 
 def is_square(node: Node) -> bool:
-    """Whether matrices must have as many rows as columns."""
+    """True if the matrices are known to be square."""
     before = turned_of(node)
     node = node if before is None else before
     return node.op.name in ("cholesky", "inverse") or sizes.equal(*node.type.shape[-2:])
 
 
 def _joint(left: Shape, right: Shape) -> Shape:
-    """What a sum of two is."""
+    """The structure of a sum or product of two matrices."""
     kinds = {left, right}
     if "" in kinds or "orthogonal" in kinds or kinds == {"lower", "upper"}:
         return ""
@@ -89,7 +93,7 @@ def _of_sum(node: Node, depth: int) -> Shape:
 
 
 def _of_elementwise_product(node: Node, depth: int) -> Shape:
-    """Zeros remain zeros, unless they are multiplied by NaN or an infinity: then what is solved is NaN anyway."""
+    """Zeros stay zeros, except times NaN or infinity, where a solve returns NaN anyway."""
     found = [shape_of(arg, depth) for arg in node.args]
     kinds = {kind for kind in found if kind not in ("", "orthogonal")}
     if "diagonal" in kinds or kinds == {"lower", "upper"}:
@@ -140,7 +144,7 @@ _ABOVE = ("greater_equal", "greater")
 
 
 def _of_choice(node: Node, depth: int) -> Shape:
-    """where(column <= row, x, 0): what `tril`, `triu` and `eye` make."""
+    """where(column <= row, x, 0), as built by `tril`, `triu` and `eye`."""
     condition, kept, other = node.args
     if not _is_zero(other):
         return ""
@@ -158,7 +162,7 @@ def _of_cast(node: Node, depth: int) -> Shape:
 
 
 def _of_mask(mask: Node, depth: int) -> Shape:
-    """The places of a matrix that a comparison of rows and columns holds for."""
+    """The structure of a mask that compares row and column numbers."""
     while mask.op.name == "broadcast_to" or _only_adds_axes(mask):
         mask = mask.args[0]
     relation = mask.op.name
@@ -185,7 +189,7 @@ def _of_mask(mask: Node, depth: int) -> Shape:
 
 
 def _axis_of(node: Node) -> tuple[int, int] | None:
-    """The axis along which a node counts 0, 1, …, one of the last two, and the number that is added."""
+    """(axis, offset) if the node counts offset, offset + 1, … along one of its last two axes; else None."""
     shift, rank = 0, node.ndim
     order: list[int] | None = None
     while True:
@@ -219,7 +223,7 @@ def _number(node: Node) -> int | None:
 
 
 def _of_scatter(node: Node, depth: int) -> Shape:
-    """zeros with a vector along the diagonal: what `diag` makes."""
+    """A vector scattered to the diagonal of zeros, as `diag` builds it."""
     base, _, *indices = node.args
     if node.ndim == 2 and len(indices) == 2 and _is_zero(base) and indices[0] is indices[1]:
         return "diagonal"
@@ -227,7 +231,7 @@ def _of_scatter(node: Node, depth: int) -> Shape:
 
 
 def _of_spread(node: Node, depth: int) -> Shape:
-    """A matrix that is repeated along axes before."""
+    """A matrix broadcast along leading axes."""
     (x, *_) = node.args
     known = x.ndim == node.ndim and all(
         sizes.equal(a, b) for a, b in zip(x.type.shape[-2:], node.type.shape[-2:], strict=True)
@@ -236,12 +240,12 @@ def _of_spread(node: Node, depth: int) -> Shape:
 
 
 def _of_axes(node: Node, depth: int) -> Shape:
-    """A matrix with new axes before it."""
+    """A matrix with new leading axes."""
     return shape_of(node.args[0], depth) if _only_adds_axes(node) else ""
 
 
 def _only_adds_axes(node: Node) -> bool:
-    """Whether matrices, or what broadcasts to them, have only new axes before them."""
+    """True if a dimshuffle adds only axes before the last two."""
     if node.op.name != "dimshuffle":
         return False
     rank, order = node.args[0].ndim, node.attrs["order"]
@@ -261,14 +265,14 @@ _SHAPES: dict[str, Callable[[Node, int], Shape]] = {
 
 
 def _inverse_of(node: Node) -> tuple[Node, bool] | None:
-    """(a, whether it is transposed) where a node is the inverse of a, or its transpose."""
+    """(inverse node, is transposed) if the node is an inverse or its transpose; else None."""
     turned = turned_of(node)
     found = node if turned is None else turned
     return (found, turned is not None) if found.op.name == "inverse" else None
 
 
 def _without_inverse(node: Node, uses: Uses) -> Node | None:
-    """a^-1 b as the solution of a x = b, and b a^-1 as that of a' x = b', transposed."""
+    """a^-1 b becomes solve(a, b); b a^-1 becomes the transpose of solve(a', b')."""
     left, right = node.args
     found = _inverse_of(left) if left.ndim > 1 else None
     if found is not None:
@@ -299,7 +303,7 @@ def diagonal_of(a: Node) -> Node:
 
 
 def _structured_solve(node: Node, uses: Uses) -> Node | None:
-    """A system whose matrix is triangular, diagonal or orthogonal."""
+    """A solve with a triangular, diagonal or orthogonal matrix."""
     a, b = node.args
     attrs = node.attrs
     if attrs["structure"] != "general":
@@ -322,7 +326,7 @@ def _structured_solve(node: Node, uses: Uses) -> Node | None:
 
 
 def identity(a: Node) -> Node:
-    """The identity matrices of the sizes of others."""
+    """Identity matrices of the sizes of `a`."""
     count = iota(a.type.shape[-1])
     one = make(OPS["cast"], (elementwise("equal", expand(count, (1,)), expand(count, (0,))),), {"dtype": a.type.dtype})
     return broadcast_to(expand(one, range(a.ndim - 2)), a.type.shape)
@@ -356,13 +360,13 @@ OF_DIAGONAL: dict[str, Callable[[Node], Node]] = {
     "logabsdet": _sum_of_logs,
     "detsign": lambda diagonal: _product(elementwise("sign", diagonal)),
 }
-"""What ops of determinants make of the diagonal of a triangle."""
+"""The determinant ops of a triangular matrix, as functions of its diagonal."""
 _OF_FACTORS = {"det": "mul", "logabsdet": "add", "detsign": "mul"}
 
 
 def _structured_determinant(node: Node, uses: Uses) -> Node | None:
-    """Of a triangle the product of its diagonal; of a product with one the product of determinants; of a transpose that
-    of the matrix."""
+    """The determinant of a triangular matrix from its diagonal; of a product with one as a product of determinants; of
+    a transpose as that of the matrix."""
     (a,), name = node.args, node.op.name
     before = turned_of(a)
     if before is not None:
@@ -379,7 +383,7 @@ def _structured_determinant(node: Node, uses: Uses) -> Node | None:
 
 
 def _log_of_determinant(node: Node, uses: Uses) -> Node | None:
-    """log(abs(det(a))) as logabsdet(a); log(det(a)) as well, NaN where the determinant is negative."""
+    """log(abs(det(a))) becomes logabsdet(a); log(det(a)) too, with NaN for a negative determinant."""
     (x,) = node.args
     if x.op.name == "det":
         negative = elementwise("less", detsign(x.args[0]), literal(0, x.type.dtype))
@@ -404,7 +408,7 @@ MATRICES: tuple[AnyRule, ...] = (
 
 
 def _sized(x: Node, size: Size, axes: tuple[int, ...]) -> Node:
-    """`x` with a size that is known as a number along axes that have it, as the solution has."""
+    """`x` with a known size along `axes`, taken from the solution's type."""
     shape = list(x.type.shape)
     for axis in axes:
         shape[axis] = size if isinstance(size, int) else shape[axis]
@@ -412,7 +416,7 @@ def _sized(x: Node, size: Size, axes: tuple[int, ...]) -> Node:
 
 
 def _solve_by_factors(node: Node, uses: Uses) -> Node | None:
-    """A general system by LU, a positive definite one by Cholesky's factor."""
+    """A general solve by LU, a positive definite one by Cholesky."""
     rows = node.type.shape[-2]
     a, b = (_sized(x, rows, axes) for x, axes in zip(node.args, ((-2, -1), (-2,)), strict=True))
     on_error = node.attrs["on_error"]
@@ -439,7 +443,7 @@ def _inverse_by_factors(node: Node, uses: Uses) -> Node | None:
 
 
 def _turns(pivots: Node, dtype: str) -> Node:
-    """1 or -1, by the number of rows that were exchanged."""
+    """The sign of a pivot permutation: 1 or -1."""
     moved = elementwise("not_equal", pivots, iota(pivots.type.shape[-1]))
     signs = elementwise("where", moved, literal(-1, dtype), literal(1, dtype))
     return _product(signs)
@@ -454,8 +458,8 @@ def _determinant_by_factors(node: Node, uses: Uses) -> Node | None:
 
 
 def _cofactors_by_factors(node: Node, uses: Uses) -> Node | None:
-    """det(a) a^-1', in which pivots of 0 cancel: they are replaced by what rounding might have left of them, which
-    moves the cofactors by no more than that."""
+    """det(a) a^-1' by LU. Zero pivots cancel in this product, so they are replaced by a number of rounding-error size,
+    which changes the cofactors by no more than that."""
     (a,) = node.args
     packed, order, pivots = factor.lu(a)
     row, column = places(packed)

@@ -1,9 +1,9 @@
-"""One Cholesky factor of a matrix that the graph says is positive definite, for all that is made of it.
+"""One shared Cholesky factor for each matrix known to be positive definite.
 
-In: a graph's nodes. Out: `SHARED`, a pass. `solve(a, b, assume_a="pos")` says so of `a`; so does `cholesky(a)` where
-the graph shows that `a` is symmetric: of one that is not it reads a triangle only, and tells nothing of the whole.
-Other solutions with `a`, its inverse and its determinants are then those of that factor. Where `a` is not positive
-definite after all, the error is that of what said so, or NaN under its on_error="nan".
+In: the nodes of a graph. Out: `SHARED`, a pass. `solve(a, b, assume_a="pos")` declares that `a` is positive definite;
+so does `cholesky(a)` if the graph proves that `a` is symmetric (otherwise it reads one triangle and says nothing about
+the rest). Other solves with `a`, its inverse and its determinants then use that factor. If `a` is not positive definite
+at run time, the error is that of the declaring op, or NaN under its on_error="nan".
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ ODD = frozenset({"neg", "sin", "tan", "sinh", "tanh", "arctan", "arcsin", "erf"}
 SIGNED = frozenset({"mul", "true_div"})
 COMMUTATIVE = frozenset({"add", "mul", "equal", "not_equal", "maximum", "minimum"})
 DIAGONAL = frozenset({"cast", "where", "set_gather"})
-"""Ops that make diagonal matrices."""
+"""Ops that can build diagonal matrices."""
 DEEPEST = 24
-"""Nodes on a way that are looked through."""
+"""The search depth."""
 
 
 def is_symmetric(node: Node) -> bool:
-    """Whether the graph shows that matrices are symmetric to the last bit, or but for the order of sums."""
+    """True if the graph proves that matrices are symmetric, bit by bit or up to the order of sums."""
     return node.ndim > 1 and _parity(node, (node.ndim - 2, node.ndim - 1), DEEPEST) == 1
 
 
 def _parity(node: Node, axes: tuple[int, int], depth: int) -> int:
-    """1 or -1: what a node is multiplied by when two of its axes are exchanged; 0 where the graph does not show it."""
+    """The factor, 1 or -1, that exchanging two axes of a node amounts to; 0 if none is proved."""
     value = constant_value(node)
     if value is not None:
         turned = value.swapaxes(*axes)
@@ -64,7 +64,7 @@ def _parity(node: Node, axes: tuple[int, int], depth: int) -> int:
 
 
 def is_elementwise(node: Node) -> bool:
-    """Whether each element of a node comes of the elements of its arguments at its place."""
+    """True if each element depends only on the arguments' elements at the same index."""
     return (
         bool(node.args) and all(arg.ndim == node.ndim for arg in node.args) and isinstance(node.op.lower(node), Scalar)
     )
@@ -103,7 +103,7 @@ def _is_even(exponent: Node) -> bool:
 
 
 def are_exchanged(left: Node, right: Node, axes: tuple[int, int], depth: int) -> bool:
-    """Whether the graph shows that one is the other with two axes exchanged."""
+    """True if one node is proved to be the other with two axes exchanged."""
     if not depth:
         return False
     depth -= 1
@@ -131,8 +131,7 @@ def are_exchanged(left: Node, right: Node, axes: tuple[int, int], depth: int) ->
 
 @record()
 class Said:
-    """Of a matrix that is positive definite: what the factor is made of, it or its transpose, and what is done where it
-    is not."""
+    """A declared positive definite matrix: the operand to factorise (it or its transpose), and the error policy."""
 
     operand: Node
     on_error: str
@@ -144,7 +143,7 @@ def _base(node: Node) -> Node:
 
 
 def said_of(nodes: Sequence[Node]) -> dict[Node, Said]:
-    """The matrices that a graph says are positive definite."""
+    """The matrices that a graph declares positive definite."""
     sources: dict[Node, list[Node]] = {}
     for node in nodes:
         if node.op.name == "cholesky" or (node.op.name == "solve" and node.attrs["structure"] == "positive"):
@@ -161,7 +160,7 @@ def said_of(nodes: Sequence[Node]) -> dict[Node, Said]:
 
 
 def _shared_factor(known: dict[Node, Said], node: Node, uses: Uses) -> Node | None:
-    """What is made of a matrix that has a Cholesky factor, of that factor."""
+    """A solve, inverse or determinant of a declared matrix, expressed by its Cholesky factor."""
     said = known.get(_base(node.args[0]))
     if said is None:
         return None

@@ -1,9 +1,10 @@
-"""Scatters into zeros that are added to something: scattered into that, without an array of zeros; regions that are
-written into zeros and are all of an array: one after the other.
+"""Scatters into zeros that are added to an array become scatters into that array; adjacent regions of zeros become a
+concatenation.
 
-In: nothing. Out: `SCATTERS` and `REGIONS`, the rules. The gradient of `table[rows]` is an array of the table's sizes,
-zero but for the rows that were looked up. A step of gradient descent adds a multiple of it to the table: only those
-rows change.
+In: nothing. Out: `SCATTERS` and `REGIONS`. The gradient of `table[rows]` is an array like the table, zero except in the
+rows looked up; a gradient descent step adds a multiple of it to the table. Only those rows need to change:
+
+    table - 0.1 * inc_gather(zeros, g, rows)   ->   inc_gather(table, -0.1 * g, rows)
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from graphc.rewrite.rules.engine import CLOSE, EXACT, AnyRule, Transformation, U
 
 INCREMENTS = ("inc_gather", "inc_subtensor")
 MOST_LINKS = 16
-"""Scatters one after the other that are moved to another base at once: a sum of many is taken term by term."""
+"""The longest chain of scatters that is moved to another base at once: a sum of many terms is rewritten term by
+term."""
 
 
 def _into_sum(node: Node, uses: Uses) -> Node | None:
-    """a + c * inc_gather(zeros, y) as inc_gather(a, c * y), for a known factor c; likewise a - …, regions, and several
-    one after the other."""
+    """a + c * inc_gather(zeros, y) becomes inc_gather(a, c * y), for a known factor c; likewise a - …, regions, and
+    chains."""
     sign = -1.0 if node.op.name == "sub" else 1.0
     left, right = node.args
     found: list[tuple[int, Node, list[Node], float]] = []
@@ -48,7 +50,7 @@ def _into_sum(node: Node, uses: Uses) -> Node | None:
 
 
 def _from_zeros(node: Node, uses: Uses) -> list[Node]:
-    """The scatters, first to last, that make a value of zeros; none of any other value."""
+    """The chain of scatters, first to last, that builds a node from zeros; empty for any other node."""
     links: list[Node] = []
     while len(links) < MOST_LINKS and uses(node) == 1 and node.op.name in INCREMENTS and is_float(node.type.dtype):
         links.append(node)
@@ -59,7 +61,7 @@ def _from_zeros(node: Node, uses: Uses) -> list[Node]:
 
 
 def _scaled(node: Node) -> tuple[float, Node] | None:
-    """A product with a constant number, taken apart."""
+    """(c, x) of a product with a constant number; None for any other node."""
     if node.op.name == "neg":
         return -1.0, node.args[0]
     if node.op.name == "mul":
@@ -71,7 +73,7 @@ def _scaled(node: Node) -> tuple[float, Node] | None:
 
 
 def _number(node: Node) -> float | None:
-    """The number of which all elements of a node are known to be."""
+    """The number that all elements equal, if known."""
     value = constant_value(below_broadcasts(node))
     return float(value.reshape(-1)[0]) if value is not None and value.size == 1 else None
 
@@ -84,12 +86,12 @@ def _times(value: Node, factor: float) -> Node:
 
 
 MOST_REGIONS = 64
-"""Regions of one array that are looked at: each of a longer chain looks at as many before it."""
+"""The longest chain of regions: each link examines all links before it."""
 
 
 def _side_by_side(node: Node, uses: Uses) -> Node | None:
-    """Regions that are added to zeros, each element in one of them, as arrays one after the other. Zero is added, which
-    makes 0.0 of -0.0, as it does where a region is added to zeros."""
+    """Regions added to zeros that tile an array become a concatenation. Adding 0.0 turns -0.0 into 0.0, as adding a
+    region to zeros does."""
     links: list[Node] = []
     base = node
     while base.op is node.op and len(links) < MOST_REGIONS and (not links or uses(base) == 1):

@@ -1,6 +1,7 @@
-"""Stability: expressions that overflow or cancel, replaced by functions that do neither.
+"""Numerical stability: expressions that overflow or cancel become functions that do not.
 
-In: nothing. Out: `STABLE`, the rules. Most are `better`: as accurate as what they replace, and right where that is not.
+In: nothing. Out: `STABLE` and `MOMENTS`. Most rules are `better`: at least as accurate, and right where the original
+overflows or cancels.
 """
 
 from __future__ import annotations
@@ -97,11 +98,11 @@ SCALAR = (
 )  # fmt: skip
 
 
-# --- what differentiating leaves --------------------------------------------------------------------------------------
+# --- results of differentiation ---------------------------------------------------------------------------------------
 
 
 def _is_complement(node: Node, s: Node) -> bool:
-    """Whether a node is 1 - s, in one of its forms, for s = sigmoid(x)."""
+    """True if a node is 1 - s, in one of its forms, for s = sigmoid(x)."""
     (score,) = s.args
     match node.op.name:
         case "sub":
@@ -118,7 +119,7 @@ def _is_minus(node: Node, other: Node) -> bool:
 
 
 def _slope(node: Node) -> tuple[Node, Node] | None:
-    """(s, 1 - s) where the node is s * (1 - s) for a sigmoid s."""
+    """(s, 1 - s) if the node is s * (1 - s) for a sigmoid s; else None."""
     if node.op.name == "mul":
         for s, complement in (node.args, node.args[::-1]):
             if s.op.name == "sigmoid" and _is_complement(complement, s):
@@ -127,7 +128,7 @@ def _slope(node: Node) -> tuple[Node, Node] | None:
 
 
 def _terms(node: Node, uses: Uses) -> list[tuple[bool, Node]]:
-    """The terms of a sum, in order, and whether each is subtracted. What is taken elsewhere too is not taken apart."""
+    """The terms of a sum, in order, each with True if it is subtracted. A sum with another use is one term."""
     found: list[tuple[bool, Node]] = []
     pending = [(False, node)]
     while pending:
@@ -142,9 +143,9 @@ def _terms(node: Node, uses: Uses) -> list[tuple[bool, Node]]:
 
 
 def _cancel_poles(node: Node, uses: Uses) -> Node | None:
-    """(g / s - h / (1 - s) + r) * (s * (1 - s)) as g * (1 - s) - h * s + r * (s * (1 - s)), s = sigmoid(x).
+    """(g / s - h / (1 - s) + r) * (s * (1 - s)) becomes g * (1 - s) - h * s + r * (s * (1 - s)), s = sigmoid(x).
 
-    It is what differentiating logarithms of s and of 1 - s leaves, crossentropies above all.
+    Differentiating log(s) and log(1 - s) produces it, as in crossentropies.
     """
     for slope, cotangent in (node.args, node.args[::-1]):
         factors = _slope(slope)
@@ -160,7 +161,7 @@ def _cancel_poles(node: Node, uses: Uses) -> Node | None:
 
 
 def _sum_of(terms: Iterable[tuple[bool, Node]]) -> Node | None:
-    """The sum of terms, those marked subtracted."""
+    """The sum of terms; marked terms are subtracted."""
     result: Node | None = None
     for minus, term in terms:
         if result is None:
@@ -171,7 +172,8 @@ def _sum_of(terms: Iterable[tuple[bool, Node]]) -> Node | None:
 
 
 def _without_pole(term: Node, s: Node, complement: Node) -> Node | None:
-    """term * (s * (1 - s)) without a division, where the term is a quotient by s or by 1 - s, or a multiple of one."""
+    """term * (s * (1 - s)) without division, if the term is a quotient by s or by 1 - s, or a multiple of one; else
+    None."""
     if term.op.name == "mul":
         for factor, quotient in (term.args, term.args[::-1]):
             part = _without_pole(quotient, s, complement) if quotient.op.name == "true_div" else None
@@ -218,7 +220,7 @@ GRADIENTS = (
 
 
 def bound(x: Any) -> Any:
-    """The maximum, or 0 where it is infinite: subtracting it would make NaN of what is none. Of no elements it is 0."""
+    """The maximum, or 0 if it is infinite (subtracting infinity would produce NaN) or there are no elements."""
     highest = make(OPS["supremum"], (x,), {"axes": (0,)})
     return where(isfinite(highest), highest, 0.0)
 
@@ -228,7 +230,7 @@ def softmax(x: Any) -> Any:
 
 
 def is_shifted(node: Node) -> bool:
-    """Whether a node is something less its maximum, so that its exponential cannot overflow."""
+    """True if a node is x - max(x), so that its exponential cannot overflow."""
     if node.op.name != "sub":
         return False
     x, top_node = node.args
@@ -246,7 +248,7 @@ x, g, s = hole("x", rank=1), hole("g", rank=1), hole("s")
 
 
 def _gradient(p: Any, g: Any) -> Any:
-    """What differentiating p leaves, where p is softmax(x) and g its cotangent."""
+    """The expression that differentiating p = softmax(x) with cotangent g produces."""
     return (g / total(exp(x)) + total(-(g * p / total(exp(x))))) * exp(x)
 
 
@@ -276,9 +278,8 @@ STABLE: tuple[AnyRule, ...] = SCALAR + GRADIENTS + ROWS
 
 
 # --- moments ----------------------------------------------------------------------------------------------------------
-# Sums of squared deviations from the mean: one pass over memory for both, where the deviations took a second one.
-#
-# In: nothing. Out: `MOMENTS`, the rules. With a pivot `c` near the mean `m` of n elements,
+# Mean and sum of squared deviations in one pass over memory instead of two. With a pivot `c` near the mean `m` of n
+# elements,
 #
 #     sum((x - m)^2) = sum((x - c)^2) - s (2 sum(x - c) - n s)        s = m - c
 #
@@ -305,17 +306,17 @@ STABLE: tuple[AnyRule, ...] = SCALAR + GRADIENTS + ROWS
 
 
 PIVOT_PART, PIVOT_ROWS = 16, 16
-"""The mean of a part of the rows is the pivot: one in PIVOT_PART of them, and no fewer than PIVOT_ROWS elements."""
+"""The pivot is the mean of one in PIVOT_PART of the rows, and of at least PIVOT_ROWS elements."""
 FEW_ROWS = 64
-"""Elements that are reduced to one, where their number is known, that are still in cache when they are read again."""
+"""If at most this many elements (a known number) are reduced to one, they are still in cache when read again."""
 MEAN_OPS = ("true_div", "mul", "dimshuffle", "broadcast_to")
-"""What makes a mean of a sum, and gives it its axes back."""
+"""Ops between a sum and its mean with restored axes."""
 MOST_FACTORS, MOST_NODES = 3, 64
-"""Factors of a product, and nodes that they come from, that are looked at."""
+"""Search limits: factors of a product, and nodes they depend on."""
 
 
 def _deviations_in_one_pass(node: Node, uses: Uses) -> Node | None:
-    """sum((x - m)^2), m a mean of x, as sums about a pivot."""
+    """sum((x - m)^2), for a mean m of x, as sums about a pivot."""
     axes: tuple[int, ...] = node.attrs["axes"]
     x, mean = _deviation(node.args[0])
     if x is None or mean is None or not is_float(x.type.dtype) or not axes or _sum_in_mean(mean, x, axes) is None:
@@ -346,13 +347,13 @@ def _deviations_in_one_pass(node: Node, uses: Uses) -> Node | None:
 
 
 def _small(dtype: str) -> float:
-    """Above it a number that differs from a pivot does so by enough for the square of an eighth to be normal."""
+    """If a pivot is at least this large, the square of an eighth of any difference from it is a normal number."""
     info = np.finfo(dtype)
     return float(2.0 ** (info.minexp // 2 + info.nmant + 5))
 
 
 def _deviation(squared: Node) -> tuple[Node | None, Node | None]:
-    """x and m of (x - m)^2, m before it is broadcast."""
+    """x and m of (x - m)^2, with m before it is broadcast."""
     if squared.op.name != "sqr" or squared.args[0].op.name != "sub":
         return None, None
     x, mean = squared.args[0].args
@@ -360,7 +361,7 @@ def _deviation(squared: Node) -> tuple[Node | None, Node | None]:
 
 
 def _sum_in_mean(node: Node, x: Node, axes: tuple[int, ...]) -> Node | None:
-    """The sum of x over these axes where a node is that, times or divided by something."""
+    """The sum of x over these axes that a node is a multiple of; None if there is none."""
     while node.op.name in MEAN_OPS:
         factors = [arg for arg in node.args[:2] if arg.op.name in (*MEAN_OPS, "sum")]
         node = factors[0] if node.op.name == "mul" and factors else node.args[0]
@@ -368,7 +369,7 @@ def _sum_in_mean(node: Node, x: Node, axes: tuple[int, ...]) -> Node | None:
 
 
 def _pivot(x: Node, axes: Sequence[int]) -> Node:
-    """The mean of a part of the rows from the middle along the first of the axes; NaN where there are none."""
+    """The mean of a part of the rows, from the middle of the first axis; NaN if there are none."""
     shape, first = list(x.type.shape), axes[0]
     part_of_rows = sizes.floor_divide(shape[first], PIVOT_PART)
     others = sizes.maximum(sizes.product(shape[axis] for axis in axes[1:]), 1)
@@ -385,7 +386,8 @@ def _pivot(x: Node, axes: Sequence[int]) -> Node:
 
 
 def _sum_apart(node: Node, uses: Uses) -> Node | None:
-    """sum(a + k (x - m)), m a mean of x and k made of other sums over the same axes, as sum(a) + k sum(x - m)."""
+    """sum(a + k (x - m)) becomes sum(a) + k sum(x - m), for a mean m of x and k made of other sums over the same
+    axes."""
     axes: tuple[int, ...] = node.attrs["axes"]
     inner = node.args[0].args[0] if node.args[0].op.name == "neg" else node.args[0]
     if inner.op.name not in ("add", "sub") or not is_float(node.type.dtype):
@@ -400,7 +402,7 @@ def _sum_apart(node: Node, uses: Uses) -> Node | None:
 
 
 def _centred(term: Node, axes: tuple[int, ...], factors: tuple[Node, ...] = ()) -> tuple[Node, tuple[Node, ...]] | None:
-    """x - m and the factors, constant along the axes and without them, of a product of such."""
+    """x - m, and its factors that are constant along the axes, of a product; None if it has no such form."""
     if term.op.name == "sub":
         mean = term.args[1]
         is_centred = mean.op.name == "broadcast_to" and _sum_in_mean(mean.args[0], term.args[0], axes) is not None
@@ -414,7 +416,7 @@ def _centred(term: Node, axes: tuple[int, ...], factors: tuple[Node, ...] = ()) 
 
 
 def _is_of_sums(factor: Node) -> bool:
-    """Whether a sum is among the few nodes that a factor comes from first."""
+    """True if a factor depends on a sum, within `MOST_NODES` nodes."""
     seen: dict[Node, None] = {}
     pending = [factor]
     while pending and len(seen) < MOST_NODES:
@@ -428,7 +430,7 @@ def _is_of_sums(factor: Node) -> bool:
 
 
 def _multiple_of_sum(node: Node, centred: Node, factors: Sequence[Node]) -> Node:
-    """The sum of x - m times all factors; `node` is the reduction that they are taken out of."""
+    """The sum of x - m times all factors, for the reduction `node`."""
     shape = node.type.shape
     factor, *others = (broadcast_to(each, shape) for each in factors)
     for other in others:
@@ -450,7 +452,7 @@ def _multiple_of_sum(node: Node, centred: Node, factors: Sequence[Node]) -> Node
 
 
 def _as_number(size: Size, like: Node) -> Node:
-    """A size as a number of the dtype and sizes of a node."""
+    """A size in the dtype and shape of `like`."""
     return filled(cast(as_size_node(size), like.type.dtype), like.type.shape)
 
 

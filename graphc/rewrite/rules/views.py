@@ -1,6 +1,6 @@
-"""Views and reductions: those that meet are joined, those that do nothing dropped.
+"""Rules of views and reductions: adjacent ones are merged, trivial ones dropped, views moved past scalar ops.
 
-In: nothing. Out: `VIEWS`, `TRANSPOSES` and `REDUCTIONS`, the rules.
+In: nothing. Out: `VIEWS`, `TRANSPOSES` and `REDUCTIONS`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from graphc.rewrite.rules.engine import (
 
 
 def _join_dimshuffles(node: Node, uses: Uses) -> Node | None:
-    """A dimshuffle of a dimshuffle as one, of nothing as nothing."""
+    """Two dimshuffles become one; an identity is dropped."""
     order, inner = node.attrs["order"], node.args[0]
     if order == tuple(range(inner.ndim)):
         return inner
@@ -48,7 +48,7 @@ def _join_dimshuffles(node: Node, uses: Uses) -> Node | None:
 
 
 def _lift_broadcast(node: Node, uses: Uses) -> Node | None:
-    """A dimshuffle of a broadcast as the broadcast of the dimshuffle, so that broadcasts meet and join."""
+    """A dimshuffle of a broadcast becomes a broadcast of a dimshuffle, so that broadcasts meet and merge."""
     inner = node.args[0]
     if inner.op.name != "broadcast_to":
         return None
@@ -60,9 +60,10 @@ def _lift_broadcast(node: Node, uses: Uses) -> Node | None:
 
 
 def _join_broadcasts(node: Node, uses: Uses) -> Node | None:
-    """A broadcast of a broadcast as one, of nothing as nothing.
+    """Two broadcasts become one; an identity is dropped.
 
-    An axis of size 1 that expands must have been of size 1 before: the inner broadcast may be what asserts that it is.
+    An axis of size 1 that expands must already have had size 1 in the source: the inner broadcast may be a check of
+    that.
     """
     inner = node.args[0]
     if all(map(sizes.equal, inner.type.shape, node.type.shape)):
@@ -77,21 +78,21 @@ def _join_broadcasts(node: Node, uses: Uses) -> Node | None:
 
 
 def _is_expansion(node: Node) -> bool:
-    """Whether a node only puts new axes between those of its argument."""
+    """True if a dimshuffle only inserts new axes."""
     if node.op.name != "dimshuffle":
         return False
     return [axis for axis in node.attrs["order"] if axis != "x"] == list(range(node.args[0].ndim))
 
 
 def _is_transpose(node: Node) -> bool:
-    """Whether a node only puts the axes of its argument in another order."""
+    """True if a dimshuffle only permutes axes."""
     if node.op.name != "dimshuffle" or node.ndim != node.args[0].ndim:
         return False
     return "x" not in node.attrs["order"] and not _is_expansion(node)
 
 
 def _lift(is_moved: Callable[[Node], bool], node: Node, uses: Uses) -> Node | None:
-    """A scalar op of arguments whose axes are all moved alike, as the same move of its result."""
+    """A scalar op of arguments with the same dimshuffle becomes that dimshuffle of the op's result."""
     moved = [arg for arg in node.args if is_moved(arg)]
     if not moved:
         return None
@@ -110,7 +111,7 @@ def _lift(is_moved: Callable[[Node], bool], node: Node, uses: Uses) -> Node | No
 
 
 def _join_reshapes(node: Node, uses: Uses) -> Node | None:
-    """A reshape of a reshape as one, to the sizes it has as nothing."""
+    """Two reshapes become one; an identity is dropped."""
     inner = node.args[0]
     source = inner.args[0] if inner.op.name == "reshape" else inner
     after = reshape(source, node.type.shape)
@@ -118,7 +119,7 @@ def _join_reshapes(node: Node, uses: Uses) -> Node | None:
 
 
 def _join_subtensors(node: Node, uses: Uses) -> Node | None:
-    """A part of a part as one, the whole as the argument."""
+    """Two subtensors become one; a subtensor that takes everything is dropped."""
     inner = node.args[0]
     starts, shape, steps = _region(node)
     after = subtensor(inner, starts, shape, steps)
@@ -133,7 +134,7 @@ def _join_subtensors(node: Node, uses: Uses) -> Node | None:
 
 
 def _part_of_joined(node: Node, uses: Uses) -> Node | None:
-    """A region of arrays one after the other that lies within one of them, as a region of that."""
+    """A region of a concatenation that lies within one part becomes a region of that part."""
     joined = node.args[0]
     if joined.op.name != "concatenate":
         return None
@@ -154,12 +155,12 @@ def _part_of_joined(node: Node, uses: Uses) -> Node | None:
 
 
 MOST_CHANGES = 16
-"""Changes of regions, one after the other, that are looked at for what is read of them."""
+"""The longest chain of changed regions that is examined."""
 
 
 def _part_of_changed(node: Node, uses: Uses) -> Node | None:
-    """A region of an array of which regions were changed, each of them the same one or apart from it, as what was made
-    of the region."""
+    """A region of an array with changed regions, each equal to it or disjoint from it, becomes the changed value of the
+    region."""
     starts, shape, steps = _region(node)
     changed, made = node.args[0], list[Node]()
     for _ in range(MOST_CHANGES):
@@ -209,9 +210,9 @@ VIEWS: tuple[AnyRule, ...] = (
 
 
 def _join_reductions(node: Node, uses: Uses) -> Node | None:
-    """A reduction of the same reduction as one over all the axes.
+    """Two reductions of one kind become one over all axes.
 
-    Not of products of floats: in another order they may overflow.
+    Not for products of floats: in another order they may overflow.
     """
     inner = node.args[0]
     if inner.op is not node.op or uses(inner) > 1 or (node.op.name == "prod" and is_float(node.type.dtype)):
@@ -232,7 +233,7 @@ def _reduce_nothing(node: Node, uses: Uses) -> Node | None:
 
 
 def _expanded(node: Node) -> tuple[Node, tuple[int, ...]] | None:
-    """For a reduction of a broadcast: what is broadcast, and the reduced axes along which it is."""
+    """For a reduction of a broadcast: its source, and the reduced axes along which it is broadcast; else None."""
     inner = node.args[0]
     if inner.op.name != "broadcast_to":
         return None
@@ -242,9 +243,10 @@ def _expanded(node: Node) -> tuple[Node, tuple[int, ...]] | None:
 
 
 def _sum_broadcast(node: Node, uses: Uses) -> Node | None:
-    """The sum of n equal terms as n times the term.
+    """The sum of n equal terms becomes n times the term.
 
-    Of no terms it is 0, whatever the term: where n is not known, an infinite or negative term is set to 0 for n = 0.
+    For n = 0 the sum is 0 whatever the term: if n is not known, an infinite or negative term is replaced by 0 for n =
+    0.
     """
     found = _expanded(node)
     if found is None:
@@ -268,7 +270,7 @@ def _sum_broadcast(node: Node, uses: Uses) -> Node | None:
 
 
 def _sum_keeping(x: Node, axes: list[int]) -> Node:
-    """The sum over `axes`, which stay with size 1."""
+    """The sum over `axes`, which are kept with size 1."""
     if not axes:
         return x
     kept = iter(range(x.ndim - len(axes)))
@@ -276,7 +278,7 @@ def _sum_keeping(x: Node, axes: list[int]) -> Node:
 
 
 def _same_of_broadcast(node: Node, uses: Uses) -> Node | None:
-    """max, min, any and all of equal elements, of which there are some, are the element."""
+    """max, min, any and all of at least one equal element are that element."""
     found = _expanded(node)
     if found is None:
         return None
@@ -289,7 +291,7 @@ def _same_of_broadcast(node: Node, uses: Uses) -> Node | None:
 
 
 def _sum_scaled(node: Node, uses: Uses) -> Node | None:
-    """The sum of c * x as c times the sum."""
+    """The sum of c * x becomes c times the sum."""
     inner = node.args[0]
     found = constant_factor(inner)
     if found is None or uses(inner) > 1:
@@ -301,9 +303,9 @@ _JOINED = ("sum", "prod", "max", "min", "supremum", "max_or_lowest", "min_or_hig
 
 
 def _reduce_in_memory_order(node: Node, uses: Uses) -> Node | None:
-    """A reduction of a transpose as one of what is transposed, whose loops go through memory as it lies.
+    """A reduction of a transpose becomes a reduction of its source, which reads memory in order.
 
-    Not of products of floats: in another order they may overflow.
+    Not for products of floats: in another order they may overflow.
     """
     (inner,) = node.args
     if not _is_transpose(inner) or (node.op.name == "prod" and is_float(node.type.dtype)):
@@ -315,14 +317,14 @@ def _reduce_in_memory_order(node: Node, uses: Uses) -> Node | None:
 
 
 _POSITION_COST = 4.0
-"""An element that costs more than this is not computed twice to find where the largest is."""
+"""An element that costs more is not computed twice to find the position of the extreme."""
 
 
 def _position_of_extreme(node: Node, uses: Uses) -> Node | None:
-    """The place of the largest (smallest) element over other than the last axes, in two passes over rows that
-    vectorise: what it is, then where it is first. Over the last axes the search goes by blocks, in one pass.
+    """argmax (argmin) over leading axes, in two passes over rows that vectorise: the extreme, then its first position.
+    Over the last axes a blocked search takes one pass.
 
-    The first NaN counts, as in NumPy: the extreme is NaN where there is one, and nothing equals it then.
+    The first NaN counts as the extreme, as in NumPy; the extreme is then NaN and equals no element.
     """
     x, axes = node.args[0], node.attrs["axes"]
     if x.type.dtype == "bool" or (x.args and x.op.cost > _POSITION_COST) or axes[0] == x.ndim - len(axes):
@@ -342,8 +344,7 @@ def _position_of_extreme(node: Node, uses: Uses) -> Node | None:
 
 
 def _written_in_order(node: Node, uses: Uses) -> Node | None:
-    """A convolution of which only a transpose, or a part of the axes, is asked for, as one that writes its results
-    so."""
+    """A transposed convolution, with no other use, becomes one that stores its result in that order."""
     order, inner = node.attrs["order"], node.args[0]
     kept = [axis for axis in order if axis != "x"]
     if inner.op.name != "conv" or uses(inner) > 1 or kept == list(range(inner.ndim)):
@@ -357,7 +358,7 @@ TRANSPOSES: tuple[AnyRule, ...] = (
     Transformation("transpose_last", (), partial(_lift, _is_transpose), EXACT, operands=("dimshuffle",)),
     Transformation("reduction_of_transpose", _JOINED, _reduce_in_memory_order, CLOSE, operands=("dimshuffle",)),
 )
-"""After all that looks for products of transposed matrices: what is computed of one is computed in its order."""
+"""These run after the rules that match products of transposed matrices, and move transposes past other ops."""
 
 
 REDUCTIONS: tuple[AnyRule, ...] = (

@@ -1,19 +1,22 @@
-"""Equal steps of a graph, as a loop leaves them that was written out where the graph was made, a filter's over time.
+"""Detection of unrolled loops: runs of equal steps in a graph, as a Python loop over time leaves them.
 
-In: the results of a graph. Out: its nodes in an order in which equal steps follow one another, and the runs of them.
+In: the outputs of a graph. Out: its nodes in an order in which equal steps are adjacent, and the runs:
 
-Each node is a token: its op, attributes and type. Steps are where tokens repeat at a fixed distance. From one step to
-the next an argument of a node may be
+    h = h0
+    for i in range(12):                     Run(start=0, period=..., count=12): 12 steps of equal nodes; the role of h
+        h = sin(h) * x[i] + exp(h)          is `before` at distance 1 (a state), of x `same`, of i `column` (0, 1, 2, …)
 
-    the same node
-    a node of the same step, at the same place in all steps
-    a node of an earlier step, the same distance before and at the same place in all
-    another node in each step: numbers, or what each step of another run has made, from the first on or from the last
+Each node is a token: its op, attributes and type. Steps are found where tokens repeat at a fixed distance. An argument
+has the same role in all steps:
 
-A graph is no sequence, and what is equal in two steps may stand anywhere in an order that respects arguments. So the
-first run that is found, whose steps hand something on, is a clock: what depends on its step k, and on no later one,
-follows that step, and the runs are looked for again, with longer steps. What only the steps of another clock need stays
-with those.
+    same      one node for all steps
+    own       a node of the same step, at a fixed row
+    before    a node of an earlier step, at a fixed distance and row
+    column    a different node in each step: constants, or the results of another run, forward or backward
+
+A graph is not a sequence: equal nodes may be anywhere in a topological order. So the first run found whose steps depend
+on earlier ones becomes a clock: nodes that depend on its step k, and on no later one, are moved after that step, and
+the search is repeated, which finds longer steps. Nodes used only by the steps of another clock stay with those.
 """
 
 from __future__ import annotations
@@ -31,28 +34,29 @@ from graphc.startup.record import record
 
 LEAST_STEPS = 8
 LEAST_NODES = 64
-"""Fewer equal steps, or fewer nodes in all of them, stay as they are."""
+"""Runs with fewer steps, or fewer nodes in total, are left unrolled."""
 ALIKE = 6
-"""How many of the nodes that occur again are looked at as the beginning of a step."""
+"""The length of the token sequence that is looked up to find the beginning of another step."""
 PERIODS = 8
-"""How many of the places where they occur again are tried."""
+"""The number of repetitions of it that are tried as a period."""
 FARTHEST = 8
-"""Steps take nothing from earlier ones that are farther away."""
+"""The greatest distance, in steps, of a dependence on an earlier step."""
 SHORT, LONGEST = 64, 4096
-"""Steps that make longer arrays are none: loops over their elements may be what they share with others. They share none
-where each step needs the whole of such an array; but those that are longer still are threads' to share."""
+"""Limits on the elements of arrays in a step. Above SHORT, a step is rerolled only if its elementwise loops cannot be
+fused with others anyway, because the step needs whole arrays; above LONGEST never, since threads may share such
+loops."""
 CLOCKS = 8
-"""How many runs at most order what depends on them."""
+"""The number of runs, at most, that are used to reorder the nodes depending on them."""
 MOST_LEFT = 10
-"""No more clocks are looked for in what is left, if it is less than this part of the graph."""
+"""Stop when fewer than one in MOST_LEFT of the nodes are left."""
 PARTS = ("subtensor", "dimshuffle", "inc_subtensor", "set_subtensor")
 """Ops that read or change a part of an array, which may be long."""
 
 
 @record()
 class Role:
-    """What an argument is in every step. `kind`: same, own (of the same step), before, column (another node in each
-    step). `row`: the place in its step of what the steps make; `distance`: how many steps before."""
+    """The kind of an argument, the same in every step. `same`: one node. `own`: made by row `row` of the same step.
+    `before`: made by row `row`, `distance` steps before. `column`: a different node in each step."""
 
     kind: str
     row: int = 0
@@ -61,13 +65,13 @@ class Role:
 
 SAME, COLUMN = Role("same"), Role("column")
 Roles: TypeAlias = Sequence[Sequence[Role]]
-"""Of the arguments of each row of a step."""
+"""The roles of the arguments, for each row (node) of a step."""
 
 
 @record(eq=False)
 class Run:
-    """`count` equal steps of `period` nodes each, from place `start` of the order on; what the arguments of the nodes
-    of a step are."""
+    """`count` equal steps of `period` nodes each, from position `start` of the order on, with the roles of their
+    arguments."""
 
     start: int
     period: int
@@ -80,22 +84,22 @@ class Run:
 
     @property
     def hands_on(self) -> bool:
-        """Whether a step takes something from an earlier one."""
+        """True if a step depends on an earlier one."""
         return any(role.kind == "before" for roles in self.roles for role in roles)
 
     def at(self, step: int, row: int) -> int:
-        """The place of a node in the order."""
+        """The position in the order of a row of a step."""
         return self.start + step * self.period + row
 
     def found_at(self, place: int) -> tuple[int, int]:
-        """The step and the row of a place."""
+        """The step and row at a position."""
         return divmod(place - self.start, self.period)
 
 
 @record(eq=False)
 class Text:
-    """Nodes in an order, each after its arguments, with their places; their tokens; the places of their arguments, -1
-    for leaves."""
+    """Nodes in topological order, as a string of tokens. place: the position of each node. args: the positions of
+    arguments, -1 for leaves."""
 
     order: Sequence[Node]
     place: Mapping[Node, int]
@@ -104,7 +108,7 @@ class Text:
 
 
 class Tokens:
-    """Numbers for nodes that are equal but for their arguments."""
+    """Numbers for nodes: equal for nodes with equal op, attributes, type and number of arguments."""
 
     def __init__(self) -> None:
         self.numbers: dict[object, int] = {}
@@ -126,7 +130,7 @@ class Tokens:
 
 
 def equal_steps(outputs: Sequence[Node]) -> tuple[Text, list[Run]]:
-    """The nodes that `outputs` need, but for leaves, and the runs of equal steps among them."""
+    """The nodes that `outputs` depend on, except leaves, reordered, and the runs of equal steps among them."""
     tokens = Tokens()
     text = tokens.text(needed(outputs))
     settled = 0
@@ -150,12 +154,12 @@ def equal_steps(outputs: Sequence[Node]) -> tuple[Text, list[Run]]:
 
 
 def first_clock(text: Text, start: int, known: Sequence[Run]) -> Run | None:
-    """The first run from a place on whose steps hand something on."""
+    """The first run, from a position on, whose steps depend on earlier ones."""
     return next((run for run in find_runs(text, start, len(text.order), known) if run.hands_on), None)
 
 
 def needed(roots: Iterable[Node]) -> list[Node]:
-    """All that nodes need but for leaves, each after its arguments, from the first root on."""
+    """The nodes that `roots` depend on, except leaves, in topological order; those of the first root come first."""
     found: dict[Node, bool] = {}
     order: list[Node] = []
     for root in roots:
@@ -178,8 +182,8 @@ def needed(roots: Iterable[Node]) -> list[Node]:
 
 
 def in_time(text: Text, clock: Run, outputs: Iterable[Node]) -> Iterator[Node]:
-    """The nodes that depend on a run, in the order of the last step on which they do, up to the end of that run; but
-    for those that nothing needs before two steps later, which wait until they are needed."""
+    """The nodes that depend on a run, each placed after the last step it depends on, up to the end of the run. A node
+    first used two or more steps later is left out: it is placed where it is used."""
     never, last = clock.count + FARTHEST, clock.count - 1
     latest = [-1] * len(text.order)
     for place, args in enumerate(text.args):
@@ -208,7 +212,7 @@ Steps: TypeAlias = Sequence[Sequence[Node]]
 
 
 def steps_around(text: Text, run: Run) -> Iterator[Node]:
-    """The nodes of a run, and of equal steps before and after it that stand elsewhere."""
+    """The nodes of a run, extended by equal steps before and after it that stand elsewhere in the order."""
     steps = [[text.order[run.at(step, row)] for row in range(run.period)] for step in range(run.count)]
     while (found := step_before(text, run.roles, steps)) is not None:
         steps.insert(0, found)
@@ -219,7 +223,7 @@ def steps_around(text: Text, run: Run) -> Iterator[Node]:
 
 
 def step_after(text: Text, roles: Roles, steps: Steps) -> list[Node] | None:
-    """The nodes of one more step; none where the graph has no such step."""
+    """The nodes of one more step after the last; None if the graph has none."""
     before = {
         (row, number): steps[-role.distance][role.row]
         for row, here in enumerate(roles)
@@ -230,7 +234,8 @@ def step_after(text: Text, roles: Roles, steps: Steps) -> list[Node] | None:
 
 
 def step_before(text: Text, roles: Roles, steps: Steps) -> list[Node] | None:
-    """The nodes of one step before the others, as far as it is told from what these take; none where there is none."""
+    """The nodes of one more step before the first, reconstructed from the arguments of the first steps; None if there
+    is none."""
     found: dict[int, Node] = {}
     for row, here in enumerate(roles):
         for number, role in enumerate(here):
@@ -258,8 +263,9 @@ def completed(
     one: Sequence[Node],
     other: Sequence[Node],
 ) -> list[Node] | None:
-    """The nodes of the step that comes after two neighbouring ones in either direction: those that are found by their
-    arguments, as equal nodes are one node. `before`: arguments from earlier steps."""
+    """The nodes of the next step after `one` and `other` in either direction, looked up by their arguments (nodes are
+    interned). found: nodes known already, by row. before: arguments from earlier steps. None if such a step does not
+    exist."""
     nodes: list[Node] = []
     for row, here in enumerate(roles):
         args: list[Node] = []
@@ -281,7 +287,7 @@ def completed(
 
 
 def beyond(text: Text, one: Node, other: Node) -> Node | None:
-    """What comes after two arguments of neighbouring steps in the next one."""
+    """The argument that continues the progression of two neighbouring steps; None if there is none."""
     if one is other:
         return one
     if one.op is CONSTANT and other.op is CONSTANT and one.type.dtype == other.type.dtype == "int64" and not one.ndim:
@@ -297,7 +303,7 @@ def beyond(text: Text, one: Node, other: Node) -> Node | None:
 
 
 def find_runs(text: Text, start: int, end: int, known: Iterable[Run]) -> Iterator[Run]:
-    """The runs of equal steps between two places, in order; `known` are those before."""
+    """The runs of equal steps between two positions, in order. known: the runs before."""
     finder = Finder(text, end)
     for run in known:
         finder.add(run)
@@ -319,19 +325,20 @@ def find_runs(text: Text, start: int, end: int, known: Iterable[Run]) -> Iterato
 
 
 class Finder:
-    """Looks for runs from the first node on. `step_of`: the run of each place that is in one."""
+    """Searches for runs from left to right. step_of: the run that each position belongs to."""
 
     def __init__(self, text: Text, end: int) -> None:
         self.text, self.end = text, end
         self.step_of: dict[int, Run] = {}
         self.tried: dict[int, int] = {}
-        """By period: before which place no run begins."""
+        """For each period, the position before which no run begins."""
 
     def add(self, run: Run) -> None:
         self.step_of.update((place, run) for place in range(run.start, run.end))
 
     def run_at(self, place: int, others: Sequence[int]) -> Run | None:
-        """The run that begins at a place, or soon after; `others`: where the same tokens are again."""
+        """The run that begins at a position or soon after; None if there is none. others: positions where the same
+        tokens recur."""
         tokens = self.text.tokens
         for other in others:
             period = other - place
@@ -348,7 +355,7 @@ class Finder:
         return None
 
     def checked(self, start: int, period: int, count: int) -> Run | None:
-        """The longest run among steps of equal tokens, if it is long enough."""
+        """The longest valid run among steps with equal tokens; None if it is too short to pay off."""
         if not is_worth_it(count, period):
             return None
         nodes = self.text.order[start : start + period]
@@ -362,7 +369,7 @@ class Finder:
         return None
 
     def around(self, start: int, period: int, count: int, middle: int) -> Run | None:
-        """The run of the steps around a step and the next one, as far as they are alike."""
+        """The run around step `middle` and the next one, as far as roles agree; None if it is invalid."""
         roles: list[list[Role]] = []
         columns: list[Column] = []
         first, last = 0, count - 1
@@ -373,7 +380,7 @@ class Finder:
                 value = Arguments(self.text, start, period, row, number)
                 role = value.role(middle)
                 if role is not SAME and here.op.name == "pow" and scalar_constant(here.args[number]) is not None:
-                    return None  # by a number that is known it may be something else than a power
+                    return None  # with a constant exponent, rules may replace the power
                 if role is COLUMN:
                     column = self.column(value, middle)
                     if column is None:
@@ -397,7 +404,7 @@ class Finder:
         return run if self.is_closed(run) else None
 
     def is_closed(self, run: Run) -> bool:
-        """Whether nothing of a run is taken but as roles say."""
+        """True if every use of a node of the run conforms to the roles."""
         for row, roles in enumerate(run.roles):
             for number, role in enumerate(roles):
                 steps = {"same": range(1), "column": range(run.count), "before": range(role.distance), "own": range(0)}
@@ -409,7 +416,8 @@ class Finder:
         return True
 
     def column(self, value: Arguments, middle: int) -> Column | None:
-        """What stands in one place of all steps, if it may be told in one line."""
+        """The column of an argument: constants, or an arithmetic progression of the steps of another run; None if it is
+        neither."""
         one, other = value.node(middle), value.node(middle + 1)
         if one.op is CONSTANT and other.op is CONSTANT:
             return Column(value, one)
@@ -424,7 +432,7 @@ class Finder:
 
 
 def begins_alike(text: Text, run: Run, row: int, number: int, role: Role) -> bool:
-    """Whether what a step before the first would have left is of the type of what the steps leave."""
+    """True if the initial values of a state have the type of the value that a step makes."""
     kind = text.order[run.at(0, role.row)].type
     begins = [text.order[run.at(step, row)].args[number].type for step in range(role.distance)]
     return all((each.dtype, each.shape) == (kind.dtype, kind.shape) for each in begins)
@@ -432,7 +440,7 @@ def begins_alike(text: Text, run: Run, row: int, number: int, role: Role) -> boo
 
 @record(eq=False)
 class Arguments:
-    """The arguments of one number of the nodes at one place of all steps."""
+    """One argument of one row, over all steps."""
 
     text: Text
     start: int
@@ -447,7 +455,7 @@ class Arguments:
         return self.text.args[self.start + step * self.period + self.row][self.number]
 
     def role(self, step: int) -> Role:
-        """What they are in a step and the next."""
+        """Its role, from a step and the next one."""
         if self.node(step) is self.node(step + 1):
             return SAME
         place = self.place(step)
@@ -459,7 +467,7 @@ class Arguments:
         return Role("before", row, -before) if before else Role("own", row)
 
     def fitting(self, role: Role, step: int) -> Callable[[int], bool]:
-        """Whether that is what they are in another step."""
+        """A predicate: True if the argument has this role in another step, too."""
         if role.kind == "same":
             same = self.node(step)
             return lambda step: self.node(step) is same
@@ -469,8 +477,8 @@ class Arguments:
 
 @record(eq=False)
 class Column:
-    """Nodes that differ from step to step, `one` of them: constants; or of row `row` of another run, of step `first`
-    and every `by`th from there on."""
+    """Nodes that differ between steps. one: an example. Without `run`: constants; otherwise row `row` of another run,
+    from step `first` on, every `by`-th."""
 
     value: Arguments
     one: Node
@@ -492,14 +500,14 @@ def is_worth_it(count: int, period: int) -> bool:
 
 
 def is_short(node: Node) -> bool:
-    """Whether a node is a few elements, or an array of which a part is read or changed."""
+    """True if a node has few elements, or reads or changes a part of an array."""
     if node.is_tuple or node.op.name in PARTS:
         return not node.is_tuple
     return is_bounded(node, SHORT)
 
 
 def is_bounded(node: Node, most: int = LONGEST) -> bool:
-    """Whether a node is known to have at most `most` elements."""
+    """True if a node has at most `most` elements, by a known upper bound."""
     if node.is_tuple:
         return False
     shape = [size for size in map(known_most, node.type.shape) if size is not None]
@@ -507,7 +515,7 @@ def is_bounded(node: Node, most: int = LONGEST) -> bool:
 
 
 def ends_loops(node: Node) -> bool:
-    """Whether elements of what is made of a long array need more of it than their own."""
+    """True if an element of a node depends on many elements of a long array, so that its loop cannot be fused."""
     if node.op in LEAVES or isinstance(node.op.lower(node), Scalar | View | Iota):
         return False
     return not all(map(is_short, (node, *node.args)))

@@ -1,12 +1,20 @@
-"""Loops taken apart: a scan as a graph over variables, which passes change, and the scan that this becomes again.
+"""Open loops: a scan as a graph over variables, which passes modify, and the scan rebuilt from it.
 
-In: a scan and those of its results that are taken. Out: an `OpenLoop`, whose constants are the operands themselves, so
-that what does not change from step to step is an ordinary node outside; and what stands for each result taken, over a
-new scan. To open a loop and close it again drops what nobody needs: operands, states, results. And what all passes over
-a loop share.
+In: a scan, and those of its results that are used. Out: an `OpenLoop`; after passes, replacements of the results:
 
-No node depends on one that was made after it. So all that depends on the variables of a loop has a serial number from
-`OpenLoop.since` on, and nothing here looks at the graph around a loop.
+    scan(lambda x, h: tanh(dot(x, W) + h), X, s0)[-1]       is opened to
+
+    elements  {x: X}         x, h are variables; W is the operand itself, so loop-invariant nodes are ordinary nodes
+    states    {h: s0}
+    after     {h: tanh(dot(x, W) + h)}
+    rows      {r: tanh(dot(x, W) + h)}        r is a variable that stands for the stacked output
+    wanted    {item(scan, 1): r}
+
+and `batch_products` turns it into elements {p: dot(X, W)}, after {h: tanh(p + h)}. Closing a loop drops unused
+operands, states and results. The module also has what the passes share.
+
+Nodes depend only on older ones. So every node that depends on a loop's variables has a serial number of at least
+`OpenLoop.since`, and no search goes into the graph around the loop.
 """
 
 from __future__ import annotations
@@ -31,12 +39,13 @@ from graphc.startup.record import record
 
 @record(frozen=False)
 class OpenLoop:
-    """A loop over variables.
+    """A scan over variables, which passes modify in place.
 
-    elements: the sequence of each variable that stands for an element. states: the initial value of each state; after:
-    its next value. rows, last: what stands outside for a stacked output, for the last value of a state: a variable too,
-    with the output, with the state. taken: what stands for the number of steps. wanted: for a node of the graph around
-    the loop what takes its place, over such variables.
+    elements: for each element variable, its sequence. states: for each state variable, its initial value. after: its
+    next value. rows, last: stand-ins for the results outside; each stacked output by its node in the step, each final
+    value by its state. condition: the stop condition. taken: the stand-in for the trip count. wanted: for each result
+    of the original scan that is used, its replacement over stand-ins. since: nodes of the step have at least this
+    serial number.
     """
 
     node: Node
@@ -55,29 +64,29 @@ class OpenLoop:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all steps are taken."""
+        """True if all steps are executed: there is neither a limit nor a stop condition."""
         return self.limit is None and self.condition is None
 
     @property
     def results(self) -> list[Node]:
-        """What a step computes."""
+        """The results of a step: next states, outputs, condition."""
         return [*self.after.values(), *self.rows.values(), *([] if self.condition is None else [self.condition])]
 
     def order(self) -> list[Node]:
-        """The nodes of a step, each after its arguments, with those outside that it takes."""
+        """The nodes of a step in topological order, including the outside nodes it reads."""
         return nodes_since(self.results, self.since)
 
     def varying(self, order: Iterable[Node]) -> set[Node]:
-        """Those that change from step to step."""
+        """The loop-varying nodes."""
         return dependents(order, (*self.elements, *self.states))
 
     def keeps_sizes(self, node: Node) -> bool:
-        """Whether a node of a step has the same sizes in all steps, as what is stored of each step must."""
+        """True if the sizes of a node are loop-invariant, as they must be to be stacked."""
         own = [size for size in node.type.shape if isinstance(size, Node)]
         return {*self.elements, *self.states}.isdisjoint(nodes_since(own, self.since))
 
     def replace(self, known: Mapping[Node, Node]) -> None:
-        """Put other nodes in the place of nodes of a step."""
+        """Replace nodes of the step."""
         done = dict(known)
         self.change_step(lambda node: rebuilt(done, node, self.since))
 
@@ -87,12 +96,12 @@ class OpenLoop:
         self.condition = None if self.condition is None else change(self.condition)
 
     def replace_results(self, known: Mapping[Node, Node]) -> None:
-        """Put other nodes in the place of what stands for results."""
+        """Replace stand-ins of results."""
         done = dict(known)
         self.wanted = {node: rebuilt(done, after, self.since) for node, after in self.wanted.items()}
 
     def move(self, done: dict[Node, Node]) -> None:
-        """Go into a graph that is being rebuilt."""
+        """Apply the replacements of a graph that is being rebuilt."""
         self.change_step(lambda node: rebuilt(done, node))
         self.elements = {element: rebuilt(done, sequence) for element, sequence in self.elements.items()}
         self.states = {state: rebuilt(done, initial) for state, initial in self.states.items()}
@@ -101,7 +110,7 @@ class OpenLoop:
         self.limit = None if self.limit is None else rebuilt(done, self.limit)
 
     def element_of(self, sequence: Node) -> Node:
-        """The variable for an element of a sequence."""
+        """The element variable of a sequence, made if necessary."""
         for element, own in self.elements.items():
             if own is sequence:
                 return element
@@ -110,7 +119,8 @@ class OpenLoop:
         return element
 
     def rows_of(self, node: Node) -> Node:
-        """What stands for what all steps make of a node of the body: a sequence, or an output, a new one if need be."""
+        """The stacked values of a node of the step: its sequence if it is an element, else the stand-in of an output,
+        added if necessary."""
         if node in self.elements:
             return whole(self.elements[node], self.count)
         for stand_in, output in self.rows.items():
@@ -122,18 +132,18 @@ class OpenLoop:
 
 
 def whole(sequence: Node, count: Size) -> Node:
-    """The first rows of a sequence, which may have more."""
+    """The first `count` rows of a sequence."""
     return part_of(sequence, 0, count)
 
 
 def part_of(sequence: Node, start: Size, count: Size) -> Node:
-    """Some rows of a sequence."""
+    """`count` rows of a sequence, from row `start` on."""
     starts = [start, *[0] * (sequence.ndim - 1)]
     return subtensor(sequence, starts, (count, *sequence.type.shape[1:]), [1] * sequence.ndim)
 
 
 def open_loop(node: Node, items: Iterable[Node]) -> OpenLoop:
-    """A scan, of whose results these are taken."""
+    """A scan as an OpenLoop. items: the results that are used; the others are dropped."""
     loop, since = loop_of(node.args, node.attrs), next_serial()
     known: dict[Node, Node] = dict(zip(loop.fixed, loop.constants, strict=True))
     elements: dict[Node, Node] = {}
@@ -171,8 +181,7 @@ def open_loop(node: Node, items: Iterable[Node]) -> OpenLoop:
 
 
 def _stand_in(loop: Loop, param: Node, shape: Sequence[Size]) -> Node:
-    """A variable in the place of a parameter: of the sizes of what the parameter stands for, numbers where either knows
-    them."""
+    """A variable for a parameter, with the sizes of its operand; a size known on either side is a number."""
     inner = outside_shape(loop, param)
     return variable(
         param.type.dtype, [b if isinstance(b, int) else a for a, b in zip(shape, inner, strict=True)], param.name
@@ -180,7 +189,7 @@ def _stand_in(loop: Loop, param: Node, shape: Sequence[Size]) -> Node:
 
 
 def close_loop(loop: OpenLoop) -> dict[Node, Node]:
-    """What takes the place of each node that is wanted."""
+    """Build the scan again; returns the replacement of each wanted node."""
     prune(loop)
     if not loop.results and loop.taken is None:
         return loop.wanted
@@ -195,7 +204,7 @@ def close_loop(loop: OpenLoop) -> dict[Node, Node]:
         [loop.elements[element] for element in elements],
         [loop.states[state] for state in states],
         captured,
-        # The steps of a loop without states may come in any order: one order, so that such loops are alike.
+        # Without states the order of steps is free: the forward one, so that equal loops are one node.
         loop.reverse and (bool(states) or not loop.is_whole),
         bool(until),
         loop.limit,
@@ -211,7 +220,7 @@ def close_loop(loop: OpenLoop) -> dict[Node, Node]:
 
 
 def prune(loop: OpenLoop) -> None:
-    """Drop results that nobody takes, and states and elements that neither results nor other states need."""
+    """Drop unused results, and states and elements that no result or used state depends on."""
     asked = set(nodes_since(loop.wanted.values(), loop.since))
     loop.rows = {stand_in: output for stand_in, output in loop.rows.items() if stand_in in asked}
     loop.last = {stand_in: state for stand_in, state in loop.last.items() if stand_in in asked}
@@ -233,7 +242,7 @@ def prune(loop: OpenLoop) -> None:
 
 
 def fitted(node: Node, kind: Type) -> Node:
-    """`node`, with the sizes that are numbers in this type, which are the ones that it has."""
+    """`node` with the sizes that are numbers in `kind`; they are the ones it has at run time."""
     pairs = list(zip(node.type.shape, kind.shape, strict=True))
     if all(isinstance(old, int) or not isinstance(new, int) for old, new in pairs):
         return node
@@ -241,7 +250,7 @@ def fitted(node: Node, kind: Type) -> Node:
 
 
 def held(node: Node) -> Node:
-    """A node, without the broadcasts around it that only say again which sizes it has."""
+    """The node beneath broadcasts that only restate its sizes."""
     while node.op.name == "broadcast_to":
         before = node.args[0]
         pairs = zip(before.type.shape, node.type.shape, strict=True)
@@ -251,12 +260,13 @@ def held(node: Node) -> Node:
     return node
 
 
-# --- what all steps make of a node, at once ---------------------------------------------------------------------------
+# --- lifting: a node for all steps at once ----------------------------------------------------------------------------
 
 
 def liftable(given: Iterable[Node], order: Iterable[Node], varying: set[Node], products: bool = False) -> set[Node]:
-    """The nodes of a step that change from step to step through those `given` alone: elementwise work, views, and where
-    wanted `products` with a constant matrix, with the sums that may stand between these."""
+    """The loop-varying nodes that depend on the step only through `given`, by elementwise ops and views; with
+    `products`, also by products with a loop-invariant matrix and reductions between them. These can be computed for all
+    steps at once."""
     found = set(given)
     for node in order:
         if node in varying and node not in found and node.args:
@@ -267,7 +277,7 @@ def liftable(given: Iterable[Node], order: Iterable[Node], varying: set[Node], p
 
 
 def is_elementwise(node: Node) -> bool:
-    """Whether an element of a node comes from the elements at the same place."""
+    """True if each element depends only on the arguments' elements at the same index."""
     return node.op not in LEAVES and not node.is_tuple and isinstance(node.op.lower(node), Scalar)
 
 
@@ -290,12 +300,12 @@ def _is_summed(node: Node, varying: set[Node]) -> bool:
 
 
 def _is_inner(node: Node) -> bool:
-    """Whether a node is a product of vectors."""
+    """True if a node is a product of two vectors."""
     return node.op.name == "matmul" and not node.ndim
 
 
 def is_batch(node: Node, varying: set[Node]) -> bool:
-    """Whether the products of all steps that a node makes are one product of matrices."""
+    """True if the products of all steps combine into one matrix product."""
     if node.op.name != "matmul":
         return False
     a, b = node.args
@@ -307,8 +317,8 @@ def is_batch(node: Node, varying: set[Node]) -> bool:
 def lifted(
     loop: OpenLoop, roots: Sequence[Node], varying: set[Node], given: Mapping[Node, Callable[[], Node]] | None = None
 ) -> list[Node]:
-    """What all steps make of nodes that are liftable from elements, and from those `given` with what all steps make of
-    them: one row for each step."""
+    """The stacked values of liftable nodes, one row for each step. given: functions that return the stacked values of
+    further nodes."""
     own: Mapping[Node, Callable[[], Node]] = given or {}
     rows: dict[Node, Node] = {}
 
@@ -346,12 +356,12 @@ def _lift(count: Size, node: Node, rows: Mapping[Node, Node]) -> Node:
 
 
 def spread(count: Size, node: Node) -> Node:
-    """A node that is the same in all steps, once for each step."""
+    """A loop-invariant node, repeated for each step."""
     return broadcast_to(expand(node, (0,)), (count, *node.type.shape))
 
 
 def _batch(count: Size, node: Node, rows: Mapping[Node, Node]) -> Node:
-    """The products of all steps as one; those of vectors as sums."""
+    """The products of all steps as one matrix product; inner products as a sum over an axis."""
     a, b = node.args
     if _is_inner(node):
         left, right = (rows[arg] if arg in rows else spread(count, arg) for arg in node.args)
@@ -363,13 +373,13 @@ def _batch(count: Size, node: Node, rows: Mapping[Node, Node]) -> Node:
 
 
 def flat(rows: Node) -> Node:
-    """The rows of all steps one after the other: the first two axes as one."""
+    """The first two axes merged: the rows of all steps, one after the other."""
     first, second, *rest = rows.type.shape
     return reshape(rows, (sizes.multiply(first, second), *rest))
 
 
 def repeated(sequence: Node) -> Node | None:
-    """The element of a sequence whose elements are all the same."""
+    """The element of a sequence whose elements are all equal, else None."""
     number = scalar_constant(sequence)
     if number is not None:
         return filled(literal(number), sequence.type.shape[1:])
@@ -378,12 +388,13 @@ def repeated(sequence: Node) -> Node | None:
     return broadcast_to(drop(sequence.args[0], (0,)), sequence.type.shape[1:])
 
 
-# --- what passes over a loop share ------------------------------------------------------------------------------------
+# --- shared by passes -------------------------------------------------------------------------------------------------
 
 
 @record()
 class Surroundings:
-    """What a pass may ask of the graph around loops: which nodes take a node, and as which argument."""
+    """The graph around the loops. taken: for each node its consumers and the argument positions. outputs: the graph's
+    outputs."""
 
     taken: Mapping[Node, Sequence[tuple[Node, int]]]
     outputs: frozenset[Node]
@@ -393,7 +404,7 @@ Change: TypeAlias = Callable[[OpenLoop, Surroundings], bool]
 
 
 def uses_of(loop: OpenLoop, order: Iterable[Node]) -> Counter[Node]:
-    """How often a step takes each of its nodes: as an argument, and as a result."""
+    """The number of uses of each node in a step, as an argument and as a result."""
     found = Counter(loop.results)
     for node in order:
         found.update(node.args)
@@ -401,7 +412,7 @@ def uses_of(loop: OpenLoop, order: Iterable[Node]) -> Counter[Node]:
 
 
 def leave(loop: OpenLoop, found: Mapping[Node, Node]) -> None:
-    """Results that are computed outside."""
+    """Replace outputs by nodes computed outside, and drop them from the loop."""
     for stand_in in found:
         loop.rows.pop(stand_in, None)
     loop.replace_results({stand_in: fitted(node, stand_in.type) for stand_in, node in found.items()})

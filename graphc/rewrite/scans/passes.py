@@ -1,15 +1,20 @@
-"""Rewriting of loops: passes over whole graphs, for what a scan does is seen from what is taken of it.
+"""Passes over scans and branches of a whole graph: which results are used decides what a scan must compute.
 
-In: a graph, what rewrites the bodies of its scans, and which passes are on. Out: an equal graph, and what fired. Each
-pass is a function of an open loop (`open_loops.py`), or of all loops of a graph, and says whether it changed something.
-A loop within a loop is rewritten with the body that it stands in, before the loop around it.
+In: a graph, a function that rewrites bodies, and the passes that are on. Out: an equal graph, and what fired:
+
+    scan(lambda x, h: tanh(dot(x, W) + h), X, s0)[-1]
+    batch_products    dot(X, W) is one product outside; its rows are a sequence
+    last_row          the last row is the final state: no rows are stacked
+
+A pass is a function of an open loop (`open_loops.py`) that returns True if it changed it, or a function of all loops of
+the graph. A nested loop is rewritten with the body that contains it, before the outer loop.
 
     exact    loop_operands, loop_bodies, loop_results, join_loops, constant_states, last_row, first_row, rows_outside,
              fuse_loops, sink_elementwise, expensive_rows
     close    batch_products, sum_of_products, project_rows, recurrence: sums in another order
 
-Guards are those of the graph as it was written: what was an error remains one, also where a pass makes a value of it,
-as of the last row of no steps.
+Guards are those of the graph as written: an error remains an error even if a pass could produce a value, as for the
+last row of a loop without steps.
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ from graphc.tensor.elementary import where
 
 Rewritten: TypeAlias = tuple[Graph, list[Fired]]
 Bodies: TypeAlias = Callable[[Graph, Sequence[Node]], Rewritten]
-"""What rewrites the graph of a body, of which some leaves change from step to step (`engine.Held`)."""
+"""A function that rewrites the graph of a body, given its loop-varying leaves (`engine.Held`)."""
 
 LOOPS = (
     "loop_operands",
@@ -45,11 +50,11 @@ LOOPS = (
     "fuse_loops",
     *(LAST := {"sink_elementwise": sink_elementwise, "expensive_rows": move_expensive_rows}),
 )
-"""The passes by name, in their order."""
+"""The names of the passes, in order."""
 
 
 def rewrite_loops(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool]) -> Rewritten:
-    """The graph after all passes over its loops, and what fired. `bodies` rewrites the body of a loop."""
+    """The graph after all passes over its loops, and what fired. bodies: rewrites the body of a loop."""
     alone = {name: change for name, change in CHANGES.items() if is_on(name)}
     results = "loop_results", partial(reclose, name="loop_results", whole=False)
     join = "join_loops", partial(_merged, name="join_loops")
@@ -73,12 +78,12 @@ def rewrite_loops(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool]) ->
 
 
 def keep_last_rows(graph: Graph) -> Graph:
-    """The graph in which loops keep no rows of which the last alone is taken."""
+    """The graph in which a loop stacks no rows if only the last one is used."""
     return _each(graph, {"last_row": CHANGES["last_row"]})[0]
 
 
 def loops_of(graph: Graph) -> list[Node]:
-    """The scans of a graph, each after those whose results it needs."""
+    """The scans of a graph, in topological order."""
     return [node for node in nodes_of(graph.outputs) if node.op is SCAN]
 
 
@@ -86,7 +91,7 @@ def loops_of(graph: Graph) -> list[Node]:
 
 
 def _open_all(graph: Graph, whole: bool = False) -> tuple[list[OpenLoop], Surroundings]:
-    """The loops of a graph, each after those that it needs, with all their results or those that are taken."""
+    """The loops of a graph, opened, in topological order. whole: with all results, not only the used ones."""
     taken = consumers(graph.outputs)
     around = Surroundings(taken, frozenset(graph.outputs))
     nodes = [node for node in taken if node.op is SCAN]
@@ -95,7 +100,7 @@ def _open_all(graph: Graph, whole: bool = False) -> tuple[list[OpenLoop], Surrou
 
 
 def _closed_all(graph: Graph, loops: Iterable[OpenLoop], name: str) -> Graph:
-    """The graph over loops that were changed, each after those whose results it needs."""
+    """The graph with changed loops closed again; `loops` are in topological order."""
     done: dict[Node, Node] = {}
     here = user_line()
     for loop in loops:
@@ -110,7 +115,7 @@ def _closed_all(graph: Graph, loops: Iterable[OpenLoop], name: str) -> Graph:
 
 
 def _place(loop: OpenLoop, here: Where | None) -> None:
-    """Say of the nodes that passes have made that the line of the loop made them, not the one that runs now."""
+    """Give nodes made by passes the user line of the loop."""
     outside = [*loop.wanted.values(), *loop.elements.values(), *loop.states.values()]
     for node in nodes_since([*loop.results, *outside], loop.since):
         if node.where == here and node.serial >= loop.since:
@@ -138,11 +143,11 @@ def _each(graph: Graph, changes: Mapping[str, Change]) -> Rewritten:
 
 
 def reclose(graph: Graph, name: str, whole: bool) -> Rewritten:
-    """The graph with loops over no more than they need; with all their results, or those that are taken.
+    """The graph with every loop opened and closed, which normalises it. whole: keep all results.
 
-    To close a loop drops operands that the body does not read, makes one of those that are twice the same, numbers of
-    those that are, and computes outside what no step changes. Sizes that are known become numbers in the body. Results
-    go that nobody takes, and states that neither a result nor another state needs.
+    Closing drops unused operands, merges operands that are the same node, turns constant operands into constants of the
+    body, hoists loop-invariant nodes, and makes known sizes numbers. It drops unused results, and states that no result
+    or used state depends on.
     """
     loops, _ = _open_all(graph, whole)
     after = _closed_all(graph, loops, name)
@@ -152,7 +157,7 @@ def reclose(graph: Graph, name: str, whole: bool) -> Rewritten:
 
 
 def with_bodies(node: Node, bodies: Bodies, fired: list[Fired]) -> Node:
-    """A loop or a branch with its bodies rewritten; what fires is added."""
+    """A loop or branch with its bodies rewritten; `fired` is extended."""
     attrs = dict(node.attrs)
     for name, body in node.attrs.items():
         if isinstance(body, Body):
@@ -165,8 +170,7 @@ def with_bodies(node: Node, bodies: Bodies, fired: list[Fired]) -> Node:
 
 
 def _varying(node: Node) -> list[Node]:
-    """The parameters of a loop's body that change from step to step, and those that may with the steps of a loop that
-    the loop stands in."""
+    """The loop-varying parameters of a body: of this loop, and of loops around it."""
     loop = loop_of(node.args, node.attrs)
     pairs = zip(loop.fixed, loop.constants, strict=True)
     outer = [param for param, operand in pairs if not is_natural(param) and _is_within(operand)]
@@ -174,7 +178,7 @@ def _varying(node: Node) -> list[Node]:
 
 
 def _is_within(operand: Node) -> bool:
-    """Whether the operand of a loop is a number that is made of parameters of a body that are no sizes."""
+    """True if an operand is a scalar that depends on a parameter of an enclosing body other than a size."""
     return not operand.ndim and any(node.op is PARAM and not is_natural(node) for node in node_set([operand]))
 
 
@@ -195,10 +199,10 @@ def rewrite_bodies(graph: Graph, bodies: Bodies) -> Rewritten:
 
 
 def _merged(graph: Graph, name: str) -> Rewritten:
-    """The graph with loops over the same steps as one.
+    """The graph with compatible loops merged.
 
-    join_loops: loops of which all states of one are states of the other; fuse_loops: any. Neither may need a result of
-    the other. What is joined makes others alike: of two gradients the forward loops, then the backward ones.
+    join_loops: merge if all states of one loop are states of the other; fuse_loops: always. Neither loop may depend on
+    the other. Merging makes further loops equal: for two gradients first the forward loops, then the backward ones.
     """
     fired: list[Fired] = []
     while True:
@@ -218,12 +222,12 @@ def _merged(graph: Graph, name: str) -> Rewritten:
                 fired.append(_fire(name, loop))
         if len(left) == len(loops):
             return graph, fired
-        left.sort(key=lambda loop: len(needs[loop.node]))  # a loop needs all that one needs which it needs
+        left.sort(key=lambda loop: len(needs[loop.node]))  # a topological order, since `needs` is transitive
         graph = _closed_all(graph, left, name)
 
 
 def _needs(graph: Graph, loops: Sequence[Node]) -> dict[Node, set[Node]]:
-    """For each loop those whose results it needs, directly or not."""
+    """For each loop, the loops it depends on, directly or not."""
     if len(loops) < 2:
         return {loop: set() for loop in loops}
     bit = {loop: 1 << number for number, loop in enumerate(loops)}
@@ -237,7 +241,7 @@ def _needs(graph: Graph, loops: Sequence[Node]) -> dict[Node, set[Node]]:
 
 
 def _note_merged(needs: dict[Node, set[Node]], one: Node, other: Node) -> None:
-    """Who needs either of two loops needs both, and what both need."""
+    """Update `needs` after a merge: what depends on one of the two depends on both and their dependencies."""
     together = needs[one] | needs[other]
     for node, found in needs.items():
         if node is one or node is other:
@@ -247,7 +251,7 @@ def _note_merged(needs: dict[Node, set[Node]], one: Node, other: Node) -> None:
 
 
 def _may_merge(one: Node, other: Node, needs: Mapping[Node, set[Node]]) -> bool:
-    """Whether two loops go over the same steps, and neither needs the other."""
+    """True if two loops have equal trip counts and directions, and neither depends on the other."""
     if other in needs[one] or one in needs[other]:
         return False
     a, b = (loop_of(node.args, node.attrs) for node in (one, other))
@@ -256,8 +260,8 @@ def _may_merge(one: Node, other: Node, needs: Mapping[Node, set[Node]]) -> bool:
 
 
 def absorb(loop: OpenLoop, other: OpenLoop, alike: bool) -> bool:
-    """Make one loop compute also what another does, if both end at the same step; `alike`: and if the states of one are
-    among those of the other. A state is one of the other's if it begins as that does and a step changes both alike."""
+    """Merge `other` into `loop` if both stop at the same step; True if done. alike: only if the states of one are among
+    those of the other. Two states are equal if their initial values and their updates are."""
     sequences = {sequence: element for element, sequence in loop.elements.items()}
     shared = {element: sequences[own] for element, own in other.elements.items() if own in sequences}
     pairs = _pair_states(loop, other, shared)
@@ -287,8 +291,8 @@ def absorb(loop: OpenLoop, other: OpenLoop, alike: bool) -> bool:
 
 
 def _pair_states(loop: OpenLoop, other: OpenLoop, shared: Mapping[Node, Node]) -> dict[Node, Node]:
-    """The states of a loop that are states of another: all that may be, less those whose next values differ, until
-    none does."""
+    """The states of `other` that equal states of `loop`: a greatest fixpoint, starting from equal initial values and
+    removing pairs with different updates."""
     left = dict(loop.states)
     pairs: dict[Node, Node] = {}
     for state, initial in other.states.items():
@@ -310,26 +314,22 @@ def _pair_states(loop: OpenLoop, other: OpenLoop, shared: Mapping[Node, Node]) -
 
 
 # --- branches ---------------------------------------------------------------------------------------------------------
-# Rewriting of branches: their bodies, each for itself, and small ones that cost less than to choose between them.
-#
-# In: a graph, and what rewrites a body. Out: an equal graph, and what fired.
-#
-#     exact    branch_bodies, branch_to_where
+# branch_bodies rewrites bodies; branch_to_where computes both sides of a cheap branch. Both are exact.
 
 
 BRANCHES = ("branch_bodies", "branch_to_where")
-"""The passes by name."""
+"""The names of the passes over branches."""
 MOST_COST = 30.0
-"""Scalars that cost no more are computed for both branches: a jump that was not foreseen costs as much."""
+"""If both branches cost at most this, both are computed: a mispredicted jump costs as much."""
 
 
 def has_bodies(graph: Graph) -> bool:
-    """Whether there is a loop or a branch in a graph."""
+    """True if a graph contains a loop or a branch."""
     return any(node.is_tuple for node in node_set(graph.outputs))
 
 
 def rewrite_branches(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool]) -> Rewritten:
-    """The graph after all passes over its branches, and what fired. `bodies` rewrites a body."""
+    """The graph after all passes over its branches, and what fired. bodies: rewrites a body."""
     done: dict[Node, Node] = {}
     fired: list[Fired] = []
     for node in nodes_of(graph.outputs):
@@ -353,7 +353,7 @@ def rewrite_branches(graph: Graph, bodies: Bodies, is_on: Callable[[str], bool])
 
 
 def _is_cheap(body: Body) -> bool:
-    """Whether a body computes few scalars, and refuses nothing."""
+    """True if a body computes a few cheap scalars and has no guards."""
     if body.checks:
         return False
     nodes = [node for node in node_set(body.results) if node.op not in LEAVES]

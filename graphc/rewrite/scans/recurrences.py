@@ -1,6 +1,11 @@
-"""Products in the steps of a loop that become one product over all steps, and sums of products.
+"""Passes that replace work in steps by one op over all steps: products, sums of products, recurrences.
 
-In: an open loop, and who takes what in the graph around it. Out: whether it was changed.
+In: an open loop and the graph around it. Out: True if the loop was changed:
+
+    dot(x[t], W) in each step                  batch_products     one product dot(X, W), whose rows are a sequence
+    G = G + outer(x[t], c[t])                  sum_products       one product dot(X.T, C)
+    output dot(h[t], V), V constant            project_rows       dot(H, V), outside
+    s = f[t] * s + x[t], s = s + x[t]          as_recurrences     linear_recurrence(f, x), running_sum(x)
 """
 
 from __future__ import annotations
@@ -43,9 +48,9 @@ from graphc.startup.record import record
 
 
 def batch_products(loop: OpenLoop, around: Surroundings) -> bool:
-    """Products of elements of sequences with a constant matrix as one product for all steps, whose rows are a sequence.
+    """Products of sequence elements with a constant matrix become one product for all steps, whose rows are a sequence.
 
-    Elementwise work goes along where it makes an operand; other work of that kind costs no memory in the loop.
+    Elementwise ops that compute an operand move along; others cost no memory inside the loop.
     """
     if not loop.is_whole:
         return False
@@ -71,8 +76,8 @@ def batch_products(loop: OpenLoop, around: Surroundings) -> bool:
 
 @record()
 class Factors:
-    """Two nodes of a step whose product it adds to a state: left' @ right, of matrices or vectors; or the products of
-    all elements of two vectors (`outer`). `turned`: it is left @ right."""
+    """Two nodes of a step whose product is added to a state: left' @ right of matrices or vectors; left @ right if
+    `turned`; the outer product of two vectors if `outer`."""
 
     left: Node
     right: Node
@@ -81,9 +86,9 @@ class Factors:
 
 
 def sum_products(loop: OpenLoop, around: Surroundings) -> bool:
-    """Products that are summed over the steps, as the gradient of a constant is, as one product over all steps.
+    """Products summed over the steps, as in the gradient of a constant, become one product over all steps.
 
-    Sums of rows that are stored anyway, as the gradient of what is added in every step, are sums of these.
+    Sums of rows that are stacked anyway, as in the gradient of a bias, become sums over an axis.
     """
     order = loop.order()
     if not loop.is_whole or any(map(is_recomputed, order)):  # which is there so that not all steps are kept
@@ -115,7 +120,7 @@ def sum_products(loop: OpenLoop, around: Surroundings) -> bool:
 
 
 def _terms(loop: OpenLoop, state: Node, uses: Mapping[Node, int]) -> list[Node]:
-    """What each step adds to a state of floats that is read for nothing else; nothing where it is not so."""
+    """The terms that each step adds to a float state that is used for nothing else; empty for any other state."""
     after = loop.after[state]
     if uses[state] != 1 or uses[after] != 1 or not is_float(state.type.dtype):
         return []
@@ -138,7 +143,7 @@ def _terms(loop: OpenLoop, state: Node, uses: Mapping[Node, int]) -> list[Node]:
 
 
 def _factors(term: Node, varying: set[Node]) -> Factors | None:
-    """The factors of a term that is a product of two nodes which change from step to step."""
+    """The factors of a term that is a product of two loop-varying nodes; None otherwise."""
     found = None
     match term.op.name, [held(arg) for arg in term.args]:
         case "matmul", [a, b] if a.ndim <= 2 and b.ndim == 2 and a.ndim == 1:
@@ -157,7 +162,7 @@ def _outer(a: Node, b: Node) -> Factors | None:
 
 
 def _vector(node: Node, order: tuple[int | str, ...]) -> Node | None:
-    """The vector that a matrix repeats; it may have more axes of size 1 at its end, which the matrix has not."""
+    """The vector that a matrix repeats in this order of axes, or None. It may have trailing axes of size 1."""
     inner = node.args[0] if node.op.name == "broadcast_to" else node
     if inner.op.name != "dimshuffle" or inner.attrs["order"] != order:
         return None
@@ -166,7 +171,7 @@ def _vector(node: Node, order: tuple[int | str, ...]) -> Node | None:
 
 
 def _product(factors: Factors, rows_of: Callable[[Node], Node]) -> Node:
-    """The sum of the products of all steps."""
+    """The sum of the products of all steps, as one product."""
     left, right = rows_of(factors.left), rows_of(factors.right)
     if factors.turned:
         left = dimshuffle(left, (0, 2, 1))
@@ -178,7 +183,7 @@ def _product(factors: Factors, rows_of: Callable[[Node], Node]) -> Node:
 
 
 def _row_sum(term: Node, stored: set[Node], rows_of: Callable[[Node], Node]) -> Node | None:
-    """The sum over all steps of what is stored, or of its sum over axes."""
+    """The sum over all steps of a stacked term, or of a reduction of one; None otherwise."""
     if term in stored:
         return reduce_sum(rows_of(term), (0,))
     if term.op.name == "sum" and held(term.args[0]) in stored:
@@ -187,8 +192,8 @@ def _row_sum(term: Node, stored: set[Node], rows_of: Callable[[Node], Node]) -> 
 
 
 def plus(initial: Node, terms: Sequence[Node]) -> Node:
-    """A value with terms added to it, one after the other."""
-    # 0.0 makes 0.0 of sums that are -0.0, as products of matrices never are
+    """A value plus terms, from left to right."""
+    # adding 0.0 turns -0.0 into 0.0; products of matrices are never -0.0
     total, *rest = terms if is_number(initial, 0.0) and terms[0].op.name == "matmul" else [initial, *terms]
     for term in rest:
         total = elementwise("add", total, fitted(term, total.type))
@@ -196,11 +201,11 @@ def plus(initial: Node, terms: Sequence[Node]) -> Node:
 
 
 def project_rows(loop: OpenLoop, around: Surroundings) -> bool:
-    """Outputs that follow by products with constants from what a step makes, and that no state needs, computed outside
-    for all steps at once: as what a network gives at each step, and the gradient of what it is given. Of a loop without
-    states also those that follow by sums.
+    """Outputs that are products of a step's values with constants, and that no state depends on, are computed outside
+    for all steps: the output layer of a network, the gradient of its input. For a loop without states, also outputs
+    that are reductions.
 
-    What they follow from is stored in their place; no more than that.
+    At most one other value is stacked in their place.
     """
     if not loop.is_whole:
         return False
@@ -235,17 +240,14 @@ def project_rows(loop: OpenLoop, around: Surroundings) -> bool:
 
 
 # --- recurrences ------------------------------------------------------------------------------------------------------
-# States that running sums and linear recurrences go through: ordinary nodes, which need no loop of their own.
-#
-# In: an open loop, and who takes what in the graph around it. Out: whether it was changed.
 
 
 def as_recurrences(loop: OpenLoop, around: Surroundings) -> bool:
-    """A loop whose states are running sums and linear recurrences as these, which need no loop of their own; its
-    outputs, and what is added up, may be elementwise of what states go through.
+    """A loop whose states are all running sums or linear recurrences is replaced by these ops. Its outputs, and the
+    terms, may be elementwise functions of the states.
 
-    Not a recurrence of which only the last value is taken, nor one of arrays for the sake of sums: its rows would be
-    stored for that.
+    Not if only the last value of a recurrence is used, nor for array recurrences used only in sums: all their rows
+    would be stored.
     """
     rows = loop.rows
     if not loop.is_whole or not loop.states:
@@ -276,17 +278,16 @@ def as_recurrences(loop: OpenLoop, around: Surroundings) -> bool:
 
 
 def _is_added_up(loop: OpenLoop, state: Node, found: Recurrence) -> bool:
-    """Whether what a scalar goes through is read by another state."""
+    """True if the values of a scalar state are read by another state."""
     others = [after for other, after in loop.after.items() if other is not state]
     return not state.ndim and not {state, found.node}.isdisjoint(nodes_since(others, loop.since))
 
 
 @record()
 class Recurrence:
-    """A node of a step that is a recurrence: x[t] = term[t] + factor[t] * x[t - 1], or where it is `late` the factor of
-    the step before; without a factor a running sum. The terms have rows for all steps. `initial`: the state begins so.
-    `extreme`: it is that of factor + x[t - 1] and of term[t], integers.
-    """
+    """A node x of a step with x[t] = term[t] + factor[t] * x[t - 1]; if `late`, with factor[t - 1]; without a factor a
+    running sum. term and factor have one row for each step. initial: the state's initial value. extreme: the maximum or
+    minimum of x[t - 1] + factor and term[t], for integers."""
 
     node: Node
     initial: Node
@@ -312,8 +313,8 @@ class Recurrence:
         return linear_recurrence(factor, self._terms(), 0, self.reverse, "late" if late else "own")
 
     def _terms(self) -> Node:
-        """The terms, the first of them with what the initial value adds to it. The recurrence itself begins with zero,
-        which is not to be multiplied by a factor that may be infinite."""
+        """The terms; the first one includes the contribution of the initial value. The recurrence itself starts from
+        zero, which must not be multiplied by a factor that may be infinite."""
         assert self.factor is not None
         begin = spread(self.count, self.initial)
         if not self.late:
@@ -321,14 +322,14 @@ class Recurrence:
         return self._in_first(elementwise("add", begin, self.term), self.term)
 
     def _in_first(self, first: Node, others: Node) -> Node:
-        """One value in the first step, and another in those that follow."""
+        """`first` in the first step, `others` in the following ones."""
         begins = sizes.add(self.count, -1) if self.reverse else 0
         is_first = elementwise("equal", iota(self.count), as_size_node(begins))
         is_first = broadcast_to(expand(is_first, range(1, others.ndim)), others.type.shape)
         return elementwise("where", is_first, first, others)
 
     def _extremes(self) -> Node:
-        """The values in all steps, where they are extremes."""
+        """The values in all steps of a recurrence of extremes."""
         assert self.factor is not None
         number = scalar_constant(self.factor)
         assert number is not None
@@ -337,12 +338,12 @@ class Recurrence:
 
 
 Given: TypeAlias = Mapping[Node, Callable[[], Node]]
-"""What all steps make of nodes that are known to be recurrences, and of their states."""
+"""Functions that return the stacked values of recurrences found so far, and of their states."""
 
 
 def _recurrence(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], given: Given) -> Recurrence | None:
-    """The recurrence that a state is, if it is one over what elements of sequences give, and what is given: a sum of
-    it, or of its product, with another node, or the product of such a sum."""
+    """The recurrence that a state is, or None: state + term, factor * state + term or factor * (state + term), where
+    term and factor can be lifted."""
     if not is_float(state.type.dtype):
         return _extreme(loop, state, varying, able, given)
     if accumulator(state.type.dtype) != state.type.dtype:
@@ -371,7 +372,7 @@ def _recurrence(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node]
 
 
 def _extreme(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], given: Given) -> Recurrence | None:
-    """The extreme that a state of integers is of itself, with a number added, and of what is given."""
+    """The recurrence of an integer state that is the extreme of itself plus a constant and a liftable node, or None."""
     after = loop.after[state]
     for extreme in EXTREMES if state.type.dtype in INTEGERS and not state.ndim else ():
         for first, other in _pairs(held(after), extreme):
@@ -387,26 +388,26 @@ def _extreme(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], g
 
 
 def _pairs(node: Node, op: str) -> list[tuple[Node, Node]]:
-    """The arguments of a node of this op, in both orders."""
+    """The arguments of a node of this op, in both orders; empty for another op."""
     return [(node.args[0], node.args[1]), (node.args[1], node.args[0])] if node.op.name == op else []
 
 
 def _all_values(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: Given) -> Node:
-    """The initial value of a state and those after all steps, in the order of the rows."""
+    """The initial value of a state and its values after each step, in the order of rows."""
     after = lifted(loop, [loop.after[state]], varying, {**given, found.node: found.rows})[0]
     begin = expand(found.initial, (0,))
     return concatenate((after, begin) if loop.reverse else (begin, after), 0)
 
 
 def _before(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: Given) -> Node:
-    """The values of a state before all steps."""
+    """The values of a state before each step."""
     if found.factor is not None and not found.late and is_number(found.initial, 0.0):
         return linear_recurrence(found.factor, found.term, 0, loop.reverse, "before")
     return part_of(_all_values(loop, state, varying, found, given), 1 if loop.reverse else 0, loop.count)
 
 
 def _end(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: Given) -> Node:
-    """The value of a state after all steps, of which there may be none."""
+    """The final value of a state; there may be no steps."""
     if found.factor is None:
         return plus(found.initial, [reduce_sum(found.term, (0,))])
     return drop(part_of(_all_values(loop, state, varying, found, given), 0 if loop.reverse else loop.count, 1), (0,))

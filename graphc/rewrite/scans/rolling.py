@@ -1,10 +1,14 @@
-"""Equal steps that were written out become a loop (rerolling): what comes after sees one step.
+"""Loop rerolling: runs of equal steps become scans, so that later passes handle one step.
 
-In: a graph. Out: an equal graph, in which runs of equal steps (`equal_steps.py`) are scans, and what fired.
+In: a graph. Out: an equal graph in which the runs found by `equal_steps.py` are scans, and what fired:
 
-What a step takes from earlier ones are states. Numbers that differ from step to step, elements of an array at such
-numbers, and what the steps of another run have made are sequences. What is needed of the steps outside are the last
-state, or the rows of an output. Every step computes what it did from what it did, in the same order.
+    h = h0
+    for i in range(12):                          scan(count=12, states=[h0], sequences=[x[0:12]],
+        h = sin(h) * x[i] + exp(h)                    body: h, x_i -> sin(h) * x_i + exp(h))
+
+Values from earlier steps become states. Constants that differ between steps, elements at such positions, and results of
+other runs become sequences. Outside, the last state or rows of an output replace the nodes of the steps. Every step
+performs the same operations in the same order.
 """
 
 from __future__ import annotations
@@ -26,17 +30,17 @@ from graphc.rewrite.scans.equal_steps import LEAST_STEPS, Role, Run, Text, equal
 from graphc.startup.record import fresh, record
 
 ROLLED = "equal_steps"
-"""The name of this pass."""
+"""The name of the pass."""
 VIEWS = ("dimshuffle", "broadcast_to")
-"""Ops that a step carries out again, rather than read a row of what they made in another run."""
+"""Ops that are repeated in a step, instead of reading their rows from another run."""
 
 
 class NotAlikeError(Exception):
-    """The type of a value is another where what differs from step to step is not known: the steps stay as they are."""
+    """A type changes when a constant becomes loop-varying. The graph is then left unrolled."""
 
 
 def roll_steps(graph: Graph) -> tuple[Graph, list[Fired]]:
-    """The graph with runs of equal steps as loops."""
+    """The graph with runs of equal steps as scans."""
     text, runs = equal_steps(graph.outputs)
     if not runs:
         return graph, []
@@ -51,8 +55,8 @@ def roll_steps(graph: Graph) -> tuple[Graph, list[Fired]]:
 
 @record()
 class Source:
-    """Where what differs from step to step comes from: rows of a run, from step `first` on, every `by`th; or numbers.
-    `views`: nodes of one step that show it, to be made again, the last one first."""
+    """The origin of a column: row `row` of another run, from step `first` on, every `by`-th; or constants, if `run` is
+    None. views: nodes between that row and the argument, to be repeated in the step, the last one first."""
 
     run: Run | None
     row: int
@@ -63,8 +67,9 @@ class Source:
 
 @record(frozen=False)
 class Loop:
-    """A run that is becoming a scan. elements: the variable and the sequence of each; states: by where they come from
-    and what they begin with, the variables, from that of the step before back; initial, after: of each variable."""
+    """A run that becomes a scan. values: the node of each row in the body. elements: variable and sequence, by origin.
+    states: the chain of variables, by role and initial values, the previous step's first. rows: the row that updates a
+    state. initial: the initial value of each state variable."""
 
     run: Run
     values: list[Node] = fresh(factory=list)
@@ -82,8 +87,9 @@ class Loop:
 
 
 class Roller:
-    """Writes the graph over scans. `taken`: the rows of each run that are needed outside, with the steps; `done`: what
-    stands for nodes; `scans`, `last`: of each run its scan, and which of its results are last values, rows."""
+    """Rebuilds a graph with runs as scans. taken: for each run, the rows used outside and the steps they are used from.
+    done: the replacement of each node. results: for each run its scan, and the result numbers of last states and of
+    stacked rows."""
 
     def __init__(self, text: Text, runs: Sequence[Run], outputs: Sequence[Node]) -> None:
         self.text, self.runs = text, runs
@@ -96,11 +102,11 @@ class Roller:
         for node in self.asked(outputs):
             self.take(node)
 
-    # what is needed of runs outside
+    # uses of runs from outside
 
     def asked(self, outputs: Sequence[Node]) -> Iterator[Node]:
-        """The nodes that are needed by themselves: by the graph, by other nodes than those of runs, and by all steps or
-        the first of a run."""
+        """The nodes used outside of steps: by outputs, by nodes outside runs, and as constants or initial values of
+        runs. Also records the rows that other runs read."""
         yield from outputs
         for place, node in enumerate(self.text.order):
             run = self.run_of.get(place)
@@ -129,7 +135,7 @@ class Roller:
                 yield self.source(run, row, number)
 
     def source(self, run: Run, row: int, number: int) -> Source:
-        """Where a column of arguments comes from."""
+        """The origin of a column of arguments."""
         first, second = (self.text.args[run.at(step, row)][number] for step in range(2))
         other = self.run_of.get(first)
         if other is None:
@@ -168,7 +174,7 @@ class Roller:
         return tuple([self.value(output) for output in outputs])
 
     def joined(self, args: Sequence[Node]) -> Iterator[Node]:
-        """Arrays that are to stand one after the other; those that all steps of a run have made as one."""
+        """The arguments of a concatenation; consecutive steps of a run become one reshaped block of rows."""
         number = 0
         while number < len(args):
             place = self.text.place.get(args[number], -1)
@@ -192,7 +198,7 @@ class Roller:
             number += count
 
     def value(self, node: Node) -> Node:
-        """What stands for a node."""
+        """The replacement of a node."""
         if node in self.done:
             return self.done[node]
         place = self.text.place.get(node)
@@ -209,14 +215,14 @@ class Roller:
         return made
 
     def rows(self, run: Run, row: int, first: int, count: int, by: int) -> Node:
-        """What `count` steps of a run have made, from step `first` on, every `by`th."""
+        """The values of a row in `count` steps, from step `first` on, every `by`-th."""
         scan, _, places = self.results[run]
         stacked = item(scan, places[row])
         rest = stacked.type.shape[1:]
         return subtensor(stacked, (first, *(0 for _ in rest)), (count, *rest), (by, *(1 for _ in rest)))
 
     def roll(self, run: Run) -> None:
-        """Make a run a scan."""
+        """Turn a run into a scan."""
         loop = Loop(run)
         for row in range(run.period):
             node = self.text.order[run.at(0, row)]
@@ -234,7 +240,7 @@ class Roller:
         body, captured = close([*elements, *states], [*after, *(loop.values[row] for row in outputs)])
         scan = scan_node(
             run.count,
-            make_body(body.params, body.results, ()),  # what had to hold of sizes was checked for each step
+            make_body(body.params, body.results, ()),  # guards were checked for each step
             [sequence for _, sequence in loop.elements.values()],
             [loop.initial[state] for state in states],
             captured,
@@ -246,7 +252,7 @@ class Roller:
         self.fired.append(Fired(ROLLED, f"{run.count} steps of {run.period} nodes", node.where))
 
     def computed(self, loop: Loop, row: int) -> Node:
-        """What a step computes in its row."""
+        """The node of a row in the body."""
         node = self.text.order[loop.run.at(0, row)]
         args = [self.argument(loop, row, number, role) for number, role in enumerate(loop.run.roles[row])]
         return renamed(make(node.op, args, node.attrs), node)
@@ -267,7 +273,8 @@ class Roller:
         return element
 
     def state(self, loop: Loop, row: int, number: int, role: Role) -> Node:
-        """What an earlier step has made; the first steps take what they took."""
+        """The state variable for a value from an earlier step. Its initial values are the arguments of the first
+        steps."""
         run = loop.run
         begins = tuple(self.value(self.text.order[run.at(step, row)].args[number]) for step in range(role.distance))
         key = role, begins
@@ -279,7 +286,7 @@ class Roller:
         return loop.states[key][-1]
 
     def element(self, loop: Loop, source: Source) -> Node:
-        """The row that another run has made for a step."""
+        """The element variable for a row of another run."""
         assert source.run is not None
         key = source.run, source.row, source.first, source.by
         if key not in loop.elements:
@@ -292,7 +299,8 @@ class Roller:
         return np.stack([node.attrs["value"].value for node in nodes])
 
     def number(self, loop: Loop, row: int, number: int) -> Node:
-        """A number of a step's own: computed from how many steps there were, where that says it."""
+        """The constant of a step: an affine function of the step number if possible, else an element of a constant
+        array."""
         values = self.constants(loop.run, row, number)
         if line := affine(values):
             first, by = line
@@ -306,7 +314,7 @@ class Roller:
         return loop.elements[sequence][0]
 
     def element_at(self, loop: Loop, row: int) -> Node | None:
-        """One row or element of the same array, each step the next one: a sequence."""
+        """An element variable, if the row reads consecutive parts of one array; else None."""
         run, node = loop.run, self.text.order[loop.run.at(0, row)]
         roles = run.roles[row]
         if node.op.name != "subtensor" or roles[0].kind != "same":
@@ -331,7 +339,7 @@ class Roller:
 
 
 def affine(values: np.ndarray) -> tuple[int, int] | None:
-    """The first of integers that grow by the same number, and that number; None of others."""
+    """(first, difference) of an arithmetic progression of integers, with nonzero difference; None otherwise."""
     if values.dtype != np.int64 or values.ndim != 1:
         return None
     by = values[1] - values[0]

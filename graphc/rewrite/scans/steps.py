@@ -1,8 +1,13 @@
-"""What costs much in a step on single numbers, and no step waits for: computed outside, where all steps are vectors.
+"""Passes over one scan: work that moves out of the steps, or into them.
 
-In: an open loop of states. Out: whether it was changed. What moves is elementwise work on scalars, from outputs that
-are stored anyway to others. Work on elements of sequences stays, as far as it was there: it is done while a step waits
-for the one before.
+In: an open loop and the graph around it. Out: True if the loop was changed. `CHANGES` lists the passes in order:
+
+    constant_states     a state that no step changes becomes a constant
+    last_row            an output whose last row alone is used becomes the final state
+    first_row           a sequence of zeros except for its first row becomes the initial value of a state
+    rows_outside        outputs that are elementwise in elements are computed outside
+    sink_elementwise    elementwise work on a sequence moves into the steps, so that it is not stored
+    expensive_rows      expensive scalar work that no state depends on moves outside, where it vectorises
 """
 
 from __future__ import annotations
@@ -36,11 +41,12 @@ from graphc.rewrite.scans.open_loops import (
 from graphc.rewrite.scans.recurrences import as_recurrences, batch_products, project_rows, sum_products
 
 WORTH = 8.0
-"""Ops that are worth an array: a division is 4."""
+"""Moving work outside pays if its ops cost at least this; a division costs 4."""
 
 
 def move_expensive_rows(loop: OpenLoop, around: Surroundings) -> bool:
-    """Outputs that follow from elements and from outputs that are stored in any case."""
+    """Outputs computed by elementwise scalar work, from elements and from outputs stored anyway, are computed outside
+    if the work that no other result needs is expensive: outside, all steps are vectors."""
     if not loop.is_whole or not loop.states:
         return False
     order = loop.order()
@@ -67,7 +73,7 @@ def move_expensive_rows(loop: OpenLoop, around: Surroundings) -> bool:
 
 
 def _made_of(given: Iterable[Node], order: Iterable[Node], varying: Collection[Node]) -> set[Node]:
-    """The scalars of a step that change from step to step through some alone, by elementwise work."""
+    """The scalars of a step that depend on it only through `given`, by elementwise ops."""
     found = {node for node in given if not node.ndim}
     for node in order:
         if node in varying and node not in found and not node.ndim and node.args and is_elementwise(node):
@@ -78,21 +84,18 @@ def _made_of(given: Iterable[Node], order: Iterable[Node], varying: Collection[N
 
 
 def _work(root: Node, able: Collection[Node], ends: Collection[Node]) -> list[Node]:
-    """What is computed for a node from what it is made of."""
+    """The nodes computed between `ends` and `root`."""
     nodes = toposort([root], lambda node: [arg for arg in node.args if arg in able] if node not in ends else ())
     return [node for node in nodes if node not in ends]
 
 
-# --- rows -------------------------------------------------------------------------------------------------------------
-# Outputs of a loop of which one row is taken, and sequences of which one row is not zero.
-#
-# In: an open loop, and who takes what in the graph around it. Out: whether it was changed.
+# --- last and first rows ----------------------------------------------------------------------------------------------
 
 
 def keep_last_row(loop: OpenLoop, around: Surroundings) -> bool:
-    """An output of which only the last row is taken, as a state's last value: no rows are stored.
+    """An output of which only the last row is used becomes a final state: no rows are stored.
 
-    Of no steps there is no last row. That the guards say, which are those of the graph as it was written.
+    A loop without steps has no last row; the guards of the graph as written report that.
     """
     changed, varying = False, loop.varying(loop.order())
     for part, stand_in in list(loop.wanted.items()):
@@ -114,8 +117,8 @@ def keep_last_row(loop: OpenLoop, around: Surroundings) -> bool:
 
 
 def _after_a_step(loop: OpenLoop, row: Node) -> Node:
-    """The last row of a loop that ends by itself, where there may be a step: it may be all that is left of the loop
-    before what the guards say is known to be computed (codegen/pipeline/stages.py)."""
+    """The last row of an `until` loop, with a check that there is a step: this node may be all that is left of the loop
+    when it runs before the guards are evaluated (codegen/pipeline/stages.py)."""
     if isinstance(loop.count, int):
         return row if loop.count > 0 else checked(row, [literal(0, "int64")], NO_STEP, "index")
     some = elementwise("less_equal", literal(1, "int64"), as_size_node(loop.count))
@@ -126,7 +129,7 @@ NO_STEP = "of no steps there is no last row"
 
 
 def _last_value(loop: OpenLoop, output: Node) -> Node:
-    """What stands for the last value of an output, which is that of a state."""
+    """The stand-in for the last value of an output, which becomes a state if it is none."""
     state = next((state for state, after in loop.after.items() if after is output), None)
     if state is None:
         state = variable(output.type.dtype, output.type.shape, output.name)
@@ -138,14 +141,14 @@ def _last_value(loop: OpenLoop, output: Node) -> Node:
 
 
 def _is_last_row(loop: OpenLoop, user: Node) -> bool:
-    """Whether a node takes of the rows of a loop that of the last step alone."""
+    """True if a node reads only the row of the last step."""
     if user.op.name != "subtensor" or not sizes.equal(user.type.shape[0], 1):
         return False
     start, *rest = user.args[1:]
     if any(number.serial > loop.node.serial and number.op is not CONSTANT for number in rest):
         return False  # it may depend on the loop
     row = sizes.as_size(start)
-    if loop.condition is None:  # where no step is taken of some, their rows are zeros, and the state is as it was
+    if loop.condition is None:  # rows of steps beyond the limit are zeros, the state keeps its value
         return loop.limit is None and sizes.equal(row, 0 if loop.reverse else sizes.add(loop.count, -1))
     if loop.reverse:
         return False
@@ -154,7 +157,7 @@ def _is_last_row(loop: OpenLoop, user: Node) -> bool:
 
 
 def _count_before(loop: OpenLoop, row: Node) -> Node | None:
-    """The number of rows of which a row is the last: less one, within bounds as indexing has written it."""
+    """The count n of an index n - 1, seen through the bounds that indexing adds; None if there is none."""
     if row.op.name != "add" or not is_number(row.args[1], -1):
         return None
     node = row.args[0]
@@ -168,10 +171,10 @@ def _count_before(loop: OpenLoop, row: Node) -> Node | None:
 
 
 def begin_with_row(loop: OpenLoop, around: Surroundings) -> bool:
-    """A sequence of zeros but for the row that the first step adds to a state that is zero: the state begins as that
+    """A sequence that is zero except for the row that the first step adds to a zero state: the state starts as that
     row. So no zeros are stored for the gradient of the last of many rows.
 
-    The steps add 0.0 as before, which makes 0.0 of -0.0.
+    The steps still add 0.0, which turns -0.0 into 0.0.
     """
     if loop.condition is not None:
         return False
@@ -192,7 +195,7 @@ def begin_with_row(loop: OpenLoop, around: Surroundings) -> bool:
 
 
 def _only_row(loop: OpenLoop, element: Node) -> Node | None:
-    """The row that the first step takes of a sequence that is 0.0 everywhere else."""
+    """The row that the first step reads of a sequence that is 0.0 everywhere else; None if it is not of this form."""
     sequence, only = loop.elements[element], None
     if not sizes.equal(sequence.type.shape[0], loop.count):
         return None  # there may be no step for a row that is there
@@ -212,27 +215,24 @@ def _only_row(loop: OpenLoop, element: Node) -> Node | None:
 
 
 def _is_first_row(loop: OpenLoop, start: Node) -> bool:
-    """Whether a number is that of the row which the first step takes."""
+    """True if an index is that of the row which the first step reads."""
     if not loop.reverse:
         return is_number(start, 0)
     if loop.limit is not None:
-        taken = loop.limit.op is ITEM  # how many steps another loop took: not negative, and not more than there are
+        taken = loop.limit.op is ITEM  # the trip count of another loop: between 0 and the number of rows
         return taken and _count_before(loop, start) is loop.limit
     return sizes.equal(sizes.as_size(start), sizes.add(loop.count, -1))
 
 
-# --- steps ------------------------------------------------------------------------------------------------------------
-# What passes change of one loop: what leaves it to be computed outside, for all steps at once, and what moves in.
-#
-# In: an open loop, and who takes what in the graph around it. Out: whether it was changed. `CHANGES` is the table.
+# --- invariant states, elementwise work -------------------------------------------------------------------------------
 
 
 EXPENSIVE = 10.0
-"""An op that costs more than this is worth vectors, which a step on single numbers has not."""
+"""An op that costs more is worth vectorising, which a step on scalars does not do."""
 
 
 def _fix_states(loop: OpenLoop, around: Surroundings) -> bool:
-    """A state that no step changes, as a constant."""
+    """A state that no step changes becomes a constant."""
     found = {state: initial for state, initial in loop.states.items() if held(loop.after[state]) is state}
     for state in found:
         del loop.states[state]
@@ -245,9 +245,9 @@ def _fix_states(loop: OpenLoop, around: Surroundings) -> bool:
 
 
 def _move_rows_outside(loop: OpenLoop, around: Surroundings) -> bool:
-    """Outputs that are elementwise of elements alone, computed outside: they are stored anyway.
+    """Outputs that are elementwise functions of elements are computed outside, since they are stored anyway.
 
-    Not what other nodes of a step read: that would be computed twice.
+    Not if other nodes of the step use them: they would be computed twice.
     """
     changed = False
     while loop.is_whole:
@@ -267,10 +267,10 @@ def _move_rows_outside(loop: OpenLoop, around: Surroundings) -> bool:
 
 
 def sink_elementwise(loop: OpenLoop, around: Surroundings) -> bool:
-    """A sequence that is elementwise of arrays, for this loop alone, is computed in the steps: no array is stored.
+    """A sequence computed elementwise for this loop alone is computed in the steps, so that it is not stored.
 
-    What is the same for all steps becomes a constant. An op that costs much stays outside where an element is a single
-    number: the loop over all of them is made of vectors, a step is not.
+    A sequence of equal elements becomes a constant. An expensive op on scalar elements stays outside, where the loop
+    over all elements vectorises.
     """
     known: dict[Node, Node] = {}
     sunk: set[Node] = {loop.node}
@@ -302,7 +302,7 @@ def sink_elementwise(loop: OpenLoop, around: Surroundings) -> bool:
 
 
 def _settled(known: Mapping[Node, Node], since: int) -> dict[Node, Node]:
-    """What takes the place of each element, in terms of elements that stay."""
+    """The replacement of each element, expressed by elements that remain."""
     done: dict[Node, Node] = {}
     for element in toposort(known, lambda e: [other for other in nodes_since([known[e]], since) if other in known]):
         done[element] = rebuilt(dict(done), known[element], since)
@@ -319,4 +319,4 @@ CHANGES: dict[str, Change] = {
     "project_rows": project_rows,
     "recurrence": as_recurrences,
 }
-"""The passes over one loop after loops were joined, in their order."""
+"""The passes over one loop, in order; they run after loops are joined."""
