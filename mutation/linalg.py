@@ -52,7 +52,7 @@ LINALG = Area(
         M("an upper triangle is solved as a lower one", "rewrite/rules/matrices.py",
           'a, b, lower=found == "lower", transposed', 'a, b, lower=True, transposed'),
         M("the sign of a determinant leaves out exchanges of rows", "rewrite/rules/matrices.py",
-          'return found if name == "logabsdet" else elementwise("mul", found, _turns(pivots, a.type.dtype))', "return found"),
+          'return found if name == "logabsdet" else elementwise("mul", found, _permutation_sign(pivots, a.type.dtype))', "return found"),
         M("the inverse on the right is solved for as the left one", "rewrite/rules/matrices.py",
           "solution = solve(of.args[0], b, transposed=not turned,", "solution = solve(of.args[0], b, transposed=turned,"),
         M("zeros at the end of a polynomial are no roots", "tensor/linalg/polynomials.py",

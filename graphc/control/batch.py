@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from graphc.errors import GraphTypeError
-from graphc.ir.body import ITEM, close, item, items_of
+from graphc.ir.body import ITEM, close, item, outputs_of
 from graphc.ir.node import Batch, Node, Op, Size, TupleType, Type, describe, make, next_serial, variable
 from graphc.ir.walk import nodes_since, renamed, type_sizes
 from graphc.ops.branch import COND, cond_node
@@ -81,7 +81,7 @@ def looped(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) 
     elements = [variable(row.type.dtype, row.type.shape[1:], row.name) for row in rows]
     left = iter(elements)
     own = make(node.op, [next(left) if has else arg for arg, has in zip(args, flags, strict=True)], node.attrs)
-    results = items_of(own) if isinstance(own.type, TupleType) else [own]
+    results = outputs_of(own)
     body, captured = close(elements, results, since)
     loop = scan_node(size, body, rows, (), captured)
     return [(item(loop, place), True) for place in range(len(results))]
@@ -147,7 +147,7 @@ def scan_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Si
     stacked = zip(found[len(after) :], outputs, strict=True)
     return [
         *zip(found[: len(after)], after, strict=True),
-        *((_turned(value) if has else value, has) for value, (_, has) in stacked),
+        *((_exchanged(value) if has else value, has) for value, (_, has) in stacked),
     ]
 
 
@@ -155,7 +155,7 @@ def _step(loop: Loop, flags: Sequence[bool], size: Size) -> BatchedStep:
     """A step in which the parameters marked in `flags` are batched."""
     since, params = next_serial(), loop.body.params
     begin, end = len(loop.sequences), len(loop.sequences) + len(loop.initial)
-    rows = [_turned(row) if has else row for row, has in zip(loop.sequences, flags, strict=False)]
+    rows = [_exchanged(row) if has else row for row, has in zip(loop.sequences, flags, strict=False)]
     starts = zip(loop.initial, flags[begin:end], strict=True)
     initial = [
         start if not has or start.ndim > param.ndim else repeated([start], [False], size)[0]
@@ -168,7 +168,7 @@ def _step(loop: Loop, flags: Sequence[bool], size: Size) -> BatchedStep:
     return BatchedStep((*elements, *states), rows, initial, results, since)
 
 
-def _turned(x: Node) -> Node:
+def _exchanged(x: Node) -> Node:
     """`x` with its first two axes, batch and step, exchanged."""
     return dimshuffle(x, (1, 0, *range(2, x.ndim)))
 

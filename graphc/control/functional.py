@@ -13,7 +13,7 @@ from typing import Any
 from graphc.arrays.dtypes import INTEGERS
 from graphc.arrays.trees import leaves, like, map_leaves, outline, structure
 from graphc.control.branch import choose, choose_among
-from graphc.control.loop import Checkpoint, Returned, State, Step, as_step, at, called, carry_out, flat, settle, title
+from graphc.control.loop import Checkpoint, Returned, State, Step, as_step, at, called, flat, make_loop, settle, title
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
@@ -46,12 +46,12 @@ def scan(
     since, states = next_serial(), _states(init)
     rows = [as_node(leaf) for leaf in leaves(xs)]
     count = _count(rows, length)
-    rows = [_held(row, count) for row in rows]
+    rows = [_checked_length(row, count) for row in rows]
     elements = [variable(row.type.dtype, row.type.shape[1:], at(row.name, 0)) for row in rows]
     shape: list[Any] = []
 
     def call(past: list[list[Node]]) -> Returned:
-        result = _called("scan", f, carry=like(init, flat(past)), x=like(xs, elements))
+        result = _trace("scan", f, carry=like(init, flat(past)), x=like(xs, elements))
         if not isinstance(result, tuple) or len(result) != 2:
             raise GraphTypeError(f"scan: {title(f)} returns {result!r}; it must return the next carry and an output")
         shape[:] = [result[1]]
@@ -62,14 +62,14 @@ def scan(
     backwards = reverse and checkpoint is not None
     if backwards:
         rows = [flip(row, 0) for row in rows]
-    done = carry_out(step, count, rows, initial, checkpoint=checkpoint, reverse=reverse and not backwards)
+    done = make_loop(step, count, rows, initial, checkpoint=checkpoint, reverse=reverse and not backwards)
     stacked = [flip(row, 0) for row in done.stacked] if backwards else done.stacked
     return like(init, done.last), like(shape[0], stacked)
 
 
 def map(f: Callable[..., Any], xs: Any) -> Any:
     """`f` of each element of `xs`, stacked; both may be pytrees, as in `scan`."""
-    return scan(lambda _, x: (None, _called("map", f, x=x)), None, xs)[1]
+    return scan(lambda _, x: (None, _trace("map", f, x=x)), None, xs)[1]
 
 
 def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> Any:
@@ -83,11 +83,11 @@ def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> An
 
     def call(past: list[list[Node]]) -> Returned:
         place, *carry = flat(past)
-        after = _matched("for_loop", body, init, _called("for_loop", body, i=place, carry=like(init, carry)))
+        after = _matched("for_loop", body, init, _trace("for_loop", body, i=place, carry=like(init, carry)))
         return Returned([place + 1, *after], {}, None, "for_loop")
 
     step, initial = _step([], states, call, since)
-    return like(init, carry_out(step, count, [], initial).last[1:])
+    return like(init, make_loop(step, count, [], initial).last[1:])
 
 
 def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) -> Any:
@@ -99,7 +99,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) ->
     since, states = next_serial(), _states(init)
 
     def call(past: list[list[Node]]) -> Returned:
-        after = _matched("while_loop", body, init, _called("while_loop", body, carry=like(init, flat(past))))
+        after = _matched("while_loop", body, init, _trace("while_loop", body, carry=like(init, flat(past))))
         return Returned(after, {}, None, "while_loop")
 
     step, initial = _step([], states, call, since)
@@ -107,7 +107,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) ->
     step = replace(step, condition=elementwise("logical_not", on[1]))
     most = literal(UNKNOWN, "int64")
     limit = elementwise("where", on[0], most, literal(0, "int64"))
-    return like(init, carry_out(step, UNKNOWN, [], initial, limit=limit, name="while_loop").last)
+    return like(init, make_loop(step, UNKNOWN, [], initial, limit=limit, name="while_loop").last)
 
 
 # --- branches ---------------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def _chosen(by: str, which: Any, branches: Sequence[Callable[..., Any]], operand
     """Call all branches on the operands and select among their results: by truth for `cond`, by number for `switch`."""
     given = [map_leaves(as_node, operand) for operand in operands]
     named = {f"operand {number}": each for number, each in enumerate(given)}
-    first, *others = [_called(by, branch, **named) for branch in branches]
+    first, *others = [_trace(by, branch, **named) for branch in branches]
     for branch, other in zip(branches[1:], others, strict=True):
         if structure(other) != structure(first):
             raise GraphTypeError(
@@ -159,8 +159,7 @@ def _chosen(by: str, which: Any, branches: Sequence[Callable[..., Any]], operand
 
 
 def _states(init: Any) -> list[State]:
-    begun = leaves(init)
-    return [State(as_node(leaf), (-1,), is_number(leaf)) for leaf in begun]
+    return [State(as_node(leaf), (-1,), is_number(leaf)) for leaf in leaves(init)]
 
 
 def _step(
@@ -173,14 +172,14 @@ def _step(
     return replace(step, outputs=step.outputs[len(states) :]), initial
 
 
-def _called(by: str, fn: Callable[..., Any], **given: Any) -> Any:
+def _trace(by: str, fn: Callable[..., Any], **given: Any) -> Any:
     """The result of a traced function, called with `given` by position; the names are for messages."""
     with TRACE:
         return called(f"{by} calls", fn, [*given.values()], [*given])
 
 
 def _condition(cond: Callable[..., Any], carry: Any) -> Node:
-    node = as_node(_called("while_loop", cond, carry=carry))
+    node = as_node(_trace("while_loop", cond, carry=carry))
     if node.ndim:
         raise RankError(f"while_loop: {title(cond)} returns {describe(node)} of type {node.type}, not a scalar")
     return cast(node, "bool")
@@ -205,7 +204,7 @@ def _count(rows: Sequence[Node], length: Any) -> Size:
     return known[0] if known else rows[0].type.shape[0]
 
 
-def _held(row: Node, count: Size) -> Node:
+def _checked_length(row: Node, count: Size) -> Node:
     """A sequence checked to have as many elements as there are steps."""
     size = row.type.shape[0]
     if sizes.equal(size, count):

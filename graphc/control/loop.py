@@ -7,7 +7,7 @@ In: initial values (possibly Python numbers) and a function that traces the step
     states     [State(h0, taps=(-1,))]       what is carried from step to step
     settle     traces the step on fresh variables until the types of states are a fixpoint: `Returned`
     as_step    Step(elements=[x[t]], states=[h[t-1]], after=[0.5 * h[t-1] + x[t]], outputs=[the same])
-    carry_out  closes the step into a body and makes the scan node: `Outcome`
+    make_loop  closes the step into a body and makes the scan node: `Outcome`
 
 Out: the last states, the outputs stacked along a new first axis, and the trip count if the step decides it; or an error
 that says what the step should return instead.
@@ -227,7 +227,7 @@ class Outcome:
     taken: Node | None
 
 
-def carry_out(
+def make_loop(
     step: Step,
     count: Size,
     rows: Sequence[Node],
@@ -247,7 +247,7 @@ def carry_out(
         length = row.type.shape[0]
         if isinstance(count, int) and isinstance(length, int) and length < count:
             raise ShapeError(f"scan: there are {count} steps, and {describe(row)} has {length} elements")
-    step = _evened(step, rows, initial)
+    step = _with_invariant_sizes(step, rows, initial)
     if truncate >= 0:
         return _truncated(step, count, rows, initial, truncate, checkpoint, name)
     if checkpoint is not None:
@@ -261,7 +261,7 @@ def carry_out(
     return _outcome(node, len(initial), ended)
 
 
-def _evened(step: Step, rows: Sequence[Node], initial: Sequence[Node]) -> Step:
+def _with_invariant_sizes(step: Step, rows: Sequence[Node], initial: Sequence[Node]) -> Step:
     """The step with loop-invariant sizes in its results. A size that depends on the step is replaced: in a state by the
     size of its initial value, in an output by the size in the first step. Each step checks that the sizes agree."""
     results = list(dict.fromkeys([*step.after, *step.outputs]))
@@ -278,7 +278,7 @@ def _evened(step: Step, rows: Sequence[Node], initial: Sequence[Node]) -> Step:
             kept[result] = tuple(
                 firsts.get(size, size) if isinstance(size, Node) else size for size in result.type.shape
             )
-        done[result] = _held(result, kept[result])
+        done[result] = _checked_sizes(result, kept[result])
     after, outputs = ([done[result] for result in own] for own in (step.after, step.outputs))
     return replace(step, after=after, outputs=outputs)
 
@@ -289,7 +289,7 @@ def _varying_sizes(step: Step, result: Node) -> list[Node]:
     return [size for size in found if not set(step.variables).isdisjoint(nodes_since([size], step.since))]
 
 
-def _held(result: Node, shape: Sequence[Size]) -> Node:
+def _checked_sizes(result: Node, shape: Sequence[Size]) -> Node:
     """A result under loop-invariant sizes. Raises ShapeError at run time if its own sizes differ."""
     for axis, (own, wanted) in enumerate(zip(result.type.shape, shape, strict=True)):
         if not sizes.equal(own, wanted):
@@ -344,27 +344,27 @@ def _truncated(
     decides the trip count, a separate loop without derivative finds it first."""
     taken = None
     if step.condition is not None:
-        taken = _fixed(carry_out(step, count, rows, initial).taken)
+        taken = _without_derivative(make_loop(step, count, rows, initial).taken)
         step = replace(step, condition=None)
     steps = count if taken is None else sizes.as_size(taken)
     before = sizes.maximum(sizes.subtract(steps, truncate), 0)
     if before == 0:
-        return replace(carry_out(step, steps, rows, initial, checkpoint=checkpoint, name=name), taken=taken)
+        return replace(make_loop(step, steps, rows, initial, checkpoint=checkpoint, name=name), taken=taken)
     after = sizes.subtract(steps, before)
-    first = carry_out(step, before, [rows_from(row, 0, before) for row in rows], initial)
+    first = make_loop(step, before, [rows_from(row, 0, before) for row in rows], initial)
     whole = make(OPS["equal"], (as_size_node(before), literal(0, "int64")))
     middle = [
-        elementwise("where", whole, begin, _fixed(node)) if is_float(node.type.dtype) else node
+        elementwise("where", whole, begin, _without_derivative(node)) if is_float(node.type.dtype) else node
         for begin, node in zip(initial, first.last, strict=True)
     ]
-    last = carry_out(
+    last = make_loop(
         step, after, [rows_from(row, before, after) for row in rows], middle, checkpoint=checkpoint, name=name
     )
     pairs = zip(first.stacked, last.stacked, strict=True)
-    return Outcome(last.last, [concatenate([_fixed(early), late], 0) for early, late in pairs], taken)
+    return Outcome(last.last, [concatenate([_without_derivative(early), late], 0) for early, late in pairs], taken)
 
 
-def _fixed(node: Node | None) -> Node:
+def _without_derivative(node: Node | None) -> Node:
     """A node without derivative."""
     assert node is not None
     return stop_gradient(node) if is_float(node.type.dtype) else node
@@ -419,7 +419,7 @@ def _in_blocks(
         inner.last[-1] if ended else None,
         step.since,
     )
-    found = carry_out(outer, number, blocks, initial, name=name)
+    found = make_loop(outer, number, blocks, initial, name=name)
     taken = None
     if ended:
         steps = reduce_sum(found.stacked.pop(), (0,))

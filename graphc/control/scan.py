@@ -26,9 +26,9 @@ from graphc.control.loop import (
     as_step,
     at,
     called,
-    carry_out,
     counted,
     flat,
+    make_loop,
     rows_from,
     settle,
     title,
@@ -160,7 +160,9 @@ def scan(
     def call(past: list[list[Node]]) -> Returned:
         priors = flat(_priors(*each) for each in zip(states, past, strict=True))
         _name(fn, [*elements, *priors])
-        returned = _returned(fn, _called(fn, [*elements, *priors, *given]))
+        operands = [*elements, *priors, *given]
+        names = [node.name or str(node.type) for node in operands]
+        returned = _returned(fn, called("scan calls the step", fn, operands, names))
         if states and len(states) != len(returned.outputs):
             raise GraphValueError(
                 f"scan: outputs_info has {counted(len(states), 'entry', 'entries')}, and the step {title(fn)} returns "
@@ -174,11 +176,11 @@ def scan(
     settled, past, returned = settle(states, call)
     if not states:
         settled, past = [State(None, ())] * len(returned.outputs), [[] for _ in returned.outputs]
-    returned, held = _held(returned, given)
+    returned, held = _hoisted(returned, given)
     step, initial = as_step(elements, settled, past, returned, since)
     used = set(nodes_since(step.results, since))
     mention(value for value in given if value not in used)
-    done = carry_out(step, count, rows, initial, truncate_gradient, checkpoint, name=name)
+    done = make_loop(step, count, rows, initial, truncate_gradient, checkpoint, name=name)
     updates = dict(zip(returned.updates, done.last[len(done.last) - len(returned.updates) :], strict=True))
     stacked = until_end(done)
     if checkpoint is not None:  # blocks have rows of their own: a derivative would keep all of them for the last one
@@ -209,7 +211,7 @@ def _drawing(given: Sequence[Node]) -> set[Node]:
     return {node for node in node_set(given) if node.op is SHARED and getattr(node, "default_update", None) is not None}
 
 
-def _held(returned: Returned, given: Sequence[Node]) -> tuple[Returned, dict[Node, Node]]:
+def _hoisted(returned: Returned, given: Sequence[Node]) -> tuple[Returned, dict[Node, Node]]:
     """The result of a step, with variables in place of `non_sequences` that depend on shared variables the step
     updates: they are evaluated once, before the loop. Also maps each variable to its value."""
     if not returned.updates:
@@ -330,11 +332,6 @@ def _name(fn: Callable[..., Any], given: Sequence[Node]) -> None:
     if code is not None:
         for node, name in zip(given, code.co_varnames[inspect.ismethod(fn) : code.co_argcount], strict=False):
             node.name = node.name or name
-
-
-def _called(fn: Callable[..., Any], given: Sequence[Node]) -> Any:
-    """Call the step."""
-    return called("scan calls the step", fn, given, [node.name or str(node.type) for node in given])
 
 
 def _returned(fn: Callable[..., Any], value: Any) -> Returned:

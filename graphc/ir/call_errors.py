@@ -20,7 +20,7 @@ from typing import Any
 
 from graphc.errors import ArgumentError, GraphcError, GraphValueError
 from graphc.ir.source_lines import PACKAGE, user_line
-from graphc.ir.traced import CREATIONS, begun, by_program, ended
+from graphc.ir.traced import CREATIONS, after_call, before_call, by_program
 from graphc.startup.lazy import nearest
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
@@ -66,21 +66,21 @@ def explain_all(namespace: dict[str, Any]) -> None:
 @cache
 def _explained(function: FunctionType, home: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        start = begun(function.__name__, args, kwargs) if by_program() else None
+        start = before_call(function.__name__, args, kwargs) if by_program() else None
         try:
             result = function(*args, **kwargs)
-            return result if start is None else ended(start, result, function.__name__ in CREATIONS)
+            return result if start is None else after_call(start, result, function.__name__ in CREATIONS)
         except GraphcError as error:
-            place(error, _name(function, args), args, kwargs)
+            place(error, _callee_name(function, args), args, kwargs)
             raise
         except (TypeError, AttributeError, ValueError) as error:
             if type(error) not in PLAIN or not (trace := error.__traceback__):
                 raise
             own = (f"{function.__name__}()", f"{function.__qualname__}()")
-            if trace.tb_next is None and (renamed := _in_our_words(function, args, kwargs)):
+            if trace.tb_next is None and (renamed := _renamed_keywords(function, args, kwargs)):
                 return call(*args, **renamed)
             known = trace.tb_next is None or "takes" in vars(function) or str(error).startswith(own)
-            if known or (_is_within(trace) and _is_of(str(error), args, kwargs)):
+            if known or (_is_within(trace) and _names_argument(str(error), args, kwargs)):
                 wrong = GraphValueError if type(error) is ValueError else ArgumentError
                 raise wrong(_message(function, args, kwargs, str(error))) from (None if known else error)
             raise
@@ -103,7 +103,7 @@ WORDS = {
 former name."""
 
 
-def _in_our_words(function: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+def _renamed_keywords(function: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
     """The keywords of a call under graphc's parameter names; None if nothing changes or a name is unknown."""
     free = list(import_module("inspect").signature(function).parameters)[len(args) :]
     renamed: dict[str, Any] = {}
@@ -144,7 +144,7 @@ def place(error: GraphcError, name: str, args: Sequence[Any], kwargs: Mapping[st
     from functions that users call directly."""
     said = str(error)
     if len(error.args) == 1 and not PLACED.search(said) and not sys._getframe(2).f_code.co_filename.startswith(PACKAGE):
-        error.args = (f"{_head(name, args, kwargs)}: {INNER.sub('', said)}",)
+        error.args = (f"{_message_head(name, args, kwargs)}: {INNER.sub('', said)}",)
 
 
 PLACED = re.compile(r":\d+\)|, called at ")
@@ -167,7 +167,7 @@ def _is_within(trace: TracebackType) -> bool:
     return True
 
 
-def _is_of(said: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+def _names_argument(said: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     """True if Python's message names the type or value of an argument. Any other error is a defect of graphc and stays
     as it is."""
     return any(
@@ -189,8 +189,8 @@ def _flat(values: Any) -> Iterator[Any]:
 
 def _message(function: FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any], said: str) -> str:
     """The message of an ArgumentError, from Python's own message `said`."""
-    name, (parameters, shown) = _name(function, args), _takes(function, args)
-    head = _head(name, args, kwargs)
+    name, (parameters, shown) = _callee_name(function, args), _takes(function, args)
+    head = _message_head(name, args, kwargs)
     takes = f"it is called as {name}{shown}"
     unknown = None if parameters is None else next((key for key in kwargs if key not in parameters), None)
     if unknown is None or parameters is None:
@@ -199,7 +199,7 @@ def _message(function: FunctionType, args: tuple[Any, ...], kwargs: Mapping[str,
     return f"{head}: there is no argument {unknown!r}; {nearest(unknown, parameters) or takes}"
 
 
-def _head(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+def _message_head(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """The start of a message: the function, the first tensor with a short text, and the user line of the call."""
     tensors = (arg.told()[0] for arg in _flat((*args, *kwargs.values())) if hasattr(arg, "told"))
     told = next((each for each in tensors if len(each) < LONG), None)
@@ -211,7 +211,7 @@ LONG = 60
 """A tensor whose text is longer than this is not named in a message."""
 
 
-def _name(function: FunctionType, args: Sequence[Any]) -> str:
+def _callee_name(function: FunctionType, args: Sequence[Any]) -> str:
     """The name of the callee as the user knows it: the class for `__init__`, the object for `__call__`."""
     if args and function.__name__ in ("__init__", "__call__"):
         return str(getattr(args[0], "__name__", None) or type(args[0]).__name__)

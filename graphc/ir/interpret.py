@@ -29,7 +29,7 @@ from graphc.errors import (
     MissingInputError,
     ShapeError,
 )
-from graphc.ir.body import ITEM
+from graphc.ir.body import ITEM, guard_sides
 from graphc.ir.node import (
     CONSTANT,
     INPUT,
@@ -133,7 +133,7 @@ def plan_steps(graph: Graph) -> Steps:
             return ()
         if node not in guards:
             guards[node] = tuple(node.op.guards(node))
-        return (*node.args, *(side for guard in guards[node] for side in _sides(guard)))
+        return (*node.args, *(side for guard in guards[node] for side in guard_sides(guard)))
 
     leaves = [node for node in toposort(graph.outputs, needs) if node.op in (INPUT, SHARED, PARAM)]
     computed = [size for leaf in leaves for size in type_sizes(leaf)]
@@ -142,19 +142,15 @@ def plan_steps(graph: Graph) -> Steps:
     for node in order:
         scalar[node] = node.ndim == 0 and not node.is_tuple and all(scalar[arg] for arg in needs(node))
     deciding = [node for node in order if scalar[node]]
-    checks = [guard for node in order for guard in guards.get(node, ()) if all(map(scalar.get, _sides(guard)))]
-    wanted = [side for guard in checks for side in _sides(guard)] + [size for size in computed if scalar[size]]
+    checks = [guard for node in order for guard in guards.get(node, ()) if all(map(scalar.get, guard_sides(guard)))]
+    wanted = [side for guard in checks for side in guard_sides(guard)] + [size for size in computed if scalar[size]]
     first = dict.fromkeys(toposort(wanted, needs))
     early = tuple(node for node in deciding if node in first and node.op not in LEAVES)
     rest = tuple(node for node in order if node not in first and node.op not in (INPUT, SHARED, SIZE, PARAM))
     late = tuple(
-        tuple(guard for guard in guards.get(node, ()) if not all(map(scalar.get, _sides(guard)))) for node in rest
+        tuple(guard for guard in guards.get(node, ()) if not all(map(scalar.get, guard_sides(guard)))) for node in rest
     )
     return Steps(graph, tuple(leaves), early, tuple(checks), rest, late, _last_uses(graph, rest, needs))
-
-
-def _sides(guard: Guard) -> list[Node]:
-    return [side for side in (guard.left, guard.right) if isinstance(side, Node)]
 
 
 def _last_uses(
@@ -178,7 +174,7 @@ def run_steps(steps: Steps, values: Mapping[Node, Array]) -> list[Array]:
         for node, guards, drop in zip(steps.order, steps.guards, steps.drop, strict=True):
             for guard in guards:
                 _check(guard, known)
-            args = [_known(arg, known) for arg in node.args]
+            args = [_value_of(arg, known) for arg in node.args]
             result = known[node] = _evaluate(node, args)
             held = node.is_tuple or node.op in (ITEM, CONSTANT)
             if not held and result.base is None and all(result is not arg for arg in args):
@@ -192,7 +188,7 @@ def _hand_out(outputs: Sequence[Node], known: Bindings, fresh: set[Node]) -> lis
     """The results, copied if they alias an argument or another value, or are not C-contiguous."""
     results: list[Array] = []
     for node in outputs:
-        value = _known(node, known)
+        value = _value_of(node, known)
         owned = node in fresh and value.flags.c_contiguous
         results.append(value if owned else _copied(node, value))
         fresh.discard(node)
@@ -211,7 +207,7 @@ def _run_checks(steps: Steps, values: Mapping[Node, Array]) -> Bindings:
     known, computed = _bind(values, steps.leaves)
     with np.errstate(all="ignore"):
         for node in steps.early:
-            known[node] = _evaluate(node, [_known(arg, known) for arg in node.args])
+            known[node] = _evaluate(node, [_value_of(arg, known) for arg in node.args])
     for leaf, axis, size in computed:
         actual = known[leaf].shape[axis]
         if size in known and int(known[size]) != actual:
@@ -244,7 +240,7 @@ def _bind(values: Mapping[Node, Array], leaves: Iterable[Node]) -> tuple[Binding
                     f"size {actual} along axis {axis} must be {expected}"
                 )
     for leaf in leaves:
-        _known(leaf, known)
+        _value_of(leaf, known)
     return known, computed
 
 
@@ -252,7 +248,7 @@ def _array_type(array: Array) -> str:
     return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
 
 
-def _known(node: Node, known: Bindings) -> Array:
+def _value_of(node: Node, known: Bindings) -> Array:
     """The value of a node that is already computed, or of a constant. Raises MissingInputError for a leaf without a
     value."""
     value = known.get(node)
@@ -272,7 +268,7 @@ _ERRORS: dict[str, type[GraphcError]] = {
 
 
 def _check(guard: Guard, known: Bindings) -> None:
-    left, right = (int(_known(s, known)) if isinstance(s, Node) else s for s in (guard.left, guard.right))
+    left, right = (int(_value_of(s, known)) if isinstance(s, Node) else s for s in (guard.left, guard.right))
     if not _RELATIONS[guard.relation](left, right):
         raise _ERRORS[guard.error](str(guard.message).format(left=left, right=right))
 

@@ -45,15 +45,15 @@ from graphc.ir.source_lines import (
 from graphc.ir.symbol import FUNCTIONS as FUNCTIONS, INTERNAL, METHODS, asked
 from graphc.ir.traced import (
     TRACE,
+    after_call,
     as_view,
     asked_by_user,
     by_program,
-    ended,
     instruction,
     is_copied,
+    mark_viewed,
     next_serial as next_serial,
     traced_hint,
-    viewed,
 )
 from graphc.ir.writes import IN_PLACE, Unchanging, hash_of_a_number, refuse_in_place, unwritten
 from graphc.startup.hooks import HOOKS
@@ -289,7 +289,7 @@ def _binary(function: str, reflected: bool = False) -> Callable[[Node, Any], Nod
         except GraphcError as error:
             place(error, function, operands)
             raise
-        return result if start is None else ended(start, result)
+        return result if start is None else after_call(start, result)
 
     return operator
 
@@ -298,7 +298,7 @@ def _unary(function: str) -> Callable[[Node], Node]:
     def operator(self: Node) -> Node:
         start = next_serial() if by_program() else None
         result: Node = FUNCTIONS[function](self)
-        return result if start is None else ended(start, result)
+        return result if start is None else after_call(start, result)
 
     return operator
 
@@ -517,9 +517,9 @@ class Node(Unchanging):
         start = (next_serial() if is_copied(key) else -1) if by_program() else None
         item: Node = FUNCTIONS["getitem"](self, key)
         if start is not None:
-            ended(start, item)
+            after_call(start, item)
             if start < 0:
-                viewed(self)
+                mark_viewed(self)
         if item.args and item.serial > self.serial:  # or it is what this one was made of
             item.__dict__.setdefault("_written", (self, key))  # for whoever reads its text (expression.py)
         return item
@@ -706,14 +706,14 @@ def remade(node: Node, args: tuple[Node, ...]) -> Node:
     found: Node | None = NODES.find(key)
     if found is not None:
         return found
-    same = len(args) == len(node.args) and all(map(_is_alike, args, node.args))
+    same = len(args) == len(node.args) and all(map(_keeps_type, args, node.args))
     if not same or node.is_tuple or node.op.version:
         return make(node.op, args, node.attrs)
     new = NODES[key] = Node(node.op, args, node.attrs, node.type, None, node.where)
     return new
 
 
-def _is_alike(after: Node, before: Node) -> bool:
+def _keeps_type(after: Node, before: Node) -> bool:
     """True if replacing one argument by the other cannot change the inferred type."""
     if after is before:
         return True

@@ -106,7 +106,7 @@ def known_nonnegative(size: Size) -> bool:
         elif isinstance(current, Node) and current.op is not SIZE and not is_natural(current):
             if current.op.name == "maximum" and any(_is_natural_number(arg) for arg in current.args):
                 continue
-            if current.op.name == "sum" and _counts(current.args[0]):
+            if current.op.name == "sum" and _is_cast_mask(current.args[0]):
                 continue
             if current.op.name not in ("add", "mul", "minimum", "maximum", "floor_div", "where"):
                 return False
@@ -140,7 +140,7 @@ def known_most(size: Size, deepest: int = DEEPEST) -> int | None:
     return max(found) if size.op.name == "maximum" else sum(found)
 
 
-def _counts(node: Node) -> bool:
+def _is_cast_mask(node: Node) -> bool:
     """True if the sum of the node's elements counts the true elements of a mask."""
     return node.op.name == "cast" and node.args[0].type.dtype == "bool"
 

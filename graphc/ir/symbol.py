@@ -19,10 +19,10 @@ from graphc.ir.source_lines import program_line
 from graphc.ir.traced import (
     CREATIONS,
     TRACE,
+    after_call,
     asked_by_user,
-    begun,
+    before_call,
     by_program,
-    ended,
     instruction,
     traced_from,
     traced_hint,
@@ -73,15 +73,15 @@ class Symbol(Methods):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if not by_program():
             return FUNCTIONS["array_ufunc"](ufunc, method, inputs, kwargs)
-        start = begun("add" if method == "__call__" else method, inputs, kwargs)  # as all of them
-        return ended(start, FUNCTIONS["array_ufunc"](ufunc, method, inputs, kwargs))
+        start = before_call("add" if method == "__call__" else method, inputs, kwargs)  # as all of them
+        return after_call(start, FUNCTIONS["array_ufunc"](ufunc, method, inputs, kwargs))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if not by_program():
             return FUNCTIONS["array_function"](function, args, kwargs)
         name = function.__name__
-        start = begun(name, args, kwargs)
-        return ended(start, FUNCTIONS["array_function"](function, args, kwargs), name in CREATIONS)
+        start = before_call(name, args, kwargs)
+        return after_call(start, FUNCTIONS["array_function"](function, args, kwargs), name in CREATIONS)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if instruction()[0] == "STORE_SUBSCR":

@@ -4,9 +4,9 @@ In: a node, or the frame that asks. Out:
 
 - `TRACE.depth`: above 0 while a function written for arrays is called with tensors (`graphc.tracing`).
 - `traced_hint(node)`: for an error about an unknown value, the argument it follows from.
-- `is_alone(node, ...)`: True if `x += y` may be traced as `x = x + y`, because no other name, view or container could
-  see the array. This is an escape analysis at run time: a tensor is *fresh* while it was made by an operation that
-  allocates (`OPERATIONS`) and no view of it was taken. Python's reference count, less the references from nodes
+- `is_unaliased(node, ...)`: True if `x += y` may be traced as `x = x + y`, because no other name, view or container
+  could see the array. This is an escape analysis at run time: a tensor is *fresh* while it was made by an operation
+  that allocates (`OPERATIONS`) and no view of it was taken. Python's reference count, less the references from nodes
   computed of it, then tells if one local name alone holds it.
 """
 
@@ -162,7 +162,7 @@ def tensors(values: Iterable[Any]) -> Iterator[Any]:
             yield from tensors(value)
 
 
-def viewed(*values: Any) -> None:
+def mark_viewed(*values: Any) -> None:
     """Mark tensors as no longer fresh: they may have views, or be views."""
     for each in tensors(values):
         each.__dict__.pop("_users", None)
@@ -170,7 +170,7 @@ def viewed(*values: Any) -> None:
 
 def as_view(of: Any, view: Any) -> Any:
     """`view`, after marking it and the tensor `of` as no longer fresh."""
-    viewed(of, view)
+    mark_viewed(of, view)
     return view
 
 
@@ -179,21 +179,20 @@ def is_copied(key: Any) -> bool:
     return any(isinstance(each, list) or getattr(each, "ndim", 0) for each in (key if type(key) is tuple else (key,)))
 
 
-def begun(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
-    """Call before an operation of a traced program: the serial number to pass to `ended`, or -1 if the operation may
-    return a view."""
+def before_call(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
+    """The serial number to pass to `after_call`, or -1 if this operation of a traced program may return a view."""
     if name in OPERATIONS and UNLESS.isdisjoint(kwargs):
         return next_serial()
-    viewed(*args, *kwargs.values())
+    mark_viewed(*args, *kwargs.values())
     return -1
 
 
-def ended(start: int, result: Any, is_creation: bool = False) -> Any:
+def after_call(start: int, result: Any, is_creation: bool = False) -> Any:
     """Call after an operation of a traced program: the result. If it is new it is marked as fresh, and recorded as a
     user of its fresh arguments. A creation returns a new node even if an equal one exists, since it stands for another
     array."""
     if start < 0:
-        viewed(result)
+        mark_viewed(result)
         return result
     if is_creation and result.serial < start and result.type.shape and (result.args or result.op.name == "constant"):
         result = type(result)(result.op, result.args, result.attrs, result.type)
@@ -220,16 +219,16 @@ def _used(made: Any, start: int) -> None:
                 pending.append(arg)
 
 
-def holders(node: Any) -> int:
+def references_from_users(node: Any) -> int:
     """The number of references to a tensor from the argument tuples of live nodes computed of it."""
     found = {id(user.args): user.args for each in node.__dict__["_users"] if (user := each()) is not None}
     return sum(arg is node for args in found.values() for arg in args)
 
 
-def is_alone(node: Any, references: int, symbol: str, doubled: bool) -> bool:
+def is_unaliased(node: Any, references: int, symbol: str, doubled: bool) -> bool:
     """True if the statement `x += y`, two frames up, changes an array that no other name, view or container can see.
     references: the reference count of x as the caller sees it. doubled: y is x."""
-    if "_users" not in node.__dict__ or references - holders(node) > references_of_one(symbol, doubled):
+    if "_users" not in node.__dict__ or references - references_from_users(node) > references_of_one(symbol, doubled):
         return False
     frame = sys._getframe(2)
     done, then = instruction(3)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError
 from graphc.ir.call_errors import place
 from graphc.ir.symbol import FUNCTIONS, METHODS, Symbol, asked
-from graphc.ir.traced import TRACE, as_view, asked_by_user, ended, is_alone, next_serial, traced_hint
+from graphc.ir.traced import TRACE, after_call, as_view, asked_by_user, is_unaliased, next_serial, traced_hint
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ def in_place(name: str, function: str) -> Callable[[Any, Any], Any]:
         if not (TRACE.depth and self.type.shape and asked_by_user()):
             return NotImplemented  # Python then evaluates x + y and rebinds the name
         references = getrefcount(self)  # on its own line: each use of self adds a reference
-        if not is_alone(self, references, name, other is self) or getattr(other, "__array_ufunc__", self) is None:
+        if not is_unaliased(self, references, name, other is self) or getattr(other, "__array_ufunc__", self) is None:
             told = self.told()[0]
             raise GraphTypeError(
                 f"{told} is symbolic: `x {name}= y` writes to an array and to all views of it, and makes no new one, "
@@ -53,7 +53,7 @@ def in_place(name: str, function: str) -> Callable[[Any, Any], Any]:
             )
         start = next_serial()
         try:
-            return ended(start, FUNCTIONS["in_place"](name, function, self, other))
+            return after_call(start, FUNCTIONS["in_place"](name, function, self, other))
         except GraphcError as error:
             place(error, f"{function} in place", (self, other))
             raise

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.ir.traced import by_program, ended, next_serial
+from graphc.ir.traced import after_call, by_program, next_serial
 from graphc.tensor.dispatch import IN_PLACE, OWN, call_function, call_ufunc, find_target, title, ufunc_target
 
 CALLABLE = (FunctionType, BuiltinFunctionType, type(np.sum))
@@ -57,7 +57,7 @@ class Ufunc:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if not by_program():
             return call_ufunc(self.ufunc, "__call__", args, kwargs)
-        return ended(next_serial(), call_ufunc(self.ufunc, "__call__", args, kwargs))
+        return after_call(next_serial(), call_ufunc(self.ufunc, "__call__", args, kwargs))
 
     def reduce(self, /, *args: Any, **kwargs: Any) -> Any:
         """As NumPy's `reduce`, along the first axis where no other is given."""

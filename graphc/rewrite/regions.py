@@ -16,15 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphc.arrays.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, constant_value, literal
 from graphc.ir.sizes import as_size
 from graphc.ir.walk import Graph, rebuilt
 from graphc.ops.assemble import assemble
-from graphc.ops.scalar import elementwise
 from graphc.ops.shape import concatenate, filled
-from graphc.rewrite.rules.engine import Fired, Visit, is_number, place_new, tell
+from graphc.rewrite.rules.engine import Fired, Visit, is_number, place_new, plus_zero, tell
 from graphc.startup.record import record
 
 STORED = "store_regions"
@@ -166,11 +164,14 @@ def in_order(regions: Sequence[Region | None]) -> list[Region] | None:
         orders = [known]
     else:
         orders = [known, known[::-1]]
-    return next((order for order in orders if all(map(is_before, order, order[1:])) and is_natural(order[0])), None)
-
-
-def is_natural(first: Region) -> bool:
-    return sizes.known_nonnegative(first.start)
+    return next(
+        (
+            order
+            for order in orders
+            if all(map(is_before, order, order[1:])) and sizes.known_nonnegative(order[0].start)
+        ),
+        None,
+    )
 
 
 def is_before(one: Region, other: Region) -> bool:
@@ -205,8 +206,3 @@ def gap(node: Node, axis: int, start: Size, stop: Size) -> Region:
 
 def zeros_of(node: Node, shape: Sequence[Size]) -> Node:
     return filled(literal(0, node.type.dtype), shape)
-
-
-def plus_zero(value: Node) -> Node:
-    """A part after adding it to zeros."""
-    return elementwise("add", value, zeros_of(value, value.type.shape)) if is_float(value.type.dtype) else value

@@ -34,6 +34,7 @@ from graphc.rewrite.rules.engine import (
     hole,
     is_number,
     rule,
+    scalar_function,
     scaled,
 )
 
@@ -180,12 +181,10 @@ LAWS: tuple[AnyRule, ...] = (
 # --- arithmetic -------------------------------------------------------------------------------------------------------
 
 
-def _function(name: str) -> Callable[..., Any]:
-    return lambda *operands: elementwise(name, *operands)
-
-
-absolute, cos, cosh, exp, sqr, sqrt, where = map(_function, ("abs", "cos", "cosh", "exp", "sqr", "sqrt", "where"))
-invert, logical_not, maximum, minimum, equal = map(_function, ("invert", "logical_not", "maximum", "minimum", "equal"))
+absolute, cos, cosh, exp, sqr, sqrt, where = map(scalar_function, ("abs", "cos", "cosh", "exp", "sqr", "sqrt", "where"))
+invert, logical_not, maximum, minimum, equal = map(
+    scalar_function, ("invert", "logical_not", "maximum", "minimum", "equal")
+)
 x, y = hole("x"), hole("y")
 c = hole("c", "bool")
 

@@ -66,6 +66,7 @@ from graphc.ir.node import (
 from graphc.ir.signs import BROADCASTS, scalar_constant
 from graphc.ir.verify import Step, passed, verify, watched
 from graphc.ir.walk import Graph, node_set, nodes_of, renamed
+from graphc.ops.scalar import elementwise
 from graphc.ops.shape import broadcast_to, expand, filled
 from graphc.startup.record import record
 
@@ -230,6 +231,11 @@ def rule(
     return Rule(name, pattern, after, truth, dtypes, when, once, mends)
 
 
+def scalar_function(name: str) -> Callable[..., Any]:
+    """The scalar op `name` as a function of nodes, for writing patterns."""
+    return lambda *operands: elementwise(name, *operands)
+
+
 # --- matching ---------------------------------------------------------------------------------------------------------
 
 
@@ -377,16 +383,16 @@ def apply_in_turn(
     graph: Graph, passes: Iterable[tuple[str, Sequence[AnyRule]]], varying: Sequence[Node] = ()
 ) -> tuple[Graph, list[Fired]]:
     """The graph after several passes, each a name and rules that are applied to a fixpoint, and what fired, in order.
-    varying: for the body of a loop, its loop-varying leaves (`Held`).
+    varying: for the body of a loop, its loop-varying leaves (`VaryingGuards`).
 
     A node is rewritten after its arguments; replacements are rewritten themselves.
     """
     visit, fired = Visit.of(graph.outputs), list[Fired]()
-    held = Held(varying) if varying else None
-    if held is not None and not any(map(held.of, graph.outputs)):
-        held = None
+    guards = VaryingGuards(varying) if varying else None
+    if guards is not None and not any(map(guards.of, graph.outputs)):
+        guards = None
     for name, rules in passes:
-        after, more = _apply_table(graph, _by_op(rules), visit, held)
+        after, more = _apply_table(graph, _by_op(rules), visit, guards)
         if more:
             tell(name, graph, after)
             graph, visit = after, Visit.of(after.outputs)
@@ -432,7 +438,7 @@ class Visit:
         return Visit(tuple(order), uses)
 
 
-class Held:
+class VaryingGuards:
     """The guards on loop-varying sizes in a body. Guards on loop-invariant sizes come from the graph as written and are
     checked before the loop. Guards on loop-varying sizes are read off the rewritten body, so a rule must not drop any:
     the code would access memory unchecked."""
@@ -476,12 +482,12 @@ class Held:
 
 
 def _apply_table(
-    graph: Graph, table: dict[str, list[AnyRule]], visit: Visit, held: Held | None
+    graph: Graph, table: dict[str, list[AnyRule]], visit: Visit, guards: VaryingGuards | None
 ) -> tuple[Graph, list[Fired]]:
     if not any(node.op.name in table for node in visit.order):
         return graph, []
     table = {name: [item.over(visit.order) for item in items] for name, items in table.items()}
-    rewriter = _Rewriter(table, dict(visit.uses), {}, set(), {}, [], held)
+    rewriter = _Rewriter(table, dict(visit.uses), {}, set(), {}, [], guards)
     for node in visit.order:
         rewriter.finish(node)
     outputs = tuple(rewriter.final[output] for output in graph.outputs)
@@ -507,7 +513,7 @@ class _Rewriter:
     moved: set[Node]
     fitting: dict[tuple[str, ...], list[AnyRule]]
     fired: list[Fired]
-    held: Held | None
+    guards: VaryingGuards | None
 
     def finish(self, root: Node) -> None:
         """Compute the final form of a node whose arguments are final, and of the replacements on the way, without
@@ -570,7 +576,7 @@ class _Rewriter:
 
     def _keeps(self, node: Node, after: Node) -> bool:
         """True if a replacement keeps all guards on loop-varying sizes."""
-        return self.held is None or self.held.of(node) <= self.held.of(after)
+        return self.guards is None or self.guards.of(node) <= self.guards.of(after)
 
     def _fitting(self, node: Node) -> list[AnyRule]:
         """The rules that pass the quick pre-check, memoised."""

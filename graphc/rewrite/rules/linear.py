@@ -31,28 +31,21 @@ from graphc.rewrite.rules.engine import (
     plus_zero,
     scaled,
 )
+from graphc.rewrite.rules.matrices import untransposed
 from graphc.startup.record import record
 
 # --- transposes -------------------------------------------------------------------------------------------------------
 
 
-def _transposed(node: Node) -> Node | None:
-    """The node whose transpose (of the last two axes) this node is, or None."""
-    swapped = (*range(node.ndim - 2), node.ndim - 1, node.ndim - 2)
-    if node.ndim > 1 and node.op.name == "dimshuffle" and node.attrs["order"] == swapped:
-        return node.args[0] if node.args[0].ndim == node.ndim else None
-    return None
-
-
 def _transpose(node: Node) -> Node:
     """The transpose, cancelling a double transpose."""
-    before = _transposed(node)
+    before = untransposed(node)
     return transpose(node) if before is None else before
 
 
 def _transpose_operands(node: Node, uses: Uses) -> Node | None:
     """(A B)' becomes B' A': a product reads transposed operands at no cost."""
-    product = _transposed(node)
+    product = untransposed(node)
     if product is None or product.op.name != "matmul" or uses(product) > 1:
         return None
     a, b = product.args
@@ -174,7 +167,7 @@ def _sum_for_constant(node: Node, uses: Uses) -> Node | None:
         number = scalar_constant(constant)
         if number is None or not np.isfinite(number) or number == 0:
             continue
-        turned = _transposed(other)
+        turned = untransposed(other)
         terms, axis = (other, axis) if turned is None else (turned, 1 - axis)
         summed = reduce_sum(terms if number == 1 else scaled(number, terms), (axis,))
         if constant.ndim == 1:

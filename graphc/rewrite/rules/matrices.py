@@ -34,7 +34,7 @@ from graphc.rewrite.rules.engine import CLOSE, AnyRule, Transformation, Uses
 Shape = Literal["lower", "upper", "diagonal", "orthogonal", ""]
 """The proved structure of a square matrix; "" for none."""
 
-TURNED: dict[Shape, Shape] = {
+TRANSPOSED: dict[Shape, Shape] = {
     "lower": "upper", "upper": "lower", "diagonal": "diagonal", "orthogonal": "orthogonal", "": ""
 }  # fmt: skip
 DEEPEST = 12
@@ -48,9 +48,9 @@ def shape_of(node: Node, depth: int = DEEPEST) -> Shape:
     """The structure of a matrix that the graph proves, for all values of its inputs."""
     if not depth or node.ndim < 2:
         return ""
-    turned = turned_of(node)
+    turned = untransposed(node)
     if turned is not None:
-        return TURNED[shape_of(turned, depth - 1)]
+        return TRANSPOSED[shape_of(turned, depth - 1)]
     value = constant_value(node)
     if value is not None:
         return _of_value(value)
@@ -58,7 +58,7 @@ def shape_of(node: Node, depth: int = DEEPEST) -> Shape:
     return look(node, depth - 1) if look is not None else ""
 
 
-def turned_of(node: Node) -> Node | None:
+def untransposed(node: Node) -> Node | None:
     """The matrices that a node is the transpose of, or None."""
     swapped = (*range(node.ndim - 2), node.ndim - 1, node.ndim - 2)
     if node.ndim > 1 and node.op.name == "dimshuffle" and node.attrs["order"] == swapped:
@@ -75,7 +75,7 @@ def _of_value(value: Array) -> Shape:
 
 def is_square(node: Node) -> bool:
     """True if the matrices are known to be square."""
-    before = turned_of(node)
+    before = untransposed(node)
     node = node if before is None else before
     return node.op.name in ("cholesky", "inverse") or sizes.equal(*node.type.shape[-2:])
 
@@ -266,7 +266,7 @@ _SHAPES: dict[str, Callable[[Node, int], Shape]] = {
 
 def _inverse_of(node: Node) -> tuple[Node, bool] | None:
     """(inverse node, is transposed) if the node is an inverse or its transpose; else None."""
-    turned = turned_of(node)
+    turned = untransposed(node)
     found = node if turned is None else turned
     return (found, turned is not None) if found.op.name == "inverse" else None
 
@@ -308,7 +308,7 @@ def _structured_solve(node: Node, uses: Uses) -> Node | None:
     attrs = node.attrs
     if attrs["structure"] != "general":
         return None
-    before = turned_of(a)
+    before = untransposed(a)
     if before is not None:  # as the other system, so that both have one factorisation
         return solve(before, b, transposed=not attrs["transposed"], on_error=attrs["on_error"])
     found = shape_of(a)
@@ -334,8 +334,8 @@ def identity(a: Node) -> Node:
 
 def _structured_inverse(node: Node, uses: Uses) -> Node | None:
     (a,) = node.args
-    if turned_of(a) is not None:
-        before = turned_of(a)
+    if untransposed(a) is not None:
+        before = untransposed(a)
         assert before is not None
         return transpose(inverse(before, node.attrs["on_error"]))
     found = shape_of(a)
@@ -368,7 +368,7 @@ def _structured_determinant(node: Node, uses: Uses) -> Node | None:
     """The determinant of a triangular matrix from its diagonal; of a product with one as a product of determinants; of
     a transpose as that of the matrix."""
     (a,), name = node.args, node.op.name
-    before = turned_of(a)
+    before = untransposed(a)
     if before is not None:
         return make(node.op, (before,))
     found = shape_of(a)
@@ -442,7 +442,7 @@ def _inverse_by_factors(node: Node, uses: Uses) -> Node | None:
     return solve(a, identity(a), on_error=node.attrs["on_error"])
 
 
-def _turns(pivots: Node, dtype: str) -> Node:
+def _permutation_sign(pivots: Node, dtype: str) -> Node:
     """The sign of a pivot permutation: 1 or -1."""
     moved = elementwise("not_equal", pivots, iota(pivots.type.shape[-1]))
     signs = elementwise("where", moved, literal(-1, dtype), literal(1, dtype))
@@ -454,7 +454,7 @@ def _determinant_by_factors(node: Node, uses: Uses) -> Node | None:
     packed, _, pivots = factor.lu(a)
     diagonal = diagonal_of(packed)
     found = OF_DIAGONAL[name](diagonal)
-    return found if name == "logabsdet" else elementwise("mul", found, _turns(pivots, a.type.dtype))
+    return found if name == "logabsdet" else elementwise("mul", found, _permutation_sign(pivots, a.type.dtype))
 
 
 def _cofactors_by_factors(node: Node, uses: Uses) -> Node | None:
@@ -476,7 +476,7 @@ def _cofactors_by_factors(node: Node, uses: Uses) -> Node | None:
         "logical_and", elementwise("equal", row, column), elementwise("equal", packed, literal(0, a.type.dtype))
     )
     safe = elementwise("where", vanishes, expand(least, axes), packed)
-    whole = elementwise("mul", _product(diagonal_of(safe)), _turns(pivots, a.type.dtype))
+    whole = elementwise("mul", _product(diagonal_of(safe)), _permutation_sign(pivots, a.type.dtype))
     return elementwise("mul", _solved(safe, order, identity(a), True, "nan"), expand(whole, axes))
 
 

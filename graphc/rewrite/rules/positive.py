@@ -19,7 +19,7 @@ from graphc.ops.linalg.matrices import solve
 from graphc.ops.linalg.routine import ON_ERROR
 from graphc.ops.shape import expand
 from graphc.rewrite.rules.engine import CLOSE, AnyRule, Transformation, Uses
-from graphc.rewrite.rules.matrices import OF_DIAGONAL, diagonal_of, shape_of, turned_of
+from graphc.rewrite.rules.matrices import OF_DIAGONAL, diagonal_of, shape_of, untransposed
 from graphc.startup.record import record
 
 # --- what is symmetric ------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def are_exchanged(left: Node, right: Node, axes: tuple[int, int], depth: int) ->
 
 
 @record()
-class Said:
+class Declared:
     """A declared positive definite matrix: the operand to factorise (it or its transpose), and the error policy."""
 
     operand: Node
@@ -138,28 +138,28 @@ class Said:
 
 
 def _base(node: Node) -> Node:
-    before = turned_of(node)
+    before = untransposed(node)
     return node if before is None else before
 
 
-def said_of(nodes: Sequence[Node]) -> dict[Node, Said]:
+def declared_positive(nodes: Sequence[Node]) -> dict[Node, Declared]:
     """The matrices that a graph declares positive definite."""
     sources: dict[Node, list[Node]] = {}
     for node in nodes:
         if node.op.name == "cholesky" or (node.op.name == "solve" and node.attrs["structure"] == "positive"):
             sources.setdefault(_base(node.args[0]), []).append(node)
-    found: dict[Node, Said] = {}
+    found: dict[Node, Declared] = {}
     for matrix, named in sources.items():
         factors = [node for node in named if node.op.name == "cholesky"]
         if len(factors) == len(named) and not is_symmetric(matrix):
             continue
         operand = (factors or named)[0].args[0]
         strict = any(node.attrs[ON_ERROR] == "raise" for node in named)
-        found[matrix] = Said(operand, "raise" if strict else "nan")
+        found[matrix] = Declared(operand, "raise" if strict else "nan")
     return found
 
 
-def _shared_factor(known: dict[Node, Said], node: Node, uses: Uses) -> Node | None:
+def _shared_factor(known: dict[Node, Declared], node: Node, uses: Uses) -> Node | None:
     """A solve, inverse or determinant of a declared matrix, expressed by its Cholesky factor."""
     said = known.get(_base(node.args[0]))
     if said is None:
@@ -186,6 +186,6 @@ SHARED: tuple[AnyRule, ...] = (
         ("cholesky", "solve", "inverse", "cofactors", *OF_DIAGONAL),
         _shared_factor,
         CLOSE,
-        survey=said_of,
+        survey=declared_positive,
     ),
 )

@@ -6,7 +6,7 @@ overflows or cancels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -32,13 +32,9 @@ from graphc.rewrite.rules.engine import (
     hole,
     is_number,
     rule,
+    scalar_function,
     scaled,
 )
-
-
-def function(name: str) -> Callable[..., Any]:
-    """The scalar op `name` as a function, for writing patterns."""
-    return lambda *operands: elementwise(name, *operands)
 
 
 def total(x: Any) -> Any:
@@ -51,10 +47,10 @@ def top(x: Any) -> Any:
     return make(OPS["max"], (x,), {"axes": (0,)})
 
 
-absolute, minimum = map(function, ("abs", "minimum"))
-cosh, erf, erfc, exp, expm1, isfinite = map(function, ("cosh", "erf", "erfc", "exp", "expm1", "isfinite"))
-log, log1p, logaddexp, sigmoid, sinh = map(function, ("log", "log1p", "logaddexp", "sigmoid", "sinh"))
-softplus, sqrt, tanh, where, xlogy = map(function, ("softplus", "sqrt", "tanh", "where", "xlogy"))
+absolute, minimum = map(scalar_function, ("abs", "minimum"))
+cosh, erf, erfc, exp, expm1, isfinite = map(scalar_function, ("cosh", "erf", "erfc", "exp", "expm1", "isfinite"))
+log, log1p, logaddexp, sigmoid, sinh = map(scalar_function, ("log", "log1p", "logaddexp", "sigmoid", "sinh"))
+softplus, sqrt, tanh, where, xlogy = map(scalar_function, ("softplus", "sqrt", "tanh", "where", "xlogy"))
 
 x, y, g, h = map(hole, "xygh")
 

@@ -249,7 +249,7 @@ def fitted(node: Node, kind: Type) -> Node:
     return broadcast_to(node, [new if isinstance(new, int) else old for old, new in pairs])
 
 
-def held(node: Node) -> Node:
+def unbroadcast(node: Node) -> Node:
     """The node beneath broadcasts that only restate its sizes."""
     while node.op.name == "broadcast_to":
         before = node.args[0]

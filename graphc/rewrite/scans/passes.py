@@ -39,7 +39,7 @@ from graphc.tensor.elementary import where
 
 Rewritten: TypeAlias = tuple[Graph, list[Fired]]
 Bodies: TypeAlias = Callable[[Graph, Sequence[Node]], Rewritten]
-"""A function that rewrites the graph of a body, given its loop-varying leaves (`engine.Held`)."""
+"""A function that rewrites the graph of a body, given its loop-varying leaves (`engine.VaryingGuards`)."""
 
 LOOPS = (
     "loop_operands",

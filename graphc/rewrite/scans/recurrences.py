@@ -28,13 +28,12 @@ from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import is_recomputed
 from graphc.ops.shape import broadcast_to, concatenate, dimshuffle, drop, expand, iota, transpose
 from graphc.rewrite.rules.engine import is_number
-from graphc.rewrite.rules.matrices import turned_of
+from graphc.rewrite.rules.matrices import untransposed
 from graphc.rewrite.scans.open_loops import (
     OpenLoop,
     Surroundings,
     fitted,
     flat,
-    held,
     is_batch,
     leave,
     liftable,
@@ -42,6 +41,7 @@ from graphc.rewrite.scans.open_loops import (
     part_of,
     repeated,
     spread,
+    unbroadcast,
     uses_of,
 )
 from graphc.startup.record import record
@@ -124,17 +124,17 @@ def _terms(loop: OpenLoop, state: Node, uses: Mapping[Node, int]) -> list[Node]:
     after = loop.after[state]
     if uses[state] != 1 or uses[after] != 1 or not is_float(state.type.dtype):
         return []
-    after = held(after)
+    after = unbroadcast(after)
     if after.op.name != "add" or uses[after] != 1:
         return []
     for place in (0, 1):
-        if held(after.args[place]) is state:
+        if unbroadcast(after.args[place]) is state:
             break
     else:
         return []
     terms, pending = list[Node](), [after.args[1 - place]]
     while pending:
-        node = held(pending.pop())
+        node = unbroadcast(pending.pop())
         if node.op.name == "add" and uses[node] == 1:
             pending += node.args
         else:
@@ -145,12 +145,12 @@ def _terms(loop: OpenLoop, state: Node, uses: Mapping[Node, int]) -> list[Node]:
 def _factors(term: Node, varying: set[Node]) -> Factors | None:
     """The factors of a term that is a product of two loop-varying nodes; None otherwise."""
     found = None
-    match term.op.name, [held(arg) for arg in term.args]:
+    match term.op.name, [unbroadcast(arg) for arg in term.args]:
         case "matmul", [a, b] if a.ndim <= 2 and b.ndim == 2 and a.ndim == 1:
             found = Factors(b, a)
         case "matmul", [a, b] if a.ndim == 2 and b.ndim <= 2:
-            inner = turned_of(a)
-            found = Factors(a, b, turned=True) if inner is None else Factors(held(inner), b)
+            inner = untransposed(a)
+            found = Factors(a, b, turned=True) if inner is None else Factors(unbroadcast(inner), b)
         case "mul", [a, b]:
             found = _outer(a, b) or _outer(b, a)
     return found if found is not None and found.left in varying and found.right in varying else None
@@ -167,7 +167,7 @@ def _vector(node: Node, order: tuple[int | str, ...]) -> Node | None:
     if inner.op.name != "dimshuffle" or inner.attrs["order"] != order:
         return None
     (vector,) = inner.args
-    return held(vector) if vector.ndim == 1 else vector
+    return unbroadcast(vector) if vector.ndim == 1 else vector
 
 
 def _product(factors: Factors, rows_of: Callable[[Node], Node]) -> Node:
@@ -186,8 +186,8 @@ def _row_sum(term: Node, stored: set[Node], rows_of: Callable[[Node], Node]) -> 
     """The sum over all steps of a stacked term, or of a reduction of one; None otherwise."""
     if term in stored:
         return reduce_sum(rows_of(term), (0,))
-    if term.op.name == "sum" and held(term.args[0]) in stored:
-        return reduce_sum(rows_of(held(term.args[0])), (0, *(axis + 1 for axis in term.attrs["axes"])))
+    if term.op.name == "sum" and unbroadcast(term.args[0]) in stored:
+        return reduce_sum(rows_of(unbroadcast(term.args[0])), (0, *(axis + 1 for axis in term.attrs["axes"])))
     return None
 
 
@@ -358,15 +358,15 @@ def _recurrence(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node]
         return Recurrence(node, loop.states[state], own, rows, late, loop.count, loop.reverse)
 
     after = loop.after[state]
-    for first, other in _pairs(held(after), "add"):
-        if held(first) is state and fits(other):
+    for first, other in _pairs(unbroadcast(after), "add"):
+        if unbroadcast(first) is state and fits(other):
             return made(after, None, other)
-        for second, factor in _pairs(held(first), "mul"):
-            if held(second) is state and fits(factor) and fits(other):
+        for second, factor in _pairs(unbroadcast(first), "mul"):
+            if unbroadcast(second) is state and fits(factor) and fits(other):
                 return made(after, factor, other)
-    for first, factor in _pairs(held(after), "mul"):
-        for second, other in _pairs(held(first), "add"):
-            if held(second) is state and fits(factor) and fits(other):
+    for first, factor in _pairs(unbroadcast(after), "mul"):
+        for second, other in _pairs(unbroadcast(first), "add"):
+            if unbroadcast(second) is state and fits(factor) and fits(other):
                 return made(first, factor, other, late=True)
     return None
 
@@ -375,11 +375,11 @@ def _extreme(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], g
     """The recurrence of an integer state that is the extreme of itself plus a constant and a liftable node, or None."""
     after = loop.after[state]
     for extreme in EXTREMES if state.type.dtype in INTEGERS and not state.ndim else ():
-        for first, other in _pairs(held(after), extreme):
-            for second, step in _pairs(held(first), "add"):
+        for first, other in _pairs(unbroadcast(after), extreme):
+            for second, step in _pairs(unbroadcast(first), "add"):
                 number = scalar_constant(step)
                 # the least number has no opposite
-                invariant = held(second) is state and number is not None and number != np.iinfo(number.dtype).min
+                invariant = unbroadcast(second) is state and number is not None and number != np.iinfo(number.dtype).min
                 if invariant and (other in able or other not in varying):
                     (rows,) = lifted(loop, [other], varying, given)
                     begin = loop.states[state]

@@ -30,12 +30,12 @@ from graphc.rewrite.scans.open_loops import (
     OpenLoop,
     Surroundings,
     fitted,
-    held,
     is_elementwise,
     leave,
     liftable,
     lifted,
     repeated,
+    unbroadcast,
     uses_of,
 )
 from graphc.rewrite.scans.recurrences import as_recurrences, batch_products, project_rows, sum_products
@@ -233,7 +233,7 @@ EXPENSIVE = 10.0
 
 def _fix_states(loop: OpenLoop, around: Surroundings) -> bool:
     """A state that no step changes becomes a constant."""
-    found = {state: initial for state, initial in loop.states.items() if held(loop.after[state]) is state}
+    found = {state: initial for state, initial in loop.states.items() if unbroadcast(loop.after[state]) is state}
     for state in found:
         del loop.states[state]
         del loop.after[state]
@@ -284,7 +284,7 @@ def sink_elementwise(loop: OpenLoop, around: Surroundings) -> bool:
             continue
         own = sequence not in around.outputs and all(user in sunk for user, _ in around.taken.get(sequence, ()))
         expensive = sequence.op.cost > EXPENSIVE and not element.ndim
-        if not own or expensive or not (is_elementwise(sequence) or held(sequence) is not sequence):
+        if not own or expensive or not (is_elementwise(sequence) or unbroadcast(sequence) is not sequence):
             continue
         sunk.add(sequence)
         before = set(loop.elements)
@@ -297,11 +297,11 @@ def sink_elementwise(loop: OpenLoop, around: Surroundings) -> bool:
         return False
     for element in known:
         del loop.elements[element]
-    loop.replace(_settled(known, loop.since))
+    loop.replace(_resolved(known, loop.since))
     return True
 
 
-def _settled(known: Mapping[Node, Node], since: int) -> dict[Node, Node]:
+def _resolved(known: Mapping[Node, Node], since: int) -> dict[Node, Node]:
     """The replacement of each element, expressed by elements that remain."""
     done: dict[Node, Node] = {}
     for element in toposort(known, lambda e: [other for other in nodes_since([known[e]], since) if other in known]):
