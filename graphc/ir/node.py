@@ -32,7 +32,6 @@ from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError, Grap
 from graphc.ir.call_errors import explained, place
 from graphc.ir.frozen import FrozenArray as FrozenArray
 from graphc.ir.interned import Interned
-from graphc.ir.kind import Kind, Scratchpad
 from graphc.ir.samples import Argument as Argument, Laws as Laws, Sample as Sample, Samples as Samples
 from graphc.ir.source_lines import (
     PACKAGE,
@@ -55,6 +54,7 @@ from graphc.ir.traced import (
     next_serial as next_serial,
     traced_hint,
 )
+from graphc.ir.types import Kind, Scratchpad
 from graphc.ir.writes import IN_PLACE, Unchanging, hash_of_a_number, refuse_in_place, unwritten
 from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import Table

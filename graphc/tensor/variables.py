@@ -16,8 +16,8 @@ from graphc.arrays.dtypes import check_dtype
 from graphc.arrays.values import listed
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir.call_errors import explained, explained_class
-from graphc.ir.kind import Kind, is_of_arrays
 from graphc.ir.node import CONSTANT, FUNCTIONS, INPUT, SHARED, Comparison, Constant, Node, describe, leaf_type, variable
+from graphc.ir.types import Kind, is_of_arrays
 from graphc.ops.elementwise import as_node
 from graphc.ops.shape import expand
 from graphc.options import options

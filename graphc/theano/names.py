@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from graphc.errors import CycleError, GraphTypeError, GraphValueError, MissingInputError
-from graphc.ir.kind import Kind
 from graphc.ir.node import Constant, Node, describe
+from graphc.ir.types import Kind
 from graphc.ops.elementwise import as_node
 from graphc.ops.missing import DisconnectedType, NullType, not_implemented as grad_not_implemented
 from graphc.shared import Container, SharedVariable, shared

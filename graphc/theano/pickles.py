@@ -15,7 +15,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import numpy as np
 
 from graphc.errors import GraphValueError
-from graphc.ir.kind import Scratchpad
+from graphc.ir.types import Scratchpad
 from graphc.shared import SharedVariable
 
 __all__ = [

@@ -13,7 +13,7 @@ import graphc as theano
 import graphc.tensor as T
 from graphc import gof
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError, GraphValueError
-from graphc.ir.kind import Kind
+from graphc.ir.types import Kind
 from graphc.theano.gradient import verify_grad
 
 
