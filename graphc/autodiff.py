@@ -20,15 +20,12 @@ from graphc.ir.body import ITEM, close, item
 from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
 from graphc.ir.source_lines import phrase, warn_user
 from graphc.ir.walk import mention, nodes_of, rebuilt, substitute
-from graphc.ops.custom import OWN
-from graphc.ops.derivative import DIRECTION, routes
+from graphc.ops.branch import sunk
+from graphc.ops.custom import OWN, Absent, DisconnectedType, NullType
+from graphc.ops.derivative import DIRECTION, Masks, hold_shifts, release, routes
 from graphc.ops.elementwise import aligned, cast, elementwise
-from graphc.ops.masks import Masks
-from graphc.ops.missing import Absent, DisconnectedType, NullType
 from graphc.ops.scan import scan_node
 from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
-from graphc.ops.shifts import hold_shifts, release
-from graphc.ops.sinking import sunk
 from graphc.options import options
 from graphc.startup.hooks import HOOKS
 

@@ -32,10 +32,10 @@ from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, 
 from graphc.ir.source_lines import user_line, warn_user
 from graphc.ir.traced import traced_hint
 from graphc.ir.walk import as_size_node, node_set, nodes_of, substitute, toposort
+from graphc.ops.branch import sunk
 from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import with_static_sizes
-from graphc.ops.sinking import sunk
 from graphc.options import check_threads, options
 from graphc.shared import SharedVariable
 from graphc.startup.hooks import HOOKS

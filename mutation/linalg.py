@@ -39,7 +39,7 @@ LINALG = Area(
           'elementwise("where", on_diagonal, one, elementwise("add", one, other))', 'elementwise("add", one, other)'),
         M("the first element of a row that does not count has a derivative", "ops/linalg/equations.py",
           'return of_c, elementwise("where", on_first, literal(0, c.type.dtype), of_r), of_b', "return of_c, of_r, of_b"),
-        M("the derivative of Sylvester's equation is not transposed", "tensor/linalg/equations.py",
+        M("the derivative of Sylvester's equation is not transposed", "tensor/linalg/structured.py",
           "of_q = _sylvester(a, b, given[0], (not turned[0], not turned[1]))", "of_q = _sylvester(a, b, given[0], turned)"),
         M("Cholesky's factor tells of a matrix that is not symmetric", "rewrite/rules/positive.py",
           "if len(factors) == len(named) and not is_symmetric(matrix):", "if not named:"),

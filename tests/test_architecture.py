@@ -54,7 +54,7 @@ UPWARD = {
     ("ops.linalg.equations", "scipy.linalg"),
     ("ops.linalg.equations", "scipy.linalg.lapack"),
     ("ops.scalar", "scipy.special"),
-    ("ops.special", "scipy.special"),
+    ("ops.custom", "scipy.special"),
     ("options", "difflib"),
     ("options", "warnings"),
     ("shared", "copy"),
@@ -242,14 +242,14 @@ __future__ _blake2 atexit errno gc marshal mmap
 """
 """What graphc may import besides itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """
-tensor.absent tensor.arithmetic tensor.contraction tensor.nnet.losses tensor.padding tensor.selecting tensor.special
+tensor.absent tensor.arranging tensor.contraction tensor.nnet.losses tensor.selecting tensor.special
 functions.states
 codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.sort.api
 codegen.special.api codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.elements codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.passes codegen.llvm.target
 codegen.server.worker control.batch functions.wrapped inspection ir.expression ir.parse ir.pickling
-loopir.ir loopir.operators numpy ops.conv ops.linalg.factor ops.linalg.routine ops.segment ops.windows optim rewrite
+loopir.ir loopir.operators numpy ops.conv ops.linalg.factor ops.linalg.routine ops.windows optim rewrite
 session tensor.dispatch testing theano tracing
 """
 

@@ -1,7 +1,7 @@
 """Branches: Theano's `ifelse`, and the building blocks of JAX's `cond` and `switch` (functional.py).
 
 In: a condition, and the values of each branch. Out: the values of the branch that is taken, as results of one `cond`
-node (`ops/branch.py`). Nodes that only one branch uses are evaluated lazily: `ops/sinking.py` moves them into its body
+node (`ops/branch.py`). Nodes that only one branch uses are evaluated lazily: `ops/branch.py` moves them into its body
 when the graph is compiled or differentiated.
 
 The derivative of a branch is a branch on the same condition, between the derivatives of the two bodies.

@@ -14,7 +14,7 @@ from graphc.ops.elementwise import cast
 from graphc.ops.shape import drop, expand
 from graphc.tensor import elementary, nnet
 from graphc.tensor.indexing import take
-from graphc.tensor.nnet import bn, normalization
+from graphc.tensor.nnet import normalization
 from graphc.tensor.nnet.activations import prelu
 from graphc.tensor.products import dot
 from graphc.tensor.shaping import flatten, normalise_axes
@@ -227,7 +227,7 @@ class BatchNorm(_Norm):
         others = [axis for axis in range(x.ndim) if axis != self.axis % x.ndim]
         scales = self.gamma, self.beta
         if not train:
-            return bn.batch_normalization_test(x, *scales, self.mean, self.variance, others, self.epsilon)
+            return normalization.batch_normalization_test(x, *scales, self.mean, self.variance, others, self.epsilon)
         result, *found = normalization.normalize(x, others, self.epsilon, *(expand(each, others) for each in scales))
         mean, variance = (drop(each, others) for each in found)
         count = (x.size // self.mean.size).astype(x.type.dtype)

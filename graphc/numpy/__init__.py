@@ -18,9 +18,9 @@ from graphc.ir.node import Node
 from graphc.numpy import linalg as linalg
 from graphc.numpy.named import Ufunc, has_function, named
 from graphc.ops.elementwise import as_node, elementwise
-from graphc.tensor.constants import index_exp as index_exp, s_ as s_
 from graphc.tensor.dispatch import ufunc_target
-from graphc.tensor.grids import c_ as c_, mgrid as mgrid, ogrid as ogrid, r_ as r_
+from graphc.tensor.inspection import index_exp as index_exp, s_ as s_
+from graphc.tensor.selecting import c_ as c_, mgrid as mgrid, ogrid as ogrid, r_ as r_
 from graphc.tracing import vectorize as vectorize
 
 ndarray = Node

@@ -2,35 +2,18 @@
 what is in LATER."""
 
 from graphc.ir.node import OPS
-from graphc.ops import (
-    assemble,
-    branch,
-    checked,
-    derivative,
-    given,
-    in_place,
-    index,
-    plain_shape,
-    questions,
-    recur,
-    reduce,
-    scalar,
-    scan,
-    shape,
-    sinking,
-)
+from graphc.ops import assemble, branch, checked, derivative, index, questions, recur, reduce, scalar, scan, shape
 from graphc.ops.linalg import products
 
 __all__ = [
-    "assemble", "branch", "checked", "derivative", "given", "in_place", "index", "plain_shape", "products",
-    "questions", "recur", "reduce", "scalar", "scan", "shape", "sinking",
+    "assemble", "branch", "checked", "derivative", "index", "products", "questions", "recur", "reduce", "scalar",
+    "scan", "shape",
 ]  # fmt: skip
 
 LATER = {
     "conv": "conv",
-    "windows": "inc_windows join_windows windows",
+    "windows": "inc_windows join_windows segment_of segment_sum windows",
     "order": "argsort argtop lexorder sort top",
-    "segment": "segment_of segment_sum",
     "linalg.factor": "cholesky inverse_of_factor lu lu_of_any triangular_solve",
     "linalg.spectral": "eig eigh eigvals eigvalsh qr qr_complete qr_order svd svd_full svdvals",
     "linalg.equations": "banded_solve positive_banded_solve schur toeplitz_solve triangular_sylvester",

@@ -6,7 +6,8 @@ back into Python for it. The op's version is a fingerprint of the user's code, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from types import CodeType, FunctionType
 from typing import Any, overload
 
@@ -14,11 +15,13 @@ import numpy as np
 
 from graphc.arrays.dtypes import floating, promote
 from graphc.errors import GraphTypeError, GraphValueError
+from graphc.ir import sizes
 from graphc.ir.body import outputs_of
-from graphc.ir.lowering import Call, Extent, Passed, Result, Whole
+from graphc.ir.lowering import SUFFIXES, Call, Extent, Passed, Result, Whole
 from graphc.ir.node import OPS, Array, Attributes, Infer, Node, Op, Size, Type, Vjp, describe, make
 from graphc.ops.elementwise import aligned, as_node, broadcast_node, broadcast_sizes, cast, common_shape, equal_sizes
 from graphc.startup.digest import Digest
+from graphc.startup.record import record
 
 OF_A_USER = 10**6
 """The additions that a function of the user may take the time of."""
@@ -237,3 +240,121 @@ def _vjp(vjp: Callable[[Node, Node], Any]) -> Vjp:
 
 def _lower(node: Node) -> Call:
     return PYTHON
+
+
+# --- missing ----------------------------------------------------------------------------------------------------------
+# What stands for a derivative that does not exist, or that nobody has written.
+#
+# In: an op, the argument that is differentiated by, and a reason. Out: a variable of `NullType`, of which `grad` makes
+# an error that names both, or of `DisconnectedType`.
+
+
+@record(eq=False)
+class NullType:
+    """The type of a derivative that is not defined, or not implemented. why_null: the reason, for messages."""
+
+    why_null: str = "(no explanation given)"
+
+    def __call__(self, name: str | None = None) -> Absent:
+        """A variable of this type."""
+        return Absent(self, name)
+
+    def __str__(self) -> str:
+        return "NullType"
+
+
+@record(eq=False)
+class DisconnectedType:
+    """The type of a derivative by what a value does not depend on."""
+
+    def __call__(self, name: str | None = None) -> Absent:
+        """A variable of this type."""
+        return Absent(self, name)
+
+    def __str__(self) -> str:
+        return "DisconnectedType"
+
+
+@record(eq=False)
+class Absent:
+    """What stands for a derivative that does not exist: Theano's variables of the types above."""
+
+    type: NullType | DisconnectedType
+    name: str | None = None
+
+    def __str__(self) -> str:
+        return self.name or f"<{self.type}>"
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is undefined, and not merely zero."""
+        return isinstance(self.type, NullType)
+
+
+def undefined(op: object, position: int, node: object, comment: str = "") -> Absent:
+    """The derivative of an op by its argument at a position, where it has none."""
+    return _null("mathematically undefined", op, position, node, comment)
+
+
+def not_implemented(op: object, position: int, node: object, comment: str = "") -> Absent:
+    """The derivative of an op by its argument at a position, where nobody has written it."""
+    return _null("not implemented", op, position, node, comment)
+
+
+def _null(what: str, op: object, position: int, node: object, comment: str) -> Absent:
+    label = describe(node) if isinstance(node, Node) else str(node)
+    return NullType(f"the derivative of op {op} by argument {position}, {label}, is {what}. {comment}".rstrip(" ."))()
+
+
+# --- special ----------------------------------------------------------------------------------------------------------
+# Functions of SciPy's, element by element, that kernels call by address.
+#
+# In: operands of one dtype and one shape. Out: the op of each, whose kernels pass their elements to
+#
+#     gc_special_<name>_<t>(count, operands…, result) -> status
+#
+# (codegen/special). Numbers of fewer bits are computed as float64 in every mode.
+
+
+OPERANDS: Mapping[str, int] = {
+    **dict.fromkeys("erfcinv erfinv gamma i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e ndtri y0 y1".split(), 1),
+    **dict.fromkeys("betaln gammainc gammaincc gammainccinv gammaincinv iv ive jv kv kve owens_t stdtr yv".split(), 2),
+    **dict.fromkeys(("betainc", "betaincinv"), 3),
+    "hyp2f1": 4,
+}
+"""How many operands each function has."""
+PREFIX = "special_"
+"""What the names of the ops begin with."""
+ELEMENT_WORK = 200
+"""The additions that an element may take the time of."""
+
+
+def symbol(name: str, dtype: str) -> str:
+    """The function that computes all elements."""
+    return f"gc_special_{name}_{SUFFIXES[dtype]}"
+
+
+def value_of(name: str, arrays: Sequence[Array]) -> Any:
+    """What SciPy's function makes of arrays."""
+    return getattr(import_module("scipy.special"), name)(*(array.astype("float64") for array in arrays))
+
+
+def _special_passed(node: Node) -> list[Passed]:
+    return [Extent(sizes.product(node.type.shape)), *map(Whole, node.args), Result()]
+
+
+def _special_work(node: Node) -> list[Size]:
+    return [*node.type.shape, ELEMENT_WORK]
+
+
+CALL = Call(lambda node: symbol(node.op.name.removeprefix(PREFIX), node.type.dtype), _special_passed, _special_work)
+
+
+def special_op(name: str, doc: str, vjp: Callable[[Node, Node], Any]) -> Callable[..., Node]:
+    """A function of nodes that SciPy's function of that name computes."""
+
+    def compute(*arrays: Array) -> Any:
+        return value_of(name, arrays)
+
+    compute.__doc__ = doc
+    return custom_op(f"{PREFIX}{name}", compute, vjp=vjp, own=True, call=CALL)

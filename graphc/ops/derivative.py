@@ -7,15 +7,16 @@ away when a function is made (`without_overrides`), so that neither the compiler
 
 from __future__ import annotations
 
-from _thread import _local as local  # what threading calls so, without the rest of it
+from _thread import _local as local
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import or_
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+from graphc.arrays.dtypes import is_float
 from graphc.errors import GradientError
 from graphc.ir.body import ITEM, bodies_of, item, items_of, make_body
-from graphc.ir.lowering import Scalar
+from graphc.ir.lowering import Scalar, View
 from graphc.ir.node import (
     OPS,
     Argument,
@@ -30,13 +31,18 @@ from graphc.ir.node import (
     define_op,
     describe,
     make,
+    next_serial,
+    remade,
     tuple_of,
 )
-from graphc.ir.walk import nodes_of, rebuilt, renamed
+from graphc.ir.signs import scalar_number
+from graphc.ir.walk import nodes_of, rebuilt, renamed, substitute
+from graphc.ops.custom import Absent, undefined
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.ops.missing import Absent, undefined
+from graphc.ops.reduce import reduced_axes
 from graphc.ops.scan import SCAN
-from graphc.ops.shape import zeros
+from graphc.ops.shape import broadcast_to, drop, zeros
+from graphc.startup.record import record, replace
 
 # Identities ----------------------------------------------------------------------------------------------------------
 
@@ -269,3 +275,263 @@ def without_overrides(roots: Sequence[Node]) -> list[Node]:
             if any(inner[name] is not body for name, body in bodies.items()):
                 done[node] = renamed(make(new.op, new.args, {**new.attrs, **inner}), node)
     return [rebuilt(done, root) for root in roots]
+
+
+# --- shifts -----------------------------------------------------------------------------------------------------------
+# What is subtracted before exponentials, and cancels: derivatives need not go through it.
+#
+# In: nodes to be differentiated. Out: equal nodes, in which such shifts are held.
+#
+# `m + log(exp(a - m) + exp(b - m))` with m = maximum(a, b), written out so that nothing overflows, does not depend on
+# m,
+# nor does `exp(x - m) / sum(exp(x - m))`. Their derivatives by m are differences of equal numbers, for which the
+# exponentials are multiplied once more, and the maximum differentiated, ties and all. Of each value it is found out
+# here
+# how it contains a shift: with a multiple of it added, or multiplied by a power of its exponential. Where that comes to
+# nothing the shift is held, in this value alone: elsewhere m is differentiated as ever.
+
+
+Axes: TypeAlias = "tuple[int | None, ...]"
+
+EXTREMES = ("maximum", "max")
+"""Ops whose results are shifts."""
+
+
+@record()
+class Share:
+    """How a value contains a shift: `times` it is added, or its exponential to that power is a factor. axes: for each
+    axis of the value that of the shift which is read along it."""
+
+    shift: Node
+    axes: Axes
+    kind: Literal["added", "factor"]
+    times: int = 1
+
+
+def hold_shifts(roots: Sequence[Node], others: Sequence[Node]) -> dict[Node, Node]:
+    """What is the same as `roots`, and as `others`, which these need, with shifts held where they cancel; empty where
+    none does. All of them stay in the graph: none is a part of what is made anew."""
+    order = nodes_of(roots)
+    names = {node.op.name for node in order}
+    if "exp" not in names or names.isdisjoint(EXTREMES):
+        return {}
+    given = {*roots, *others}
+    shares: dict[Node, Share] = {}
+    done: dict[Node, Node] = {}
+    for node in order:
+        share = _share(node, shares) if is_float(node.type.dtype) and not node.is_tuple else None
+        if share is not None and not share.times:
+            done[node] = _with_held(node, share.shift, shares, done)
+        elif share is not None and node not in given:
+            shares[node] = share
+    return {node: rebuilt(done, node) for node in given} if done else {}
+
+
+def release(nodes: Sequence[Node]) -> list[Node]:
+    """Nodes over shifts as they are, from nodes over shifts that are held."""
+    return substitute(nodes, {node: node.args[0] for node in nodes_of(nodes) if node.op is HELD})
+
+
+def _with_held(root: Node, shift: Node, shares: Mapping[Node, Share], done: dict[Node, Node]) -> Node:
+    """The value with its shift held, wherever it cancels, and what is beside that as `done` has it."""
+
+    def contains(node: Node) -> bool:
+        return node in shares and shares[node].shift is shift
+
+    made = {shift: held(shift)}
+    pending = [root]
+    while pending:
+        node = pending[-1]
+        missing = [arg for arg in node.args if contains(arg) and arg not in made]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        if node not in made:
+            args = tuple(made[arg] if contains(arg) else rebuilt(done, arg) for arg in node.args)
+            made[node] = renamed(remade(node, args), node)
+    return made[root]
+
+
+def _share(node: Node, shares: Mapping[Node, Share]) -> Share | None:
+    """How a node contains a shift, from how its arguments do; 0 times where it cancels. None: not at all, or in a way
+    that says nothing."""
+    name = node.op.name
+    if name in EXTREMES:
+        sizes = node.type.shape
+        return Share(node, tuple(None if size == 1 else axis for axis, size in enumerate(sizes)), "added")
+    parts = [shares.get(arg) for arg in node.args]
+    match name, parts:
+        case "add" | "sub", [Share(kind="added") | None, Share(kind="added") | None]:
+            return _joined(parts, -1 if name == "sub" else 1)
+        case "mul" | "true_div", [Share(kind="factor") | None, Share(kind="factor") | None]:
+            return _joined(parts, -1 if name == "true_div" else 1)
+        case "add" | "sub", [Share(kind="factor") as left, right] if left == right:
+            return left
+        case "exp", [Share(kind="added") as share]:
+            return replace(share, kind="factor")
+        case "log", [Share(kind="factor") as share]:
+            return replace(share, kind="added")
+        case "neg", [Share(kind="added") as share]:
+            return replace(share, times=-share.times)
+        case "neg", [Share(kind="factor") as share]:
+            return share
+        case "sum", [Share(kind="factor") as share]:
+            reduced = node.attrs["axes"]
+            axes = tuple(axis for place, axis in enumerate(share.axes) if place not in reduced)
+            alike = all(share.axes[place] is None for place in reduced)
+            return replace(share, axes=axes) if alike else None
+        case "dimshuffle", [Share() as share]:
+            order = node.attrs["order"]
+            return replace(share, axes=tuple(None if place == "x" else share.axes[place] for place in order))
+        case "broadcast_to", [Share() as share, *_] if node.ndim == len(share.axes):
+            return share
+    return None
+
+
+def _joined(parts: Sequence[Share | None], sign: int) -> Share | None:
+    """Of a sum or a product, or with `sign` -1 a difference or quotient, of two values. Where they contain different
+    shifts it is the second's."""
+    left, right = parts
+    if right is None:
+        return left
+    if left is None or left.shift is not right.shift:
+        return replace(right, times=sign * right.times)
+    return replace(left, times=left.times + sign * right.times) if left.axes == right.axes else None
+
+
+# --- masks ------------------------------------------------------------------------------------------------------------
+# Cotangents that are zero where a condition says so, whatever they are multiplied by.
+#
+# `where(c, sqrt(x), 0)` has the cotangent `where(c, g, 0)` of `sqrt(x)`, whose zeros times an infinite derivative would
+# be NaN. So a derivative multiplies what the mask lets through, and the mask is put around the product:
+# `where(c, g * d, 0)`, which is the same wherever `d` is finite.
+#
+# In: cotangents. Out: `Masks`, which tells under which conditions one is not zero, and what it is there.
+
+
+Mask: TypeAlias = tuple[Node, bool]
+"""A condition of the sizes of a value, and what it is where that value counts; elsewhere there is zero."""
+
+Parts: TypeAlias = tuple[tuple[Mask, ...], Node]
+"""Masks, all of which must let an element through, the outermost first, and the value that they are put around."""
+
+
+class Masks:
+    """The masks of the nodes of one derivative. Nodes that were there before it are values that the program may need
+    anyway: they are taken as they are, so that nothing is computed twice."""
+
+    __slots__ = ("known", "since")
+
+    def __init__(self) -> None:
+        self.since = next_serial()
+        self.known: dict[Node, Parts] = {}
+
+    def outward(self, derivative: Callable[[Node], Sequence[Node | None]], cotangent: Node) -> Sequence[Node | None]:
+        """What the derivative of an elementwise op makes of a cotangent, whose masks are put around it."""
+        masks, value = self.of(cotangent)
+        if not masks:
+            return derivative(cotangent)
+        if value is cotangent:
+            return [masked(masks, part) if isinstance(part, Node) else part for part in derivative(value)]
+        same = {value: cotangent, make(OPS["neg"], (value,)): make(OPS["neg"], (cotangent,))}
+        parts = derivative(value)
+        return [
+            part if not isinstance(part, Node) else same[part] if part in same else masked(masks, part)
+            for part in parts
+        ]
+
+    def of(self, node: Node) -> Parts:
+        """The masks of a node, and what they are put around."""
+        known, stack = self.known, [node]
+        while stack:
+            waiting = [arg for arg in _factors(stack[-1]) if arg not in known]
+            if waiting:
+                stack += waiting
+            else:
+                top = stack.pop()
+                masks, value = _taken_apart(top, known)
+                known[top] = masks, value if masks and top.serial > self.since else top
+        return known[node]
+
+
+def masked(masks: Sequence[Mask], value: Node) -> Node:
+    """The value where all masks let it through, zero elsewhere."""
+    for condition, wanted in reversed(masks):
+        value = elementwise("where", condition, *((value, 0) if wanted else (0, value)))
+    return value
+
+
+def _factors(node: Node) -> Sequence[Node]:
+    """The arguments whose zeros are zeros of the node, both where it is a sum."""
+    name = node.op.name
+    if not is_float(node.type.dtype) or OPS.get(name) is not node.op:
+        return ()
+    if name == "where":
+        several = [arg for arg in node.args[1:] if scalar_number(arg) != 0]
+        return several if len(several) == 1 else ()
+    if name in ("mul", "add"):
+        return node.args
+    return node.args[:1] if name in ("strong_mul", "true_div", "neg", "cast", "sum") or _is_view(node) else ()
+
+
+def _is_view(node: Node) -> bool:
+    """Whether each element of a node is one of its first argument, whatever these are."""
+    others = any(is_float(arg.type.dtype) for arg in node.args[1:])
+    return bool(node.args) and node.op.cost == 0.0 and not others and isinstance(node.op.lower(node), View)
+
+
+def _taken_apart(node: Node, known: dict[Node, Parts]) -> Parts:
+    """The masks of a node and the rest of it, where those of its arguments are known."""
+    name = node.op.name
+    parts = [known[arg] for arg in _factors(node)]
+    if name == "where" and parts:
+        ((masks, value),) = parts
+        return _each_once([(node.args[0], scalar_number(node.args[1]) != 0)], masks), value
+    if not any(masks for masks, _ in parts):
+        return (), node
+    if name == "mul":
+        return _each_once(*(masks for masks, _ in parts)), make(node.op, [value for _, value in parts])
+    if name == "add":
+        return _of_sum(node, *parts)
+    ((masks, value),) = parts
+    if name == "sum":
+        along = {mask: _along(node, mask[0]) for mask in masks}
+        rest = masked([mask for mask in masks if along[mask] is None], value)
+        masks = tuple((condition, wanted) for (_, wanted), condition in along.items() if condition is not None)
+        return masks, make(node.op, (rest,), node.attrs)
+    if _is_view(node):
+        masks = tuple((make(node.op, (condition, *node.args[1:]), node.attrs), wanted) for condition, wanted in masks)
+    return masks, renamed(make(node.op, (value, *node.args[1:]), node.attrs), node)
+
+
+def _each_once(*several: Sequence[Mask]) -> tuple[Mask, ...]:
+    """The masks, each once."""
+    return tuple(dict.fromkeys(mask for masks in several for mask in masks))
+
+
+def _of_sum(node: Node, left: Parts, right: Parts) -> Parts:
+    """A sum is zero where both terms are: its masks are those of both, and one that lets through what either does."""
+    common = tuple(mask for mask in left[0] if mask in right[0])
+    rests = [tuple(mask for mask in masks if mask not in common) for masks, _ in (left, right)]
+    value = make(node.op, [masked(rest, value) for rest, (_, value) in zip(rests, (left, right), strict=True)])
+    if not all(rests) or any((condition, not wanted) in rests[1] for condition, wanted in rests[0]):
+        return common, value
+    return (*common, (elementwise("logical_or", *map(_all_of, rests)), True)), value
+
+
+def _all_of(masks: Sequence[Mask]) -> Node:
+    """The condition that all masks let an element through."""
+    first, *rest = (condition if wanted else elementwise("logical_not", condition) for condition, wanted in masks)
+    for condition in rest:
+        first = elementwise("logical_and", first, condition)
+    return first
+
+
+def _along(node: Node, condition: Node) -> Node | None:
+    """A condition of the sizes of a sum's argument as one of the sum's, where it is the same along the summed axes."""
+    axes = reduced_axes(node)
+    source = condition.args[0] if condition.op.name == "broadcast_to" else condition
+    if not all(source.broadcastable[axis] for axis in axes):
+        return None
+    return broadcast_to(drop(source, axes), node.type.shape)

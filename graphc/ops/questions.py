@@ -8,14 +8,32 @@ GraphTypeError with the tensor and the line. Nothing is made up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
-from graphc.ir.node import CONSTANT, FUNCTIONS, INPUT, SHARED, SIZE, Comparison, Node, Size, constant_value, describe
+from graphc.errors import GraphTypeError, RankError, ShapeError
+from graphc.ir import sizes
+from graphc.ir.node import (
+    CONSTANT,
+    FUNCTIONS,
+    INPUT,
+    SHARED,
+    SIZE,
+    Comparison,
+    Guard,
+    Node,
+    Scalar,
+    Size,
+    constant_value,
+    describe,
+)
 from graphc.ir.sizes import difference, is_natural, known_most, known_nonnegative
 from graphc.ir.source_lines import user_line
+from graphc.ir.symbol import METHODS, asked
 from graphc.ir.traced import TRACE, TRACED, traced_from
+from graphc.ops.elementwise import Number, as_node, cast
+from graphc.ops.shape import held_to
 
 RELATIONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 MOST_SIZES = 32
@@ -167,3 +185,101 @@ def is_outside(node: Node) -> bool:
 
 
 FUNCTIONS.update(truth=truth, truth_of=truth_of, decided=decided, is_size=is_size)
+
+
+# --- in place ---------------------------------------------------------------------------------------------------------
+# `x += y` of an array that is seen by one name alone: the changed array.
+#
+# In: a tensor that may change (`ir.fresh`), and what is computed with it. Out: the tensor that the name stands for
+# from then on, with the shape and the dtype of the first; an error where NumPy has one.
+
+
+def in_place(symbol: str, function: str, x: Node, y: Any) -> Node:
+    """`x`, changed by `x {symbol}= y`: what the function gives of the two, in the dtype of `x`. It takes the shape of
+    `x`, to which `y` broadcasts. Raises RankError or ShapeError where it cannot, GraphTypeError where NumPy does not
+    convert results to the dtype of `x` (its rule "same_kind")."""
+    made: Node = FUNCTIONS[function](x, y)
+    given = as_node(y)
+    told, line = f"{describe(x)} of type {x.type}: `x {symbol}= y`", asked(describe(x))
+    if made.ndim != x.ndim or (symbol == "@" and given.ndim < 2):
+        raise RankError(f"{told} cannot take a y of {given.ndim} axes, since x keeps its shape{line}")
+    if not np.can_cast(made.type.dtype, x.type.dtype, "same_kind"):
+        raise GraphTypeError(
+            f"{told} would give {made.type.dtype}, which {x.type.dtype} does not take; write x = x {symbol} y{line}"
+        )
+    for axis, own in enumerate(x.type.shape):
+        size = made.type.shape[axis]
+        if sizes.equal(size, own) or not (symbol == "@" or sizes.equal(own, 1)):
+            continue  # or the function checks that the two are equal
+        if isinstance(size, int) and isinstance(own, int):
+            raise ShapeError(f"{told} gives {size} elements along axis {axis}, where x keeps its {own}{line}")
+        message = f"`x {symbol}= y` gives {{left}} elements along axis {axis}, where x keeps its {{right}}{line}"
+        made = held_to(made, axis, Guard(size, "==", own, message))
+    return cast(made, x.type.dtype)
+
+
+FUNCTIONS["in_place"] = in_place
+
+
+# --- plain shape ------------------------------------------------------------------------------------------------------
+# The shape of a tensor in a function of arrays that is traced: a tuple, as NumPy's.
+#
+# In: a node. Out: a `Shape`, whose elements are numbers where sizes are known and tensors elsewhere, which stand for
+# Python's integers.
+
+
+class Shape(tuple[Any, ...]):
+    """The sizes of a tensor, as a tuple. NumPy's functions take it for a vector: `np.prod(x.shape[1:])`; so do those of
+    graphc, and it has the methods of a vector, as `x.shape` has in Theano's programs."""
+
+    __slots__ = ()
+
+    def vector(self) -> Node:
+        """The sizes as an int64 vector."""
+        made: Node = FUNCTIONS["as_tensor"](list(self), dtype="int64")
+        return made
+
+    def __add__(self, other: Any) -> Any:
+        return Shape(tuple.__add__(self, other)) if isinstance(other, tuple) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return Shape(tuple.__add__(other, self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, count: SupportsIndex) -> Any:
+        return Shape(tuple.__mul__(self, count)) if isinstance(count, int) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __getitem__(self, key: Any) -> Any:
+        found = tuple.__getitem__(self, key)
+        return Shape(found) if isinstance(key, slice) else found
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in METHODS:
+            raise AttributeError(f"a shape, which is a tuple of sizes, has no attribute {name!r}")
+        return getattr(self.vector(), name)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return FUNCTIONS["array_function"](function, args, kwargs)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        given = [each.vector() if isinstance(each, Shape) else each for each in inputs]
+        return FUNCTIONS["array_ufunc"](ufunc, method, given, kwargs)
+
+    def __reduce__(self) -> Any:
+        return tuple, (tuple(self),)
+
+
+def plain_shape(node: Node) -> Shape:
+    """The sizes of a node as a tuple."""
+    return Shape(map(_number, node.type.shape))
+
+
+def _number(size: Size) -> Size:
+    """A size, which takes part in arithmetic as Python's integers do."""
+    if type(size) in (Node, Scalar):
+        size.__class__ = Number
+    return size
+
+
+FUNCTIONS["plain_shape"] = plain_shape

@@ -38,8 +38,7 @@ from graphc.ir.node import (
     phrase,
 )
 from graphc.ops.elementwise import cast, elementwise, shifted
-from graphc.ops.recur import running_prod
-from graphc.ops.scaled import exponents, logarithms, steady, times_power
+from graphc.ops.recur import exponents, logarithms, running_prod, steady, times_power
 from graphc.ops.shape import broadcast_to, dimshuffle, expand, filled, label, label_op, reshape
 
 Reduction: TypeAlias = Callable[[Node, Sequence[int]], Node]

@@ -25,7 +25,7 @@ from graphc.errors import GraphTypeError
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import Argument, Array, Attributes, Laws, Node, Sample, Samples, Type, define_op, make
 from graphc.ir.signs import is_never_zero, is_not_negative, is_positive, scalar_number
-from graphc.ops.custom import custom_op
+from graphc.ops.custom import custom_op, not_implemented
 from graphc.ops.elementwise import (
     ANY,
     BITS,
@@ -51,7 +51,6 @@ from graphc.ops.elementwise import (
     define,
     elementwise,
 )
-from graphc.ops.missing import not_implemented
 
 __all__ = ["as_node", "cast", "elementwise", "stop_gradient"]
 

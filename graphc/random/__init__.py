@@ -30,8 +30,6 @@ from graphc.random.distributions import (
     wald,
     weibull_min,
 )
-from graphc.random.multivariate import multivariate_normal, wishart
-from graphc.random.orders import choice, multinomial, permutation
 from graphc.random.rejection import (
     beta,
     binomial,
@@ -46,6 +44,7 @@ from graphc.random.rejection import (
     truncated_normal,
     vonmises,
 )
+from graphc.random.vectors import choice, multinomial, multivariate_normal, permutation, wishart
 
 __all__ = [
     "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet", "exponential",

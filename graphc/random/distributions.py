@@ -20,7 +20,7 @@ from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cas
 from graphc.ops.scalar import stop_gradient
 from graphc.options import options
 from graphc.random.bits import as_key, below, fold_in, places, units, word, words
-from graphc.random.slopes import by_its_place, wald_by_parameters
+from graphc.random.derivatives import by_its_place, wald_by_parameters
 from graphc.tensor import reductions
 from graphc.tensor.shaping import as_shape
 

@@ -21,9 +21,8 @@ from graphc.ops.elementwise import as_node, cast, elementwise as E
 from graphc.ops.scalar import stop_gradient
 from graphc.ops.shape import expand, reshape
 from graphc.random.bits import as_key, blocks, fold_in, places, unit, word
+from graphc.random.derivatives import angle_by_concentration, by_its_place, slope, truncated_by_limits
 from graphc.random.distributions import Shape, float_of, log1p, normal, not_negative, sized, whole
-from graphc.random.implicit import slope
-from graphc.random.slopes import angle_by_concentration, by_its_place, truncated_by_limits
 
 EXACTLY = "float64"
 """What whole numbers are drawn in, whatever the dtypes of parameters."""

@@ -18,7 +18,7 @@ from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, literal
 from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise
 from graphc.options import options
-from graphc.random import distributions, multivariate, orders, rejection
+from graphc.random import distributions, rejection, vectors
 from graphc.random.bits import FOLDING, fold_in, word
 from graphc.shared import SharedVariable, own_variable
 from graphc.startup.hooks import HOOKS
@@ -355,7 +355,7 @@ class RandomStreams:
         dtype: Any = None,
     ) -> Node:
         """Normal vectors of a mean and a covariance, along a last axis that `size` does not count."""
-        return self.gen(multivariate.multivariate_normal, mean, cov, _shape(size, ndim), dtype)
+        return self.gen(vectors.multivariate_normal, mean, cov, _shape(size, ndim), dtype)
 
     def wishart(
         self,
@@ -366,11 +366,11 @@ class RandomStreams:
         dtype: Any = None,
     ) -> Node:
         """Wishart matrices, along two last axes that `size` does not count."""
-        return self.gen(multivariate.wishart, df, scale, _shape(size, ndim), dtype)
+        return self.gen(vectors.wishart, df, scale, _shape(size, ndim), dtype)
 
     def shuffle(self, x: Any) -> Node:
         """The rows of an array in random order."""
-        return self.gen(orders.permutation, x)
+        return self.gen(vectors.permutation, x)
 
     def choice(
         self,
@@ -386,19 +386,19 @@ class RandomStreams:
         """Items of `a`, a vector or a number that stands for 0 … a - 1 (as many as chances; 2 without), with chances
         `p` where given. A matrix of chances and replace=False: `size` different categories for each row."""
         if not replace and p is not None and a is None and as_node(p).ndim == 2:
-            return self.gen(orders.without_replacement, size, p, dtype)
+            return self.gen(vectors.without_replacement, size, p, dtype)
         if a is None:
             a = 2 if p is None else as_node(p).shape[-1]
-        return self.gen(orders.choice, a, _shape(size, ndim), replace, p, dtype)
+        return self.gen(vectors.choice, a, _shape(size, ndim), replace, p, dtype)
 
     def permutation(self, size: Size = (), n: Any = 1, ndim: int | None = None, dtype: Any = "int64") -> Node:
         """For each element of `size` the numbers 0 … n - 1 in random order, along the last axis."""
         shape = _shape(() if size is None else size, ndim)
-        return self.gen(lambda key: cast(orders.orders(key, shape, n), _name(dtype)))
+        return self.gen(lambda key: cast(vectors.orders(key, shape, n), _name(dtype)))
 
     def shuffle_row_elements(self, input: Any) -> Node:
         """Each row of a matrix in random order, of a vector its elements."""
-        return self.gen(orders.shuffled_rows, input)
+        return self.gen(vectors.shuffled_rows, input)
 
     def multinomial(
         self,
@@ -411,7 +411,7 @@ class RandomStreams:
         target: Any = None,
     ) -> Node:
         """How often each category of chances `pvals`, along the last axis, comes up in `n` trials."""
-        return self.gen(orders.multinomial, n, pvals, _shape(size, ndim), dtype)
+        return self.gen(vectors.multinomial, n, pvals, _shape(size, ndim), dtype)
 
     def multinomial_wo_replacement(
         self,
@@ -423,7 +423,7 @@ class RandomStreams:
         replace: bool = False,
     ) -> Node:
         """`n` different categories for each row of chances `pvals`."""
-        return self.gen(orders.without_replacement, n, pvals, dtype)
+        return self.gen(vectors.without_replacement, n, pvals, dtype)
 
     choice_wo_replacement = multinomial_wo_replacement
 

@@ -24,8 +24,8 @@ from graphc.ir.node import Node, Size, describe, variable
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.ops.segment import ascending, segment_of
 from graphc.ops.shape import concatenate, expand, transpose
+from graphc.ops.windows import ascending, segment_of
 from graphc.options import options
 from graphc.shared import SharedVariable, shared
 from graphc.startup.record import record

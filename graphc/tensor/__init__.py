@@ -23,9 +23,8 @@ from graphc.tensor.creation import *
 from graphc.tensor.elementary import *
 from graphc.tensor.indexing import *
 from graphc.tensor.joining import *
-from graphc.tensor.masks import *
+from graphc.tensor.keys import *
 from graphc.tensor.products import *
-from graphc.tensor.ranges import *
 from graphc.tensor.reductions import *
 from graphc.tensor.shaping import *
 from graphc.tensor.shaping import flatten
@@ -33,24 +32,16 @@ from graphc.tensor.variables import *
 from graphc.tensor.variables import as_tensor, constructors, plural_constructors
 
 if TYPE_CHECKING:
-    from graphc.tensor.arithmetic import *
     from graphc.tensor.arranging import *
-    from graphc.tensor.assertion import *
     from graphc.tensor.calculus import *
-    from graphc.tensor.constants import *
     from graphc.tensor.contraction import *
-    from graphc.tensor.counts import *
     from graphc.tensor.elemwise import *
-    from graphc.tensor.grids import *
+    from graphc.tensor.histograms import *
     from graphc.tensor.inspection import *
     from graphc.tensor.linalg.polynomials import *
     from graphc.tensor.nnet.losses import log_softmax as log_softmax, softmax as softmax
-    from graphc.tensor.order import *
-    from graphc.tensor.padding import *
-    from graphc.tensor.polynomials import *
-    from graphc.tensor.quantiles import *
     from graphc.tensor.selecting import *
-    from graphc.tensor.sets import *
+    from graphc.tensor.sorting import *
     from graphc.tensor.special import *
     from graphc.tensor.statistics import *
     from graphc.theano.opclasses import *
@@ -92,55 +83,46 @@ as_tensor_variable = as_tensor
 outdim = flatten
 
 LAZY = {
-    "arithmetic": """
-        angle bitwise_count ceil_intdiv default frexp iscomplex iscomplexobj isneginf isposinf isreal isrealobj
-        largest ldexp mod_check modf real_if_close sinc smallest spacing
+    "special": """
+        angle betainc betaincinv betaln bitwise_count ceil_intdiv chi2sf default erfcinv erfinv frexp gamma
+        gammainc gammaincc gammainccinv gammaincinv gammal gammau hyp2f1 i0 i0e i1 i1e iscomplex iscomplexobj
+        isneginf isposinf isreal isrealobj iv ive j0 j1 jv k0 k0e k1 k1e kv kve largest ldexp log_ndtr mod_check
+        modf ndtr ndtri owens_t polygamma real_if_close sinc smallest spacing stdtr xlogx y0 y1 yv
     """,
-    "assertion": "Assert assert_ assert_op",
+    "inspection": """
+        AdvancedIndexingError AsTensorError Assert EmptyConstantError NotScalarConstantError ShapeError
+        all_dtypes apply_over_axes array array_equal array_equiv asanyarray asarray ascontiguousarray
+        asfortranarray assert_ assert_op broadcast_shapes complex_dtypes continuous_dtypes discrete_dtypes e
+        euler_gamma extract_constant float_dtypes get_scalar_constant_value get_vector_length index_exp inf
+        int_dtypes integer_dtypes is_flat isscalar makeKeepDims nan ndim newaxis pi python_all python_any
+        require s_ scalar_from_tensor tensor_from_scalar transfer uint_dtypes
+    """,
     "arranging": """
-        append block concat delete dsplit horizontal_stack hsplit insert matrix_transpose permute_dims resize
-        rollaxis rot90 row_stack stacklists trim_zeros unstack vertical_stack vsplit
+        append block concat delete dsplit horizontal_stack hsplit insert matrix_transpose pad permute_dims
+        resize rollaxis rot90 row_stack stacklists trim_zeros unstack vertical_stack vsplit
     """,
-    "calculus": "convolve correlate cross diff ediff1d gradient interp trapezoid unwrap",
-    "constants": """
-        all_dtypes complex_dtypes continuous_dtypes discrete_dtypes e euler_gamma float_dtypes index_exp inf
-        int_dtypes integer_dtypes nan newaxis pi python_all python_any s_ uint_dtypes
+    "calculus": """
+        convolve correlate cross diff ediff1d gradient interp polyadd polyder polyint polymul polysub polyval
+        trapezoid unwrap
     """,
     "contraction": "einsum einsum_path",
     "elemwise": "All Any CAReduce CAReduceDtype DimShuffle Elemwise Prod ScalarOp Sum",
-    "grids": "bartlett blackman c_ r_ fromfunction hamming hanning indices ix_ kaiser mgrid ogrid vander",
-    "inspection": """
-        AdvancedIndexingError AsTensorError EmptyConstantError NotScalarConstantError ShapeError apply_over_axes array
-        array_equal array_equiv asanyarray
-        asarray ascontiguousarray asfortranarray broadcast_shapes extract_constant get_scalar_constant_value
-        get_vector_length is_flat isscalar makeKeepDims ndim require scalar_from_tensor tensor_from_scalar
-        transfer
-    """,
-    "order": """
-        argpartition argsort argtopk digitize lexsort partition searchsorted sort topk topk_and_argtopk
-    """,
-    "quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
-    "counts": "bincount histogram histogram2d histogram_bin_edges histogramdd",
-    "sets": """
-        intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values
-    """,
-    "padding": "pad",
-    "linalg.polynomials": "poly polydiv polyfit roots roots_parts",
-    "polynomials": "polyadd polyder polyint polymul polysub polyval",
     "selecting": """
-        choose compress diag_indices diag_indices_from extract fill_diagonal fill_diagonal_offset
-        inverse_permutation mask_indices nonzero_values permute_row_elements piecewise ravel_multi_index select
-        take_along_axis tril_indices tril_indices_from triu_indices triu_indices_from unravel_index
+        bartlett blackman c_ choose compress diag_indices diag_indices_from extract fill_diagonal
+        fill_diagonal_offset fromfunction hamming hanning indices inverse_permutation ix_ kaiser mask_indices
+        mgrid nonzero_values ogrid permute_row_elements piecewise r_ ravel_multi_index select take_along_axis
+        tril_indices tril_indices_from triu_indices triu_indices_from unravel_index vander
     """,
-    "special": """
-        betainc betaincinv betaln chi2sf erfcinv erfinv gamma gammainc gammaincc gammainccinv gammaincinv gammal gammau
-        hyp2f1 i0 i0e i1 i1e iv ive j0 j1 jv k0 k0e k1 k1e kv kve log_ndtr ndtr ndtri owens_t polygamma stdtr xlogx
-        y0 y1 yv
+    "sorting": """
+        argpartition argsort argtopk digitize intersect1d isin lexsort partition searchsorted setdiff1d setxor1d
+        sort topk topk_and_argtopk union1d unique unique_all unique_counts unique_inverse unique_values
     """,
     "statistics": """
-        corrcoef cov cumulative_prod cumulative_sum nanargmax nanargmin nancumprod nancumsum nanmax nanmean
-        nanmin nanprod nanstd nansum nanvar
+        corrcoef cov cumulative_prod cumulative_sum median nanargmax nanargmin nancumprod nancumsum nanmax
+        nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar percentile quantile
     """,
+    "histograms": "bincount histogram histogram2d histogram_bin_edges histogramdd",
+    "linalg.polynomials": "poly polydiv polyfit roots roots_parts",
     "nnet.losses": "log_softmax softmax",
     "signal": "",
     "linalg": "",

@@ -6,22 +6,28 @@ recomputed at every use; none of them is materialised for its own sake.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
-from graphc.arrays.dtypes import is_float
+import numpy as np
+
+from graphc.arrays.dtypes import INTEGERS, is_float, promote
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, Node, Size, describe, literal
+from graphc.ir.node import FUNCTIONS, Node, Size, constant_value, describe, literal
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import index, shape as ops
+from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise
-from graphc.tensor.shaping import ONE_BY_ONE, as_shape, as_size, swapaxes, unpack
+from graphc.options import options
+from graphc.tensor.shaping import ONE_BY_ONE, as_shape, as_size, expand_dims, moveaxis, swapaxes, unpack
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [
-    "alloc", "empty", "empty_like", "eye", "fill", "full", "full_like", "identity", "identity_like",
-    "meshgrid", "one_hot", "ones", "ones_like", "second", "tri", "tril", "triu", "zeros",
-    "zeros_like",
+    "alloc", "arange", "empty", "empty_like", "eye", "fill", "full", "full_like", "geomspace", "identity",
+    "identity_like", "linspace", "logspace", "meshgrid", "one_hot", "ones", "ones_like", "second", "tri", "tril",
+    "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
 # --- one value everywhere -------------------------------------------------------------------------------------------
@@ -264,3 +270,243 @@ def one_hot(classes: Any, count: Any, dtype: Any = None) -> Node:
 
 
 FUNCTIONS.update(fill=fill, ones_like=ones_like, zeros_like=zeros_like)
+
+
+# --- ranges -----------------------------------------------------------------------------------------------------------
+# Ranges of numbers: by a step, by how many there are, and in powers.
+#
+# In: numbers and scalars, for the ends of spaced numbers arrays as well. Out: nodes that are recomputed at every use.
+# The arithmetic is NumPy's, step by step, in the dtype of the result; integers are counted exactly, of uint64 too.
+
+
+# --- by a step --------------------------------------------------------------------------------------------------------
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Node:
+    """start, start + step, … below `stop` (above it for a negative step); with one argument 0, 1, … below it.
+
+    Arguments are numbers or scalars. dtype: int64 for integers, uint64 where one is of uint64, floatX (float64 if an
+    argument is) for floats. As in NumPy element i is start + i * (next - start) in the dtype, where next is start +
+    step in that of the arguments. Raises ShapeError for a step of 0, and for ends that are not finite.
+
+        >>> T.arange(1, 2, 0.25).eval()
+        array([1.  , 1.25, 1.5 , 1.75])
+    """
+    first, last = (0, start) if stop is None else (start, stop)
+    nodes = [as_node(value) for value in (first, last, step)]
+    for node in nodes:
+        if node.ndim:
+            raise RankError(f"arange: {describe(node)} of type {node.type} is no scalar")
+    counts_floats = any(is_float(node.type.dtype) for node in nodes)
+    count = _count_floats(first, last, step, nodes) if counts_floats else _count_integers(nodes)
+    kind = _natural(nodes, (first, last, step)) if dtype is None else resolve_dtype(dtype)
+    index = ops.iota(count)
+    if not is_float(kind) and not counts_floats:
+        inside = "uint64" if "uint64" in (kind, *(node.type.dtype for node in nodes)) else "int64"
+        begin, stride = (_plain(value, inside) for value in (first, step))
+        return cast(_line(cast(index, inside), begin, stride), kind)
+    # NumPy counts in the dtype of the result, from the first two elements
+    inside = "int64" if kind == "bool" else kind
+    if isinstance(first, int) and first == 0:
+        return cast(_line(cast(index, inside), 0, _finite(_plain(step, inside))), kind)
+    begin = cast(as_node(first), inside)
+    second = cast(as_node(first + step if _are_numbers(first, step) else elementwise("add", first, step)), inside)
+    stride = _finite(elementwise("sub", second, begin))
+    line = _line(cast(index, inside), begin, stride)
+    if is_float(inside):
+        line = elementwise("where", elementwise("equal", index, 1), second, line)
+    return cast(line, kind)
+
+
+def _natural(nodes: Sequence[Node], values: Sequence[Any]) -> str:
+    """The dtype of a range for which none is given. Python's floats do not decide it."""
+    if any(is_float(node.type.dtype) for node in nodes):
+        told = zip(values, nodes, strict=True)
+        return promote(options.floatX, *(node.type.dtype for value, node in told if type(value) not in (int, float)))
+    return "uint64" if any(node.type.dtype == "uint64" for node in nodes) else "int64"
+
+
+def _are_numbers(*values: Any) -> bool:
+    return all(isinstance(value, (int, float, np.number)) for value in values)
+
+
+def _plain(value: Any, dtype: str) -> Any:
+    """A value in the dtype in which is counted; 0 and 1, which leave others as they are, as Python's."""
+    return value if isinstance(value, int) and value in (0, 1) else cast(as_node(value), dtype)
+
+
+def _finite(stride: Any) -> Any:
+    """A stride, 0 for one that is infinite, by which a range has one element at most."""
+    value = constant_value(stride) if isinstance(stride, Node) else np.asarray(stride)
+    if (value is not None and np.isfinite(value)) or not is_float(stride.dtype):
+        return stride
+    return elementwise("where", elementwise("isfinite", stride), stride, 0)
+
+
+def _line(index: Node, first: Any, step: Any) -> Node:
+    """first + index * step."""
+    scaled = index if isinstance(step, int) and step == 1 else elementwise("mul", index, step)
+    return scaled if isinstance(first, int) and first == 0 else elementwise("add", scaled, first)
+
+
+def _count_integers(nodes: Sequence[Node]) -> Size:
+    """How many integers a range has."""
+    for node in nodes:
+        if node.type.dtype not in INTEGERS and constant_value(node) is None:
+            raise GraphTypeError(f"arange: {describe(node)} of type {node.type} is no integer")
+    if any(node.type.dtype == "uint64" and constant_value(node) is None for node in nodes):
+        return _count_unsigned(*nodes)
+    start, stop, step = (as_size(cast(node, "int64") if node.type.dtype == "bool" else node) for node in nodes)
+    if isinstance(step, int):
+        if step == 0:
+            raise ShapeError("arange: the step is 0")
+        extent = sizes.subtract(stop, start) if step > 0 else sizes.subtract(start, stop)
+        if not sizes.known_nonnegative(extent):
+            extent = sizes.maximum(extent, 0)
+        return sizes.floor_divide(sizes.add(extent, abs(step) - 1), abs(step))
+    extent = sizes.subtract(stop, start)
+    up = sizes.maximum(_rounded_up(extent, sizes.maximum(step, 1)), 0)
+    backwards = sizes.maximum(sizes.subtract(0, step), 1)
+    down = sizes.maximum(_rounded_up(sizes.subtract(0, extent), backwards), 0)
+    positive = elementwise("greater", step, 0)
+    # A step of 0 gives the size -1, which the guard of the result's size refuses.
+    other = elementwise("where", elementwise("equal", step, 0), -1, as_size_node(down))
+    return sizes.as_size(elementwise("where", positive, as_size_node(up), other))
+
+
+def _rounded_up(extent: Size, step: Size) -> Size:
+    """extent / step, rounded up, for a positive step."""
+    return sizes.floor_divide(sizes.add(extent, sizes.subtract(step, 1)), step)
+
+
+def _count_unsigned(start: Node, stop: Node, step: Node) -> Size:
+    """How many integers a range has whose ends may lie anywhere between the least int64 and the greatest uint64:
+    comparisons are exact, and differences as uint64 right where they are positive."""
+
+    def steps(low: Node, high: Node, stride: Node) -> Node:
+        extent = elementwise("sub", cast(high, "uint64"), cast(low, "uint64"))
+        whole = elementwise("floor_div", elementwise("sub", extent, 1), elementwise("maximum", stride, 1))
+        return elementwise("where", elementwise("less", low, high), elementwise("add", cast(whole, "int64"), 1), 0)
+
+    up = steps(start, stop, cast(step, "uint64"))
+    down = steps(stop, start, cast(elementwise("neg", cast(step, "int64")), "uint64"))
+    if step.type.dtype == "uint64":
+        down = literal(0, "int64")
+    other = elementwise("where", elementwise("equal", step, 0), -1, down)
+    return sizes.as_size(elementwise("where", elementwise("greater", step, 0), up, other))
+
+
+def _count_floats(start: Any, stop: Any, step: Any, nodes: Sequence[Node]) -> Size:
+    """How many elements a range of floats has: (stop - start) / step rounded up, each in the dtype of its operands."""
+    if _are_numbers(start, stop, step):
+        if step == 0:
+            raise ShapeError("arange: the step is 0")
+        with np.errstate(all="ignore"):
+            ratio = float((stop - start) / step)
+        if not math.isfinite(ratio):
+            raise ShapeError(f"arange: (stop - start) / step is {ratio}, of start {start}, stop {stop}, step {step}")
+        return max(math.ceil(ratio), int(ratio == 0 and stop != start and math.copysign(1, ratio) > 0))
+    extent = elementwise("sub", stop, start)
+    ratio_node = cast(elementwise("true_div", extent, step), "float64")
+    count = elementwise("maximum", cast(elementwise("ceil", ratio_node), "int64"), 0)
+    # what underflows is one step
+    vanished = elementwise("logical_and", elementwise("equal", ratio_node, 0), elementwise("not_equal", extent, 0))
+    some = elementwise("logical_and", vanished, elementwise("logical_not", elementwise("signbit", ratio_node)))
+    told = ", ".join(describe(node) for node in nodes if constant_value(node) is None)
+    finite = cast(elementwise("isfinite", ratio_node), "int64")
+    message = f"arange of {told}: (stop - start) / step is not finite"
+    return sizes.as_size(checked(elementwise("where", some, 1, count), [finite], message, "shape"))
+
+
+# --- by how many there are --------------------------------------------------------------------------------------------
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    """`num` equally spaced numbers from `start` to `stop`, the last one included if `endpoint`.
+
+    The ends may be arrays, which broadcast; the numbers lie along a new axis of the result, at `axis`. They are of the
+    dtype of start / stop unless `dtype` is given; those of an integer dtype are rounded down. With `retstep` the pair
+    of them and the step, NaN where there is none.
+
+        >>> T.linspace([0, 1], 2, 3, axis=-1).eval()
+        array([[0. , 1. , 2. ],
+               [1. , 1.5, 2. ]])
+    """
+    inside = elementwise("true_div", start, stop).type.dtype
+    first, last = _ends(start, stop, inside)
+    count = as_size(num, "linspace: num")
+    parts = sizes.subtract(count, 1) if endpoint else count
+    index = ops.expand(ops.iota(count), range(1, first.ndim + 1))
+    divisor = cast(as_size_node(sizes.maximum(parts, 1)), inside)
+    delta = elementwise("sub", last, first)
+    step = elementwise("true_div", delta, divisor)
+    values = elementwise("add", elementwise("mul", cast(index, inside), expand_dims(step, 0)), expand_dims(first, 0))
+    if endpoint:
+        values = _with_row(values, index, as_size_node(sizes.maximum(parts, 1)), last)
+    kind = inside if dtype is None else resolve_dtype(dtype)
+    values = cast(elementwise("floor", values) if kind in INTEGERS else values, kind)
+    values = moveaxis(values, 0, axis) if axis else values
+    if not retstep:
+        return values
+    if isinstance(parts, int):
+        return values, step if parts > 0 else literal(np.nan, "float64")
+    return values, elementwise("where", elementwise("greater", parts, 0), step, np.nan)
+
+
+def _with_row(values: Node, index: Node, place: Any, row: Node) -> Node:
+    """`values`, of which the row along the first axis whose index is `place` is another."""
+    return elementwise("where", elementwise("equal", index, place), expand_dims(row, 0), values)
+
+
+def _ends(start: Any, stop: Any, dtype: str) -> list[Node]:
+    """Both ends in a dtype, broadcast to one shape."""
+    nodes = [cast(as_node(end), dtype) for end in (start, stop)]
+    shape = broadcast_sizes("the ends of a range", nodes)
+    return [broadcast_node(node, shape) for node in nodes]
+
+
+def logspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Node:
+    """`base` to the power of `linspace(start, stop, num, endpoint)`. A base that is an array broadcasts with
+    the ends."""
+    base = base if isinstance(base, (int, float)) else as_node(base)
+    if isinstance(base, Node) and base.ndim:
+        rank = max(node.ndim for node in (base, as_node(start), as_node(stop)))
+        start, stop, base = (
+            ops.expand(node, range(rank - node.ndim)) for node in (as_node(start), as_node(stop), base)
+        )
+        base = expand_dims(base, axis)
+    values = elementwise("pow", base, linspace(start, stop, num, endpoint, axis=axis))
+    return values if dtype is None else cast(values, resolve_dtype(dtype))
+
+
+def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Node:
+    """`num` numbers from `start` to `stop`, each the one before times the same factor. The ends have one sign, and may
+    be arrays as those of `linspace`; they are what was given, to the bit. float64 unless `dtype` is given."""
+    kind = "float64" if dtype is None else resolve_dtype(dtype)
+    inside = promote(as_node(start).type.dtype, as_node(stop).type.dtype, kind, 0.0)
+    first, last = _ends(start, stop, inside)
+    for end in (first, last):
+        value = constant_value(end)
+        if value is not None and not np.all(value):
+            raise GraphValueError(f"geomspace: numbers with one factor between them are never 0, as {describe(end)} is")
+    side = elementwise("sign", first)
+    first, last = elementwise("true_div", first, side), elementwise("true_div", last, side)
+    exponents = linspace(elementwise("log10", first), elementwise("log10", last), num, endpoint)
+    values = elementwise("pow", 10.0, exponents)
+    count = values.type.shape[0]
+    index = ops.expand(ops.iota(count), range(1, values.ndim))
+    values = _with_row(values, index, 0, first)
+    if endpoint:
+        values = _with_row(values, index, as_size_node(sizes.maximum(sizes.subtract(count, 1), 1)), last)
+    values = cast(elementwise("mul", values, expand_dims(side, 0)), kind)
+    return moveaxis(values, 0, axis) if axis else values

@@ -26,7 +26,7 @@ from graphc.ir.symbol import asked
 from graphc.ir.traced import TRACE, traced_hint
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import as_node, cast
-from graphc.ops.plain_shape import plain_shape
+from graphc.ops.questions import plain_shape
 from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import nearest
 from graphc.startup.record import record

@@ -38,8 +38,8 @@ from graphc.tensor.keys import (
     holds_node,
     items_of,
     known_item,
+    positions,
 )
-from graphc.tensor.masks import positions
 from graphc.tensor.shaping import as_size, flatten, normalise_axes, normalise_axis
 
 __all__ = [

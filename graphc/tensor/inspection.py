@@ -5,20 +5,23 @@ In: tensors, arrays, numbers. Out: numbers, bools, sizes; nodes with no work of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import is_float
+from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, UNSIGNED, is_float
 from graphc.errors import GraphcError, GraphTypeError, IndexOutOfBounds, RankError, ShapeError
 from graphc.ir import sizes
+from graphc.ir.call_errors import explain_all
 from graphc.ir.interpret import interpret
 from graphc.ir.node import CONSTANT, Array, Node, describe, literal
 from graphc.ir.signs import scalar_number
 from graphc.ir.walk import Graph, as_size_node, node_set
 from graphc.ops import shape as layout
-from graphc.ops.elementwise import as_node, broadcast_sizes
+from graphc.ops.checked import checked
+from graphc.ops.elementwise import as_node, broadcast_sizes, cast
 from graphc.tensor.elementary import equal, isnan, logical_and, logical_or
 from graphc.tensor.indexing import getitem
 from graphc.tensor.reductions import all as all_of
@@ -26,31 +29,13 @@ from graphc.tensor.shaping import as_shape, atleast_nd, expand_dims, normalise_a
 from graphc.tensor.variables import as_tensor
 
 __all__ = [
-    "AdvancedIndexingError",
-    "AsTensorError",
-    "EmptyConstantError",
-    "NotScalarConstantError",
-    "ShapeError",
-    "apply_over_axes",
-    "array",
-    "array_equal",
-    "array_equiv",
-    "asanyarray",
-    "asarray",
-    "ascontiguousarray",
-    "asfortranarray",
-    "broadcast_shapes",
-    "extract_constant",
-    "get_scalar_constant_value",
-    "get_vector_length",
-    "is_flat",
-    "isscalar",
-    "makeKeepDims",
-    "ndim",
-    "require",
-    "scalar_from_tensor",
-    "tensor_from_scalar",
-    "transfer",
+    "AdvancedIndexingError", "AsTensorError", "Assert", "EmptyConstantError", "NotScalarConstantError",
+    "ShapeError", "all_dtypes", "apply_over_axes", "array", "array_equal", "array_equiv", "asanyarray", "asarray",
+    "ascontiguousarray", "asfortranarray", "assert_", "assert_op", "broadcast_shapes", "complex_dtypes",
+    "continuous_dtypes", "discrete_dtypes", "e", "euler_gamma", "extract_constant", "float_dtypes",
+    "get_scalar_constant_value", "get_vector_length", "index_exp", "inf", "int_dtypes", "integer_dtypes", "is_flat",
+    "isscalar", "makeKeepDims", "nan", "ndim", "newaxis", "pi", "python_all", "python_any", "require", "s_",
+    "scalar_from_tensor", "tensor_from_scalar", "transfer", "uint_dtypes",
 ]  # fmt: skip
 
 AsTensorError, AdvancedIndexingError = GraphTypeError, IndexOutOfBounds
@@ -236,3 +221,48 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Node:
             raise ShapeError(f"apply_over_axes of {describe(node)}: the function gave {made.type}")
         node = made
     return node
+
+
+# --- assertion --------------------------------------------------------------------------------------------------------
+# Checks of values that a graph makes when it runs.
+#
+# In: a message, then a tensor and conditions. Out: the tensor, held to them.
+
+
+class Assert:
+    """`Assert(msg)(x, cond, …)` is `x`; a call whose conditions are not all true raises AssertionFailed with `msg`.
+
+    Conditions are checked before anything is computed, wherever the result is needed.
+    """
+
+    def __init__(self, msg: str = "an assertion failed") -> None:
+        self.msg = msg
+
+    def __call__(self, x: Any, *conds: Any) -> Node:
+        """`x`, held to conditions, of which all elements must be true."""
+        return checked(as_node(x), [cast(all_of(cond), "int64") for cond in conds], self.msg)
+
+
+assert_ = assert_op = Assert()
+
+
+# --- constants --------------------------------------------------------------------------------------------------------
+# Numbers, keys and lists of dtypes that NumPy and Theano keep beside their functions.
+#
+# In: nothing. Out: constants of Python.
+
+
+python_all, python_any = all, any
+e, pi, inf, nan = math.e, math.pi, math.inf, math.nan
+euler_gamma = float(np.euler_gamma)
+newaxis = None
+index_exp, s_ = np.index_exp, np.s_
+"""A key as a value: `s_[1:, ::2]`; bounds may be nodes."""
+
+all_dtypes, float_dtypes, integer_dtypes, uint_dtypes = DTYPES, FLOATS, INTEGERS, UNSIGNED
+int_dtypes = tuple(dtype for dtype in INTEGERS if dtype not in UNSIGNED)
+discrete_dtypes, continuous_dtypes = INTEGERS, FLOATS
+complex_dtypes: tuple[str, ...] = ()
+
+
+explain_all(globals())

@@ -19,7 +19,7 @@ from graphc.functions.states import states_of
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node
 from graphc.ir.walk import Graph
-from graphc.ops.missing import DisconnectedType, NullType
+from graphc.ops.custom import DisconnectedType, NullType
 from graphc.options import options
 from graphc.rewrite.pipeline import rewrite
 from graphc.shared import Container, SharedVariable, shared

@@ -18,9 +18,9 @@ from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError,
 from graphc.function import function
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Array, Node, describe, variable
+from graphc.ops.custom import Absent, DisconnectedType, NullType, not_implemented, undefined
 from graphc.ops.derivative import grad_clip, grad_scale, undefined_grad, zero_grad
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.ops.missing import Absent, DisconnectedType, NullType, not_implemented, undefined
 from graphc.ops.reduce import reduce_sum
 from graphc.tensor.elementary import stop_gradient as disconnected_grad
 

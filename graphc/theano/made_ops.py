@@ -19,9 +19,9 @@ from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Array, Node, describe, variable
 from graphc.ir.tags import with_tags
 from graphc.ir.walk import substitute
+from graphc.ops.custom import Absent, DisconnectedType
 from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast
-from graphc.ops.missing import Absent, DisconnectedType
 from graphc.ops.shape import zeros
 from graphc.tensor.shaping import shape, specify_shape
 from graphc.theano.opclasses import Rebroadcast, Shape, Shape_i, SpecifyShape

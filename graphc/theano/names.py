@@ -21,8 +21,8 @@ import numpy as np
 from graphc.errors import CycleError, GraphTypeError, GraphValueError, MissingInputError
 from graphc.ir.node import Constant, Node, describe
 from graphc.ir.types import Kind
+from graphc.ops.custom import DisconnectedType, NullType, not_implemented as grad_not_implemented
 from graphc.ops.elementwise import as_node
-from graphc.ops.missing import DisconnectedType, NullType, not_implemented as grad_not_implemented
 from graphc.shared import Container, SharedVariable, shared
 from graphc.sparse.variable import sparse_shared
 from graphc.tensor import elementary, products, variables

@@ -17,20 +17,18 @@ from graphc.errors import ArgumentError, GraphValueError
 from graphc.ir.node import Node
 from graphc.ops.derivative import grad_clip, grad_scale, undefined_grad, zero_grad
 from graphc.tensor import (
-    arithmetic,
     calculus,
     creation,
     elementary,
-    grids,
     indexing,
     inspection,
     joining,
-    masks,
+    keys,
     products,
-    ranges,
     reductions,
     selecting,
     shaping,
+    special,
     variables,
 )
 from graphc.tensor.elementary import stop_gradient
@@ -38,8 +36,7 @@ from graphc.tensor.elemwise import Family
 from graphc.tensor.nnet import abstract_conv, losses, scores
 from graphc.tensor.nnet.losses import prepend_scalar_to_each_row
 from graphc.tensor.nnet.rows import logsoftmax, softmax
-from graphc.tensor.order import argsort, argtopk, searchsorted, sort, topk, topk_and_argtopk
-from graphc.tensor.sets import unique
+from graphc.tensor.sorting import argsort, argtopk, searchsorted, sort, topk, topk_and_argtopk, unique
 
 __all__ = [
     "ARange", "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor",
@@ -120,7 +117,7 @@ def _alloc_diag(offset: int = 0, axis1: int = 0, axis2: int = 1) -> Callable[[An
     def make(values: Any) -> Any:
         x = variables.as_tensor(values)
         size = x.shape[-1] + abs(offset)
-        where = ranges.arange(x.shape[-1])
+        where = creation.arange(x.shape[-1])
         wide = creation.zeros((*(x.shape[axis] for axis in range(x.ndim - 1)), size, size), x.type.dtype)
         key = (..., where + max(-offset, 0), where + max(offset, 0))
         return shaping.moveaxis(indexing.set_subtensor(wide[key], x), (-2, -1), (axis1, axis2))
@@ -205,7 +202,7 @@ def _correlation(rank: int, by: str = "") -> Make:
 
 
 _TABLE: dict[str, tuple[str, Make | None]] = {
-    "ARange": ("iota", lambda dtype: lambda start, stop, step: ranges.arange(start, stop, step, dtype)),
+    "ARange": ("iota", lambda dtype: lambda start, stop, step: creation.arange(start, stop, step, dtype)),
     "AbstractConv2d": ("conv", _convolution(2)),
     "AbstractConv2d_gradInputs": ("", _convolution(2, "inputs")),
     "AbstractConv2d_gradWeights": ("", _convolution(2, "weights")),
@@ -223,7 +220,7 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "AllocEmpty": ("", lambda dtype: lambda *shape: creation.empty(shape, dtype)),
     "ArgSortOp": ("argsort", lambda kind=None, order=None: lambda x, axis=-1: argsort(x, axis, kind, order)),
     "Argmax": ("argmax", lambda axis=None: lambda x: reductions.argmax(x, axis)),
-    "Bartlett": ("", lambda: grids.bartlett),
+    "Bartlett": ("", lambda: selecting.bartlett),
     "BaseAdvancedIncSubtensor": ("set_gather inc_gather", _increased),
     "BaseAdvancedSubtensor": ("gather", lambda: lambda x, *index: variables.as_tensor(x)[index]),
     "BatchedDot": ("matmul", lambda: products.batched_dot),
@@ -243,7 +240,7 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     "CumOp": ("running_sum running_prod", _cumulated),
     "CumprodOp": ("running_prod", lambda axis=None: _cumulated(axis, "mul")),
     "CumsumOp": ("running_sum", lambda axis=None: _cumulated(axis)),
-    "Default": ("", lambda: arithmetic.default),
+    "Default": ("", lambda: special.default),
     "DiffOp": ("", lambda n=1, axis=-1: lambda x: calculus.diff(x, n, axis)),
     "DisconnectedGrad": ("stop_gradient", lambda: stop_gradient),
     "Dot": ("matmul", lambda: products.dot),
@@ -272,7 +269,7 @@ _TABLE: dict[str, tuple[str, Make | None]] = {
     ),
     "MaxAndArgmax": ("max argmax", lambda axis=None: lambda x: reductions.max_and_argmax(x, axis)),
     "Mean": ("", lambda axis=None: lambda x: reductions.mean(x, axis)),
-    "Nonzero": ("", lambda: masks.nonzero),
+    "Nonzero": ("", lambda: keys.nonzero),
     "PermuteRowElements": ("", lambda: selecting.permute_row_elements),
     "Prepend_scalar_constant_to_each_row": ("", lambda val=0: lambda mat: prepend_scalar_to_each_row(val, mat)),
     "Prepend_scalar_to_each_row": ("", lambda: prepend_scalar_to_each_row),

@@ -18,8 +18,8 @@ from graphc.ir.node import Node
 from graphc.ir.text import print_graph
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph
+from graphc.ops.branch import sunk
 from graphc.ops.custom import custom_op
-from graphc.ops.sinking import sunk
 
 MODES = ["interpreted", "python", "compiled"]
 

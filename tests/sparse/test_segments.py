@@ -14,8 +14,8 @@ import graphc.tensor as T
 from graphc.arrays.dtypes import FLOATS
 from graphc.ir import sizes
 from graphc.ir.node import Node
-from graphc.ops.segment import ascending, segment_of, segment_sum
 from graphc.ops.shape import broadcast_to
+from graphc.ops.windows import ascending, segment_of, segment_sum
 
 STARTS = ([0], [0, 0], [0, 1], [0, 5], [0, 0, 2, 2, 5, 5], [0, 3, 4, 40])
 

@@ -22,7 +22,7 @@ import graphc.tensor as T
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir.node import Node
 from graphc.tensor import signal
-from graphc.tensor.nnet import abstract_conv, conv as old, films
+from graphc.tensor.nnet import abstract_conv, conv as first_years, conv as old
 from graphc.tensor.signal import conv as signal_conv
 
 Pads = list[tuple[int, int]]
@@ -363,15 +363,15 @@ def test_names_of_theano() -> None:
 
 def test_films() -> None:
     s, w = (T.TensorType("float64", (None,) * 5)(name) for name in "sw")
-    mixed = films.conv3d(s, w, (1, 4, 2, 5, 5), (3, 2, 2, 3, None), ("full", "half", "valid"))
-    f = graphc.function([s, w], [films.conv3d(s, w), mixed], mode="interpreted")
+    mixed = first_years.conv3d(s, w, (1, 4, 2, 5, 5), (3, 2, 2, 3, None), ("full", "half", "valid"))
+    f = graphc.function([s, w], [first_years.conv3d(s, w), mixed], mode="interpreted")
     film, filters = (np.random.default_rng(1).normal(size=shape) for shape in ((1, 4, 2, 5, 5), (3, 2, 2, 3, 2)))
     pads = ((0, 0), (1, 1), (0, 0), (1, 1), (0, 0))
     for found, wide in zip(f(film, filters), (film, np.pad(film, pads)), strict=True):
         windows = np.lib.stride_tricks.sliding_window_view(wide, (2, 3, 2), (1, 3, 4))
         np.testing.assert_allclose(found, np.einsum("ntchwijk,oicjk->ntohw", windows, filters[:, ::-1, :, ::-1, ::-1]))
     with pytest.raises(GraphValueError, match="not valid, full or half"):
-        films.conv3d(s, w, border_mode="same")
+        first_years.conv3d(s, w, border_mode="same")
 
 
 @pytest.mark.slow

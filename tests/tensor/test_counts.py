@@ -10,7 +10,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.errors import GraphTypeError, GraphValueError
-from graphc.tensor.binning import RULES
+from graphc.tensor.histograms import RULES
 
 RNG = np.random.default_rng(3)
 NUMBERS = {

@@ -12,7 +12,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
-from graphc.tensor.quantiles import METHODS
+from graphc.tensor.statistics import METHODS
 
 X, V, W, INTEGERS, K = T.dmatrix("x"), T.dvector("v"), T.dvector("w"), T.lvector("i"), T.lscalar("k")
 AXES = (-1, 0, None)

@@ -52,7 +52,7 @@ from graphc.ir.body import ITEM, nodes_within
 from graphc.ir.lowering import Call
 from graphc.ir.node import CONSTANT, LEAVES, Array, Node
 from graphc.ir.walk import Graph, node_set, nodes_of
-from graphc.ops.given import given_sizes, is_counted
+from graphc.ops.branch import given_sizes, is_counted
 from graphc.options import NATIVE, options
 from graphc.startup.garbage import uncollected
 from graphc.startup.process import PROCESS

@@ -17,8 +17,7 @@ from graphc.codegen.schedule.sizes import all_nodes
 from graphc.ir.lowering import Fold, Iota, Scalar, View
 from graphc.ir.node import LEAVES, Node, variable
 from graphc.ir.walk import Graph, nodes_of, reachable, substitute, type_sizes
-from graphc.ops.given import given_sizes
-from graphc.ops.sinking import without_unused
+from graphc.ops.branch import given_sizes, without_unused
 from graphc.rewrite.pipeline import without_counts
 from graphc.startup.record import replace
 

@@ -41,7 +41,7 @@ from graphc.ir.node import (
     variable,
 )
 from graphc.ir.walk import dependents, node_set, nodes_of, substitute, toposort, type_sizes
-from graphc.ops.given import SAME, bounding_operands, bounds_of, given_sizes, is_counted, is_taken, results_of
+from graphc.ops.branch import SAME, bounding_operands, bounds_of, given_sizes, is_counted, is_taken, results_of
 from graphc.ops.index import subtensor
 from graphc.ops.scan import loop_of, outside_shape
 from graphc.ops.shape import drop

@@ -32,7 +32,7 @@ from graphc.ir.body import outside
 from graphc.ir.lowering import Branch, Call, Fold, Part, Recur, Repeat, Scalar, SegmentNumber, Segments, View, Writes
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Node, Size
 from graphc.ir.walk import as_size_node, node_set, nodes_of
-from graphc.ops.given import given_sizes
+from graphc.ops.branch import given_sizes
 from graphc.ops.scan import loop_of
 from graphc.startup.record import record
 

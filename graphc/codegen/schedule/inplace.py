@@ -22,7 +22,7 @@ from graphc.ir.body import nodes_within, outputs_of
 from graphc.ir.lowering import Repeat, Scalar, Writes
 from graphc.ir.node import INPUT, LEAVES, Node, Size
 from graphc.ir.walk import node_set, reachable
-from graphc.ops.given import given_sizes
+from graphc.ops.branch import given_sizes
 
 
 def donations(

@@ -29,7 +29,7 @@ from graphc.ir.body import guard_sides, items_of
 from graphc.ir.lowering import Branch, Call, Fold, Part, Recur, Repeat, SegmentNumber, Segments, Writes
 from graphc.ir.node import Guard, Node, Size
 from graphc.loopir.syntax import holes
-from graphc.ops.given import given_sizes
+from graphc.ops.branch import given_sizes
 
 NEST_OPS = 160
 """A nest with more ops than this is split where one value is all that its two parts have in common, at MOST_OPS

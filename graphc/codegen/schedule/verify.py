@@ -61,7 +61,7 @@ from graphc.ir.lowering import (
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, constant_value
 from graphc.loopir.build import cast
 from graphc.loopir.ir import INDEX, ONE, Buffer, Expr, Opaque, add, integer
-from graphc.ops.given import given_sizes
+from graphc.ops.branch import given_sizes
 from graphc.startup.record import record
 
 Reads = dict[tuple[Node, Index], None]

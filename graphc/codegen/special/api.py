@@ -1,6 +1,6 @@
 """Special functions for generated source, by pointer; the addresses of SciPy's.
 
-In: the functions of `ops/special.py`. Out: PROTOTYPES of those over all elements, whose definitions are in batch.py;
+In: the functions of `ops/custom.py`. Out: PROTOTYPES of those over all elements, whose definitions are in batch.py;
 `symbols`, the addresses that their objects need when they are loaded; PYTHON_SHIMS, their meaning over flat
 arrays.
 
@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any
 
 from graphc.errors import GraphcError
-from graphc.ops.special import OPERANDS, symbol, value_of
+from graphc.ops.custom import OPERANDS, symbol, value_of
 
 FUNCTIONS: dict[str, tuple[str, str]] = {
     symbol(name, dtype): (name, dtype) for name in OPERANDS for dtype in ("float64", "float32")

@@ -14,7 +14,7 @@ from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global
 from graphc.codegen.llvm.typed import F32, F64, I32, I64, Ptr
 from graphc.codegen.special.api import FUNCTIONS, slot
-from graphc.ops.special import OPERANDS
+from graphc.ops.custom import OPERANDS
 
 KINDS: dict[str, Any] = {"float64": F64, "float32": F32}
 

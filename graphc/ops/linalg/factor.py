@@ -17,8 +17,7 @@ from graphc.ir.body import items_of
 from graphc.ir.node import OPS, Argument, Array, Node, Sample, Samples, literal
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import gather, set_gather
-from graphc.ops.linalg.cotangents import pulled_back
-from graphc.ops.linalg.derivatives import on_diagonal, triangle
+from graphc.ops.linalg.derivatives import on_diagonal, pulled_back, triangle
 from graphc.ops.linalg.products import matmul
 from graphc.ops.linalg.routine import ON_ERROR, Routine, apply_routine, define_routine, shorter
 from graphc.ops.shape import broadcast_to, dimshuffle, iota, transpose, zeros

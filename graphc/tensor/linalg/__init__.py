@@ -15,15 +15,7 @@ from graphc.ops.elementwise import as_node, cast
 from graphc.tensor.arranging import matrix_transpose
 from graphc.tensor.calculus import cross
 from graphc.tensor.creation import tril, triu
-from graphc.tensor.grids import vander
 from graphc.tensor.indexing import diagonal as _diagonal
-from graphc.tensor.linalg.equations import (
-    solve_continuous_lyapunov,
-    solve_discrete_lyapunov,
-    solve_sylvester,
-    tensorinv,
-    tensorsolve,
-)
 from graphc.tensor.linalg.factors import (
     cho_factor,
     cho_solve,
@@ -76,11 +68,17 @@ from graphc.tensor.linalg.structured import (
     matmul_toeplitz,
     solve_banded,
     solve_circulant,
+    solve_continuous_lyapunov,
+    solve_discrete_lyapunov,
+    solve_sylvester,
     solve_toeplitz,
     solveh_banded,
+    tensorinv,
+    tensorsolve,
     toeplitz,
 )
 from graphc.tensor.products import diagflat, kron, matmul, outer, tensordot, trace as _trace, vecdot
+from graphc.tensor.selecting import vander
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "cond", "coshm", "cross", "det",

@@ -25,9 +25,9 @@ from graphc.ops.scalar import stop_gradient
 from graphc.tensor.creation import eye
 from graphc.tensor.elementary import where
 from graphc.tensor.indexing import diagonal, set_subtensor
-from graphc.tensor.order import argsort
 from graphc.tensor.reductions import all as all_of
 from graphc.tensor.selecting import take_along_axis
+from graphc.tensor.sorting import argsort
 
 __all__ = [
     "cho_factor", "cho_solve", "cholesky", "det", "eig", "eig_parts", "eigh", "eigvals", "eigvals_parts", "eigvalsh",

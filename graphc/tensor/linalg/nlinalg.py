@@ -13,7 +13,6 @@ from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node
 from graphc.tensor.indexing import diagonal
-from graphc.tensor.linalg.equations import tensorinv, tensorsolve
 from graphc.tensor.linalg.factors import det as det_of, eig as eig_of, eigh as eigh_of, inv, qr as qr_of, svd as svd_of
 from graphc.tensor.linalg.functions import (
     lstsq as lstsq_of,
@@ -21,6 +20,7 @@ from graphc.tensor.linalg.functions import (
     norm as norm_of,
     pinv as pinv_of,
 )
+from graphc.tensor.linalg.structured import tensorinv, tensorsolve
 from graphc.tensor.products import diag as diag_of, dot, trace as trace_of
 
 __all__ = [

@@ -21,13 +21,13 @@ from graphc.ops.checked import checked, with_elements
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.arranging import trim_zeros
 from graphc.tensor.elementary import sqrt, where
-from graphc.tensor.grids import vander
 from graphc.tensor.indexing import getitem
 from graphc.tensor.joining import concatenate
 from graphc.tensor.linalg.factors import eigvals_parts, inv, matrices_of
 from graphc.tensor.linalg.functions import lstsq
 from graphc.tensor.linalg.structured import companion
 from graphc.tensor.products import matmul, outer
+from graphc.tensor.selecting import vander
 from graphc.tensor.shaping import flatten
 
 __all__ = ["poly", "polydiv", "polyfit", "roots", "roots_parts"]

@@ -27,7 +27,10 @@ LAZY = {
         get_conv_gradweights_shape_1axis get_conv_output_shape get_conv_shape_1axis separable_conv2d
         separable_conv3d
     """,
-    "sliding": "convolution transposed_convolution",
+    "sliding": """
+        bilinear_kernel_1D bilinear_kernel_2D bilinear_upsampling convolution frac_bilinear_upsampling
+        transposed_convolution
+    """,
     "images": "abstract_conv2d conv2d conv2d_transpose",
     "losses": """
         binary_crossentropy categorical_crossentropy confusion_matrix crossentropy_categorical_1hot
@@ -35,29 +38,28 @@ LAZY = {
         prepend_0_to_each_row prepend_1_to_each_row prepend_scalar_to_each_row sigmoid_binary_crossentropy
         to_one_hot
     """,
-    "bn": "batch_normalization batch_normalization_test batch_normalization_train",
     "normalization": """
+        batch_normalization batch_normalization_test batch_normalization_train drop_connect dropout embedding
         group_norm instance_norm layer_norm local_response_normalization normalize rms_norm standardize
     """,
     "attention": "scaled_dot_product_attention",
-    "blocksparse": "sparse_block_dot sparse_block_gemv sparse_block_outer",
     "ctc": "",
     "neighbours": "images2neibs neibs2images",
-    "regularization": "drop_connect dropout embedding",
     "scores": """
         crossentropy_softmax_1hot crossentropy_softmax_1hot_with_bias crossentropy_softmax_1hot_with_bias_dx
         crossentropy_softmax_argmax_1hot_with_bias crossentropy_softmax_max_and_argmax_1hot
-        crossentropy_softmax_max_and_argmax_1hot_with_bias h_softmax softmax_with_bias
+        crossentropy_softmax_max_and_argmax_1hot_with_bias h_softmax softmax_with_bias sparse_block_dot
+        sparse_block_gemv sparse_block_outer
     """,
-    "upsampling": "bilinear_kernel_1D bilinear_kernel_2D bilinear_upsampling frac_bilinear_upsampling",
     "rows": "log_softmax logsoftmax logsoftmax_op softmax softmax_graph softmax_op",
     "conv": "",
-    "films": "",
+    "blocksparse": "",
+    "bn": "",
     "nnet": "",
     "sigm": "",
 }
-"""The modules of this package and the names of each: imported when one is asked for. `conv`, `films`, `nnet` and
-`sigm` are Theano's paths of the same functions."""
+"""The modules of this package and the names of each: imported when one is asked for. `blocksparse`, `bn`,
+`conv`, `nnet` and `sigm` are Theano's paths of the same functions."""
 
 __all__ = ["logsumexp", "one_hot", "sigmoid", "softplus", *names_of(LAZY)]  # noqa: PLE0604
 
@@ -69,19 +71,16 @@ def _missing(name: str) -> str:
 
 
 if TYPE_CHECKING:
+    from graphc.tensor.nnet import normalization as bn, scores as blocksparse  # noqa: F401 - Theano's paths of these
     from graphc.tensor.nnet.abstract_conv import *  # noqa: F403 - the same
     from graphc.tensor.nnet.activations import *  # noqa: F403 - it says in its __all__ what it offers
-    from graphc.tensor.nnet.blocksparse import *  # noqa: F403 - the same
-    from graphc.tensor.nnet.bn import *  # noqa: F403 - the same
     from graphc.tensor.nnet.images import *  # noqa: F403 - the same
     from graphc.tensor.nnet.losses import *  # noqa: F403 - the same
     from graphc.tensor.nnet.neighbours import *  # noqa: F403 - the same
-    from graphc.tensor.nnet.normalization import *  # noqa: F403 - the same
-    from graphc.tensor.nnet.regularization import *  # noqa: F403 - the same
+    from graphc.tensor.nnet.normalization import *  # noqa: F403 - the same  # noqa: F403 - the same  # noqa: F403 - the same
     from graphc.tensor.nnet.rows import *  # noqa: F403 - the same
-    from graphc.tensor.nnet.scores import *  # noqa: F403 - the same
-    from graphc.tensor.nnet.sliding import *  # noqa: F403 - the same
-    from graphc.tensor.nnet.upsampling import *  # noqa: F403 - the same
+    from graphc.tensor.nnet.scores import *  # noqa: F403 - the same  # noqa: F403 - the same
+    from graphc.tensor.nnet.sliding import *  # noqa: F403 - the same  # noqa: F403 - the same
 else:
     _OWN = {name: globals().pop(name) for name in ("logsumexp", "one_hot", "sigmoid", "softplus")}
     _find = lazily("graphc.tensor.nnet", LAZY, _missing, explained)

@@ -20,13 +20,13 @@ from graphc.ops import conv
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import expand, iota
 from graphc.startup.lazy import lazily
-from graphc.tensor.assertion import Assert
+from graphc.tensor.arranging import pad
 from graphc.tensor.contraction import einsum
 from graphc.tensor.elementary import equal, greater_equal
 from graphc.tensor.indexing import take
-from graphc.tensor.nnet import upsampling
+from graphc.tensor.inspection import Assert
+from graphc.tensor.nnet import sliding as moving
 from graphc.tensor.nnet.sliding import Sliding, by_images, by_kernels, joined, operands, paddings, slid, sliding, split
-from graphc.tensor.padding import pad
 from graphc.tensor.shaping import as_size, specify_shape
 
 __all__ = [
@@ -37,8 +37,8 @@ __all__ = [
     "get_conv_output_shape", "get_conv_shape_1axis", "separable_conv2d", "separable_conv3d",
 ]  # fmt: skip
 
-bilinear_kernel_1D, bilinear_kernel_2D = upsampling.bilinear_kernel_1D, upsampling.bilinear_kernel_2D  # noqa: N816
-bilinear_upsampling, frac_bilinear_upsampling = upsampling.bilinear_upsampling, upsampling.frac_bilinear_upsampling
+bilinear_kernel_1D, bilinear_kernel_2D = moving.bilinear_kernel_1D, moving.bilinear_kernel_2D  # noqa: N816
+bilinear_upsampling, frac_bilinear_upsampling = moving.bilinear_upsampling, moving.frac_bilinear_upsampling
 
 
 __getattr__ = lazily("graphc.tensor.nnet.abstract_conv", {})  # Theano's classes of these ops

@@ -16,13 +16,12 @@ from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe, told
 from graphc.ops.derivative import zero_grad
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.tensor.creation import full, zeros
+from graphc.tensor.creation import arange, full, zeros
 from graphc.tensor.elementary import add, exp, greater, log, logical_and, maximum, mul, neg, not_equal, sub, where
 from graphc.tensor.indexing import getitem, set_subtensor
 from graphc.tensor.joining import concatenate, stack
 from graphc.tensor.nnet.activations import in_floats
 from graphc.tensor.nnet.losses import log_softmax
-from graphc.tensor.ranges import arange
 from graphc.tensor.reductions import cumsum, sum
 from graphc.tensor.selecting import take_along_axis
 from graphc.tensor.shaping import broadcast_to, reshape

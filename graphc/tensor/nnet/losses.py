@@ -21,7 +21,7 @@ from graphc.tensor.creation import one_hot, ones, zeros
 from graphc.tensor.elementary import add, equal, exp, log, logical_and, mul, neg, softplus, sub, true_div, where, xlogy
 from graphc.tensor.indexing import take
 from graphc.tensor.joining import concatenate
-from graphc.tensor.masks import positions
+from graphc.tensor.keys import positions
 from graphc.tensor.nnet.activations import in_floats
 from graphc.tensor.products import dot
 from graphc.tensor.reductions import shift_of, sum

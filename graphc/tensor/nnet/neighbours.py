@@ -17,7 +17,7 @@ from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import inc_subtensor
 from graphc.ops.windows import Sliding, filled_windows, join_windows, windows
-from graphc.tensor.padding import pad
+from graphc.tensor.arranging import pad
 from graphc.tensor.shaping import as_shape
 
 __all__ = ["images2neibs", "neibs2images"]

@@ -15,8 +15,8 @@ from graphc.ir.node import Node, Size, describe
 from graphc.ops import conv
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import broadcast_to, dimshuffle, expand, reshape
+from graphc.tensor.arranging import pad
 from graphc.tensor.nnet import conv as nnet_conv
-from graphc.tensor.padding import pad
 
 __all__ = ["conv2d", "convolve1d", "convolve2d"]
 

@@ -16,7 +16,7 @@ import graphc.tensor as T
 from graphc.codegen.special import api
 from graphc.errors import GraphcError
 from graphc.functions.pointer import Pointer
-from graphc.ops.special import OPERANDS
+from graphc.ops.custom import OPERANDS
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 5.5, np.nan, np.inf, -np.inf]
 MOST = max(OPERANDS.values())
