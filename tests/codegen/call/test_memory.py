@@ -14,7 +14,7 @@ import graphc
 import graphc.tensor as T
 from graphc import nnet, optim
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError, ShapeError
-from graphc.ir.node import OPS, Node, Op, Sample
+from graphc.ir.node import Node, Op, Sample
 from tests.support.op_samples import NAMES, SAMPLES, draw, inputs_for
 
 MODES = ("compiled", "python")
@@ -92,18 +92,19 @@ def test_sizes_that_follow_from_values(mode: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("op", "sample"), SAMPLES, ids=NAMES)
 def test_no_input_is_written_unless_it_is_mutable(op: Op, sample: Sample) -> None:
-    assert op in OPS.values()
+    """What is made in place the plan decides, which generated source shows; one sample of each op is compiled, too."""
+    mode: Any = "compiled" if sample is op.samples[0] else "python"
     rng = np.random.default_rng(5)
     values = [draw(argument, rng) for argument in sample.args]
     inputs = inputs_for(sample, values)
     output = sample.build(*inputs)
     before = [value.copy() for value in values]
     given = [graphc.In(x, borrow=True) for x in inputs]
-    want, _ = graphc.function(given, [output, output], on_unused_input="ignore")(*values)
+    want, _ = graphc.function(given, [output, output], mode, on_unused_input="ignore")(*values)
     for value, old in zip(values, before, strict=True):
         np.testing.assert_array_equal(value, old)
     mutable = [graphc.In(x, mutable=True) for x in inputs]
-    found = graphc.function(mutable, output, on_unused_input="ignore")(*values)
+    found = graphc.function(mutable, output, mode, on_unused_input="ignore")(*values)
     np.testing.assert_array_equal(found, want)
 
 

@@ -189,7 +189,8 @@ def test_integers(which: str, dtype: str) -> None:
 def test_a_matrix_times_its_transpose(which: str, dtype: str) -> None:
     """Where one triangle is computed and mirrored nothing else may differ: layouts, factors, padding, a beta."""
     rng = np.random.default_rng(6)
-    for m, k, kind in itertools.product([63, 64, 65, 97], [1, 30, 70], LAYOUTS):
+    rows = [65] if which == "python" else [63, 64, 65, 97]  # NumPy computes that one, and knows no blocks
+    for m, k, kind in itertools.product(rows, [1, 30, 70], LAYOUTS):
         a = matrix(kind, m, k, dtype, rng)
         for c, (alpha, beta) in itertools.product(WRITABLE, [(1.0, 0.0), (-0.5, 2.0)]):
             check(which, a, a.T, result(c, m, m, dtype, beta, rng), alpha, beta)

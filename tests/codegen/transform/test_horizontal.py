@@ -98,7 +98,7 @@ def many_sums(seed: int) -> tuple[list[Node], list[Node]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 3])
 def test_programs_of_many_sums_compute_what_they_mean(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed == 3:
         monkeypatch.setattr(simplify, "MOST_ACCUMULATORS", 3)
