@@ -19,7 +19,7 @@ CALLABLE = (FunctionType, BuiltinFunctionType, type(np.sum))
 
 
 def target_of(function: Any) -> Callable[..., Any] | None:
-    """What graphc has for one of NumPy's functions."""
+    """The function of graphc for one of NumPy's."""
     if not isinstance(function, CALLABLE) or function.__name__ in IN_PLACE:
         return None
     own: Callable[..., Any] | None = OWN.get(title(function)) or find_target(function)
@@ -27,7 +27,7 @@ def target_of(function: Any) -> Callable[..., Any] | None:
 
 
 def has_function(function: Any) -> bool:
-    """Whether graphc has one of NumPy's functions."""
+    """Tell whether graphc has one of NumPy's functions."""
     return target_of(function) is not None
 
 

@@ -1,4 +1,4 @@
-"""Branches: of two bodies the one that a condition chooses is carried out, and the other is not.
+"""Branches: of two bodies the one that a condition chooses is carried out; nodes that one body needs move into it.
 
 In: a condition, what the bodies need, and the bodies. Out: a node of several results, those of the body that was
 carried out.
@@ -262,14 +262,14 @@ def bounds_of(node: Node) -> Sequence[Node]:
 
 
 def is_taken(node: Node) -> bool:
-    """Whether a result of a loop or branch is how many steps it took."""
+    """Tell whether a result of a loop or branch is how many steps it took."""
     (whole,) = node.args
     return whole.op is SCAN and whole.attrs["until"] and node.attrs["index"] == len(items_of(whole)) - 1
 
 
 def results_of(node: Node) -> list[Node]:
-    """What a result of a loop or branch is within bodies: any of these, or 0 where a step was not taken; nothing for a
-    state."""
+    """The values of a result of a loop or branch within its bodies: any of these, or 0 where a step was not taken;
+    nothing for a state."""
     (whole,), place = node.args, node.attrs["index"]
     if whole.op is SCAN:
         return [whole.attrs["body"].results[place]] if place >= whole.attrs["carries"] else []
@@ -290,7 +290,7 @@ def bounding_operands(node: Node) -> list[tuple[Node, Node]]:
 
 
 def is_counted(node: Node) -> bool:
-    """Whether a scalar is computed from others in integers."""
+    """Tell whether a scalar is computed from others in integers."""
     return not is_float(node.type.dtype) and isinstance(node.op.lower(node), Scalar)
 
 
@@ -483,7 +483,7 @@ def _sunk_body(body: Body) -> Body:
 
 @record(eq=False)
 class _Reach:
-    """What nodes need beyond what is at hand, with the bodies of `cond` opened."""
+    """The nodes that others need beyond those at hand, with the bodies of `cond` opened."""
 
     at_hand: Collection[Node]
     results: dict[Node, tuple[list[Node], list[Node]]]

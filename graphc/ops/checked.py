@@ -48,7 +48,7 @@ def _vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 
 
 def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
-    """What is said must hold of all elements; of none it does."""
+    """The conditions must hold of all elements; of none they do."""
     conditions = [_all(one) if many else one for one, many in zip(args[1:], batched[1:], strict=True)]
     x = args[0]
     if not batched[0]:

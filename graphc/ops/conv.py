@@ -108,7 +108,7 @@ def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
 
 
 def order_of(node: Node) -> tuple[int, ...]:
-    """Which of the axes (image, group, channel, places...) each axis of the result is."""
+    """The axis (image, group, channel, places...) that each axis of the result is."""
     return tuple(node.attrs.get("order", range(node.args[0].ndim)))
 
 
@@ -140,7 +140,7 @@ def _guards(node: Node) -> Sequence[Guard]:
 
 
 def _label(node: Node) -> str:
-    """What the user convolves, without what put its channels into groups."""
+    """The name of the convolved array, without what put its channels into groups."""
     return label_origin(below_broadcasts(node, ("reshape", "cast"), named=False))
 
 
@@ -258,7 +258,7 @@ def _vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 
 
 def by_image(axis: Along) -> Along:
-    """What the derivative by the image is along an axis: a convolution of the cotangent."""
+    """The derivative by the image along an axis: a convolution of the cotangent."""
     sign = 1 if axis.stride > 0 else -1
     low = sizes.multiply(axis.low, -sign)
     stride, dilation, spread = sign * axis.spread, -sign * axis.dilation, abs(axis.stride)
@@ -266,7 +266,7 @@ def by_image(axis: Along) -> Along:
 
 
 def by_kernel(axis: Along) -> Along:
-    """What the derivative by the kernel is along an axis: a convolution of the image with the cotangent."""
+    """The derivative by the kernel along an axis: a convolution of the image with the cotangent."""
     return Along(axis.size, axis.count, axis.taps, axis.dilation, axis.stride, axis.spread, axis.low, None)
 
 

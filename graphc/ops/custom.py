@@ -1,4 +1,6 @@
-"""Ops of the user: a Python function of arrays with, where wanted, a derivative.
+"""Ops that call functions: the user's Python functions, and SciPy's by address; marks of derivatives that are missing.
+
+    twice = custom_op("twice", lambda x: 2 * x, vjp=lambda node, g: [2 * g])
 
 In: the function and what the graph must know of it. Out: a function of nodes, and its op in `OPS`. Compiled code calls
 back into Python for it. The op's version is a fingerprint of the user's code, so that what is cached never outlives it.
@@ -165,7 +167,7 @@ def fingerprint(*functions: Callable[..., Any]) -> str:
 
 
 def _closed_over(function: FunctionType) -> list[Any]:
-    """What a function takes from the functions around it; GraphTypeError where a name has no value yet."""
+    """The values that a function takes from the functions around it; GraphTypeError where a name has no value yet."""
     values: list[Any] = []
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -277,7 +279,7 @@ class DisconnectedType:
 
 @record(eq=False)
 class Absent:
-    """What stands for a derivative that does not exist: Theano's variables of the types above."""
+    """The mark of a derivative that does not exist: Theano's variables of the types above."""
 
     type: NullType | DisconnectedType
     name: str | None = None
@@ -287,7 +289,7 @@ class Absent:
 
     @property
     def is_null(self) -> bool:
-        """Whether it is undefined, and not merely zero."""
+        """Tell whether it is undefined, and not merely zero."""
         return isinstance(self.type, NullType)
 
 
@@ -335,7 +337,7 @@ def symbol(name: str, dtype: str) -> str:
 
 
 def value_of(name: str, arrays: Sequence[Array]) -> Any:
-    """What SciPy's function makes of arrays."""
+    """The value of SciPy's function of arrays."""
     return getattr(import_module("scipy.special"), name)(*(array.astype("float64") for array in arrays))
 
 

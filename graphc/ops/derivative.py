@@ -1,4 +1,6 @@
-"""Values whose derivative is what the user says.
+"""Values whose derivative is what the user says; shifts and masks that derivatives need not go through.
+
+    grad_clip(x, -1, 1)     x, with a cotangent that is clipped
 
 In: values, and what is to be passed on in place of their cotangents. Out: nodes of the same values. `zero_grad` and its
 kin are ops that rewriting takes away; `overridden` stands before values that were computed in any way, and is taken
@@ -161,7 +163,7 @@ NAME = "overridden"
 
 
 class Direction(local):
-    """Whether this thread is making a forward product (autodiff.jvp): then what the user says of those holds."""
+    """Tell whether this thread is making a forward product (autodiff.jvp): then what the user says of those holds."""
 
     def __init__(self) -> None:
         self.is_forward = False
@@ -223,7 +225,7 @@ def _no_lowering(node: Node) -> Lowering:
 
 
 def is_overriding(node: Node) -> bool:
-    """Whether a node stands before values whose derivative the user has given."""
+    """Tell whether a node stands before values whose derivative the user has given."""
     return node.is_tuple and node.op.name == NAME
 
 
@@ -299,8 +301,8 @@ EXTREMES = ("maximum", "max")
 
 @record()
 class Share:
-    """How a value contains a shift: `times` it is added, or its exponential to that power is a factor. axes: for each
-    axis of the value that of the shift which is read along it."""
+    """The way a value contains a shift: `times` it is added, or its exponential to that power is a factor. axes: for
+    each axis of the value that of the shift which is read along it."""
 
     shift: Node
     axes: Axes
@@ -309,7 +311,7 @@ class Share:
 
 
 def hold_shifts(roots: Sequence[Node], others: Sequence[Node]) -> dict[Node, Node]:
-    """What is the same as `roots`, and as `others`, which these need, with shifts held where they cancel; empty where
+    """Values equal to `roots`, and to `others`, which these need, with shifts held where they cancel; empty where
     none does. All of them stay in the graph: none is a part of what is made anew."""
     order = nodes_of(roots)
     names = {node.op.name for node in order}
@@ -354,8 +356,8 @@ def _with_held(root: Node, shift: Node, shares: Mapping[Node, Share], done: dict
 
 
 def _share(node: Node, shares: Mapping[Node, Share]) -> Share | None:
-    """How a node contains a shift, from how its arguments do; 0 times where it cancels. None: not at all, or in a way
-    that says nothing."""
+    """The shift that a node contains, from those of its arguments; 0 times where it cancels. None: not at all, or in a
+    way that says nothing."""
     name = node.op.name
     if name in EXTREMES:
         sizes = node.type.shape
@@ -428,7 +430,7 @@ class Masks:
         self.known: dict[Node, Parts] = {}
 
     def outward(self, derivative: Callable[[Node], Sequence[Node | None]], cotangent: Node) -> Sequence[Node | None]:
-        """What the derivative of an elementwise op makes of a cotangent, whose masks are put around it."""
+        """The derivative of an elementwise op applied to a cotangent, whose masks are put around it."""
         masks, value = self.of(cotangent)
         if not masks:
             return derivative(cotangent)
@@ -476,7 +478,7 @@ def _factors(node: Node) -> Sequence[Node]:
 
 
 def _is_view(node: Node) -> bool:
-    """Whether each element of a node is one of its first argument, whatever these are."""
+    """Tell whether each element of a node is one of its first argument, whatever these are."""
     others = any(is_float(arg.type.dtype) for arg in node.args[1:])
     return bool(node.args) and node.op.cost == 0.0 and not others and isinstance(node.op.lower(node), View)
 

@@ -1,4 +1,4 @@
-"""What all scalar ops have in common: dtypes, sizes, broadcasting, and the conversion of what a user wrote into nodes.
+"""The common part of all scalar ops: dtypes, sizes, broadcasting, and the conversion of operands into nodes.
 
 In: the rows of the table (`graphc.ops.scalar`), and operands: nodes, NumPy arrays and scalars (strong dtypes), Python
 numbers and lists of them (weak, by kind only, as NumPy's NEP 50 has it). Out: `define` makes a row an op and a user
@@ -156,7 +156,7 @@ WEAK: dict[str, Number_] = {"bool": False, "int64": 0, "float32": 0.0, "float64"
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a Python number, or stands for one, and has no dtype of its own."""
+    """Tell whether a value is a Python number, or stands for one, and has no dtype of its own."""
     return type(value) is Number or (isinstance(value, (bool, int, float)) and not isinstance(value, np.generic))
 
 
@@ -490,7 +490,7 @@ def shifted(attribute: str) -> Batch:
 
 
 def _has_strong(value: list[Any] | tuple[Any, ...]) -> bool:
-    """Whether a nested list holds anything that brings a dtype of its own: a node, a NumPy array or scalar."""
+    """Tell whether a nested list holds anything that brings a dtype of its own: a node, a NumPy array or scalar."""
     return any(
         isinstance(item, (Node, np.ndarray, np.generic)) or (isinstance(item, (list, tuple)) and _has_strong(item))
         for item in value
@@ -516,7 +516,7 @@ def _array(value: Any) -> Array:
 
 
 def _weigh(value: Any) -> Operand:
-    """How `value` takes part in promotion."""
+    """The operand that `value` is in promotion."""
     if isinstance(value, Node):
         return WEAK[value.type.dtype] if type(value) is Number else value.type.dtype
     if isinstance(value, (np.ndarray, np.generic)):
@@ -661,7 +661,7 @@ def _with_exact_integers(row: Row, operands: Sequence[Any], weights: Sequence[Op
 
 
 def _alike(row: Row, operands: Sequence[Any]) -> bool:
-    """Whether the operands are nodes of one type for which the op has a loop: the common case, quickly."""
+    """Tell whether the operands are nodes of one type for which the op has a loop: the common case, quickly."""
     first = operands[0]
     if not isinstance(first, Node) or row.rule.leading or first.type.dtype not in row.rule.accepts:
         return False

@@ -140,7 +140,7 @@ def _slices(starts: Sequence[Any], shape: Sequence[Any], steps: Sequence[int]) -
 
 
 def _region_index(starts: Sequence[Size], steps: Sequence[int], index: Index, element: Element) -> Index:
-    """Where element `index` of a region is in the whole."""
+    """The place of element `index` of a region in the whole."""
     return tuple(
         loopir.add(size_expr(start, element), loopir.multiply(loopir.integer(step), position))
         for start, step, position in zip(starts, steps, index, strict=True)
@@ -162,7 +162,7 @@ class Points:
         return dimshuffle(x, (*range(lead), *(axis + lead for axis in (*self.axes, *self.rest))))
 
     def back(self, x: Node) -> Node:
-        """What has such an order, with its axes as they were."""
+        """Values of such an order, with their axes as they were."""
         order = (*self.axes, *self.rest)
         return dimshuffle(x, (0, *(order.index(axis) + 1 for axis in range(len(order)))))
 
@@ -426,7 +426,8 @@ def _wrapped(index: Node, position: Index, size: Size, element: Element) -> Expr
 
 
 def never_negative(index: Node) -> bool:
-    """Whether an index array is known to count from the front: positions, counts, or constants, chosen and placed."""
+    """Tell whether an index array is known to count from the front: positions, counts, or constants, chosen and
+    placed."""
     pending, seen = [index], set[Node]()
     while pending:
         node = pending.pop()
@@ -454,7 +455,7 @@ def never_negative(index: Node) -> bool:
 
 
 def _source_index(x: Node, indices: Sequence[Node], axis: int, index: Index, element: Element) -> Index:
-    """Where element `index` of what was gathered is in the whole."""
+    """The place of element `index` of a gather in the whole."""
     rank = indices[0].ndim
     position = index[axis : axis + rank]
     inner = (_wrapped(node, position, x.type.shape[axis + k], element) for k, node in enumerate(indices))

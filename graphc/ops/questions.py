@@ -1,4 +1,7 @@
-"""What a program may ask of a tensor in Python (`if`, `==`, `in`): what is known is answered, the rest is an error.
+"""Python's questions and statements about tensors: `if x`, `x == y`, `x in list`, `x += y`, `x.shape` while tracing.
+
+    if x.shape[0] >= 0: ...     True in every call
+    if x > 0: ...               GraphTypeError, with the tensor and the line
 
 In: a tensor that is asked for its truth, or is compared. Out: an answer that holds whatever a call gives, from bounds
 of sizes (none is negative) and from constants; identity, where Theano's programs look variables up; else a
@@ -83,7 +86,7 @@ def truth_of(node: Node) -> bool | None:
 
 
 def decided(relation: str, left: Any, right: Any) -> bool | None:
-    """Whether a relation of two values holds in every call, or in none; None where that is not known."""
+    """Tell whether a relation of two values holds in every call, or in none; None where that is not known."""
     if isinstance(right, Node) and not right.type.shape:
         known = constant_value(right)
         right = right if known is None or right.type.dtype == "float32" else known.item()
@@ -129,7 +132,7 @@ def _by_bounds(relation: str, left: Node, right: Size) -> bool | None:
 
 
 def is_vector(value: Any) -> bool:
-    """Whether a value is a vector of sizes, or of as many other whole numbers as its type says."""
+    """Tell whether a value is a vector of sizes, or of as many other whole numbers as its type says."""
     return (
         isinstance(value, Node)
         and type(value) is not Comparison
@@ -141,7 +144,7 @@ def is_vector(value: Any) -> bool:
 
 
 def _decided_for_all(relation: str, left: Node, right: Any) -> bool | None:
-    """Whether two tuples of sizes are equal, or are not."""
+    """Tell whether two tuples of sizes are equal, or are not."""
     if relation not in ("equal", "not_equal"):
         return None
     pairs = [_items(left), _items(right)]
@@ -160,7 +163,7 @@ def _items(vector: Any) -> Sequence[Any]:
 
 
 def is_size(node: Any) -> bool:
-    """Whether a number or a vector is computed from nothing but sizes and constants."""
+    """Tell whether a number or a vector is computed from nothing but sizes and constants."""
     pending, seen, found = [node], set[Node](), False
     while pending:
         current = pending.pop()
@@ -180,7 +183,7 @@ def is_size(node: Any) -> bool:
 
 
 def is_outside(node: Node) -> bool:
-    """Whether a variable was there before the function that is traced: another program's, which looks it up."""
+    """Tell whether a variable was there before the function that is traced: another program's, which looks it up."""
     return node.op is SHARED or (node.op is INPUT and node not in TRACED and "_declared" in node.__dict__)
 
 

@@ -158,7 +158,8 @@ def _hypot_partial(g: Any, z: Any, mine: Any) -> Any:
 
 
 def _is_moved_with(x: Any, low: Any, high: Any) -> Any:
-    """Whether clip follows x: between bounds that leave it room, and on these. Between equal bounds it is constant."""
+    """Tell whether clip follows x: between bounds that leave it room, and on these. Between equal bounds it is
+    constant."""
     inside = apply("logical_and", x >= low, x <= high)
     first, last = scalar_number(low), scalar_number(high)
     has_room = first is not None and last is not None and first < last

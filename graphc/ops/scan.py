@@ -70,7 +70,7 @@ class Loop:
 
     @property
     def operands(self) -> tuple[Node, ...]:
-        """What stands for the parameters of the body, in their order."""
+        """The operands that stand for the parameters of the body, in their order."""
         return (*self.sequences, *self.initial, *self.constants)
 
     @property
@@ -153,7 +153,7 @@ def with_body(loop: Loop, body: Body) -> Loop:
 
 
 def is_recomputed(node: Node) -> bool:
-    """Whether a node is a loop that derivatives carry out again rather than keep what its steps make."""
+    """Tell whether a node is a loop that derivatives carry out again rather than keep what its steps make."""
     return bool(node.attrs.get("recomputed"))
 
 

@@ -88,7 +88,7 @@ def _escaped(text: str) -> str:
 
 
 def label_op(node: Node) -> str:
-    """What a guard of `node` is about: the user's name for the result, else the op, with the user's line."""
+    """The label of `node` in messages: the user's name for the result, else the op, with the user's line."""
     name, where = node.name or node.op.name, node.where
     return told(lambda: _escaped(f"{name} ({where})" if where else name))
 
@@ -154,7 +154,7 @@ def products_guard(shape: Sequence[Size], what: str) -> list[Guard]:
 
 
 def _is_of_arrays(node: Node) -> bool:
-    """Whether a size is made of sizes of arrays alone, which memory bounds."""
+    """Tell whether a size is made of sizes of arrays alone, which memory bounds."""
     leaves = (leaf for leaf in node_set([node]) if not leaf.args)
     return all(leaf.op in (SIZE, CONSTANT) or sizes.is_natural(leaf) for leaf in leaves)
 
@@ -435,7 +435,7 @@ def _reshape_index(node: Node, index: Index, element: Element) -> tuple[int, Ind
 
 
 def _kept_axes(before: Sequence[Expr], after: Sequence[Expr]) -> tuple[int, int]:
-    """How many axes at either end a reshape leaves as they are, one at least being made anew."""
+    """The number of axes at either end that a reshape leaves as they are, one at least being made anew."""
     first = last = 0
     most = min(len(before), len(after)) - 1
     while first < most and before[first] == after[first]:

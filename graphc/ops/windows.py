@@ -62,7 +62,7 @@ MOST_TAPS = 8
 
 @record()
 class Sliding:
-    """How windows slide along an axis: `count` of them, of `width` elements each, `step` apart, each `stride` after the
+    """The windows along an axis: `count` of them, of `width` elements each, `step` apart, each `stride` after the
     one before, the first from the first element on."""
 
     count: Size
@@ -72,7 +72,7 @@ class Sliding:
 
     @property
     def reach(self) -> Size:
-        """How many elements the windows reach over, the first and last among them, where there are any."""
+        """The number of elements that the windows reach over, the first and last among them, where there are any."""
         places, within = (
             sizes.multiply(sizes.subtract(number, 1), each)
             for number, each in ((self.count, self.stride), (self.width, self.step))
@@ -81,12 +81,12 @@ class Sliding:
 
     @property
     def is_apart(self) -> bool:
-        """Whether windows are known to follow one another without overlap or gap."""
+        """Tell whether windows are known to follow one another without overlap or gap."""
         return sizes.equal(self.stride, self.width) and sizes.equal(self.step, 1)
 
 
 def _slidings(node: Node) -> list[Sliding]:
-    """What the windows of a node are."""
+    """The windows of a node."""
     return _parts(node.op.name, node.args, node.attrs)
 
 
@@ -147,7 +147,7 @@ def _columns(values: Sequence[Array], rank: int) -> list[list[int]]:
 
 
 def _source(slidings: Sequence[Sliding], index: Index, element: Element) -> Index:
-    """Where element `index` of the windows is in the array."""
+    """The place of element `index` of the windows in the array."""
     rank = len(slidings)
     outer, places, within = index[: -2 * rank], index[-2 * rank : -rank], index[-rank:]
     found = (

@@ -7,7 +7,8 @@ numbers in every mode, on every machine and for every number of threads.
     noise = graphc.random.normal(key, (3, n))
 
 bits.py has the generator, distributions.py what is a function of uniform numbers, rejection.py what takes trials,
-orders.py orders and choices, multivariate.py vectors and matrices of a covariance, streams.py Theano's RandomStreams.
+vectors.py orders, choices and vectors of a covariance, derivatives.py derivatives by parameters, streams.py Theano's
+RandomStreams, raw.py Theano's raw_random.
 """
 
 from graphc.ir.call_errors import explain_all

@@ -1,8 +1,8 @@
-"""The derivatives of von Mises, truncated normal and inverse Gaussian numbers by their parameters.
+"""The derivatives of random numbers by their parameters: von Mises, truncated normal, inverse Gaussian, gamma.
 
-In: numbers and parameters, of one shape. Out: the derivatives, composed of elementary functions, so that they have
-some themselves. A number is a function of the parameters and of its place in the distribution, which stays: dx/dp =
--F_p / f, as in implicit.py. Integrals are by Gauss' and Legendre's rule, over intervals that end where the integrand
+In: numbers and parameters, of one shape. Out: the derivatives, composed of elementary functions, so that they have some
+themselves. A number is a function of the parameters and of its place in the distribution, which stays: dx/dp = -F_p /
+f, as for gamma numbers below. Integrals are by Gauss' and Legendre's rule, over intervals that end where the integrand
 has fallen by e**-40. Right to 1e-11.
 """
 
@@ -65,7 +65,7 @@ def _versine(t: Node) -> Node:
 
 
 def _last_angle(x: Node, kappa: Node) -> Node:
-    """Where exp(kappa cos t) has fallen from what it is at x, or pi."""
+    """The angle at which exp(kappa cos t) has fallen from its value at x, or pi."""
     square = E("sqr", E("sin", 0.5 * x)) + 0.5 * FALLEN / E("maximum", kappa, 0.5 * FALLEN)
     is_within = E("less", square, 1.0)
     return E("where", is_within, 2.0 * E("arcsin", E("sqrt", E("where", is_within, square, 0.5))), math.pi)

@@ -226,8 +226,8 @@ def pareto(key: Any, b: Any, shape: Shape = None, dtype: Any = None) -> Node:
 
 
 def geometric(key: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
-    """How many trials of chance `p` it takes to succeed, the last one counted: ceil(log u / log(1 - p)); -1 where p is
-    no chance."""
+    """The number of trials of chance `p` until one succeeds, the last one counted: ceil(log u / log(1 - p)); -1 where p
+    is no chance."""
     own, (chance,) = sized("geometric", shape, p)
     kind = float_of("geometric", None, chance)
     waited = -exponential(key, own, kind) / log1p(-cast(chance, kind))
@@ -246,7 +246,7 @@ def whole(number: Node, holds: Node, dtype: Any) -> Node:
 def wald(key: Any, mean: Any, scale: Any = 1.0, shape: Shape = None, dtype: Any = None) -> Node:
     """Inverse Gaussian numbers (Michael, Schucany and Haas, The American Statistician 30, 1976), in a form that does
     not cancel: the smaller root of their quadratic is mean**2 over the larger one. Which root is taken depends on the
-    parameters, so that derivatives are those of slopes.py."""
+    parameters, so that derivatives are those of derivatives.py."""
     own, (middle, width) = sized("wald", shape, mean, scale)
     kind = float_of("wald", dtype, middle, width)
     parameters = [cast(middle, kind), cast(width, kind)]

@@ -66,7 +66,7 @@ class Element:
         return cosine, sine
 
     def half(self, op: str, draw: Node, which: int) -> Node:
-        """What an op makes of one half of a block."""
+        """The value of an op of one half of a block."""
         counter = E("bitwise_or", E("left_shift", self.index, word(1)), word(which))
         return cast(E(op, counter, cast(draw, "uint64"), self.key), self.kind)
 
@@ -137,7 +137,7 @@ def _flat(what: str, key: Any, shape: Shape, dtype: Any, *parameters: Any) -> tu
 
 def gamma(key: Any, a: Any, shape: Shape = None, dtype: Any = None) -> Node:
     """Gamma numbers of shape parameter `a` and scale 1 (Marsaglia and Tsang, ACM Transactions on Mathematical Software
-    26, 2000). Their derivative by `a`: implicit.py."""
+    26, 2000). Their derivative by `a`: derivatives.py."""
     number, alpha = _drawn_gamma("gamma", 0, key, a, shape, dtype)
 
     def rule(inputs: Sequence[Node], results: Sequence[Node], given: Any, wanted: Any) -> list[Node]:
@@ -170,7 +170,7 @@ def _drawn_gamma(what: str, which: int, key: Any, a: Any, shape: Shape, dtype: A
 
 
 def _third(alpha: Node) -> tuple[Node, Node]:
-    """Whether a parameter is below 1, where numbers of alpha + 1 are drawn; and what is drawn, less a third."""
+    """Tell whether a parameter is below 1, where numbers of alpha + 1 are drawn; and what is drawn, less a third."""
     is_small = E("less", alpha, literal(np.dtype(alpha.type.dtype).type(1.0), alpha.type.dtype))
     return is_small, E("where", is_small, alpha + 1.0, alpha) - 1.0 / 3.0
 
@@ -273,8 +273,8 @@ def poisson(key: Any, lam: Any, shape: Shape = None, dtype: Any = "int64") -> No
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
-    """How many of `n` trials of chance `p` succeed: where few do the distribution is added up, else Hörmann's method
-    BTRS (Journal of Statistical Computation and Simulation 46, 1993). -1 for what is no number or no chance."""
+    """The number of `n` trials of chance `p` that succeed: where few do the distribution is added up, else Hörmann's
+    method BTRS (Journal of Statistical Computation and Simulation 46, 1993). -1 for what is no number or no chance."""
 
     def draw(element: Element, count: Node, chance: Node) -> Node:
         is_rare = E("less_equal", chance, 0.5)
@@ -306,7 +306,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64"
 
 
 def negative_binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
-    """How many trials of chance `p` fail before `n` succeed: Poisson numbers of a gamma mean."""
+    """The number of trials of chance `p` that fail before `n` succeed: Poisson numbers of a gamma mean."""
     own, (count, chance) = sized("negative_binomial", shape, n, p)
     count, chance = cast(count, EXACTLY), cast(chance, EXACTLY)
     mean = gamma(fold_in(key, 0), count, own, EXACTLY) * (1.0 - chance) / chance
@@ -363,7 +363,7 @@ class _Hat:
 
 def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape = None, dtype: Any = None) -> Node:
     """Angles about `mu` of concentration `kappa` (Best and Fisher, Applied Statistics 28, 1979), from -pi to pi. Their
-    derivatives: slopes.py."""
+    derivatives: derivatives.py."""
 
     def trial_of(element: Element, kappa: Node) -> Trial:
         r = 1.0 + E("sqrt", 1.0 + 4.0 * kappa * kappa)
@@ -398,7 +398,7 @@ def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape = None, dtype: Any = No
 
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = None, dtype: Any = None) -> Node:
     """Standard normal numbers between two limits (Robert, Statistics and Computing 5, 1995). Their derivatives by
-    these: slopes.py."""
+    these: derivatives.py."""
 
     def draw(element: Element, low: Node, high: Node) -> Node:
         turned = E("less", high, element.number(0.0))

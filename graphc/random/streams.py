@@ -101,7 +101,7 @@ class RandomStreams:
 
     @property
     def rstate(self) -> Any:
-        """What tells the streams that are made from now on, as an array; it may be set to that of others."""
+        """The state from which streams are made from now on, as an array; it may be set to that of others."""
         return np.array([self._key], np.uint64)
 
     @rstate.setter
@@ -208,7 +208,7 @@ class RandomStreams:
         nstreams: Any = None,
         target: Any = None,
     ) -> Node:
-        """How many of `n` trials of chance `p` succeed."""
+        """The number of `n` trials of chance `p` that succeed."""
         chance = p if prob is None else prob
         return self.gen(_binomial, _shape(size, ndim), n, chance, dtype)
 
@@ -326,13 +326,13 @@ class RandomStreams:
         return self.gen(_binomial, _shape(size, ndim), 1, p, dtype)
 
     def geometric(self, size: Size = None, p: Any = 0.5, ndim: int | None = None, dtype: Any = "int64") -> Node:
-        """How many trials of chance `p` it takes to succeed."""
+        """The number of trials of chance `p` until one succeeds."""
         return self.gen(distributions.geometric, p, _shape(size, ndim), dtype)
 
     def negative_binomial(
         self, size: Size = None, n: Any = 1, p: Any = 0.5, ndim: int | None = None, dtype: Any = "int64"
     ) -> Node:
-        """How many trials of chance `p` fail before `n` succeed."""
+        """The number of trials of chance `p` that fail before `n` succeed."""
         return self.gen(rejection.negative_binomial, n, p, _shape(size, ndim), dtype)
 
     def categorical(
@@ -410,7 +410,7 @@ class RandomStreams:
         nstreams: Any = None,
         target: Any = None,
     ) -> Node:
-        """How often each category of chances `pvals`, along the last axis, comes up in `n` trials."""
+        """Counts of the categories of chances `pvals`, along the last axis, in `n` trials."""
         return self.gen(vectors.multinomial, n, pvals, _shape(size, ndim), dtype)
 
     def multinomial_wo_replacement(

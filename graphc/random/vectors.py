@@ -1,4 +1,7 @@
-"""Random orders, choices and counts of categories.
+"""Random orders, choices, counts of categories, normal vectors and Wishart matrices.
+
+    permutation(key, 5)                     0 … 4 in random order
+    multivariate_normal(key, mean, cov)     a vector of that covariance
 
 In: keys, items or chances, shapes. Out: nodes, of loops over exchanges or categories.
 """
@@ -113,7 +116,7 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
 
 
 def multinomial(key: Any, n: Any, pvals: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
-    """How often each category, along the last axis of its chances `pvals`, comes up in `n` trials: binomial numbers of
+    """Counts of the categories, along the last axis of their chances `pvals`, in `n` trials: binomial numbers of
     what is left, one category after the other. shape: without the axis of categories; by default that of both. A call
     raises GraphValueError where a chance is negative or NaN, or none is above 0 and there are trials."""
     given = as_node(pvals)
@@ -185,7 +188,7 @@ def _different(what: str, ranked: Node, number: Node, chances: Node | None) -> N
 
 
 def _all_chances(what: str, chances: Node) -> tuple[Node, str]:
-    """Whether numbers are chances, and the error where they are not."""
+    """Tell whether numbers are chances, and the error where they are not."""
     return E("greater_equal", chances, 0.0).all(), f"{what}: {describe(chances)} has a chance that is negative or NaN"
 
 

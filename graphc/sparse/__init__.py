@@ -4,7 +4,7 @@ In: matrices of SciPy in the formats csr and csc, as arguments of functions, con
 variables of them, functions of these, and matrices of SciPy as results. A sparse variable is a tree of dense nodes
 (variable.py), so that all of it is compiled, differentiated and printed as everything else.
 
-Read variable.py, then structure.py (where entries stand), then arithmetic.py.
+Read variable.py, then operations.py.
 """
 
 from graphc.ir.call_errors import explain_all

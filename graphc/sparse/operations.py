@@ -1,4 +1,4 @@
-"""Where entries stand: matrices made of places, in another format, of some rows, next to each other.
+"""Operations on sparse matrices: their structure (formats, rows, stacking), arithmetic and products.
 
 In: sparse variables, places as (row, column) vectors. Out: sparse variables, dense arrays of them. Entries are put in
 order by their positions in the dense matrix, an int64 each.
@@ -47,7 +47,7 @@ def dense_from_sparse(x: Any, structured: bool = True) -> Node:
 
 
 def at_all_places(matrix: SparseVariable, made: Node, derivative: Callable[[Node], Node]) -> Node:
-    """What is computed of a matrix, linear in its elements, whose derivative is taken by all of these: by the dense
+    """A linear function of a matrix's elements whose derivative is taken by all of these: by the dense
     matrix that it was made of. derivative: from a cotangent to that of the elements. Without such a matrix a derivative
     is a GradientError."""
 

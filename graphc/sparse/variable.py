@@ -46,7 +46,7 @@ all_dtypes = {*float_dtypes, *integer_dtypes}
 
 
 def is_matrix(value: object) -> bool:
-    """Whether a value is a sparse matrix or array of SciPy."""
+    """Tell whether a value is a sparse matrix or array of SciPy."""
     return hasattr(value, "tocsr") and hasattr(value, "nnz")
 
 
@@ -96,15 +96,15 @@ class SparseType:
         return matrix.astype(self.dtype)
 
     def is_valid_value(self, value: Any) -> bool:
-        """Whether a value is a matrix of this format."""
+        """Tell whether a value is a matrix of this format."""
         return is_matrix(value) and value.format == self.format
 
     def values_eq(self, a: Any, b: Any) -> bool:
-        """Whether two matrices are equal."""
+        """Tell whether two matrices are equal."""
         return is_matrix(a) and is_matrix(b) and bool(abs(a - b).sum() == 0)
 
     def values_eq_approx(self, a: Any, b: Any, eps: float = 1e-6) -> bool:
-        """Whether two matrices are equal but for rounding."""
+        """Tell whether two matrices are equal but for rounding."""
         if not (is_matrix(a) and is_matrix(b)):
             return False
         difference = abs(a - b)

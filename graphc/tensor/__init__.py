@@ -1,4 +1,4 @@
-"""What a user builds graphs with: NumPy's functions, and Theano's names for them.
+"""NumPy's functions for building graphs, and Theano's names for them.
 
 In: symbolic tensors, NumPy arrays, numbers and lists. Out: nodes of the graph. Importing this fills `FUNCTIONS`, which
 gives nodes their operators and methods. `import graphc.tensor as T` stands for `theano.tensor`: `T.dmatrix`, `T.dot`,

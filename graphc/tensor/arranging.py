@@ -1,4 +1,7 @@
-"""Arrays put together, taken apart and turned in ways that few programs need.
+"""Arrays put together, taken apart, turned and padded in ways that few programs need.
+
+    insert([1, 3], 1, 2)        [1, 2, 3]
+    pad([1, 2], 1, "edge")      [1, 1, 2, 2]
 
 In: tensors, positions, axes. Out: nodes, all composed of concatenate, gather and dimshuffle.
 """
@@ -400,7 +403,7 @@ def pad(
 
 
 def _only(values: Sequence[tuple[Any, Any]]) -> Any:
-    """What all sides are filled with, or None where they differ or there are none."""
+    """The filling that all sides share; None where they differ or there are none."""
     found = [one for pair in values for one in pair]
     return found[0] if found and all(one is found[0] for one in found) else None
 

@@ -1,4 +1,7 @@
-"""Differences, sums along curves, interpolation, and products of sequences.
+"""Differences, sums along curves, interpolation, products of sequences, and polynomials.
+
+    diff([1, 4, 9])             [3, 5]
+    polyval([1, 0], x)          x
 
 In: tensors, spacings, points. Out: nodes composed of slices, running sums and gathers.
 """

@@ -203,7 +203,7 @@ def _disagreement(what: str, letter: str, place: Place, other: Place) -> str:
 
 
 def _path(expression: Expression, optimize: Any) -> list[tuple[int, ...]]:
-    """Which operands are combined in turn, by their positions; what comes of them is put last, as in NumPy's paths."""
+    """The operands that are combined in turn, by their positions; their product is put last, as in NumPy's paths."""
     count = len(expression.terms)
     if isinstance(optimize, (list, tuple)) and optimize and optimize[0] == "einsum_path":
         return [tuple(step) for step in optimize[1:]]

@@ -1,4 +1,7 @@
-"""Arrays made of nothing but sizes and numbers.
+"""Arrays made of nothing but sizes and numbers, and ranges of numbers.
+
+    zeros((2, n))       float64[2, n]
+    arange(0, n, 2)     0, 2, 4, …
 
 In: shapes as `shaping.as_shape` takes them, numbers or scalars, dtypes (None: `options.floatX`). Out: nodes that are
 recomputed at every use; none of them is materialised for its own sake.
@@ -166,7 +169,7 @@ def _coordinates(rows: Size, columns: Size) -> tuple[Node, Node]:
 
 
 def _place(matrix: Node, k: Any, relation: str) -> Node:
-    """Where column (relation) row + k holds in the last two axes of `matrix`."""
+    """A mask of the places where column (relation) row + k holds in the last two axes of `matrix`."""
     rows, columns = _coordinates(*matrix.type.shape[-2:])
     return elementwise(relation, columns, elementwise("add", rows, k))
 
@@ -350,7 +353,7 @@ def _line(index: Node, first: Any, step: Any) -> Node:
 
 
 def _count_integers(nodes: Sequence[Node]) -> Size:
-    """How many integers a range has."""
+    """The number of integers in a range."""
     for node in nodes:
         if node.type.dtype not in INTEGERS and constant_value(node) is None:
             raise GraphTypeError(f"arange: {describe(node)} of type {node.type} is no integer")
@@ -380,7 +383,7 @@ def _rounded_up(extent: Size, step: Size) -> Size:
 
 
 def _count_unsigned(start: Node, stop: Node, step: Node) -> Size:
-    """How many integers a range has whose ends may lie anywhere between the least int64 and the greatest uint64:
+    """The number of integers in a range whose ends may lie anywhere between the least int64 and the greatest uint64:
     comparisons are exact, and differences as uint64 right where they are positive."""
 
     def steps(low: Node, high: Node, stride: Node) -> Node:
@@ -397,7 +400,8 @@ def _count_unsigned(start: Node, stop: Node, step: Node) -> Size:
 
 
 def _count_floats(start: Any, stop: Any, step: Any, nodes: Sequence[Node]) -> Size:
-    """How many elements a range of floats has: (stop - start) / step rounded up, each in the dtype of its operands."""
+    """The number of elements in a range of floats: (stop - start) / step rounded up, each in the dtype of its
+    operands."""
     if _are_numbers(start, stop, step):
         if step == 0:
             raise ShapeError("arange: the step is 0")

@@ -132,7 +132,7 @@ def refuse(name: str, given: Any, why: str) -> NoReturn:
 
 
 def title(function: Any) -> str:
-    """How a program names one of NumPy's functions."""
+    """The name of one of NumPy's functions, as programs write it."""
     module = (getattr(function, "__module__", None) or "numpy").replace("numpy", "np", 1)
     return f"{module}.{function.__name__}" if module.startswith("np") else function.__name__
 
@@ -141,7 +141,7 @@ def title(function: Any) -> str:
 
 
 def call_function(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """What one of NumPy's functions gives of tensors (NEP 18)."""
+    """Apply one of NumPy's functions to tensors (NEP 18)."""
     name, what = function.__name__, title(function)
     if name in IN_PLACE and what == f"np.{name}":
         refuse(what, (args, kwargs), f"it would be changed in place; {IN_PLACE[name]} makes a changed copy")
@@ -466,7 +466,7 @@ OWN: dict[str, Function] = {
 
 
 def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """What a ufunc, or one of its methods, gives of tensors (NEP 13)."""
+    """Apply a ufunc, or one of its methods, to tensors (NEP 13)."""
     what = ufunc_title(ufunc) + ("" if method == "__call__" else f".{method}")
     given = {key: kwargs[key] for key in kwargs if key == "axis" or not (key in MEMORY or kwargs[key] is None)}
     out = given.pop("out", None)
@@ -479,7 +479,7 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: Mapping[s
 
 
 def ufunc_title(ufunc: Any) -> str:
-    """How a program names a ufunc, by the module that has it."""
+    """The name of a ufunc, as programs write it, by the module that has it."""
     name = ufunc.__name__
     home = next((home for home, module in ufunc_homes() if getattr(module, name, None) is ufunc), None)
     return f"the ufunc {name}" if home is None else f"{home}.{name}"
@@ -574,7 +574,7 @@ def accumulate(ufunc: Any, what: str, array: Any, axis: Any = 0, dtype: Any = No
 
 
 def steps(ufunc: Any, what: str, node: Node, axis: int, initial: Any) -> list[Node]:
-    """What a function of two gives of the first two elements along an axis, of that and the third, and so on."""
+    """The results of a function of two arguments, folded along an axis, one for each step."""
     rows = tensor.moveaxis(node, axis, 0)
     target = ufunc_target(ufunc)
     if target is None or ufunc.nin != 2 or not isinstance(rows.type.shape[0], int):

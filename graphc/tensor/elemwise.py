@@ -80,7 +80,8 @@ class Elemwise(metaclass=Family):
 
     @staticmethod
     def of(op: Op) -> ScalarOp:
-        """What an op of a graph does to each element. Raises AttributeError of one that is not elementwise."""
+        """The function that an op of a graph applies to each element. Raises AttributeError of one that is not
+        elementwise."""
         if op.name not in Elemwise.ops:
             raise AttributeError(f"op {op} is not elementwise and has no scalar_op")
         return ScalarOp(op.name, FUNCTIONS[op.name])
@@ -168,7 +169,7 @@ class Prod(CAReduceDtype):
 
 
 class All(CAReduce):
-    """Whether all elements over `axis` are not 0."""
+    """True where all elements over `axis` are not 0."""
 
     ops = frozenset({"all"})
 
@@ -177,7 +178,7 @@ class All(CAReduce):
 
 
 class Any(CAReduce):
-    """Whether any element over `axis` is not 0."""
+    """True where any element over `axis` is not 0."""
 
     ops = frozenset({"any"})
 

@@ -1,5 +1,8 @@
 """Counts of values: of whole numbers, and of numbers in bins along one axis or several.
 
+    bincount([1, 3, 1])         [0, 2, 0, 1]
+    histogram([1, 2, 5], 2)     [2, 1] and the edges [1, 3, 5]
+
 In: tensors. Out: nodes, composed of gathers, scatters and sums. Counts have no derivative, sums of weights have.
 """
 
@@ -44,7 +47,7 @@ __all__ = ["bincount", "histogram", "histogram2d", "histogram_bin_edges", "histo
 
 
 def bincount(x: Any, weights: Any = None, minlength: Any = 0, assert_nonneg: bool = False) -> Node:
-    """How often each whole number from 0 on is in the vector `x`, or the sums of its `weights`.
+    """The number of times that each whole number from 0 on is in the vector `x`, or the sums of its `weights`.
 
     The result has `minlength` elements at least: int64 counts, or float64 sums. Raises GraphTypeError for what is no
     vector of whole numbers; a call raises ShapeError for a negative number. `assert_nonneg` is Theano's and changes
@@ -107,7 +110,7 @@ def _ends(values: Node) -> tuple[Node, Node]:
 def histogram(
     x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
 ) -> tuple[Node, Node]:
-    """How many elements lie in each bin, the last of which has both its edges, and the edges. bins: their number, their
+    """Counts of elements in bins, the last of which has both its edges, and the edges. bins: their number, their
     rising edges, or NumPy's rule that tells their number of elements without weights: "auto", "doane", "fd", "rice",
     "scott", "sqrt", "stone" or "sturges". density: the counts over their sum and the bins' widths. weights: what
     elements count as.
@@ -137,7 +140,7 @@ def histogram(
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
 ) -> tuple[Node, tuple[Node, ...]]:
-    """How many points lie in each box, in floatX's widest, float64, and the edges of the boxes along each axis. sample:
+    """Counts of points in boxes, as float64, and the edges of the boxes along each axis. sample:
     a matrix with a point in each row, or one vector for each axis. bins: their number, for each axis or for all, or for
     each axis its edges. range: the outer edges of each axis, None for those of the points. density, weights: as in
     `histogram`."""
@@ -267,7 +270,7 @@ RULES: Mapping[str, Rule] = {
 
 
 def bins_by_rule(rule: str, x: Node, first: Node, last: Node, is_whole: bool) -> Node:
-    """How many bins there are between the ends; of whole numbers none is narrower than 1."""
+    """The number of bins between the ends; of whole numbers none is narrower than 1."""
     inside = x[logical_and(elementwise("greater_equal", x, first), elementwise("less_equal", x, last))]
     count = maximum(inside.shape[0], 1)
     # a number in place of none, so that there is a range and a median

@@ -86,7 +86,7 @@ Stage: TypeAlias = Region | Points | Masked | Order
 
 @record()
 class Selection:
-    """What a key selects of `base`."""
+    """The part of `base` that a key selects."""
 
     base: Node
     stages: tuple[Stage, ...]
@@ -385,7 +385,7 @@ def _write_masked(mask: Node, axis: int, whole: Node, value: Node, increments: b
 
 
 def _repeated_along(value: Node, axis: int) -> Node | None:
-    """What is repeated along an axis of `value`, with size 1 along it; None where that is not known."""
+    """The slice of size 1 that is repeated along an axis of `value`; None where none is known."""
     before = value.args[0] if value.op.name in ("broadcast_to", "dimshuffle") else value
     if value.op.name == "broadcast_to" and sizes.equal(before.type.shape[axis], 1):
         shape = value.type.shape
@@ -415,7 +415,7 @@ def _fitted(name: str, x: Node, y: Any) -> Node:
 
 
 def _keeps_kind(y: Any, dtype: str) -> bool:
-    """Whether Python numbers can become `dtype` without a change of kind."""
+    """Tell whether Python numbers can become `dtype` without a change of kind."""
     kind = np.asarray(y).dtype.kind
     return kind == "b" or dtype.startswith("float") or (kind in "iu" and dtype in INTEGERS)
 

@@ -1,4 +1,7 @@
-"""What is known of tensors while a graph is built, and other forms of what a user gives.
+"""Facts about tensors while a graph is built, conversions of arguments, checks of values, and constants of Python.
+
+    get_scalar_constant_value(T.constant(3.0))      3.0
+    Assert("n is positive")(x, n > 0)               x, held to the condition at each call
 
 In: tensors, arrays, numbers. Out: numbers, bools, sizes; nodes with no work of their own.
 """
@@ -93,7 +96,7 @@ def get_vector_length(v: Any) -> int:
 
 
 def is_flat(var: Any, ndim: int | None = None, outdim: int | None = None) -> bool:
-    """Whether `var` has `ndim` axes, one by default (Theano's, which also says `outdim`)."""
+    """Tell whether `var` has `ndim` axes, one by default (Theano's, which also says `outdim`)."""
     wanted = ndim if ndim is not None else outdim if outdim is not None else 1
     return as_node(var).ndim == wanted
 
@@ -104,7 +107,7 @@ def ndim(a: Any) -> int:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether `element` is a number, or a tensor of no axes."""
+    """Tell whether `element` is a number, or a tensor of no axes."""
     return element.ndim == 0 if isinstance(element, Node) else bool(np.isscalar(element))
 
 
@@ -122,7 +125,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
-    """Whether two arrays have the same shape and elements; NaN equals NaN if `equal_nan`."""
+    """Tell whether two arrays have the same shape and elements; NaN equals NaN if `equal_nan`."""
     left, right = as_node(a1), as_node(a2)
     pairs = list(zip(left.type.shape, right.type.shape, strict=False))
     if left.ndim != right.ndim or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
@@ -145,7 +148,7 @@ def _alike(left: Node, right: Node, equal_nan: bool) -> Node:
 
 
 def array_equiv(a1: Any, a2: Any) -> Node:
-    """Whether two arrays broadcast, by what is known of their sizes, and have the same elements then."""
+    """Tell whether two arrays broadcast, by what is known of their sizes, and have the same elements then."""
     left, right = as_node(a1), as_node(a2)
     try:
         broadcast_sizes("array_equiv", [left, right])

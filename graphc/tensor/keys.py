@@ -1,4 +1,6 @@
-"""Keys: what stands in the brackets of x[...], as one item for each axis.
+"""Keys, which stand in the brackets of x[...], as one item for each axis; masks, and the positions where they hold.
+
+    x[1:, None, mask]   a slice, a new axis, and `nonzero(mask)`, an index array
 
 In: a tensor and a key of integers, slices, None, Ellipsis, integer arrays and boolean masks; every bound may be a node.
 Out: slices as starts, sizes and steps, normalised; integers; index arrays; masks. Nothing is selected here.
@@ -46,7 +48,7 @@ Item: TypeAlias = "Cut | Mask | Node | int | None"
 
 
 def axes_of(item: Item) -> int:
-    """How many axes of the array an item of its key stands for."""
+    """The number of axes of an array that an item of its key stands for."""
     return item.array.ndim if isinstance(item, Mask) else int(item is not None)
 
 
@@ -124,7 +126,7 @@ def _mask(part: Any, what: str) -> Node | None:
 
 
 def _is_alone(parts: list[Any]) -> bool:
-    """Whether a key has one array, its mask, and no integer, which would be an array beside it."""
+    """Tell whether a key has one array, its mask, and no integer, which would be an array beside it."""
     return sum(not (part is None or part is Ellipsis or isinstance(part, slice)) for part in parts) == 1
 
 
@@ -138,7 +140,7 @@ def _agreeing(x: Node, mask: Node, axis: int) -> tuple[Node, Node]:
 
 
 def holds_node(part: Any) -> bool:
-    """Whether a nested list has a node in it."""
+    """Tell whether a nested list has a node in it."""
     return isinstance(part, Node) or (isinstance(part, list) and any(map(holds_node, part)))
 
 
@@ -174,7 +176,7 @@ def where_size(condition: Node, chosen: Size, other: Size) -> Size:
 
 
 def _is_negative(value: Size) -> bool | None:
-    """Whether a bound counts from the end; None where that is known only at run time."""
+    """Tell whether a bound counts from the end; None where that is known only at run time."""
     if isinstance(value, int):
         return value < 0
     return False if sizes.known_nonnegative(value) else None
@@ -221,7 +223,7 @@ def _cut(part: slice, length: Size, what: str) -> Cut:
 
 
 def _is_backwards(start: Size | None, stop: Size | None, step: int) -> bool:
-    """Whether bounds counted from the same end say that a slice is empty, whatever the length."""
+    """Tell whether bounds counted from the same end say that a slice is empty, whatever the length."""
     if not (isinstance(start, int) and isinstance(stop, int)) or (start < 0) != (stop < 0):
         return False
     return stop <= start if step > 0 else start <= stop
@@ -259,7 +261,7 @@ def _downward(start: Size | None, stop: Size | None, length: Size) -> tuple[Size
 
 
 def _count(extent: Size, step: Size) -> Size:
-    """How many steps fit into an extent: its quotient rounded up, 0 where it is negative."""
+    """The number of steps that fit into an extent: its quotient rounded up, 0 where it is negative."""
     extent = at_least(extent, 0)
     return sizes.floor_divide(sizes.add(extent, sizes.subtract(step, 1)), step)
 

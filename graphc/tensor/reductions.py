@@ -59,7 +59,7 @@ def _taking_part(name: str, x: Node, where: Any, neutral: Any) -> Node:
 
 
 def _initial(name: str, x: Node, initial: Any, dtype: str) -> Node:
-    """What a reduction begins with, a scalar of its dtype."""
+    """The initial value of a reduction, a scalar of its dtype."""
     start = as_node(initial, dtype)
     if start.ndim:
         raise GraphTypeError(f"{name} of {describe(x)}: initial {describe(start)} of {start.type} is no scalar")
@@ -133,7 +133,7 @@ def _accumulate(name: str, x: Node, axis: Any, inside: Any, keepdims: bool, dtyp
 
 
 def count(x: Node, axes: tuple[int, ...]) -> Node:
-    """How many elements a reduction over `axes` combines, an int64 scalar."""
+    """The number of elements that a reduction over `axes` combines, an int64 scalar."""
     return as_size_node(sizes.product(x.type.shape[axis] for axis in axes))
 
 
@@ -342,7 +342,7 @@ def max_and_argmax(x: Any, axis: Any = None, keepdims: bool = False) -> tuple[No
 
 
 def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Node:
-    """Whether an element along `axis`, of those that `where` marks, is not 0; False of no elements.
+    """True where an element along `axis`, of those that `where` marks, is not 0; False of no elements.
 
     >>> T.any(T.constant([[0, 1], [0, 0]]), axis=1).eval()
     array([ True, False])
@@ -351,7 +351,7 @@ def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) 
 
 
 def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Node:
-    """Whether all elements along `axis`, of those that `where` marks, are not 0; True of no elements.
+    """True where all elements along `axis`, of those that `where` marks, are not 0; True of no elements.
 
     >>> T.all(T.constant([[0, 1], [2, 3]]), axis=1).eval()
     array([False,  True])
@@ -360,7 +360,7 @@ def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) 
 
 
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
-    """How many elements along `axis` are not 0.
+    """The number of elements along `axis` that are not 0.
 
     The result is int64.
 
@@ -434,7 +434,7 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
 
 
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Node:
-    """Whether `isclose` holds of all elements.
+    """True if `isclose` holds of all elements.
 
     The result is a bool scalar; the arrays broadcast.
 

@@ -1,4 +1,7 @@
-"""Elements chosen by positions, conditions and permutations: what is composed of indexing.
+"""Elements chosen by positions, conditions and permutations; positions in grids, and windows.
+
+    choose([1, 0], [[1, 2], [3, 4]])    [3, 2]
+    mgrid[0:2, 0:n]                     int64[2, 2, n]
 
 In: tensors, integer arrays, conditions. Out: nodes of gather and where, and their derivatives.
 """
@@ -477,7 +480,7 @@ def ix_(*args: Any) -> tuple[Node, ...]:
 
 
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = "float64", **kwargs: Any) -> Any:
-    """What `function` gives for the coordinates of an array of `shape`."""
+    """`function` of the coordinates of an array of `shape`."""
     return function(*(grid for grid in _each(indices(shape, dtype), shape)), **kwargs)
 
 

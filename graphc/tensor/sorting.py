@@ -1,4 +1,8 @@
-"""Order: sorted elements and their places, the largest elements, places among sorted ones.
+"""Sorting, searching among sorted elements, and sets of elements.
+
+    argsort([3, 1, 2])          [1, 2, 0]
+    searchsorted([1, 3], 2)     1
+    unique([3, 1, 3])           [1, 3]
 
 In: tensors. Out: nodes, composed of the ops of `ops/order.py`; NumPy searches, an array at a time. NaN is the largest
 of all numbers. Sorting is stable, and its derivative goes through the permutation; what counts or ranks has none.
@@ -46,7 +50,7 @@ def _by_rows(what: str, x: Any, axis: Any) -> tuple[Node, int]:
 
 
 def _along(what: str, ordered: Callable[[Node], Node], x: Any, axis: Any) -> Node:
-    """What an op for the second of three axes makes of an array along an axis, of its shape."""
+    """Apply an op for the second of three axes along an axis of an array, keeping its shape."""
     node = as_node(x)
     if isinstance(axis, Node):
         known = constant_value(axis)
@@ -157,7 +161,7 @@ def topk_and_argtopk(
 
 
 def _first(found: Callable[[Node, Node], Node], rows: Node, kth: Any) -> Node:
-    """What an op for rows finds of the `kth` first of each."""
+    """The `kth` first elements of each row, found by an op for rows."""
     count = as_node(kth)
     if count.ndim or is_float(count.type.dtype):
         raise GraphTypeError(f"topk: kth is a whole number, not {describe(count)} of type {count.type}")
@@ -222,7 +226,8 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Node
 
 
 def falls(edges: Node) -> tuple[Node, Node]:
-    """Whether an element of a vector is less than the one before, and whether one is more; NaN is more than numbers."""
+    """Tell whether an element of a vector is less than the one before, and whether one is more; NaN is more than
+    numbers."""
     before, after = edges[:-1], edges[1:]
     less, more = elementwise("less", after, before), elementwise("less", before, after)
     if is_float(edges.type.dtype):
@@ -255,8 +260,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Node:
 
 
 def _is_first(ranked: Node, equal_nan: bool) -> Node:
-    """Which sorted elements, or rows, differ from those before. NaN differs from numbers, and unless NaN are equal from
-    NaN."""
+    """A mask of the sorted elements, or rows, that differ from those before. NaN differs from numbers, and unless NaN
+    are equal from NaN."""
     place = arange(ranked.shape[0])
     before = ranked[maximum(place - 1, 0)]
     differ = elementwise("not_equal", ranked, before)
@@ -313,7 +318,7 @@ def unique(
 
 
 class UniqueAllResult(NamedTuple):
-    """What `unique_all` gives."""
+    """The result of `unique_all`."""
 
     values: Node
     indices: Node
@@ -322,14 +327,14 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What `unique_counts` gives."""
+    """The result of `unique_counts`."""
 
     values: Node
     counts: Node
 
 
 class UniqueInverseResult(NamedTuple):
-    """What `unique_inverse` gives."""
+    """The result of `unique_inverse`."""
 
     values: Node
     inverse_indices: Node
@@ -360,9 +365,9 @@ def unique_values(x: Any) -> Node:
 def isin(
     x: Any, test_elements: Any, invert: bool = False, *, assume_unique: bool = False, kind: str | None = None
 ) -> Node:
-    """Which elements of `x` are among `test_elements`. assume_unique and kind ("sort", "table"), which say how NumPy
-    finds them, change nothing; GraphValueError for another kind, GraphTypeError for a table of other than whole
-    numbers."""
+    """True for the elements of `x` that are among `test_elements`. assume_unique and kind ("sort", "table"), which say
+    how NumPy finds them, change nothing; GraphValueError for another kind, GraphTypeError for a table of other than
+    whole numbers."""
     node, others = as_node(x), sort(flatten(as_node(test_elements)))
     if kind not in (None, "sort", "table"):
         raise GraphValueError(f"isin: kind={kind!r} must be None, 'sort' or 'table'")

@@ -1,4 +1,7 @@
-"""Special functions that SciPy computes: the error function's inverses, gamma, beta and Bessel functions.
+"""Functions of single elements that few programs need: SciPy's special functions, and rare ones of NumPy.
+
+    gammainc(2.0, x)    SciPy's function, called by its address in a kernel
+    sinc(x)             composed of functions of elementary.py
 
 In: nodes, arrays, numbers. Out: nodes of ops whose elements SciPy's function of the same name gives: compiled code
 calls it by its address. SciPy is imported when such code is loaded. Derivatives are graphs.
@@ -468,12 +471,12 @@ def bitwise_count(x: Any) -> Node:
 
 
 def isneginf(x: Any) -> Node:
-    """Where `x` is minus infinity."""
+    """True where `x` is minus infinity."""
     return logical_and(isinf(x), less(x, 0))
 
 
 def isposinf(x: Any) -> Node:
-    """Where `x` is plus infinity."""
+    """True where `x` is plus infinity."""
     return logical_and(isinf(x), greater(x, 0))
 
 

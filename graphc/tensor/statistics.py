@@ -1,6 +1,9 @@
-"""Statistics that few programs need: covariances, and reductions that pass over NaN.
+"""Covariances, reductions that pass over NaN, and quantiles.
 
-In: tensors, axes as reductions take them. Out: nodes composed of reductions.
+    nanmean([1, nan, 3])        2
+    quantile([1, 2, 4], 0.75)   3
+
+In: tensors, axes as reductions take them. Out: nodes composed of reductions, and of sorting.
 """
 
 from __future__ import annotations
@@ -217,7 +220,7 @@ def nanmean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
 
 
 def _count_present(x: Node, present: Node | None, axis: Any, keepdims: bool) -> Node:
-    """How many numbers there are, in the dtype of `x`."""
+    """The number of elements that are not NaN, in the dtype of `x`."""
     filled = elementwise("equal", zeros_like(x, "int8"), 0) if present is None else present
     return cast(sum_of(filled, axis, keepdims=keepdims), x.type.dtype)
 
@@ -404,8 +407,8 @@ def _checked_parts(what: str, q: Node) -> Node:
 
 
 def _between(first: Node, second: Node, rest: Node) -> Node:
-    """What lies a part of the way from one to another: as NumPy's, that each end is met exactly, with 0.0 for -0.0 at
-    the first. Where the way is infinite, as NumPy's median."""
+    """The value a part of the way from one to another: as NumPy's, so that each end is met exactly, with 0.0 for -0.0
+    at the first. Where the way is infinite, as NumPy's median."""
     apart = second - first
     found = where(elementwise("greater_equal", rest, 0.5), second - apart * (1.0 - rest), first + apart * rest)
     found = where(isfinite(apart), found, first * (1.0 - rest) + second * rest)
@@ -426,7 +429,7 @@ def _with_one(ranked: Node, message: str, of_none: float | None) -> Node:
 
 
 def _count_in_rows(rows: Node) -> Node:
-    """How many elements of each row are numbers."""
+    """The number of elements of each row that are not NaN."""
     return cast(logical_not(isnan(rows)), "int64").sum(axis=-1, keepdims=True)
 
 

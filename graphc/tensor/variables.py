@@ -57,8 +57,8 @@ else:
             self.type, self.owner, self.index, self.name = type, owner, index, name
 
     class TensorVariable(Node, metaclass=Variables):
-        """What is given at each call or computed: neither a constant nor a shared variable. `TensorVariable(type)`
-        makes an input of that type, as do classes derived from it."""
+        """A value that is given at each call or computed: neither a constant nor a shared variable.
+        `TensorVariable(type)` makes an input of that type, as do classes derived from it."""
 
         def __init__(self, type: Any, owner: Any = None, index: Any = None, name: str | None = None) -> None:
             if owner is not None:

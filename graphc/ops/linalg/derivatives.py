@@ -103,7 +103,7 @@ def _rows(v: Node) -> Node:
 
 
 def _part(a: Node, axis: int, start: Size, stop: Size) -> Node:
-    """What lies from `start` to `stop` along one of the last axes."""
+    """The part from `start` to `stop` along one of the last axes."""
     shape = list(a.type.shape)
     starts: list[Size] = [0] * a.ndim
     starts[axis], shape[axis] = start, sizes.subtract(stop, start)
@@ -134,7 +134,7 @@ def _norm(a: Node) -> Node:
 
 
 def _noise(a: Node) -> Node:
-    """How large a sum over the rows of a matrix may be where it should vanish, for each matrix."""
+    """A bound on sums over the rows of each matrix that should vanish."""
     unit = literal(ROUNDED * np.finfo(a.type.dtype).eps, a.type.dtype)
     return _mul(_mul(_norm(a), cast(as_size_node(a.type.shape[-1]), a.type.dtype)), unit)
 
@@ -409,7 +409,7 @@ class Product:
 
     @property
     def key(self) -> object:
-        """What equal ones have in common."""
+        """The key by which equal ones are found."""
         return self.inner, self.right, frozenset(Counter(self.factors).items())
 
     @property
@@ -584,7 +584,7 @@ def _peeled(x: Node, outer: int) -> tuple[Factors, Node] | None:
 
 
 def _scaled(factors: Factors, x: Node, outer: int, depth: int = DEEPEST) -> tuple[Factors, Node]:
-    """What a node is but for numbers that multiply it, one for each matrix, and these after `factors`."""
+    """A node without the numbers that multiply it, one for each matrix, and these after `factors`."""
     if not depth:
         return factors, x
     depth -= 1

@@ -58,7 +58,7 @@ def check_matrices(name: str, a: Node, *, square: bool = True) -> None:
 
 
 def square_guards(node: Node) -> list[Guard]:
-    """That the matrices of the first argument are square."""
+    """Guards: the matrices of the first argument are square."""
     a = node.args[0]
     message = phrase(NOT_SQUARE, phrase("{} of {}", label_op(node), label_origin(a)))
     return equality_guard(a.type.shape[-2], a.type.shape[-1], message)

@@ -132,8 +132,8 @@ def _summed_sizes(node: Node) -> tuple[Size, ...]:
 
 
 def is_in_memory(node: Node) -> bool:
-    """Whether a value stands in memory whatever becomes of it: a strided part of a variable, of an array constant, or
-    of what a call or several writes make."""
+    """Tell whether a value stands in memory whatever becomes of it: a strided part of a variable, of an array constant,
+    or of what a call or several writes make."""
     while node.op.name in ("dimshuffle", "subtensor"):
         node = node.args[0]
     while node.op.name == "reshape":
@@ -162,7 +162,7 @@ TINY = 64
 
 
 def _is_tiny(a: Node, b: Node) -> bool:
-    """Whether matrices are known to be of very few elements."""
+    """Tell whether matrices are known to be of very few elements."""
     sides = (*a.type.shape[-2:], b.type.shape[-1])
     return (
         all(isinstance(side, int) for side in sides) and prod(side for side in sides if isinstance(side, int)) <= TINY
@@ -277,7 +277,7 @@ def _product_symbol(node: Node) -> str:
 
 
 def _product_passed(node: Node) -> list[Passed]:
-    """What these functions take, in order: a vector is the second factor to them."""
+    """The operands of these functions, in order: a vector is the second factor to them."""
     parts = as_product(node.args)
     a, b = parts.a, parts.b
     axes = tuple(range(_product_loops(node), node.ndim))

@@ -112,7 +112,7 @@ class Routine:
         return [(axes, dtype) for axes, _, dtype in (result.partition(":") for result in self.results)]
 
     def slots(self, letters: Letters, count: Size) -> Size:
-        """How many matrices of `count` may be computed at a time, as there is memory for each."""
+        """The number of matrices, of `count`, that may be computed at a time, as there is memory for each."""
         work = sizes.product(letters[letter] for letter in self.work)
         small = sizes.floor_divide(LARGEST, sizes.maximum(work, 1))
         return sizes.maximum(sizes.minimum(sizes.minimum(count, SLOTS), sizes.multiply(small, SLOTS)), 1)
@@ -282,14 +282,14 @@ def _one_by_one(routine: Routine, node: Node, arrays: Sequence[Array], options: 
 
 
 def failed(node: Node, words: str, place: tuple[int, int] | None = None) -> str:
-    """What a user is told of a matrix on which a routine fails. place: its number, and how many there are."""
+    """The message about a matrix on which a routine fails. place: its number, and how many there are."""
     which = "" if place is None else f" (number {place[0]} of a batch of {place[1]})"
     line = f" ({node.where})" if node.where else ""
     return f"{words}{which}: {node.name or node.op.name} of {origin_of(node.args[0])}{line}"
 
 
 def near_failures(nodes: Sequence[Node]) -> str:
-    """What a user is told where compiled code says that one of the nodes' routines failed, and the interpreter does
+    """The message where compiled code says that one of the nodes' routines failed, and the interpreter does
     not: both round. Nothing where none may fail."""
     found: dict[str, None] = {}
     for node in (*nodes, *nodes_within(nodes)):
@@ -310,7 +310,7 @@ def origin_of(node: Node) -> str:
 
 
 def symbol(routine: str, suffix: str) -> str:
-    """That of the function of a routine, for a dtype by its suffix."""
+    """The symbol of a routine's function, for a dtype by its suffix."""
     return f"gc_lapack_{routine}_{suffix}"
 
 

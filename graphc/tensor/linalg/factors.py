@@ -70,7 +70,7 @@ def with_columns(name: str, a: Node, b: Node, apply: Callable[[Node, Node], Node
 
 
 def check_on_error(name: str, on_error: str) -> str:
-    """What becomes of a matrix that a function has no result for. Raises GraphTypeError for other words."""
+    """Check the word that says what becomes of a matrix without a result. Raises GraphTypeError for other words."""
     if on_error not in matrices.ON_ERROR:
         raise GraphValueError(f"{name}: on_error={on_error!r} must be 'raise' or 'nan'")
     return on_error
@@ -354,7 +354,7 @@ def _reads_lower(name: str, uplo: str) -> bool:
 
 
 def _chosen(name: str, w: Node, by_index: Any, by_value: Any) -> Any:
-    """Which of the eigenvalues of one matrix are asked for, as an index; None for all."""
+    """The index of the eigenvalues that are asked for; None for all."""
     if by_index is not None and by_value is not None:
         raise GraphValueError(f"{name}: subset_by_index or subset_by_value, not both")
     if by_index is not None:

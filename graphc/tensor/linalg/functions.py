@@ -390,7 +390,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Node, Node, Node, Node]:
 
 
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Node:  # noqa: N803
-    """How many singular values of each matrix are above `tol`, or above `rtol` times the largest (max(m, n) times the
+    """The number of singular values of each matrix above `tol`, or above `rtol` times the largest (max(m, n) times the
     machine's precision); of a vector whether it is not zero (NumPy's)."""
     node = as_node(A)
     if node.ndim < 2:

@@ -57,7 +57,7 @@ __all__ = [
 
 
 class Applied:
-    """What an op of Theano's class is: a function with parameters; equal where these are."""
+    """An op of one of Theano's classes: a function with parameters; equal where these are."""
 
     __props__: tuple[str, ...] = ()
 

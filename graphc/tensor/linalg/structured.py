@@ -1,4 +1,7 @@
-"""Matrices of a pattern, and equations with them: blocks, bands, constant diagonals.
+"""Matrices of a pattern, equations with them, and equations whose unknowns are matrices.
+
+    solve_toeplitz(c, b)            x of toeplitz(c) x = b
+    solve_sylvester(a, b, q)        x of a x + x b = q
 
 In: the parts. Out: nodes. Bands are solved for in time that is linear in the number of rows, constant diagonals in n
 squared steps.

@@ -257,7 +257,7 @@ def causal_conv1d(
 
 
 def border_mode_to_pad(mode: Any, convdim: int, kshp: Sequence[Any]) -> tuple[tuple[Any, Any], ...]:
-    """How many elements a border mode puts before and behind along each axis, for kernels of these sizes."""
+    """The number of elements that a border mode puts before and behind along each axis, for kernels of these sizes."""
     slide = Sliding((1,) * convdim, (1,) * convdim, mode, 1, False)
     taps = [as_size(size) for size in kshp]
     return paddings(tuple(mode) if isinstance(mode, list) else mode, taps, taps, slide, "border_mode")
@@ -370,8 +370,8 @@ def check_conv_gradinputs_shape(
     subsample: Sequence[Any],
     filter_dilation: Sequence[Any] | None = None,
 ) -> bool:
-    """Whether a convolution of images and kernels of these shapes may have a result of `output_shape`: False only where
-    sizes that are known contradict.
+    """Tell whether a convolution of images and kernels of these shapes may have a result of `output_shape`: False only
+    where sizes that are known contradict.
 
     >>> check_conv_gradinputs_shape((8, 3, 9, 9), (4, 3, 3, 3), (8, 4, 7, None), "valid", (1, 1))
     True

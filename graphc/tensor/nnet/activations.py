@@ -67,7 +67,7 @@ def ultra_fast_sigmoid(x: Any) -> Node:
 
 
 def _is_value(*operands: Any) -> bool:
-    """Whether operands are arrays or numbers. Theano's functions that are arithmetic give arrays of arrays."""
+    """Tell whether operands are arrays or numbers. Theano's functions that are arithmetic give arrays of arrays."""
     return all(isinstance(each, (np.ndarray, np.generic, int, float)) for each in operands)
 
 

@@ -35,7 +35,7 @@ thousand keys."""
 
 @record()
 class _Attention:
-    """What is the same in all blocks: how scores are scaled, whether a query sees only keys that are no later, the
+    """The values that all blocks share: how scores are scaled, whether a query sees only keys that are no later, the
     number of queries, and whether the mask (of axes batch, queries, keys, each of which may have one element) is added.
     """
 
@@ -80,7 +80,8 @@ class _Attention:
         return found if counts is None else where(counts, found, -math.inf)
 
     def sequences(self, mask: Node | None, *arrays: Node) -> tuple[Any, ...]:
-        """What a scan over the blocks takes: where each begins, arrays, and the mask where it differs by query."""
+        """The sequences of a scan over the blocks: where each begins, arrays, and the mask where it differs by
+        query."""
         own = (self.cut(mask),) if mask is not None and not sizes.equal(mask.type.shape[1], 1) else ()
         return (self.begins(), *map(self.cut, arrays), *own)
 

@@ -1,4 +1,4 @@
-"""The convolution of Theano's first years (theano.tensor.nnet.conv).
+"""The convolutions of Theano's first years (theano.tensor.nnet.conv, conv3d2d).
 
 In: images and filters, as `abstract_conv.conv2d` has them. Out: a node; filters are flipped.
 """
@@ -76,7 +76,7 @@ def conv3d(
 
 
 def _around(mode: Any, taps: Size) -> Size:
-    """How many elements a border mode puts before and behind an axis."""
+    """The number of elements that a border mode puts before and behind an axis."""
     match mode:
         case "valid":
             return 0

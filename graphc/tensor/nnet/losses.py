@@ -200,7 +200,7 @@ def to_one_hot(y: Any, nb_class: Any, dtype: Any = None) -> Node:
 
 
 def confusion_matrix(actual: Any, pred: Any) -> tuple[Node, Node]:
-    """How often each class was taken for each other one, and the classes in ascending order (Theano's).
+    """The number of times that each class was taken for each other one, and the classes in ascending order (Theano's).
 
     Both arguments are vectors. Row i and column j count where `actual` is class i and `pred` class j.
     """

@@ -1,4 +1,4 @@
-"""Normalisation: tensors with mean 0 and variance 1 over some axes, and what networks make of that.
+"""Normalisation to mean 0 and variance 1 over some axes, dropout, and embeddings.
 
 In: tensors, scales and shifts. Out: nodes. Mean and variance are made in one pass over memory. The derivative is
 written out, so that its sums are made in one pass as well, and it in another:
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def _count(x: Node, axes: Sequence[int]) -> Node:
-    """How many elements axes have, as a number of the dtype of `x`."""
+    """The number of elements along axes, in the dtype of `x`."""
     return cast(as_size_node(sizes.product(x.type.shape[axis] for axis in axes)), x.type.dtype)
 
 
@@ -225,8 +225,8 @@ def batch_normalization(inputs: Any, gamma: Any, beta: Any, mean: Any, std: Any,
 
 
 class _Layout:
-    """How the parameters of a normalisation lie: the axes that are normalised over, and whether parameters keep these
-    with size 1, or have the other axes alone."""
+    """The layout of the parameters of a normalisation: the axes that are normalised over, and whether parameters keep
+    these with size 1, or have the other axes alone."""
 
     def __init__(self, name: str, x: Node, axes: Any, given: Sequence[tuple[str, Node]]) -> None:
         what = told(lambda: f"{name} of {describe(x)} of type {x.type}")

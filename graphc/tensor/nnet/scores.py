@@ -1,4 +1,4 @@
-"""Losses of scores and of classes in two levels: the functions that Theano fuses by hand.
+"""Losses of scores, classes in two levels, and products of blocks: functions that Theano fuses by hand.
 
 In: matrices of scores, biases, vectors of integer classes. Out: nodes. They are composed of softmax and the losses,
 which share their loops when they are compiled.

@@ -1,4 +1,6 @@
-"""Convolutions of one to three spatial axes, in the general form, and transposed.
+"""Convolutions of one to three spatial axes, in the general form, and transposed; images made larger.
+
+    convolution(images, kernels, stride=2, padding="same")
 
 In: images and kernels, float or integer; strides and dilations, a whole number or one for each spatial axis; padding.
 Out: nodes: images convolved in float32 or float64, integers in int64, and cast to the dtype NumPy has for both.
@@ -44,7 +46,7 @@ Pads = tuple[tuple[Size, Size], ...]
 
 @record()
 class Sliding:
-    """How a kernel moves over images along each spatial axis."""
+    """The movement of a kernel over images along each spatial axis."""
 
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
@@ -88,7 +90,7 @@ def _by_word(word: str, image: Size, extent: Size, stride: int, what: str) -> tu
 
 
 def paddings(padding: Any, images: Sequence[Size], taps: Sequence[Size], slide: Sliding, what: str) -> Pads:
-    """How many elements are put before and behind along each axis."""
+    """The number of elements that are put before and behind along each axis."""
     extents = list(map(conv.extent, taps, slide.dilations))
     single = isinstance(padding, str) or not isinstance(padding, Sequence)
     given = [padding] * len(extents) if single else list(padding)

@@ -90,7 +90,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
 
 
 def _convolve(name: str, rank: int, in1: Any, in2: Any, mode: str) -> Node:
-    """What `mode` says of the convolution; "inner": of a signal in which the kernel lies."""
+    """The convolution that `mode` asks for; "inner": of a signal in which the kernel lies."""
     if mode not in (*MODES, "inner"):
         raise GraphValueError(f"{name}: mode {mode!r} is not {', '.join(MODES)}")
     left, right = as_node(in1), as_node(in2)

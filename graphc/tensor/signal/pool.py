@@ -46,7 +46,8 @@ MODES = ("max", "sum", "average_inc_pad", "average_exc_pad")
 
 
 def _count(length: Size, width: Size, stride: Size, ignore_border: bool) -> Size:
-    """How many windows an axis of this length, padding included, has: whole ones, or all that begin on it as well."""
+    """The number of windows along an axis of this length, padding included: whole ones, or all that begin on it as
+    well."""
     follow = sizes.equal(width, stride)
     if ignore_border:
         if follow:
@@ -80,7 +81,7 @@ def _along(length: Size, width: Size, stride: Size, padding: Size, ignore_border
 
 
 def _numbers(axes: Sequence[_Pooled], with_padding: bool, dtype: str) -> Node:
-    """How many elements each window has, with or without those of the padding."""
+    """The number of elements in each window, with or without those of the padding."""
     found = literal(1, dtype)
     for place, axis in enumerate(axes):
         width: Node = as_size_node(axis.sliding.width)
