@@ -12,10 +12,10 @@ class Methods:
     """What a tensor can be asked for as a method."""
 
     def all(self, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Node:
-        """Whether all elements along `axis`, of those that `where` marks, are not 0; True of no elements."""
+        """True where all elements along `axis`, of those that `where` marks, are not 0; True of no elements."""
 
     def any(self, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Node:
-        """Whether an element along `axis`, of those that `where` marks, is not 0; False of no elements."""
+        """True where an element along `axis`, of those that `where` marks, is not 0; False of no elements."""
 
     def arccos(self, /) -> Node:
         """Inverse cosine."""
