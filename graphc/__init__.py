@@ -25,9 +25,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from graphc.codegen.server.prestart import start_if_expected
-from graphc.startup.finder import install
 from graphc.startup.garbage import uncollected
-from graphc.startup.hooks import HOOKS
+from graphc.startup.hooks import HOOKS, install
 from graphc.startup.idle_blas import import_numpy
 from graphc.startup.lazy import nearest
 from graphc.startup.versions import VERSION, warn_of_versions

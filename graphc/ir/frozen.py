@@ -1,12 +1,15 @@
-"""Constant arrays as attributes of nodes.
+"""Equal nodes as one object: constant arrays compared by their contents, and the interning table of nodes.
 
-In: an array. Out: an immutable copy that is compared and hashed by its contents. The contents of a large array are read
-once, for their digest.
+In: an array; keys, nodes. Out: an immutable copy that is compared and hashed by its contents, of which those of a large
+array are read once, for their digest; the one node of a key, while it is referenced. `watch` installs a callback for
+each node made by changing the table's class; without one, `make` pays nothing for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -49,3 +52,35 @@ class FrozenArray:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+
+Note = Callable[[Any], None]
+
+
+class Interned(WeakValueDictionary[Hashable, Any]):
+    """Nodes by key, weakly referenced. `make` uses `get`, which reports to the callback; all others use `find`."""
+
+    note: Note | None = None
+    find = WeakValueDictionary.get
+
+    def watch(self, note: Note | None) -> Note | None:
+        """Call `note` with each node that `make` returns, new or interned before; None removes the callback. Returns
+        the previous one."""
+        before, self.note = self.note, note
+        self.__class__ = Interned if note is None else Watched
+        return before
+
+
+class Watched(Interned):
+    """The table while a callback is installed."""
+
+    def get(self, key: Hashable, default: Any = None) -> Any:
+        found = self.find(key, default)
+        if found is not None and self.note is not None:
+            self.note(found)
+        return found
+
+    def __setitem__(self, key: Hashable, node: Any) -> None:
+        super().__setitem__(key, node)
+        if self.note is not None:
+            self.note(node)

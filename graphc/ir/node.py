@@ -30,8 +30,7 @@ from graphc.arrays.dtypes import NUMPY_DTYPES, SHOWN, Dtype, check_dtype
 from graphc.arrays.trees import exact_kind
 from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError, GraphValueError, StepSizeError
 from graphc.ir.call_errors import explained, place
-from graphc.ir.frozen import FrozenArray as FrozenArray
-from graphc.ir.interned import Interned
+from graphc.ir.frozen import FrozenArray as FrozenArray, Interned
 from graphc.ir.samples import Argument as Argument, Laws as Laws, Sample as Sample, Samples as Samples
 from graphc.ir.source_lines import (
     PACKAGE,

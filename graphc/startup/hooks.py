@@ -5,13 +5,15 @@
     "expression": "graphc.ir.expression" in graphc/__init__.py, the table of defining modules
 
 In: functions of higher modules. Out: the same, for lower modules. The defining module is imported when its hook is
-first used, so few programs import it.
+first used, so few programs import it. `Finder` asks a hook for modules without a file: Theano's paths.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
 
@@ -75,3 +77,19 @@ class Hooks:
 
 
 HOOKS = Hooks()
+
+
+class Finder:
+    """The last of Python's finders, for modules of graphc that no other one knows."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """A module of graphc that has no file; None for the modules of others."""
+        found: ModuleSpec | None = HOOKS.find_spec(name) if name.startswith("graphc.") else None
+        return found
+
+
+def install() -> None:
+    """Let Python ask."""
+    if Finder not in sys.meta_path:
+        sys.meta_path.append(Finder)

@@ -123,6 +123,8 @@ FORMER = {
     "gof.test_values": "theano.example_values",
     "gof.tried": "theano.names",
     "ir.apply": "theano.owners",
+    "ir.kind": "ir.types",
+    "ir.where": "ir.source_lines",
     "scalar.composite": "theano.scalar",
     "scalar.ops": "theano.scalar",
     "train.plots": "train.trainer",

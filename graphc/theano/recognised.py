@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from graphc.errors import GraphcError
-from graphc.ir.node import NODES, SIZE, Node, constant_value, literal, size_owner
+from graphc.ir.node import CONSTANT, NODES, SIZE, Node, constant_value, literal, size_owner
+from graphc.ir.tags import tags_of
 from graphc.ir.walk import reachable
 from graphc.theano import opclasses
 
@@ -60,10 +61,12 @@ def _first_right(node: Node) -> tuple[Any, list[Node], list[Node]] | None:
 
 def _knows_parts(node: Node, inputs: Sequence[Node]) -> bool:
     """True where the program has named or tagged what lies between an op's inputs and a result: it wrote the parts
-    then, and looks for them."""
+    then, and looks for them. What is made of constants alone is shared with all other graphs, and is no such part."""
     between = reachable([node], lambda each: () if each in inputs else each.args)
     parts = [each for each in between if each.args and each is not node and each not in inputs]
-    return any(each.name is not None or vars(each).get("tag") for each in parts)
+    known = [each for each in parts if each.name is not None or tags_of(each)]
+    leaves = (leaf for leaf in reachable(known, lambda each: each.args) if not leaf.args)
+    return any(leaf.op is not CONSTANT for leaf in leaves)
 
 
 def stages(node: Node) -> list[Node]:

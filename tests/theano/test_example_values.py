@@ -47,7 +47,7 @@ def test_every_node_has_a_value() -> None:
 
 def test_errors_come_on_the_line_that_makes_them() -> None:
     a, b = given("a", np.ones(3)), given("b", np.ones(4))
-    with pytest.raises(ShapeError, match=r"test_test_values.py"):
+    with pytest.raises(ShapeError, match=r"test_example_values.py"):
         a + b
     with pytest.raises(IndexOutOfBounds):
         a[7]
@@ -58,7 +58,7 @@ def test_errors_come_on_the_line_that_makes_them() -> None:
 def test_what_has_no_value() -> None:
     x, a = T.vector("x"), given("a", np.ones(3))
     for error in (AttributeError, ValueError):
-        with pytest.raises(error, match=r"no test value is set for x \(test_test_values.py"):
+        with pytest.raises(error, match=r"no test value is set for x \(test_example_values.py"):
             x + 1
     with pytest.raises(AttributeError, match="no test value is set for x"):
         get_debug_values(a, x)
