@@ -22,8 +22,9 @@ PACKAGE = Path(graphc.__file__ or "").parent
 ROOMS = """
 startup errors options arrays loopir ir ops autodiff testing tensor control tensor.linalg
 tensor.nnet tensor.signal tensor.__init__ tensor.dispatch rewrite codegen.__init__ codegen.routines
-codegen.llvm codegen.link codegen.threads codegen.vecmath codegen.vectorize codegen.gemm codegen.lapack codegen.sort
-codegen.special codegen.call codegen.schedule codegen.lower codegen.transform codegen.frontend codegen.server
+codegen.llvm codegen.link codegen.threads codegen.vecmath codegen.vectorize codegen.gemm codegen.convolution
+codegen.lapack codegen.sort codegen.special codegen.call codegen.schedule codegen.lower codegen.transform
+codegen.frontend codegen.server
 codegen.cache codegen.pipeline shared random sparse functions function inspection tracing numpy theano
 printing optim session preprocess layers train pytensor pymc bench cli
 """
@@ -243,7 +244,7 @@ __future__ _blake2 atexit errno gc marshal mmap
 """What graphc may import besides itself and NumPy when it finds a graph in the cache: each is a part of every start."""
 NOT_WARM = """
 tensor.absent tensor.arranging tensor.contraction tensor.nnet.losses tensor.selecting tensor.special
-functions.states
+functions.states codegen.convolution.api
 codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.sort.api
 codegen.special.api codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.elements codegen.schedule.plan codegen.schedule.scheduler

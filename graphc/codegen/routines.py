@@ -22,26 +22,34 @@ from graphc.startup.record import record
 
 @record()
 class Family:
-    """Routines whose names begin with `prefix`.
+    """Routines whose names begin with `prefix`, or one of several.
 
     `api` is the module that has PROTOTYPES, the types of the arguments by name (a pointer's ends with "*"; the result
     is an int64, 0 where all is well), PYTHON_SHIMS, the functions over flat arrays for CPython, and, with
     `has_symbols`, `symbols(name)`: the addresses that the object of a routine needs at load besides those of all
     products. `definitions` is the module whose `functions(names)` writes routines in LLVM IR. `modules`: into how many
-    modules of IR a routine is split, for two processes to compile.
+    modules of IR a routine is split, for two processes to compile. `frees`: routines
+    of floats keep memory, which a function of this name and their suffix, in the same object, gives back.
     """
 
-    prefix: str
+    prefix: str | tuple[str, ...]
     api: str
     definitions: str
     modules: int = 1
     has_symbols: bool = False
+    frees: str = ""
 
 
 FAMILIES = (
     Family("gc_lapack_", "graphc.codegen.lapack.api", "graphc.codegen.lapack.batch", modules=2, has_symbols=True),
     Family("gc_order_", "graphc.codegen.sort.api", "graphc.codegen.sort.batch", has_symbols=True),
     Family("gc_special_", "graphc.codegen.special.api", "graphc.codegen.special.batch", has_symbols=True),
+    Family(
+        ("gc_conv_", "gc_grouped_conv_"),
+        "graphc.codegen.convolution.api",
+        "graphc.codegen.convolution.convolution",
+        frees="gc_blocks_free_",
+    ),
     Family("gc_", "graphc.codegen.gemm.prototypes", "graphc.codegen.gemm.dispatch", modules=2),
 )
 """The first whose prefix fits is that of a routine: products stand last."""
@@ -69,6 +77,12 @@ def routine_symbols(name: str) -> Mapping[str, int]:
     family = family_of(name)
     found: Mapping[str, int] = import_module(family.api).symbols(name) if family.has_symbols else {}
     return found
+
+
+def routine_exports(name: str) -> tuple[str, ...]:
+    """The symbols of the object of a routine: its own, and that of what gives back the memory that it keeps, if any."""
+    frees, suffix = family_of(name).frees, name.rpartition("_")[2]
+    return (name, frees + suffix) if frees and suffix in ("f32", "f64") else (name,)
 
 
 def routine_functions(names: Sequence[str]) -> list[Any]:

@@ -17,9 +17,8 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen.call.entry import entry_ir
 from graphc.codegen.gemm.blocked import blocks_ir
+from graphc.codegen.llvm.functions import poison as fill, split
 from graphc.codegen.llvm.module import POISON
-from graphc.codegen.llvm.poison import poison as fill
-from graphc.codegen.llvm.split import split
 from graphc.codegen.llvm.target import emit_object
 from graphc.codegen.pipeline import build, compilation
 from graphc.codegen.threads.pool import pool_ir

@@ -30,8 +30,8 @@ from graphc.arrays.dtypes import DTYPES, is_float
 from graphc.codegen.call.callback import CALLBACK, split_sizes
 from graphc.codegen.call.interrupt import KINDS as QUESTIONS, answer_no
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.codegen.gemm.prototypes import PYTHON_SHIMS
 from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS, arguments as arguments_of
+from graphc.codegen.routines import family_of, routine_prototypes
 from graphc.codegen.sort.api import ALONG, FIRST, FUNCTIONS as ORDERS, ROWS
 from graphc.ir.node import Node
 from graphc.loopir.ir import (
@@ -381,8 +381,13 @@ def conv(images: int, groups: int, outs: int, channels: int, *rest: Any) -> int:
     return 0
 
 
+PRODUCT_ROOMS = ("graphc.codegen.gemm.prototypes", "graphc.codegen.convolution.api")
 PRODUCTS = {"gemm": gemm, "gemv": gemv, "batched_gemm": batched_gemm, "conv": conv, "grouped_conv": conv}
-SHIMS = {name: PRODUCTS[name.removeprefix("gc_").rpartition("_")[0]] for name in PYTHON_SHIMS}
+SHIMS = {
+    name: PRODUCTS[name.removeprefix("gc_").rpartition("_")[0]]
+    for name in routine_prototypes()
+    if family_of(name).api in PRODUCT_ROOMS
+}
 
 
 def factorisation(routine: Routine, suffix: str, exact: bool) -> Callable[..., int]:

@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from graphc.codegen.gemm import blocked, dispatch, gemv, gemv_kernels, microkernel, small
+from graphc.codegen.gemm import blocked, dispatch, gemv, gemv as gemv_kernels, small, tiles as microkernel
 from graphc.codegen.gemm.api import ENTRIES, PRODUCT_WORDS, VECTORS, blas_symbols, vector_name
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import functions as definitions

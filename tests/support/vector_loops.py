@@ -32,7 +32,7 @@ from graphc.codegen.frontend import lowering
 from graphc.codegen.link.elf import link
 from graphc.codegen.link.image import load
 from graphc.codegen.llvm.module import Prototype
-from graphc.codegen.vecmath import outofline
+from graphc.codegen.vecmath import table as outofline
 from graphc.codegen.vectorize import vectorizer, widen
 from graphc.options import options
 from tests.support.compiled_source import compile_source

@@ -81,8 +81,7 @@ from graphc.codegen.call.objects import (
 from graphc.codegen.call.signals import interrupted, stopped
 from graphc.codegen.call.signature import ALIGNMENT, Array, Signature
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.functions import Function, external, function, module_text, table
-from graphc.codegen.llvm.poison import poison
+from graphc.codegen.llvm.functions import Function, external, function, module_text, poison, table
 from graphc.codegen.llvm.typed import I32, I64, NULL, Bool, Ptr
 from graphc.startup.record import record
 

@@ -39,8 +39,7 @@ from graphc.codegen.call.pointer import (
 )
 from graphc.codegen.call.signature import ALIGNMENT
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.functions import Function, Global, external, function, module_text
-from graphc.codegen.llvm.poison import poison as fill
+from graphc.codegen.llvm.functions import Function, Global, external, function, module_text, poison as fill
 from graphc.codegen.llvm.typed import F64, I64, NULL, Bool, Ptr
 
 malloc = external("malloc", Ptr, I64)

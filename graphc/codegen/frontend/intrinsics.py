@@ -20,12 +20,22 @@ from typing import Any, TypeAlias
 from llvmlite import ir
 
 from graphc.arrays.dtypes import BOOL, FLOATS, INTEGERS, SIGNED
-from graphc.codegen.llvm.integers import (
+from graphc.codegen.llvm.values import (
+    WEAK,
+    Builder,
+    Emit,
+    Value,
+    call_libm,
+    call_llvm,
+    constant,
+    emit_cast,
     float_floordiv,
     float_mod,
     gcd,
     integer_power,
+    is_nonzero,
     lcm,
+    llvm_type,
     philox_high,
     philox_low,
     shift_left,
@@ -36,18 +46,6 @@ from graphc.codegen.llvm.integers import (
     signed_mod,
     unsigned_floordiv,
     unsigned_mod,
-)
-from graphc.codegen.llvm.values import (
-    WEAK,
-    Builder,
-    Emit,
-    Value,
-    call_libm,
-    call_llvm,
-    constant,
-    emit_cast,
-    is_nonzero,
-    llvm_type,
 )
 from graphc.codegen.vecmath.table import VECTOR_MATH, refer
 from graphc.loopir.operators import CALLS, INFIX, PREFIX, Operator

@@ -43,9 +43,8 @@ from graphc.codegen.frontend.primitives import (
 from graphc.codegen.llvm.module import Module, Prototype
 from graphc.codegen.llvm.target import has_fma, usual_width, vector_widths
 from graphc.codegen.llvm.values import Builder, Value, emit_cast
-from graphc.codegen.vecmath.abi import limit_vectors
-from graphc.codegen.vecmath.outofline import parts_called
-from graphc.codegen.vecmath.table import define_called
+from graphc.codegen.vecmath.table import define_called, parts_called
+from graphc.codegen.vecmath.variants import limit_vectors
 from graphc.codegen.vectorize.vectorizer import vectorize
 from graphc.errors import CompileError
 from graphc.loopir.ir import CONSTANTS

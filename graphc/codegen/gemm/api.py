@@ -27,7 +27,6 @@ ENTRIES = (*ROUTINES, *DEFERRED, *FINDERS)
 
 Flat = np.ndarray[Any, np.dtype[Any]]
 
-CONVOLUTIONS = ("conv", "grouped_conv")
 DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
 """By suffix; an unsigned product has the bits of the signed one."""
 
@@ -40,12 +39,6 @@ def blocks_name(suffix: str) -> str:
 def free_name(suffix: str) -> str:
     """The symbol of the function that gives back the memory that large products keep."""
     return f"gc_blocks_free_{suffix}"
-
-
-def product_exports(name: str) -> tuple[str, ...]:
-    """The symbols of the object of a product: its own, and what gives back the memory that it keeps, if it does."""
-    routine, _, suffix = name.removeprefix("gc_").rpartition("_")
-    return (name, free_name(suffix)) if routine in CONVOLUTIONS and suffix in ("f64", "f32") else (name,)
 
 
 CALLED = {"batched_gemm": "gemm"}

@@ -29,20 +29,23 @@ from typing import Any, TypeAlias
 from graphc.codegen.gemm.api import blocks_name, free_name
 from graphc.codegen.gemm.context import Words
 from graphc.codegen.gemm.gemv import free, malloc
-from graphc.codegen.gemm.microkernel import (
+from graphc.codegen.gemm.tiles import (
     ARITHMETIC,
+    GROUP,
     TILE,
     Matrix,
     Product,
     arguments,
     lanes_of,
+    least,
+    most,
+    pack_panels,
+    panels,
     product_function,
     tile,
 )
-from graphc.codegen.gemm.packing import GROUP, least, most, pack_panels, panels
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.functions import Function, Global, external, function, module_text
-from graphc.codegen.llvm.poison import poison
+from graphc.codegen.llvm.functions import Function, Global, external, function, module_text, poison
 from graphc.codegen.llvm.target import has_avx512
 from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Bool, Ptr
 from graphc.codegen.threads.chunking import BACK_OFF_WORD, LEAST_CHUNKS, LEAST_WORK, PARALLEL, SETTINGS_WORDS, THREADS

@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from graphc.codegen.gemm.api import CONVOLUTIONS, ENTRIES, VECTOR_FINDERS, VECTORS
-from graphc.codegen.gemm.batched import batch
-from graphc.codegen.gemm.blocked import give_back
+from graphc.codegen.gemm.api import ENTRIES, VECTOR_FINDERS, VECTORS
 from graphc.codegen.gemm.context import ENTRY, SETTING, find
-from graphc.codegen.gemm.convolution import convolution
 from graphc.codegen.gemm.gemv import VectorProduct, vector_function, vector_product
-from graphc.codegen.gemm.microkernel import ARITHMETIC, Matrix, Product, arguments, product_function
 from graphc.codegen.gemm.prototypes import PROTOTYPES
-from graphc.codegen.gemm.small import loops
+from graphc.codegen.gemm.small import batch, loops
+from graphc.codegen.gemm.tiles import ARITHMETIC, Matrix, Product, arguments, product_function
 from graphc.codegen.llvm.builder import Code, Label
 from graphc.codegen.llvm.functions import Function, function
 from graphc.codegen.llvm.target import has_avx512, has_vector_products
@@ -66,17 +63,13 @@ def functions(names: Iterable[str]) -> list[Function[..., Any]]:
     """These functions of PROTOTYPES. They refer to the symbols of `blas_symbols`, and to the settings of products
     (threads/chunking.py); `api.with_callees` names the objects that go together."""
     made: list[Function[..., Any]] = []
-    kept: set[str] = set()
     for name in sorted(PROTOTYPES.keys() & set(names)):
         routine, _, suffix = name.removeprefix("gc_").rpartition("_")
-        if routine in CONVOLUTIONS:
-            made.append(convolution(routine, suffix))
-            kept |= {suffix} & LETTERS.keys()
-        elif routine == "batched_gemm":
+        if routine == "batched_gemm":
             made.append(batch(suffix, BLOCKED if has_vector_products() else SMALL_GEMM))
         else:
             made.append(gemm(suffix) if routine == "gemm" else gemv(suffix))
-    return [*made, *map(give_back, sorted(kept))]
+    return made
 
 
 # Layouts that BLAS takes. ---------------------------------------------------------------------------------------------

@@ -11,12 +11,6 @@ meaning over flat arrays.
                         beta, c, c_batch, c_row, c_col)
         a gc_gemm for each of count matrices that many elements apart; a batch stride 0 repeats one matrix
 
-    gc_conv_<t>(images, groups, outs, channels, x and its steps, w and its steps, y and its steps, and for each of three
-                spatial axes size, taps, count, stride, dilation, spread, low)
-        y[n, g, o, p...] = sum of x[n, g, c, i...] * w[g, o, c, k...] as the op of graphc/ops/conv.py says
-    gc_grouped_conv_<t>(the same)
-        the same, faster where there are many groups of few channels
-
 t is f64, f32, i64 or i32. Element (i, j) of a stands at a[i * a_row + j * a_col]: a transposed or sliced operand needs
 no copy. c must not overlap a or b. Where beta is 0, c is written but its old values do not count, NaN or not; all else
 is IEEE arithmetic, or wraps. Each returns 0.
@@ -27,44 +21,32 @@ to loops of their own; so do those with a vector (dispatch.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from graphc.codegen.gemm.api import CONVOLUTIONS, DTYPES, Flat
-from graphc.ops.conv import MOST_SPATIAL, convolve_arrays
+from graphc.codegen.gemm.api import DTYPES, Flat
 
-ALONG = ("size", "taps", "count", "stride", "dilation", "spread", "low")
-"""The numbers that a convolution is given for each spatial axis."""
 ARGUMENTS = {
     "gemm": "m n k alpha a a_row a_col b b_row b_col beta c c_row c_col",
     "gemv": "m n alpha a a_row a_col x x_step beta y y_step",
     "batched_gemm": "count m n k alpha a a_batch a_row a_col b b_batch b_row b_col beta c c_batch c_row c_col",
-    **dict.fromkeys(
-        CONVOLUTIONS,
-        " ".join(
-            (
-                "images groups outs channels",
-                "x x_n x_g x_c x_0 x_1 x_2 w w_g w_o w_c w_0 w_1 w_2 y y_n y_g y_o y_0 y_1 y_2",
-                *(f"{word}_{axis}" for axis in range(MOST_SPATIAL) for word in ALONG),
-            )
-        ),
-    ),
 }
 """Those of each routine, in order."""
 
 
-def _kind(argument: str, dtype: str) -> str:
+def kind_of(argument: str, dtype: str) -> str:
+    """The type of an argument, by its name."""
     if argument in ("alpha", "beta"):
         return dtype
     return f"{dtype}*" if argument in ("a", "b", "c", "x", "y", "w") else "int64"
 
 
 PROTOTYPES: dict[str, tuple[str, ...]] = {
-    f"gc_{routine}_{suffix}": tuple(_kind(argument, dtype) for argument in arguments.split())
+    f"gc_{routine}_{suffix}": tuple(kind_of(argument, dtype) for argument in arguments.split())
     for suffix, dtype in DTYPES.items()
     for routine, arguments in ARGUMENTS.items()
 }
@@ -94,30 +76,8 @@ def _product(routine: str, scalar: Callable[[float], np.number[Any]], *values: A
     return 0
 
 
-def _convolution(*values: Any) -> int:
-    given = dict(zip(ARGUMENTS["conv"].split(), values, strict=True))
-
-    def spatial(word: str) -> list[int]:
-        return [int(given[f"{word}_{axis}"]) for axis in range(MOST_SPATIAL)]
-
-    def view(name: str, letters: str, sizes: Sequence[int]) -> Flat:
-        flat, places = given[name], (*letters, *map(str, range(MOST_SPATIAL)))
-        return as_strided(flat, sizes, [int(given[f"{name}_{place}"]) * flat.itemsize for place in places])
-
-    images, groups, outs, channels = (int(given[name]) for name in ("images", "groups", "outs", "channels"))
-    x = view("x", "ngc", [images, groups, channels, *spatial("size")])
-    w = view("w", "goc", [groups, outs, channels, *spatial("taps")])
-    y = view("y", "ngo", [images, groups, outs, *spatial("count")])
-    y[...] = 0
-    words = ("size", "count", "stride", "dilation", "spread", "low")
-    convolve_arrays(x, w, y, list(zip(*map(spatial, words), strict=True)))
-    return 0
-
-
 PYTHON_SHIMS: dict[str, Callable[..., int]] = {
-    f"gc_{routine}_{suffix}": _convolution
-    if routine in CONVOLUTIONS
-    else partial(_product, routine, np.dtype(dtype).type)
+    f"gc_{routine}_{suffix}": partial(_product, routine, np.dtype(dtype).type)
     for suffix, dtype in DTYPES.items()
     for routine in ARGUMENTS
 }

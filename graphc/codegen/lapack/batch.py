@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from graphc.codegen.gemm.context import SETTING, Words, share
-from graphc.codegen.gemm.microkernel import ARITHMETIC
+from graphc.codegen.gemm.tiles import ARITHMETIC
 from graphc.codegen.lapack.api import FUNCTIONS, arguments
 from graphc.codegen.lapack.elimination import ELIMINATIONS
 from graphc.codegen.lapack.equations import EQUATIONS

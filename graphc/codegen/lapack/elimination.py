@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from graphc.codegen.gemm.dispatch import Operand
-from graphc.codegen.gemm.microkernel import ARITHMETIC, Matrix
+from graphc.codegen.gemm.tiles import ARITHMETIC, Matrix
 from graphc.codegen.lapack.fortran import (
     BLOCK,
     call_lapack,

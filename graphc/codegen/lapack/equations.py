@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from graphc.codegen.gemm.microkernel import ARITHMETIC
+from graphc.codegen.gemm.tiles import ARITHMETIC
 from graphc.codegen.lapack.elimination import less, sqrt
 from graphc.codegen.lapack.fortran import call_lapack, copy, letter, matrix_function, transpose_square
 from graphc.codegen.llvm.builder import Code

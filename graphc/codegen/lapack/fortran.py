@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graphc.codegen.gemm.microkernel import ARITHMETIC
+from graphc.codegen.gemm.tiles import ARITHMETIC
 from graphc.codegen.lapack.api import ENTRIES, LETTERS, WIDTH
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, function

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
-from graphc.codegen.gemm.microkernel import ARITHMETIC
+from graphc.codegen.gemm.tiles import ARITHMETIC
 from graphc.codegen.lapack.fortran import call_lapack, copy, letter, matrix_function, transpose_square, widen
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external

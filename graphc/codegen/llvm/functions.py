@@ -20,7 +20,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.typed import Ptr, Value
+from graphc.codegen.llvm.module import POISON
+from graphc.codegen.llvm.typed import I8, I32, I64, NULL, Ptr, Value
 from graphc.startup.record import record
 
 P = ParamSpec("P")
@@ -228,3 +229,60 @@ def write_module(
 
 METADATA = "!0 = !{}\n!1 = !{i32 1}\n"
 """The metadata that instructions' notes name: nothing, as invariant loads have it, and 1, as non-temporal stores do."""
+
+
+# --- split ------------------------------------------------------------------------------------------------------------
+# Functions of LLVM IR as several modules, so that two processes can compile them.
+#
+# In: functions (functions.py). Out: texts whose objects, linked, are that of the whole. A function that was internal
+# is hidden instead: nothing beyond the link sees it. What is always inlined is in every module.
+
+
+def split(functions: Sequence[Function[Any, Any]], count: int, poison: bool = False) -> list[str]:
+    """`count` modules, of about the same length, or fewer where there are fewer functions."""
+    every = reached(functions, poison=poison)
+    written = [each for each in every if each.body is not None]
+    inlined = [each for each in written if each.attributes == "alwaysinline"]
+    others = [each for each in written if each.attributes != "alwaysinline"]
+    count = min(count, max(len(others), 1))
+    if count == 1:
+        return [module_text(functions, poison=poison)]
+    groups = balanced([len(each.definition(poison).blocks) for each in others], count)
+    linkage = {each.name: "hidden " for each in others if each.is_internal}
+    linkage |= {each.name: "internal " for each in inlined}
+    modules = []
+    for group in groups:
+        defined = [*inlined, *(others[place] for place in sorted(group))]
+        modules.append(write_module(every, {each.name for each in defined}, linkage, poison))
+    return modules
+
+
+def balanced(sizes: Sequence[int], count: int) -> list[list[int]]:
+    """The places of sizes in `count` groups of about the same sum: the largest first, each to the smallest group."""
+    groups: list[list[int]] = [[] for _ in range(count)]
+    sums = [0] * count
+    for place in sorted(range(len(sizes)), key=lambda place: (-sizes[place], place)):
+        smallest = sums.index(min(sums))
+        groups[smallest].append(place)
+        sums[smallest] += sizes[place]
+    return groups
+
+
+# --- poison -----------------------------------------------------------------------------------------------------------
+# Memory filled with a pattern before it is used, so that what is read before it is written shows.
+#
+# In: an address and a length. Out: `poison`, the function that fills: code that takes memory calls it where
+# `Code.poison` says so.
+
+
+@function("noinline")
+def poison(code: Code, memory: Ptr, length: I64) -> None:
+    """Fills memory with the words of a pattern; nothing where there is none."""
+    with code.when(memory == NULL):
+        code.ret()
+    with code.count(0, length >> 2) as i:
+        memory.at(i, I32).store(I32.of(POISON), align=1)
+    pattern = code.variable(I32.of(POISON))
+    with code.count(length & -4, length) as i:
+        memory.at(i).store(pattern.value.to(I8))
+        pattern.value >>= 8

@@ -53,7 +53,7 @@ class LongField(int):
 @record()
 class Module:
     """LLVM IR as text. `calls`: the elementary functions that it calls, each compiled once for a machine, not with it
-    (vecmath/outofline.py). `is_vectorized`: no loop is left for LLVM to vectorise or unroll."""
+    (vecmath/table.py). `is_vectorized`: no loop is left for LLVM to vectorise or unroll."""
 
     ir: str
     calls: tuple[str, ...] = ()

@@ -7,12 +7,15 @@ in memory.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
-from graphc.arrays.dtypes import FLOATS, SIGNED
+from graphc.arrays.dtypes import FLOATS, SIGNED, UNSIGNED
+from graphc.arrays.numerics import PHILOX_BUMPS, PHILOX_FACTORS, PHILOX_ROUNDS
 
 Builder = Any
 Value = Any
@@ -132,3 +135,274 @@ def call_libm(builder: Builder, name: str, dtype: str, args: Sequence[Value]) ->
     function = declare(builder.module, name + ("f" if dtype == "float32" else ""), llvm_type(dtype), len(args))
     function.attributes.add("nounwind")
     return builder.call(function, args)
+
+
+# --- integers ---------------------------------------------------------------------------------------------------------
+# Quotients, remainders, shifts, powers and divisors in LLVM IR.
+#
+# In: a builder, a dtype and llvmlite values of it. Out: the value of the result. Integers wrap, dividing one by zero
+# gives 0, and a shift by the width or more gives 0 (-1 for a negative value shifted right): nothing traps.
+
+
+def _safe_divisor(builder: Builder, dtype: str, args: Sequence[Value]) -> tuple[Value, Value]:
+    """True if the divisor is 0, and a divisor that cannot trap: 1 in its place and where lowest / -1 would overflow."""
+    a, b = args
+    zero = builder.icmp_unsigned("==", b, constant(dtype, 0))
+    trap = zero
+    if dtype in SIGNED:
+        lowest = builder.icmp_signed("==", a, constant(dtype, -(2 ** (width(dtype) - 1))))
+        minus = builder.icmp_signed("==", b, constant(dtype, -1))
+        trap = builder.or_(zero, builder.and_(lowest, minus))
+    return zero, builder.select(trap, constant(dtype, 1), b)
+
+
+def _signed_quotient(builder: Builder, dtype: str, args: Sequence[Value]) -> tuple[Value, Value]:
+    """Quotient rounded down and remainder with the divisor's sign; 0 and 0 for a divisor of 0."""
+    a, b = args
+    zero, divisor = _safe_divisor(builder, dtype, args)
+    quotient, remainder = builder.sdiv(a, divisor), builder.srem(a, divisor)
+    inexact = builder.icmp_signed("!=", remainder, constant(dtype, 0))
+    opposite = builder.icmp_signed("<", builder.xor(remainder, b), constant(dtype, 0))
+    shift = builder.and_(inexact, opposite)
+    quotient = builder.select(shift, builder.sub(quotient, constant(dtype, 1)), quotient)
+    remainder = builder.select(shift, builder.add(remainder, b), remainder)
+    return builder.select(zero, constant(dtype, 0), quotient), remainder
+
+
+def _power_of_two(value: Value) -> int | None:
+    """The exponent where a divisor is known to be a power of two, as most are that sizes are divided by."""
+    number = value.constant if isinstance(value, ir.Constant) else 0
+    return number.bit_length() - 1 if isinstance(number, int) and number > 0 and not number & (number - 1) else None
+
+
+def signed_floordiv(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    exponent = _power_of_two(args[1])
+    if exponent is not None:  # one instruction, of some fifteen
+        return builder.ashr(args[0], constant(dtype, exponent))
+    return _signed_quotient(builder, dtype, args)[0]
+
+
+def signed_mod(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    exponent = _power_of_two(args[1])
+    if exponent is not None:
+        return builder.and_(args[0], constant(dtype, 2**exponent - 1))
+    return _signed_quotient(builder, dtype, args)[1]
+
+
+def unsigned_floordiv(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    zero, divisor = _safe_divisor(builder, dtype, args)
+    return builder.select(zero, constant(dtype, 0), builder.udiv(args[0], divisor))
+
+
+def unsigned_mod(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return builder.urem(args[0], _safe_divisor(builder, dtype, args)[1])
+
+
+def signed_fmod(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return builder.srem(args[0], _safe_divisor(builder, dtype, args)[1])
+
+
+def _float_quotient(builder: Builder, dtype: str, args: Sequence[Value]) -> tuple[Value, Value]:
+    """Floor quotient and remainder of floats, as numpy's npy_divmod computes them."""
+    a, b = args
+    zero = constant(dtype, 0.0)
+    remainder = call_libm(builder, "fmod", dtype, [a, b])
+    quotient = builder.fdiv(builder.fsub(a, remainder), b)
+    inexact = builder.fcmp_unordered("!=", remainder, zero)
+    opposite = builder.xor(builder.fcmp_ordered("<", b, zero), builder.fcmp_ordered("<", remainder, zero))
+    shift = builder.and_(inexact, opposite)
+    quotient = builder.select(shift, builder.fsub(quotient, constant(dtype, 1.0)), quotient)
+    exact = call_llvm(builder, "copysign", [zero, b])
+    remainder = builder.select(inexact, builder.select(shift, builder.fadd(remainder, b), remainder), exact)
+    floor = call_llvm(builder, "floor", [quotient])
+    above = builder.fcmp_ordered(">", builder.fsub(quotient, floor), constant(dtype, 0.5))
+    floor = builder.select(above, builder.fadd(floor, constant(dtype, 1.0)), floor)
+    plain = builder.fdiv(a, b)
+    nothing = call_llvm(builder, "copysign", [zero, plain])
+    floor = builder.select(builder.fcmp_unordered("!=", quotient, zero), floor, nothing)
+    by_zero = builder.fcmp_ordered("==", b, zero)
+    return builder.select(by_zero, plain, floor), builder.select(by_zero, constant(dtype, math.nan), remainder)
+
+
+def float_floordiv(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return _float_quotient(builder, dtype, args)[0]
+
+
+def float_mod(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return _float_quotient(builder, dtype, args)[1]
+
+
+def shift_left(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    fits = builder.icmp_unsigned("<", args[1], constant(dtype, width(dtype)))
+    return builder.select(fits, builder.shl(*args), constant(dtype, 0))
+
+
+def shift_right(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    fits = builder.icmp_unsigned("<", args[1], constant(dtype, width(dtype)))
+    if dtype in UNSIGNED:
+        return builder.select(fits, builder.lshr(*args), constant(dtype, 0))
+    beyond = builder.ashr(args[0], constant(dtype, width(dtype) - 1))
+    return builder.select(fits, builder.ashr(*args), beyond)
+
+
+def integer_power(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    return builder.call(_define_power(builder.module, dtype), args)
+
+
+def _define_power(module: ir.Module, dtype: str) -> ir.Function:
+    """base ** exponent by squaring, wrapping; a negative exponent gives 1 for 1, +-1 for -1, 0 otherwise."""
+    name, kind = f"ipow_{dtype}", llvm_type(dtype)
+    if name in module.globals:
+        return module.globals[name]
+    function = _begin_loop(module, name, kind)
+    entry, head, body, done = function.blocks
+    zero, one = constant(dtype, 0), constant(dtype, 1)
+    base, exponent = function.args
+    builder = ir.IRBuilder(entry)
+    start, times = one, exponent
+    if dtype in SIGNED:
+        negative = builder.icmp_signed("<", exponent, zero)
+        is_one = builder.icmp_signed("==", base, one)
+        is_minus = builder.icmp_signed("==", base, constant(dtype, -1))
+        inverse = builder.select(builder.or_(is_one, is_minus), one, zero)
+        start = builder.select(negative, inverse, one)
+        odd = builder.select(is_minus, builder.and_(exponent, one), zero)
+        times = builder.select(negative, odd, exponent)
+    builder.branch(head)
+    builder.position_at_end(head)
+    result, square, left = (builder.phi(kind) for _ in range(3))
+    builder.cbranch(builder.icmp_unsigned("!=", left, zero), body, done)
+    builder.position_at_end(body)
+    bit = builder.trunc(left, ir.IntType(1))
+    following = (
+        builder.select(bit, builder.mul(result, square), result),
+        builder.mul(square, square),
+        builder.lshr(left, one),
+    )
+    builder.branch(head)
+    for phi, first, next_value in zip((result, square, left), (start, base, times), following, strict=True):
+        phi.add_incoming(first, entry)
+        phi.add_incoming(next_value, body)
+    builder.position_at_end(done)
+    builder.ret(result)
+    return function
+
+
+def philox_low(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    """The first two words of a block of Philox 4x32-10 (numerics.py)."""
+    return join_words(builder, _block_of_bits(builder, args)[:2], partial(constant, "uint64"))
+
+
+def philox_high(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    """The last two."""
+    return join_words(builder, _block_of_bits(builder, args)[2:], partial(constant, "uint64"))
+
+
+def _block_of_bits(builder: Builder, args: Sequence[Value]) -> Sequence[Value]:
+    """The words of a block, written once for both halves where these stand in one basic block of a source: what a loop
+    over vectors makes of two LLVM would no longer find to be the same."""
+    before = builder.block.instructions
+    marked = f"philox of {' '.join(str(_source_of(arg)) for arg in args)}"
+    for place, each in enumerate(before):
+        words = getattr(each, "philox", None)
+        if words is not None and words[0] == marked:
+            changed = {str(later.operands[1]) for later in before[place:] if isinstance(later, ir.StoreInstr)}
+            if not changed & {str(_source_of(arg)) for arg in args}:
+                return list(words[1])
+    made = philox_block(builder, args, partial(constant, "uint64"))
+    builder.block.instructions[-1].philox = marked, made
+    return made
+
+
+def _source_of(value: Value) -> Value:
+    """The local variable that a value was read from; else the value."""
+    return value.operands[0] if isinstance(value, ir.LoadInstr) else value
+
+
+def philox_block(builder: Builder, args: Sequence[Value], number: Callable[[int], Value]) -> list[Value]:
+    """Four words of 32 bits, each the low half of one of 64: so products of halves are what vectors have. `number`
+    makes a constant of what the arguments are."""
+    words, key = philox_begun(builder, args[:2], number), args[2]
+    keys = [key, builder.lshr(key, number(32))]
+    for step in range(PHILOX_ROUNDS):
+        now = [builder.add(each, number(step * bump)) for each, bump in zip(keys, PHILOX_BUMPS, strict=True)]
+        words = philox_round(builder, words, now, number)
+    return words
+
+
+def philox_begun(builder: Builder, counter: Sequence[Value], number: Callable[[int], Value]) -> list[Value]:
+    """The words before the first round, of an index and a draw."""
+    return [part for word in counter for part in (word, builder.lshr(word, number(32)))]
+
+
+def philox_round(
+    builder: Builder, words: Sequence[Value], keys: Sequence[Value], number: Callable[[int], Value]
+) -> list[Value]:
+    """The words after a round."""
+    half, low = map(number, (32, 2**32 - 1))
+    sides = zip(words[::2], PHILOX_FACTORS, strict=True)
+    products = [builder.mul(builder.and_(word, low), number(factor)) for word, factor in sides]
+    high = [builder.lshr(product, half) for product in products]
+    first, third = (builder.xor(builder.xor(high[1 - side], words[2 * side + 1]), keys[side]) for side in (0, 1))
+    return [first, products[1], third, products[0]]
+
+
+def join_words(builder: Builder, words: Sequence[Value], number: Callable[[int], Value]) -> Value:
+    """The number of 64 bits of two words of a block."""
+    half, low = map(number, (32, 2**32 - 1))
+    return builder.or_(builder.and_(words[0], low), builder.shl(words[1], half))
+
+
+def gcd(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    magnitudes = [_magnitude(builder, dtype, arg) for arg in args]
+    return builder.call(_define_gcd(builder.module, dtype), magnitudes)
+
+
+def lcm(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    """|a| / gcd * |b|, wrapping; 0 where either is 0."""
+    a, b = (_magnitude(builder, dtype, arg) for arg in args)
+    zero, one = constant(dtype, 0), constant(dtype, 1)
+    divisor = builder.call(_define_gcd(builder.module, dtype), [a, b])
+    safe = builder.select(builder.icmp_unsigned("==", divisor, zero), one, divisor)
+    return builder.mul(builder.udiv(a, safe), b)
+
+
+def _begin_loop(module: ir.Module, name: str, kind: ir.Type) -> ir.Function:
+    """A function of two numbers with the blocks of a loop, all empty: entry, head, body and done."""
+    function = ir.Function(module, ir.FunctionType(kind, [kind, kind]), name)
+    function.linkage = "internal"
+    function.attributes.add("alwaysinline")
+    for label in ("entry", "head", "body", "done"):
+        function.append_basic_block(label)
+    return function
+
+
+def _magnitude(builder: Builder, dtype: str, value: Value) -> Value:
+    """|value| as an unsigned number."""
+    return value if dtype in UNSIGNED else signed_absolute(builder, dtype, [value])
+
+
+def _define_gcd(module: ir.Module, dtype: str) -> ir.Function:
+    """Euclid's algorithm on unsigned numbers."""
+    name, kind = f"gcd_{dtype}", llvm_type(dtype)
+    if name in module.globals:
+        return module.globals[name]
+    function = _begin_loop(module, name, kind)
+    entry, head, body, done = function.blocks
+    ir.IRBuilder(entry).branch(head)
+    builder = ir.IRBuilder(head)
+    a, b = builder.phi(kind), builder.phi(kind)
+    builder.cbranch(builder.icmp_unsigned("!=", b, constant(dtype, 0)), body, done)
+    builder.position_at_end(body)
+    remainder = builder.urem(a, b)
+    builder.branch(head)
+    for phi, first, following in ((a, function.args[0], b), (b, function.args[1], remainder)):
+        phi.add_incoming(first, entry)
+        phi.add_incoming(following, body)
+    ir.IRBuilder(done).ret(a)
+    return function
+
+
+def signed_absolute(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    negative = builder.icmp_signed("<", args[0], constant(dtype, 0))
+    return builder.select(negative, builder.neg(args[0]), args[0])

@@ -27,7 +27,6 @@ from graphc.codegen.gemm.api import (
     VECTORS,
     blas_symbols,
     blocks_name,
-    product_exports,
     vector_name,
     with_callees,
 )
@@ -310,9 +309,10 @@ def load_product(products: Products, name: str) -> int:
     """The address of a product, which is loaded where it is not yet: those that it calls are."""
     if name not in products.loaded:
         others = {other: address for other, (address, _) in products.loaded.items()}
+        routines = import_module("graphc.codegen.routines")
         needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
-        needed |= import_module("graphc.codegen.routines").routine_symbols(name)
-        _, *free = exports = product_exports(name)
+        needed |= routines.routine_symbols(name)
+        _, *free = exports = routines.routine_exports(name)
         loaded = load_code(part_code(name), needed, exports)
         mine = loaded.addresses[name], loaded.owner
         if products.loaded.setdefault(name, mine) is mine:  # another thread may have been faster

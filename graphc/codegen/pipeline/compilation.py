@@ -15,18 +15,17 @@ from typing import TypeAlias, cast
 from graphc.codegen.call.entry import entry_ir, out_of_line_ir
 from graphc.codegen.call.pointer import CALM, POINTER, Form
 from graphc.codegen.call.pointer_ir import pointer_ir
-from graphc.codegen.gemm.api import blocks_name, free_name, product_exports
+from graphc.codegen.gemm.api import blocks_name, free_name
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.link.elf import link
-from graphc.codegen.llvm.functions import module_text
+from graphc.codegen.llvm.functions import module_text, split
 from graphc.codegen.llvm.module import AHEAD, IR, Module
-from graphc.codegen.llvm.split import split
 from graphc.codegen.llvm.target import emit_object, has_vector_products
 from graphc.codegen.pipeline.generation import generate_program
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import Program
 from graphc.codegen.pipeline.runtime import ENTRY_POINTS, OUT_OF_LINE_OPT, missing_parts
-from graphc.codegen.routines import family_of, routine_functions, routine_prototypes
+from graphc.codegen.routines import family_of, routine_exports, routine_functions, routine_prototypes
 from graphc.codegen.server.client import compile_assembly, compile_request, lower_source
 from graphc.codegen.server.protocol import ELEMENTARY_OPT, Request
 from graphc.codegen.threads.chunking import PARALLEL
@@ -244,7 +243,7 @@ def emit_here(source: Source, opt: int) -> bytes:
     """The object of a module, compiled in this process."""
     if isinstance(source, Elementary):
         # Imported here: most programs call no elementary function, and of others the compile process takes some.
-        source = cast("str", import_module("graphc.codegen.vecmath.outofline").math_ir(source.name))
+        source = cast("str", import_module("graphc.codegen.vecmath.table").math_ir(source.name))
     return emit_object([source], opt)
 
 
@@ -274,8 +273,7 @@ def part_ir(name: str) -> tuple[Sequence[Source], int]:
     if name == PARALLEL:
         return [pool_ir(options.poison != "off")], POOL_OPT
     if name in routine_prototypes():
-        # What keeps memory, and exports what gives it back, is one module.
-        modules = 1 if len(product_exports(name)) > 1 else family_of(name).modules
+        modules = family_of(name).modules
         functions = routine_functions([name])
         if modules == 1:
             return [module_text(functions, poison=options.poison != "off")], PRODUCTS_OPT
@@ -293,7 +291,7 @@ def finish_part(name: str, objects: Sequence[bytes]) -> bytes:
         return link(objects, POOL_EXPORTS)
     if name.startswith(POINTER):
         return link(objects, [POINTER, CALM])
-    return link(objects, product_exports(name)) if name in routine_prototypes() else objects[0]
+    return link(objects, routine_exports(name)) if name in routine_prototypes() else objects[0]
 
 
 def compile_part(name: str) -> bytes:

@@ -19,7 +19,7 @@ from graphc.startup.process import PROCESS
 USAGE = "usage"
 """The file in the cache's folder that changes with each stored entry (cache/store.py)."""
 PROCESSORS = ("x86_64", "aarch64")
-"""What Linux calls those for which programs are linked (link/relocations.py), and on which it was tried."""
+"""What Linux calls those for which programs are linked (link/elf.py), and on which it was tried."""
 
 
 def why_not_compiled() -> str:

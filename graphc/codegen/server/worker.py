@@ -18,7 +18,7 @@ from graphc.codegen.frontend.lowering import lower_modules, lower_source
 from graphc.codegen.llvm.module import IR, Module, Prototype
 from graphc.codegen.llvm.target import emit_assembly, emit_object
 from graphc.codegen.server.protocol import ELEMENTARY_OPT, Request, read_message, write_message
-from graphc.codegen.vecmath.outofline import math_ir
+from graphc.codegen.vecmath.table import math_ir
 from graphc.errors import CompileError
 from graphc.options import options
 

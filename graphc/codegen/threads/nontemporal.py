@@ -21,8 +21,7 @@ from __future__ import annotations
 import sys
 
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.functions import external, function
-from graphc.codegen.llvm.poison import poison
+from graphc.codegen.llvm.functions import external, function, poison
 from graphc.codegen.llvm.typed import I8, I32, I64, Bool, Ptr, vector
 from graphc.codegen.threads.chunking import LEAST_STREAMED, MOST_WORDS, PARALLEL
 

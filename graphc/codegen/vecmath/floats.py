@@ -10,14 +10,74 @@ becomes a constant of its type. In a format that `widen` made, all are vectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from llvmlite import ir
 
 from graphc.codegen.llvm.target import usual_width
 from graphc.codegen.llvm.unsupported import literal
-from graphc.codegen.vecmath.lanes import LANE, call_in_parts
 from graphc.startup.record import record
+
+# --- lanes ------------------------------------------------------------------------------------------------------------
+# Vectors that are parts of longer ones.
+#
+# In: an llvmlite builder, values. Out: those of other lengths.
+
+LANE = ir.IntType(32)
+
+
+def lanes_from(first: int, count: int) -> ir.Constant:
+    """`count` lanes of a vector, in order."""
+    return lanes_at(range(first, first + count))
+
+
+def lanes_at(places: Iterable[int]) -> ir.Constant:
+    """Lanes of a vector, for those of another one."""
+    made = [LANE(place) for place in places]
+    return ir.Constant(ir.VectorType(LANE, len(made)), made)
+
+
+def vector_of(type: ir.Type, lanes: int) -> ir.Type:
+    """The vector type, or for one lane the type itself."""
+    return type if lanes == 1 else ir.VectorType(type, lanes)
+
+
+def join_vectors(builder: ir.IRBuilder, vectors: Sequence[ir.Value]) -> ir.Value:
+    """One vector of the lanes of several."""
+    while len(vectors) > 1:
+        whole = lanes_from(0, 2 * vectors[0].type.count)
+        vectors = [builder.shuffle_vector(*pair, whole) for pair in zip(vectors[::2], vectors[1::2], strict=True)]
+    return vectors[0]
+
+
+def call_in_parts(
+    builder: ir.IRBuilder, function: ir.Function, arguments: Sequence[ir.Value], fixed: Sequence[ir.Value] = ()
+) -> ir.Value:
+    """A function of vectors for longer ones, called for some of their numbers after the other; `fixed`: what it takes
+    besides each time."""
+    lanes, at_once = arguments[0].type.count, function.args[0].type.count
+    results = []
+    for first in range(0, lanes, at_once):
+        some = lanes_from(first, at_once)
+        parts = [builder.shuffle_vector(given, given, some) for given in arguments]
+        results.append(builder.call(function, [*parts, *fixed]))
+    if not isinstance(results[0].type, ir.LiteralStructType):
+        return join_vectors(builder, results)
+    places = range(len(results[0].type.elements))
+    return as_struct(
+        builder, [join_vectors(builder, [builder.extract_value(e, place) for e in results]) for place in places]
+    )
+
+
+def as_struct(builder: ir.IRBuilder, values: Sequence[ir.Value]) -> ir.Value:
+    """Several values as one."""
+    whole: ir.Value = ir.Constant(ir.LiteralStructType([value.type for value in values]), ir.Undefined)
+    for place, value in enumerate(values):
+        whole = builder.insert_value(whole, value, place)
+    return whole
+
+
+# --- floats -----------------------------------------------------------------------------------------------------------
 
 
 @record()
@@ -437,3 +497,39 @@ def split_bits(x: Real) -> tuple[Real, Real]:
     """The leading half of the significand's bits and the rest: their sum is x, and the products of halves are exact."""
     high = (x.bits() & -(1 << (x.format.precision // 2 + 1))).real()
     return high, x - high
+
+
+# --- double -----------------------------------------------------------------------------------------------------------
+# Numbers as sums of two floating-point values, the second of which is what rounding took from the first.
+#
+# In: values of `real`, barring over- and underflow. Out: pairs whose sum is right to about twice the precision
+# (Dekker, Numer. Math. 18, 1971).
+
+
+Pair = tuple[Real, Real]
+
+
+def add_pairs(a: Pair, b: Pair) -> Pair:
+    """a + b."""
+    total, error = add_exactly(a[0], b[0])
+    return total, error + (a[1] + b[1])
+
+
+def multiply_pairs(a: Pair, b: Pair) -> Pair:
+    """a * b."""
+    product, error = multiply_exactly(a[0], b[0])
+    return product, fma(a[0], b[1], fma(a[1], b[0], error))
+
+
+def scale_pair(a: Pair, factor: Real) -> Pair:
+    """a * factor."""
+    product, error = multiply_exactly(a[0], factor)
+    return product, fma(a[1], factor, error)
+
+
+def divide_pairs(a: Pair, b: Pair) -> Pair:
+    """a / b."""
+    inverse = 1.0 / b[0]
+    quotient = a[0] * inverse
+    rest = residual(a[0], quotient, b[0]) + fma(-quotient, b[1], a[1])
+    return quotient, rest * inverse

@@ -1,7 +1,7 @@
 """Random words and numbers made of them, two of each block of Philox 4x32-10 (numerics.py says which).
 
-In: counters, a draw and a key, numbers of 64 bits or vectors of them. Out: a word or a number of each counter;
-of counters that follow on one another, from an even one on, both halves of half as many blocks, one after the other.
+In: counters, a draw and a key, numbers of 64 bits or vectors of them. Out: a word or a number of each counter; of
+counters that follow on one another, from an even one on, both halves of half as many blocks, one after the other.
 """
 
 from __future__ import annotations
@@ -11,11 +11,62 @@ from functools import partial
 
 from llvmlite import ir
 
+from graphc.arrays import portable
 from graphc.arrays.numerics import PHILOX_BUMPS, PHILOX_ROUNDS
-from graphc.codegen.llvm.integers import join_words, philox_begun, philox_block, philox_round
-from graphc.codegen.vecmath.floats import F64, Bits, Block, Real
-from graphc.codegen.vecmath.lanes import LANE, lanes_at, vector_of
-from graphc.codegen.vecmath.portable import DRAWN, Halves
+from graphc.codegen.llvm.values import join_words, philox_begun, philox_block, philox_round
+from graphc.codegen.vecmath.floats import F64, LANE, Bits, Block, Real, in_double, lanes_at, vector_of
+
+# --- portable functions -----------------------------------------------------------------------------------------------
+# Functions that have the same bits on every machine, in LLVM IR (graphc/arrays/portable.py has the formulas).
+#
+# In: values of `real`, or words of `bits`. Out: the same. The formulas multiply and add in two steps on every
+# processor, and no instruction carries a flag under which LLVM could join these: so they need no word of the
+# processor.
+
+Halves = Callable[[Bits, Bits], tuple[ir.Value, ir.Value]]
+
+
+def portable_log(x: Real) -> Real:
+    """The natural logarithm, 1 ulp."""
+    found: Real = portable.log(x) if not x.format.is_single else in_double(portable_log, x)
+    return found
+
+
+def portable_exp(x: Real) -> Real:
+    """e**x, 2 ulp."""
+    found: Real = portable.exp(x) if not x.format.is_single else in_double(portable_exp, x)
+    return found
+
+
+def portable_arccos(x: Real) -> Real:
+    """The inverse cosine, 3 ulp."""
+    found: Real = portable.arccos(x) if not x.format.is_single else in_double(portable_arccos, x)
+    return found
+
+
+def normals(low: Bits, high: Bits) -> tuple[ir.Value, ir.Value]:
+    """Two normal numbers of two words."""
+    cosine, sine = portable.normals(low, high)
+    return cosine.value, sine.value
+
+
+def of_each(function: Callable[[Bits], Real]) -> Halves:
+    """A number of each of two words."""
+    return lambda low, high: (function(low).value, function(high).value)
+
+
+DRAWN: dict[str, Halves] = {
+    "philoxnormal": normals,
+    "philoxexponential": of_each(portable.exponential),
+    "philoxgumbel": of_each(portable.gumbel),
+    "philoxlogistic": of_each(portable.logistic),
+    "philoxlaplace": of_each(portable.laplace),
+    "philoxcauchy": of_each(portable.cauchy),
+}
+"""The numbers made of the two words of a block, by the names of functions of counters."""
+
+
+# --- philox -----------------------------------------------------------------------------------------------------------
 
 
 def _words(low: Bits, high: Bits) -> tuple[ir.Value, ir.Value]:

@@ -7,11 +7,224 @@ In: values of `real`. Out: the same, computed to the bound that each function na
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
+from llvmlite import ir
+
+from graphc.codegen.llvm.unsupported import set_attribute
 from graphc.codegen.vecmath import coefficients as table
+from graphc.codegen.vecmath.coefficients import PIO2_FMA, TWO_OVER_PI, TWO_OVER_PI_POINT
 from graphc.codegen.vecmath.exponential import keep_tiny, round_scaled
-from graphc.codegen.vecmath.floats import Bits, Format, Mask, Real, add_exactly, fma, horner, in_double, polynomial
-from graphc.codegen.vecmath.payne_hanek import Finish, argument_bound, join_huge
+from graphc.codegen.vecmath.floats import (
+    F64,
+    Bits,
+    Block,
+    Format,
+    Mask,
+    Real,
+    add_exactly,
+    find_any,
+    fma,
+    horner,
+    in_double,
+    multiply_exactly,
+    of_one,
+    polynomial,
+    widen,
+)
+from graphc.codegen.vecmath.variants import define_guarded, define_pure, define_variants
+
+# --- huge angles ------------------------------------------------------------------------------------------------------
+# Circular functions of arguments too large to reduce in a few operations.
+#
+# In: an argument, the results that hold below the bound, and what to do with a reduced argument for each. Out: the
+# results for every argument.
+#
+# Beyond the bound the argument is reduced as by Payne and Hanek (SIGNUM Newsletter 18, 1983): the bits of 2/pi that
+# matter for its exponent, times its significand, in integers. That stands behind a function that returns at once
+# where no lane needs it, and a loop is vectorised around a call of it (`vector_variants`).
+
+Finish = Callable[[Real, Bits], Real]
+
+WIDE = ir.IntType(128)
+TABLE_BYTES = TWO_OVER_PI_POINT // 8 + 40
+
+
+def argument_bound(format: Format, has_fma: bool) -> float:
+    """The bound of |x| below which Cody and Waite's reduction by three or four parts of pi/2 is exact enough."""
+    if format.name == "f32":
+        return 2.0**18
+    return 2.0**30 if has_fma else 2.0**20
+
+
+def join_huge(x: Real, results: Sequence[tuple[str, Finish, Real]]) -> list[Real]:
+    """Each of `results` where |x| is below the bound, else its `finish(r, quarters)` with x = quarters*pi/2 + r; NaN at
+    infinities. The names tell functions of different `finish` apart.
+    """
+    block, builder = x.block, x.block.builder
+    functions = [_define_guard(builder.module, name, block, finish) for name, finish, _ in results]
+    values = [result.value for *_, result in results]
+
+    def call_all() -> list[ir.Value]:
+        return [builder.call(function, [x.value, value]) for function, value in zip(functions, values, strict=True)]
+
+    if x.format.lanes == 1:  # a loop is vectorised around the calls, as it is not around a branch
+        return [Real(block, value) for value in call_all()]
+    before = builder.block
+    with builder.if_then(find_any(builder, _are_huge(x).value), likely=False):
+        joined, then = call_all(), builder.block
+    merged = []
+    for value, other in zip(values, joined, strict=True):
+        both = builder.phi(x.value.type)
+        both.add_incoming(value, before)
+        both.add_incoming(other, then)
+        merged.append(Real(block, both))
+    return merged
+
+
+def _are_huge(x: Real) -> Mask:
+    """A mask: |x| is not below the bound, or is NaN."""
+    return (x.magnitude() < argument_bound(x.format, x.block.has_fma)).negate()
+
+
+def _define_guard(module: ir.Module, name: str, block: Block, finish: Finish) -> ir.Function:
+    symbol, format = f"gc_huge_{name}_{block.format.name}", of_one(block.format)
+
+    def define(each: str, lanes: int) -> ir.Function:
+        cold = _define_cold(module, f"{symbol}_cold", format, block.has_fma, finish)
+        return _define_variant(module, each, cold, block, lanes)
+
+    return define_variants(module, symbol, block, define)
+
+
+def _define_variant(module: ir.Module, symbol: str, cold: ir.Function, block: Block, lanes: int) -> ir.Function:
+    """The cold function of lanes whose first argument is huge; the second argument of others."""
+    format = widen(of_one(block.format), lanes) if lanes > 1 else of_one(block.format)
+
+    def is_huge(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+        return _are_huge(Real(Block(builder, format, block.has_fma, ()), x)).value
+
+    builder, huge = define_guarded(module, symbol, format.type, 2, is_huge)
+    x, result = builder.function.args
+    rest = builder.call(cold, [x]) if lanes == 1 else _call_lanes(builder, cold, x, lanes)
+    builder.ret(builder.select(huge, rest, result))
+    return builder.function
+
+
+def _call_lanes(builder: ir.IRBuilder, cold: ir.Function, x: ir.Value, lanes: int) -> ir.Value:
+    """The cold function of every lane, one after another through memory: short code, for it is hardly ever run."""
+    index, type = ir.IntType(64), cold.return_value.type
+    with builder.goto_entry_block():
+        place = builder.alloca(type, size=lanes)
+        place.align = 64
+    whole = builder.bitcast(place, x.type.as_pointer())
+    builder.store(x, whole)
+    before, lane_block, done = builder.block, builder.append_basic_block("lane"), builder.append_basic_block("done")
+    builder.branch(lane_block)
+    builder.position_at_end(lane_block)
+    lane = builder.phi(index)
+    here = builder.gep(place, [lane], source_etype=type)
+    builder.store(builder.call(cold, [builder.load(here, typ=type)]), here)
+    following = builder.add(lane, index(1))
+    lane.add_incoming(index(0), before)
+    lane.add_incoming(following, lane_block)
+    builder.cbranch(builder.icmp_unsigned("<", following, index(lanes)), lane_block, done)
+    builder.position_at_end(done)
+    return builder.load(whole, typ=x.type)
+
+
+def _define_cold(module: ir.Module, symbol: str, format: Format, has_fma: bool, finish: Finish) -> ir.Function:
+    """The function of one argument of any size, computed in float64."""
+    if symbol in module.globals:
+        return module.globals[symbol]
+    function = define_pure(module, symbol, format.type)
+    # It takes LLVM as long to optimise as all else in a small kernel.
+    set_attribute(function, "optnone")
+    builder = ir.IRBuilder(function.append_basic_block())
+    x = Real(Block(builder, format, has_fma, ()), function.args[0]).convert(F64)
+    r, quarters = _reduce(module, x)
+    result = (x.magnitude() < math.inf).select(finish(r, quarters), math.nan)
+    builder.ret(result.convert(format).value)
+    return function
+
+
+def _reduce(module: ir.Module, x: Real) -> tuple[Real, Bits]:
+    """r and quarters with x = quarters*pi/2 + r, |r| <= pi/4, for 2**18 <= |x| < inf; quarters modulo 4."""
+    builder = x.block.builder
+    turns = _turns(module, x.magnitude().bits())
+    # Half a quarter is added and subtracted again so that the fraction comes out signed.
+    nearest = builder.add(turns, WIDE(1 << 125))
+    quarters = Bits(x.block, builder.trunc(builder.lshr(nearest, WIDE(126)), F64.integer))
+    fraction = builder.sub(builder.shl(nearest, WIDE(2)), WIDE(1 << 127))
+    r = _fraction_of_quarter(module, x.block, fraction)
+    negative = x < 0.0
+    turned = Bits(x.block, builder.select(negative.value, (0 - quarters).value, quarters.value))
+    return negative.select(-r, r), turned
+
+
+def _turns(module: ir.Module, encoding: Bits) -> ir.Value:
+    """|x| in whole turns, without the integer part, times 2**128."""
+    builder, word = encoding.block.builder, F64.integer
+    significand = (encoding & ((1 << 52) - 1)) | (1 << 52)
+    exponent = (encoding >> 52) - (F64.bias + 52)
+    # Bits of 2/pi that weigh 4 or more once multiplied by 2**exponent count whole turns. 185 bits below that mark are
+    # enough for the closest approach of a float64 to a multiple of pi/2, which is 2**-61.
+    mark = TWO_OVER_PI_POINT + 2 - exponent
+    start = (mark - (192 - 7)) >> 3
+    # Lanes that are not huge come here too: they may read anything in the table.
+    inside = builder.icmp_unsigned("<", start.value, word(TABLE_BYTES - 24))
+    first = Bits(encoding.block, builder.select(inside, start.value, word(0)))
+    table = _two_over_pi(module)
+    factor = builder.zext(significand.value, WIDE)
+    low, middle, high = (
+        builder.mul(
+            builder.zext(
+                builder.load(
+                    builder.gep(table, [(first + offset).value], source_etype=ir.IntType(8)), typ=word, align=1
+                ),
+                WIDE,
+            ),
+            factor,
+        )
+        for offset in (0, 8, 16)
+    )
+    product = builder.add(builder.add(builder.shl(high, WIDE(64)), middle), builder.lshr(low, WIDE(64)))
+    excess = (start << 3) + 192 - mark
+    return builder.shl(product, builder.zext((excess & 7).value, WIDE))
+
+
+def _fraction_of_quarter(module: ir.Module, block: Block, fraction: ir.Value) -> Real:
+    """fraction * 2**-128 * pi/2, a signed integer's, with one rounding but for 2**-57 of it."""
+    builder, word = block.builder, F64.integer
+    negative = builder.icmp_signed("<", fraction, WIDE(0))
+    size = builder.select(negative, builder.neg(fraction), fraction)
+    count_zeros = module.declare_intrinsic("llvm.ctlz", [WIDE], ir.FunctionType(WIDE, [WIDE, ir.IntType(1)]))
+    zeros = builder.call(count_zeros, [size, ir.IntType(1)(0)])
+    top = Bits(block, builder.trunc(builder.lshr(builder.shl(size, zeros), WIDE(64)), word))
+    high = Real(block, builder.uitofp((top & -(1 << 11)).value, F64.type))
+    low = Real(block, builder.uitofp((top & ((1 << 11) - 1)).value, F64.type))
+    first, second, _ = PIO2_FMA["f64"]
+    product, error = multiply_exactly(high, block.real(first))
+    value = product + fma(low, first, fma(high, second, error))
+    # The top bit weighs 2**63 in `value` and 2**(-1 - zeros) in the fraction.
+    scale = ((F64.bias - 64 - Bits(block, builder.trunc(zeros, word))) << F64.precision).real()
+    scaled = value * scale
+    return Real(block, builder.select(negative, (-scaled).value, scaled.value))
+
+
+def _two_over_pi(module: ir.Module) -> ir.GlobalVariable:
+    """The bits of 2/pi as a constant, the least byte first, with room for a window that reaches above the point."""
+    name = "gc_two_over_pi"
+    if name in module.globals:
+        return module.globals[name]
+    digits = bytearray(TWO_OVER_PI.to_bytes(TABLE_BYTES, "little"))
+    data = ir.GlobalVariable(module, ir.ArrayType(ir.IntType(8), len(digits)), name)
+    data.linkage, data.global_constant, data.initializer = "internal", True, ir.Constant(data.value_type, digits)
+    return data
+
+
+# --- trigonometric ----------------------------------------------------------------------------------------------------
+
 
 # --- circular functions ---------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from llvmlite import ir
 
-from graphc.codegen.vecmath.outofline import called_symbol, takes_counters
+from graphc.codegen.vecmath.table import called_symbol, takes_counters
 from graphc.codegen.vectorize.loopinfo import CountedLoop, targets
 from graphc.startup.record import record
 

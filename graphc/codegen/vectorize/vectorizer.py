@@ -9,7 +9,7 @@ A vectorised elementary function is one long dependency chain: every instruction
 Several independent vectors keep the processor's units at work: measured on 32 registers of 64 bytes, a single
 exponential of many elements takes 0.6 to 0.7 of the time. A body with functions that do not wait for each other has
 several chains already, and so has one that adds up their results: two vectors at a time do. A body of many functions
-calls them out of line (vecmath/outofline.py), each for four vectors at a time. Where a multiplication and an addition
+calls them out of line (vecmath/table.py), each for four vectors at a time. Where a multiplication and an addition
 are two instructions, one chain keeps them busy.
 
 A remainder is done element by element where that is soon done, and else under a mask where the CPU has one: a masked
@@ -26,7 +26,7 @@ from llvmlite import ir
 
 from graphc.codegen.llvm.target import has_avx512, has_fma, usual_width
 from graphc.codegen.llvm.unsupported import loop_id
-from graphc.codegen.vecmath.outofline import VECTORS, are_many, called_symbol, one_vector, vectors_in_order
+from graphc.codegen.vecmath.table import VECTORS, are_many, called_symbol, one_vector, vectors_in_order
 from graphc.codegen.vectorize.legality import (
     LoopBody,
     carried_by,

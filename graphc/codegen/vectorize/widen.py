@@ -33,10 +33,16 @@ from llvmlite import ir
 from graphc.codegen.llvm.target import has_avx512, usual_width
 from graphc.codegen.llvm.unsupported import append as append_made, append_copy, literal
 from graphc.codegen.llvm.values import suffix_of
-from graphc.codegen.vecmath.floats import splat
-from graphc.codegen.vecmath.lanes import call_in_parts, lanes_from, vector_of
-from graphc.codegen.vecmath.outofline import VECTORS, called_symbol, refer_in_order, refer_out_of_line
-from graphc.codegen.vecmath.table import TOGETHER, Symbol, refer_inline
+from graphc.codegen.vecmath.floats import call_in_parts, lanes_from, splat, vector_of
+from graphc.codegen.vecmath.table import (
+    TOGETHER,
+    VECTORS,
+    Symbol,
+    called_symbol,
+    refer_in_order,
+    refer_inline,
+    refer_out_of_line,
+)
 from graphc.codegen.vectorize.legality import INDEX, LoopBody, Reduction, Value, min_max_of
 from graphc.codegen.vectorize.loopinfo import CountedLoop
 from graphc.startup.record import record, replace

@@ -7,9 +7,8 @@ from functools import cache
 
 import pytest
 
-from graphc.codegen.link.elf import UnknownObject, link, link_image
+from graphc.codegen.link.elf import AARCH64, X86_64, UnknownObject, link, link_image
 from graphc.codegen.link.image import BASE, MAGIC, Image, in_pages
-from graphc.codegen.link.relocations import AARCH64, X86_64
 from graphc.codegen.llvm.binding import llvm
 
 # Number of the relocation, the word before, where it stands, what it refers to, the word after: by hand, from the Arm

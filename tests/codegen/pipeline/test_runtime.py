@@ -19,9 +19,8 @@ from graphc.codegen.cache import store
 from graphc.codegen.gemm import dispatch
 from graphc.codegen.link.elf import link
 from graphc.codegen.link.image import MAGIC
-from graphc.codegen.llvm.functions import module_text, reached
+from graphc.codegen.llvm.functions import module_text, reached, split
 from graphc.codegen.llvm.module import Module
-from graphc.codegen.llvm.split import split
 from graphc.codegen.llvm.target import emit_object
 from graphc.codegen.pipeline import build, compilation, generation, runtime
 from graphc.codegen.pipeline.kernel import Report

@@ -17,7 +17,7 @@ import pytest
 
 from graphc.codegen.call.interrupt import KINDS
 from graphc.codegen.frontend.language import PRELUDE
-from graphc.codegen.gemm.prototypes import PROTOTYPES
+from graphc.codegen.routines import routine_prototypes
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.passes import FORWARD, KERNEL_PASSES, Subject
 from graphc.loopir.ir import INDEX, Buffer, Function, Let, Loop, Set, Var
@@ -81,7 +81,7 @@ def test_what_a_pass_needs_is_given_before() -> None:
 
 
 REORDERING = ("narrow_sums", "mark_independent", "outline")
-EXTERNALS = PROTOTYPES | KINDS
+EXTERNALS = {**routine_prototypes(), **KINDS}
 RESULTS = ("out", "sums", "a", "b", "c")
 """Buffers that cases may leave something in, besides temporaries."""
 

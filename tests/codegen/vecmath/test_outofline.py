@@ -19,10 +19,9 @@ from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.pipeline import compilation
 from graphc.codegen.pipeline.runtime import ENTRY_POINTS
 from graphc.codegen.threads.chunking import PARALLEL
-from graphc.codegen.vecmath import outofline
+from graphc.codegen.vecmath import table as outofline
 from graphc.codegen.vecmath.floats import F32, F64
-from graphc.codegen.vecmath.outofline import VECTORS, WEIGHT, one_vector
-from graphc.codegen.vecmath.table import TOGETHER, VECTOR_MATH, arity_of
+from graphc.codegen.vecmath.table import TOGETHER, VECTOR_MATH, VECTORS, WEIGHT, arity_of, one_vector
 from graphc.errors import CacheWarning
 from graphc.options import options
 from graphc.startup.process import PROCESS

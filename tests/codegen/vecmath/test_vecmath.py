@@ -17,8 +17,8 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from graphc.codegen.vecmath.floats import F32, F64, find_format
-from graphc.codegen.vecmath.payne_hanek import argument_bound
 from graphc.codegen.vecmath.table import VECTOR_MATH, Symbol, define_called, read_symbol, refer
+from graphc.codegen.vecmath.trigonometric import argument_bound
 from tests.support.vecmath_loop import TYPES, Loop, compile_loop
 from tests.support.vecmath_values import PORTABLE, SPECIALS
 

@@ -17,14 +17,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from graphc.codegen.convolution.tiles import Axis, axes_of, range_function, rows_of_tile, tile_width, words_of
 from graphc.codegen.gemm.blocked import leave_panels, take_panels
-from graphc.codegen.gemm.conv_tables import Axis, axes_of, range_function, words_of
-from graphc.codegen.gemm.conv_tiles import rows_of_tile, tile_width
-from graphc.codegen.gemm.microkernel import ARITHMETIC, Columns, first_lanes, lanes_of
-from graphc.codegen.gemm.packing import GROUP, least, most, pack, panels
+from graphc.codegen.gemm.gemv import add_lanes, join
+from graphc.codegen.gemm.tiles import ARITHMETIC, GROUP, Columns, first_lanes, lanes_of, least, most, pack, panels
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function, function
-from graphc.codegen.llvm.typed import I64, NULL, Bool, Ptr
+from graphc.codegen.llvm.typed import I64, NULL, Bool, Ptr, vector
 
 LONG = 16
 """Taps of a line of which the sum is a part of its own."""
@@ -318,3 +317,169 @@ def _copy(
             here = most(code, least(code, there - lane, I64.of(GROUP)), I64.of(0))
             begins = from_.at((here > 0).choose(lane * group, I64.of(0)), kind)
             pack(suffix)(code, here, last, begins, group, step, to.at(line * last * width + lane, kind), I64.of(width))
+
+
+# --- conv lines -------------------------------------------------------------------------------------------------------
+# Convolutions to few channels: results that lie beside each other are the lanes, each kernel is read number by number.
+#
+# In: the suffix of a dtype (f64, f32). Out: an internal function of LLVM IR, which needs images whose elements stand
+# one after the other, and strides of 1 along the last axis:
+#
+#     conv_lines_<t>(context, begin, end)
+#         computes lines of results of a convolution (convolution.py), along the last axis
+
+
+FEW = 4
+"""Channels of the result, of a group, up to which this is faster than tiles."""
+LINE_REGISTERS = 4
+"""Registers for results, so that multipliers need not wait for their sums."""
+
+
+def line(suffix: str, registers: int) -> Function[..., None]:
+    """conv_line_<registers>_<t>: `count` results, at most as many as the registers hold."""
+    own, lanes, width = ARITHMETIC[suffix], lanes_of(suffix), tile_width(suffix)
+
+    @function("noinline optsize", name=f"conv_line_{registers}_{suffix}")
+    def write(
+        code: Code, terms: I64, image: Ptr, offsets: Ptr, kernel: Ptr, count: I64, result: Ptr, fresh: I64
+    ) -> None:
+        parts = [Columns(suffix, lanes, first_lanes(count - number * lanes, lanes)) for number in range(registers)]
+        if registers > 1:  # a count below 0 would be a large one
+            parts = [
+                Columns(suffix, lanes, first_lanes((count > number * lanes).choose(count - number * lanes, 0), lanes))
+                for number in range(registers)
+            ]
+        sums = [code.variable(part.kind.of(0)) for part in parts]
+        with code.count(0, terms) as term:
+            offset = offsets.at(term, I64).load(I64)
+            number = kernel.at(term * width, own.kind).load(own.kind).spread(lanes)
+            for place, (part, total) in enumerate(zip(parts, sums, strict=True)):
+                read = part.read(code, image.at(offset + place * lanes, own.kind))
+                total.value = total.value.apply(own.plus, read.apply(own.times, number))
+        with code.when(fresh == 0):
+            for place, (part, total) in enumerate(zip(parts, sums, strict=True)):
+                total.value = part.read(code, result.at(place * lanes, own.kind)).apply(own.join, total.value)
+        for place, (part, total) in enumerate(zip(parts, sums, strict=True)):
+            part.write(code, total.value, result.at(place * lanes, own.kind))
+
+    return write
+
+
+def lines_range(suffix: str) -> Function[..., None]:
+    """conv_lines_<t>."""
+
+    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
+        w: dict[str, Any] = words_of().read(context)
+        kind, lanes, length = ARITHMETIC[suffix].kind, lanes_of(suffix), axes_of(w)[2].count
+        lines = w["pixels"] // length
+        with code.count(begin, end) as number, code.count(0, w["outs"], sure=True) as lane:
+            n, pixel = number // lines, number % lines * length
+            image = w["image"].at(n * w["image_n"] + w["places"].at(pixel, I64).load(I64), kind)
+            result = w["target"].at(n * w["y_n"] + lane * w["y_o"] + w["targets"].at(pixel, I64).load(I64), kind)
+            kernel = w["panels"].at(lane, kind)
+            with code.count(0, length, LINE_REGISTERS * lanes, sure=True) as first:
+                left = length - first
+                given = w["terms"], image.at(first, kind), w["offsets"], kernel, left, result.at(first, kind)
+                with code.when(left > lanes):
+                    line(suffix, LINE_REGISTERS)(code, *given, w["is_fresh"])
+                with code.otherwise():
+                    line(suffix, 1)(code, *given, w["is_fresh"])
+
+    return range_function(f"conv_lines_{suffix}", write)
+
+
+# --- conv dots --------------------------------------------------------------------------------------------------------
+# Convolutions to a few results of long kernels, as the derivative by depthwise kernels is: each result is a sum of
+# inner products of lines of the image with lines of the kernel, read where they stand.
+#
+# In: the suffix of a dtype (f64, f32). Out: internal functions of LLVM IR, for images and kernels whose elements along
+# the last axis stand one after the other and meet one after the other:
+#
+#     conv_dots_<t>(context, begin, end)
+#         computes results of a convolution without spreads (convolution.py): one line of them for each number
+#
+# Each result is the sum over the channels, in order, of what the lanes of a few registers have summed up of one. Only
+# terms that lie within the image are read.
+
+
+DOT_REGISTERS = 4
+"""Registers for the sums of a result, so that multipliers need not wait for them."""
+
+
+def takes_dots(w: dict[str, Any], axes: list[Axis], few: int) -> Bool:
+    """True if inner products are the best way: kernels longer than lines of results, to few channels of a group."""
+    in_order: Bool = (axes[2].x == 1) & (axes[2].w == 1) & (axes[2].dilation == 1)
+    is_short: Bool = w["outs"] <= few
+    return in_order & is_short & (axes[2].taps > axes[2].count)
+
+
+def dots_range(suffix: str) -> Function[..., None]:
+    """conv_dots_<t>: the number of a line is that of its image, group, channel, and places along the first axes."""
+    kind = ARITHMETIC[suffix].kind
+
+    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
+        w = words_of().read(context)
+        first, second, third = axes = axes_of(w)
+        with code.count(begin, end) as number:
+            rest, place = code.variable(number), {}
+            for name, size in (("1", second.count), ("0", first.count), ("o", w["outs"]), ("g", w["groups"])):
+                place[name] = rest.value % size
+                rest.value = rest.value // size
+            place["n"] = rest.value
+            image = _at(w, "x", place, "ng", kind)
+            kernel = _at(w, "w", place, "go", kind)
+            result = _at(w, "y", place, "ngo01", kind)
+            with code.count(0, third.count) as p:
+                total = code.variable(kind.of(0))
+                with code.count(0, w["channels"]) as c:
+                    here = image.at(c * w["x_c"], kind), kernel.at(c * w["w_c"], kind)
+                    part = _sum(code, suffix, axes, (place["0"], place["1"], p), *here)
+                    total.value = total.value.apply(ARITHMETIC[suffix].join, part)
+                result.at(p * third.y, kind).store(total.value)
+
+    return range_function(f"conv_dots_{suffix}", write)
+
+
+def _at(words: dict[str, Any], name: str, place: dict[str, I64], parts: str, kind: Any) -> Ptr:
+    at: Ptr = words[name]
+    for part in parts:
+        at = at.at(place[part] * words[f"{name}_{part}"], kind)
+    return at
+
+
+def _sum(code: Code, suffix: str, axes: list[Axis], places: tuple[I64, I64, I64], image: Ptr, kernel: Ptr) -> Any:
+    """The terms of one channel of a result."""
+    first, second, third = axes
+    own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
+    sums = [code.variable(vector(own.kind, lanes).of(0)) for _ in range(DOT_REGISTERS)]
+    begin = places[2] * third.stride - third.low
+    from_ = most(code, I64.of(0) - begin, I64.of(0))
+    until = least(code, third.taps, third.size - begin)
+    with code.count(0, first.taps) as i:
+        at_0 = places[0] * first.stride + i * first.dilation - first.low
+        with code.when(at_0.below(first.size)), code.count(0, second.taps) as j:
+            at_1 = places[1] * second.stride + j * second.dilation - second.low
+            with code.when(at_1.below(second.size) & (until > from_)):
+                x = image.at(at_0 * first.x + at_1 * second.x + begin + from_, own.kind)
+                w = kernel.at(i * first.w + j * second.w + from_, own.kind)
+                _dot(code, suffix, sums, x, w, until - from_)
+    return add_lanes([join([total.value for total in sums], suffix)], suffix).lane(0)
+
+
+def _dot(code: Code, suffix: str, sums: list[Variable[Any]], x: Ptr, w: Ptr, length: I64) -> None:
+    """Adds the products of two lines to sums."""
+    lanes = lanes_of(suffix)
+
+    def add(place: I64, total: Variable[Any], columns: Columns) -> None:
+        own = columns.own
+        product = columns.read(code, x.at(place, own.kind)).apply(own.times, columns.read(code, w.at(place, own.kind)))
+        total.value = total.value.apply(own.plus, product)
+
+    whole, vectors = length - length % (lanes * len(sums)), length - length % lanes
+    with code.count(0, whole, lanes * len(sums)) as place:
+        for number, total in enumerate(sums):
+            add(place.apply("add nsw", number * lanes), total, Columns(suffix, lanes))
+    with code.count(whole, vectors, lanes) as place:
+        add(place, sums[0], Columns(suffix, lanes))
+    with code.when(vectors < length):
+        add(vectors, sums[1], Columns(suffix, lanes, first_lanes(length - vectors, lanes)))
