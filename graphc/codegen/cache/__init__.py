@@ -1,5 +1,5 @@
-"""The cache on disk: entries by the digest of their graph, checked before they are trusted.
+"""The compile cache on disk: entries by the digest of their graph, verified before they are used.
 
-In: a graph, files of an entry. Out: key.py: the key, and in what two differ; store.py: entries found, made and removed;
-files.py: how files are read and written safely; bundle.py: entries in one archive.
+key.py computes the key of a graph and the differences between two keys; store.py finds, stores and removes entries;
+files.py reads and writes files safely. Read store.py first.
 """

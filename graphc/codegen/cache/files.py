@@ -1,7 +1,7 @@
-"""Files and folders of the cache: read where only the user can have written them, and replaced at once.
+"""Files and folders of the cache: read only where nobody but the user can have written them, and replaced atomically.
 
-In: paths. Out: contents, or an error that says what is wrong with a file or folder. Whoever could write the cache could
-have any code run, so that owner and mode are looked at on the way to each file, and of the open file itself.
+In: paths. Out: contents, or an error that tells what is wrong with a file or folder. Whoever can write the cache can
+have any machine code run. So owner and mode are checked of the folders on the way, and of the open file itself.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from graphc.startup.process import PROCESS
 OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 Owners = frozenset[int] | None
-"""The users who may own what is read; None where the system has no such notion."""
+"""The users who may own a file of the cache; None where the system has no owners."""
 
 
 class Damaged(Exception):
-    """What is not what its name and checksums say."""
+    """A file or entry does not agree with its name or its checksums."""
 
 
 class Untrusted(Damaged):
-    """What another user could have written."""
+    """A file or folder could have been written by another user."""
 
 
 def own() -> Owners:
-    """This user alone."""
+    """The set of this user alone."""
     return frozenset([os.geteuid()]) if hasattr(os, "geteuid") else None
 
 
 def objection(status: os.stat_result, owners: Owners) -> str:
-    """Why a file or folder is not to be trusted, as the end of a sentence; "" where it is."""
+    """Return the reason why a file or folder is not trusted, as the end of a sentence; "" for a trusted one."""
     if owners is None:
         return ""
     if status.st_uid not in owners:
@@ -47,27 +47,28 @@ def objection(status: os.stat_result, owners: Owners) -> str:
 
 
 def check_folder(path: str, owners: Owners) -> None:
-    """Raises Untrusted for a folder (a link is none) that another user could write, OSError where there is none."""
+    """Raise Untrusted for a folder, or a link to one, that another user could write; OSError where there is none."""
     problem = objection(os.lstat(path), owners)
     if problem:
         raise Untrusted(f"{path} {problem}")
 
 
 def make_folder(root: str) -> None:
-    """Make the user's folder, for nobody else to look into."""
+    """Make the user's folder, which nobody else may read."""
     os.makedirs(os.path.dirname(root) or os.curdir, exist_ok=True)
     with suppress(FileExistsError):
         os.mkdir(root, 0o700)
 
 
 def owners_of(root: str) -> Owners:
-    """Who may own what is in a folder: the user; in a shared one the system's, or who owns it, whom the user named."""
+    """Return the users who may own entries of a folder: the user; of a shared folder also root and its owner, whom the
+    user trusts by naming the folder."""
     user = own()
     return user if user is None or root == options.cache_dir else user | {0, os.stat(root).st_uid}
 
 
 def is_trusted(root: str) -> bool:
-    """Whether nobody else can have put entries here; else there is a warning."""
+    """True where nobody else can have put entries into a folder. Warns once where somebody could."""
     problem = objection_to(root)
     if problem:
         warn_once(root, f"{root} {problem}")
@@ -75,7 +76,7 @@ def is_trusted(root: str) -> bool:
 
 
 def objection_to(root: str) -> str:
-    """Why a folder cannot be trusted, "" where it can."""
+    """Return the reason why a folder is not trusted, "" for a trusted one or none."""
     try:
         return objection(os.stat(root), owners_of(root))
     except OSError:
@@ -89,7 +90,7 @@ def warn_once(about: str, problem: str, what: str = "the compile cache is not us
 
 
 def read(path: str, owners: Owners) -> bytes:
-    """The content of a file; raises Untrusted, Damaged for what is no file, or OSError."""
+    """Return the content of a file. Raises Untrusted, Damaged where the path is no regular file, or OSError."""
     try:
         with open(path, "rb", buffering=0, opener=_open) as file:
             problem = objection(os.fstat(file.fileno()), owners)
@@ -103,7 +104,7 @@ def read(path: str, owners: Owners) -> bytes:
 
 
 def _open(path: str, flags: int) -> int:
-    """No link is followed, and no pipe waited for."""
+    """Open a file without following a link or waiting for a pipe."""
     descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -119,7 +120,7 @@ def write(path: str, content: bytes) -> None:
 
 
 def replace(path: str, content: bytes) -> None:
-    """Put a file in its place at once. Where that fails, OSError and no trace of it."""
+    """Write a file atomically. Raises OSError where that fails, and leaves no trace then."""
     unfinished = aside(path)
     try:
         write(unfinished, content)
@@ -131,5 +132,5 @@ def replace(path: str, content: bytes) -> None:
 
 
 def aside(place: str) -> str:
-    """A name of its own beside `place`, for what is not or no longer there."""
+    """Return a unique path beside `place`, for a file or folder that is not yet, or no longer, in its place."""
     return f"{place}.{os.urandom(8).hex()}"

@@ -1,13 +1,13 @@
-"""The key of the cache: all that decides the machine code of a graph.
+"""The key of the cache: everything that determines the machine code of a graph.
 
-In: a graph and what its function adds. Out: a `Key` of three parts, whose digest names the entry: the printed graph
-before any rewrite, the settings that matter, and a fingerprint, of this machine (llvm/cpu.py), NumPy, Python and the
-sources of graphc. And in what two keys differ.
+In: a graph and the settings of its function. Out: a `Key` of three parts, whose digest names the entry: the printed
+graph before any rewrite, the settings, and a fingerprint of this machine (llvm/cpu.py), NumPy, Python and the sources
+of graphc. `difference` tells in words how two keys differ.
 
-Hashing all sources would be a millisecond of every start. So their digest is kept next to what the system says of the
-files: where, how large, which, when last changed. The time of change (ctime) is the system's own: no program sets it,
-and every write moves it, but for two within one tick of its clock. Therefore nothing is kept while a file is younger
-than SETTLED_SECONDS, and nothing where that time means something else.
+Hashing all sources would take a millisecond of every start. So their digest is kept with a stamp of the files: path,
+size, inode, times. The time of change (ctime) belongs to the system: no program sets it, and every write moves it,
+unless two writes fall into one tick of its clock. Therefore nothing is kept while a file is younger than
+SETTLED_SECONDS, nor on systems where ctime means something else.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from graphc.startup.record import record
 
 FORMAT = "graphc cache 3"
 SOURCES = "sources"
-"""The file of digests in the cache's folder."""
+"""The name of the file of digests in the cache's folder."""
 SETTLED_SECONDS = 5.0
-"""More than the coarsest clock of a file system has between two ticks."""
+"""Longer than a tick of the coarsest clock of a file system."""
 MOST_KEPT = 8
-"""Installations whose digests are kept in one file."""
+"""The number of installations whose digests one file keeps."""
 SHOWN = 16
 
 
 @record()
 class Key:
-    """All that decides the machine code of a graph.
+    """Everything that determines the machine code of a graph.
 
     graph: the printed graph before any rewrite. settings: the options that matter, as text. fingerprint: versions and
     CPU, as parts "name value" joined by "; ".
@@ -59,12 +59,12 @@ class Key:
 
 
 def make_key(graph: Graph, settings: Mapping[str, str]) -> Key:
-    """The key of a graph under the options as they are; `settings` is what else its function is made for."""
+    """Return the key of a graph under the options as they are now; `settings` are those of its function."""
     return key_of_text(graph_key_text(graph), settings)
 
 
 def key_of_text(text: str, settings: Mapping[str, str]) -> Key:
-    """The key of what a text says, a printed graph or another that decides one."""
+    """Return the key of a printed graph, or of another text that identifies one (functions/text_cache.py)."""
     chosen = {
         "excluding": ",".join(options.excluding),
         "outline": options.outline,
@@ -74,12 +74,12 @@ def key_of_text(text: str, settings: Mapping[str, str]) -> Key:
 
 
 def fingerprint() -> str:
-    """Versions and CPU: what code is compiled by, and for."""
+    """Return the versions and the CPU that code is compiled by and for."""
     return f"{target_fingerprint()}; {package_fingerprint()}"
 
 
 def cache_key(graph_text: str, settings: Mapping[str, str], fingerprint: str) -> str:
-    """64 hexadecimal digits that differ where any of the arguments does."""
+    """Return 64 hexadecimal digits, the digest of the arguments."""
     digest = Digest()
     for part in (FORMAT, graph_text, fingerprint, *(f"{name}={settings[name]}" for name in sorted(settings))):
         content = part.encode()
@@ -90,8 +90,7 @@ def cache_key(graph_text: str, settings: Mapping[str, str], fingerprint: str) ->
 
 @cache
 def package_fingerprint() -> str:
-    """Versions of what runs in this process whatever the target: graphc's sources, NumPy, and Python's binary
-    interface."""
+    """Return the versions that do not depend on the target: graphc's sources, NumPy, Python's binary interface."""
     interface = f"{sys.implementation.cache_tag}{sys.abiflags} {8 * np.dtype(np.intp).itemsize}-bit {sys.byteorder}"
     return f"graphc {_sources_digest()}; numpy {np.__version__}; interface {interface}"
 
@@ -109,7 +108,7 @@ def _sources_digest() -> str:
 
 
 def sources_digest(package: str, kept: str | None) -> str:
-    """The digest of the sources in folder `package`; `kept` is the file of digests, None for none."""
+    """Return the digest of the sources in folder `package`. kept: the path of the file of digests, None for none."""
     if kept is None or os.name != "posix":
         return _digest(package)
     now, entries = time.time(), sorted(_sources(package), key=lambda entry: entry.path)
@@ -132,7 +131,7 @@ def sources_digest(package: str, kept: str | None) -> str:
 
 
 def _line(stamp: bytes, digest: bytes) -> bytes:
-    """The line of a digest, which vouches for itself."""
+    """The line of a digest, with a checksum of itself."""
     return b"%s %s %s" % (stamp, digest, digest_of(stamp + digest).encode())
 
 
@@ -166,19 +165,20 @@ def _read(path: str) -> list[bytes]:
 
 
 def distance(key: Key, other: Key) -> tuple[int, int]:
-    """How far apart two keys are: lines of the graph that only one has, then settings and versions."""
+    """Return a distance of two keys for sorting: the number of lines that only one of the graphs has, then the number
+    of other differences."""
     lines, others = Counter(key.graph.splitlines()), Counter(other.graph.splitlines())
     apart = (lines - others).total() + (others - lines).total()
     return apart, len(_setting_differences(key, other)) + len(_version_differences(key, other))
 
 
 def difference(key: Key, other: Key) -> list[str]:
-    """In what two keys differ, in lines: the graph, options, versions and CPU."""
+    """Return the differences of two keys as lines of text: the graph, options, versions and CPU."""
     return [*_graph_difference(key, other), *_setting_differences(key, other), *_version_differences(key, other)]
 
 
 def _graph_difference(key: Key, other: Key) -> list[str]:
-    """The first line in which two graphs differ."""
+    """The first difference of two printed graphs."""
     lines, others = key.graph.splitlines(), other.graph.splitlines()
     for number in range(max(len(lines), len(others))):
         here, there = (text[number].strip() if number < len(text) else "(end)" for text in (lines, others))
@@ -194,7 +194,8 @@ def _setting_differences(key: Key, other: Key) -> list[str]:
 
 
 def _version_differences(key: Key, other: Key) -> list[str]:
-    """Parts of the fingerprint that differ; of a long list such as the CPU's features, the items that do."""
+    """The parts of the fingerprint that differ. Of one long list, such as the CPU's features, only the items that
+    differ."""
     here, there = key.fingerprint.split("; "), other.fingerprint.split("; ")
     only_here, only_there = _without(here, there), _without(there, here)
     if len(only_here) == len(only_there) == 1:

@@ -1,7 +1,13 @@
-"""Compiled graphs kept on disk: a later process loads what an earlier one compiled.
+"""The store of compiled graphs on disk: a process loads the code that an earlier one compiled.
 
-In: the parts of a key (printed graph, settings, versions), and what was compiled for them. Out: the same, checksums
-verified, or nothing; where a folder cannot be used, a CacheWarning and nothing. One folder an entry, named by its key:
+In: a key, and an `Entry` to store under it. Out: a `Loaded` entry with verified checksums, or None. A folder that
+cannot be used gives a CacheWarning, and counts as empty.
+
+    store(Entry(key, plan, source, metadata, object))     True: written to the user's folder
+    find(key)                                             Loaded(folder, metadata, object, ...), in any process
+    find(other)                                           None; explain_miss(other) tells how the keys differ
+
+Each entry is a folder named by its key:
 
     <folder>/<first two digits of the key>/<key>/
         metadata                           line 1: the digest of what follows; then, by Python's marshal, the parts of
@@ -9,12 +15,12 @@ verified, or nothing; where a folder cannot be used, a CacheWarning and nothing.
         kernel.o                           the machine code
         graph.txt  plan.txt  source.py     for people
 
-`usage`, beside these folders, holds the bytes of all entries when they were last counted, and a line for each stored
-since: only where their sum is above the limit is the folder looked through. `sources` holds digests (key.py).
+The file `usage`, beside these folders, holds the bytes of all entries at the last count, and a line for each entry
+stored since. The folder is scanned only where their sum is above the limit. The file `sources` holds digests (key.py).
 
-An entry is written beside its place and renamed into it, so that it is whole or absent whatever else reads, writes or
-removes it. The modification time of its folder is the time of its last use. Entries hold machine code: what another
-user could have written is refused, be it the folder, an entry or a file of one (files.py).
+An entry is written beside its place and renamed into it, so that other processes find it whole or not at all. The
+modification time of its folder is the time of its last use. Entries hold machine code: a folder, entry or file that
+another user could have written is refused (files.py).
 """
 
 from __future__ import annotations
@@ -55,22 +61,23 @@ METADATA, OBJECT = "metadata", "kernel.o"
 TEXTS: dict[Text, str] = {"graph": "graph.txt", "plan": "plan.txt", "source": "source.py"}
 FILES = (METADATA, OBJECT, *TEXTS.values())
 MARSHAL_VERSION = 2
-"""Every Python reads it, and the same metadata give the same bytes: later versions depend on reference counts. json
-would cost a warm start a millisecond."""
+"""A version that every Python reads and in which equal metadata give equal bytes; in later ones the bytes depend on
+reference counts. json would cost a warm start a millisecond."""
 COUNTED = b"bytes"
 SPARE = 0.1
-"""The part of a full folder that is cleared at a time, so that not every store has to look through it."""
+"""The part of a full folder that is cleared at a time, so that not every store has to scan it."""
 TRIM_AFTER = 256
-"""Stores after which the folder is looked through again, though it seems to have room."""
+"""The number of stores after which the folder is scanned again, though it seems to have room."""
 READS = 3
-"""How often a file that is missing in an entry is looked for."""
+"""The number of attempts to read a file that is missing in an entry."""
 STALE_SECONDS = 3600.0
-"""A folder that is still unfinished after this time was left by a process that died."""
+"""The age at which an unfinished folder must belong to a process that died."""
 
 
 @record()
 class Entry:
-    """What is stored for a graph: its three texts, the object code, and plain data that the caller needs to bind it."""
+    """The data stored for a graph: three texts (the graph is in the key), the object code, and plain data for
+    binding."""
 
     key: Key
     plan: str
@@ -81,7 +88,7 @@ class Entry:
 
 @record()
 class Loaded:
-    """An entry as loaded: what a call needs is here and verified; the texts stay on disk until `text` reads one."""
+    """An entry as loaded, with verified code and metadata. The texts stay on disk until `text` reads one."""
 
     folder: str
     metadata: Metadata
@@ -90,7 +97,7 @@ class Loaded:
     owners: Owners
 
     def text(self, kind: Text) -> str | None:
-        """The text that was stored; None where the entry has been removed or damaged since it was loaded."""
+        """Return a stored text; None where the entry has been removed or damaged since it was loaded."""
         try:
             content = files.read(f"{self.folder}{os.sep}{TEXTS[kind]}", self.owners)
         except (OSError, Damaged):
@@ -100,7 +107,7 @@ class Loaded:
 
 @record()
 class Summary:
-    """A line of `list_entries`: size in bytes, time of the last use in seconds since the epoch."""
+    """An item of `list_entries`. size: in bytes. used: the time of the last use in seconds since the epoch."""
 
     key: str
     size: int
@@ -113,13 +120,13 @@ class Summary:
 
 
 def refuse_miss(key: Key) -> NoReturn:
-    """Raise CacheMissError, which says what differs from the stored entries."""
+    """Raise CacheMissError, which tells the difference from the most similar stored entry."""
     raise CacheMissError(f"the graph is not in the cache, which the option cache_require demands\n{explain_miss(key)}")
 
 
 def find(key: Key) -> Loaded | None:
-    """The entry for `key` in the user's folder, else in the shared ones; None where there is none or `options.cache` is
-    off. A damaged entry is removed with a CacheWarning.
+    """Return the entry for `key` in the user's folder, else in the shared ones; None where there is none, and where
+    `options.cache` is off. A damaged entry is removed with a CacheWarning.
     """
     digest = key.digest
     for root in _roots():
@@ -146,14 +153,15 @@ def find(key: Key) -> Loaded | None:
 
 
 def holds(key: Key) -> bool:
-    """Whether there is an entry for `key`, damaged or not."""
+    """True where there is an entry for `key`; it may be damaged."""
     return any(os.path.isdir(place_of(root, key.digest)) for root in _roots())
 
 
 def store(entry: Entry) -> bool:
-    """Keep `entry` in the user's folder, then remove the least recently used ones above `options.cache_megabytes`.
+    """Write `entry` to the user's folder, then remove the least recently used ones above `options.cache_megabytes`.
 
-    Whether it is kept now. False, with one CacheWarning a process, where the folder cannot be written or is refused.
+    Returns True where it is stored; False, with one CacheWarning a process, where the folder cannot be written or is
+    not trusted.
     """
     root = options.cache_dir
     if not options.cache:
@@ -190,7 +198,7 @@ def _mark_used(entry: str) -> None:
 
 
 def _read(entry: str, digest: str, owners: Owners) -> Loaded:
-    """The entry in a folder. Raises FileNotFoundError where there is none, Damaged for one that cannot be right."""
+    """Load the entry in a folder. Raises FileNotFoundError where there is none, Damaged where it fails a check."""
     header = _read_metadata(entry, digest, owners)
     content = _read_file(entry, OBJECT, owners)
     checksums = header["files"]
@@ -213,7 +221,7 @@ def _read_metadata(entry: str, digest: str, owners: Owners) -> Metadata:
 
 
 def _read_file(entry: str, name: str, owners: Owners) -> bytes:
-    """A file of an entry, which another process may remove, and a third may put in its place again."""
+    """Read a file of an entry. Another process may remove the entry meanwhile, and a third may store it again."""
     for _ in range(READS):
         try:
             return files.read(f"{entry}{os.sep}{name}", owners)
@@ -224,7 +232,7 @@ def _read_file(entry: str, name: str, owners: Owners) -> bytes:
 
 
 def _seal(rest: bytes) -> bytes:
-    """The first line of the metadata, which so vouch for themselves."""
+    """The first line of the metadata file: the checksum of the rest."""
     return digest_of(rest).encode()
 
 
@@ -248,7 +256,7 @@ def _files(entry: Entry) -> dict[str, bytes]:
 
 
 def write(root: str, digest: str, contents: Mapping[str, bytes]) -> None:
-    """Put an entry in its place at once; where another process was first, its entry stays."""
+    """Write an entry atomically. Where another process was first, its entry stays."""
     place = place_of(root, digest)
     with suppress(FileExistsError):
         os.mkdir(os.path.dirname(place), 0o700)
@@ -265,7 +273,7 @@ def write(root: str, digest: str, contents: Mapping[str, bytes]) -> None:
 
 
 def discard(entry: str) -> None:
-    """Remove an entry, whole: it is renamed first, so that nobody reads half of it. What cannot be removed stays."""
+    """Remove an entry. It is renamed first, so that no process reads half of it; without permission it stays."""
     gone = aside(entry)
     try:
         os.rename(entry, gone)
@@ -275,7 +283,7 @@ def discard(entry: str) -> None:
 
 
 def _remove(folder: str) -> None:
-    """Remove a folder and what is in it, as far as that can be done."""
+    """Remove a folder and its content, as far as permissions allow."""
     for item in _scan(folder):
         if item.is_dir(follow_symlinks=False):
             _remove(item.path)
@@ -290,7 +298,7 @@ def _remove(folder: str) -> None:
 
 
 def list_entries() -> list[Summary]:
-    """All entries that can be loaded, of the user's and the shared folders, the most recently used first."""
+    """Return all entries that can be loaded, of the user's and the shared folders, the most recently used first."""
     summaries = []
     for root in _roots():
         if not files.is_trusted(root):
@@ -306,12 +314,12 @@ def list_entries() -> list[Summary]:
 
 
 def size() -> int:
-    """Bytes of all entries in the user's folder."""
+    """Return the bytes of all entries in the user's folder."""
     return sum(map(_size_of, entries(options.cache_dir)))
 
 
 def clear() -> int:
-    """Remove all entries from the user's folder; how many there were. Shared folders are never changed."""
+    """Remove all entries from the user's folder, and return their number. Shared folders are never changed."""
     found = list(entries(options.cache_dir))
     for entry in found:
         discard(entry)
@@ -323,7 +331,7 @@ def is_key(name: str) -> bool:
 
 
 def _folders(root: str) -> Iterator[os.DirEntry[str]]:
-    """Every folder where an entry is, was, or is being written."""
+    """The folders of entries, and of those that are being written or removed."""
     for bucket in _scan(root):
         if len(bucket.name) == 2 and bucket.is_dir():
             yield from (item for item in _scan(bucket.path) if item.name.startswith(bucket.name))
@@ -350,8 +358,8 @@ def _size_of(entry: str) -> int:
 
 
 def _has_room(root: str, added: int, limit: int) -> bool:
-    """Note that `added` bytes were stored; whether that certainly left the folder within `limit` bytes. False where its
-    size is not known, or was counted long ago: what other processes stored meanwhile may have gone uncounted."""
+    """Add a line for `added` bytes to the usage file. Returns True where the folder certainly has no more than `limit`
+    bytes; False where its size is unknown, or was counted more than TRIM_AFTER stores ago."""
     try:
         with open(f"{root}{os.sep}{USAGE}", "a+b", buffering=0) as file:
             file.write(b"%d\n" % added)
@@ -363,8 +371,8 @@ def _has_room(root: str, added: int, limit: int) -> bool:
 
 
 def _trim(root: str, limit: int, keep: str) -> None:
-    """Where there are more than `limit` bytes, remove what was used least recently until there is room to spare (entry
-    `keep` stays); remove what was never finished; note how many bytes are left.
+    """Count the bytes of the folder, and note them in the usage file. Above `limit` bytes, remove the least recently
+    used entries but `keep` until SPARE is free. Remove unfinished folders of processes that died.
     """
     ages: list[tuple[float, int, str, str]] = []
     for folder in _folders(root):
@@ -389,7 +397,7 @@ def _trim(root: str, limit: int, keep: str) -> None:
         with suppress(OSError):
             if dot and name in (USAGE, SOURCES) and item.stat().st_mtime < time.time() - STALE_SECONDS:
                 os.unlink(item.path)
-    with suppress(OSError):  # then it is looked through again
+    with suppress(OSError):  # the next store then scans the folder again
         files.replace(f"{root}{os.sep}{USAGE}", b"%s\n%d\n" % (COUNTED, total))
 
 
@@ -397,7 +405,7 @@ def _trim(root: str, limit: int, keep: str) -> None:
 
 
 def export(path: str | os.PathLike[str]) -> int:
-    """Write all entries of the user's folder to a zip file, for `import_` on a machine alike; how many they are."""
+    """Write all entries of the user's folder to a zip file, for `import_` on a machine alike. Returns their number."""
     exported, zipfile = 0, import_module("zipfile")  # a warm start needs none
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bundle:
         for entry in sorted(entries(options.cache_dir)):
@@ -412,7 +420,7 @@ def export(path: str | os.PathLike[str]) -> int:
 
 
 def import_(path: str | os.PathLike[str]) -> int:
-    """Add the entries of a bundle to the user's folder; how many were not there already.
+    """Add the entries of a bundle to the user's folder. Returns the number of those that were not there.
 
     A bundle holds machine code that will be run: take it from people you trust. Raises GraphcError for a file that is
     no bundle.
@@ -458,7 +466,7 @@ def verify(entry: str, digest: str) -> None:
 
 
 def explain_miss(key: Key) -> str:
-    """Which part of `key` differs from the most similar stored entry: the graph, an option, a version."""
+    """Return the difference of `key` from the most similar stored key: lines of the graph, options, versions."""
     candidates = [found for root in _roots() for entry in entries(root) if (found := _stored_key(root, entry))]
     if not candidates:
         return f"the cache is empty: {', '.join(_roots()) or 'it is switched off'}"

@@ -1,6 +1,14 @@
-"""What reads a 0-d parameter in native code: an array, a NumPy scalar or a Python number.
+"""Arguments in native code: checked, converted where that is cheap, sorted by keyword.
 
-In: a dtype. Out: a function of LLVM IR.
+In: the object of an argument, at run time. Out: functions of LLVM IR for the entry point. For an input float64[?]:
+
+    array of float64, C-contiguous      `fits`: used as it is
+    array of int32, or array[::2]       `convert_argument`: a converted copy, where it is small (MOST_COPIED)
+    [1, 2.5]                            `convert_argument`: a new array of the list
+    large array[::2], "abc"             refused: Python converts the argument, or raises
+
+and for an input of rank 0 `scalar_function`: an array of rank 0, a NumPy scalar or a Python number. All take a part of
+what `values.as_array` takes, with the same result.
 """
 
 from __future__ import annotations
@@ -50,18 +58,18 @@ TYPES: dict[str, type[Int] | type[Real]] = {
     "float32": F32,
     "float64": F64,
 }
-"""What an element of a dtype is in memory."""
+"""The LLVM type of an element in memory, by dtype."""
 
 as_long_long = Imported("PyLong_AsLongLongAndOverflow", I64, Ptr, Ptr)
 
 
 @cache
 def scalar_function(dtype: str) -> Function[[Ptr, Ptr, Ptr, Ptr], Ptr]:
-    """The function that finds the element of a 0-d parameter: in the object itself, or converted into `room`; null to
-    refuse.
+    """Return the function that finds the element of a 0-d parameter. It returns the address of the element in the
+    object itself, or `room` with the converted element; null to refuse.
 
-    It takes what values.as_array takes: arrays of rank 0 and NumPy scalars whose dtype casts safely, and Python numbers
-    that fit, floats rounded where they must be.
+    It takes arrays of rank 0 and NumPy scalars whose dtype casts safely, and Python numbers that fit; integers and
+    floats are rounded to the floats of the parameter.
     """
 
     @function("noinline", name=f"scalar_{dtype}")
@@ -98,7 +106,7 @@ def scalar_function(dtype: str) -> Function[[Ptr, Ptr, Ptr, Ptr], Ptr]:
 
 
 def _give(code: Code, room: Ptr, value: Any, source: str, dtype: str) -> None:
-    """Stores a value of dtype `source` as one of `dtype`, and returns where."""
+    """Store a value of dtype `source` in `room` as one of `dtype`, and return `room`."""
     if source in FLOATS:
         room.store(value.to(TYPES[dtype]))
     else:
@@ -107,7 +115,8 @@ def _give(code: Code, room: Ptr, value: Any, source: str, dtype: str) -> None:
 
 
 def _take_python_number(code: Code, dtype: str, object: Ptr, record: Ptr, room: Ptr, refuse: Label) -> None:
-    """A Python float for a parameter of floats, True and False for any, an int that fits for all but bools."""
+    """Return a Python number as an element: a float for a parameter of floats, True and False for any, an int that fits
+    for all but bool."""
     type_, is_true = object.get(OBJECT_TYPE), object == word(record, "true")
     with code.when(is_true | (object == word(record, "false"))):
         _give(code, room, is_true.to(I8, signed=False), "bool", dtype)
@@ -132,32 +141,26 @@ def _take_python_number(code: Code, dtype: str, object: Ptr, record: Ptr, room: 
         _give(code, room, number, "int64", dtype)  # to floats rounded to nearest even, as Python's float() does
 
 
-# --- adopt ------------------------------------------------------------------------------------------------------------
-# Arguments that are no contiguous arrays of their input's dtype, made into such in native code.
-#
-# In: the functions of objects.py. Out: `adopt`, a function of LLVM IR. It takes what values.as_array takes where that
-# is cheap to tell: small arrays whose dtype casts safely, and lists of Python numbers that fit. What it refuses,
-# Python converts or names in an error.
-
+# --- conversion of small arrays and lists -----------------------------------------------------------------------------
 
 new_copy = Imported("PyArray_NewCopy", Ptr, Ptr, I32)
 cast_array = Imported("PyArray_CastToType", Ptr, Ptr, Ptr, I32)
 
 DESCRIPTORS = OFFSETS[f"{DTYPES[0]} descriptor"]
-"""Where in a record those of all dtypes stand, one after the other."""
+"""The offset in a record of the descriptors of all dtypes, in the order of DTYPES."""
 itemsizes = table("itemsizes", [itemsize(dtype) for dtype in DTYPES])
 sources = table(
     "sources", [sum(can_cast_safely(source, dtype) << k for k, source in enumerate(DTYPES)) for dtype in DTYPES]
 )
-"""For each dtype those that cast to it safely, a bit each."""
+"""For each dtype the set of those that cast to it safely, as bits by their number in DTYPES."""
 EXACT_INTEGERS = 2**53
-"""Integers up to here are the same in float32 whether they become float64 before or not."""
+"""Up to this magnitude an integer rounds to the same float32 directly and by way of float64."""
 
 
 @function("noinline optnone")
-def adopt(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32, references: Ptr) -> Ptr:
-    """A contiguous array of the dtype of that number and of this rank, made of an argument and put on the list of what
-    the call holds; null to refuse."""
+def convert_argument(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32, references: Ptr) -> Ptr:
+    """Convert an argument to a contiguous array of dtype number `dtype` and of this rank, and append it to the
+    references that the call holds. Returns null to refuse."""
     refuse, held = code.label("refuse"), code.label("held")
     descriptor = word_at(record, (dtype << 3) + DESCRIPTORS)
     new = code.variable(NULL)
@@ -188,7 +191,7 @@ def adopt(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32, reference
 
 @function("noinline optnone")
 def is_small(code: Code, dtype: I64, rank: I32, shape: Ptr) -> Bool:
-    """Whether an array of these sizes is copied on the spot."""
+    """True for an array of at most MOST_COPIED bytes, which is copied without asking Python."""
     length = code.variable(itemsizes(code).at(dtype, I64).load(I64))
     with code.count(0, rank.to(I64)) as axis:
         length.value = times(code, length.value, shape.at(axis, I64).load(I64))
@@ -197,7 +200,7 @@ def is_small(code: Code, dtype: I64, rank: I32, shape: Ptr) -> Bool:
 
 @function("noinline optnone")
 def casts(code: Code, own: Ptr, record: Ptr, dtype: I64) -> Bool:
-    """Whether a dtype, in whatever byte order, is one that casts safely to that of a number."""
+    """True where the dtype `own`, in any byte order, casts safely to dtype number `dtype`."""
     mask = sources(code).at(dtype, I64).load(I64)
     with code.count(0, len(DTYPES)) as source:
         known = word_at(record, (source << 3) + DESCRIPTORS)
@@ -208,8 +211,8 @@ def casts(code: Code, own: Ptr, record: Ptr, dtype: I64) -> Bool:
 
 @function("noinline optnone")
 def array_of_list(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32) -> Ptr:
-    """The array of a list (or tuple) of Python numbers, or for rank 2 of lists of them; null to refuse. No code of a
-    user runs, so nothing changes meanwhile."""
+    """Return a new array of a list or tuple of Python numbers, or for rank 2 of lists of them; null to refuse. No
+    Python code runs meanwhile, so that the lists do not change."""
     refuse = code.label("refuse")
     dims, items = code.local(I64, 2), code.local(Ptr)
     count, rows = code.variable(items_of(code, object, record, items)), code.variable(I64.of(1))
@@ -244,7 +247,7 @@ def array_of_list(code: Code, object: Ptr, record: Ptr, dtype: I64, rank: I32) -
 
 @function("noinline optnone")
 def items_of(code: Code, object: Ptr, record: Ptr, place: Ptr) -> I64:
-    """The number of items of a list or tuple, and where they stand at `place`; -1 where it is neither."""
+    """Return the number of items of a list or tuple and store their address at `place`; -1 for another object."""
     with code.when(object.get(OBJECT_TYPE) == word(record, "list")):
         place.store(object.get(LIST_ITEMS))
         code.ret(object.get(LIST_SIZE))
@@ -256,8 +259,8 @@ def items_of(code: Code, object: Ptr, record: Ptr, place: Ptr) -> I64:
 
 @function("noinline")
 def put_number(code: Code, object: Ptr, record: Ptr, dtype: I64, place: Ptr) -> Bool:
-    """Stores a Python number as an element; False where it does not fit. An item of a list of an array, a float64 or
-    int64, may become one: for other dtypes the other items would matter."""
+    """Store a Python number as an element; False where it does not fit. Items of type np.float64 and np.int64 are taken
+    for float64 and int64 alone: for other dtypes NumPy's result depends on the other items."""
     refuse, type_ = code.label("refuse"), object.get(OBJECT_TYPE)
     is_true, is_false = (object == word(record, name) for name in ("true", "false"))
     number = code.variable(is_true.to(I64, signed=False))
@@ -288,7 +291,7 @@ def put_number(code: Code, object: Ptr, record: Ptr, dtype: I64, place: Ptr) -> 
 
 
 def _put_integer(code: Code, number: I64, name: str, place: Ptr, refuse: Label) -> None:
-    """Stores an integer as an element, where it fits."""
+    """Store an integer as an element, or refuse where it does not fit."""
     kind = TYPES[name]
     if name == "float32":
         refuse.when((number > EXACT_INTEGERS) | (number < -EXACT_INTEGERS))
@@ -302,19 +305,14 @@ def _put_integer(code: Code, number: I64, name: str, place: Ptr, refuse: Label) 
         place.store(number.to(kind))
 
 
-# --- check arguments --------------------------------------------------------------------------------------------------
-# The arguments of a call, checked in native code.
-#
-# In: the functions of objects.py. Out: arguments sorted by name, whether they are of the declared types, and the same
-# for arrays that are given for results: functions of LLVM IR.
-
+# --- checks of arguments and of arrays for results --------------------------------------------------------------------
 
 intern = Imported("PyUnicode_InternInPlace", NOTHING, Ptr)
 
 
 @function("noinline")
 def fits(code: Code, object: Ptr, ndarray: Ptr, descriptor: Ptr, rank: I32, flags: I32) -> Bool:
-    """Whether an object is an exact ndarray of this descriptor and rank that has all these flags."""
+    """True for an object of exactly type ndarray with this descriptor and rank and all these flags."""
     with code.when(object.get(OBJECT_TYPE) != ndarray):
         code.ret(False)
     has_dtype = object.get(ARRAY_DTYPE) == descriptor
@@ -325,7 +323,7 @@ def fits(code: Code, object: Ptr, ndarray: Ptr, descriptor: Ptr, rank: I32, flag
 
 @function("noinline")
 def interned(code: Code, record: Ptr, name: Ptr) -> Ptr:
-    """The address of the one string of these letters that Python keeps; only to be compared."""
+    """Return the address of the interned string equal to `name`. No reference is held: compare it, nothing else."""
     kept = code.local(Ptr)
     retain(code, name)
     kept.store(name)
@@ -335,12 +333,12 @@ def interned(code: Code, record: Ptr, name: Ptr) -> Ptr:
 
 
 @function("noinline optnone")
-def arrange(
+def sort_arguments(
     code: Code, record: Ptr, args: Ptr, given: I64, kwnames: Ptr, places: Ptr, out: Ptr, count: I64, names: I64
 ) -> Bool:
-    """Sorts arguments given by name into their places, and fills in defaults. False to refuse: too many arguments, a
-    name that is unknown or no interned string, one given twice or missing. `names` is the offset of the keywords in the
-    record; the defaults follow them."""
+    """Store the arguments in the order of the inputs at `places`: by position, by keyword, by default. The value of
+    `out=` goes to `out`. Returns False to refuse: too many arguments, an unknown keyword, an argument that is missing
+    or given twice. names: the offset in the record of the keywords, which the defaults follow."""
     refuse = code.label("refuse")
     keywords = record.at(names)
     defaults = keywords.at(count, Ptr)
@@ -373,7 +371,8 @@ def arrange(
 
 
 def seek(code: Code, names: Ptr, count: I64, name: Ptr, guess: I64, missing: Label) -> I64:
-    """The place of a name, sought in a circle from a guess on: right at once where they are given in order."""
+    """Return the number of the input with this keyword. The search goes round from `guess`, which is right where
+    keywords come in the order of the inputs. Goes to `missing` where no input has it."""
     place, tried = code.variable(guess), code.variable(I64.of(0))
     with code.loop() as loop:
         missing.unless(tried.value.below(count))
@@ -385,8 +384,8 @@ def seek(code: Code, names: Ptr, count: I64, name: Ptr, guess: I64, missing: Lab
 
 
 @function("noinline")
-def discard(code: Code, references: Ptr, record: Ptr) -> None:
-    """Gives back what a list holds, the last first."""
+def release_all(code: Code, references: Ptr, record: Ptr) -> None:
+    """Release all references of a list, the last first."""
     left = code.variable(references.load(I64))
     with code.loop() as loop:
         loop.leave.when(left.value == 0)
@@ -395,11 +394,11 @@ def discard(code: Code, references: Ptr, record: Ptr) -> None:
 
 
 @function("alwaysinline")
-def suits(
+def is_writable_result(
     code: Code, object: Ptr, ndarray: Ptr, descriptor: Ptr, rank: I32, dims: Ptr, length: I64, ranges: Ptr
 ) -> Bool:
-    """Whether an array that is given for a result has its descriptor, rank, sizes and length in bytes, and shares no
-    memory with any of the ranges of bytes (from, to) of a table, to which its own is added."""
+    """True where an array given for a result has its descriptor, rank and sizes, is contiguous and writeable, and
+    overlaps none of the byte ranges (from, to) in the table `ranges`, to which its own is appended."""
     flags = I32.of(CONTIGUOUS | ALIGNED | WRITEABLE)
     with code.when(~fits(code, object, ndarray, descriptor, rank, flags)):
         code.ret(False)
@@ -422,11 +421,13 @@ def suits(
 
 
 @function()
-def suit(code: Code, record: Ptr, outputs: Ptr, count: I64, dims: Ptr, lengths: Ptr, given: Ptr, ranges: Ptr) -> Bool:
-    """Whether each array that is given for an output suits it."""
+def are_writable_results(
+    code: Code, record: Ptr, outputs: Ptr, count: I64, dims: Ptr, lengths: Ptr, given: Ptr, ranges: Ptr
+) -> Bool:
+    """True where `is_writable_result` holds for each array given for an output."""
     with each_output(code, record, outputs, count, dims, lengths, given) as output, code.when(output.given != NULL):
         ndarray, descriptor = word(record, "ndarray"), word_at(record, output.descriptor)
         own = output.rank, output.dims, output.length
-        with code.when(~suits(code, output.given, ndarray, descriptor, *own, ranges)):
+        with code.when(~is_writable_result(code, output.given, ndarray, descriptor, *own, ranges)):
             code.ret(False)
     return Bool.of(True)

@@ -1,11 +1,17 @@
-"""Loading a compiled graph and binding it to shared variables as a Python callable, without a compiler.
+"""Loading of compiled graphs, and binding to shared variables as Python callables.
 
-In: an object that exports `sizes`, `kernel` and the native entry point `entry` (see entry.py), and the `Signature` it
+In: machine code that exports `sizes`, `kernel` and the native entry point `entry` (entry.py), and the `Signature` it
 was compiled for. Out: a builtin function whose call checks its arguments, allocates, runs the kernel and returns
-arrays, with no Python frame between.
+arrays, without a Python frame in between. No compiler is needed.
 
-The entry point reads Python's and NumPy's objects by offset and reaches every address of this process through its
-record: an array of words laid out as layout.RECORD says, followed by the cells of the shared variables.
+    library = load(code, symbols={})                               addresses of entry, vectorcall, sizes, kernel
+    call = bind(library, signature, cells=[], refuse=..., fail=...)
+    call(array)     the result of the kernel
+    call("text")    the result of refuse("text"): the entry point does not convert this
+    call(array)     the result of fail(3, array), where check number 3 fails for this array
+
+The entry point reads Python's and NumPy's objects by offset. It reaches every address of this process through its
+record: an array of words laid out as layout.RECORD tells, followed by the cells of the shared variables.
 """
 
 from __future__ import annotations
@@ -39,16 +45,16 @@ from graphc.errors import GraphcError
 from graphc.startup.record import record
 
 OUT = sys.intern("out")
-"""The keyword of the arrays that results are to be written to."""
+"""The keyword of the arrays for results."""
 
 METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
 
 
 @record(eq=False)
 class Library:
-    """A loaded program: the addresses of its functions, valid as long as this record lives; collecting it unmaps the
-    code (`owner`, as in link/image.py). `settings` is what its parallel loops read at each call (threads/settings.py),
-    None where it has none. `code`: what it was loaded from, kept for functions of equal graphs (pipeline/build.py).
+    """A loaded program: the addresses of its functions. They are valid as long as this record lives, for `owner` unmaps
+    the code when it is collected (link/image.py). settings: read by parallel loops at each call (threads/settings.py),
+    None without such loops. code: the program's code, kept for functions of equal graphs (pipeline/build.py).
     """
 
     entry: int
@@ -66,8 +72,8 @@ ABSENT = object()
 
 @record(eq=False)
 class Keywords:
-    """How arguments may be left out or named: the keyword of each input, None for none, and its default, `ABSENT` for
-    none. exact: a parameter of rank 0 takes only arrays of its dtype. out: whether `out` names the results.
+    """The keyword of each input (None for none) and its default (`ABSENT` for none); () where there are none at all.
+    exact: nothing is converted but contiguous copies of arrays. out: `out=` gives arrays for results.
     """
 
     names: tuple[str | None, ...] = ()
@@ -81,8 +87,9 @@ POSITIONAL = Keywords()
 
 @record(eq=False)
 class Locking:
-    """How calls from several threads keep apart (locks.py). words: of the lock of each shared variable. contended: what
-    is called in place of a call that finds one in use. always: every call goes there, for it runs Python in between.
+    """The locking of calls from several threads (locks.py). words: those of the lock of each shared variable.
+    contended: called in place of the kernel where a lock is in use. always: every call goes to `contended`, for the
+    kernel calls Python functions.
     """
 
     words: tuple[AnyArray, ...]
@@ -91,7 +98,7 @@ class Locking:
 
 
 class Binding(NamedTuple):
-    """The `__self__` of a bound function: all that it keeps alive.
+    """The `__self__` of a bound function: every object that it keeps alive.
 
     A tuple because the garbage collector never clears one: the definition must outlive the builtin that points to it.
     `record` is the item that the entry point reads. `arena[0]` is the buffer of temps kept between calls; set it to
@@ -112,16 +119,17 @@ class Binding(NamedTuple):
 
 
 TAKEN = ("ndarray", "list", "tuple", "float", "int", "true", "false", *(f"{dtype} scalar" for dtype in DTYPES))
-"""The words of RECORD by which an argument is told to be on the fast path."""
+"""The words of RECORD that arguments are compared with. Where they are 0, no argument is taken."""
 
 EXPORTS = ("entry", "vectorcall", "sizes", "kernel", "layout")
-"""What the code of a graph exports."""
+"""The symbols that the code of a graph exports."""
 
 
 def load(code: bytes, symbols: Mapping[str, int], settings: AnyArray | None = None) -> Library:
-    """Brings the code of a graph into this process.
+    """Load the code of a graph into this process.
 
-    symbols: the addresses of what it needs besides the C and mathematics libraries. settings: kept with it.
+    symbols: the addresses of external symbols besides those of the C and mathematics libraries. settings: kept in the
+    `Library`.
 
     Raises GraphcError where the bytes are no code for this machine, a symbol is missing, or the entry point was
     compiled for another layout of Python's objects.
@@ -145,15 +153,14 @@ def bind(
     beside: Binding | None = None,
     closed: bool = False,
 ) -> BuiltinFunctionType:
-    """The builtin function of a loaded graph over these shared variables.
+    """Return the builtin function of a loaded graph over these shared variables.
 
-    cells: for each shared variable a list whose only item is its current ndarray. refuse(*args, **kwargs) is called,
-    and its result returned, where an argument or a shared variable is not on the fast path; fail(code, *args) where
-    check `code` failed, or with ABSURD where an output or temp would have a negative size or more elements than
-    memory can hold, or with NO_MEMORY where it could not be had. Whatever they raise reaches the caller. keywords:
-    where there are none, all arguments are positional. locking: None where the caller sees to it that no other call
-    uses the shared variables. beside: the binding whose arena is used as well. closed: every call is refused; of a
-    function that has inputs.
+    cells: for each shared variable a list whose only item is its current ndarray. refuse(*args, **kwargs): called, and
+    its result returned, where the entry point does not take an argument or a shared value as it is. fail(code, *args):
+    called where check `code` failed; with ABSURD where an output or temp would have a negative size or more elements
+    than memory can hold; with NO_MEMORY where an allocation failed. Their exceptions reach the caller. keywords:
+    POSITIONAL takes arguments by position alone. locking: None where the caller holds the locks. beside: a binding
+    whose arena this one shares. closed: refuse every call (of a function with inputs).
     """
     if len(cells) != len(signature.shared) or not all(type(cell) is list and len(cell) == 1 for cell in cells):
         raise GraphcError(f"{signature.name}: {len(signature.shared)} cells of one item are needed")
@@ -234,14 +241,14 @@ def _address(array: AnyArray) -> int:
 
 
 def measure(library: Library, signature: Signature, arrays: Sequence[AnyArray], cells: Sequence[Cell]) -> Need | None:
-    """What a call with these arrays would need; None where a check would fail. Only the elements of the operands that
-    `sizes` reads are looked at."""
+    """Return the need of a call with these arrays; None where a check of sizes fails. Only elements of the operands
+    `signature.reads` are read, so that others may be arrays without memory."""
     slots = measure_sizes(library, signature, [*arrays, *(cell[0] for cell in cells)])
     return None if slots is None else need_of(signature, slots)
 
 
 def measure_sizes(library: Library, signature: Signature, operands: Sequence[AnyArray]) -> list[int] | None:
-    """What `sizes` writes for these inputs and shared variables; None where a check fails."""
+    """Call `sizes` on these inputs and shared values; return the numbers it writes, None where a check fails."""
     dims = [operands[index].shape[axis] for index, axis in signature.sizes]
     slots = np.zeros(signature.extents, np.int64)
     types = [ctypes.c_void_p] * len(operands) + [ctypes.c_int64] * len(dims) + [ctypes.c_void_p]

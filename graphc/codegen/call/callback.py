@@ -1,7 +1,7 @@
-"""Native code calling back into Python, for ops whose value a user's Python function computes.
+"""Calls from kernels back into Python, for ops whose value a Python function of the user computes.
 
-In: a node. Out: a C function of pointers and sizes, and its equal over flat arrays for the generated source under
-CPython. An exception cannot cross native code: it is kept for its thread, the function returns 1, and the kernel stops.
+In: a node. Out: a C function of pointers and sizes; the same over flat arrays, for generated source under CPython. An
+exception cannot cross native code: it is kept for its thread, the function returns 1, and the kernel stops.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from graphc.ir.node import Array, Node, describe
 from graphc.ops.custom import native_of
 
 CALLBACK = "callback"
-"""What functions that call back into Python are named in generated source, with a number behind."""
+"""The name of callbacks in generated source, followed by a number."""
 
 
 class Failures(local):
-    """What the user's functions raised, in each thread for itself: calls in others may fail at the same time."""
+    """Exceptions that functions of the user raised, for each thread: calls in several may fail at the same time."""
 
     def __init__(self) -> None:
         self.raised: list[BaseException] = []
@@ -56,7 +56,8 @@ def run(node: Node, arrays: Sequence[Array], failures: Failures) -> int:
 
 
 def native_callback(node: Node, failures: Failures) -> Any:
-    """A ctypes function; its address stays valid as long as it lives. That of an op for numba is its own."""
+    """Return a ctypes function that computes a node; its address is valid as long as it lives. An op that numba
+    compiles has native code of its own (native_op.py)."""
     compute = native_of(node.op)
     if compute is not None:
         function: Any = import_module("graphc.codegen.call.native_op").native_function(node, compute)
@@ -78,7 +79,7 @@ def native_callback(node: Node, failures: Failures) -> Any:
 
 
 def view(address: int | None, dtype: str, shape: tuple[int, ...]) -> Array:
-    """The array that lies at an address."""
+    """Return the array of this dtype and shape at an address."""
     length = prod(shape) * itemsize(dtype)
     if not length or address is None:
         return np.empty(shape, dtype)
@@ -92,7 +93,8 @@ WRITABLE = 0x200
 
 
 def python_callback(node: Node, failures: Failures) -> Callable[..., int]:
-    """The same over flat arrays, which may be longer: a temporary holds values of several sizes."""
+    """Return `native_callback` for flat arrays. An array may be longer than its value: a temporary holds values of
+    several sizes."""
     operands = (*node.args, *outputs_of(node))
 
     def call(*args: Any) -> int:

@@ -7,24 +7,28 @@ In: a `Signature`. Out: the text of an LLVM module that defines
 and `vectorcall`, the same for a callable that has `self` in a slot. It holds no address of a process: the types,
 descriptors and functions of Python and NumPy stand in the record behind `self` (layout.py).
 
-A call is the methods of `Call` in their order, each of which goes on to the next or to an exit:
+A call is the methods of `Call` in order. Each goes on to the next, or to an exit:
 
-    begin, arrange      as many arguments as inputs, by position or name        else refuse: refuse(*args, **kwargs)
-    take                every input and shared variable is on the fast path     else refuse
-    compare             no written buffer overlaps another operand              else refuse
-    ask_sizes           the sizes agree                                         else failed: fail(code, *args)
-    measure             nothing is negative or too large                        else failed: fail(ABSURD, *args)
-    look_at_given       arrays given for results can hold them                  else refuse
-    claim, make, allocate   references are taken, memory is there               else empty, with the exception set, or
+    method              succeeds where                                          exit otherwise
+    begin, sort_arguments      each input has one argument or a default                refuse: refuse(*args, **kwargs)
+    take                arguments and shared values have their types            refuse
+    compare             no written buffer overlaps another operand              refuse
+    call sizes          the sizes agree                                         failed: fail(code, *args)
+    measure             no size is negative or absurdly large                   failed: fail(ABSURD, *args)
+    check_out           arrays given for results can hold them                  refuse
+    hold_shared, make, allocate   memory is there                               empty: the exception, or
                                                                                 fail(NO_MEMORY, *args)
-    enter               no other thread uses what it updates, no handler may    else empty, then contended(*args…)
-    run                 the kernel, without the GIL where the work is large     else empty, then failed: but where the
-                                                                                kernel leaves an exception, null
-    deliver             new values go to their cells, the others are returned
-    leave               what the call holds is given back
+    enter               no other thread uses the variables, no safepoint        empty, then contended(*args…)
+    run                 the kernel returns 0; it runs without the GIL where     empty, then failed; null where the
+                        the work is large                                       kernel leaves an exception
+    deliver             (new values go to their cells, other outputs are returned)
+    leave               (references, locks and the arena are given back)
 
-A call holds a list of references on the stack. What the exits need besides it are few variables: if there were one for
-each output, n of them would cross n branches, and LLVM take n * n time.
+For f = function([x], x + 1) and an array of float64: sort_arguments copies nothing, take finds descriptor, rank and
+flags as declared, sizes writes the length of the result, make allocates it, run computes, deliver returns it.
+
+A call holds a list of references on the stack. The exits need few variables besides: with one for each output, n
+variables would cross n branches, and LLVM would take n * n time.
 """
 
 from __future__ import annotations
@@ -35,7 +39,14 @@ from operator import or_
 from typing import Any
 
 from graphc.arrays.dtypes import DTYPES, itemsize
-from graphc.codegen.call.arguments import adopt, arrange, discard, fits, scalar_function, suit
+from graphc.codegen.call.arguments import (
+    are_writable_results,
+    convert_argument,
+    fits,
+    release_all,
+    scalar_function,
+    sort_arguments,
+)
 from graphc.codegen.call.interrupt import PATIENT
 from graphc.codegen.call.layout import (
     ABSURD,
@@ -89,28 +100,40 @@ RELEASE_GIL_ABOVE = 50_000
 """Elements of all operands, outputs and temps above which the GIL is released: some 10 µs of work. Giving it up and
 taking it again costs 0.1 µs alone, and a switch of threads when contended."""
 WORK_OF_ELEMENT = 8
-"""How much work of loops of steps counts as one of these elements."""
+"""Work of loops of steps that counts as one of these elements."""
 
 new_list = Imported("PyList_New", Ptr, I64)
 save_thread = Imported("PyEval_SaveThread", Ptr)
 restore_thread = Imported("PyEval_RestoreThread", NOTHING, Ptr)
 bad_call: Function[[], None] = external("bad_call", None)
 
-OUT_OF_LINE = (overlap, place, make, grow, arrange, adopt, discard, suit, cover, enter, depart)
-"""What entry points call, but is compiled once for a machine, not with each of them."""
+OUT_OF_LINE = (
+    overlap,
+    place,
+    make,
+    grow,
+    sort_arguments,
+    convert_argument,
+    release_all,
+    are_writable_results,
+    cover,
+    enter,
+    depart,
+)
+"""Functions that entry points call, compiled once for a machine and not with each entry point."""
 
 
 def out_of_line_ir() -> str:
-    """The module that exports the functions of `OUT_OF_LINE`."""
+    """Return the text of the module that exports the functions of OUT_OF_LINE."""
     return module_text(OUT_OF_LINE, exports=[function.name for function in OUT_OF_LINE])
 
 
 def entry_ir(signature: Signature, whole: bool = True, poison: bool = False) -> str:
-    """The LLVM module of the entry point for this signature, as text. It declares `sizes` and `kernel`, and `layout`
-    tells what it assumes.
+    """Return the text of the LLVM module of the entry point for this signature. It declares `sizes` and `kernel`; its
+    constant `layout` is the `layout_tag` that it was written for.
 
-    whole=False: it declares as well what `out_of_line_ir` exports, which is compiled once for all entry points.
-    poison: before the kernel runs it fills the memory of all results and temps with a pattern.
+    whole: define the functions of OUT_OF_LINE in it; False declares them. poison: fill the memory of all results and
+    temps with a pattern before the kernel runs.
     """
     declares = [] if whole else [function.name for function in OUT_OF_LINE]
     data = [f"@layout = constant i64 {layout_tag()}"]
@@ -124,8 +147,8 @@ def _entry_points(signature: Signature, poison: bool) -> list[Function[..., Any]
 
     @function(is_internal=False)
     def vectorcall(code: Code, callable: Ptr, args: Ptr, flagged: I64, kwnames: Ptr) -> Ptr:
-        """The highest bit of the count says that the caller lends the word before the arguments. The garbage collector
-        may have emptied the slot."""
+        """The entry point by the vectorcall protocol. The highest bit of the count is a flag for the word before the
+        arguments. The slot of the binding is null where the garbage collector has cleared it."""
         self = callable.get(CALLABLE_BINDING)
         with code.when(self == NULL):
             bad_call(code)
@@ -136,20 +159,20 @@ def _entry_points(signature: Signature, poison: bool) -> list[Function[..., Any]
 
 
 def _modes(signature: Signature) -> list[int]:
-    """For each shared variable the mark that a call sets (locks.py)."""
+    """The mark that a call sets on each shared variable (locks.py)."""
     updated = {output.replaces for output in signature.outputs}
     return [WRITER if array.written or n in updated else READER for n, array in enumerate(signature.shared)]
 
 
 def _extents(signature: Signature) -> list[int]:
-    """For all that outputs and temps hold: its rank, its itemsize, the number of its output or temp, counted on."""
+    """For each value of outputs and temps its rank, its itemsize, and the number of its buffer (see objects.place)."""
     held = [((output.dtype, len(output.shape)),) for output in signature.outputs]
     extents = [*enumerate(held), *enumerate((temp.held for temp in signature.temps), len(held))]
     return [word for number, each in extents for dtype, rank in each for word in (rank, itemsize(dtype), number)]
 
 
 def _outputs(signature: Signature) -> list[int]:
-    """For each output: the offset of its descriptor in the record, its rank, its place among the results or -1."""
+    """For each output the offset of its descriptor in the record, its rank, its position among the results or -1."""
     places = {number: place for place, (role, number) in enumerate(signature.results) if role == "output"}
     return [
         word
@@ -160,8 +183,8 @@ def _outputs(signature: Signature) -> list[int]:
 
 @record()
 class Operand:
-    """An input or shared variable in a call: its object, where its elements stand, its sizes, how many elements it has,
-    in how many bytes."""
+    """An input or shared variable in a call: its object, the address of its elements, its sizes, the number of its
+    elements (`count`) and of its bytes (`length`)."""
 
     object: Ptr
     data: Ptr
@@ -171,9 +194,9 @@ class Operand:
 
 
 class Call:
-    """An entry point that is being written. What stands on the stack: `objects`, the inputs for `fail`; `references`,
-    what the call holds, behind their number; `scalars`, converted inputs; `dims`, what `sizes` answers; `lengths`, of
-    the outputs in bytes, then the offsets of the temps."""
+    """The body of an entry point, as it is written. On the stack of a call are: `objects`, the arguments for `fail`;
+    `references`, their number and the references that the call holds; `scalars`, converted inputs of rank 0; `dims`,
+    the numbers that `sizes` writes; `lengths`, the bytes of the outputs, then the offsets of the temps."""
 
     def __init__(
         self, code: Code, signature: Signature, poison: bool, self_: Ptr, args: Ptr, nargs: I64, kwnames: Ptr
@@ -197,23 +220,27 @@ class Call:
         self.instead = code.variable(I64.of(OFFSETS["refuse"]))
         self.result, self.arena, self.owner = (code.variable(NULL) for _ in range(3))
         self.given = code.variable(NULL)
-        """The arrays given for results, where there are some."""
+        """The address of the arrays given for results; null without `out=`."""
         self.is_marked, self.is_contended = (code.variable(Bool.of(False)) for _ in range(2))
         self.refuse, self.failed, self.empty, self.done = map(code.label, ("refuse", "failed", "empty", "done"))
         self.record = self_.at(TUPLE_ITEMS).load(Ptr).get(ARRAY_DATA)
         self.ndarray = word(self.record, "ndarray")
 
     def write(self) -> Ptr:
-        """The whole call; what it returns where nothing has refused it."""
+        """Write the whole call; return the result of a call that no exit has left."""
+        code = self.code
         self.begin()
-        arguments = self.arrange()
+        arguments = self.sort_arguments()
         self.operands = [self.take(number, arguments) for number in range(len(self.known))]
         self.sizes = [self.operands[index].dims[axis] for index, axis in self.signature.sizes]
         self.compare()
-        self.ask_sizes()
+        if self.poison:
+            poison(code, self.dims, I64.of(8 * self.signature.extents))
+        self.status.value = self.call_sizes(self.dims)
+        self.failed.when(self.status.value != 0)
         work = self.measure()
-        self.look_at_given()
-        self.claim()
+        self.check_out()
+        self.hold_shared()
         self.make()
         temps = self.allocate()
         is_heavy = Bool.of(False) if isinstance(work, int) else work.above(RELEASE_GIL_ABOVE)
@@ -225,25 +252,25 @@ class Call:
         return self.result.value
 
     def begin(self) -> None:
-        """Makes the list of results before the cells are read: a collection may run, and other threads meanwhile."""
+        """Make the list of results before the cells are read: a garbage collection may run, and switch threads."""
         if self.signature.returns == "list":
             self.result.value = new_list(self.record, I64.of(len(self.signature.results)))
             self.done.when(self.result.value == NULL)
 
-    def arrange(self) -> Ptr:
-        """Where the arguments stand in order."""
+    def sort_arguments(self) -> Ptr:
+        """Return the address of the arguments in the order of the inputs."""
         code, count = self.code, len(self.signature.inputs)
         places = code.local(Ptr, count)
         arguments = code.variable(self.args)
         with code.when((self.kwnames != NULL) | (self.nargs != count)):
             names = 8 * (len(RECORD) + len(self.signature.shared))
             given = (self.record, self.args, self.nargs, self.kwnames)
-            self.refuse.unless(arrange(code, *given, places, self.out, I64.of(count), I64.of(names)))
+            self.refuse.unless(sort_arguments(code, *given, places, self.out, I64.of(count), I64.of(names)))
             arguments.value = places
         return arguments.value
 
     def take(self, number: int, arguments: Ptr) -> Operand:
-        """Input or shared variable `number`."""
+        """Check, or convert, input or shared variable `number`; refuse where it is of another type."""
         array, shared = self.known[number], number - len(self.signature.inputs)
         if shared >= 0:
             object = content(self.code, self.cell(shared))
@@ -261,7 +288,7 @@ class Call:
             taken = self.code.variable(object)
             with self.code.when(~has_form):
                 number_of_dtype = I64.of(DTYPES.index(array.dtype))
-                taken.value = adopt(self.code, object, self.record, number_of_dtype, rank, self.references)
+                taken.value = convert_argument(self.code, object, self.record, number_of_dtype, rank, self.references)
                 self.refuse.when(taken.value == NULL)
             object = taken.value
             self.objects.at(number + 1, Ptr).store(object)
@@ -276,7 +303,7 @@ class Call:
         return self.operand(object, data, array, [])
 
     def compare_sizes(self, object: Ptr, shape: Sequence[int | None]) -> list[I64]:
-        """The sizes of an array; refuses where one is not what is known of it."""
+        """Return the sizes of an array; refuse where one differs from the static size."""
         sizes = object.get(ARRAY_SHAPE) if shape else object
         dims = [sizes.at(axis, I64).load(I64) for axis in range(len(shape))]
         wrong = [dim != size for dim, size in zip(dims, shape, strict=True) if size is not None]
@@ -285,7 +312,7 @@ class Call:
         return dims
 
     def operand(self, object: Ptr, data: Ptr, array: Array, dims: Sequence[I64]) -> Operand:
-        """An operand that exists: the product of its sizes cannot overflow."""
+        """Return the operand of an array that exists, so that the product of its sizes cannot overflow."""
         count = reduce(I64.__mul__, dims) if dims else 1
         return Operand(object, data, dims, count, count * itemsize(array.dtype))
 
@@ -293,8 +320,8 @@ class Call:
         return word_at(self.record, 8 * (len(RECORD) + shared))
 
     def compare(self) -> None:
-        """Refuses where a written buffer shares memory with another operand. Their ranges of bytes stand in a table,
-        the written ones first: one comparison a pair would be code quadratic in the number of updates."""
+        """Refuse where a written buffer overlaps another operand. The byte ranges stand in a table, those of written
+        buffers first: inline comparisons would be code quadratic in the number of updates."""
         written = [operand for operand, array in zip(self.operands, self.known, strict=True) if array.written]
         if not written:
             return
@@ -314,14 +341,9 @@ class Call:
         answer: I64 = sizes(self.code, *pointers, *self.sizes, dims)
         return answer
 
-    def ask_sizes(self) -> None:
-        if self.poison:
-            poison(self.code, self.dims, I64.of(8 * self.signature.extents))
-        self.status.value = self.call_sizes(self.dims)
-        self.failed.when(self.status.value != 0)
-
     def measure(self) -> I64 | int:
-        """Finds the bytes of the outputs and the offsets of the temps. The elements of all, operands too."""
+        """Compute the bytes of the outputs and the offsets of the temps. Returns the work of the call: the elements of
+        all operands, outputs and temps, and a part of the work of loops."""
         counts = [operand.count for operand in self.operands]
         extents = _extents(self.signature)
         if extents:
@@ -343,9 +365,9 @@ class Call:
             work = work if isinstance(count, int) else count + work
         return work
 
-    def look_at_given(self) -> None:
-        """Arrays given as `out`, one or a tuple of arrays and None. Each must hold its output and share no memory with
-        an operand, or another of them; of a result that is made in an input, only that will do."""
+    def check_out(self) -> None:
+        """Check the arrays given as `out`, one or a tuple of arrays and None. Each must have the type and sizes of its
+        output and overlap no operand and no other of them. A donated result takes the array of its input alone."""
         code, results = self.code, self.signature.results
         out = self.out.load(Ptr)
         if not results:
@@ -369,20 +391,21 @@ class Call:
                 ranges.at(2 * number + 1, Ptr).store(operand.data)
                 ranges.at(2 * number + 2, Ptr).store(operand.data.at(operand.length))
             ranges.store(I64.of(len(self.operands)))
-            self.refuse.unless(suit(code, self.record, *self.outputs(), self.given.value, ranges))
+            self.refuse.unless(are_writable_results(code, self.record, *self.outputs(), self.given.value, ranges))
 
     def outputs(self) -> tuple[Ptr, I64, Ptr, Ptr]:
-        """What functions are told of the outputs."""
+        """The arguments of functions that go over the outputs: the table of `_outputs`, their number, dims, lengths."""
         count = I64.of(len(self.signature.outputs))
         return table("outputs", _outputs(self.signature))(self.code), count, self.dims, self.lengths
 
-    def claim(self) -> None:
-        """Keeps the shared arrays: while Python runs to find memory for a large result, others may set their cells."""
+    def hold_shared(self) -> None:
+        """Take references to the shared arrays: while Python allocates a large result, other threads may set the
+        cells."""
         copied = self.references.load(I64)
         shared = self.operands[len(self.signature.inputs) :]
         self.claimed = copied + len(shared)
         self.made = self.references.at(self.claimed + 1, Ptr)
-        """Where the arrays of the outputs stand among the references."""
+        """The address of the output arrays among the references."""
         for number, operand in enumerate(shared):
             retain(self.code, operand.object)
             self.references.at(copied + (number + 1), Ptr).store(operand.object)
@@ -390,7 +413,7 @@ class Call:
             self.references.store(self.claimed)
 
     def make(self) -> None:
-        """The arrays of the outputs, new or given."""
+        """Make the arrays of the outputs, or take those given."""
         if self.signature.outputs:
             made = make(self.code, self.record, *self.outputs(), self.given.value, self.references)
             self.go_without_memory(~made)
@@ -399,7 +422,7 @@ class Call:
         return self.made.at(number, Ptr).load(Ptr)
 
     def allocate(self) -> list[Ptr]:
-        """Where the temps stand: in the kept arena, or in one of its own where another thread is using that."""
+        """Return the addresses of the temps: in the kept arena, or in a new one while another thread uses that."""
         code, temps = self.code, len(self.signature.temps)
         if not temps:
             return []
@@ -420,7 +443,7 @@ class Call:
         return [start.at(self.lengths.at(first + number, I64).load(I64)) for number in range(temps)]
 
     def go_without_memory(self, is_missing: Bool) -> None:
-        """Leaves where an array could not be made: to `failed` where memory was missing, which says for what."""
+        """Go to `empty` where an array could not be made; a MemoryError becomes fail(NO_MEMORY), which explains it."""
         with self.code.when(is_missing):
             is_memory = matches_error(self.record, word(self.record, "memory error"))
             with self.code.when(is_memory != 0):
@@ -429,16 +452,17 @@ class Call:
             self.empty.go()
 
     def locks(self) -> I64:
-        """Where in the record the words of the locks stand."""
+        """The offset in the record of the words of the locks."""
         shared = len(self.signature.shared)
         return I64.of(8 * (len(RECORD) + shared + 2 * len(self.signature.inputs)))
 
     def modes(self) -> tuple[Ptr, I64]:
-        """What functions are told of the marks of the call."""
+        """The arguments of `enter` and `depart` about marks: the table of `_modes`, the number of shared variables."""
         return table("modes", _modes(self.signature))(self.code), I64.of(len(self.signature.shared))
 
     def enter(self, is_heavy: Bool) -> None:
-        """Looks whether a shared variable is in use, where any is; marks them where the GIL will be given up."""
+        """Go to `contended` where another call uses a shared variable, or the loops may reach a safepoint. Marks the
+        variables where the call will release the GIL."""
         code, count = self.code, len(self.signature.shared)
         if not count:
             return
@@ -465,7 +489,7 @@ class Call:
         code.place(free)
 
     def sizes_differ(self) -> Bool:
-        """Whether `sizes` now says something else."""
+        """True where `sizes` now writes other numbers."""
         now = self.code.local(I64, self.signature.extents)
         differ = self.call_sizes(now) != 0
         for number in range(self.signature.extents):
@@ -491,8 +515,8 @@ class Call:
         self.empty.when(self.status.value != 0)
 
     def deliver(self) -> None:
-        """Moves the outputs on: one that replaces leaves the old value in its place, which is released when all are in
-        their cells."""
+        """Store updates in their cells and return the other outputs. The old value of a cell takes the place of the new
+        one among the references, and is released when all updates are made."""
         code, signature = self.code, self.signature
         if signature.returns == "none":
             self.result.value = word(self.record, "none")
@@ -519,7 +543,7 @@ class Call:
             self.references.store(self.claimed)
 
     def leave(self) -> None:
-        """Gives back locks and arena; those that come by way of `empty` have no result."""
+        """Give back locks and arena. Calls that come by way of `empty` have no result."""
         code, record, go_on = self.code, self.record, self.code.label("go_on")
         go_on.go()
         code.place(self.empty)
@@ -549,10 +573,10 @@ class Call:
         release(self.code, unused, self.record)
 
     def write_exits(self) -> None:
-        """What is called in place of the kernel, and the return with a result."""
+        """Write the exits: `refuse` (also for `contended`), `failed`, and the return of a result."""
         code, record = self.code, self.record
         code.place(self.refuse)
-        discard(code, self.references, record)
+        release_all(code, self.references, record)
         release(code, self.result.value, record)
         other = word_at(record, self.instead.value)
         code.ret(call_object(record, other, self.args, self.nargs, self.kwnames))
@@ -561,7 +585,7 @@ class Call:
         release(code, self.result.value, record)
         if self.signature.polls:
             with code.when(has_error(record) != NULL):
-                discard(code, self.references, record)
+                release_all(code, self.references, record)
                 code.ret(NULL)
         number = new_number(record, self.status.value)
         answer = code.variable(NULL)
@@ -570,9 +594,9 @@ class Call:
             count = I64.of(len(self.signature.inputs) + 1)
             answer.value = call_object(record, word(record, "fail"), self.objects, count, NULL)
             release(code, number, record)
-        discard(code, self.references, record)
+        release_all(code, self.references, record)
         code.ret(answer.value)
 
         code.place(self.done)
         with code.when(self.references.load(I64) != 0):
-            discard(code, self.references, record)
+            release_all(code, self.references, record)

@@ -1,7 +1,7 @@
-"""Where things stand in Python's and NumPy's objects, and in the record behind a compiled function.
+"""The layout of Python's and NumPy's objects in memory, and of the record behind a compiled function.
 
-In: nothing. Out: fields by name, which native code reads (llvm/typed.py); `verify_layout`, which compares each with
-what Python itself says of known objects, before the first function is bound.
+In: nothing. Out: offsets of fields, which native code reads (llvm/typed.py); `verify_layout`, which compares each with
+known objects of the running Python before the first function is bound.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ ARRAY_API = {"PyArray_CastToType": 49, "PyArray_NewCopy": 85, "PyArray_NewFromDe
 ARRAY_ABI, ARRAY_ABI_SLOT = 0x02000000, 0
 
 ABSURD, NO_MEMORY = -1, -2
-"""What a call passes on in place of the number of a check: a size that memory cannot have, and memory that is not there
-for results or temporaries."""
+"""Codes in place of the number of a failed check: a size is negative or larger than any memory; an allocation of
+results or temporaries failed."""
 
 RECORD = (
     *("busy", "arena", "refuse", "fail", "exact", "out name", "block", "activity", "contended", "wake"),
@@ -67,14 +67,14 @@ RECORD = (
     *(f"{dtype} descriptor" for dtype in DTYPES),
     *(f"{dtype} scalar" for dtype in DTYPES),
 )
-"""The words of a record, by name: addresses all, but `exact`, which is 1 where no Python number may be converted.
-`busy` is that of a word which is 1 while a call uses the arena, `activity` that of the words of locks.py, 0 where calls
-have their locks already. The cells of the shared variables follow, then the keyword of each input, then their defaults,
-0 where there is none, then the words of the lock of each shared variable."""
+"""The words of a record, by name. All are addresses but `exact`, which is 1 where nothing may be converted. `busy`: of
+a word that is 1 while a call uses the arena. `activity`: of the words of locks.py, 0 where the caller holds the locks.
+Behind them stand the cells of the shared variables, the keyword of each input, the default of each (0 for none), and
+the words of the lock of each shared variable."""
 
 
 def layout_tag() -> int:
-    """A number that differs where an entry point compiled for other offsets or another record must not be loaded."""
+    """Return a number of these offsets and this record: code compiled with another number must not be loaded."""
     offsets = (
         OBJECT_TYPE,
         VALUE,
@@ -105,7 +105,7 @@ def half_at(address: int) -> int:
 
 @cache
 def verify_layout() -> None:
-    """Raises GraphcError where this interpreter's objects are not laid out as the entry points expect."""
+    """Raise GraphcError where the objects of this interpreter are laid out differently than entry points assume."""
     if sys.implementation.name != "cpython" or sys.byteorder != "little" or ctypes.sizeof(ctypes.c_void_p) != 8:
         raise GraphcError("compiled functions need a 64-bit little-endian CPython; use mode='interpreted'")
     if "t" in sys.abiflags or hasattr(sys, "getobjects"):

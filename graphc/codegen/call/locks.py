@@ -1,23 +1,25 @@
-"""Locks of shared variables: a call has those that it reads with other readers, and those that it updates alone.
+"""Readers-writer locks of shared variables: a call shares what it reads, and has what it updates for itself.
 
-In: the locks that a call needs. Out: the call's result, computed while no other call of any thread changes what it
-reads, or reads what it changes. It gets all its locks at once, in the order of arrival.
+In: the locks that a call needs. Out: the result of the call, which runs while no other thread changes what it reads, or
+reads what it changes. A call gets all its locks at once, in the order of arrival.
 
-A call of native code that keeps the GIL is alone by itself, and looks only whether a variable is in use. One that gives
-the GIL up marks its variables before, and takes the marks back when it has the GIL again. Both are done by the entry
-point (codegen/call/objects.py) in words, which the GIL protects:
+    run({w.lock: True, x.lock: False}, False, f, 3)     f(3), with w exclusive and x shared
 
-    Lock.words    0: the sum of marks of native calls, READER or WRITER each; only native code changes it
-                  1: not 0 while a call from Python has the lock or waits for it: native calls then come here too
-    activity      0: how many native calls have marks; 1: how many calls from Python there are, and FORKING
-                  2, 3: how many of both have begun so far
+A native call that keeps the GIL cannot be disturbed: it only tests that its variables are free. A native call that
+releases the GIL marks its variables before, and takes the marks back after. The entry point does both
+(codegen/call/objects.py) in words that the GIL protects:
 
-Everything that runs Python in between (other modes, users' ops, values set and copied) goes through `run`. A thread
-that has a lock has it also for calls within: of an op's function, of a signal handler. Such calls do not queue, and
-where threads would wait for each other for good, it is an error.
+    Lock.words    0: the sum of the marks of native calls, READER or WRITER each; only native code changes it
+                  1: not 0 while a call from Python has the lock or waits for it: native calls then come to `run` too
+    activity      0: the number of native calls with marks; 1: the number of calls from Python, and FORKING
+                  2, 3: how many of each have begun so far
 
-What is written down here follows from `PROCESS.calls` and which of them run, so that an exception at any point (Ctrl-C)
-leaves nothing locked. A wake-up that it loses is made up for by waiters, who look again every POLL seconds.
+Every call that runs Python in between (other modes, ops of the user, setting and copying of values) goes through `run`.
+A thread that holds a lock holds it also for nested calls, of an op's function or a signal handler. Nested calls do not
+queue; where threads would wait for each other for ever, `run` raises.
+
+The state follows from `PROCESS.calls` and which of them run, so that an exception at any point (Ctrl-C) leaves nothing
+locked. If it loses a wake-up, waiters notice within POLL seconds.
 """
 
 from __future__ import annotations
@@ -42,18 +44,18 @@ T = TypeVar("T")
 
 activity: Words = np.zeros(4, np.int64)
 ACTIVITY = memoryview(activity)  # type: ignore[arg-type]
-"""The same for Python. Where words 0 and 1 are 0, no call has marks, and one operation of C that keeps the GIL may
-follow at once, without `run`: CPython gives the GIL away when a call has ended or a loop turns, not in between."""
+"""`activity` for Python. Where words 0 and 1 are 0, no call is under way, and one C operation that keeps the GIL may
+follow at once, without `run`: CPython switches threads at the end of calls and loop iterations, not in between."""
 
 CLOSED: Words = np.array([0, 1, 0, 0], np.int64)
-"""In place of a lock's words, or of `activity`: native calls always come here."""
+"""Words in place of a lock's, or of `activity`, with which every native call comes to `run`."""
 
 OPEN: Words = np.zeros(2, np.int64)
-"""The words of what nobody updates."""
+"""The words of a constant, which nobody updates."""
 
 
 class Lock:
-    """The lock of one variable. view: of `words`, for Python."""
+    """The lock of one variable: its `words`, and a `view` of them for Python."""
 
     __slots__ = ("view", "words")
 
@@ -63,12 +65,12 @@ class Lock:
 
 
 Wanted = Mapping[Lock, bool]
-"""The locks that a call needs, each with whether it needs it alone."""
+"""The locks that a call needs: True for exclusive, False for shared."""
 
 
 class _Use:
-    """A call that has its locks (`granted`) or waits for them. wanted: None for all locks there are. foreign: it runs
-    functions of the user, so that nobody knows what it waits for."""
+    """A call that has its locks (`granted`) or waits for them. wanted: None for all locks of the process. foreign: it
+    runs functions of the user, which may wait for anything."""
 
     __slots__ = ("foreign", "granted", "running", "thread", "turn", "wanted")
 
@@ -86,7 +88,7 @@ _mutex = RLock()
 
 
 def run(wanted: Wanted, foreign: bool, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """call(*args, **kwargs) with these locks. Raises GraphcError where a thread that has locks would wait for ever."""
+    """Return call(*args, **kwargs), run with these locks. Raises GraphcError for a deadlock between nested calls."""
     use = _Use(wanted, foreign)
     try:
         with use.running:  # of C: no exception comes between entering and leaving it
@@ -165,7 +167,8 @@ def _may_run(use: _Use) -> bool:
 
 
 def _is_hindered(use: _Use, other: _Use) -> bool:
-    """Whether two calls cannot run at once. A fork does not wait for functions of the user: they may wait for it."""
+    """True where two calls must not run at once. A fork does not wait for functions of the user: they may wait for
+    it."""
     if use.thread == other.thread:
         return False
     if use.wanted is None or other.wanted is None:
@@ -175,7 +178,7 @@ def _is_hindered(use: _Use, other: _Use) -> bool:
 
 
 def _is_stuck(use: _Use) -> bool:
-    """Whether what a call waits for waits, in the end, for its own thread."""
+    """True where a call is in a deadlock: the threads that it waits for wait, in the end, for its own."""
     found, seen = [use], {id(use)}
     for waiting in found:
         holders = {other.thread for other in PROCESS.calls if other.granted and _is_hindered(waiting, other)}

@@ -1,7 +1,7 @@
-"""Python's and NumPy's objects in native code: their references, the items of cells, new arrays, the arena.
+"""Python's and NumPy's objects in native code: reference counts, cells, locks, new arrays, the arena.
 
-In: the layout of objects. Out: functions of LLVM IR. Whatever belongs to a process is reached through its record
-(layout.py), of which every function here that needs it is given the address.
+In: the layout of objects. Out: functions of LLVM IR. They reach the addresses of the process through a record
+(layout.py), whose address is their parameter `record`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from graphc.startup.record import record
 R = TypeVar("R", Ptr, I32, I64, None)
 
 OFFSETS = {name: 8 * number for number, name in enumerate(RECORD)}
-"""Where the words of a record stand in it."""
+"""The offset in bytes of each word of a record."""
 
 
 def word_at(record: Ptr, offset: I64 | int) -> Ptr:
@@ -104,8 +104,8 @@ def content(code: Code, cell: Ptr) -> Ptr:
 
 @function()
 def install(code: Code, cell: Ptr, new: Ptr) -> Ptr:
-    """Makes an owned reference the item of a cell; returns what is to be released: the old item, or the new one where
-    the cell was emptied."""
+    """Store an owned reference as the item of a cell. Returns the reference to release: the old item, or the new one
+    where the cell has been emptied."""
     old = content(code, cell)
     with code.when(old == NULL):
         code.ret(new)
@@ -115,7 +115,7 @@ def install(code: Code, cell: Ptr, new: Ptr) -> Ptr:
 
 @function()
 def overlap(code: Code, begins: Ptr, ends: Ptr, written: I64, count: I64) -> Bool:
-    """Whether one of the first `written` byte ranges overlaps a later one of `count`."""
+    """True where one of the first `written` byte ranges overlaps a later one of `count`."""
     clash = code.variable(Bool.of(False))
     with code.count(0, written, sure=True) as a:
         begin, end = begins.at(a, I64).load(I64), ends.at(a, I64).load(I64)
@@ -131,7 +131,7 @@ def overlap(code: Code, begins: Ptr, ends: Ptr, written: I64, count: I64) -> Boo
 
 @function()
 def mark(code: Code, record: Ptr, words: I64, modes: Ptr, count: I64, sign: I64) -> None:
-    """Adds the marks of a call, times 1 or -1."""
+    """Add the marks of a call to its locks, times `sign`: 1 to set them, -1 to take them back."""
     activity = word(record, "activity")
     activity.store(activity.load(I64) + sign)
     begun = activity.at(2, I64)
@@ -143,9 +143,9 @@ def mark(code: Code, record: Ptr, words: I64, modes: Ptr, count: I64, sign: I64)
 
 @function("noinline")
 def enter(code: Code, record: Ptr, words: I64, cells: I64, arrays: Ptr, modes: Ptr, count: I64, marks: Bool) -> Bool:
-    """Whether a call may use its shared variables: nobody changes what it reads, or reads what it changes, and the
-    cells still hold `arrays`. `words` is the offset in the record of the words of each lock, `cells` that of the cells;
-    `modes` says of each variable what mark the call sets, and does where `marks`. All or none."""
+    """Return True where a call may use its shared variables: no other call holds a conflicting lock, and the cells
+    still hold `arrays`. Then sets its marks, where `marks`. words, cells: the offsets in the record of the locks' words
+    and of the cells. modes: the mark for each variable, READER or WRITER."""
     with code.when(word(record, "activity").at(1, I64).load(I64) >= FORKING):
         code.ret(False)
     with code.count(0, count) as k:
@@ -166,8 +166,8 @@ def enter(code: Code, record: Ptr, words: I64, cells: I64, arrays: Ptr, modes: P
 
 @function("noinline")
 def depart(code: Code, record: Ptr, words: I64, modes: Ptr, count: I64) -> Bool:
-    """Takes back what `enter` has marked, and wakes those that wait for it. False with an exception set where that
-    fails, or one is set that has ended the kernel."""
+    """Take back the marks of `enter`, and wake the calls that wait. Returns False with an exception set where that
+    fails, or where an exception has ended the kernel."""
     mark(code, record, words, modes, count, I64.of(-1))
     with code.when(word(record, "activity").at(1, I64).load(I64) != 0):
         error = [code.local(Ptr) for _ in range(3)]
@@ -197,10 +197,13 @@ def times(code: Code, count: I64, size: I64) -> I64:
 
 @function()
 def place(code: Code, dims: Ptr, extents: Ptr, count: I64, lengths: Ptr, outputs: I64, buffers: I64) -> TwoSizes:
-    """Measures the results and finds the place of each temp. `dims` are the sizes of what they hold, `extents` says of
-    each thing held: its rank, its itemsize, the number of its buffer, results first. `lengths` gets the bytes of each
-    result, then the offset of each temp, the first ALIGNMENT bytes on; a temp is as long as the longest it holds.
-    Returns the offset after the last, -1 where that or a result is absurd, and the elements of all."""
+    """Compute the bytes of each result and the offset of each temp in the arena.
+
+    dims: the sizes of all values, one after the other. extents: for each value its rank, its itemsize and the number of
+    its buffer; results come first. A temp is as long as the longest value it holds. lengths: gets the bytes of each
+    result, then the offset of each temp, from ALIGNMENT on. Returns the offset after the last temp, -1 where a result
+    or the arena is absurdly large, and the number of elements of all values.
+    """
     with code.count(0, buffers, sure=True) as buffer:
         lengths.at(buffer, I64).store(I64.of(0))
     cursor, work, bad = code.variable(dims), code.variable(I64.of(0)), code.variable(Bool.of(False))
@@ -229,7 +232,8 @@ def place(code: Code, dims: Ptr, extents: Ptr, count: I64, lengths: Ptr, outputs
 
 
 def lay(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr, data: Ptr, flags: int) -> Ptr:
-    """A new array, over memory or its own, or null with an exception set. descriptor: its offset in the record."""
+    """Return a new array over `data`, or over memory of its own where that is null; null with an exception set.
+    descriptor: the offset of the dtype's descriptor in the record."""
     kind = word_at(record, descriptor)
     retain(code, kind)
     return new_array(record, word(record, "ndarray"), kind, rank, dims, NULL, data, I32.of(flags), NULL)
@@ -247,7 +251,8 @@ def empty(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr) -> Ptr
 
 @function("noinline optnone")
 def cover(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr, length: I64) -> Ptr:
-    """The array of a large result of `length` bytes, over a block (result_memory.py), or null with an exception set."""
+    """Return the array of a large result of `length` bytes, over a reused block (result_memory.py); null with an
+    exception set."""
     failed, argument = code.label("failed"), code.local(Ptr)
     number = new_number(record, length)
     failed.when(number == NULL)
@@ -270,7 +275,7 @@ def cover(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr, length
 
 @function("alwaysinline")
 def given_for(code: Code, record: Ptr, given: Ptr, output: Ptr) -> Ptr:
-    """The array given for an output, null where none is. given: the arrays given for results, null where none are."""
+    """Return the array in `given` for an output, null where there is none; `given` is null without `out=`."""
     with code.when(given == NULL):
         code.ret(NULL)
     place = output.at(2, I64).load(I64)
@@ -284,8 +289,8 @@ def given_for(code: Code, record: Ptr, given: Ptr, output: Ptr) -> Ptr:
 
 @record(eq=False)
 class Output:
-    """An output of a call: its number, the offset of its descriptor in the record, its rank, its sizes, its length in
-    bytes, and the array given for it, or null."""
+    """An output of a call. descriptor: the offset of its dtype's descriptor in the record. length: in bytes. given: the
+    array given for it, or null."""
 
     number: I64
     descriptor: I64
@@ -299,8 +304,8 @@ class Output:
 def each_output(
     code: Code, record: Ptr, outputs: Ptr, count: I64, dims: Ptr, lengths: Ptr, given: Ptr
 ) -> Iterator[Output]:
-    """A loop over the outputs. `outputs` says of each: the offset of its descriptor in the record, its rank, and its
-    place among the results, -1 where it is none; `dims` are the sizes of all, `lengths` the bytes of each."""
+    """Write a loop over the outputs. outputs: for each the offset of its descriptor in the record, its rank, and its
+    position among the results, -1 for an update. dims: the sizes of all; lengths: the bytes of each."""
     cursor = code.variable(dims)
     with code.count(0, count) as number:
         output = outputs.at(number * 3, I64)
@@ -314,8 +319,8 @@ def each_output(
 def make(
     code: Code, record: Ptr, outputs: Ptr, count: I64, dims: Ptr, lengths: Ptr, given: Ptr, references: Ptr
 ) -> Bool:
-    """Puts the arrays of all outputs on a list of references: those given, and new ones. False with an exception set.
-    Such a list is a count and as many references."""
+    """Append the arrays of all outputs to a list of references (a count, then the references): given arrays, or new
+    ones. Returns False with an exception set where one cannot be made."""
     before = references.load(I64)
     first = references.at(before + 1, Ptr)
     with each_output(code, record, outputs, count, dims, lengths, given) as output:
@@ -336,9 +341,9 @@ def make(
 
 @function("noinline optnone")
 def grow(code: Code, record: Ptr, length: Ptr) -> Ptr:
-    """The arena's array with a reference for the caller, made anew where it has less than `length[0]` bytes; null with
-    an exception set. Only for the call that holds `busy`. The old one goes first, so that both are never there at
-    once."""
+    """Return the array of the arena with a reference for the caller, allocated again where it has less than `length[0]`
+    bytes; null with an exception set. The caller holds `busy`. The old array is released first, so that the two are
+    never there at once."""
     cell = word(record, "arena")
     held = content(code, cell)
     with code.when(held.get(OBJECT_TYPE) == word(record, "ndarray")):

@@ -1,6 +1,7 @@
-"""What C functions of vectors are made from (pointer_ir.py): their forms, the words that they read, what they answer.
+"""The data of C functions of vectors (pointer_ir.py): their forms, the words that they read, their return codes.
 
-In: a signature, the addresses of its functions and operands, what a call needs. Out: a `Form` and its words.
+In: a signature, the addresses of its functions and operands, the memory that a call needs. Out: a `Form`, and an array
+of words for it.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from graphc.codegen.call.signature import ALIGNMENT, AnyArray, Need, Signature
 from graphc.startup.record import record
 
 POINTER, CALM, WORDS = "gc_pointer", "gc_calm", "gc_words"
-"""The function; what loops of steps ask in it in place of Python; the words."""
+"""Symbols: the C function; the safepoint of its loops, in place of Python's; the words."""
 REFUSED, NO_MEMORY, FAILED, BAD_GRADIENT, BAD_VALUE = -1, -2, 1, 3, 4
 FIELDS = ("dimension", "length", "sizes", "kernel", "arena")
-"""The first words: how many numbers x has, and the result that is a vector; addresses; bytes of temporaries with what
-aligns them. Behind them stand the addresses of all operands but x, the sizes that functions are told, those that are
-expected of results and temporaries, and where each temporary begins."""
+"""The first words: the length of x, that of the result that is a vector, the addresses of `sizes` and `kernel`, the
+bytes of the arena. Behind them stand the addresses of all operands but x, the dims that the functions take, the numbers
+that `sizes` must write, and the offset of each temporary."""
 
 Kind = Literal["density", "vector"]
 
 
 @record()
 class Form:
-    """What decides the code: how many operands there are besides x, sizes that functions are told, sizes that `sizes`
-    writes, temporaries."""
+    """The parameters of the code: the numbers of operands besides x, of dims that the functions take, of numbers that
+    `sizes` writes, and of temporaries."""
 
     kind: Kind
     operands: int
@@ -39,7 +40,7 @@ class Form:
 
     @property
     def name(self) -> str:
-        """That of the part which is its code (pipeline/runtime.py)."""
+        """The name of the runtime part with this code (pipeline/runtime.py)."""
         return f"{POINTER} {self.kind} {self.operands} {self.sizes} {self.extents} {self.temps}"
 
     @staticmethod
@@ -57,8 +58,9 @@ def form_of(kind: Kind, signature: Signature) -> Form:
 def words_of(
     signature: Signature, functions: tuple[int, int], operands: Sequence[AnyArray], need: Need, slots: Sequence[int]
 ) -> AnyArray:
-    """The words of a graph's function. functions: the addresses of `sizes` and `kernel`. operands: x, of which only the
-    shape counts, and all others, which must live as long as the function; slots: what `sizes` wrote for them."""
+    """Return the words of a graph's function. functions: the addresses of `sizes` and `kernel`. operands: x, of which
+    only the shape counts, then the others, which must live as long as the function. slots: the numbers that `sizes`
+    wrote for them."""
     padded = [-(-length // ALIGNMENT) * ALIGNMENT for length in need.temps]
     *starts, end = accumulate(padded, initial=0)
     fields = (operands[0].size, prod(need.shapes[-1]), *functions, end + ALIGNMENT)

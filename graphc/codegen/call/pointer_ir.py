@@ -1,18 +1,18 @@
-"""Compiled graphs as C functions of vectors: LLVM IR of what a sampler calls by its address, with no Python in between.
+"""Compiled graphs as C functions of vectors, in LLVM IR: samplers call them by address, without Python in between.
 
 In: a `Form`. Out: the text of an LLVM module that defines POINTER, by its kind
 
     density  int64 (uint64 dim, double *x, double *grad, double *logp, void *)
     vector   int64 (uint64 dim, uint64 length, double *x, double *out, void *)
 
-and CALM. All that belongs to a process stands in words that the module imports as WORDS: where the graph's own
-functions are, its other operands, what it needs. They are only read, and the memory of a call is its own: any threads
-may call it at once, those that Python knows nothing of too. What comes back is 0 or
+and CALM. The addresses of the process stand in words that the module imports as WORDS: the graph's own functions, its
+other operands, the sizes of its memory. The words are read only, and each call allocates its own memory: any threads
+may call at once, also those that Python does not know. The function returns 0 or
 
-    REFUSED      another length than that of the vectors, no address, or results that lie over x or each other
-    NO_MEMORY    none for temporaries
-    FAILED       a check of the graph's did not hold
-    BAD_GRADIENT, BAD_VALUE    of a density: not finite
+    REFUSED      a wrong length, a null address, or results that overlap x or each other
+    NO_MEMORY    no memory for temporaries
+    FAILED       a check of the graph failed
+    BAD_GRADIENT, BAD_VALUE    a density that is not finite
 
 Samplers go on after the numbers above 0. x and the results are aligned as float64 are, no more.
 """
@@ -59,7 +59,7 @@ def pointer_ir(form: Form, poison: bool) -> str:
 
     @function(name=CALM, is_internal=False)
     def calm(code: Code) -> I64:
-        """What loops of steps ask in place of Python: no signal's handler may raise here."""
+        """The safepoint of loops: always 0, for no handler of a signal may raise in a thread of a sampler."""
         return I64.of(0)
 
     chosen: Function[..., Any] = density if form.kind == "density" else values
@@ -67,7 +67,7 @@ def pointer_ir(form: Form, poison: bool) -> str:
 
 
 class Call:
-    """The body of one."""
+    """The body of a C function, as it is written."""
 
     def __init__(self, code: Code, form: Form, poison: bool) -> None:
         self.code, self.form, self.poison = code, form, poison
@@ -103,7 +103,7 @@ class Call:
         return I64.of(0)
 
     def unfit(self, spans: Sequence[tuple[Ptr, I64 | int]]) -> list[Bool]:
-        """Whether a vector is missing, or shares memory with another."""
+        """The conditions under which vectors are refused: an address is null, or two vectors overlap."""
         found = [vector == NULL for vector, _ in spans]
         begins = [vector.integer() for vector, _ in spans]
         ends = [begin + length * 8 for begin, (_, length) in zip(begins, spans, strict=True)]
@@ -112,7 +112,7 @@ class Call:
         return found
 
     def check_sizes(self, operands: Sequence[Ptr], sizes: Sequence[I64]) -> None:
-        """Returns where sizes that follow from values are not those that memory is there for."""
+        """Return FAILED where sizes that follow from values differ from those that memory was planned for."""
         code, count = self.code, self.form.extents
         slots = code.local(I64, max(count, 1))
         status = self.field("sizes", Ptr).call(I64, *operands, *sizes, slots)
@@ -121,7 +121,7 @@ class Call:
             code.ret(I64.of(FAILED))
 
     def allocate(self) -> tuple[Ptr, list[Ptr]]:
-        """The memory of temporaries, and each of them."""
+        """Allocate the arena; return it and the address of each temporary."""
         code = self.code
         if not self.form.temps:
             return NULL, []
@@ -135,7 +135,7 @@ class Call:
         return arena, [start.at(self.word(4, number)) for number in range(self.form.temps)]
 
     def look_at(self, logp: Ptr, grad: Ptr, length: I64) -> None:
-        """Returns where a result is not finite: then its product with 0 is NaN."""
+        """Return BAD_GRADIENT or BAD_VALUE where a result is not finite: its product with 0 is then NaN."""
         code = self.code
         bad = code.variable(Bool.of(False))
         with code.count(0, length) as number:

@@ -49,9 +49,9 @@ def block(size: int) -> Block:
             found: Block = PROCESS.blocks.popleft()
         except IndexError:  # another thread has it
             break
-        suits = size <= found.nbytes <= size + size // 4 and _references(found) == IDLE
+        is_writable_result = size <= found.nbytes <= size + size // 4 and _references(found) == IDLE
         PROCESS.blocks.append(found)
-        if suits:
+        if is_writable_result:
             return found
     most = options.results_megabytes * 10**6
     _keep_within(most - size)

@@ -1,10 +1,10 @@
-"""What a compiled graph takes and gives: its arrays, temporaries and sizes, and what a call with given sizes needs.
+"""The signature of a compiled graph: arrays in and out, temporaries, sizes; and the memory that a call needs.
 
-In: a plan's buffers; then what `sizes` wrote. Out: a `Signature`, as a record and as plain data; a `Need`.
+In: the buffers of a plan; the numbers that `sizes` wrote. Out: a `Signature`, as a record and as plain data; a `Need`.
 
     sizes(pointers of inputs and shared, dims named by Signature.sizes, S) -> 0, or k where the k-th check failed
-        writes to S every dim of every output in order, then those of all that each temp has to hold, then the work of
-        loops of steps where there are long ones
+        writes to S every dim of every output in order, then the dims of every value that each temp holds, then the work
+        of loops where the kernel has safepoints
     kernel(pointers of inputs, shared, outputs and temps, the same dims) -> 0, or the number of the failed check
 """
 
@@ -28,7 +28,7 @@ MOST = 2**58
 """Elements or bytes above which a size is absurd: sums of a few such numbers still fit an int64."""
 
 ALIGNMENT = 64
-"""Of each temp, in bytes: a cache line, and the widest vector register."""
+"""The alignment of each temp in bytes: a cache line, and the widest vector register."""
 
 MOST_COPIED = 2**16
 """Bytes up to which an argument that is not contiguous is copied on the spot: some 10 µs. Beyond, Python decides."""
@@ -52,8 +52,8 @@ class Array:
 
 @record()
 class Temp:
-    """A buffer that the kernel needs for the duration of a call. It holds one value after another: `extents` are their
-    dtypes and ranks, of whose sizes the product is the number of elements; one vector of the buffer's own where empty.
+    """A buffer that the kernel needs for the duration of a call, for one value after another. extents: the dtype and
+    rank of each value; () for one vector of the buffer's dtype.
     """
 
     name: str
@@ -62,13 +62,14 @@ class Temp:
 
     @property
     def held(self) -> tuple[tuple[str, int], ...]:
-        """Dtypes and ranks of what the buffer has to hold."""
+        """The dtype and rank of each value that the buffer holds."""
         return self.extents or ((self.dtype, 1),)
 
 
 @record()
 class Signature:
-    """What a compiled graph takes and gives; `sizes` are the dims it is told: (index into inputs + shared, axis)."""
+    """The arrays of a compiled graph. sizes: the dims that its functions take, as (index into inputs + shared,
+    axis)."""
 
     name: str
     inputs: tuple[Array, ...]
@@ -78,11 +79,11 @@ class Signature:
     sizes: tuple[tuple[int, int], ...]
     returns: Literal["one", "list", "none"]
     reads: tuple[int, ...] = ()
-    """The operands whose elements `sizes` reads: sizes follow from their values."""
+    """The operands whose elements `sizes` reads, because sizes follow from their values."""
     donated: tuple[tuple[int, int], ...] = ()
     """Results that are made in the array of a written input: (position among the results, number of the input)."""
     polls: bool = False
-    """Whether the kernel has loops that ask if the call must end. `sizes` writes their work last."""
+    """True where the kernel has safepoints (interrupt.py). `sizes` then writes the work of its loops last."""
 
     def __post_init__(self) -> None:
         returned = self.returned
@@ -100,17 +101,17 @@ class Signature:
             raise GraphcError(f"{self.name}: shared variables {replaced} cannot be replaced")
 
     def to_fields(self) -> Any:
-        """The same as tuples in tuples, for `from_fields` in another process."""
+        """Return the signature as nested tuples, for `from_fields` in another process."""
         return fields_of(self)
 
     @property
     def returned(self) -> int:
-        """How many results a call returns."""
+        """The number of results that a call returns."""
         return len(self.donated) + sum(output.replaces is None for output in self.outputs)
 
     @property
     def results(self) -> tuple[tuple[Literal["input", "output"], int], ...]:
-        """Which array each result is, in order: of the output or the written input of that number."""
+        """For each result in order its array: ("output", number), or ("input", number) of a donated input."""
         donated = dict(self.donated)
         fresh = (number for number, output in enumerate(self.outputs) if output.replaces is None)
         places = range(self.returned)
@@ -118,13 +119,13 @@ class Signature:
 
     @property
     def extents(self) -> int:
-        """How many numbers `sizes` writes."""
+        """The number of int64 that `sizes` writes."""
         dims = sum(len(output.shape) for output in self.outputs)
         return dims + sum(rank for temp in self.temps for _, rank in temp.held) + self.polls
 
     @staticmethod
     def from_fields(fields: Any) -> Signature:
-        """The signature of these `to_fields`; GraphcError, TypeError or ValueError where they are none."""
+        """Return the signature of `to_fields`. Raises GraphcError, TypeError or ValueError for other values."""
         name, inputs, shared, outputs, temps, *others = fields
         arrays = [tuple(Array(*array) for array in role) for role in (inputs, shared, outputs)]
         values: list[Any] = [name, *arrays, tuple(Temp(*temp) for temp in temps), *others]
@@ -132,7 +133,7 @@ class Signature:
 
 
 def fields_of(value: Any) -> Any:
-    """A record as a tuple of its fields, and so the records in its tuples; anything else as it is."""
+    """Convert records, also those in tuples, to tuples of their fields; return any other value as it is."""
     if isinstance(value, Signature | Array | Temp):
         value = tuple([getattr(value, name) for name in value.__match_args__])
     return tuple(map(fields_of, value)) if isinstance(value, tuple) else value
@@ -140,19 +141,20 @@ def fields_of(value: Any) -> Any:
 
 @record()
 class Need:
-    """What a call needs: the shapes of the outputs, and the bytes of each temp."""
+    """The memory that a call needs: the shapes of the outputs, and the bytes of each temp."""
 
     shapes: tuple[tuple[int, ...], ...]
     temps: tuple[int, ...]
 
     @property
     def arena(self) -> int:
-        """The bytes that the entry point allocates for the temps: a part of them aligns the first."""
+        """The bytes that the entry point allocates for all temps, with room to align the first."""
         return ALIGNMENT + sum(map(_padded, self.temps)) if self.temps else 0
 
 
 def need_of(signature: Signature, sizes: Sequence[int]) -> Need | None:
-    """What `sizes` said, or None where a size is negative or a product too large: the entry point's own arithmetic."""
+    """Return the need for the numbers that `sizes` wrote; None where a size is negative or a product above MOST. The
+    entry point computes the same (objects.place)."""
     left = iter(sizes)
 
     def take(dtype: str, rank: int) -> tuple[tuple[int, ...], int]:
@@ -169,7 +171,7 @@ def need_of(signature: Signature, sizes: Sequence[int]) -> Need | None:
 
 
 def _padded(length: int) -> int:
-    """The bytes of the arena that a temp takes."""
+    """The bytes of the arena that a temp of `length` bytes takes."""
     return -(-length // ALIGNMENT) * ALIGNMENT
 
 
@@ -179,10 +181,8 @@ def result_shapes(signature: Signature, need: Need, arrays: Sequence[AnyArray]) 
 
 
 def overlapping(signature: Signature, arrays: Sequence[AnyArray], cells: Sequence[Cell]) -> tuple[int, ...]:
-    """The arrays, by number in inputs + shared, that must be copied before a launch because a written buffer shares
-    memory with them.
-
-    Of two written buffers that overlap it is the later one.
+    """Return the operands, by number in inputs + shared, that must be copied before a launch because they overlap a
+    written buffer; of two written buffers that overlap, the later one.
     """
     operands = [*arrays, *(cell[0] for cell in cells)]
     known = signature.inputs + signature.shared

@@ -1,11 +1,17 @@
-"""Generated source to object code.
+r"""Compilation of generated source to object code, in another process.
 
-In: the source text of one or more functions over raw pointers and sizes, their prototypes, and IR text to link in.
-Out: the bytes of a relocatable object that exports the functions as C symbols. The same text gives the same bytes.
+In: the source text of functions over raw pointers and sizes, their prototypes, and LLVM IR to link in. Out: their LLVM
+IR in modules (`lower_source`), or the bytes of a relocatable object that exports them as C symbols (`compile_request`).
+The same text gives the same bytes.
 
-numba and its memory stay in a compile process, started at the first request or by `SERVER.start()` and reused; it
-ends with this process, or when it was idle for some minutes. With `options.compile == "inline"`, and where no process
-can be started, the work is done here.
+    source = "def kernel(x, n):\n    for i in independent(n):\n        x[i] = x[i] + 1.0\n    return 0\n"
+    prototype = Prototype("kernel", ("float64*", "int64"))
+    compile_request(Request(source, (prototype,)))[:4]     b"\x7fELF"
+    compile_assembly(source, [prototype])                  the same as text
+
+numba and its memory stay in a compile process. It starts at the first request, or by `SERVER.start()`, serves all
+requests, and ends with this process or after some minutes without a request. With `options.compile == "inline"`, and
+where no process can be started, this process compiles.
 """
 
 from __future__ import annotations
@@ -37,8 +43,8 @@ _INLINE = threading.Lock()
 
 
 def compile_ahead(ir: IR, opt: int) -> Callable[[], bytes]:
-    """Begin to compile IR in the compile process; the function that is returned waits for the object, or raises
-    what compiling did."""
+    """Begin to compile IR in a thread. Returns a function that waits for the object and returns it, or raises the error
+    of the compilation."""
     objects: list[bytes] = []
     problems: list[BaseException] = []
 
@@ -62,7 +68,7 @@ def compile_ahead(ir: IR, opt: int) -> Callable[[], bytes]:
 def compile_assembly(
     source: str, functions: Sequence[Prototype], *, externals: Mapping[str, Prototype] = {}, fast_math: bool = False
 ) -> str:
-    """The assembly text of `functions`, which `source` defines, for a reader. Raises CompileError as `lower_source`."""
+    """Return the assembly of `functions`, which `source` defines. Raises CompileError as `lower_source`."""
     request = Request(source, tuple(functions), tuple(externals.items()), fast_math=fast_math, wanted="assembly")
     return compile_request(request).decode()
 
@@ -75,17 +81,15 @@ def lower_source(
     externals: Mapping[str, Prototype] = {},
     fast_math: bool = False,
 ) -> None:
-    """The LLVM IR of `functions`, which `source` defines in the generated language, in modules of a few of them.
+    """Lower `functions`, which `source` defines in the generated language, to LLVM IR in modules of a few functions.
 
-    The functions may call each other, and by the names in `externals` the C functions of those prototypes. What two
-    pointer arguments of a call point to must not overlap where one of them is written. `fast_math` lets arithmetic be
-    reassociated and contracted; NaN and infinities keep their meaning.
+    take: called with the number and the module of each, in order, as soon as it is there. Where a compile process
+    fails, it is called for all of them again: the last module of each number counts. The program is the objects of the
+    modules at level 3, linked in order. externals: C functions that the source calls, by name. Memory behind two
+    pointer arguments of a call must not overlap where one of them is written. fast_math: arithmetic may be reassociated
+    and contracted; NaN and infinities keep their meaning.
 
-    `take` is given the number and the module of each as soon as it is there, in the order of the numbers. Where a
-    compile process fails, it is given them again from the first on, of which the last are to be taken. Objects of the
-    modules at level 3, linked in their order, are the program.
-
-    Raises CompileError for source that does not parse or type, and IR that LLVM refuses.
+    Raises CompileError for source that does not parse or type, and for IR that LLVM refuses.
     """
     request = Request(source, tuple(functions), tuple(externals.items()), fast_math=fast_math, wanted="modules")
     if options.compile == "process" and SERVER.start():
@@ -97,7 +101,8 @@ def lower_source(
 
 
 def compile_request(request: Request) -> bytes:
-    """The answer to a request, from the compile process or from this one as the options say; raises CompileError."""
+    """Return the object or assembly of a request, compiled in the compile process, or in this one by the options.
+    Raises CompileError."""
     if options.compile == "process" and SERVER.start():
         return SERVER.compile(request)
     # Not an import statement: a process that never compiles must not load numba. numba is not safe with threads.
@@ -106,7 +111,7 @@ def compile_request(request: Request) -> bytes:
 
 
 class CompileServer:
-    """The compile process of this process: at most one, started when needed, safe with threads and after a fork."""
+    """The compile process of this process: at most one, started when needed. Safe with threads and after a fork."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -117,22 +122,23 @@ class CompileServer:
         atexit.register(self.close)
 
     def start(self) -> bool:
-        """Start the process unless it runs, without waiting for numba's import; False where none can be started."""
+        """Start the process unless it runs, without waiting for its import of numba. False where none can be
+        started."""
         with self._lock:
             return self._running() is not None
 
     def compile(self, request: Request) -> bytes:
-        """The object of a request; raises CompileError with the compiler's message.
+        """Return the object of a request. Raises CompileError with the compiler's message.
 
-        What fails in a process with the lean numba, which may lack what the request needs, is tried once more in one
-        with the whole, which then stays.
+        A process with the lean numba may lack a module that the request needs. So a request that fails there is tried
+        again in a process with the whole numba, which is kept.
         """
         message = pickle.dumps((options.target, request))
         return bytes(self._insist(lambda: self._answer(message)))
 
     def lower(self, request: Request, take: Callable[[int, Module], object]) -> None:
-        """Give each module of a request to `take`, with its number. Errors as of `compile`, after which `take` is given
-        them again."""
+        """Call `take` with the number and the module of each module of a request. Errors as of `compile`; a second try
+        calls `take` from the first module on again."""
         message = pickle.dumps((options.target, request))
         self._insist(lambda: self._stream(message, take))
 
@@ -177,7 +183,8 @@ class CompileServer:
             raise
 
     def _answer(self, message: bytes) -> Any:
-        """The answer to a message, or the next one where that is empty; CompileError where it says what went wrong."""
+        """Return the answer to a message; the next answer to the last one where `message` is empty. Raises CompileError
+        for an answer that tells of an error."""
         answer = self._exchange(message)
         if answer is None and message:
             answer = self._exchange(message)  # the first process had just left for idleness
@@ -189,8 +196,8 @@ class CompileServer:
         return result
 
     def _exchange(self, message: bytes) -> bytes | None:
-        """Send a message, or none where it is empty; the next answer, or None where the process is gone without a
-        fault. One that crashes is an error."""
+        """Send a message, unless it is empty, and return the next answer. None where the process has ended in order;
+        raises CompileError where it has crashed."""
         process = self._running() if message else self._process
         if process is None or process.stdin is None or process.stdout is None:
             return None
@@ -211,7 +218,7 @@ class CompileServer:
         return answer
 
     def _abandon(self) -> None:
-        """End a process that was interrupted half-way: the next answer in the pipe would be that of an old request."""
+        """End a process in the midst of a request: the next answer in its pipe would belong to that request."""
         if self._process is not None:
             self._process.kill()
         self._stop()

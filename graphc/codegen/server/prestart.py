@@ -1,9 +1,9 @@
-"""Whether a program is going to compile, told when graphc is imported: then the compiler starts beside the import.
+"""The early start of the compile process: at the import of graphc, where the program is likely to compile.
 
-In: the options, the cache's folder, the program that runs. Out: a compile process where one will be needed, as it
-mostly is when nothing is cached yet, when the program was changed since something was compiled, and where a person
-types it. It imports numba while this process imports NumPy; a first compilation takes two thirds of the time. Where
-everything was in the cache after all, this is noted, so that the next start expects nothing.
+In: the options, the cache's folder, the program that runs. Out: a compile process, which imports numba while this
+process imports NumPy; a first compilation then takes two thirds of the time. A program is likely to compile where
+nothing is cached yet, where its file was changed since the last entry was stored, and in an interactive session. Where
+everything was in the cache after all, this is noted (`note_hit`), so that the next start expects no compilation.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from graphc.startup.process import PROCESS
 USAGE = "usage"
 """The file in the cache's folder that changes with each stored entry (cache/store.py)."""
 PROCESSORS = ("x86_64", "aarch64")
-"""What Linux calls those for which programs are linked (link/elf.py), and on which it was tried."""
+"""Linux's names of the processors that link/elf.py supports."""
 
 
 def why_not_compiled() -> str:
-    """Why nothing is compiled on this system; "" where it is."""
+    """Return the reason why functions are not compiled on this system; "" where they are."""
     if sys.platform != "linux":
         return f"functions are compiled on Linux only, and this is {sys.platform}"
     machine = os.uname().machine
@@ -31,14 +31,14 @@ def why_not_compiled() -> str:
 
 
 def start_if_expected() -> None:
-    """Start the compile process where a compilation is to be expected."""
+    """Start the compile process where the program is likely to compile."""
     PROCESS.is_expecting = is_expected()
     if PROCESS.is_expecting:
         import_module("graphc.codegen.server.process").start_ahead()
 
 
 def is_expected() -> bool:
-    """Whether a program that imports graphc now is likely to compile."""
+    """True where a program that imports graphc now is likely to compile."""
     if options.compile != "process" or options.mode != "compiled" or options.cache_require or options.cache_shared:
         return False
     if sys.argv[:1] == ["-m"] or why_not_compiled():  # graphc's own commands, and packages that are run
@@ -55,7 +55,7 @@ def is_expected() -> bool:
 
 
 def last_change() -> float:
-    """When the file of the program that runs was last written; 0 where there is none."""
+    """Return the time at which the running program's file was last written; 0 without a file."""
     path = getattr(sys.modules.get("__main__"), "__file__", None)
     try:
         return os.stat(path).st_mtime if path is not None else 0.0
@@ -64,7 +64,7 @@ def last_change() -> float:
 
 
 def note_hit() -> None:
-    """What was expected to be compiled is in the cache: the program's last change did not matter."""
+    """Note that the cache had the code that was expected to be compiled: the program's change did not matter to it."""
     if PROCESS.is_expecting:
         PROCESS.is_expecting = False
         with suppress(OSError):

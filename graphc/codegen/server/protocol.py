@@ -1,8 +1,8 @@
-"""What crosses the pipe to the compile process, and how.
+"""The protocol of the pipe to the compile process.
 
-In: the target and a request, the source text with all that decides its object. Out: messages, each a length and as
-many bytes. An answer is a pair: whether it succeeded, and the bytes or what went wrong. Where modules are asked for,
-one answer comes for each as soon as it is lowered, and None at the end.
+In: the target and a `Request`, pickled. Out: messages, each a length and as many bytes. An answer is a pair: (True,
+bytes) or (False, error text). A request for modules gets one answer for each module as soon as it is lowered, then
+(True, None).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Wanted = Literal["object", "assembly", "modules"]
 
 @record()
 class Request:
-    """One compilation: functions that `source` defines, `modules`, and the elementary functions of these names, whose
-    IR the compile process writes. `wanted` is what is asked for: an object, its assembly as text, or the modules of the
-    functions, each an answer of its own."""
+    """One compilation: functions defined in `source`, IR in `modules`, and elementary functions by name, whose IR the
+    compile process writes. wanted: "object"; "assembly", as text; or "modules", the IR of the functions, an answer for
+    each."""
 
     source: str = ""
     functions: tuple[Prototype, ...] = ()
@@ -33,19 +33,19 @@ class Request:
 
 
 ELEMENTARY_OPT = 1
-"""LLVM's level for elementary functions: no loop gains from more."""
+"""LLVM's optimisation level for elementary functions: they have no loops that would gain from more."""
 
 _LENGTH = struct.Struct("<Q")
 
 
 def write_message(stream: IO[bytes], message: bytes) -> None:
-    """Send one message."""
+    """Write one message to a stream."""
     stream.write(_LENGTH.pack(len(message)) + message)
     stream.flush()
 
 
 def read_message(stream: IO[bytes]) -> bytes | None:
-    """Receive one message, or None where the other end is gone."""
+    """Read one message; None where the other end is closed."""
     head = _read(stream, _LENGTH.size)
     return None if head is None else _read(stream, _LENGTH.unpack(head)[0])
 
