@@ -1,8 +1,8 @@
-"""Functions of plain Python, traced: called once with variables in place of arrays, to see what they compute.
+"""Transformations of plain Python functions by tracing: a call with variables in place of arrays records the graph.
 
-In: functions of arrays and numbers, or of trees of them. Out: functions of the same arguments, compiled (`jit`), their
-derivatives (`grad` and its kin), the same for many elements at once (`vmap`, `vectorize`). Read arguments.py, then
-traced.py; derivatives.py and batches.py say what the transformed functions compute, of nodes.
+In: a function of arrays and numbers, or of trees of them. Out: a function of the same arguments: compiled (`jit`), its
+derivatives (`grad`, `jacrev`, `jacfwd`, `hessian`), mapped over an axis (`vmap`, `vectorize`). Read arguments.py, then
+traced.py; derivatives.py and batches.py build the graphs of derivatives and of mapped functions.
 """
 
 import sys

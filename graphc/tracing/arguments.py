@@ -1,7 +1,10 @@
-"""The arguments of functions that are traced: which are static, what the others are known by, what stands for them.
+"""Arguments of traced functions: static values, types of the others, variables in their place.
 
-In: a function and the arguments of a call. Out: static values, which are part of what is compiled; the leaves of the
-others, and for each what is known of it before the call: its dtype and rank; variables of these.
+In: a function and the arguments of a call. Out: `Parts`, the static values apart; the type of each other leaf; a
+variable for each.
+
+    kinds_of([np.ones(3), 2.0])                     ((dtype("float64"), 1), float)
+    names_of(lambda a, b: 0, [{"w": 1.0}, 2], {})   ["a['w']", "b"]
 """
 
 from __future__ import annotations
@@ -26,19 +29,20 @@ from graphc.options import options
 from graphc.startup.record import record
 
 NUMBERS = frozenset((float, int, bool))
-"""Python's numbers: they have a kind and no dtype of their own."""
+"""The types of Python numbers, which have a kind but no dtype of their own."""
 
 
 @record(eq=False)
 class Static:
-    """The arguments of a function that are known while it is traced, by position and by name."""
+    """The static arguments of a function, whose values are known while it is traced: positions and names."""
 
     numbers: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, function: Callable[..., Any], numbers: Any, names: Any) -> Static:
-        """Those that a user gives by position or name, each in both ways where the function's parameters are known."""
+        """Return the static arguments for `static_argnums` and `static_argnames`. Each is known by position and by name
+        where the signature tells both. Raises GraphValueError for a name that is no parameter."""
         own_numbers = _listed(numbers, int, "static_argnums")
         own_names = _listed(names, str, "static_argnames")
         if not own_numbers and not own_names:
@@ -57,11 +61,11 @@ class Static:
         return bool(self.numbers or self.names)
 
     def places(self, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The positions of static arguments among `count`, and those of the others."""
+        """Return the positions of the static arguments among `count`, and those of the others."""
         return _places(self.numbers, count)
 
     def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Parts:
-        """The arguments of a call, the static ones apart."""
+        """Split the arguments of a call into static ones and others."""
         own, others = self.places(len(args))
         fixed = () if not kwargs else tuple([(name, kwargs[name]) for name in self.names if name in kwargs])
         named = kwargs if not fixed else {name: value for name, value in kwargs.items() if name not in self.names}
@@ -69,7 +73,7 @@ class Static:
 
 
 class Parts(NamedTuple):
-    """The arguments of a call: static values by position and by name; the others."""
+    """The arguments of a call. values, fixed: static ones by position and by name; left, named: the others."""
 
     values: tuple[Any, ...]
     fixed: tuple[tuple[str, Any], ...]
@@ -77,7 +81,8 @@ class Parts(NamedTuple):
     named: Mapping[str, Any]
 
     def key(self, function: Any) -> Hashable:
-        """The static values, to be compared: of equal types and values. Raises GraphTypeError where they cannot be."""
+        """Return a hashable key of the static values; keys are equal where types and values are. Raises GraphTypeError
+        for a value that cannot be hashed."""
         values, fixed = self.values, self.fixed
         key: Any = (len(self.left), values, exact_kind(values))
         if fixed:
@@ -104,7 +109,6 @@ def _check_hashable(value: Any, what: str) -> None:
 
 @lru_cache(maxsize=256)
 def _places(numbers: tuple[int, ...], count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The positions of static arguments among `count`, and those of the others."""
     own = sorted({number % count for number in numbers if -count <= number < count})
     return tuple(own), tuple(place for place in range(count) if place not in own)
 
@@ -118,7 +122,7 @@ def _listed(given: Any, kind: type, what: str) -> list[Any]:
 
 
 def parameters_of(function: Callable[..., Any]) -> list[str]:
-    """The names of the parameters that are given by position, as far as they are known."""
+    """The names of the parameters that can be given by position; [] where the function has no signature."""
     try:
         found = signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -127,7 +131,7 @@ def parameters_of(function: Callable[..., Any]) -> list[str]:
 
 
 def takes_keyword(function: Callable[..., Any], name: str) -> bool:
-    """Whether a function may be given an argument of this name."""
+    """True where a function takes an argument of this name, or has no signature that would tell."""
     try:
         found = signature(function).parameters
     except (TypeError, ValueError):
@@ -138,7 +142,8 @@ def takes_keyword(function: Callable[..., Any], name: str) -> bool:
 def names_of(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], static: Sequence[int] = ()
 ) -> list[str]:
-    """How the function calls each leaf of its arguments; `static`: the positions that are left out in `args`."""
+    """Return a name for each leaf of the arguments, by the parameter and the path in it. static: positions of the
+    parameters that `args` leaves out."""
     known, count = parameters_of(function), len(args) + len(static)
     places = [place for place in range(count) if place not in static]
     named = [known[place] if place < len(known) else f"argument {place}" for place in places]
@@ -151,7 +156,7 @@ _ARRAYS = frozenset((np.ndarray,))
 
 
 def kinds_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
-    """What is known of arguments before a call: for each its dtype and rank, or the type of a Python number."""
+    """Return the type of each leaf as a key: (dtype, rank) of an array, the class of a Python number or other value."""
     if _ARRAYS.issuperset(map(type, leaves)):
         return tuple(map(_typed, leaves))
     return tuple(
@@ -160,10 +165,10 @@ def kinds_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def variables_for(what: str, leaves: Sequence[Any], names: Sequence[str], ones: Sequence[Iterable[int]]) -> list[Node]:
-    """A variable for each leaf of the arguments of `what`, of unknown sizes but along the axes in `ones`, which
-    broadcast.
+    """Return a variable for each leaf of the arguments of `what`. Its sizes are unknown, but 1 along the axes in
+    `ones`.
 
-    Raises GraphTypeError for what is no array, which names it.
+    Raises GraphTypeError, with its name, for a leaf that is no array and no number.
     """
     made = []
     for leaf, name, axes in zip(leaves, names, ones, strict=True):
@@ -194,5 +199,5 @@ def _variable(what: str, leaf: Any, name: str, ones: Iterable[int]) -> Node:
 
 
 def axes_of_one(leaves: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
-    """For each leaf the axes along which it has one element."""
+    """Return for each leaf the axes of one element."""
     return tuple(tuple(axis for axis, size in enumerate(np.shape(leaf)) if size == 1) for leaf in leaves)

@@ -1,7 +1,7 @@
-"""Functions of one element for many at once.
+"""`vmap` and `vectorize`: functions of one element, mapped over an axis of arrays.
 
-In: a function of arrays, and the axes along which its arguments have their elements. Out: a function of arrays with
-these axes. The function is called once, with one element; what it computes becomes a graph of all (`control/batch.py`).
+In: a function of one element, and the axes of its arguments along which the elements lie. Out: a function of arrays
+with these axes. The function is traced once, for one element; control/batch.py makes the graph of all elements of it.
 """
 
 from __future__ import annotations
@@ -34,20 +34,22 @@ def vmap(
     static_argnums: Any = None,
     static_argnames: Any = None,
 ) -> Jitted:
-    """`fun` of many elements at once: of arrays with an axis more, along which they have the elements.
+    """Return `fun` mapped over an axis: a function of arrays with one more axis, along which the elements lie.
 
-    in_axes: the axis of each argument, None for one that is the same for all elements; a number for all arguments, or a
-    tuple with one for each, which may be a tree of them, as deep as is needed. Arguments by name have theirs along the
-    first axis, static ones none. out_axes: where results have the axis, in the same manner; None for a result that is
-    the same for all. axis_size: the number of elements, where no argument has any. Static arguments are as in `jit`,
-    with which it is compiled when called; a tuple of axes may count them or not.
+    in_axes: the axis of each argument, None for an argument that is the same for all elements; one number for all
+    arguments, or a tuple with an item for each, which may be a tree as deep as needed. Arguments by name have the
+    elements along axis 0. out_axes: the axis of each result, in the same form; None for a result that is the same for
+    all elements. axis_size: the number of elements, needed where no argument has the axis. Static arguments as in
+    `jit`; a tuple `in_axes` may count them or not. The result is compiled when it is called, as by `jit`.
 
-    Every op acts on all elements in one step where that can be; what cannot, a loop carries out for each, compiled as
-    well: a branch that each element takes for itself, a loop whose number of steps differs. Raises GraphTypeError for a
-    size that would differ from element to element, ShapeError for different numbers of elements, ArgumentError for axes
-    that do not fit the arguments.
+    Each op acts on all elements in one step where possible. A branch that elements take differently, and a loop whose
+    trip count differs, become a compiled loop over the elements. Calls raise GraphValueError for axes that do not fit
+    the arguments, GraphTypeError for a size that would differ from element to element, ShapeError for different numbers
+    of elements.
 
         >>> distances = graphc.vmap(lambda x, y: ((x - y) ** 2).sum(), in_axes=(0, None))
+        >>> distances(np.eye(2), np.zeros(2))
+        array([1., 1.])
     """
 
     inner = builder_of(fun)
@@ -80,7 +82,8 @@ def _mapped(
     count: Size | None,
     static: Sequence[int] = (),
 ) -> Any:
-    """What `build` makes of all elements; `static`: positions of `fun` that are left out in `args`."""
+    """Return the results of `build` for all elements. static: positions of parameters of `fun` that `args` leaves out;
+    count: the number of elements, None to take it from the arguments."""
     axes = _axes("in_axes", fun, in_axes, args)
     given, names = leaves((args, kwargs)), names_of(fun, args, kwargs, static)
     axes += [0] * (len(given) - len(axes))
@@ -120,7 +123,7 @@ def _mapped(
 
 
 def _axes(what: str, fun: Any, axes: Any, tree: Any) -> list[int | None]:
-    """The axis of each leaf of a tree."""
+    """Return the axis of each leaf of a tree, from a number or a prefix tree of axes."""
     try:
         found = spread(tuple(axes) if isinstance(axes, list) and isinstance(tree, tuple) else axes, tree)
     except ValueError:
@@ -157,7 +160,7 @@ def _common_size(rows: Sequence[Node], count: Size | None) -> Size:
 
 
 def _held(row: Node, size: Size) -> Node:
-    """Rows that must be as many as there are elements."""
+    """Return `row` with a check that its first axis has `size` elements."""
     own = row.type.shape[0]
     if sizes.equal(own, size):
         return row
@@ -201,16 +204,21 @@ def vectorize(
     cache: bool = False,
     signature: str | None = None,
 ) -> Any:
-    """`fun` with NumPy's broadcasting: of scalars, or with a `signature` of the axes that one call takes, as in
-    `"(m,n),(n)->(m)"`; all axes before these are broadcast against each other and mapped over, as by `vmap`. Arguments
-    by name come after those by position.
+    """Return `fun` with NumPy's broadcasting, as `numpy.vectorize`: a function of scalars, or of the axes in
+    `signature`.
 
-    otypes: the dtypes that results are converted to, a list with one for each, or a string of NumPy's letters ("dl").
-    doc: the docstring. excluded: arguments by number or name that `fun` is given as they are, static ones. cache
-    changes nothing, since `fun` is called once. Without `fun`, a decorator. Raises GraphValueError where arguments have
-    fewer axes than the signature says, or there are more or fewer results than `otypes`.
+    signature: the core axes of one call, as in "(m,n),(n)->(m)". All axes before these are broadcast against each other
+    and mapped over, as by `vmap`. Arguments by name come after those by position. otypes: the dtypes that results are
+    converted to: a list with one for each, or a string of NumPy's letters ("dl"). doc: the docstring. excluded: static
+    arguments, by number or name. cache: changes nothing, since `fun` is called once. Without `fun`, returns a
+    decorator.
 
-        >>> solve_all = graphc.vectorize(lambda a, b: a @ b, signature="(m,n),(n)->(m)")
+    Raises GraphValueError where an argument has fewer axes than the signature, the signature another number of
+    arguments, or `otypes` another number of results.
+
+        >>> products = graphc.vectorize(lambda a, b: a @ b, signature="(m,n),(n)->(m)")
+        >>> products(np.ones((5, 2, 3)), np.ones(3)).shape
+        (5, 2)
     """
     kinds = _dtypes(otypes)
     if fun is None:
@@ -248,7 +256,7 @@ def vectorize(
 
 
 def _dtypes(otypes: Any) -> list[str] | None:
-    """The dtypes of results as NumPy's vectorize is told them."""
+    """Return the dtype names of `otypes`; None where it is None."""
     if otypes is None:
         return None
     if isinstance(otypes, str) and not all(letter in np.typecodes["All"] for letter in otypes):
@@ -259,7 +267,7 @@ def _dtypes(otypes: Any) -> list[str] | None:
 
 
 def _converted(fun: Any, made: Any, kinds: list[str] | None) -> Any:
-    """Results in the dtypes that are wanted."""
+    """Cast the results to the dtypes in `kinds`, where that is not None."""
     if kinds is None:
         return made
     results = leaves(made)
@@ -269,7 +277,7 @@ def _converted(fun: Any, made: Any, kinds: list[str] | None) -> Any:
 
 
 def _ranks(signature: str | None, count: int) -> list[int]:
-    """The number of axes that each argument has in one call."""
+    """Return the number of core axes of each argument in a signature; 0 without one."""
     if signature is None:
         return [0] * count
     before = signature.partition("->")[0].replace(" ", "")
@@ -282,7 +290,7 @@ def _ranks(signature: str | None, count: int) -> list[int]:
 
 
 def _broadcast(fun: Any, call: Callable[..., Any], nodes: Sequence[Node], ranks: Sequence[int]) -> Any:
-    """`call` mapped over the axes before the last `ranks`, the outermost first."""
+    """Map `call` over the axes of each node before its last `ranks`, the outermost axis first."""
     outer = [node.ndim - rank for node, rank in zip(nodes, ranks, strict=True)]
     depth = max(outer, default=0)
     if not depth:

@@ -1,8 +1,10 @@
-"""Derivatives of functions: of what they return by what they are given, in the structure of both.
+"""Derivatives of Python functions: `grad`, `value_and_grad`, `jacrev`, `jacfwd`, `hessian`.
 
-In: a function of arrays, or trees of them, and which of its arguments are differentiated. Out: functions of the same
-arguments. The argument that is differentiated is a variable of its own while the function is called, so that what the
-function takes from around it, or is given twice, counts as constant.
+In: a function of arrays or trees of them, and the positions of the arguments to differentiate by. Out: a function of
+the same arguments; results have the structure of the value and of these arguments.
+
+While the function runs, fresh variables stand for the leaves of these arguments (`_opened`). A value that the function
+takes from its surroundings, or that is given again in another argument, is therefore a constant.
 """
 
 from __future__ import annotations
@@ -32,11 +34,11 @@ Build = Callable[..., Any]
 
 @record(eq=False)
 class Opened:
-    """A function that was called with variables in place of what is differentiated.
+    """The result of a call with fresh variables in place of the arguments to differentiate by.
 
-    targets: these variables. tree: what they are the leaves of: an argument, or a tuple of several. outputs: what the
-    function returns, aux: what it returns besides. restored(tree): a tree of nodes with the arguments in place of the
-    variables again.
+    targets: these variables. tree: the argument whose leaves they replace, or a tuple of several. outputs: the value,
+    aux: the second item of a result with `has_aux`. replaced: {variable: node of the argument}. since: the serial
+    number from which on nodes belong to this call.
     """
 
     targets: list[Node]
@@ -47,6 +49,7 @@ class Opened:
     since: int
 
     def restored(self, tree: Any) -> Any:
+        """Put the arguments back in place of the variables in a tree of nodes."""
         return map_leaves(lambda node: rebuilt(self.replaced, as_node(node), self.since), tree)
 
 
@@ -93,7 +96,7 @@ def _opened(
 
 
 def _target(by: str, function: Any, node: Node, name: str) -> Node:
-    """A variable in place of a leaf of an argument. Raises GradientError where its dtype is not a floating one."""
+    """Return a fresh variable of the type of a leaf. Raises GradientError where its dtype is not a floating one."""
     if not is_float(node.type.dtype):
         raise GradientError(
             f"{by} of {title(function)}: the argument {name} is {node.type.dtype}; only floating values have "
@@ -117,8 +120,12 @@ def value_and_grad(
     static_argnums: Any = None,
     static_argnames: Any = None,
 ) -> Jitted:
-    """A function that returns the value of `fun` and its gradient, as `(value, gradient)`; with `has_aux`, where `fun`
-    returns `(value, aux)`, as `((value, aux), gradient)`. Arguments and errors are those of `grad`."""
+    """Return a function that computes `(value, gradient)` of `fun`. With `has_aux`, `fun` returns `(value, aux)`, and
+    the result is `((value, aux), gradient)`. Arguments and errors are those of `grad`.
+
+        >>> graphc.value_and_grad(lambda x: (x**2).sum())(np.array([1.0, 2.0]))
+        (array(5.), array([2., 4.]))
+    """
 
     def build(*args: Any, **kwargs: Any) -> Any:
         return _value_and_slopes("value_and_grad", fun, argnums, has_aux, args, kwargs)
@@ -134,12 +141,13 @@ def grad(
     static_argnums: Any = None,
     static_argnames: Any = None,
 ) -> Jitted:
-    """A function of the arguments of `fun` that returns its gradient, in the structure of the argument that `argnums`
-    chooses, or as a tuple for several; with `has_aux`, where `fun` returns `(value, aux)`, as `(gradient, aux)`.
+    """Return a function that computes the gradient of `fun`, which must return a floating scalar.
 
-    `fun` must return a floating scalar. What it does not depend on has gradient zero. The result is compiled when it is
-    called, as by `jit`; static arguments are as there. Raises GradientError for an argument that is not floating, or a
-    value that is no floating scalar.
+    argnums: the position of the argument to differentiate by; the gradient has its structure, shapes and dtypes.
+    Several positions give a tuple. An argument that `fun` does not depend on has gradient zero. has_aux: `fun` returns
+    `(value, aux)`, and the result is `(gradient, aux)`. Static arguments as in `jit`. The result is compiled when it is
+    called, as by `jit`. Calls raise GradientError for an argument that is not floating, and for a value that is no
+    floating scalar; GraphValueError for a position that is no argument.
 
         >>> slope = graphc.grad(lambda x: (x**2).sum())
         >>> slope(np.arange(3.0))
@@ -180,11 +188,15 @@ def jacrev(
     static_argnums: Any = None,
     static_argnames: Any = None,
 ) -> Jitted:
-    """A function that returns the derivatives of all that `fun` returns by the argument that `argnums` chooses.
+    """Return a function that computes the Jacobian of `fun` by the argument at `argnums`, in reverse mode.
 
-    For each part of the value there is a tree in the structure of the argument, or a tuple of such for several, whose
-    arrays have the shape of that part followed by that of the argument's. They are made backwards, row after row: for
-    values of fewer elements than arguments. Other arguments and errors are those of `grad`.
+    For each leaf of the value the result has a tree in the structure of the argument (a tuple of them for several). Its
+    arrays have the shape of the value followed by that of the argument. Reverse mode takes a pass for each element of
+    the value: use `jacfwd` where the argument has fewer elements. Other arguments and errors are those of `grad`.
+
+        >>> graphc.jacrev(lambda x: x**2)(np.array([1.0, 2.0]))
+        array([[2., 0.],
+               [0., 4.]])
     """
 
     def build(*args: Any, **kwargs: Any) -> Any:
@@ -201,7 +213,13 @@ def jacfwd(
     static_argnums: Any = None,
     static_argnames: Any = None,
 ) -> Jitted:
-    """`jacrev`, made forwards, for all columns at once: for values of more elements than arguments."""
+    """Return a function that computes the same Jacobian as `jacrev` in forward mode, all columns at once: for a value
+    of more elements than the argument.
+
+        >>> graphc.jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
+        array([[2., 0.],
+               [0., 4.]])
+    """
 
     def build(*args: Any, **kwargs: Any) -> Any:
         return _jacobians("jacfwd", _columns_of, fun, argnums, has_aux, args, kwargs)
@@ -220,8 +238,13 @@ def hessian(
     static_argnums: Any = None,
     static_argnames: Any = None,
 ) -> Jitted:
-    """A function that returns the second derivatives of `fun`: `jacrev` of `jacrev`, for each part of the value and of
-    the argument a tree in the structure of the argument."""
+    """Return a function that computes the second derivatives of `fun`, as `jacrev` of `jacrev`: the shape of the value,
+    followed twice by that of the argument. Other arguments and errors are those of `grad`.
+
+        >>> graphc.hessian(lambda x: (x**3).sum())(np.array([1.0, 2.0]))
+        array([[ 6.,  0.],
+               [ 0., 12.]])
+    """
     inner = jacrev(fun, argnums, has_aux, static_argnums=static_argnums, static_argnames=static_argnames)
     return transformed(inner, jacrev(inner, argnums, has_aux).build, prefix="")
 
@@ -248,7 +271,7 @@ def _jacobians(
 
 
 def _rows_of(opened: Opened, outputs: list[Node]) -> list[list[Node]]:
-    """For each output its derivatives by all targets, backwards."""
+    """Return for each output its derivatives by all targets, in reverse mode."""
     parts = []
     for output in outputs:
         if not output.ndim:
@@ -262,7 +285,8 @@ def _rows_of(opened: Opened, outputs: list[Node]) -> list[list[Node]]:
 
 
 def _columns_of(opened: Opened, outputs: list[Node]) -> list[list[Node]]:
-    """For each output its derivatives by all targets, forwards: the product of the Jacobian with every basis vector."""
+    """Return for each output its derivatives by all targets, in forward mode: the products of the Jacobian with all
+    vectors of the standard basis."""
     columns = [_products(target, outputs) for target in opened.targets]
     return [[each[place] for each in columns] for place in range(len(outputs))]
 
@@ -277,13 +301,13 @@ def _products(target: Node, outputs: list[Node]) -> list[Node]:
         shape = (*output.type.shape, *target.type.shape)
         if has:
             made.append(reshape(dimshuffle(value, (*range(1, value.ndim), 0)), shape))
-        else:  # what does not depend on the target has the same product, zero, with every vector
+        else:  # an output that does not depend on the target has product zero with every vector
             made.append(filled(cast(as_node(0.0), output.type.dtype), shape))
     return made
 
 
 def _identity(dtype: str, size: Size) -> Node:
-    """The square matrix with ones on its diagonal."""
+    """The identity matrix of a size that may be symbolic."""
     shape = (size, size)
     rows, columns = (
         make(OPS["broadcast_to"], (expand(iota(size), (axis,)), *map(_as_size_node, shape))) for axis in (1, 0)

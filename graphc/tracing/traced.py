@@ -1,11 +1,21 @@
-"""Functions that are compiled when they are called: once for the dtypes and ranks of the arguments, whatever the sizes.
+"""`jit`: functions that are compiled at the first call with arguments of new dtypes and ranks, for all sizes.
 
-In: a function of arrays. Out: a `Jitted`, whose call looks up the compiled function for what it is given, or traces and
-compiles one. Called with tensors it computes a graph as the function itself does, so that functions that were
-transformed may be transformed again.
+In: a Python function of arrays. Out: a `Jitted`, whose call looks up the compiled function for its arguments, or traces
+and compiles one.
 
-An axis of one element broadcasts in NumPy, while sizes are not looked at here. So where sizes disagree that a function
-was compiled for, and an argument has such an axis, it is traced again with 1 as the size of this axis.
+    @graphc.jit
+    def norm(x):
+        return (x**2).sum() ** 0.5
+
+    norm(np.ones(4))        traces and compiles for (float64, rank 1); array(2.)
+    norm(np.ones(9))        the same code; array(3.)
+    norm(np.ones((2, 2)))   compiles again, for rank 2
+    norm(T.dvector("x"))    no compilation: a graph, so that transformed functions can be transformed again
+    len(norm.functions)     2
+
+The key of a compiled function has no sizes, but an axis of one element broadcasts in NumPy. So where a call fails since
+sizes disagree, and an argument has such an axis, the function is traced again with 1 as the static size of that axis
+(`broadcasting`).
 """
 
 from __future__ import annotations
@@ -35,16 +45,20 @@ from graphc.tracing.arguments import NUMBERS, Static, axes_of_one, kinds_of, nam
 Rebuild = Callable[[list[Any]], Any]
 
 REFUSED = object()
-"""What the entry point for exact types gives for others."""
+"""The result of an entry point for exact types when it is given others."""
 
 
 PLAIN = frozenset((np.ndarray, *NUMBERS))
-"""The types of most arguments, which are leaves."""
+"""The types of arguments that are leaves without a look at the tree: most calls have no others."""
 
 
 class Entry:
-    """A compiled function for arguments of some types: `call` takes their leaves. `variants`: others of it, by the axes
-    that have one element in them. `fast`: its entry point for exact types, with what makes results of its list."""
+    """A compiled function for arguments of some types.
+
+    call: takes the leaves of the arguments. rebuild: makes the tree of results from their list; None for one array.
+    variants: functions for axes of one element, by these axes. fast: the native entry point for exact types, which
+    returns REFUSED for others, and `rebuild`; None where there is none.
+    """
 
     __slots__ = ("call", "fast", "function", "rebuild", "variants")
 
@@ -58,7 +72,8 @@ class Entry:
 
 @record(eq=False)
 class Settings:
-    """How functions are compiled: the arguments of `function` of the same names, and whose arrays may be written."""
+    """Options of compilation: `mode` and `threads` as for `function`; donated: the positions of the arguments whose
+    arrays may be overwritten."""
 
     mode: str | None = None
     threads: int | str | None = None
@@ -66,10 +81,14 @@ class Settings:
 
 
 class Jitted:
-    """A function of arrays that is compiled when it is called. Make one with `jit`, `grad`, `vmap` and their kin.
+    """A function of arrays that is compiled when it is called. `jit`, `grad`, `vmap` and their kin return one.
 
-    functions: those that were compiled so far, one for each combination of types, which have `source`, `text`,
-    `explain()` and the rest. function_for(*args): the one for these arguments, compiled where it has not been.
+    functions: the compiled functions, one for each combination of types; these have `source`, `text`, `explain()` and
+    the rest. function_for(*args): the compiled function for these arguments, made where there is none yet.
+
+        double = graphc.jit(lambda x: 2 * x)
+        double(np.ones(3))                         # array([2., 2., 2.])
+        print(double.functions[0].source)          # the generated code
     """
 
     def __init__(
@@ -97,14 +116,14 @@ class Jitted:
             try:
                 results = call(*args)
             except ShapeError:
-                results = REFUSED  # looked into below
+                results = REFUSED  # `dispatch` finds out whether an axis broadcasts
             if results is not REFUSED:
                 return results if rebuild is None else rebuild(results)
         return self.dispatch(args, kwargs)
 
     @property
     def title(self) -> str:
-        """What messages call it, with its line."""
+        """The name of the innermost function in messages, with its line."""
         function: Any = self
         while hasattr(function, "__wrapped__"):
             function = function.__wrapped__
@@ -112,20 +131,21 @@ class Jitted:
 
     @property
     def functions(self) -> list[Function]:
-        """The functions that were compiled so far."""
+        """The compiled functions, in the order of their first calls."""
         entries = [entry for each in self.entries.values() for entry in (each, *each.variants.values())]
         return [entry.function for entry in entries if entry.function is not None]
 
     def function_for(self, /, *args: Any, **kwargs: Any) -> Function:
-        """The compiled function that a call with these arguments runs: of all their leaves that are not static, in
-        order. Raises GraphTypeError where there is none, because an argument is a tensor or nothing is returned."""
+        """Return the compiled function that a call with these arguments runs. Its inputs are the leaves of the
+        arguments that are not static, in order. Raises GraphTypeError where there is none: an argument is a tensor, or
+        the function returns nothing."""
         entry, _ = self.find(args, kwargs)
         if type(entry) is not Entry or entry.function is None:
             raise GraphTypeError(f"{self.title}: there is no compiled function for these arguments")
         return entry.function
 
     def dispatch(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """A call through the table of what has been compiled."""
+        """Call the compiled function for these arguments, from the table `entries` or made now."""
         entry, given = self.find(args, kwargs)
         if type(entry) is not Entry:
             return entry.value
@@ -142,7 +162,8 @@ class Jitted:
         return results if entry.rebuild is None else entry.rebuild(results)
 
     def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Sequence[Any]]:
-        """The entry for arguments, and their leaves; a `Symbolic` result where they are tensors."""
+        """Return the entry for arguments, and their leaves that are not static. A `Symbolic` in place of the entry
+        where an argument is a tensor."""
         static: Any = None
         left, named = args, kwargs
         if self.has_static:
@@ -169,8 +190,8 @@ class Jitted:
     def broadcasting(
         self, entry: Entry, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any]
     ) -> Entry | None:
-        """A variant of an entry for axes of one element, which broadcast; None where there are none, or that makes no
-        difference."""
+        """Make the variant of an entry in which the axes of one element are known to have size 1, so that they
+        broadcast. None where no axis has one element, and where the sizes disagree all the same."""
         ones = axes_of_one(given)
         parent = self.find(args, kwargs)[0]
         if entry is not parent or not any(ones):
@@ -187,7 +208,8 @@ class Jitted:
     def trace(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any], ones: Sequence[Sequence[int]]
     ) -> Any:
-        """The entry for arguments like these; a `Symbolic` result where the function uses tensors from outside."""
+        """Trace and compile the function for arguments like these. ones: for each leaf, the axes of static size 1.
+        Returns an `Entry`; a `Symbolic` where the function uses tensors from outside, which have no values here."""
         parts, (static, _) = self.static.split(args, kwargs), self.static.places(len(args))
         names = names_of(self, parts.left, parts.named, static)
         variables = variables_for(self.title, given, names, ones)
@@ -212,8 +234,8 @@ class Jitted:
         return self.compiled(made, results, variables, self.donated(args, static, given), flat)
 
     def run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """What the function computes of tensors. Errors are those of graphc, where NumPy has put its own around these
-        ("setting an array element with a sequence")."""
+        """Run the function on tensors. An error of graphc that NumPy has replaced by its own ("setting an array element
+        with a sequence") is raised in its place."""
         try:
             with TRACE:
                 return self.build(*args, **kwargs)
@@ -232,7 +254,7 @@ class Jitted:
             raise GraphTypeError(f"{self.title}: {path} that it returns is no array ({error})") from None
 
     def donated(self, args: Sequence[Any], static: Sequence[int], given: Sequence[Any]) -> list[bool]:
-        """For each leaf, whether a call may write its array."""
+        """Return for each leaf True where a call may overwrite its array."""
         chosen = {number % len(args) for number in self.settings.donated if -len(args) <= number < len(args)}
         others = [(place, value) for place, value in enumerate(args) if place not in static]
         flags = [place in chosen for place, value in others for _ in leaves(value)]
@@ -268,13 +290,13 @@ class Jitted:
 
 @record(eq=False)
 class Symbolic:
-    """What a function gives of tensors: a graph, which is not compiled here."""
+    """The result of a function of tensors: a graph, which is returned uncompiled."""
 
     value: Any
 
 
 def line_of(error: Exception) -> tuple[str, int] | None:
-    """Where the program is that an error comes from, with which NumPy may have to do."""
+    """The innermost line of the traceback that is not Python's own library: (file, line), None without one."""
     found, step = None, error.__traceback__
     while step is not None:
         if not is_pythons(step.tb_frame.f_code.co_filename):
@@ -284,19 +306,19 @@ def line_of(error: Exception) -> tuple[str, int] | None:
 
 
 def refuse(*args: Any, **kwargs: Any) -> object:
-    """Arguments that an entry point does not take as they are."""
+    """Called by a native entry point for arguments of other types."""
     return REFUSED
 
 
 def rebuilding(made: Any) -> Rebuild:
-    """What makes a tree like `made` of a list of leaves."""
+    """Return a function from a list of leaves to a tree like `made`."""
     if type(made) in (tuple, list) and all(part == LEAF for part in map(structure, made)):
         return type(made)
     return lambda results: like(made, results)
 
 
 def others_in(results: Sequence[Node], variables: Sequence[Node]) -> list[Node]:
-    """The variables that results need, or whose sizes they need, and that are not among these."""
+    """The variables outside of `variables` whose values or sizes the results need."""
     owners = (size_owner(node) if node.op is SIZE else node for node in nodes_of(results))
     return [each for each in owners if each is not None and each.op is INPUT and each not in set(variables)]
 
@@ -333,21 +355,24 @@ def jit(
     mode: str | None = None,
     threads: int | str | None = None,
 ) -> Any:
-    """`fun`, compiled when it is called: once for the dtypes and ranks of its arguments, whatever their sizes.
+    """Return `fun` as a function that is compiled at the first call for each combination of dtypes and ranks.
 
     fun: a function of arrays and numbers, in dicts, tuples, lists, named tuples and dataclasses, that computes with the
     functions of `graphc.numpy`, `graphc.tensor` or NumPy, and returns arrays in such a structure. It is called once for
-    each combination of types, with tensors in place of arrays; Python's own control flow and effects belong to that
-    call. static_argnums, static_argnames: arguments that it is called with as they are, so that `if` and `range` may
-    depend on them; they are compared by type and value, and each new one compiles again. donate_argnums: arguments
-    whose arrays may be overwritten by results. mode, threads: as for `function`. Without `fun`, a decorator.
+    each combination of types, with tensors in place of arrays; Python's own control flow and side effects happen in
+    that call alone. static_argnums, static_argnames: arguments that are passed on as they are, so that `if` and `range`
+    may depend on them; they must be hashable, and each new value (compared by type and value) compiles again.
+    donate_argnums: arguments whose arrays may be overwritten by results. mode, threads: as for `function`. Without
+    `fun`, returns a decorator.
 
-    A Python number has a kind and no dtype, as in NumPy: with it float32 stays float32. Raises GraphTypeError where an
-    argument is no array, or the value of a tensor is needed for `if`, `float`, `range` or an array of NumPy's.
+    A Python number has a kind and no dtype, as in NumPy: with it float32 stays float32. A call raises GraphTypeError
+    where an argument is no array, and where `if`, `float`, `range` or a NumPy array needs the value of a tensor.
 
         >>> @graphc.jit
         ... def loss(params, x):
         ...     return ((x @ params["w"] + params["b"]) ** 2).mean()
+        >>> loss({"w": np.ones(2), "b": 1.0}, np.eye(2))
+        array(4.)
     """
     if fun is None:
         return lambda function: jit(
@@ -364,7 +389,7 @@ def jit(
 
 
 def builder_of(function: Any) -> Callable[..., Any]:
-    """What a function computes, of tensors."""
+    """The function of tensors behind a function: that which a `Jitted` traces, any other itself."""
     if isinstance(function, Jitted):
         return function.build
     if not callable(function):
@@ -381,7 +406,8 @@ def transformed(
     settings: Settings | None = None,
     prefix: str = "",
 ) -> Jitted:
-    """A function that computes what `build` does; what is static of a transformed `function` is so again."""
+    """Return `build` as a `Jitted` named after `function`. Static arguments and settings of a `Jitted` function are
+    kept."""
     static = Static.of(function, static_argnums, static_argnames)
     if isinstance(function, Jitted):
         own = function.static
