@@ -1,10 +1,14 @@
 """Optimisers: from a cost to the updates of `function` that make it smaller.
 
-In: a scalar cost (or the gradients themselves) and the shared variables to be moved. Out: a dict of updates, each
-shared variable to its value after one step; it holds the optimiser's own state too, as shared variables that begin at
-zero. Dicts of several optimisers can be merged, and entries be changed before `function` gets them.
+In: a scalar cost, or a list of gradients, and the shared variables to update. Out: a dict of updates, {shared variable:
+its value after one step}, with the optimiser's own state, which begins at zero. Dicts of several optimisers can be
+merged, and entries changed before `function` gets them.
 
-Common to all: `learning_rate` is a number, a symbolic scalar, or a shared scalar that is changed between steps. With
+    w = graphc.shared(3.0, "w")
+    step = graphc.function([], w, updates=sgd(w**2, w, learning_rate=0.1))
+    step(), w.get_value()     # 3.0, then 3.0 - 0.1 * 6.0 = 2.4
+
+Common to all: `learning_rate` is a number, a symbolic scalar, or a shared scalar that changes between steps. With
 `l2`, each step is that of cost + l2/2 * (sum of the squares of all parameters). Wrong arguments raise GraphTypeError,
 ArgumentError or UpdateError; `grad` has its own errors. In the formulas p is a parameter, g its gradient, r the
 learning rate; all operations are elementwise.
@@ -46,14 +50,14 @@ Updates: TypeAlias = dict[SharedVariable, Node]
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What every formula needs for one parameter."""
+    """A parameter with its gradient and its learning rate: the operands of the formulas."""
 
     param: SharedVariable
     gradient: Node
     rate: Number
 
     def state(self, word: str) -> SharedVariable:
-        """A variable like the parameter, zero before the first step."""
+        """Return a new shared variable of the parameter's shape and dtype, zero before the first step."""
         name = f"{self.param.name}_{word}" if self.param.name else word
         return shared(np.zeros_like(self.param.get_value(borrow=True)), name, shape=self.param.sizes)
 
@@ -183,7 +187,8 @@ def adam(
 
 
 def norm(tensors: Sequence[Node]) -> Node:
-    """The Euclidean norm of all elements of some tensors, as if they were one vector; a scalar."""
+    """Return the Euclidean norm of the elements of all tensors, as of one vector; a scalar. Raises GraphValueError for
+    none."""
     if not tensors:
         raise GraphValueError("norm: there are no tensors")
     total: Node = sqr(tensors[0]).sum()
@@ -193,30 +198,34 @@ def norm(tensors: Sequence[Node]) -> Node:
 
 
 def clip_norm(gradients: Sequence[Node], limit: Number) -> list[Node]:
-    """Gradients scaled, all by one factor, so that their norm is no more than `limit`: for an optimiser in place of the
-    cost. Pascanu et al., ICML 2013. A gradient that is not finite stays so."""
+    """Scale gradients by one factor, so that the norm of all is at most `limit`. Give the result to an optimiser in
+    place of the cost. Pascanu et al., ICML 2013. A gradient that is not finite stays so.
+
+        gradients = clip_norm(graphc.grad(cost, params), 1.0)
+        updates = adam(gradients, params)
+    """
     whole = norm(gradients)
     factor = _scalar(limit, whole.type.dtype, "limit") / maximum(whole, limit)
     return [gradient * cast(factor, gradient.type.dtype) for gradient in gradients]
 
 
 def clip(gradients: Sequence[Node], limit: Number) -> list[Node]:
-    """Gradients with each element cut to -limit … limit."""
+    """Clip each element of the gradients to [-limit, limit]."""
     return [gradient.clip(-limit, limit) for gradient in gradients]
 
 
 Schedule: TypeAlias = "Callable[[int], float]"
-"""The learning rate of a step, of which the first is 0: what a `Trainer` takes, or whoever sets a shared rate."""
+"""A function from the number of a step, from 0, to its learning rate: for a `Trainer`, or to set a shared rate."""
 
 
 def exponential(rate: float, factor: float = 0.95, every: int = 100, staircase: bool = False) -> Schedule:
-    """rate * factor**(step / every); with `staircase` the exponent is rounded down."""
+    """Return the schedule rate * factor**(step / every); staircase: round the exponent down."""
     return lambda step: rate * factor ** (step // every if staircase else step / every)
 
 
 def cosine(rate: float, steps: int, warmup: int = 0, least: float = 0.0) -> Schedule:
-    """Half a cosine from `rate` down to `least` in `steps`, after `warmup` steps in which it rises in equal parts.
-    Loshchilov and Hutter, ICLR 2017."""
+    """Return a schedule that rises linearly to `rate` in `warmup` steps, then falls along half a cosine to `least` at
+    step number `steps`. Loshchilov and Hutter, ICLR 2017."""
 
     def schedule(step: int) -> float:
         if step < warmup:
@@ -228,8 +237,8 @@ def cosine(rate: float, steps: int, warmup: int = 0, least: float = 0.0) -> Sche
 
 
 def piecewise(rates: Sequence[float], ends: Sequence[int]) -> Schedule:
-    """The first of some rates up to the first of `ends`, then the next. Raises ArgumentError unless there is one rate
-    more than ends, which ascend."""
+    """Return a schedule of constant pieces: rates[0] before step ends[0], rates[1] before ends[1], and so on. Raises
+    GraphValueError unless the ends ascend and there is one rate more."""
     if len(rates) != len(ends) + 1 or list(ends) != sorted(ends):
         raise GraphValueError(
             f"piecewise: {len(rates)} rates for ends {list(ends)}, of which there is one fewer, rising"
@@ -238,7 +247,7 @@ def piecewise(rates: Sequence[float], ends: Sequence[int]) -> Schedule:
 
 
 def _steps(cost: Cost, params: Params, learning_rate: Number, l2: Number) -> list[_Step]:
-    """The parameters with their gradients, decay included, and the learning rate in each one's dtype."""
+    """Return for each parameter its gradient with weight decay, and the learning rate in its dtype."""
     variables = [params] if isinstance(params, Node) else list(params)
     for number, variable in enumerate(variables):
         if not isinstance(variable, SharedVariable):
@@ -273,7 +282,7 @@ def _gradients(cost: Cost, variables: list[SharedVariable]) -> list[Node]:
 
 
 def _scalar(value: Number, dtype: str, what: str) -> Number:
-    """A number as it is, for it takes the dtype of what it meets; a symbolic scalar cast to `dtype`."""
+    """Return a Python number as it is, for it does not widen dtypes; a symbolic scalar cast to `dtype`."""
     if isinstance(value, Node):
         if value.ndim:
             raise RankError(f"{what} must be a scalar, not {describe(value)} of type {value.type}")

@@ -1,11 +1,13 @@
-"""Layers: parts of networks that have parameters of their own, thin over the functions of `graphc.tensor`.
+"""Layers of neural networks: objects with parameters, thin over the functions of `graphc.tensor`.
 
-In: sizes, initialisers, a seed. Out: objects that are called with a tensor and give one; `Sequential`, a chain of them
-with a cost and predictions, which `graphc.train.Trainer` trains. A layer makes its parameters, shared variables of
-float32, when it is first called, from the sizes that its input is known to have.
+In: sizes, initialisers, a seed. Out: layers, which map a tensor to a tensor; `Sequential`, a chain of layers with a
+cost and predictions, which `graphc.train.Trainer` trains. A layer makes its parameters, shared variables of float32, at
+the first call, from the static sizes of its input.
 
-Read layer.py, then dense.py or recurrent.py, then sequential.py. Initialisers are functions of a shape and a generator
-of NumPy's (initial.py).
+    dense = Dense(10, activation="relu")
+    y = dense(T.matrix("x", shape=(None, 64)))     y: float32[?, 10]; dense.w: float32[64, 10], dense.b: float32[10]
+
+Read layer.py, then dense.py or recurrent.py, then sequential.py; initial.py has the initialisers.
 """
 
 from graphc.ir.call_errors import explain_all

@@ -1,4 +1,7 @@
-"""Layers without neighbourhood: dense ones, tables of vectors, activations, dropout, flattening."""
+"""Dense layers, embeddings, activations, dropout, flattening and normalisation.
+
+In: (batch, …, n_in). Out: (batch, …, n_out) of `Dense` and `Embedding`; the same shape of the others but `Flatten`.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +37,15 @@ ACTIVATIONS: dict[str, Function] = {
     "softmax": nnet.softmax,
     **{name: getattr(nnet, name) for name in ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "softsign")},
 }
-"""Activations by their names."""
+"""{name: function}."""
 
 
 LEARNT = ("prelu",)
-"""Activations with parameters of their own, which are layers."""
+"""The names of activations with parameters, which are layers of their own."""
 
 
 def activation_of(what: str | Function | None) -> Function:
-    """An activation by its name, or a function as it is. Raises ArgumentError for a name that there is not."""
+    """Return an activation by its name, or a function as it is. Raises GraphValueError for an unknown name."""
     if what is None:
         return ACTIVATIONS["linear"]
     if callable(what):
@@ -54,7 +57,7 @@ def activation_of(what: str | Function | None) -> Function:
 
 
 def initial_of(activation: str | Function | None) -> Initialiser:
-    """What weights before an activation begin with, where nothing else is said."""
+    """Return the default initialiser of weights before an activation: He for rectifiers, Glorot for others."""
     rectifies = activation in ("relu", "leaky_relu", "prelu", "elu", "gelu", "silu", nnet.relu)
     return initial.he_normal() if rectifies else initial.glorot_uniform()
 
@@ -72,11 +75,11 @@ class Activation(Layer):
 
 
 class PReLU(Layer):
-    """x where it is not negative, slope * x where it is, of a slope that is learnt. He, Zhang, Ren and Sun, ICCV 2015.
+    """x where x >= 0, slope * x elsewhere, with learnt slopes. He, Zhang, Ren and Sun, ICCV 2015.
 
-    axes: those that have slopes of their own, of which the sizes must be known: 1 (features, channels second), -1 for
-    channels last, several in a tuple, or None for one slope of all. Raises GraphTypeError for a size that is not known,
-    GraphValueError for an axis that is not there, or that of the batch.
+    axes: each index along these axes has its own slope; their sizes must be static. 1 is that of features or channels,
+    -1 that of channels last; None is one slope for all. Raises GraphTypeError for a size that is not static,
+    GraphValueError for an axis that does not exist, or that of the batch.
 
         >>> net.add(Conv(16, 3)).add(PReLU())
     """
@@ -100,20 +103,21 @@ class PReLU(Layer):
 
 
 def activation_layer(what: str | Function, axes: int) -> Layer:
-    """The layer of an activation: by its name, or of a function; one that is learnt has slopes along `axes`."""
+    """Return the layer of an activation. axes: those of the slopes of "prelu"."""
     return PReLU(axes=axes) if what == "prelu" else Activation(what)
 
 
 class Flatten(Layer):
-    """All axes after that of the batch as one."""
+    """Join all axes after that of the batch: (batch, a, b) to (batch, a * b)."""
 
     def output(self, x: Node, train: bool) -> Node:
         return flatten(x, 2)
 
 
 class Dropout(Layer):
-    """Each number 0 with chance `p` in training, the others divided by 1 - p; as it is otherwise. `scale=False` leaves
-    those as they are in training, and multiplies by 1 - p otherwise. Srivastava et al., JMLR 15 (2014)."""
+    """Dropout: in training each element is 0 with probability `p`, and others are divided by 1 - p; in prediction
+    nothing changes. scale=False: others stay in training, and prediction multiplies by 1 - p. Srivastava et al., JMLR
+    15 (2014). Raises GraphValueError for p outside [0, 1)."""
 
     def __init__(self, p: float = 0.5, scale: bool = True, **common: Any) -> None:
         super().__init__(**common)
@@ -125,7 +129,7 @@ class Dropout(Layer):
         return self.dropped(x, train)
 
     def dropped(self, x: Node, train: bool) -> Node:
-        """`x` with some elements 0, in training."""
+        """Apply the dropout to `x`."""
         if not self.p:
             return x
         if not train:
@@ -135,10 +139,11 @@ class Dropout(Layer):
 
 
 class Dense(Layer):
-    """activation(dot(x, w) + b): (batch, …, n_in) to (batch, …, n_out).
+    """A dense layer: activation(dot(x, w) + b), from (batch, …, n_in) to (batch, …, n_out).
 
-    n_in: where the input's last size is not known. dropconnect: the chance of each weight to be 0 in training (Wan et
-    al., ICML 2013). bias=None: none.
+    activation: a name of `ACTIVATIONS`, "prelu", or a function. n_in: needed where the input's last size is not static.
+    w, bias: initialisers; bias=None leaves out b. dropconnect: the probability of each weight to be 0 in training (Wan
+    et al., ICML 2013).
     """
 
     def __init__(
@@ -171,7 +176,8 @@ class Dense(Layer):
 
 
 class Embedding(Layer):
-    """A row of a table for each whole number: (batch, …) to (batch, …, n_out)."""
+    """A table of vectors: maps each integer to a row, (batch, …) to (batch, …, n_out). Raises GraphTypeError for
+    floats."""
 
     def __init__(self, n_rows: int, n_out: int, w: Initialiser | None = None, **common: Any) -> None:
         super().__init__(**common)
@@ -187,12 +193,11 @@ class Embedding(Layer):
         return take(self.w, x, axis=0)
 
 
-# --- norm -------------------------------------------------------------------------------------------------------------
-# Normalisation: of each feature over the batch, or of each example over its features. Thin over `tensor.nnet`.
+# --- normalisation ----------------------------------------------------------------------------------------------------
 
 
 class _Norm(Layer):
-    """A scale, `gamma`, and a shift, `beta`, of each feature along `axis`."""
+    """The base of normalisations: a scale `gamma` and a shift `beta` for each feature along `axis`."""
 
     def __init__(self, axis: int, epsilon: float, n_in: int | None, common: dict[str, Any]) -> None:
         super().__init__(**common)
@@ -205,11 +210,11 @@ class _Norm(Layer):
 
 
 class BatchNorm(_Norm):
-    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, of each feature along `axis`, over all other axes.
+    """Batch normalisation: (x - mean) / sqrt(variance + epsilon) * gamma + beta, for each feature along `axis`.
 
-    In training mean and variance are those of the batch, and their running averages, which new data is normalised by,
-    move by `momentum` of the way to them (the variance to that of a sample: n / (n - 1) times the batch's). Ioffe and
-    Szegedy, ICML 2015.
+    In training, mean and variance are taken over all other axes of the batch. The running averages, which prediction
+    uses, move towards them by the part `momentum`; the variance's towards n / (n - 1) times that of the batch. Ioffe
+    and Szegedy, ICML 2015.
     """
 
     def __init__(
@@ -240,7 +245,7 @@ class BatchNorm(_Norm):
 
 
 class LayerNorm(_Norm):
-    """The same of each example, over its last axis: as in training, so with new data. Ba et al., 2016."""
+    """Layer normalisation of each example over its last axis, in training and prediction alike. Ba et al., 2016."""
 
     def __init__(self, epsilon: float = 1e-5, **common: Any) -> None:
         super().__init__(-1, epsilon, None, common)
@@ -250,7 +255,7 @@ class LayerNorm(_Norm):
 
 
 class InstanceNorm(_Norm):
-    """The same of each channel of each image, (batch, channels, …). Ulyanov et al., 2016."""
+    """Instance normalisation of each channel of each image, (batch, channels, …). Ulyanov et al., 2016."""
 
     def __init__(self, epsilon: float = 1e-5, n_in: int | None = None, **common: Any) -> None:
         super().__init__(1, epsilon, n_in, common)
@@ -260,7 +265,8 @@ class InstanceNorm(_Norm):
 
 
 class GroupNorm(_Norm):
-    """The same of each of `groups` equal groups of channels of each image, (batch, channels, …). Wu and He, 2018."""
+    """Group normalisation of `groups` equal groups of channels of each image, (batch, channels, …). Wu and He, 2018.
+    Raises ArgumentError where the channels are no multiple of the groups."""
 
     def __init__(self, groups: int, epsilon: float = 1e-5, n_in: int | None = None, **common: Any) -> None:
         super().__init__(1, epsilon, n_in, common)

@@ -1,7 +1,7 @@
-"""What layers have in common: parameters that are made when the first input is seen.
+"""`Layer`, the base class of layers: it makes parameters at the first call.
 
-In: a tensor whose sizes, but for that of the batch, are known. Out: a tensor; the layer's parameters, what they are
-called, and the updates that training makes besides those of an optimiser.
+In: a tensor with static sizes, except that of the batch. Out: a tensor; the layer's named parameters, and the updates
+that training makes besides those of the optimiser.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from graphc.shared import SharedVariable, shared
 
 
 class Source:
-    """Where a network's random numbers come from: those that parameters begin with, and those of each call."""
+    """The random numbers of a network: `rng` draws initial parameters, `streams` the masks of each call."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -28,9 +28,11 @@ class Source:
 
 
 class Layer:
-    """A part of a network. `layer(x)` is its output for new data, `layer(x, train=True)` that for training.
+    """A part of a network. `layer(x)` is its output for prediction, `layer(x, train=True)` that for training.
 
-    To write one, define `build(x)`, which makes parameters with `self.param`, and `output(x, train)`:
+    name: the prefix of the parameters' names, by default that of the class. dtype: of the parameters. seed: of initial
+    values and random masks. A subclass defines `build(x)`, which makes parameters with `self.param`, and
+    `output(x, train)`:
 
         class Scale(Layer):
             def build(self, x):
@@ -45,14 +47,14 @@ class Layer:
         self.dtype = dtype
         self.source = Source(seed)
         self.params: list[SharedVariable] = []
-        """What an optimiser moves."""
+        """The parameters that an optimiser updates."""
         self.state: list[SharedVariable] = []
-        """What training changes otherwise."""
+        """Shared variables that training updates without gradients (running averages)."""
         self.updates: dict[SharedVariable, Node] = {}
-        """How, from the last output for training."""
+        """The new values of `state`, in the graph of the last output for training."""
         self.built = False
         self.static = True
-        """Whether code is compiled for the sizes of the parameters, or for any."""
+        """True: parameters have static sizes, which compiled code is specialised to."""
 
     def __call__(self, x: Any, train: bool = False) -> Node:
         node = as_node(x)
@@ -65,12 +67,12 @@ class Layer:
         """Make the parameters for inputs like `x`."""
 
     def output(self, x: Node, train: bool) -> Node:
-        """The output, of parameters that are there."""
+        """Return the output for `x`, from parameters that `build` has made."""
         raise NotImplementedError(f"{type(self).__name__} does not say what its output is")
 
     def param(self, what: str, shape: Sequence[Any], initial: Initialiser, moved: bool = True) -> SharedVariable:
-        """A shared variable of static sizes, called after the layer; among `params`, or among `state` if not `moved`.
-        Raises GraphTypeError where a size is not known."""
+        """Make a shared variable named `<layer>.<what>`, and append it to `params`; to `state` where `moved` is False.
+        Raises GraphTypeError for a size that is not static."""
         sizes = [size for size in shape if isinstance(size, int | np.integer)]
         if len(sizes) != len(shape):
             raise GraphTypeError(f"{self.name}: {what} needs sizes that are known before there is data, not {shape!r}")
@@ -80,7 +82,7 @@ class Layer:
         return variable
 
     def holds(self, part: Layer) -> None:
-        """Make a layer part of this one: its parameters are among this one's, of the same dtype and seed."""
+        """Make a layer a part of this one, which shares its dtype, random numbers and lists of parameters."""
         part.name, part.dtype, part.source, part.static = (
             f"{self.name}.{part.name}",
             self.dtype,
@@ -90,7 +92,8 @@ class Layer:
         part.params, part.state, part.updates = self.params, self.state, self.updates
 
     def features(self, x: Node, axis: int = -1, given: int | None = None) -> int:
-        """How many numbers there are along an axis, which must be known, or is given. Raises GraphTypeError."""
+        """Return the size of `x` along an axis: the static one, or `given`. Raises GraphTypeError where there is
+        neither, ShapeError where they differ."""
         size = x.type.shape[axis] if x.ndim else None
         if given is not None and isinstance(size, int) and size != given:
             raise ShapeError(f"{self.name} takes {given} numbers; {describe(x)} of type {x.type} has {size}")

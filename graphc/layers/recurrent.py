@@ -1,7 +1,6 @@
-"""Recurrent layers over `scan`: (batch, time, n_in) to (batch, time, n_out), or to the last state.
+"""Recurrent layers over `scan`: from (batch, time, n_in) to (batch, time, n_out), or to the last state.
 
-What a step needs of its input is one product for all steps, before the loop; the gates of a step are one product of its
-state.
+The input's part of all gates is one product for all steps, before the loop; the state's part is one product a step.
 """
 
 from __future__ import annotations
@@ -20,10 +19,12 @@ from graphc.tensor.products import dot
 
 
 class Recurrent(Layer):
-    """h' = tanh(x w + h u + b), from h = 0.
+    """A simple recurrent layer: h' = tanh(x w + h u + b), from h = 0.
 
-    sequences: whether the output has the states after all steps, (batch, time, n_out), or the last, (batch, n_out).
-    backwards: steps begin at the end; states stand where their input does.
+    n_out: the size of the state. sequences: True returns the states of all steps, (batch, time, n_out), False the last
+    one, (batch, n_out). backwards: go from the last step to the first; each state stands at the place of its input.
+    n_in: the size of the input, where it is not static. w, u: initialisers. Raises RankError for an input that is not
+    of rank 3.
     """
 
     gates = 1
@@ -51,7 +52,7 @@ class Recurrent(Layer):
         self.b = self.param("b", (wide,), self.initial_b)
 
     def initial_b(self, shape: Any, rng: Any) -> Any:
-        """The biases at the beginning."""
+        """The initialiser of the biases."""
         return initial.zeros(shape, rng)
 
     def output(self, x: Node, train: bool) -> Node:
@@ -64,14 +65,14 @@ class Recurrent(Layer):
         return (states[::-1] if self.backwards else states).dimshuffle(1, 0, 2)
 
     states = 1
-    """Of a step; the first is the output."""
+    """The number of states of a step; the first is the output."""
 
     def step(self, given: Node, state: Node) -> Any:
-        """The next states, from what the input gives, and the states before."""
+        """Return the next states. given: x w + b of this step."""
         return tanh(given + dot(state, self.u))
 
     def part(self, x: Node, gate: int, gates: int = 1) -> Node:
-        """What some gates have of numbers for all."""
+        """Return the columns of `gates` gates, from number `gate` on."""
         found: Node = x[:, gate * self.n_out : (gate + gates) * self.n_out]
         return found
 

@@ -1,8 +1,7 @@
-"""A network as a chain of layers, with a cost and predictions.
+"""`Sequential`: a network as a chain of layers, with a cost and predictions.
 
-In: layers, or the seed's words for them (`add_fc`, `add_conv`, …), a cost by its name or as a function. Out: the nodes
-of training and of prediction over one set of parameters, and functions of arrays for the latter, compiled when they are
-first called.
+In: layers, added as objects or by `add_fc`, `add_conv` and their kin; a cost, by name or as a function. Out: the nodes
+of training and of prediction over one set of parameters; `predict`, compiled at its first call.
 """
 
 from __future__ import annotations
@@ -31,10 +30,12 @@ from graphc.tensor.reductions import argmax, mean, sum
 
 @record()
 class Cost:
-    """What a network is trained for, over its `output` and a target: `cost(output, target)`, a scalar to be made
-    smaller; `predict(output)`, what is said of new data; `score(output, target)`, a scalar to be watched, larger for
-    better; the target's dtype, that of the network where None, and how many axes fewer than the output it has;
-    `probabilities(output)` where there are any."""
+    """The objective of a network, as functions of its `output` and a target.
+
+    cost(output, target): the scalar to minimise. predict(output): the prediction. score(output, target): a scalar to
+    report, larger for better. dtype: of the target; None for that of the network. fewer: the number of axes that the
+    target has less than the output. probabilities(output): of the classes, or None.
+    """
 
     cost: Callable[[Any, Any], Node]
     predict: Callable[[Any], Node]
@@ -45,7 +46,7 @@ class Cost:
 
 
 def _rightly(choose: Callable[[Any], Node], output: Any, target: Any) -> Node:
-    """The part of the examples for which the right thing is said."""
+    """The accuracy: the part of the examples with a right prediction."""
     return mean(cast(eq(choose(output), target), "float32"))
 
 
@@ -74,7 +75,7 @@ def _norm(output: Any, target: Any) -> Node:
 
 
 def _explained(output: Any, target: Any) -> Node:
-    """The part of the target's variance that is explained."""
+    """The coefficient of determination: the part of the target's variance that is explained."""
     return 1 - sum(sqr(output - target)) / sum(sqr(target - mean(target, 0)))
 
 
@@ -91,16 +92,16 @@ COSTS: Mapping[str, Cost] = {
     "bernoulli": Cost(_bernoulli, _is_true, partial(_rightly, _is_true), None, 0, sigmoid),
     "norm": Cost(_norm, _itself, _explained),
 }
-"""Costs by their names. softmax: crossentropy of scores (n, classes) with classes (n); bernoulli: of scores with 0 or 1
-each; norm: half the sum of squares, of an example."""
+"""{name: Cost}. softmax: cross-entropy of logits (n, classes) with classes (n). bernoulli: cross-entropy of logits with
+targets 0 or 1. norm: half the sum of squared errors, divided by the number of examples."""
 
 
 class Sequential:
-    """Layers one after the other.
+    """A chain of layers with a cost.
 
-    input_shape: the sizes of one example, where a layer needs them and `add_fc` does not say. dtype: of parameters and
-    of inputs, unless `input_dtype` is another ("int64" before an Embedding). seed: of parameters and of dropout.
-    static: whether code is compiled for the sizes of the parameters, or for any.
+    layers: the first layers. input_shape: the sizes of one example, needed unless `add_fc` comes first. cost: as
+    `add_cost`. dtype: of parameters and inputs; input_dtype: of inputs, where another ("int64" before an Embedding).
+    seed: of initial parameters and dropout. static: compile code for the sizes of the parameters (True) or for any.
 
         net = Sequential(input_shape=(64,))
         net.add_fc(64, 128, activation="relu", dropout=0.2)
@@ -133,7 +134,8 @@ class Sequential:
     # Building -----------------------------------------------------------------------------------------------------
 
     def add(self, layer: Layer) -> Sequential:
-        """Add a layer, whose parameters will be of the network's dtype and seed."""
+        """Append a layer; it takes the dtype and the random numbers of the network. Returns the network. Raises
+        GraphValueError once the network has been used."""
         if "output" in vars(self):
             raise GraphValueError("a network that has been used takes no more layers")
         kind = layer.name
@@ -154,10 +156,10 @@ class Sequential:
         dropout_args: Mapping[str, Any] | None = None,
         w: Initialiser | None = None,
     ) -> Sequential:
-        """A dense layer, then batch normalisation, the activation and dropout, where asked for.
+        """Append a dense layer, then batch normalisation, the activation and dropout, where asked for.
 
-        dropout: the chance, or True for that in `dropout_args` (`p`, 0.5 where there is none; `scale` as in Dropout;
-        `connect=True` drops weights in place of results).
+        dropout: the probability, or True for `p` of `dropout_args` (0.5 by default). dropout_args: also `scale` as in
+        Dropout, and `connect`: True drops weights in place of outputs.
         """
         p, args = _dropout(dropout, dropout_args)
         if not self.layers and self.input_shape is None and n_in is not None:
@@ -179,8 +181,8 @@ class Sequential:
         w: Initialiser | None = None,
         **how: Any,
     ) -> Sequential:
-        """A convolution, then batch normalisation, the activation, pooling by windows of `pool`, and dropout, where
-        asked for. `how`: what `Conv` takes besides (border, stride, channels_last, …)."""
+        """Append a convolution, then batch normalisation, the activation, pooling by windows of `pool`, and dropout,
+        where asked for. how: further arguments of `Conv` (border, stride, channels_last, …)."""
         p, args = _dropout(dropout, dropout_args)
         conv = Conv(n_out, size, None, n_in=n_in, w=w or initial_of(activation), **how)
         axis = -1 if conv.channels_last else 1
@@ -190,15 +192,15 @@ class Sequential:
         return self.add(Dropout(p, **args)) if p else self
 
     def add_pool(self, size: int | Sequence[int] | None = 2, **how: Any) -> Sequential:
-        """The largest number of each window; `how`: what `Pool` takes besides."""
+        """Append a pooling layer. how: further arguments of `Pool`."""
         return self.add(Pool(size, **how))
 
     def add_flatten(self) -> Sequential:
-        """All axes after that of the batch as one."""
+        """Append a layer that joins all axes after that of the batch."""
         return self.add(Flatten())
 
     def add_dropout(self, p: float = 0.5, scale: bool = True) -> Sequential:
-        """Numbers that are 0 in training with chance `p`."""
+        """Append a `Dropout` layer."""
         return self.add(Dropout(p, scale))
 
     def _after(self, normalize: Layer | Literal[False], activation: Any, axis: int, p: float, args: Any) -> Sequential:
@@ -209,8 +211,8 @@ class Sequential:
         return self.add(Dropout(p, **args)) if p else self
 
     def add_cost(self, cost: str | Cost | Callable[[Any, Any], Node]) -> Sequential:
-        """What the network is trained for: "softmax", "bernoulli", "norm", a `Cost`, or a function of output and
-        target, whose predictions are the output. Raises ArgumentError for a name that there is not."""
+        """Set the objective: "softmax", "bernoulli", "norm", a `Cost`, or a function of output and target, with the
+        output as the prediction. Returns the network. Raises GraphValueError for an unknown name."""
         if isinstance(cost, str):
             if cost not in COSTS:
                 raise GraphValueError(f"cost {cost!r}: must be a function, or one of {', '.join(COSTS)}")
@@ -224,14 +226,14 @@ class Sequential:
     # Nodes --------------------------------------------------------------------------------------------------------
 
     def __call__(self, x: Any, train: bool = False) -> Node:
-        """The output for a tensor."""
+        """Return the output for a tensor."""
         for layer in self.layers:
             x = layer(x, train)
         return x  # type: ignore[no-any-return]
 
     @cached_property
     def input(self) -> Node:
-        """The variable that stands for a batch of examples."""
+        """The input variable of a batch of examples."""
         if self.input_shape is None:
             raise GraphValueError("the sizes of an example are not known: give input_shape, or begin with add_fc")
         sizes = self.input_shape if self.static else (None,) * len(self.input_shape)
@@ -239,18 +241,18 @@ class Sequential:
 
     @cached_property
     def output(self) -> Node:
-        """The output for new data."""
+        """The output for prediction."""
         return self(self.input)
 
     @cached_property
     def trained_output(self) -> Node:
         """The output in training."""
-        _ = self.output  # which makes the parameters, of an input like any
+        _ = self.output  # makes the parameters
         return self(self.input, train=True)
 
     @cached_property
     def target(self) -> Node:
-        """The variable that stands for what is wanted of a batch."""
+        """The variable of the targets of a batch."""
         objective, output = self._objective(), self.output
         rank = output.ndim - objective.fewer
         sizes: list[Size | None] = [size if isinstance(size, int) else None for size in output.type.shape[:rank]]
@@ -268,17 +270,17 @@ class Sequential:
 
     @property
     def params(self) -> list[SharedVariable]:
-        """What an optimiser moves, in the order of the layers."""
+        """The parameters that an optimiser updates, in the order of the layers."""
         return [param for layer in self._built() for param in layer.params]
 
     @property
     def state(self) -> list[SharedVariable]:
-        """What training changes otherwise."""
+        """The shared variables that training updates without gradients."""
         return [variable for layer in self._built() for variable in layer.state]
 
     @property
     def updates(self) -> dict[SharedVariable, Node]:
-        """How it changes that, in the graph of `trained_output`."""
+        """The updates of `state`, in the graph of `trained_output`."""
         _ = self.trained_output
         return {variable: new for layer in self.layers for variable, new in layer.updates.items()}
 
@@ -300,23 +302,24 @@ class Sequential:
         return function([self.input], wanted(self.output), name="predict_probabilities")
 
     def as_input(self, x: Any) -> Any:
-        """Examples as an array of the dtype that the network takes."""
+        """Convert examples to an array of the input's dtype."""
         return np.asarray(x, self.input.type.dtype)
 
     def predict(self, x: Any) -> Any:
-        """What the cost says of examples: classes, whether something holds, or the output itself."""
+        """Return the predictions for examples, by the cost: classes (softmax), booleans (bernoulli), or the output."""
         return self._predict(self.as_input(x))
 
     def predict_probabilities(self, x: Any) -> Any:
-        """The probabilities of the classes. Raises ArgumentError for a cost without."""
+        """Return the probabilities of the classes. Raises GraphValueError for a cost without probabilities."""
         return self._probabilities(self.as_input(x))
 
     def get_values(self) -> list[Any]:
-        """The values of all parameters and states."""
+        """Return copies of the values of all parameters and states."""
         return [variable.get_value() for variable in (*self.params, *self.state)]
 
     def set_values(self, values: Sequence[Any]) -> None:
-        """Give all parameters and states values that `get_values` gave. Raises ArgumentError for another number."""
+        """Set all parameters and states to values of `get_values`. Raises GraphValueError for another number of
+        them."""
         variables = [*self.params, *self.state]
         if len(values) != len(variables):
             raise GraphValueError(f"{len(values)} values are given for {len(variables)} parameters and states")
@@ -325,7 +328,7 @@ class Sequential:
 
 
 def _dropout(dropout: bool | float, args: Mapping[str, Any] | None) -> tuple[float, dict[str, Any]]:
-    """The chance, and what else is said of it."""
+    """Return the probability of a dropout, and its other arguments."""
     given = dict(args or {})
     p = float(given.pop("p", 0.5))
     unknown = given.keys() - {"scale", "connect"}

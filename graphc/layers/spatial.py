@@ -20,7 +20,7 @@ from graphc.tensor.signal.pool import global_pool, pool
 
 
 def _several(value: int | Sequence[int], rank: int, what: str) -> tuple[int, ...]:
-    """One number for each axis."""
+    """Return one number for each of `rank` axes."""
     numbers = (value,) * rank if isinstance(value, int) else tuple(value)
     if len(numbers) != rank:
         raise GraphValueError(f"{what} {value!r}: there are {rank} axes")
@@ -28,11 +28,15 @@ def _several(value: int | Sequence[int], rank: int, what: str) -> tuple[int, ...
 
 
 class Conv(Layer):
-    """activation(cross-correlation with filters + b): of as many axes as `size` has numbers, 2 for one number.
+    """Convolution: activation(cross-correlation of x with filters + b), over as many axes as `size` has numbers.
 
-    size: of a filter. border: "valid", "same" (results ceil(n / stride)), "full", "half", numbers. groups: in how many
-    parts channels and results are divided; as many as channels: depthwise. Filters are (results, channels of a group,
-    …), whatever the layout.
+    n_out: the number of filters. size: of a filter; one number means 2 axes. border: "valid", "same" (results of size
+    ceil(n / stride)), "full", "half", or paddings. groups: the number of parts into which channels and filters are
+    divided; as many as channels is a depthwise convolution. n_in: the number of channels, where it is not static.
+    Filters are (n_out, channels of a group, …) in either layout. Raises RankError and GraphValueError for an input that
+    does not fit.
+
+        Conv(16, 3, "relu", border="same")      (batch, 8, 32, 32) to (batch, 16, 32, 32)
     """
 
     def __init__(
@@ -80,9 +84,12 @@ class Conv(Layer):
 
 
 class Pool(Layer):
-    """The largest number of each window, or with mode="average" the mean, "sum" the sum: over as many axes as `size`
-    has numbers, 2 for one number. stride: `size` where None. ignore_border: windows that would reach beyond are left
-    out. size=None: all of each channel, (batch, channels)."""
+    """Pooling: the maximum of each window; mode="average" takes the mean, "sum" the sum.
+
+    size: of a window, over as many axes as it has numbers; one number means 2 axes; None pools all of each channel, to
+    (batch, channels). stride: `size` where None. ignore_border: leave out windows that reach beyond the border. Raises
+    RankError for an input of another rank.
+    """
 
     def __init__(
         self,

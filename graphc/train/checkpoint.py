@@ -1,7 +1,7 @@
-"""Files that a kill cannot spoil: what is read is what was written last, whole, or what was written before.
+"""Checkpoints: files that stay whole when the process is killed while writing.
 
-In: arrays by names, and what json can say. Out: a file in NumPy's format npz, written beside its place, brought to the
-disk, and then renamed.
+In: arrays by name, and data for json. Out: a file in NumPy's format npz. It is written beside its place, flushed to the
+disk, and then renamed, so that a reader finds the last or the previous file.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import numpy as np
 from graphc.errors import GraphValueError
 
 SAID = "said"
-"""The name of what json says."""
+"""The name of the json text in the file."""
 
 
 def save(path: str | Path, arrays: Mapping[str, Any], said: Any = None) -> None:
-    """Write a file that `load` reads. Whenever the process ends, the file is the new one or the old one."""
+    """Write a file that `load` reads. arrays: {name: array}. said: data that json can write. If the process is killed
+    meanwhile, the old file stays."""
     place = Path(path)
     beside = place.with_name(f".{place.name}.{os.getpid()}")
     _clear(place)
@@ -43,7 +44,7 @@ def save(path: str | Path, arrays: Mapping[str, Any], said: Any = None) -> None:
 
 
 def _clear(place: Path) -> None:
-    """Remove what processes left that were killed while they wrote."""
+    """Remove unfinished files of processes that were killed."""
     prefix = f".{place.name}."
     for left in place.parent.iterdir():
         number = left.name.removeprefix(prefix)
@@ -57,7 +58,8 @@ def _clear(place: Path) -> None:
 
 
 def load(path: str | Path) -> tuple[dict[str, Any], Any]:
-    """The arrays and what was said. Raises ArgumentError for what is no such file, OSError where there is none."""
+    """Return the arrays and the json data of a checkpoint. Raises GraphValueError for another file, OSError where there
+    is none."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name.removeprefix("of "): file[name] for name in file.files if name != SAID}

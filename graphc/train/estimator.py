@@ -21,8 +21,8 @@ from graphc.train.trainer import Trainer
 
 
 class _Network(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
-    """What both have in common. hidden: the sizes of the layers between; normalize, dropout: of these; the rest as in
-    `Trainer`."""
+    """The base of both estimators. hidden: the sizes of the hidden layers; activation, normalize, dropout: of these.
+    Other parameters as in `Trainer`."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class _Network(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
 
 
 class Classifier(ClassifierMixin, _Network):  # type: ignore[misc]
-    """A network that tells classes.
+    """A dense network that predicts classes.
 
     >>> Classifier(hidden=(64,), epochs=20, random_state=0).fit(x, y).score(x_test, y_test)
     """
@@ -111,7 +111,7 @@ class Classifier(ClassifierMixin, _Network):  # type: ignore[misc]
 
 
 class Regressor(RegressorMixin, _Network):  # type: ignore[misc]
-    """A network that tells numbers, one or several for each example."""
+    """A dense network that predicts one or several numbers for each example."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

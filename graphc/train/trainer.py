@@ -35,9 +35,9 @@ Optimiser = Callable[..., dict[SharedVariable, Node]]
 
 @record()
 class Row:
-    """What is told of some batches: how many epochs have begun, how many batches there were, the mean loss and score of
-    those since the row before, the norms of the gradient and of the parameters at the last, and the learning rate;
-    loss and score of the data for evaluation, NaN where there is none; the seconds since training began."""
+    """A row of the training table. epoch: the number of the current epoch, from 1. batch: the batches so far. loss,
+    score: means over the batches since the row before. gradient, parameters: norms at the last batch. rate: the
+    learning rate. eval_loss, eval_score: of the evaluation data, NaN without. seconds: since training began."""
 
     epoch: int
     batch: int
@@ -64,11 +64,11 @@ def line_of(row: Row) -> str:
 
 @record(frozen=False)
 class _Progress:
-    """How far training is."""
+    """The progress of training, as a checkpoint keeps it."""
 
     epoch: int = 0
     batch: int = 0
-    """Batches of this epoch that are done."""
+    """The number of batches of this epoch that are done."""
     steps: int = 0
     loss: float = 0.0
     score: float = 0.0
@@ -76,21 +76,25 @@ class _Progress:
     """Examples since the last row, over which loss and score are summed."""
     best: float = math.inf
     waited: int = 0
-    """Evaluations since the best."""
+    """The number of evaluations since the best."""
     ended: bool = False
 
 
 class Trainer:
-    """Trains a network.
+    """Trains a network in minibatches.
 
-    optimizer: one of `graphc.optim`, or a function with its arguments. rate: a number, or a function of the number of
-    the step (`graphc.optim.cosine`). batch_size: examples of a batch; the last of an epoch may be smaller. eval_size:
-    how many of the examples are kept for evaluation, a number or a part, where `train` is given none. eval_every: the
-    batches between two rows, None for an epoch. metric: a function of output and target, a scalar node, in place of the
-    score of the cost. clip_norm: the largest norm of the gradient. l2: decay. patience: the evaluations
-    without a smaller loss after which training ends, with the best parameters. checkpoint: a file that is written after
-    every `checkpoint_every` batches (None: with each row), and from which training goes on where it exists. out: what a
-    line is given to; None prints nothing. progress: a bar of tqdm's.
+    optimizer: a function of `graphc.optim`, or one with the same arguments. rate: a number, or a function of the number
+    of the step (`graphc.optim.cosine`). batch_size: examples of a batch; the last of an epoch may be smaller.
+    eval_size: the number (or part, below 1) of the examples kept for evaluation, where `train` gets no evaluation data.
+    eval_every: the batches between two rows; None for an epoch. metric: a function from output and target to a scalar
+    node, in place of the score of the cost. clip_norm: an upper bound of the gradient's norm. l2: weight decay.
+    patience: the evaluations without a smaller loss after which training ends, with the best parameters. checkpoint: a
+    file, written every `checkpoint_every` batches (None: with each row); where it exists, training resumes from it.
+    out: called with each line; None prints nothing. progress: show a bar of tqdm's.
+
+        net = Sequential(input_shape=(4,)).add(Dense(3)).add_cost("softmax")
+        rows = Trainer(net, rate=0.01, out=None).train(x, classes, epochs=5)
+        rows[-1].loss, rows[-1].score
     """
 
     def __init__(
@@ -131,7 +135,8 @@ class Trainer:
 
     @cached_property
     def step(self) -> Function:
-        """Moves the parameters: the loss and the score of a batch, the norms of gradient and parameters before."""
+        """The function of a training step: updates the parameters, and returns the loss and the score of the batch and
+        the norms of gradient and parameters before the update."""
         model, cost = self.model, self.model.cost
         gradients = grad(cost, model.params)
         moved = gradients if self.clip_norm is None else optim.clip_norm(gradients, self.clip_norm)
@@ -141,7 +146,7 @@ class Trainer:
 
     @cached_property
     def evaluate(self) -> Function:
-        """The loss and the score of examples."""
+        """The function that returns the loss and the score of examples."""
         model = self.model
         told = [model.objective.cost(model.output, model.target), self.metric(model.output, model.target)]
         return function([model.input, model.target], told, name="evaluate")
@@ -149,10 +154,10 @@ class Trainer:
     # Training -----------------------------------------------------------------------------------------------------
 
     def train(self, x: Any, y: Any, epochs: int = 1, validation: tuple[Any, Any] | None = None) -> list[Row]:
-        """Go on until `epochs` epochs are done, those of before counted; the rows of all.
+        """Train until `epochs` epochs are done, earlier ones included, and return the rows of all of them.
 
-        Raises ArgumentError where there are not as many targets as examples, or none, or a checkpoint of another
-        network.
+        x: (n, …) examples; y: (n, …) targets; validation: a pair of both for evaluation. Raises GraphValueError for
+        different numbers of examples and targets, for none, and for a checkpoint of another network.
         """
         inputs, targets = self._arrays(x, y)
         if validation is None and self.eval_size:
@@ -175,7 +180,7 @@ class Trainer:
         return self.history
 
     def _epoch(self, inputs: Any, targets: Any, held: tuple[Any, Any] | None) -> None:
-        """The rest of an epoch, or as much of it as is wanted."""
+        """Run the rest of an epoch; stop where patience ends."""
         at = self.at
         for picked in self._batches(len(inputs)):
             last = (at.batch + 1) * self.batch_size >= len(inputs)
@@ -198,7 +203,7 @@ class Trainer:
         return inputs, targets
 
     def _kept(self, x: Any, y: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-        """The examples for training and those for evaluation, which the seed chooses."""
+        """Split the examples at random, by the seed, into those for training and those for evaluation."""
         count = int(self.eval_size if self.eval_size >= 1 else round(self.eval_size * len(x)))
         if not 0 < count < len(x):
             raise GraphValueError(f"eval_size={self.eval_size} of {len(x)} examples leaves none on one side")
@@ -207,7 +212,7 @@ class Trainer:
         return (x[train], y[train]), (x[held], y[held])
 
     def _batches(self, count: int) -> Iterator[Any]:
-        """The examples of the batches of this epoch that are not done yet."""
+        """The indices of the examples of each batch that is left in this epoch."""
         order = np.random.default_rng((self.seed, self.at.epoch)).permutation(count)
         for begin in range(self.at.batch * self.batch_size, count, self.batch_size):
             yield order[begin : begin + self.batch_size]
@@ -249,7 +254,7 @@ class Trainer:
     # Checkpoints --------------------------------------------------------------------------------------------------
 
     def _variables(self) -> list[SharedVariable]:
-        """All that a step reads or changes."""
+        """All shared variables that a step reads or updates."""
         return list(dict.fromkeys((*self.step.shared, *self.model.params, *self.model.state)))
 
     def _save(self) -> None:
@@ -279,7 +284,7 @@ class Trainer:
         self.best = [arrays[f"best {number}"] for number in range(said["best"])] or None
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Loss, scores and norms over the batches, drawn by matplotlib; saved where a path is given."""
+        """Return a figure of loss, scores and norms over the batches, by matplotlib; saved where a path is given."""
         return plot(self.history, path)
 
 
@@ -293,7 +298,7 @@ PANELS = (
 
 
 def plot(history: Sequence[Row], path: str | Path | None = None) -> Any:
-    """A figure with a panel each for loss, score and norms; saved where a path is given."""
+    """Return a figure with panels for loss, score and norms; saved where a path is given."""
     figure = import_module("matplotlib.figure").Figure(figsize=(12, 3.6), layout="constrained")
     panels(figure, history)
     if path is not None:
@@ -302,7 +307,7 @@ def plot(history: Sequence[Row], path: str | Path | None = None) -> Any:
 
 
 def panels(figure: Any, history: Sequence[Row]) -> None:
-    """Those panels in a figure, or in a part of one."""
+    """Draw the panels in a figure, or in a part of one."""
     batches = [row.batch for row in history]
     for axes, (title, lines, scale) in zip(figure.subplots(1, len(PANELS)), PANELS, strict=True):
         for label, name in lines:
