@@ -1,7 +1,16 @@
-"""`function`: a graph to a callable.
+"""`function`: from a graph to a callable.
 
 In: inputs, outputs, updates and the rest of Theano's arguments, which are checked here. Out: a `Function` of the mode
 that was asked for.
+
+    x, w = T.dvector("x"), graphc.shared(2.0, "w")
+    f = graphc.function([x], [x * w], updates=[(w, w + 1)], givens={x: x + 1})
+    f([0, 1])         [array([2., 4.])]: givens are replaced first, results use w before its update
+    w.get_value()     array(3.)
+
+`function` runs in this order: givens are replaced (`_givens`, `_resolve`); inputs that are computed values become new
+variables (`_free_inputs`); default updates of shared variables join (`default_updates`); two variables over one value
+become one (`_one_for_each_value`); inputs are checked (`_check_inputs`). The rest makes a `Kernel` and a `Convention`.
 """
 
 from __future__ import annotations
@@ -27,7 +36,7 @@ from graphc.errors import (
 )
 from graphc.functions.callables import MODES, Function, Mode
 from graphc.functions.convention import Convention, In, Out, name_positions
-from graphc.functions.making import kind_of, make_function
+from graphc.functions.factory import class_of_mode, make_function
 from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
 from graphc.ir.source_lines import user_line, warn_user
 from graphc.ir.traced import traced_hint
@@ -59,33 +68,39 @@ def function(
     threads: int | str | None = None,
     fast_math: bool | None = None,
 ) -> Function:
-    """A callable that computes `outputs` from `inputs` and then carries out `updates`.
+    """Return a callable that computes `outputs` from `inputs` and then makes `updates`.
 
-    inputs: variables, or `In` records; a dict of them by the names that calls use. outputs: one value (the call returns
-    an array), a list or tuple (a list), a dict (a dict), or None (an empty list). An input may be a tree of variables
-    (a dict, tuple, list or dataclass of them, at any depth), for which a call gives such a tree of values; outputs that
-    are such a tree come back as one. updates: a dict, list or tuple of pairs (shared variable, new value); outputs are
-    computed from the values before the updates, which are all made at once. givens: pairs (variable, replacement),
-    replaced before anything else. mode: "compiled", "interpreted" or "python", Theano's names for them, a `Mode`,
-    or NanGuardMode(...) or DebugMode(), which look at every value; options.mode where None. no_default_updates: leave
-    out the default updates of all, or of the listed, shared variables. allow_input_downcast: True converts arguments
-    with loss, False never, None only Python numbers to floats. on_unused_input: "raise", "warn" or "ignore"
-    an input that neither the graph needs nor a derivative was taken of, nor a size asked for.
-    profile: count and time the calls (`f.profile`). threads: how many a call may use; options.threads where None.
-    fast_math: whether rewrites and arithmetic may be true of real numbers only; options.fast_math where None.
-    accept_inplace, rebuild_strict: for Theano's sake. trust_input: kept in `f.trust_input`, which changes nothing.
+    inputs: variables or `In` records, or a dict of them by the keywords of calls. An input may be a tree of variables
+    (dict, tuple, list or dataclass, at any depth): a call gives a tree of values for it. outputs: a node (calls return
+    an array), a list or tuple (a list), a dict (a dict), a deeper tree (such a tree), or None (an empty list).
+    updates: a dict or pairs of shared variable and new value. Outputs use the values before the updates, which are all
+    made at once. givens: a dict or pairs of variable and replacement, replaced before anything else.
+    mode: "compiled", "interpreted" or "python", Theano's names for them, a `Mode`, or NanGuardMode(...) or DebugMode(),
+    which check every value; None means options.mode. no_default_updates: True leaves out the default updates of all
+    shared variables, a list those of its variables. name: for messages and profiles.
+    allow_input_downcast: True converts arguments with loss, False never, None only Python numbers to floats.
+    on_unused_input: "raise", "warn" or "ignore", for an input that the graph does not need, of which no derivative was
+    taken and no size was asked; None means options.on_unused_input. profile: count and time calls (`f.profile`).
+    threads: the most threads of a call, or "auto"; None means options.threads. fast_math: allow rewrites and arithmetic
+    that hold for real numbers only; None means options.fast_math. accept_inplace, rebuild_strict: accepted for Theano's
+    sake. trust_input: kept as `f.trust_input`; changes nothing.
 
-    A call takes arguments by position or by the names of their inputs. `out=` gives arrays that the results are written
-    to and that are returned: one for a single output, else a tuple of arrays and None, or a dict where the function
-    returns one. Each must have the dtype and the shape of its result; any layout and any overlap with arguments is
-    right, but a C-contiguous array apart from them is written directly. An input called `out` keeps that keyword.
+    A call takes arguments by position or keyword. `out=` gives arrays for the results: one for a single output, else a
+    tuple of arrays and None, or a dict where the function returns one. Each must have the dtype and shape of its
+    result. Any layout and any overlap with arguments is allowed; a C-contiguous array without overlap is written
+    directly, others by a copy. An input called `out` takes that keyword.
 
     Raises ArgumentError, GraphTypeError, MissingInputError, UnusedInputError or UpdateError, which name the variable
     and the line that made it. Calls raise ArgumentError, GraphTypeError, ShapeError or IndexOutOfBounds.
+
+        x, y = T.dvector("x"), T.dvector("y")
+        f = graphc.function([x, graphc.In(y, value=[1.0, 1.0])], x * y)
+        f([1, 2])                # array([1., 2.])
+        f(x=[1, 2], y=[3, 4])    # array([3., 8.])
     """
     if _is_nested(inputs, outputs):
         given = {name: value for name, value in locals().items() if name not in ("inputs", "outputs")}
-        nested: Function = import_module("graphc.functions.wrapped").nested_function(function, inputs, outputs, given)
+        nested: Function = import_module("graphc.functions.wrappers").nested_function(function, inputs, outputs, given)
         return nested
     records = [item if isinstance(item, In) else In(item) for item in _listed(inputs)]
     if any(record.is_state for record in records):
@@ -121,7 +136,8 @@ def function(
 def _graph_of(
     records: list[In], values: list[Node], updates: Any, givens: Any, no_default_updates: Any, unused: str
 ) -> tuple[list[In], list[Node], list[tuple[Node, Node]]]:
-    """The inputs, the outputs and the updates of a function, with what is given in its place."""
+    """Return the inputs, outputs and updates of a function after givens and default updates. Raises for inputs that are
+    missing, unused or doubled."""
     pairs = updates_of(updates)
     replaced = _givens(givens)
     records, replaced = _free_inputs(records, replaced)
@@ -142,7 +158,7 @@ def _graph_of(
 
 
 def _made(kernel: Kernel, call: Convention, mode: Any, profiled: bool) -> Function:
-    """The function of a kernel in a mode."""
+    """Make the function of a kernel in a mode as users name it."""
     checks = checking_mode(mode)
     chosen, excluding = ("interpreted", ()) if checks is not None else _mode(mode)
     if chosen == "compiled" and why_not_compiled():
@@ -151,18 +167,18 @@ def _made(kernel: Kernel, call: Convention, mode: Any, profiled: bool) -> Functi
         made: Function = checks.make_function(kernel, call, profiled)
         return made
     with options.change(excluding={*options.excluding, *excluding}) if excluding else nullcontext():
-        return make_function(kind_of(chosen), kernel, call, profiled)
+        return make_function(class_of_mode(chosen), kernel, call, profiled)
 
 
 def _fast_math(given: object) -> bool:
-    """What a function is told, else what the process is: kept, so that all its variants are made alike."""
+    """Check `fast_math`; None means the option as it is now, so that all kernels of the function agree."""
     if given is not None and not isinstance(given, bool):
         raise GraphValueError(f"fast_math={given!r}: must be True, False or None")
     return options.fast_math if given is None else given
 
 
 def checking_mode(mode: Any) -> Any:
-    """A mode whose functions look at every value (functions/checked.py), or None: it may be given by its name."""
+    """Return the mode object where `mode` is, or names, a mode that checks values (functions/checked.py); else None."""
     if isinstance(mode, str) and mode not in MODES:
         make = import_module("graphc.functions.checked").MODES.get(mode)
         return make and make()
@@ -170,7 +186,7 @@ def checking_mode(mode: Any) -> Any:
 
 
 def _mode(mode: Any) -> tuple[Mode, tuple[str, ...]]:
-    """The mode that is meant, and the rules that are off in it."""
+    """Return the name of a mode, and the rules that it excludes. Raises GraphValueError for an unknown mode."""
     excluding: tuple[str, ...] = ()
     if mode is not None and not isinstance(mode, str):
         settings = getattr(mode, "settings", None)
@@ -186,13 +202,13 @@ def _mode(mode: Any) -> tuple[Mode, tuple[str, ...]]:
 
 @cache
 def _interpreted_instead(why: str) -> Mode:
-    """The mode that runs everywhere, said once."""
+    """Return "interpreted", and warn once for each reason."""
     warn_user(f"{why}: they run in the interpreted mode", RuntimeWarning)
     return "interpreted"
 
 
 def _is_nested(inputs: Any, outputs: Any) -> bool:
-    """Whether an input or an output is a tree of nodes."""
+    """True where an input or an output is a tree of nodes, more deeply nested than `function` handles itself."""
 
     def is_tree(item: Any) -> bool:
         item = item.variable if isinstance(item, In | Out) else item
@@ -250,7 +266,8 @@ def _pairs(what: str, items: Any) -> list[tuple[Any, Any]]:
 
 
 def updates_of(updates: Any) -> list[tuple[Node, Node]]:
-    """Shared variables with their new values, in the types of these. Raises UpdateError for what cannot be."""
+    """Return pairs of shared variable and new value, cast to its type. Raises UpdateError for another target or type,
+    and for a variable that is updated twice."""
     result: dict[Node, Node] = {}
     cells: dict[int, Node] = {}
     for shared, new in _pairs("updates", updates):
@@ -287,7 +304,7 @@ def _update_value(shared: SharedVariable, new: Any) -> Node:
 
 
 def _differing_axis(variable_: Node, value: Node) -> int | None:
-    """The first axis along which the two have different static sizes."""
+    """The first axis along which two nodes have different static sizes; None where there is none."""
     for axis, (size, new_size) in enumerate(zip(variable_.type.shape, value.type.shape, strict=True)):
         if isinstance(size, int) and isinstance(new_size, int) and size != new_size:
             return axis
@@ -313,9 +330,8 @@ def _givens(givens: Any) -> dict[Node, Node]:
 
 
 def _resolve(replaced: Mapping[Node, Node]) -> dict[Node, Node]:
-    """Replacements in which what is replaced itself has been; a variable within its own replacement stays.
-
-    Raises CycleError where variables would replace each other.
+    """Apply the replacements to each other, so that one substitution makes them all. A variable in its own replacement
+    stays. Raises CycleError where variables replace each other.
     """
     needs = {
         node: [other for other in nodes_of([value]) if other in replaced and other is not node]
@@ -328,7 +344,8 @@ def _resolve(replaced: Mapping[Node, Node]) -> dict[Node, Node]:
 
 
 def _with_sizes(replaced: Mapping[Node, Node], inputs: set[Node]) -> dict[Node, Node]:
-    """`replaced`, and where a computed value is replaced whose sizes come from leaves that are no inputs, its sizes."""
+    """Return `replaced` with replacements for sizes: those of a replaced computed value that depend on leaves which are
+    no inputs become the sizes of the replacement."""
 
     def is_known(size: Node) -> bool:
         owners = [size_owner(leaf) for leaf in node_set([size]) if leaf.op is SIZE]
@@ -343,7 +360,7 @@ def _with_sizes(replaced: Mapping[Node, Node], inputs: set[Node]) -> dict[Node, 
 
 
 def _free_inputs(records: list[In], replaced: dict[Node, Node]) -> tuple[list[In], dict[Node, Node]]:
-    """Inputs that are values of the graph become fresh variables that replace them."""
+    """Replace each input that is a computed value of the graph by a new variable."""
     free = []
     for item in records:
         node = item.variable
@@ -375,7 +392,7 @@ def _replace(
 
 
 def _sunk(values: list[Node], pairs: list[tuple[Node, Node]]) -> tuple[list[Node], list[tuple[Node, Node]]]:
-    """Outputs and updates over plain values, what only a branch needs within that branch."""
+    """Move values that only one branch of a conditional needs into that branch."""
     roots = [*values, *(value for _, value in pairs)]
     if any(node.is_tuple for node in node_set(roots)):
         roots = sunk(without_overrides(roots))
@@ -389,8 +406,11 @@ def default_updates(
     excluded: bool | Sequence[Node],
     replaced: Mapping[Node, Node],
 ) -> list[tuple[Node, Node]]:
-    """The updates with those that shared variables in the graph bring along, in which `replaced` is replaced too. Of
-    variables that share a value, the last of the graph brings it."""
+    """Return the updates with the default updates of shared variables in the graph, in which `replaced` is substituted.
+
+    excluded: True for no default updates, or the variables without. Of several variables over one value, the last of
+    the graph counts. Default updates may bring further variables with default updates into the graph.
+    """
     if not isinstance(excluded, bool | list | tuple | set | frozenset):
         raise ArgumentError(f"no_default_updates={excluded!r}: must be True, False or a list of shared variables")
     if excluded is True:
@@ -415,8 +435,8 @@ def default_updates(
 def _one_for_each_value(
     values: list[Node], pairs: list[tuple[Node, Node]]
 ) -> tuple[list[Node], list[tuple[Node, Node]]]:
-    """Outputs and updates in which the variables that share a value (`clone`, `container`) are one, the first: what is
-    read of any of them is the value before its update."""
+    """Merge shared variables over one value (`clone`, `container`) into the first, so that all reads see the value
+    before its update."""
     first: dict[int, SharedVariable] = {}
     others: dict[Node, Node] = {}
     for leaf in shared_of(values, pairs):
@@ -437,7 +457,8 @@ def _check_inputs(
     pairs: Sequence[tuple[Node, Node]],
     on_unused: str,
 ) -> list[Node]:
-    """Raise what is wrong with the inputs. Returns the sizes that the graph needs of variables that are none."""
+    """Raise for inputs that are doubled, missing or unused. Returns the sizes that the graph needs of variables that
+    are no inputs."""
     if on_unused not in ("raise", "warn", "ignore"):
         raise GraphValueError(f"on_unused_input={on_unused!r}: must be 'raise', 'warn' or 'ignore'")
     inputs = [record.variable for record in records]
@@ -467,8 +488,10 @@ def _check_inputs(
 
 
 def _implied(forgotten: Sequence[Node], values: Sequence[Node], pairs: Sequence[tuple[Node, Node]]) -> dict[Node, Node]:
-    """What sizes of variables that are no inputs must be, where only a derivative checks them: the derivative of a
-    product by a factor that it does not need holds for whatever fits (`Lop(dot(x, w), w, v)`)."""
+    """Return values for sizes of variables that are no inputs, from the equality checks of derivatives.
+
+    `Lop(dot(x, w), w, v)` does not need w, only checks that its sizes fit: they are then taken to be those that fit.
+    """
     found: dict[Node, Node] = {}
     for node in nodes_of([*values, *(new for _, new in pairs)]):
         if node.where is None or node.where.words is None:
@@ -483,7 +506,11 @@ def _implied(forgotten: Sequence[Node], values: Sequence[Node], pairs: Sequence[
 
 
 def evaluate(node: Node, inputs_to_values: Mapping[Node, Any] | None = None, mode: str | None = None) -> Array:
-    """The value of a node, given those of the inputs it needs: a function made, called once and dropped."""
+    """Return the value of a node for values of the inputs it needs: make a function, call it once and drop it.
+
+    x = T.dvector("x")
+    (x * 2).eval({x: [1, 2]})     # array([2., 4.])
+    """
     given = dict(inputs_to_values or {})
     result: Array = function(list(given), node, mode=mode, on_unused_input="ignore")(*given.values())
     return result

@@ -249,7 +249,7 @@ codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.so
 codegen.special.api codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.elements codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.generation codegen.pipeline.program codegen.transform.passes codegen.llvm.target
-codegen.server.worker control.batch functions.wrapped inspection ir.expression ir.parse ir.pickling
+codegen.server.worker control.batch functions.wrappers inspection ir.expression ir.parse ir.pickling
 loopir.ir loopir.operators numpy ops.conv ops.linalg.factor ops.linalg.routine ops.windows optim rewrite
 session tensor.dispatch testing theano tracing
 """

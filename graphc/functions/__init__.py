@@ -1,8 +1,9 @@
-"""What `function` returns: a graph that can be called.
+"""Callable objects over compiled graphs: the results of `function`.
 
-In: a `Kernel` of graphs (codegen/pipeline/kernel.py). Out: `Function` (callables.py), one class for each mode, which
-making.py chooses: interpreted beside it, generated source in lowered.py, native code in native.py. convention.py tells
-arguments apart, check_arguments.py checks and converts them, layouts.py and variants.py make kernels of the same graph
-for other layouts, staged.py calls several kernels in turn, counted.py counts the steps of loops, states.py has states
-and copies. Read callables.py first.
+In: a `Kernel` (codegen/pipeline/kernel.py), a `Convention` (convention.py: inputs, names, defaults) and a mode. Out: a
+`Function`. Read callables.py first: it has the base class and the interpreted mode. factory.py chooses the class of a
+mode: lowered.py (generated source, under CPython), native.py (machine code), checked.py (NanGuardMode, DebugMode).
+layouts.py and variants.py compile further kernels for arguments that are not contiguous. wrappers.py has functions that
+delegate to others: trees of arguments, several kernels in turn, counted iterations. states.py has the rare requests:
+states, `f.value`, copies, pickles. text_cache.py finds compiled functions by a text; pointer.py makes C functions.
 """

@@ -1,6 +1,21 @@
-"""What calls of a function take: memory, and where it is asked for, time.
+"""`Function`, the base class of all callables that `function` returns, and the interpreted mode.
 
-In: numbers of bytes; the seconds of each call. Out: records that a user reads as `f.memory` and `f.profile`.
+In: a `Kernel` (the graph) and a `Convention` (its inputs with names and defaults). Out: a callable that converts its
+arguments, runs the graph, makes the updates, and explains what is wrong with a call.
+
+    x = T.dvector("x")
+    f = graphc.function([x], x * 2, mode="interpreted")
+    f([1, 2])       a call with values: array([2., 4.])
+    f(x=[1, 2])     the same, by name
+    f([[1, 2]])     RankError: argument x (a.py:1) must have 1 dimensions (float64[x.0]); got shape (1, 2)
+
+A call goes through these methods; the modes override the last ones:
+
+    __call__        out= is taken out of the keywords; locks of the shared variables are held meanwhile
+    run_arguments   arguments by position and name become one value for each input (in_order)
+    run_values      values become aligned, contiguous arrays of the inputs' types (convert_all)
+    run_converted   the graph runs on these arrays
+    pack            results become one array, a list or a dict
 """
 
 from __future__ import annotations
@@ -38,7 +53,7 @@ from graphc.startup.record import record
 
 @record()
 class Memory:
-    """The bytes of a call: the arena of its temporaries, which is kept for the next, its results, and both."""
+    """The bytes that a call allocates: `arena` for temporaries (kept for the next call), `outputs`, and their sum."""
 
     arena: int
     outputs: int
@@ -46,7 +61,7 @@ class Memory:
 
 
 class Profile:
-    """Calls of a function made with profile=True, the seconds they took, and the steps of its loops."""
+    """`f.profile` of a function made with profile=True: its calls, their seconds, the iterations of its loops."""
 
     __slots__ = ("calls", "seconds", "steps")
 
@@ -60,20 +75,13 @@ class Profile:
         self.seconds += seconds
 
     def summary(self, file: Any = None, **kwargs: Any) -> None:
-        """Print what there is to say, to stderr or an open `file`. Other arguments are Theano's and change nothing."""
+        """Print the figures to stderr or an open `file`. Other arguments are Theano's and change nothing."""
         print(self, file=file or sys.stderr)
 
     def __str__(self) -> str:
         each = self.seconds / self.calls * 1e6 if self.calls else 0.0
         loops = f", {self.steps} steps of loops" if self.steps else ""
         return f"{self.calls} calls, {self.seconds:.6f} s, {each:.2f} microseconds a call{loops}"
-
-
-# --- callables --------------------------------------------------------------------------------------------------------
-# What `function` returns: a graph that can be called.
-#
-# In: a `Kernel` and a `Convention`. Out: a `Function`, which converts arguments and explains what is wrong with them;
-# `Interpreted`, which runs the graph node by node.
 
 
 T = TypeVar("T")
@@ -93,11 +101,11 @@ PUBLIC = (
     "assembly", "container", "copy", "explain", "finder", "free", "graph", "input_storage", "maker", "memory", "mode",
     "name", "outputs", "profile", "shared", "source", "text", "value", "where",
 )  # fmt: skip
-"""What a user asks of a function besides calling it."""
+"""The public attributes of a function, which `dir` and `help` list."""
 
 
 class Description:
-    """The docstring of a class of functions; that of a function is what it says of itself."""
+    """The `__doc__` of function classes: the class has its docstring, a function the text of `describe`."""
 
     def __init__(self, doc: str | None) -> None:
         self.doc = doc
@@ -109,19 +117,19 @@ class Description:
 class Function:
     """A compiled, interpreted or generated graph. Call it with one argument for each input, by position or name.
 
-    mode: how it runs. name: what it was called. where: the line of the program that made it. profile: how many calls
-    there were, how long they took, and how many steps its loops, where it was made with profile=True.
+    mode: "compiled", "interpreted" or "python". name: the argument `name` of `function`. where: the line of the program
+    that made it. profile: a `Profile` where it was made with profile=True, else None.
     """
 
     mode: Mode = "interpreted"
     waiting: Mapping[int, Array] = MappingProxyType({})
-    """What the next call takes for inputs that it leaves out, by position, in place of their defaults."""
+    """Values, by position of the input, that replace the defaults in the next call (`f.value[x] = 3` sets one)."""
 
     trust_input = False
-    """Theano's switch that leaves out checks of arguments; here they cost nothing, and it changes nothing."""
+    """Theano's switch to leave out checks of arguments. It changes nothing: native code checks them at no cost."""
 
     of_mode: ClassVar[type[Function]]
-    """The class that a mode has, of which this is one (making.py)."""
+    """The class of functions in this mode; subclasses made for one purpose (`Direct`) do not count."""
 
     def __init_subclass__(cls, mode: Mode | None = None) -> None:
         cls.__doc__ = Description(cls.__doc__)  # type: ignore[assignment]
@@ -132,7 +140,7 @@ class Function:
         return [*(name for name in super().__dir__() if name.startswith("__")), *PUBLIC]
 
     def describe(self) -> str:
-        """What `help` shows of the function."""
+        """The text that `help(f)` shows: its types, then its public attributes."""
         results = ", ".join(str(node.type) for node in self.kernel.outputs) or "nothing"
         changed = ", ".join(leaf.name or str(leaf.type) for leaf, _ in self.kernel.updates)
         made = f", made at {self.where}" if self.where else ""
@@ -156,8 +164,9 @@ class Function:
         self.foreign = False
 
     def locked(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """What `call` gives while no other thread changes the shared variables, or sees them being changed. The user's
-        functions may call others, which update what this one reads: then it has its variables alone."""
+        """Run `call(*args, **kwargs)` under the locks of the shared variables: shared for those that are read,
+        exclusive for those that are updated. Exclusive for all where the graph calls Python functions of the user, for
+        these may call functions that update what this one reads."""
         if not self.wanted:
             return call(*args, **kwargs)
         wanted = dict.fromkeys(self.wanted, True) if self.foreign else self.wanted
@@ -165,7 +174,7 @@ class Function:
 
     @property
     def kind(self) -> type[Function]:
-        """What `make_function` makes a function like this of."""
+        """The class of functions in the mode of this one: the first argument of `make_function`."""
         return self.of_mode
 
     @property
@@ -192,7 +201,7 @@ class Function:
         return results
 
     def take_out(self, kwargs: dict[str, Any]) -> list[Array | None]:
-        """The arrays given for the results, taken out of the keywords unless an input is called `out`."""
+        """Remove `out=` from the keywords, unless an input has that name; an array or None for each output."""
         outputs = self.kernel.outputs
         out = None if OUT in self.call.positions else kwargs.pop(OUT, None)
         if out is None:
@@ -205,17 +214,17 @@ class Function:
         return f"{self.name} ({self.where})" if self.where else self.name
 
     def __copy__(self) -> Function:
-        """`copy`, whose states are its own."""
+        """`copy.copy(f)` is `f.copy()`: another function with states of its own."""
         return self.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
-        """The same function over deep copies of its shared variables."""
+        """`copy.deepcopy(f)`: the same function over deep copies of its shared variables."""
         twin: Function = HOOKS.states.deep_copied(self, memo)
         return twin
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """A pickle has the graph with its shared variables and their values; the code is found in the cache, or
-        compiled, where it is read."""
+        """Pickle the graph with the shared variables and their values. Unpickling takes the code from the cache, or
+        compiles it."""
         return HOOKS.states.reduced(self)
 
     def copy(
@@ -226,47 +235,51 @@ class Function:
         name: str | None = None,
         profile: Any = None,
     ) -> Function:
-        """The same function once more, over other shared variables or without its updates; nothing is compiled for it.
+        """Return the same function over other shared variables, or without its updates. It shares the compiled code.
 
-        swap: other shared variables of the same types in place of some of its own. delete_updates: leave the updates
-        out (another graph, which is compiled). name: that of this one and " copy" where None. States that are its own
-        (`In(update=...)`) begin anew. share_memory: for Theano's sake. Raises ArgumentError for a variable that is not
-        its own, GraphTypeError for one of another type.
+        swap: {shared variable of this function: another of the same type}. delete_updates: leave out the updates; this
+        is another graph, which is compiled. name: by default the name of this function and " copy". States of its own
+        (`In(update=...)`) begin anew. share_memory: accepted for Theano's sake. Raises GraphValueError for a variable
+        that the function does not have, GraphTypeError for one of another type.
+
+            w, v = graphc.shared(1.0), graphc.shared(5.0)
+            f = graphc.function([], w * 2)
+            f.copy(swap={w: v})()     # 10.0
         """
         made: Function = HOOKS.states.copy_function(self, swap or {}, delete_updates, name, profile)
         return made
 
     @property
     def value(self) -> Any:
-        """The values of its states and shared variables, by variable or by name: `f.value[w]`, which is `f[w]`. The
-        value of an input with a default may be set as well: the next call takes it, and later ones the default."""
+        """The values of states and shared variables, by variable or name: `f.value[w]`, for short `f[w]`. The value of
+        an input with a default can be set too: the next call takes it, later ones the default again."""
         return HOOKS.states.Values(self)
 
     @property
     def container(self) -> Any:
-        """Where they are kept: `f.container[w]` may be the value of an `In` of another function, which shares it. What
-        is given at each call is kept nowhere: None, or its default."""
+        """The containers of these values. `f.container[w]` as the value of an `In` of another function makes both
+        functions share it. The container of an input that each call must give holds None."""
         return HOOKS.states.Containers(self)
 
     finder = container
 
     @property
     def input_storage(self) -> list[Any]:
-        """Where the inputs are kept, in their order, as `finder` has them."""
+        """The containers of the inputs, in order (Theano's name)."""
         return [self.finder[place] for place in range(len(self.call.inputs))]
 
     @property
     def unpack_single(self) -> bool:
-        """Whether a call gives its one result, and no list (Theano's name)."""
+        """True where a call returns its one result, not a list (Theano's name)."""
         return self.kernel.returns == "one"
 
     @property
     def outputs(self) -> Any:
-        """An `Out` for each result."""
+        """An `Out` for each result, as Theano has it."""
         return self.maker.outputs
 
     def fn(self, n_calls: int = 1) -> None:
-        """Call it, `n_calls` times, without arguments: what Theano's programs time."""
+        """Call it `n_calls` times without arguments, as Theano's programs do to time a function."""
         for _ in range(n_calls):
             self()
 
@@ -276,7 +289,7 @@ class Function:
 
     @property
     def maker(self) -> Any:
-        """What the function was made of, in Theano's words: `f.maker.fgraph` is its graph after rewriting."""
+        """Theano's record of the parts of a function: `f.maker.fgraph` is the graph after rewriting."""
         return HOOKS.maker(self)
 
     def __getitem__(self, key: Any) -> Any:
@@ -296,7 +309,8 @@ class Function:
     def in_order(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], convention: Convention | None = None
     ) -> list[Any]:
-        """What is given for each input, by position, name or default; ArgumentError where that is not one each."""
+        """Return one value for each input, from positions, names and defaults. Raises ArgumentError for an input that
+        has no value or two, and for a name that no input has."""
         call = convention or self.call
         records, given = call.inputs, dict(enumerate(args))
         if len(args) > len(records):
@@ -321,55 +335,54 @@ class Function:
     def take_arguments(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], convention: Convention | None = None
     ) -> list[Any]:
-        """As `in_order`, of a call that is carried out: the next one has the defaults again."""
+        """Return `in_order`, and forget the values that were set for this call alone (`waiting`)."""
         values = self.in_order(args, kwargs, convention)
         if self.waiting:
             self.wait_with({})
         return values
 
     def wait_with(self, values: Mapping[int, Array]) -> None:
-        """Keep what the next call is to take for inputs that it leaves out, and that call alone. Of containers that
-        other functions share, these see it too."""
+        """Set the values, by position, that the next call takes in place of defaults. Containers that other functions
+        share get them too."""
         refilled = getattr(self.waiting, "refilled", None)
         self.waiting = values if refilled is None else refilled(values)
 
     def default_of(self, place: int) -> Any:
-        """What the next call takes for an input that it leaves out."""
+        """The value that the next call takes for the input at `place` where it leaves it out."""
         return self.waiting.get(place, self.call.inputs[place].value)
 
     def bind_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Array]:
-        """The arguments of a call as arrays in the order of the inputs; an error where they do not fit."""
+        """Return the arguments of a call as one array for each input, of its type. Raises where they do not fit."""
         return self.convert_all(self.in_order(args, kwargs))
 
     def convert_all(self, values: Sequence[Any]) -> list[Array]:
-        """A value for each input as arrays of the inputs' types."""
+        """Convert one value for each input to arrays of the inputs' types: aligned, C-contiguous."""
         return self.with_shared([convert(value, item) for value, item in zip(values, self.call.inputs, strict=True)])
 
     def with_shared(self, arrays: list[T]) -> list[T]:
-        """`arrays`, after the values of shared variables were brought into order."""
+        """Return `arrays`, after `SharedVariable.mend` made each shared value an array that native code can use."""
         for leaf in self.kernel.shared:
             if isinstance(leaf, SharedVariable):
                 leaf.mend()
         return arrays
 
     def values(self, arrays: Sequence[Array]) -> dict[Node, Array]:
-        """What the leaves of the graph stand for in a call."""
+        """The value of each leaf of the graph: `arrays` for the inputs, the current values of shared variables."""
         own: dict[Node, Array] = {node: node.cell[0] for node in self.kernel.shared if isinstance(node, SharedVariable)}
         return {**dict(zip(self.kernel.inputs, arrays, strict=True)), **own}
 
     def run_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], given: list[Array | None]) -> list[Array]:
-        """The outputs for the arguments of a call, in the arrays given for them; the updates are made."""
+        """Run the graph on the arguments of a call. Results go to the arrays in `given` that are not None."""
         return self.run_values(self.take_arguments(args, kwargs), given)
 
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
-        """The outputs for a value for each input, in the arrays given for them; the updates are made."""
+        """Run the graph on one value for each input, which is converted; else as `run_converted`."""
         return self.run_converted(self.convert_all(values), given)
 
     def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
-        """The outputs for arrays of the inputs' types, in the arrays given for them; the updates are made."""
-        if self.steps is None:
-            self.steps = plan_steps(self.graph)
-        results = run_steps(self.steps, self.values(arrays))
+        """Run the graph on arrays of the inputs' types, make the updates, and return the outputs. An output is written
+        to its array in `given`, where that is not None."""
+        results = self.compute(arrays)
         count = len(self.kernel.outputs)
         check_shapes(given, [value.shape for value in results[:count]], self.kernel.outputs)
         outputs = write_results(given, results[:count])
@@ -378,36 +391,43 @@ class Function:
             leaf.cell[0] = value
         return outputs
 
+    def compute(self, arrays: list[Array]) -> list[Array]:
+        """Run the graph node by node; return the outputs, then the new values of updated variables."""
+        if self.steps is None:
+            self.steps = plan_steps(self.graph)
+        return run_steps(self.steps, self.values(arrays))
+
     def pack(self, results: list[Array]) -> Any:
-        """Results in the form the outputs were asked for."""
+        """Return the results as the outputs were asked for: one array, a list, a dict, or None."""
         if self.call.keys is not None:
             return dict(zip(self.call.keys, results, strict=True))
         return {"one": results[0] if results else None, "list": results, "none": None}[self.kernel.returns]
 
     @property
     def source(self) -> str:
-        """The generated Python source, that of all stages; the interpreted mode has none but gives the one it would
-        have."""
+        """The generated Python source of all stages. The interpreted mode does not use it, but gives it as well."""
         return "\n\n".join(build_python(stage).source for stage in stages_of(self.kernel))
 
     @property
     def assembly(self) -> str:
-        """The machine code as text, that of all stages; a mode without gives the one it would have."""
+        """The assembly of all stages. The interpreted and python modes do not use it, but give it as well."""
         return "\n".join(compilation().build_assembly(stage) for stage in stages_of(self.kernel))
 
     def memory(self, *sizes: Any) -> Memory:
-        """The bytes that a call would allocate for inputs of these sizes, found out without one.
+        """Return the bytes that a call with inputs of these sizes would allocate, without running it.
 
-        sizes: the shape of each input in order, or one dict of shapes by name. Where sizes of results follow from the
-        value of an input (`zeros((n,))`), that value is needed in place of its shape. Raises ArgumentError, ShapeError
-        or GraphTypeError, which name the variable, and GraphcError in interpreted mode, where every value of the graph
-        is an array of its own.
+        sizes: the shape of each input in order, or one dict of shapes by name. An input whose value decides sizes
+        (`zeros((n,))`) is given by its value in place of its shape. Raises ArgumentError, ShapeError or GraphTypeError,
+        which name the variable; GraphcError in interpreted mode, where each value of the graph is an array of its own.
+
+            x = T.dmatrix("x")
+            graphc.function([x], x + 1).memory((100, 50))     # Memory(arena=0, outputs=40000, total=40000)
         """
         raise GraphcError(f"{self.label}: the memory of a function in {self.mode} mode is not planned")
 
     def sized_arguments(self, sizes: Sequence[Any], read: Collection[int]) -> list[Array]:
-        """What `memory` is given as arrays: shapes become arrays that take no memory, but for the inputs `read`, by
-        number, whose values are needed."""
+        """Convert the arguments of `memory` to arrays: a shape becomes a broadcast array without elements of its own.
+        read: numbers of the inputs whose values decide sizes, which must be given by value."""
         if len(sizes) == 1 and isinstance(sizes[0], Mapping):
             given = self.in_order((), sizes[0])
         else:
@@ -421,16 +441,16 @@ class Function:
         return arrays
 
     def free(self) -> None:
-        """Give back the memory that is kept between calls: for this function's temporaries, and for large results and
-        large matrix products of all functions. The next call allocates it anew."""
+        """Free the memory kept between calls: the arena of this function, and that for large results and packed panels
+        of large products, which all functions share. The next call allocates it again."""
 
     def explain(self) -> str:
-        """How the function came about: phases with their times, rules that fired, and the plan with its reasons."""
+        """Return a report of the compilation: phases with their times, rules that fired, the plan with its reasons."""
         return f"{self!r}\ninterpreted: one NumPy call for each of {len(node_set(self.kernel.results))} nodes"
 
 
 class Interpreted(Function, mode="interpreted"):
-    """Runs one NumPy call for each node."""
+    """A function that runs one NumPy call for each node: the specification of what the other modes compute."""
 
     def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
         super().__init__(kernel, call, profile)

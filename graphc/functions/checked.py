@@ -1,7 +1,10 @@
-"""Functions that look at every value: NanGuardMode and DebugMode.
+"""NanGuardMode and DebugMode: functions that check every value.
 
-In: a function's graph. Out: a `Function` that carries the graph out node by node, as it was rewritten (so that what the
-compiler makes stable is), and stops at the first value that is bad, with the user's line and what went in.
+In: a kernel. Out: a `Function` that runs the rewritten graph (with its stable formulas) node by node. It raises at the
+first bad value, with the user's line and the arguments of the node.
+
+    f = graphc.function([x], graphc.tensor.log(x), mode=graphc.NanGuardMode())
+    f([-1.0])     NanGuardError: function (a.py:3): NaN in log(x) (a.py:3) = float64[1] [nan], forward; ...
 """
 
 from __future__ import annotations
@@ -16,22 +19,21 @@ from graphc.codegen.pipeline.build import generation
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.errors import DebugModeError, GraphcError, GraphValueError, NanGuardError
 from graphc.functions.callables import Function
-from graphc.functions.convention import Convention, In, check_shapes, write_results
-from graphc.functions.making import kind_of, make_function, packed, restored_kernel
+from graphc.functions.convention import Convention, In
+from graphc.functions.factory import class_of_mode, make_function, packed, restored_kernel
 from graphc.ir.call_errors import explain_all
 from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_steps, watched
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, PARAM, SHARED, Array, Node, describe, make, variable
 from graphc.ir.walk import Graph, dependents, node_set, nodes_of
 from graphc.options import options
-from graphc.shared import SharedVariable
 from graphc.startup.record import replace
 
 BIG = 1e10
-"""Theano's: what is larger counts as big."""
+"""Larger magnitudes count as big, as in Theano."""
 TOLERANCES = {"float64": 1e-5, "float32": 1e-4}
-"""How far two ways to compute a value may lie apart, relative to its size."""
+"""Relative tolerance of two ways to compute a value, by dtype, as in Theano."""
 SHOWN = 8
-"""Elements of a value that a message shows."""
+"""The number of elements of a value above which a message abbreviates it."""
 
 
 # --- modes ----------------------------------------------------------------------------------------------------------
@@ -63,7 +65,7 @@ class NanGuardMode:
         return Guarding(kernel, call, profile, self)
 
     def fault(self, value: Array) -> str:
-        """What is wrong with a value, in words; nothing where it is fine."""
+        """Return "NaN", "Inf" or "a big value" for a bad value, "" for a good one."""
         if value.dtype.kind not in "fc" or not value.size:
             return "a big value" if self.big_is_error and value.size and np.abs(value).max() > BIG else ""
         if self.nan_is_error and np.isnan(value).any():
@@ -79,10 +81,10 @@ class NanGuardMode:
 
 
 class DebugMode:
-    """`function(..., mode=DebugMode())`: each call computes its results three ways, by the graph as it was written, as
-    it was rewritten, and by the compiled code, and raises DebugModeError where they differ, naming the rule or the
-    first node that is to blame, or, with `check_isfinite`, at the first value that is not finite. Arguments must come
-    out of a call as they went in. Other arguments are Theano's and change nothing.
+    """`function(..., mode=DebugMode())`: each call computes its results three ways: by the graph as it was written, by
+    the rewritten graph, and by compiled code. It raises DebugModeError where they differ, naming the rule or the first
+    node at fault; where compiled code has changed an argument; and, with `check_isfinite` (the default), at the first
+    value that is not finite. Other arguments are Theano's and change nothing.
     """
 
     name = "DebugMode"
@@ -110,14 +112,14 @@ class DebugMode:
 
 MODES: dict[str, Callable[[], Any]] = {"NanGuardMode": NanGuardMode, "NANGUARD_MODE": NanGuardMode}
 MODES |= {"DebugMode": DebugMode, "DEBUG_MODE": DebugMode}
-"""The modes by name."""
+"""{name: constructor of the mode}."""
 
 
 # --- functions ------------------------------------------------------------------------------------------------------
 
 
 class Checked(Function):
-    """A function that looks at its values."""
+    """The base of functions in a mode that checks values; `checks` is that mode."""
 
     def __init__(self, kernel: Kernel, call: Convention, profile: bool, checks: Any) -> None:
         super().__init__(kernel, call, profile)
@@ -132,7 +134,7 @@ class Checked(Function):
         return self.again
 
     def again(self, kernel: Kernel, call: Convention, profile: bool) -> Function:
-        """A function in the same mode."""
+        """Make a function of another kernel in the same mode."""
         made: Function = self.checks.make_function(kernel, call, profile)
         return made
 
@@ -140,27 +142,13 @@ class Checked(Function):
         made = (self.checks, packed(self.kernel), self.call, self.profile is not None, self.name, self.trust_input)
         return restored, made
 
-    def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
-        results = self.checked_results(arrays)
-        count = len(self.kernel.outputs)
-        check_shapes(given, [value.shape for value in results[:count]], self.kernel.outputs)
-        outputs = write_results(given, results[:count])
-        for (leaf, _), value in zip(self.kernel.updates, results[count:], strict=True):
-            assert isinstance(leaf, SharedVariable)
-            leaf.cell[0] = value
-        return outputs
-
-    def checked_results(self, arrays: list[Array]) -> list[Array]:
-        """The outputs and new values of a call."""
-        raise NotImplementedError
-
     def explain(self) -> str:
         rules = "\n".join(f"  {line}" for line in self.report.fired or ["none"])
         return f"{self!r}\n{self.checks!r}: node by node\nrules that fired:\n{rules}"
 
 
 def rewritten(kernel: Kernel, report: Report) -> Graph:
-    """The graph as the compiler has it."""
+    """The graph of a kernel after rewriting; `report` gets the rules that fired."""
     done: Kernel = generation().rewrite_kernel(kernel, report)
     return Graph(done.inputs, done.results)
 
@@ -168,21 +156,21 @@ def rewritten(kernel: Kernel, report: Report) -> Graph:
 def restored(
     checks: Any, fields: tuple[Any, ...], call: Convention, profile: bool, name: str, trust_input: bool = False
 ) -> Function:
-    """The function of a pickle."""
+    """Rebuild a function from its pickle."""
     function: Function = checks.make_function(restored_kernel(fields), call, profile)
     function.name, function.trust_input = name, trust_input
     return function
 
 
 class Guarding(Checked):
-    """Stops at the first NaN, infinity or big value."""
+    """A function in NanGuardMode: raises at the first NaN, infinity or big value."""
 
     def __init__(self, kernel: Kernel, call: Convention, profile: bool, checks: NanGuardMode) -> None:
         super().__init__(kernel, call, profile, checks)
         self.plan: Steps = plan_steps(self.rewritten)
         self.varying = varying(self.rewritten)
 
-    def checked_results(self, arrays: list[Array]) -> list[Array]:
+    def compute(self, arrays: list[Array]) -> list[Array]:
         values = self.values(arrays)
         check_guards(self.graph, values)
         for leaf, value in values.items():
@@ -203,18 +191,18 @@ class Guarding(Checked):
 
 
 class Debugging(Checked):
-    """Computes its results three ways."""
+    """A function in DebugMode: computes its results three ways."""
 
     def __init__(self, kernel: Kernel, call: Convention, profile: bool, checks: DebugMode) -> None:
         super().__init__(kernel, call, profile, checks)
         bare = replace(kernel, outputs=kernel.results, updates=(), returns="list", mutable=())
         inputs = tuple(In(leaf) for leaf in kernel.inputs)
         self.bare, self.plain = bare, Convention(inputs, {}, None)
-        self.compiled = make_function(kind_of("compiled"), bare, self.plain, False)
+        self.compiled = make_function(class_of_mode("compiled"), bare, self.plain, False)
         self.plan = plan_steps(self.rewritten)
         self.varying = varying(self.rewritten)
 
-    def checked_results(self, arrays: list[Array]) -> list[Array]:
+    def compute(self, arrays: list[Array]) -> list[Array]:
         values = self.values(arrays)
         written = interpret(self.graph, values)
         seen: dict[Node, tuple[list[Array], Any]] = {}
@@ -242,11 +230,11 @@ class Debugging(Checked):
         return native
 
     def name_result(self, number: int) -> str:
-        """What a result is called in a message."""
+        """The name of a result in messages."""
         return describe(self.kernel.results[number])
 
     def blame_rules(self, number: int, before: Array, after: Array, values: Any) -> None:
-        """A result differs after rewriting: find the rule without which it does not."""
+        """Raise for a result that rewriting changes, naming the rule without which it stays the same."""
         rules = list(dict.fromkeys(line.partition(" ")[0].rstrip(":") for line in self.report.fired))
         guilty = []
         for rule in rules:
@@ -262,7 +250,7 @@ class Debugging(Checked):
         raise DebugModeError(f"{self.label}: {values_of}: {why}")
 
     def blame_node(self, number: int, before: Array, after: Array, seen: dict[Node, tuple[list[Array], Any]]) -> None:
-        """A result of the compiled code differs: find the first node that does, compiled alone."""
+        """Raise for a result that compiled code changes, naming the first node that differs when compiled alone."""
         for node in nodes_of(self.rewritten.outputs):
             if node not in seen or node.is_tuple:
                 continue
@@ -278,7 +266,7 @@ class Debugging(Checked):
 
 
 def compiled_alone(node: Node, args: Sequence[Array]) -> Array | None:
-    """What compiled code gives of one node for these arguments; None where it cannot be made alone."""
+    """Return the value of one node by compiled code for these arguments; None where it cannot be compiled alone."""
     try:
         leaves = [
             arg
@@ -290,7 +278,7 @@ def compiled_alone(node: Node, args: Sequence[Array]) -> Array | None:
         alone = make(node.op, leaves, node.attrs)
         kernel = Kernel("alone", tuple(inputs), (), (alone,), (), "list")
         call = Convention(tuple(In(leaf) for leaf in inputs), {}, None)
-        function = make_function(kind_of("compiled"), kernel, call, False)
+        function = make_function(class_of_mode("compiled"), kernel, call, False)
         given = [value for leaf, value in zip(leaves, args, strict=True) if leaf.op is INPUT]
         return function.run_values(given, [None])[0]
     except GraphcError:
@@ -301,24 +289,24 @@ def compiled_alone(node: Node, args: Sequence[Array]) -> Array | None:
 
 
 def varying(graph: Graph) -> set[Node]:
-    """The nodes that depend on variables: of others it is known what they are."""
+    """The nodes that depend on inputs or shared variables: others are constants."""
     order = nodes_of(graph.outputs)
     return dependents(order, [node for node in order if node.op in (INPUT, SHARED)])
 
 
 def leaf_ops(node: Node) -> Iterator[Any]:
-    """The ops of the leaves that a node of a body needs."""
+    """The ops of the leaves among a node's ancestors. PARAM among them: the node belongs to the body of a loop."""
     return (leaf.op for leaf in node_set([node]) if leaf.op in LEAVES)
 
 
 def exempt(node: Node) -> bool:
-    """Whether the user wants no check of a value."""
+    """True where the user switched the check off (`x.tag.nan_guard_mode_check = False`)."""
     tag = node.__dict__.get("tag")
     return tag is not None and not getattr(tag, "nan_guard_mode_check", True)
 
 
 def alike(left: Any, right: Any) -> bool:
-    """Whether two values are the same but for rounding."""
+    """True where two values agree in shape, dtype and elements, floats within TOLERANCES."""
     if left.shape != right.shape or left.dtype != right.dtype:
         return False
     if not is_float(left.dtype.name):
@@ -329,14 +317,14 @@ def alike(left: Any, right: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value for a message: its type, and a few elements."""
+    """A value for messages: its dtype and shape, and a few elements."""
     array = np.asarray(value)
     text = " ".join(np.array2string(array, threshold=SHOWN, edgeitems=2, precision=6).split())
     return f"{array.dtype}{list(array.shape)} {text}" if array.ndim else f"{array.dtype} {text}"
 
 
 def told(node: Node, args: Sequence[Array], value: Any) -> str:
-    """A node for a message: whether it belongs to a derivative, its line, its value and what went in."""
+    """A node for messages: its line, its value, its arguments, and whether it belongs to a derivative."""
     way = "backward, in the derivative taken there" if node.where is not None and node.where.derivative else "forward"
     went_in = "; ".join(
         f"{describe(arg)} = {shown(each)}"

@@ -1,6 +1,11 @@
-"""How a function is called: its inputs and outputs.
+"""The calling convention of a function, and checks of the arguments in Python.
 
-In: `In` and `Out` records. Out: a `Convention`.
+In: `In` and `Out` records; the values of a call. Out: a `Convention`; each argument as an array of its input's type, or
+an error that names the input. Native code checks arguments itself: this runs where it refuses them, and in other modes.
+
+    x = T.fvector("x")
+    name_positions([In(x)])      {"x": 0}
+    convert([1, 2], In(x))       array([1., 2.], dtype=float32)
 """
 
 from __future__ import annotations
@@ -28,23 +33,29 @@ class _Required:
 
 
 REQUIRED = _Required()
-"""The default of an input that every call must give."""
+"""The default of an input without one: every call must give its value."""
 
 
 @record(eq=False)
 class In:
-    """An input with more to say: a `name` for keyword calls, a default `value`, whether a lossy cast is allowed.
+    """An input of a function with its options.
 
-    update: what the value is after each call: then the input is a state of the function, which keeps it between calls;
-    it begins as `value`, is `f[variable]`, and may be given in a call. implicit: it may not; this is so by itself where
-    `value` is the container of a state (`f.container[variable]`) or of a shared variable, which is then shared.
-    `strict` refuses any conversion. mutable: a call may write the array it is given, and return it as a result of the
-    same dtype and sizes; what it holds afterwards is not specified. An array that is read-only, not contiguous, of
-    another dtype, or overlaps another argument is copied first; a default is never written. autoname: the name is the
-    variable's where none is given. `borrow` and `shared` are accepted for Theano's sake and change nothing.
+    variable: the variable, or a tree of them. name: its keyword in calls; by default that of the variable, unless
+    autoname is False. value: its default. update: the value after each call, a node of the variable's type. The input
+    is then a state, which the function keeps between calls: it begins as `value`, `f[variable]` reads and sets it, and
+    a call may give it. implicit: a call must not give the state; True by default where `value` is a container
+    (`f.container[variable]`, `shared.container`), which both functions then share. strict: refuse any conversion.
+    allow_downcast: True allows lossy casts, False none, None only those of Python numbers to floats. mutable: a call
+    may overwrite its argument and return it as a result of the same dtype and shape; its contents afterwards are not
+    specified. An array that is read-only, not contiguous, of another dtype, or overlaps another argument is copied
+    first; a default is never overwritten. borrow, shared: accepted for Theano's sake.
 
-    Raises GraphTypeError for a name that is no string, for an update of another type, and for an implicit input without
-    a value.
+    Raises GraphTypeError for a name that is no string, an update of another type, and an implicit input without a
+    value.
+
+        n = T.iscalar("n")
+        count = graphc.function([graphc.In(n, value=0, update=n + 1)], n)
+        count(), count()     # 0, 1
     """
 
     variable: Any
@@ -74,12 +85,12 @@ class In:
 
     @property
     def may_be_written(self) -> bool:
-        """Whether a call may write the array: a default must be the same at the next."""
+        """True where a call may overwrite its array: mutable, of rank above 0, without a default to be kept."""
         return bool(self.mutable) and self.value is REQUIRED and self.variable.ndim > 0
 
     @property
     def is_state(self) -> bool:
-        """Whether the value is kept between calls."""
+        """True where the function keeps the value between calls."""
         return self.update is not None or bool(self.implicit) or hasattr(self.value, "storage")
 
 
@@ -89,7 +100,7 @@ def _of_one_type(left: Node, right: Node) -> bool:
 
 @record(eq=False)
 class Out:
-    """An output. `borrow` is accepted for Theano's sake: every call returns arrays of its own."""
+    """An output of a function. borrow: accepted for Theano's sake; every call returns new arrays."""
 
     variable: Any
     borrow: bool = False
@@ -97,7 +108,7 @@ class Out:
 
 @record()
 class Convention:
-    """How a function is called: its inputs, the position of each name, and the keys of a dict of outputs."""
+    """The calling convention of a function: its inputs, {keyword: position}, and the keys of a dict of outputs."""
 
     inputs: tuple[In, ...]
     positions: Mapping[str, int]
@@ -105,36 +116,31 @@ class Convention:
 
 
 def name_positions(records: Sequence[In]) -> dict[str, int]:
-    """The keyword of each input; a name two inputs share is no keyword."""
+    """Return {keyword: position of its input}; a name that two inputs have is no keyword."""
     names = [record.name or (record.variable.name if record.autoname else None) for record in records]
     return {name: position for position, name in enumerate(names) if name is not None and names.count(name) == 1}
 
 
-# --- check arguments --------------------------------------------------------------------------------------------------
-# The arguments of a call, checked in Python: where native code refuses them, and in the other modes.
-#
-# In: the values of a call and the `In` of each. Out: each argument as an array of its input's type, or an error that
-# names the input; the same for arrays that are given for results.
-
+# --- checks of arguments ----------------------------------------------------------------------------------------------
 
 SEARCH = 10_000
-"""Steps in which NumPy may look for an element that two arrays have in common."""
+"""Limit of work (`max_work`) in which NumPy looks for an element that two arrays have in common."""
 
 
 def label(record: In) -> str:
-    """An input, for messages."""
+    """The name of an input in messages."""
     if record.variable.name or not record.name:
         return describe(record.variable).replace("an unnamed input", "without a name")
     return repr(record.name)
 
 
 def list_inputs(records: Sequence[In]) -> str:
-    """All inputs, for messages."""
+    """The names of all inputs in messages."""
     return ", ".join(map(label, records)) or "none"
 
 
 def convert(value: Any, record: In) -> Array:
-    """An argument as an aligned C-contiguous array of its input's type; an error that names the input where not."""
+    """Return an argument as an aligned, C-contiguous array of its input's type. Errors name the input."""
     node = record.variable
     what = f"argument {label(record)}"
     array = as_array(
@@ -150,7 +156,7 @@ def convert(value: Any, record: In) -> Array:
 
 
 def check_shape(shape: tuple[int, ...], node: Node, what: str) -> None:
-    """GraphTypeError for another rank than a variable's, ShapeError for another static size."""
+    """Raise RankError for another rank than that of `node`, ShapeError for another static size."""
     if len(shape) != node.ndim:
         raise RankError(f"{what} must have {node.ndim} dimensions ({node.type}); got shape {shape}")
     for axis, size in enumerate(node.type.shape):
@@ -159,7 +165,8 @@ def check_shape(shape: tuple[int, ...], node: Node, what: str) -> None:
 
 
 def stand_in(shape: Any, record: In) -> Array:
-    """An array of the shape and dtype of an argument that takes no memory; an error that names the input."""
+    """Return an array of this shape and the input's dtype that takes no memory (all strides 0). Errors name the
+    input."""
     node, what = record.variable, f"the shape of {label(record)}"
     sizes = shape if isinstance(shape, tuple | list) else np.shape(shape)
     if not all(isinstance(size, int | np.integer) and size >= 0 for size in sizes):
@@ -169,9 +176,12 @@ def stand_in(shape: Any, record: In) -> Array:
 
 
 def results_given(out: Any, outputs: Sequence[Node], keys: Sequence[str] | None, single: bool) -> list[Array | None]:
-    """The argument `out` of a call as an array or None for each output: one array for a single output, a tuple or list
-    of arrays and None for several; where the function returns a dict, also a dict of some of its keys. ArgumentError
-    otherwise."""
+    """Return the argument `out` of a call as an array or None for each output.
+
+    out: one array for a single output; a tuple or list of arrays and None for several; a dict by some of `keys` where
+    the function returns a dict. Raises ArgumentError for another form, another dtype, a read-only array, and two arrays
+    that share memory.
+    """
     if keys is not None and isinstance(out, Mapping):
         if not set(out) <= set(keys):
             raise ArgumentError(f"out must be a dict with keys of {', '.join(keys)}; got {_kind(out)}")
@@ -200,7 +210,7 @@ def results_given(out: Any, outputs: Sequence[Node], keys: Sequence[str] | None,
 
 
 def _share_memory(left: Array, right: Array) -> bool:
-    """Whether an element is in both arrays; where that takes long to find out, yes."""
+    """True where an element is in both arrays, or NumPy cannot tell within SEARCH."""
     try:
         return np.shares_memory(left, right, max_work=SEARCH)  # type: ignore[arg-type]  # the stubs know 0 and -1
     except np.exceptions.TooHardError:
@@ -208,14 +218,15 @@ def _share_memory(left: Array, right: Array) -> bool:
 
 
 def check_shapes(given: Sequence[Array | None], shapes: Sequence[tuple[int, ...]], outputs: Sequence[Node]) -> None:
-    """ShapeError where an array given for a result has not its shape."""
+    """Raise ShapeError where an array given for a result does not have its shape."""
     for number, (array, shape, node) in enumerate(zip(given, shapes, outputs, strict=True)):
         if array is not None and array.shape != shape:
             raise ShapeError(f"out[{number}] for {describe(node)} must have shape {shape}; got {array.shape}")
 
 
 def write_results(given: Sequence[Array | None], results: Sequence[Array]) -> list[Array]:
-    """Copy each result to the array given for it, as if none of them overlapped; the results as they are returned."""
+    """Copy each result to the array given for it, and return the results of the call. A result that shares memory with
+    any of these arrays is copied apart first, so that no write changes another result."""
     targets = [array for array in given if array is not None]
     apart = [
         result.copy() if any(np.may_share_memory(result, target) for target in targets) else result

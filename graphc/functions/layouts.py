@@ -1,16 +1,16 @@
-"""Arguments that are not contiguous, read where they stand: the graph for such a layout, and the arrays it takes.
+"""Layouts of arguments that are not contiguous, and kernels that read them without a copy.
 
-In: arrays as users give them, and a kernel. Out: a `Layout` for each array that is a view of a contiguous one; the
-kernel whose inputs are those contiguous ones, so that it is compiled, cached and called like any; and its arguments.
+In: an array, and a kernel. Out: its `Layout` as a view of a contiguous array of the same rank, the *base*; the kernel
+whose input is the base, and which takes the view itself.
 
-A layout says how an array lies in a contiguous one, its base, of the same rank: with its axes in another order, in each
-axis a region that goes by a fixed step, backwards where that is negative. Transposes, Fortran order, reversed axes and
-every slice with steps are such. The steps and the order of axes are part of the code; the sizes of base and region are
-not, so that all transposed matrices share a kernel.
+A layout has the order of axes in the base and, for each axis, a step, negative where it goes backwards. This covers
+transposes, Fortran order, reversed axes and all slices with steps. Order and steps are constants of the kernel; sizes
+are not, so that all transposed matrices share one kernel.
 
-    x = B.T                            Fortran order, or a transpose
-    x = B[::-1]                        reversed
-    x = B[:, 0 : 2*n : 2]              every other column: n is one more argument, for B's rows may be longer
+    array                     base B      layout                                  in the kernel
+    B.T                       B           order (1, 0), steps (1, 1), whole       x = B.T
+    B[::-1]                   B           order (0, 1), steps (-1, 1)             x = B[n-1::-1]
+    B[:, 0 : 2*n : 2]         B           order (0, 1), steps (1, 2)              x = B[:, 0 : 2*n : 2], n an argument
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from graphc.startup.record import record, replace
 
 @record()
 class Layout:
-    """How an array lies in its base: `order` are the array's axes as the base has them, outermost first; `steps` go
-    along the base's axes. `whole`: the base has nothing else along that axis."""
+    """An array as a view of its base. order: the array's axes in the order of the base, outermost first. steps: along
+    each axis of the base. whole: the array covers that axis of the base."""
 
     order: tuple[int, ...]
     steps: tuple[int, ...]
@@ -42,13 +42,13 @@ class Layout:
 
     @property
     def is_permuted(self) -> bool:
-        """Whether the base is the array with its axes in another order, and nothing else."""
+        """True where the array is the whole base with its axes in another order."""
         return all(self.whole) and set(self.steps) <= {1}
 
 
 @record(eq=False)
 class Based:
-    """An array in its base: the base, and the sizes of the region along those of its axes that are not whole."""
+    """An array as a layout, its base, and the array's sizes along the axes that are not whole."""
 
     layout: Layout
     base: Array
@@ -56,10 +56,10 @@ class Based:
 
 
 def find_base(array: Array) -> Based | None:
-    """The base of an array of at least one element; None where it is no region of a contiguous one of its rank.
+    """Return the base of an array with elements; None where the array is no view of a contiguous array of its rank.
 
-    The base may reach beyond the array's memory, by less than one of its rows: it is for a kernel, which reads the
-    region alone.
+    The base may reach beyond the memory of the array, by less than a row of the base. A kernel may take it, for it
+    reads the elements of the array alone.
     """
     item = array.itemsize
     if not array.flags.aligned or any(stride % item or (not stride and n > 1) for stride, n in _axes(array)):
@@ -68,7 +68,8 @@ def find_base(array: Array) -> Based | None:
     # Along an axis of one element the stride says nothing: such axes come first.
     order = sorted(range(array.ndim), key=lambda axis: (array.shape[axis] > 1, -abs(strides[axis])))
     long = [axis for axis in order if array.shape[axis] > 1]
-    # What lies inside of each axis: the last has elements, an outer one what all strides from there outwards divide by.
+    # The unit of each axis in elements: 1 for the last, for an outer one the divisor of all strides from there
+    # outwards.
     divisors = [*accumulate((abs(strides[axis]) for axis in long), gcd)]
     units = [*divisors[:-1], 1][: len(long)]
     steps, lengths, whole = [1] * (array.ndim - len(long)), [1] * (array.ndim - len(long)), [True] * array.ndim
@@ -93,8 +94,7 @@ def _axes(array: Array) -> list[tuple[int, int]]:
 
 
 def rebased(kernel: Kernel, layouts: Sequence[Layout | None]) -> Kernel:
-    """The kernel that takes the bases of the inputs that have a layout; the sizes of their regions follow as int64, in
-    order."""
+    """Return the kernel that takes the bases of the inputs that have a layout, then the sizes of `Based` as int64."""
     inputs: list[Node] = []
     extents: list[Node] = []
     views: dict[Node, Node] = {}
@@ -114,7 +114,8 @@ def rebased(kernel: Kernel, layouts: Sequence[Layout | None]) -> Kernel:
 
 
 def _view(leaf: Node, layout: Layout, views: dict[Node, Node]) -> tuple[Node, list[Node]]:
-    """The base of an input and the sizes it is given beside it; notes the view that the input becomes in `views`."""
+    """Return the variables of an input's base and of its sizes, and note in `views` the view that replaces the
+    input."""
     declared = [leaf.type.shape[axis] for axis in layout.order]
     known = [size if isinstance(size, int) else None for size in declared]
     base = variable(leaf.type.dtype, [size if all_ else None for size, all_ in zip(known, layout.whole, strict=True)])
@@ -134,15 +135,15 @@ def _view(leaf: Node, layout: Layout, views: dict[Node, Node]) -> tuple[Node, li
 
 
 def _start(size: Size, step: int) -> Size:
-    """Where a region begins that ends at 0 where it goes backwards."""
+    """The first index of a region: 0, or with a negative step the one from which it ends at 0."""
     if step > 0:
         return 0
     return sizes.multiply(sizes.add(size, -1), -step)
 
 
 def is_pointwise(kernel: Kernel) -> bool:
-    """Whether every element of every result is made of those of the inputs at the same index, so that the axes of all
-    may change places together: inputs and results have one rank, others are scalars, and nothing else is stored."""
+    """True where each element of a result depends on the elements of the inputs at the same index alone, so that the
+    axes of all may be permuted together. Inputs and results have one rank, or are scalars; there are no updates."""
     ranks = {node.ndim for node in (*kernel.inputs, *kernel.outputs) if node.ndim}
     if len(ranks) != 1 or kernel.updates or any(node.ndim for node in kernel.shared):
         return False

@@ -1,7 +1,7 @@
-"""Functions whose graph has been lowered to statements; those that run them under CPython.
+"""Functions whose graph is lowered to generated source: the base of two modes, and the python mode.
 
-In: a `Kernel` and a `Convention`. Out: `Lowered`, what the modes with generated source share, and `Generated`, the
-python mode.
+In: a `Kernel` and a `Convention`. Out: `Lowered`, the base class, which reports on the plan, on memory and on failed
+checks; `Generated`, the python mode, which runs the generated source under CPython.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from graphc.shared import SharedVariable
 
 
 class Lowered(Function):
-    """A function whose graph has been lowered to statements.
+    """A function whose graph is lowered to generated source.
 
-    `cells` hold the values of the shared variables, then the constants; `failures` what the user's ops raised within
-    the generated code.
+    cells: one-element lists with the values of the shared variables, then the constants. failures: exceptions that
+    Python ops of the user raised when generated code called them.
     """
 
     built: Built
@@ -40,7 +40,7 @@ class Lowered(Function):
     failures: Failures
 
     def take(self, built: Built) -> None:
-        """Keep what was built, and the arrays it runs on besides its arguments."""
+        """Keep the result of a build, and the arrays that the code reads besides its arguments."""
         own = [node.cell for node in self.kernel.shared if isinstance(node, SharedVariable)]
         self.built, self.failures, self.foreign = built, Failures(), bool(built.calls)
         self.cells = [*own, *([constant] for constant in built.constants)]
@@ -53,7 +53,8 @@ class Lowered(Function):
 
     @property
     def plan(self) -> str:
-        """What is materialised, fused and updated in place, with the reasons; made again where the code was cached."""
+        """The plan as text: what is materialised, fused and updated in place, with the reasons. Code from the cache has
+        no plan: it is made again."""
         return self.built.report.plan or build_python(self.kernel).report.plan
 
     def explain(self) -> str:
@@ -68,7 +69,7 @@ class Lowered(Function):
         return self.locked(self.memory_for, self.sized_arguments(sizes, self.built.signature.reads))
 
     def memory_for(self, arrays: Sequence[Array]) -> Memory:
-        """The memory of a call with arrays of these sizes."""
+        """Return the memory of a call with arrays of these sizes; raises as a call does where they do not fit."""
         need = self.measure(arrays)
         if need is None:
             check_guards(self.graph, self.values(arrays))
@@ -78,7 +79,8 @@ class Lowered(Function):
         return Memory(need.arena, taken, need.arena + taken)
 
     def without_memory(self, arrays: Sequence[Array]) -> MemoryError:
-        """The error of a call that needs more memory than there is: what was given, and what needs most."""
+        """Return the error of a call that needs more memory than there is. It names the arguments and the largest
+        result."""
         given = ", ".join(
             f"{label(item)} {f'of shape {array.shape}' if array.ndim else array[()]}"
             for item, array in zip(self.call.inputs, arrays, strict=False)
@@ -97,11 +99,12 @@ class Lowered(Function):
         return MemoryError(text)
 
     def measure(self, arrays: Sequence[Array]) -> Need | None:
-        """What a call with arrays of these sizes needs; None where a check of sizes would fail."""
+        """Return the shapes of the outputs and the bytes of the arena of a call with arrays of these sizes; None where
+        a check of sizes fails."""
         raise NotImplementedError
 
     def separate(self, arrays: list[Array]) -> None:
-        """Copy what shares memory with a buffer that is about to be written."""
+        """Copy the arguments and shared values that share memory with a buffer that the call is to overwrite."""
         for number in overlapping(self.built.signature, arrays, self.cells):
             if number < len(arrays):
                 arrays[number] = arrays[number].copy()
@@ -110,14 +113,15 @@ class Lowered(Function):
                 cell[0] = cell[0].copy()
 
     def make_way(self, given: Sequence[Array | None]) -> None:
-        """Move variables that are updated out of the arrays that results will be written to."""
+        """Copy updated shared values that share memory with arrays given for results."""
         for leaf, _ in self.kernel.updates:
             assert isinstance(leaf, SharedVariable)
             if any(array is not None and np.may_share_memory(array, leaf.cell[0]) for array in given):
                 leaf.cell[0] = leaf.cell[0].copy()
 
     def explain_failure(self, arrays: Sequence[Array]) -> Any:
-        """A check failed in generated code: raise what a user's op raised, or what the interpreter says of the call."""
+        """Raise the error behind a failed check in generated code: the exception of a user's op, else that of the
+        interpreter, which runs the same call."""
         raised = self.failures.raised
         if raised:
             error = raised[0]
@@ -135,7 +139,8 @@ class Lowered(Function):
     def launch(
         self, sizes: Callable[..., int], kernel: Callable[..., int], arrays: list[Array], given: list[Array | None]
     ) -> list[Array]:
-        """`run_converted` by functions over flat arrays."""
+        """Run `run_converted` by two functions over flat arrays: `sizes` writes the sizes of outputs and temporaries,
+        `kernel` computes."""
         self.separate(arrays)
         self.make_way(given)
         try:
@@ -154,7 +159,7 @@ class Lowered(Function):
 
 
 def _bytes(size: float) -> str:
-    """A number of bytes in the largest unit of which it is at least one."""
+    """A number of bytes for messages, in the largest unit that makes it 1 or more: 1536 is "1.5 KiB"."""
     units = iter(("bytes", "KiB", "MiB", "GiB"))
     while size >= 1024 and next(units, ""):
         size /= 1024
@@ -162,12 +167,12 @@ def _bytes(size: float) -> str:
 
 
 def python_calls() -> Any:
-    """How generated source is called under CPython. Not an import statement: a warm start needs none of it."""
+    """The module that calls generated source under CPython, imported when first needed: a warm start needs none."""
     return import_module("graphc.codegen.call.launch_python")
 
 
 class Generated(Lowered, mode="python"):
-    """Runs the generated source under CPython: the same statements as the native code, for pdb and for reading."""
+    """The python mode: runs the generated source under CPython, the same statements as native code, for pdb."""
 
     def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
         super().__init__(kernel, call, profile)

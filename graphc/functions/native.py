@@ -1,8 +1,15 @@
-"""Functions that run native code.
+"""Functions that run native code: `Compiled`, and `Guarded`, which finds accesses outside of arrays.
 
-In: a `Kernel` and a `Convention`. Out: `Compiled`, whose call goes straight to native code where its arguments are
-arrays of the declared types, and through Python, which converts or explains, where not; `Guarded`, which runs the same
-code on arrays between pages that nobody may touch.
+In: a `Kernel` and a `Convention`. Out: a function whose calls go to native code first; Python sees the rest:
+
+    f = graphc.function([x], x * 2)     x = dvector
+    f(array)             a float64 array, C-contiguous: native code alone (codegen/call/entry.py), no Python
+    f([1, 2])            `refuse`: the argument is converted, then the entry point is called again
+    f(array[::-1])       the same for small arrays, which are copied; a large one goes to a variant (variants.py)
+    f(matrix)            `refuse`: the conversion raises RankError
+
+A failed check comes to `failed`, which runs the interpreter to find the message; `contended` is called while another
+thread holds the lock of a shared variable.
 """
 
 from __future__ import annotations
@@ -40,8 +47,8 @@ from graphc.startup.once import once
 
 
 class Compiled(Lowered, Direct, mode="compiled"):
-    """Runs native code. A call goes straight to it, but where it is to be timed or returns a dict; what native code
-    refuses comes here."""
+    """A function of native code. A call enters it without Python (vectorcall), unless it is timed or returns a dict.
+    Calls that native code refuses come to the methods of this class."""
 
     entry: Any
     key: Key
@@ -67,7 +74,8 @@ class Compiled(Lowered, Direct, mode="compiled"):
             attach(self, self.entry.__self__)
 
     def callback_addresses(self, built: Built) -> dict[str, int]:
-        """The addresses of the user's functions that native code calls, which are kept with this function."""
+        """Return the address of each Python op that native code calls back, by its symbol. The callbacks live as long
+        as this function."""
         own = {f"{CALLBACK}{n}": native_callback(node, self.failures) for n, node in enumerate(built.calls)}
         self.callbacks += own.values()
         return {name: address(callback) for name, callback in own.items()}
@@ -79,13 +87,13 @@ class Compiled(Lowered, Direct, mode="compiled"):
 
     @cached_property
     def closed_entry(self) -> Any:
-        """An entry point that leaves every call to Python."""
+        """An entry point that passes every call to `refuse`: in use while values wait for the next call."""
         beside, signature = self.entry.__self__, self.built.signature
         return bind(self.library, signature, self.cells, self.refuse, self.failed_again, beside=beside, closed=True)
 
     @cached_property
     def held_entry(self) -> Any:
-        """The entry point for calls that have their locks."""
+        """The entry point for calls whose thread holds the locks of the shared variables already."""
         if not self.wanted:
             return self.entry
         keywords, signature = keywords_of(self.call), self.built.signature
@@ -93,18 +101,19 @@ class Compiled(Lowered, Direct, mode="compiled"):
         return bind(self.library, signature, self.cells, self.refuse, self.failed_again, keywords, beside=beside)
 
     def exact_entry(self, refuse: Callable[..., Any]) -> Any:
-        """The entry point for arrays of exactly the inputs' types, given by position; for others `refuse` is called. Of
-        a function without shared variables."""
+        """Return an entry point for arrays of exactly the inputs' types, by position. It calls `refuse` for others. The
+        function must have no shared variables."""
         beside = self.entry.__self__
         exact = Keywords(exact=True)
         return bind(self.library, self.built.signature, self.cells, refuse, self.failed_again, exact, beside=beside)
 
     def contended(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Another thread uses a shared variable: wait."""
+        """Called where another thread holds the lock of a shared variable: wait for it, then run."""
         return self.locked(self.held_entry, *args, **kwargs)
 
     def bind_variant(self, kernel: Kernel) -> tuple[Any, Signature]:
-        """The entry point of another kernel of the function, over the same shared variables, and its signature."""
+        """Compile another kernel of this function over the same shared variables. Returns its entry point, which gives
+        `Declined` or `Failed` in place of errors, and its signature."""
         built, load_code = build_native(kernel, look_up(kernel))
         cells = [*self.cells[: len(kernel.shared)], *([constant] for constant in built.constants)]
         library = load_code(self.callback_addresses(built))
@@ -122,13 +131,13 @@ class Compiled(Lowered, Direct, mode="compiled"):
         return dict(zip(self.call.keys, results, strict=True)) if self.call.keys is not None else results
 
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
-        """For a stage, which returns a list and is called with the locks of the whole function."""
+        """Run as a stage: it returns a list, and its caller holds the locks."""
         named = {} if all(array is None for array in given) else {OUT: tuple(given)}
         results: list[Array] = self.held_entry(*values, **named)
         return results
 
     def refuse(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Arguments that the entry point does not take as they are: convert them, or say what is wrong."""
+        """Called for arguments that the entry point does not take as they are: convert them and run, or raise."""
         return self.locked(self.convert_and_run, args, kwargs)
 
     def convert_and_run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -137,7 +146,7 @@ class Compiled(Lowered, Direct, mode="compiled"):
         given = self.take_out(kwargs)
         self.make_way(given)
         values = self.take_arguments(args, kwargs)
-        result = self.run_where_it_stands(values, given)
+        result = self.run_without_copies(values, given)
         if not isinstance(result, Declined):
             return result
         arrays = self.convert_all(values)
@@ -150,9 +159,13 @@ class Compiled(Lowered, Direct, mode="compiled"):
         finally:
             _converted.functions.discard(self)
 
-    def run_where_it_stands(self, values: Sequence[Any], given: Sequence[Array | None]) -> Any:
-        """A call with large arrays that are not contiguous, or are results too, none of which is copied; Declined where
-        that cannot be."""
+    def run_without_copies(self, values: Sequence[Any], given: Sequence[Array | None]) -> Any:
+        """Run on large arguments that are not contiguous, or are arrays for results too, without copying them. Returns
+        `Declined` where no variant does that.
+
+        Where all arrays have their axes in one other order (Fortran order), an elementwise function runs on their
+        transposes; else a variant runs (variants.py).
+        """
         order = self.variants.common_order(values) if all(array is None for array in given) else None
         if order is not None:
             back = np.argsort(order)
@@ -174,7 +187,8 @@ class Compiled(Lowered, Direct, mode="compiled"):
         return self.failed_again(result.code, *values) if isinstance(result, Failed) else result
 
     def run_into(self, given: Sequence[Array | None], arrays: list[Array]) -> Any:
-        """Run, and copy the results to the arrays given for them, which the entry point does not take as they are."""
+        """Run, then copy results to their arrays in `given`, which the entry point may not take (another layout, an
+        overlap)."""
         need = self.measure(arrays)
         if need is not None:
             check_shapes(given, result_shapes(self.built.signature, need, arrays), self.kernel.outputs)
@@ -193,11 +207,12 @@ class Compiled(Lowered, Direct, mode="compiled"):
         free_panels()
 
     def failed(self, code: int, *args: Any) -> Any:
-        """A check failed; or it would not, now that no other thread can change the variables."""
+        """Called where check number `code` failed. With shared variables the call is repeated under the locks: another
+        thread may have changed a value between the check and its use."""
         return self.locked(self.held_entry, *args) if self.wanted else self.failed_again(code, *args)
 
     def failed_again(self, code: int, *args: Any) -> Any:
-        """Check number `code` failed, a size is absurd or memory is missing: raise what explains it."""
+        """Raise the error of check number `code`; negative codes tell of an absurd size or of missing memory."""
         _converted.functions.discard(self)
         arrays = self.bind_arguments(args, {})
         if code < 0 and not self.failures.raised:
@@ -220,8 +235,8 @@ class Compiled(Lowered, Direct, mode="compiled"):
 
 
 class Guarded(Compiled, mode="compiled"):
-    """Runs native code under CPython's eyes, on arrays between pages that nobody may touch
-    (codegen/call/guard_pages.py)."""
+    """Runs native code on copies of its arrays between inaccessible pages, so that an access outside of an array ends
+    the process (options.poison="guard", codegen/call/guard_pages.py)."""
 
     def __new__(cls, kernel: Kernel, call: Convention, profile: bool, found: Lookup | None = None) -> Guarded:
         return object.__new__(cls)
@@ -247,7 +262,7 @@ def _direct() -> type[Compiled]:
 
 
 def keywords_of(call: Convention) -> Keywords:
-    """How the entry point may be called: as `bind_arguments` has it."""
+    """The keywords and defaults of a convention as the entry point takes them; they agree with `in_order`."""
     names = {position: name for name, position in call.positions.items()}
     return Keywords(
         names=tuple(names.get(position) for position in range(len(call.inputs))),
@@ -258,7 +273,8 @@ def keywords_of(call: Convention) -> Keywords:
 
 
 class _Converted(local):
-    """The functions whose converted arguments are on their way to the entry point, in each thread."""
+    """For each thread, the functions that call their entry point with converted arguments: a second refusal of these is
+    a defect, not a loop."""
 
     def __init__(self) -> None:
         self.functions: set[Function] = set()

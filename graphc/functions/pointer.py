@@ -1,4 +1,4 @@
-"""Functions of a vector as C functions: addresses that samplers call from threads of their own.
+"""C functions of compiled functions of a vector: samplers call them by address from threads of their own.
 
 In: a compiled function whose first input is a vector of float64, and values of the others. Out: a `Pointer`.
 """
@@ -36,15 +36,15 @@ class Pointer:
     density   int64 (uint64 dim, double *x, double *grad, double *logp, void *user_data)
     vector    int64 (uint64 dim, uint64 length, double *x, double *out, void *user_data)
 
-    0 is returned where the results are there; a number above 0 where a check failed (1), the gradient (3) or the value
-    (4) is not finite: samplers reject such a point; below 0 where `dim` or `length` is another, an address is null,
-    results overlap (-1), or there is no memory (-2). Nothing is made of `user_data`.
+    Returns 0 where the results are written. Samplers reject the point at 1 (a check failed), 3 (the gradient is not
+    finite) and 4 (the value is not finite). -1: `dim` or `length` is wrong, an address is null, or results overlap;
+    -2: no memory. `user_data` is ignored.
     """
 
     def __init__(self, kind: Kind, function: Function, others: Sequence[Any] = ()) -> None:
-        """kind: density, where `function` gives a float64 and a vector as long as x, in a list; vector, where it gives
-        a vector of float64. others: the values of the inputs behind x; they are copied. Raises ArgumentError for what
-        is no such function, or calls back into Python."""
+        """Make the C function. kind: "density", for a function that returns [float64 scalar, float64 vector as long as
+        x]; "vector", for one that returns a float64 vector. others: the values of the inputs after x; they are copied.
+        Raises ArgumentError for another function, and for one that calls Python."""
         self.kind, self.function = kind, function
         built = self.build(function)
         signature = built.signature
@@ -53,14 +53,14 @@ class Pointer:
         slots = measure_sizes(self.library, signature, operands)
         need = None if slots is None else need_of(signature, slots)
         if slots is None or need is None:
-            function(*self.kept)  # which says what is wrong
+            function(*self.kept)  # raises the error that explains it
             raise ArgumentError(f"{function.name}: its sizes do not agree for these values")
         functions = self.library.sizes, self.library.kernel
         self.words[:] = words_of(signature, functions, operands, need, slots)
         self.constants = built.constants
 
     def build(self, function: Function) -> Any:
-        """Load the code of the graph and that of the form, which know of each other."""
+        """Load the code of the graph, and the C function of its form, which calls it."""
         if not isinstance(function, Compiled) or function.call.keys is not None:
             raise ArgumentError(f"{function.name}: only a function that is compiled as one kernel has an address in C")
         if function.kernel.shared:
@@ -94,7 +94,7 @@ class Pointer:
             )
 
     def copies(self, others: Sequence[Any]) -> list[Array]:
-        """Arrays of the function's own, in the dtypes and the order in memory of its inputs."""
+        """Copy values to C-contiguous arrays of the inputs' dtypes, which this object owns."""
         inputs = self.function.kernel.inputs[1:]
         if len(others) != len(inputs):
             raise ArgumentError(f"{self.function.name}: {len(others)} values are given for {len(inputs)} inputs")
@@ -105,7 +105,7 @@ class Pointer:
 
     @cached_property
     def ctypes(self) -> Any:
-        """It as a function of Python's: it lets go of the GIL, and keeps this object."""
+        """The C function for ctypes: a call releases the GIL, and the object keeps this one alive."""
         made: Any = ctypes.CFUNCTYPE(*TYPES[self.kind])(self.address)
         made.pointer = self
         return made

@@ -1,7 +1,12 @@
-"""What few functions have: states of their own, values that are read and set by variable or name, copies.
+"""States of functions, access to kept values by variable or name, copies and pickles.
 
-In: a `Function`, or the arguments of `function` with inputs that are states (`In(update=...)`). Out: values, copies,
-a `Stateful`.
+In: a `Function`, or the arguments of `function` with inputs that are states (`In(update=...)`). Out: `Values`,
+`Containers`, copies, a `Stateful`.
+
+    n = T.iscalar("n")
+    f = graphc.function([graphc.In(n, value=0, update=n + 1)], n)
+    f(), f(), f["n"]     0, 1, array(2, dtype=int32)
+    f(10), f.value[n]    10, array(11, dtype=int32)
 """
 
 from __future__ import annotations
@@ -19,9 +24,9 @@ from graphc.codegen.pipeline.kernel import shared_of
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, RankError
 from graphc.functions.callables import Function
 from graphc.functions.convention import REQUIRED, Convention, In, convert, label, name_positions
-from graphc.functions.making import make_function, packed, restored
+from graphc.functions.factory import make_function, packed, restored
 from graphc.functions.native import Compiled
-from graphc.functions.wrapped import Wrapped
+from graphc.functions.wrappers import Wrapper
 from graphc.ir.node import Array, Node, describe
 from graphc.ir.walk import substitute
 from graphc.shared import Container, SharedVariable, deep_copy, keep, kept_in, own_variable, variable_of
@@ -64,8 +69,8 @@ class Values:
         return True
 
     def find(self, key: Any) -> SharedVariable | int:
-        """The variable that keeps a value, or the position of an input; ArgumentError where there is none, or more than
-        one."""
+        """Return the shared variable that holds the value of `key`, or the position of an input that is no state.
+        Raises ArgumentError where there is none, or several."""
         inputs, states = self.function.call.inputs, states_of(self.function)
         if isinstance(key, int) and 0 <= key < len(inputs):
             return states.get(key, key)
@@ -85,13 +90,13 @@ class Values:
 
 
 def _same(variable: Any, other: Any) -> bool:
-    """True for one variable, and for two that share a value: a function has one of these."""
+    """True for one variable, and for two shared variables over one value."""
     both = isinstance(variable, SharedVariable) and isinstance(other, SharedVariable)
     return variable is other or (both and variable.cell is other.cell)
 
 
 class Containers(Values):
-    """Where everything is kept that a call takes, by variable, name or position."""
+    """The containers of a function's values, by variable, name or position of an input."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise ArgumentError(f"containers of {self.function.label} cannot be replaced; set f.value[...]")
@@ -102,7 +107,8 @@ class Containers(Values):
 
 
 class Default(Container):
-    """Where the next call finds the value of an input that it leaves out: None where it may not."""
+    """The container of an input that is no state: it holds the value that the next call takes where it leaves the input
+    out, or None where each call must give it."""
 
     def __init__(self, function: Function, place: int) -> None:
         value = function.default_of(place)
@@ -110,8 +116,8 @@ class Default(Container):
         self.function, self.place = function, place
 
     def shared(self) -> Container:
-        """The container as another function shares it: the calls of both take the value from there, and after a call of
-        this function it has the default again. Raises ArgumentError where there is no value."""
+        """Return the container for sharing with another function: both take the value from it, and a call of this
+        function resets it to the default. Raises ArgumentError where there is no value."""
         function = _flat(self.function)
         item = function.call.inputs[self.place]
         if item.value is REQUIRED:
@@ -138,15 +144,15 @@ class Default(Container):
 
 
 class Waiting(Mapping[int, Any]):
-    """What the next call takes for inputs that it leaves out, of which some are kept in containers that other functions
-    share: by position, `kept` with the containers and the defaults."""
+    """`Function.waiting` where other functions share some of the values. kept: {position: (container, default)} of
+    these; `own` has the others."""
 
     def __init__(self, values: Mapping[int, Any], kept: Mapping[int, tuple[Default, Array]]) -> None:
         self.own = {place: value for place, value in values.items() if place not in kept}
         self.kept = dict(kept)
 
     def refilled(self, values: Mapping[int, Any]) -> Waiting:
-        """The same with other values; containers have theirs, or the default."""
+        """Return the mapping with other values, and write them, or the defaults, to the shared containers."""
         for place, (container, default) in self.kept.items():
             keep(container, values.get(place, default))
         return Waiting(values, self.kept)
@@ -162,14 +168,14 @@ class Waiting(Mapping[int, Any]):
 
 
 def states_of(function: Function) -> dict[int, SharedVariable]:
-    """The inputs that are states, by position, each with the variable that keeps its value."""
+    """Return {position of a state among the inputs: the shared variable that holds its value}."""
     flat = _flat(function)
     return flat.states if isinstance(flat, Stateful) else {}
 
 
 def _flat(function: Function) -> Any:
-    """The function that one of trees calls; any other itself."""
-    return function.whole if isinstance(function, Wrapped) and not isinstance(function, Stateful) else function
+    """The function of leaves behind a function of trees; any other function itself."""
+    return function.whole if isinstance(function, Wrapper) and not isinstance(function, Stateful) else function
 
 
 # States ---------------------------------------------------------------------------------------------------------------
@@ -178,7 +184,8 @@ def _flat(function: Function) -> Any:
 def make_stateful(
     function: Callable[..., Function], records: Sequence[In], updates: Any = None, givens: Any = None, **rest: Any
 ) -> Function:
-    """The function of these inputs, of which some are states. Each becomes a shared variable within it."""
+    """Return the function of inputs some of which are states. Inside, each state is a shared variable with an
+    update."""
     outputs = rest.get("outputs")
     roots = [
         *(
@@ -209,12 +216,13 @@ def make_stateful(
 
 
 def variables_of(roots: Sequence[Node]) -> list[SharedVariable]:
-    """The shared variables that nodes need."""
+    """The shared variables among the ancestors of `roots`."""
     return [leaf for leaf in shared_of(roots, ()) if isinstance(leaf, SharedVariable)]
 
 
 def _variable_of(record: In) -> SharedVariable:
-    """What keeps the value of a state: that of a container, or one of its own."""
+    """The shared variable for a state: over the container that is its default, or a new one with the default's
+    value."""
     node, value = record.variable, record.value
     sizes = tuple(size if isinstance(size, int) else None for size in node.type.shape)
     if isinstance(value, SharedVariable):
@@ -235,8 +243,8 @@ def _variable_of(record: In) -> SharedVariable:
     return own_variable(array.copy(), sizes, node.name, record.strict, record.allow_downcast)
 
 
-class Stateful(Wrapped):
-    """Runs `whole`, to which states are shared variables."""
+class Stateful(Wrapper):
+    """A function with states: it runs `whole`, in which they are shared variables."""
 
     def __init__(self, inner: Function, records: tuple[In, ...], states: dict[int, SharedVariable]) -> None:
         call = Convention(records, name_positions(records), inner.call.keys)
@@ -261,7 +269,7 @@ class Stateful(Wrapped):
         return self.whole(*values, **out)
 
     def all_in_order(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """What is given for each input; `REQUIRED` for a state that keeps its value."""
+        """Return one value for each input; REQUIRED for a state that the call does not give."""
         records = self.call.inputs
         given = self.take_arguments(args, kwargs, self.ordered)
         for place in self.states:
@@ -290,7 +298,8 @@ class Stateful(Wrapped):
 
 
 def is_implicit(record: In) -> bool:
-    """Whether a state cannot be given in a call: that of a container is shared, not to be overwritten unawares."""
+    """True where a call must not give the state. A state in a container belongs to several functions, so that it is
+    implicit by default."""
     return hasattr(record.value, "storage") if record.implicit is None else record.implicit
 
 
@@ -304,7 +313,7 @@ def copy_function(
     name: str | None,
     profile: Any,
 ) -> Function:
-    """`Function.copy`."""
+    """The implementation of `Function.copy`."""
     held = {leaf: old for old in swap for leaf in function.shared if _same(leaf, old)}
     _check_swap(function, swap, set(held.values()))
     swap = {leaf: swap[old] for leaf, old in held.items()}
@@ -336,21 +345,14 @@ def copy_function(
 
 
 def deep_copied(function: Function, memo: dict[int, Any]) -> Function:
-    """The same function over deep copies of its shared variables."""
-    kernel, news = function.kernel, [new for _, new in function.kernel.updates]
-    twins = {leaf: deep_copy(leaf, memo) for leaf in kernel.shared}
-    results = substitute([*kernel.outputs, *news], twins)
-    updates = zip((twins[leaf] for leaf, _ in kernel.updates), results[len(kernel.outputs) :], strict=True)
-    outputs = tuple(results[: len(kernel.outputs)])
-    shared = tuple(twins[leaf] for leaf in kernel.shared)
-    copied = replace(kernel, outputs=outputs, shared=shared, updates=tuple(updates))
-    twin = make_function(function.kind, copied, function.call, function.profile is not None)
-    twin.name, twin.trust_input = function.name, function.trust_input
-    return twin
+    """Return the same function over deep copies of its shared variables; `memo` as in `__deepcopy__`."""
+    return copy_function(
+        function, {leaf: deep_copy(leaf, memo) for leaf in function.shared}, False, function.name, None
+    )
 
 
 def reduced(function: Function) -> tuple[Any, ...]:
-    """What a pickle keeps of a function: how it is made, and of what."""
+    """Return the pickle of a function, as `__reduce_ex__` does: `restored` and its arguments."""
     return restored, (
         function.mode,
         packed(function.kernel),
@@ -362,7 +364,7 @@ def reduced(function: Function) -> tuple[Any, ...]:
 
 
 def _fresh(record: In, leaf: SharedVariable) -> SharedVariable:
-    """The variable of a state in a copy: that of its container, or a new one that begins as this one did."""
+    """The variable of a state in a copy: the same where it is in a container, else a new one with the initial value."""
     return leaf if hasattr(record.value, "storage") else _variable_of(record)
 
 

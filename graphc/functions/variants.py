@@ -1,19 +1,21 @@
-"""Other kernels of a function, made when they are worth it: for arguments of other layouts, and for results that go to
-the arrays of arguments.
+"""Variants of a function: further kernels of its graph that spare the copy of large arguments.
 
-In: the values of a call that the entry point has refused. Out: what to call in its place, with which arguments, so that
-no large array is copied; or nothing, where copying is right: small arrays, layouts that are no region of a contiguous
-array, results that cannot be made in place, and the first calls, for a kernel costs as much time as copying
-COPIED_FIRST bytes.
+In: the arguments of a call that the entry point has refused. Out: the entry point of a variant that takes them as they
+are; or None, and the caller copies them. A variant is compiled only for arrays that are worth it, and not at once, for
+compiling takes as long as copying COPIED_FIRST bytes.
+
+    f(B.T)          B large: a variant whose input is B, for all transposed matrices (layouts.py)
+    f(x, out=x)     x large: a variant whose result is made in the array of x
+
+`Variants.entry_of` is the decision: which variants exist, are being compiled, or are not worth it yet.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from graphc.ir.node import Array, Node
 from graphc.startup.record import record, replace
 
 COPIED_FIRST = 2**28
-"""Bytes that are copied for a combination of layouts before a kernel is compiled for it: some tenths of a second."""
+"""Bytes that calls copy for a variant before it is compiled: some tenths of a second."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,55 +36,69 @@ if TYPE_CHECKING:
 
 Layouts = tuple[Layout | None, ...]
 Places = tuple[tuple[int, int], ...]
-"""Results that are to be made in the array of an argument: (number of the result, of the input)."""
+"""Pairs (number of a result, number of the input in whose array it is made)."""
+Key = Layouts | Places
+"""A variant: the layout of each argument, or the results that are made in arguments."""
 
 
 @record()
 class Declined:
-    """What the entry point of a variant returns where it refuses its arguments."""
+    """The result of a variant's entry point for arguments that it does not take."""
 
 
 @record()
 class Failed:
-    """What it returns where check number `code` failed."""
+    """The result of a variant's entry point where check number `code` failed."""
 
     code: int
 
 
 def decline(*args: Any, **kwargs: Any) -> Declined:
-    """The arguments are to be copied after all."""
+    """Called by the entry point for arguments that it does not take: the caller copies them instead."""
     return Declined()
 
 
 def fail(code: int, *args: Any) -> Failed:
-    """The check is to be explained in terms of the arguments that the user gave."""
+    """Called by the entry point for a failed check: the caller explains it by the arguments that the user gave."""
     return Failed(code)
 
 
 def beside() -> Any:
-    """How kernels are built in another process. Not an import statement: a start needs no processes."""
+    """The module that builds kernels in another process, imported when first needed: a start needs none of it."""
     return import_module("graphc.codegen.pipeline.background")
 
 
-class Variants:
-    """The variants of one function. `make` compiles a kernel or takes it from the cache, and gives its entry point and
-    signature."""
+class Variant:
+    """One variant. `state` goes from "copying" (calls copy their arguments) to "building" (another process compiles)
+    to "done". `entry` is None until then, and stays None where the variant cannot be used."""
 
-    def __init__(self, kernel: Kernel, make: Callable[[Kernel], tuple[Any, Signature]]) -> None:
+    __slots__ = ("copied", "entry", "kernel", "process", "state")
+
+    def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.make = make
-        self.entries: dict[Layouts | Places, Any] = {}
-        self.copied: Counter[Layouts | Places] = Counter()
-        self.building: dict[Layouts | Places, tuple[Kernel, Popen[bytes] | None]] = {}
+        self.state: Literal["copying", "building", "done"] = "copying"
+        self.copied = 0
+        self.process: Popen[bytes] | None = None
+        self.entry: Any = None
+
+
+class Variants:
+    """The variants of one function. load: compiles a kernel, or takes it from the cache, and returns its entry point
+    and signature."""
+
+    def __init__(self, kernel: Kernel, load: Callable[[Kernel], tuple[Any, Signature]]) -> None:
+        self.kernel = kernel
+        self.load = load
+        self.variants: dict[Key, Variant] = {}
 
     @cached_property
     def is_pointwise(self) -> bool:
-        """Whether the axes of all arguments may change places."""
+        """True where the axes of all arguments may be permuted together."""
         return is_pointwise(self.kernel)
 
     def common_order(self, values: Sequence[Any]) -> tuple[int, ...] | None:
-        """The order of axes in which all arrays of a call are contiguous, where the function may be called with them in
-        that order; None elsewhere."""
+        """Return the order of axes in which all arrays of a call are contiguous, for an elementwise function, which can
+        be called with the transposed arrays. None where there is no such order."""
         arrays = [(value, leaf) for value, leaf in zip(values, self.kernel.inputs, strict=True) if leaf.ndim]
         found = _base(*arrays[0]) if arrays else None
         if found is None or not found.layout.is_permuted or not self.is_pointwise:
@@ -93,8 +109,8 @@ class Variants:
         return order if all(value.transpose(order).flags.c_contiguous for value, _ in arrays) else None
 
     def find(self, values: Sequence[Any]) -> tuple[Any, list[Based | None]] | None:
-        """The entry point for the layouts of these values, and their bases, None for a value that is to be converted as
-        ever; None where all are."""
+        """Return the entry point for the layouts of these values and the base of each (None for a value that is
+        converted as usual). None where no value has a base, or the variant is not there yet."""
         bases = [_base(value, leaf) for value, leaf in zip(values, self.kernel.inputs, strict=True)]
         key = tuple(based.layout if based else None for based in bases)
         if not any(bases):
@@ -104,8 +120,8 @@ class Variants:
         return None if entry is None else (entry, bases)
 
     def find_in_place(self, values: Sequence[Any], given: Sequence[Array | None]) -> Any:
-        """The entry point that makes results in arguments which were given for them too (`out` is an argument); None
-        where there are none, or they cannot be made there."""
+        """Return the entry point that makes results in the arrays of arguments, where `out` names the array of an
+        argument. None where it does not, or the variant is not there yet or cannot be."""
         large = {place: array for place, array in enumerate(given) if array is not None and array.nbytes > MOST_COPIED}
         key = tuple((place, n) for place, array in large.items() for n, value in enumerate(values) if value is array)
         inputs = tuple(sorted({number for _, number in key}))
@@ -114,74 +130,84 @@ class Variants:
         copied = sum(values[number].nbytes for number in inputs)
         return self.entry_of(key, copied, lambda: replace(self.kernel, mutable=inputs), key)
 
-    def entry_of(self, key: Layouts | Places, copied: int, kernel_of: Callable[[], Kernel], donated: Places) -> Any:
-        """The entry point of a variant; None where it is not worth a kernel yet, with these bytes copied again, is
-        being built beside, or its kernel does not make exactly the results `donated` in arguments."""
-        if key in self.entries:
-            return self.entries[key]
-        first = key not in self.copied
-        self.copied[key] += copied
-        if key not in self.building:
-            if self.copied[key] < COPIED_FIRST and not (first and is_stored(kernel_of())):
+    def entry_of(self, key: Key, size: int, kernel_of: Callable[[], Kernel], donated: Places) -> Any:
+        """Return the entry point of a variant, or None where the caller must copy its arguments, of `size` bytes.
+
+        A variant whose code is in the cache is used from the first call on. Another one is compiled, in another
+        process, once calls have copied COPIED_FIRST bytes for want of it; they go on copying meanwhile. A variant that
+        does not make exactly the results `donated` in arguments is never used.
+        """
+        variant = self.variants.get(key)
+        if variant is None:
+            variant = self.variants[key] = Variant(kernel_of())
+            if is_stored(variant.kernel):
+                variant.state = "building"
+        if variant.state == "copying":
+            variant.copied += size
+            if variant.copied < COPIED_FIRST:
                 return None
-            kernel = kernel_of()
-            self.building[key] = kernel, None if is_stored(kernel) else beside().build_in_background(kernel)
-        kernel, process = self.building[key]
-        if process is not None and process.poll() is None:
-            return None
+            variant.state = "building"
+            if not is_stored(variant.kernel):
+                variant.process = beside().build_in_background(variant.kernel)
+        if variant.state == "building" and (variant.process is None or variant.process.poll() is not None):
+            variant.entry = self.load_entry(variant.kernel, donated)
+            variant.state = "done"
+        return variant.entry
+
+    def load_entry(self, kernel: Kernel, donated: Places) -> Any:
+        """The entry point of a kernel; None where it must be cached and is not, or does not donate as it should."""
         try:
-            entry, signature = self.make(kernel)
+            entry, signature = self.load(kernel)
         except CacheMissError:
-            entry = None
-        self.entries[key] = entry if entry is not None and signature.donated == donated else None
-        return self.entries[key]
+            return None
+        return entry if signature.donated == donated else None
 
     def wait(self) -> None:
-        """Until what is being built beside is there."""
-        for _, process in self.building.values():
-            if process is not None:
-                process.wait()
+        """Wait for the processes that build variants."""
+        for variant in self.variants.values():
+            if variant.process is not None:
+                variant.process.wait()
 
     def free(self) -> None:
-        """Give back the memory kept for temporaries."""
-        for entry in self.entries.values():
-            if entry is not None:
-                entry.__self__.arena[0] = None
+        """Free the arenas of all variants."""
+        for variant in self.variants.values():
+            if variant.entry is not None:
+                variant.entry.__self__.arena[0] = None
 
     def lines(self) -> list[str]:
-        """What has been made, for `explain`."""
+        """The lines of `explain` about variants in use."""
         names = [leaf.name or f"argument {number}" for number, leaf in enumerate(self.kernel.inputs)]
         return [
             "not copied: " + "; ".join(_describe(names, number, part) for number, part in enumerate(key) if part)
-            for key, entry in self.entries.items()
-            if entry is not None
+            for key, variant in self.variants.items()
+            if variant.entry is not None
         ]
 
 
 def arguments(bases: Sequence[Based | None], arrays: Sequence[Array | None]) -> list[Any]:
-    """The arguments of a variant: bases, converted arrays for the others, then the sizes of regions."""
+    """Return the arguments of a variant: a base or a converted array for each input, then the sizes of `Based`."""
     given: list[Any] = [based.base if based else array for based, array in zip(bases, arrays, strict=True)]
     return [*given, *(size for based in bases if based for size in based.sizes)]
 
 
 def _base(value: Any, leaf: Node) -> Based | None:
-    """The base of a large array of an input's type that is not contiguous."""
+    """The base of a large array that has an input's type and is not contiguous; None for other values."""
     if not _has_type(value, leaf) or value.nbytes <= MOST_COPIED or value.flags.c_contiguous:
         return None
     found = find_base(value)
-    # Loops that go by larger steps along a row do not vectorise: a copy takes less time.
+    # Loops with a larger step along a row do not vectorise: a copy takes less time.
     return found if found is not None and abs(found.layout.steps[-1]) == 1 else None
 
 
 def _has_type(value: Any, leaf: Node) -> bool:
-    """Whether a value is an array of an input's type, whatever its layout."""
+    """True for an array of an input's type, of any layout."""
     if type(value) is not np.ndarray or value.dtype != leaf.type.dtype or value.ndim != leaf.ndim:
         return False
     return all(isinstance(size, Node) or size == own for size, own in zip(leaf.type.shape, value.shape, strict=True))
 
 
 def _describe(names: Sequence[str], number: int, part: Layout | tuple[int, int]) -> str:
-    """The layout of an argument, or a result that is made in one, for the reader."""
+    """The layout of an argument, or a result that is made in one, for `explain`."""
     if isinstance(part, tuple):
         return f"result {part[0]}, made in {names[part[1]]}"
     return f"{names[number]} {_words(part)}"

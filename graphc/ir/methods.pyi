@@ -93,7 +93,7 @@ class Methods:
         """NumPy's dot: a product with a scalar, or the sum of products over the last axis of `a`, the last but one of `b`."""
 
     def eval(self, inputs_to_values: Mapping[Node, Any] | None = None, mode: str | None = None) -> Array:
-        """The value of a node, given those of the inputs it needs: a function made, called once and dropped."""
+        """Return the value of a node for values of the inputs it needs: make a function, call it once and drop it."""
 
     def exp(self, /) -> Node:
         """e**x."""

@@ -78,7 +78,7 @@ class Monitored(Checked):
         self.plan = plan_steps(self.rewritten)
         self.places = {node: place for place, node in enumerate((*self.plan.early, *self.plan.order))}
 
-    def checked_results(self, arrays: list[Array]) -> list[Array]:
+    def compute(self, arrays: list[Array]) -> list[Array]:
         values = self.values(arrays)
         check_guards(self.graph, values)
 

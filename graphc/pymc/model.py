@@ -1,7 +1,7 @@
-"""PyMC's models as compiled functions of one flat vector.
+"""PyMC models as compiled functions of one flat vector.
 
-In: a model. Out: its log-density over the unconstrained parameters with the derivatives, and its variables as functions
-of them, each compiled by graphc from the graph as PyMC wrote it; nothing of PyTensor is compiled.
+In: a model. Out: its log-density over the unconstrained parameters, its derivatives, and its variables as functions of
+these parameters. graphc compiles each from the graph that PyMC builds; PyTensor compiles nothing.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import graphc.tensor as T
 from graphc.autodiff import grad, hessian
 from graphc.errors import ArgumentError
 from graphc.function import function
+from graphc.functions import text_cache
 from graphc.functions.callables import Function
 from graphc.functions.pointer import Pointer
-from graphc.functions.recall import function_of, keep, recall
 from graphc.ir.node import Array, Node
 from graphc.pymc.identity import text_of
 from graphc.pytensor.table import applys
@@ -28,7 +28,7 @@ from graphc.startup.record import record
 
 @record()
 class Parameter:
-    """A free variable of a model: PyMC's name for its unconstrained value, its shape, where it stands in the vector."""
+    """A free variable of a model: PyMC's name for its unconstrained value, its shape, its place `start:end` in `q`."""
 
     name: str
     shape: tuple[int, ...]
@@ -37,8 +37,8 @@ class Parameter:
 
 
 class Model:
-    """The functions of a model. q: a vector of float64 that holds `parameters` one behind the other, as PyMC orders
-    them; a DictToArrayBijection's `data` is such a vector."""
+    """The functions of a model over `q`: a vector of float64 with all `parameters` in PyMC's order, as the `data` of a
+    DictToArrayBijection."""
 
     def __init__(self, model: Any, threads: int | str | None = None) -> None:
         discrete = [variable.name for variable in model.discrete_value_vars]
@@ -57,7 +57,7 @@ class Model:
 
     @property
     def dimension(self) -> int:
-        """How many numbers `q` has."""
+        """The length of `q`."""
         return self.parameters[-1].end if self.parameters else 0
 
     @cached_property
@@ -79,19 +79,21 @@ class Model:
         )
         return Bound(made, list(self._data))
 
-    def _recalled(self, what: str, make: Callable[[], Any]) -> Bound:
-        """The function of what `make` gives, which is called only where no process has kept the function before."""
+    def _cached_function(self, what: str, make: Callable[[], Any]) -> Bound:
+        """Return the function of the nodes that `make` builds. A function that any process has stored is loaded from
+        the cache, without calling `make`. what: the name of the function in its key."""
         if self._identity is None:
             return self._function(make())
         text, data = f"{what} {self.parameters}\n{self._identity[0]}", self._identity[1]
-        found = recall(text)
+        found = text_cache.find(text)
         if found is None:
             bound = self._function(make())
-            keep(text, bound.function, [data.index(variable) for variable in bound.data])
+            text_cache.store(text, bound.function, [data.index(variable) for variable in bound.data])
             return bound
         used = [data[number] for number in found.note]
         inputs = [self._q, *[self._input(variable) for variable in used]]
-        made = function_of(found, inputs, lambda: nodes_in(make()), "list" if what == "both" else "one", self.threads)
+        returns = "list" if what == "both" else "one"
+        made = text_cache.load(found, inputs, lambda: nodes_in(make()), returns, self.threads)
         return Bound(made, used)
 
     @cached_property
@@ -108,22 +110,22 @@ class Model:
     @cached_property
     def logp(self) -> Bound:
         """q -> the log-density, a float64 array of rank 0."""
-        return self._recalled("value", lambda: self._density)
+        return self._cached_function("value", lambda: self._density)
 
     @cached_property
     def dlogp(self) -> Bound:
         """q -> the gradient of the log-density, a vector as long as q."""
-        return self._recalled("gradient", lambda: grad(self._density, self._q))
+        return self._cached_function("gradient", lambda: grad(self._density, self._q))
 
     @cached_property
     def logp_dlogp(self) -> Bound:
         """q -> a list of both, of one kernel that shares their work."""
-        return self._recalled("both", lambda: [self._density, grad(self._density, self._q)])
+        return self._cached_function("both", lambda: [self._density, grad(self._density, self._q)])
 
     @cached_property
     def d2logp(self) -> Bound:
         """q -> the matrix of second derivatives of the log-density."""
-        return self._recalled("curvature", lambda: hessian(self._density, self._q))
+        return self._cached_function("curvature", lambda: hessian(self._density, self._q))
 
     def values(self, names: Sequence[str] | None = None) -> Bound:
         """A function of q that gives a dict of variables by name: transformed and free ones and deterministic ones, all

@@ -1,6 +1,10 @@
-"""Functions around another function, which does the work.
+"""Functions that delegate to others: counted iterations, trees of arguments, several kernels in turn.
 
-In: a `Function`. Out: one that tells of it what is asked.
+In: a `Function`, or the stages of a kernel. Out: a `Function`.
+
+    Counted   profile=True and loops in the graph: the number of iterations is one more result, which is added up
+    Nested    an input or output is a tree: function([{"a": x, "b": y}], x + y), called as f({"a": 1, "b": 2})
+    Staged    sizes follow from values: in zeros(v.sum()) a first kernel computes the sum, a second one the zeros
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from graphc.codegen.schedule.sizes import all_nodes
 from graphc.errors import ArgumentError, AssertionFailed, GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
 from graphc.functions.callables import Function, Memory
 from graphc.functions.convention import REQUIRED, Convention, In, Out
+from graphc.functions.factory import make_function
 from graphc.functions.lowered import Lowered
 from graphc.ir import sizes
 from graphc.ir.body import items_of
@@ -26,14 +31,14 @@ from graphc.ops.scan import SCAN, loop_of
 from graphc.startup.record import replace
 
 
-class Wrapped(Function):
-    """Runs `whole`, in its own way."""
+class Wrapper(Function):
+    """A function that delegates to `whole`."""
 
     whole: Function
 
     @property
     def trust_input(self) -> bool:
-        """That of the function within, of which copies and pickles are made."""
+        """The switch of `whole`, for copies and pickles are made of that."""
         return self.whole.trust_input
 
     @trust_input.setter
@@ -62,25 +67,24 @@ class Wrapped(Function):
         return self.whole.explain()
 
 
-# --- counted ----------------------------------------------------------------------------------------------------------
-# Functions that count the steps of their loops, as those made with profile=True do.
-#
-# In: a function's graph with loops. Out: a `Function` in any mode. The number of steps is a result more, which is
-# taken off: a loop that ends by itself knows it alone. The loops inside a step are not counted, nor what rewriting
-# makes of loops.
+# --- counted iterations -----------------------------------------------------------------------------------------------
 
 
 Make = Callable[[type[Function], Kernel, Convention, bool], Function]
-"""`making.make_function`, which makes functions that count."""
+"""The type of `factory.make_function`."""
 
 
-class Counted(Wrapped):
-    """Runs `whole`, which has one result more. make: `make_function`."""
+class Counted(Wrapper):
+    """Adds up the iterations of the loops of the graph as it was written; not those of loops within loops.
+
+    `whole` returns their number as one more result, for only a loop with a condition knows when it ended.
+    """
 
     def __init__(self, kernel: Kernel, call: Convention, kind: type[Function], make: Make) -> None:
         super().__init__(kernel, call, profile=True)
         self.mode = kind.mode
-        total = as_size_node(reduce(sizes.add, map(steps_of, loops_of(kernel))))
+        loops = [node for node in nodes_of(kernel.results) if node.op is SCAN]
+        total = as_size_node(reduce(sizes.add, map(trip_count, loops)))
         whole = replace(kernel, outputs=(*kernel.outputs, total), returns="list")
         self.whole = make(kind, whole, replace(call, keys=None), False)
         self.foreign = self.whole.foreign
@@ -92,13 +96,8 @@ class Counted(Wrapped):
         return outputs
 
 
-def loops_of(kernel: Kernel) -> list[Node]:
-    """The loops of a function."""
-    return [node for node in nodes_of(kernel.results) if node.op is SCAN]
-
-
-def steps_of(node: Node) -> Size:
-    """How many steps a loop takes."""
+def trip_count(node: Node) -> Size:
+    """The number of iterations of a scan."""
     loop = loop_of(node.args, node.attrs)
     if loop.repeat.until:
         return items_of(node)[-1]
@@ -106,24 +105,20 @@ def steps_of(node: Node) -> Size:
     return count if loop.limit is None else sizes.maximum(sizes.minimum(count, sizes.as_size(loop.limit)), 0)
 
 
-# --- nested -----------------------------------------------------------------------------------------------------------
-# Functions of trees: arguments and results within dicts, tuples, lists and dataclasses.
-#
-# In: trees of variables and of what is computed from them. Out: a `Function` that takes trees of values of the same
-# structure and returns results in that of its outputs. It calls a function of all the leaves, in their order.
+# --- trees of arguments -----------------------------------------------------------------------------------------------
 
 
 def nested_function(function: Callable[..., Function], inputs: Any, outputs: Any, given: Mapping[str, Any]) -> Function:
-    """What `function(inputs, outputs, **given)` makes of trees."""
+    """Return `function(inputs, outputs, **given)` for trees: a `Nested` around the function of all leaves in order."""
     named = isinstance(inputs, Mapping)
     items: list[Any] = list(inputs.values()) if named else [inputs] if isinstance(inputs, Node | In) else list(inputs)
     names = list(inputs) if named else [_name(item) for item in items]
-    trees = [item.variable if _says_more(item) else item for item in items]
+    trees = [item.variable if _is_record_of_tree(item) else item for item in items]
     outputs = _without_records(outputs)
     records = []
     for place, (item, tree, name) in enumerate(zip(items, trees, names, strict=True)):
         whole = name or f"argument {place}"
-        known = _records(item) if _says_more(item) else leaves(tree)
+        known = _records(item) if _is_record_of_tree(item) else leaves(tree)
         for leaf, path in zip(known, paths(tree, whole), strict=True):
             if not isinstance(leaf, Node | In):
                 raise GraphTypeError(f"inputs must be variables; {path} is {leaf!r}")
@@ -132,13 +127,12 @@ def nested_function(function: Callable[..., Function], inputs: Any, outputs: Any
     return Nested(function(records, leaves(outputs), **given), trees, names, outputs)
 
 
-def _says_more(item: Any) -> bool:
-    """Whether an input is the record of a tree."""
+def _is_record_of_tree(item: Any) -> bool:
     return isinstance(item, In) and not isinstance(item.variable, Node)
 
 
 def _records(item: In) -> list[In]:
-    """The record of a tree as those of its leaves."""
+    """Split the `In` of a tree into one `In` for each leaf."""
     parts = leaves(item.variable)
     values = parts if item.value is REQUIRED else up_to(item.variable, item.value)
     updates = [None] * len(parts) if item.update is None else up_to(item.variable, item.update)
@@ -149,7 +143,7 @@ def _records(item: In) -> list[In]:
 
 
 def _without_records(outputs: Any) -> Any:
-    """Outputs without what is said of them besides."""
+    """Replace each `Out` by its variable."""
     if isinstance(outputs, Out):
         return outputs.variable
     if isinstance(outputs, Mapping):
@@ -158,13 +152,13 @@ def _without_records(outputs: Any) -> Any:
 
 
 def _name(item: Any) -> str | None:
-    """What calls may call an input: a name that it has, as sparse matrices do."""
+    """The keyword of an input: the name of the variable, or of a tree that has one (sparse matrices)."""
     name = (item.name or item.variable.name) if isinstance(item, In) else getattr(item, "name", None)
     return name if isinstance(name, str) else None
 
 
-class Nested(Wrapped):
-    """Calls `whole`, a function of leaves, with those of trees."""
+class Nested(Wrapper):
+    """A function of trees. It calls `whole` with the leaves of its arguments, and returns results as in `form`."""
 
     def __init__(self, whole: Function, trees: Sequence[Any], names: Sequence[str | None], outputs: Any) -> None:
         super().__init__(whole.kernel, whole.call, False)
@@ -189,11 +183,11 @@ class Nested(Wrapped):
         return self.whole.default_of(place)
 
     def copy(self, *args: Any, **kwargs: Any) -> Nested:
-        """`Function.copy`, of trees."""
+        """Return `Function.copy` of `whole`, for the same trees."""
         return Nested(self.whole.copy(*args, **kwargs), self.trees, self.names, self.form)
 
     def flat(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """The value of each leaf of the inputs."""
+        """Return one value for each leaf of the inputs, from positions, names and defaults."""
         if len(args) > len(self.trees):
             raise ArgumentError(f"{self.label} takes {len(self.trees)} arguments; got {len(args)}")
         given = dict(enumerate(args))
@@ -217,7 +211,8 @@ class Nested(Wrapped):
         return values
 
     def up_to(self, tree: Any, read: Callable[[Any], list[Any]], value: Any, what: str) -> list[Any]:
-        """What a value has for the leaves of a tree, as its reader finds."""
+        """Return the parts of `value` for the leaves of `tree`; `read` is the reader of that tree. Raises ArgumentError
+        for a value of another structure."""
         try:
             return read(value)
         except ValueError:
@@ -231,17 +226,17 @@ class Nested(Wrapped):
         return self.whole.run_values(values, given)
 
 
-# --- staged -----------------------------------------------------------------------------------------------------------
-# Functions of several kernels: values that sizes follow from are computed first.
-#
-# In: the stages of a `Kernel` (codegen/pipeline/stages.py), in the compiled or the python mode. Out: a `Function`.
-# Each stage is a function with code, cache entry and temporaries of its own; a call runs them in order, and holds the
-# locks of all shared variables from beginning to end. What goes wrong is told in terms of the whole graph. One stage
-# alone is that of a graph that was changed so that no size follows from values any more.
+# --- several kernels in turn ------------------------------------------------------------------------------------------
 
 
 class Staged(Function):
-    """Runs `stages` one after the other: each takes the arguments of the call and the results of the one before."""
+    """Runs the stages of a kernel (codegen/pipeline/stages.py) one after the other: each takes the arguments of the
+    call and the results of the stage before.
+
+    Each stage has its own code, cache entry and temporaries. The locks of all shared variables are held during the
+    whole call. Errors speak of the whole graph. There is one stage alone where a graph was rewritten so that no size
+    follows from values any more.
+    """
 
     def __init__(
         self, kernel: Kernel, call: Convention, profile: bool, stages: Sequence[Kernel], kind: type[Lowered]
@@ -265,7 +260,7 @@ class Staged(Function):
         raise failure
 
     def run_stages(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
-        """The outputs; errors are told in terms of one stage."""
+        """Run the stages and return the outputs; errors speak of one stage."""
         *before, last = self.stages
         measured: list[Array] = []
         for stage in before:
@@ -273,7 +268,7 @@ class Staged(Function):
         return last.run_values([*values, *measured], given)
 
     def explain_failure(self, values: Sequence[Any]) -> None:
-        """Raise what the interpreter says of a call, if it finds anything."""
+        """Raise the error that the interpreter finds in a call; return where it finds none."""
         known = self.values(self.convert_all(values))
         check_guards(self.graph, known)
         interpret(self.graph, known)
@@ -286,7 +281,7 @@ class Staged(Function):
         return self.locked(self.add_up, arrays)
 
     def add_up(self, arrays: list[Array]) -> Memory:
-        """The memory of all stages: arguments of which only the shape matters may be no more than shapes."""
+        """Return the memory of all stages. Arguments of which only the shape matters may be arrays without memory."""
         *before, last = self.stages
         measured: list[Array] = []
         arena = 0
@@ -320,6 +315,6 @@ class Staged(Function):
 
 
 def _by_position(stage: Kernel, call: Convention) -> Convention:
-    """How a stage is called: with a value for each input of the whole, then with what it takes of the stage before."""
+    """The convention of a stage: the inputs of the whole function, then the results of the stage before."""
     hidden = map(In, stage.inputs[len(call.inputs) :])
     return Convention((*call.inputs, *hidden), {}, None)

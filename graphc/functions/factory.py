@@ -1,6 +1,11 @@
-"""How functions are made: in a mode, of one stage or several, anew from a pickle.
+"""Construction of functions: from a kernel in a mode, and from a pickle.
 
-In: a `Kernel`, a `Convention` and a mode. Out: a `Function` of the class that the mode has.
+In: a `Kernel`, a `Convention` and the class of the mode. Out: a `Function`: of that class, or a wrapper of several
+(wrappers.py).
+
+    class_of_mode("compiled")               Compiled
+    make_function(Compiled, kernel, ...)    Compiled; Staged where sizes follow from values; Counted with a profile
+                                            where there are loops; Interpreted, with a warning, where neither can be
 """
 
 from __future__ import annotations
@@ -25,12 +30,16 @@ from graphc.options import options
 def make_function(
     kind: Callable[[Kernel, Convention, bool], Function], kernel: Kernel, call: Convention, profile: bool
 ) -> Function:
-    """A function of this kind; of several stages where sizes follow from values that have to be computed. With a
-    profile one that counts the steps of its loops, where it has any. What is no class makes the function itself."""
+    """Return the function of a kernel.
+
+    kind: the class of a mode, or the constructor of a mode that looks at values (functions/checked.py), which is called
+    as it is. Of a class: a function of several stages where sizes follow from values that must be computed first; with
+    a profile, one that counts the iterations of its loops, where it has loops.
+    """
     if not isinstance(kind, type):
         return kind(kernel, call, profile)
     if profile and any(node.op is SCAN for node in node_set(kernel.results)):
-        counted: Function = import_module("graphc.functions.wrapped").Counted(kernel, call, kind, make_function)
+        counted: Function = import_module("graphc.functions.wrappers").Counted(kernel, call, kind, make_function)
         return counted
     try:
         return _made(kind, kernel, call, profile)
@@ -47,12 +56,12 @@ def _made(kind: type[Function], kernel: Kernel, call: Convention, profile: bool)
             return kind(kernel, call, profile, found)
     elif not issubclass(kind, Lowered) or (stages := stages_of(kernel))[0] is kernel:
         return kind(kernel, call, profile)
-    made: Function = import_module("graphc.functions.wrapped").Staged(kernel, call, profile, stages, kind)
+    made: Function = import_module("graphc.functions.wrappers").Staged(kernel, call, profile, stages, kind)
     return made
 
 
 def packed(kernel: Kernel) -> tuple[Any, ...]:
-    """A kernel as values that can be pickled, its graph in one piece."""
+    """Return a kernel as values that can be pickled. The graph is one of them, so that shared nodes stay shared."""
     graph = import_module("graphc.ir.pickling").pack([*kernel.inputs, *kernel.shared, *kernel.results])
     counts = (len(kernel.inputs), len(kernel.shared), len(kernel.outputs))
     updated = tuple(kernel.shared.index(leaf) for leaf, _ in kernel.updates)
@@ -62,14 +71,14 @@ def packed(kernel: Kernel) -> tuple[Any, ...]:
 def restored(
     mode: Mode, fields: tuple[Any, ...], call: Convention, profile: bool, name: str, trust_input: bool = False
 ) -> Function:
-    """The function of a pickle."""
-    function = make_function(kind_of(mode), restored_kernel(fields), call, profile)
+    """Rebuild a function from its pickle; `fields` are those of `packed`."""
+    function = make_function(class_of_mode(mode), restored_kernel(fields), call, profile)
     function.name, function.trust_input = name, trust_input
     return function
 
 
 def restored_kernel(fields: tuple[Any, ...]) -> Kernel:
-    """What `packed` was given."""
+    """The inverse of `packed`."""
     shown, graph, (inputs, shared, outputs), updated, returns, threads, mutable = fields
     nodes = tuple(import_module("graphc.ir.pickling").unpack(graph))
     leaves, variables, results = nodes[:inputs], nodes[inputs : inputs + shared], nodes[inputs + shared :]
@@ -77,8 +86,8 @@ def restored_kernel(fields: tuple[Any, ...]) -> Kernel:
     return Kernel(shown, leaves, variables, results[:outputs], updates, returns, threads, mutable)
 
 
-def kind_of(mode: Mode) -> type[Function]:
-    """The class of the functions of a mode."""
+def class_of_mode(mode: Mode) -> type[Function]:
+    """The class of functions in a mode."""
     native = Guarded if options.poison == "guard" else Compiled
     kinds: dict[Mode, type[Function]] = {"compiled": native, "interpreted": Interpreted, "python": Generated}
     return kinds[mode]
