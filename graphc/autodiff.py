@@ -1,10 +1,19 @@
-"""Reverse-mode differentiation, graph to graph, and what follows from it.
+"""Reverse-mode differentiation from graph to graph: `grad`, `vjp`, `jvp`, Jacobians and Hessians.
 
-In: nodes. Out: nodes of the same graph language, so that derivatives of any order are derivatives of derivatives, and
-all of them go through the same rewrites, scheduler and cache. The arguments of `grad` are Theano's.
+In: nodes. Out: nodes of the same graph language, so that derivatives can be differentiated again, and go through the
+same rewrites, scheduler and cache. The arguments of `grad` are Theano's.
 
-`vjp` is the transpose product (v J), `jvp` the forward product (J v). A forward product is the transpose of the
-transpose: `vjp` is linear in its cotangents, so that differentiating it with respect to them gives J v.
+    x = T.dvector("x")
+    (x**2).sum()                          cost
+    graphc.grad((x**2).sum(), x)          a node: 2 * x, computed from x
+    graphc.vjp(x**2, x, v)                v J = 2 * x * v, for a cotangent v of the shape of x**2
+    graphc.jvp(x**2, x, t)                J t = 2 * x * t, for a tangent t of the shape of x
+
+`_gradients` does the work: it goes over the graph from the cost to the targets, and adds up the cotangents that each
+node passes on to its arguments (`_pull_back`). The op of the node says which: `Op.vjp(node, cotangent)`.
+
+`jvp` is the transpose of the transpose: `vjp` is linear in its cotangents, so that differentiating it with respect to
+them gives J t.
 """
 
 from __future__ import annotations
@@ -33,7 +42,7 @@ Nodes: TypeAlias = "Node | Sequence[Node]"
 Disconnected: TypeAlias = Literal["raise", "warn", "ignore"]
 
 WRITTEN_OUT = 4
-"""The most rows of a Jacobian that are written out rather than made by a loop."""
+"""The most rows of a Jacobian that are written out; more become a loop."""
 
 
 def grad(
@@ -47,22 +56,26 @@ def grad(
     null_gradients: str = "raise",
     **of_function: Any,
 ) -> Any:
-    """The gradient of a scalar `cost` with respect to `wrt`, or the function that is the gradient of a function.
+    """Return the gradient of a scalar `cost` with respect to `wrt`.
 
-    Of a function of arrays, `grad(f, argnums=0, has_aux=False, *, static_argnums=None, static_argnames=None)` is a
-    function of the same arguments, in JAX's form; see docs/jit.md. What follows is about nodes.
+    For a function of arrays, `grad(f, argnums=0, has_aux=False, *, static_argnums=None, static_argnames=None)` returns
+    a function of the same arguments, as in JAX; see docs/jit.md. The rest is about nodes.
 
-    `wrt` is one node or a list or tuple of them, inputs or intermediate values; the result has the same structure and
-    each gradient the dtype and shape of its node. Nodes in `consider_constant` are not differentiated through.
-    `known_grads` gives the gradient of some nodes, from which it is carried on; then `cost` may be None.
-    A `wrt` that the cost does not depend on raises DisconnectedInputError, or gives zeros with a warning ("warn") or
-    without one ("ignore"); return_disconnected: in place of zeros None ("None"), or a variable of `DisconnectedType`
-    ("Disconnected"). add_names: gradients are called (dcost/dx) where both have names.
+    wrt: a node, or a list or tuple of nodes, inputs or intermediate values. The result has the same structure, each
+    gradient the dtype and shape of its node. consider_constant: nodes that count as constants. known_grads: {node: its
+    gradient}, from which differentiation goes on; `cost` may then be None. disconnected_inputs: for a `wrt` that the
+    cost does not depend on, "raise" raises DisconnectedInputError, "warn" and "ignore" return zeros.
+    return_disconnected: "zero"; or in place of zeros None ("None"), or a variable of `DisconnectedType`
+    ("Disconnected"). add_names: name gradients (dcost/dx) where both have names. null_gradients: where an op says that
+    its derivative is undefined, "raise" raises NullTypeGradError, "return" returns a variable of `NullType`.
 
-    Dependence through integers only (a comparison, a rounding cast, a cost of integers) has gradient zero. A `wrt` of
-    integers is taken as the real numbers that it is cast to; its gradient is floating.
-    Where an op says that its derivative is undefined, NullTypeGradError is raised, or, with null_gradients="return", a
-    variable of `NullType` returned. Raises GradientError where the cost is no scalar, or an op has no derivative.
+    Dependence through integers alone (a comparison, a rounding cast, an integer cost) has gradient zero. A `wrt` of
+    integers counts as the real numbers that it is cast to; its gradient is floating. Raises CostError where the cost is
+    no scalar, GradientError where an op has no derivative.
+
+        >>> x = T.dvector("x")
+        >>> graphc.grad((x**2).sum(), x).eval({x: [1, 2]})
+        array([2., 4.])
     """
     if _is_function_alone(cost, of_function):
         return HOOKS.of_functions.grad(cost, **_chosen(wrt), **of_function)
@@ -103,7 +116,7 @@ def grad(
 
 
 def _of_entries(wrt: Any, gradients: Callable[[list[Node]], list[Node]]) -> Any:
-    """Gradients by sparse matrices among others: by their entries, in matrices with entries at the same places."""
+    """Return gradients where some targets are sparse matrices: those are sparse with entries at the same places."""
     targets = _as_list(wrt)
     found = gradients([target.data if hasattr(target, "with_data") else target for target in targets])
     pairs = zip(targets, found, strict=True)
@@ -117,12 +130,12 @@ def subgraph_grad(
     cost: Node | None = None,
     details: bool = False,
 ) -> tuple[Any, ...]:
-    """The gradients of a part of a graph: by `wrt` and by `end`, at which differentiation stops, from `start`, the
-    gradients that are known, and those of `cost`; their sums where both are given.
+    """Return the gradients of a part of a graph with respect to `wrt` and `end`, at which differentiation stops.
 
-    Returns lists for `wrt` and `end`, with `details` also what came from `start` and from `cost` (None where not given)
-    by each of both without repetition. What nothing depends on has gradient zero. Raises GradientError without `start`
-    and `cost`.
+    start: {node: its known gradient}; cost: a scalar. Gradients from both are added. Returns two lists, for `wrt` and
+    `end`; details: two more lists, the parts from `start` and from `cost` (None where not given), for the nodes of both
+    without repetition. A node that nothing depends on has gradient zero. Raises GradientError without `start` and
+    `cost`.
 
         >>> (dw,), (dh,) = subgraph_grad([w], [h], cost=((T.dot(h, w) - t) ** 2).sum())
         >>> (dv,), _ = subgraph_grad([v], [x], start={h: dh})
@@ -143,16 +156,16 @@ def subgraph_grad(
 
 
 def value_and_grad(cost: Any, wrt: Any = None, **arguments: Any) -> Any:
-    """`(cost, grad(cost, wrt, ...))`: as outputs of one function they share all common work. Of a function of arrays
-    the function that returns both, with the arguments of `grad` of functions."""
+    """Return `(cost, grad(cost, wrt, ...))`. As outputs of one function the two share common work. For a function of
+    arrays, return a function that computes both, with the arguments of `grad` of functions."""
     if _is_function(cost, arguments):
         return HOOKS.of_functions.value_and_grad(cost, **_chosen(wrt), **arguments)
     return cost, grad(cost, wrt, **arguments)
 
 
 def _is_function(cost: Any, arguments: Mapping[str, Any]) -> bool:
-    """Whether a derivative is that of a function, not of a node. Raises GraphTypeError for arguments of a function's
-    that are given with a node."""
+    """True where `cost` is a function of arrays, not a node. Raises GraphTypeError where a node is given with arguments
+    for functions."""
     if callable(cost) and not isinstance(cost, Node):
         return True
     for name in arguments:
@@ -162,7 +175,7 @@ def _is_function(cost: Any, arguments: Mapping[str, Any]) -> bool:
 
 
 def _is_function_alone(cost: Any, others: Mapping[str, Any]) -> bool:
-    """`_is_function`, where `others` are arguments that a derivative of nodes has none of."""
+    """Return `_is_function`; raise TypeError for any of `others` where `cost` is a node."""
     if not _is_function(cost, others) and others:
         raise TypeError(f"a derivative has no argument {next(iter(others))!r}")
     return callable(cost) and not isinstance(cost, Node)
@@ -179,10 +192,14 @@ def vjp(
     disconnected_inputs: Disconnected = "raise",
     consider_constant: Iterable[Node] | None = None,
 ) -> Any:
-    """The product of `cotangents` with the Jacobian of `outputs` by `inputs`.
+    """Return the vector-Jacobian product of `cotangents` with the Jacobian of `outputs` by `inputs`.
 
-    There is one cotangent of the output's shape and dtype for each output. The result has the structure of `inputs`;
-    each part has the shape and dtype of its input. Errors are those of `grad`.
+    cotangents: one for each output, of its shape and dtype. The result has the structure of `inputs`, each part the
+    shape and dtype of its input. Errors are those of `grad`.
+
+        >>> x = T.dvector("x")
+        >>> graphc.vjp(x**2, x, T.ones_like(x)).eval({x: [1, 2]})
+        array([2., 4.])
     """
     seeds: dict[Node, Node] = {}
     for output, cotangent in zip(_as_list(outputs), _as_list(cotangents), strict=True):
@@ -194,15 +211,19 @@ def vjp(
 
 
 def jvp(outputs: Nodes, inputs: Nodes, tangents: Any, disconnected_inputs: Disconnected = "raise") -> Any:
-    """The product of the Jacobian of `outputs` by `inputs` with `tangents`.
+    """Return the Jacobian-vector product of the Jacobian of `outputs` by `inputs` with `tangents`.
 
-    There is one tangent of the input's shape and dtype for each input. The result has the structure of `outputs`;
-    each part has the shape and dtype of its output. Errors are those of `grad`; an input that no output depends on is
-    disconnected, an output that depends on no input has tangent zero.
+    tangents: one for each input, of its shape and dtype. The result has the structure of `outputs`, each part the shape
+    and dtype of its output. Errors are those of `grad`. An input that no output depends on is disconnected; an output
+    that depends on no input has tangent zero.
+
+        >>> x = T.dvector("x")
+        >>> graphc.jvp(x.sum() * x, x, T.ones_like(x)).eval({x: [1, 2]})
+        array([5., 7.])
     """
     ends, starts = _as_list(outputs), _as_list(inputs)
     directions = [_as_cotangent(start, t) for start, t in zip(starts, _as_list(tangents), strict=True)]
-    # The cotangents are variables: what vjp makes of them is linear, and its derivative no longer has them.
+    # The cotangents are variables: the vjp is linear in them, and its derivative does not contain them.
     dummies = [variable(end.dtype, end.type.shape) for end in ends]
     transposed = vjp(ends, starts, dummies, disconnected_inputs)
     seeds = _summed(zip(transposed, directions, strict=True))
@@ -221,7 +242,7 @@ def Lop(  # noqa: N802 - Theano's name
     consider_constant: Iterable[Node] | None = None,
     disconnected_inputs: Disconnected = "raise",
 ) -> Any:
-    """Theano's name for `vjp`; nodes in `consider_constant` are not differentiated through."""
+    """Theano's name for `vjp`: eval_points are the cotangents."""
     return vjp(f, wrt, eval_points, disconnected_inputs, consider_constant)
 
 
@@ -232,11 +253,11 @@ def Rop(  # noqa: N802 - Theano's name
     disconnected_outputs: Disconnected = "raise",
     return_disconnected: str = "zero",
 ) -> Any:
-    """Theano's form of `jvp`: inputs that no output depends on are fine.
+    """Theano's form of `jvp`, in which an input that no output depends on is no error.
 
-    An output whose way to every input is cut, as by `disconnected_grad`, or that is a variable of its own, raises
-    DisconnectedInputError, or with "warn" or "ignore" has the tangent zero, or what `return_disconnected` says, as of
-    `grad`. One that is computed from other variables has the tangent zero.
+    An output that is cut off from all inputs, as by `disconnected_grad`, or is a variable itself, is disconnected:
+    `disconnected_outputs` and `return_disconnected` are as those of `grad`. An output computed from other variables has
+    tangent zero.
     """
     ends, starts = _as_list(f), _as_list(wrt)
     tangents = _as_list(jvp(ends, starts, _as_list(eval_points), "ignore"))
@@ -256,9 +277,9 @@ def Rop(  # noqa: N802 - Theano's name
 
 
 def hessian_vector_product(cost: Node, wrt: Nodes, vectors: Any) -> Any:
-    """The product of the Hessian of a scalar `cost` by `wrt` with `vectors`, which have the structure of `wrt`.
+    """Return the product of the Hessian of a scalar `cost` by `wrt` with `vectors`, both of the structure of `wrt`.
 
-    The derivative of the inner product of the gradient with `vectors`: two reverse passes, no Hessian.
+    It is the derivative of the inner product of the gradient with `vectors`: two reverse passes, without the Hessian.
     """
     targets = _as_list(wrt)
     gradients = grad(cost, targets)
@@ -272,12 +293,12 @@ def jacobian(
     disconnected_inputs: Disconnected = "raise",
     **of_function: Any,
 ) -> Any:
-    """The derivatives of all elements of a vector with respect to `wrt`.
+    """Return the Jacobian of a vector with respect to `wrt`.
 
-    The result has the structure of `wrt`; each part has the shape of `expression` followed by that of its node. The
-    rows are made by a loop over the elements, which computes what they have in common once; few elements, whose number
-    is known, are written out. Of a scalar it is the gradient. Other arguments and errors are those of `grad`. Of a
-    function of arrays it is `jacrev`.
+    The result has the structure of `wrt`; each part has the shape of `expression` followed by that of its node. A loop
+    over the elements makes the rows, and computes common parts once; up to WRITTEN_OUT elements, of static number, are
+    written out. For a scalar it is the gradient. Other arguments and errors are those of `grad`. For a function of
+    arrays it is `jacrev`.
     """
     if _is_function_alone(expression, of_function):
         return HOOKS.of_functions.jacobian(expression, **_chosen(wrt), **of_function)
@@ -309,10 +330,10 @@ def hessian(
     disconnected_inputs: Disconnected = "raise",
     **of_function: Any,
 ) -> Any:
-    """The second derivatives of a scalar `cost` with respect to a vector, or each vector of a list or tuple.
+    """Return the Hessian of a scalar `cost` with respect to a vector, or to each vector of a list or tuple.
 
-    Each part is a square matrix, made as by `jacobian`. Errors are those of `grad` and `jacobian`. Of a function of
-    arrays it is the function that returns its second derivatives, with the arguments of `grad` of functions.
+    Each part is a square matrix, made as by `jacobian`. Errors are those of `grad` and `jacobian`. For a function of
+    arrays, return a function that computes its second derivatives, with the arguments of `grad` of functions.
     """
     if _is_function_alone(cost, of_function):
         return HOOKS.of_functions.hessian(cost, **_chosen(wrt), **of_function)
@@ -323,18 +344,18 @@ def hessian(
 
 
 def _basis_vector(vector: Node, place: Node) -> Node:
-    """Zeros of the type of `vector`, and 1 at `place`."""
+    """The vector of the type of `vector` that is 1 at `place` and 0 elsewhere."""
     here = make(OPS["equal"], (iota(vector.type.shape[0]), filled(place, vector.type.shape)))
     return make(OPS["cast"], (here,), {"dtype": vector.type.dtype})
 
 
 def _stack(rows: Sequence[Node], of: Node) -> Node:
-    """Rows of the type of `of` along a new first axis."""
+    """Stack rows of the type of `of` along a new first axis."""
     return concatenate([expand(row, (0,)) for row in rows], 0) if rows else zeros(of.type.dtype, (0, *of.type.shape))
 
 
 def _seeds(cost: Any, known_grads: Any) -> dict[Node, Node]:
-    """The cotangents that a gradient starts from: one of the cost, and those that are given."""
+    """Return the cotangents that a gradient starts from: 1 for the cost, and those of `known_grads`."""
     if known_grads is not None and not isinstance(known_grads, Mapping):
         raise GraphTypeError(f"known_grads is a dict of gradients by their nodes, not {known_grads!r}")
     given = dict(known_grads or {})
@@ -352,7 +373,7 @@ def _seeds(cost: Any, known_grads: Any) -> dict[Node, Node]:
 
 
 def pulled_back(seeds: Mapping[Node, Node], targets: Sequence[Node]) -> list[Node]:
-    """The cotangents of `targets` from those of other nodes, zeros where nothing depends on one."""
+    """Return the cotangents of `targets` from those of other nodes; zeros for a target that no seed depends on."""
     return _backward(seeds, targets, (), "ignore", replace=False)
 
 
@@ -361,12 +382,12 @@ def _as_list(nodes: Any) -> list[Any]:
 
 
 def _like(structure: Any, parts: Sequence[Node]) -> Any:
-    """`parts` as a list, tuple or single node, as `structure` is."""
+    """Return `parts` in the form of `structure`: a list, a tuple or a single node."""
     return type(structure)(parts) if isinstance(structure, list | tuple) else parts[0]
 
 
 def _as_cotangent(node: Node, value: Any) -> Node:
-    """`value` as a node of the rank and dtype of `node`, which may be wider; of any floating dtype for integers."""
+    """Return `value` as a node of the rank of `node`, cast to its dtype where that is wider; floating for integers."""
     dtype = node.type.dtype if is_float(node.type.dtype) else options.floatX
     cotangent = value if isinstance(value, Node) else literal(value, dtype)
     if (
@@ -382,9 +403,9 @@ def _as_cotangent(node: Node, value: Any) -> Node:
 
 
 def _at_own_sizes(seeds: Mapping[Node, Node]) -> tuple[dict[Node, Node], dict[Node, Node]]:
-    """`seeds` in which variables with the sizes of their nodes stand for cotangents that are written with other sizes,
-    and what these variables stand for: the cotangents, whose sizes are checked at each call. So a derivative names no
-    size of what a node is computed into later, from which the cotangent may come."""
+    """Replace cotangents whose sizes are not written as those of their nodes by variables with these sizes. Returns the
+    new seeds, and {variable: the cotangent, with a check of its sizes at each call}. A derivative then refers to no
+    size of nodes behind its own, from which the cotangent may come."""
     own, given = dict(seeds), {}
     for node, cotangent in seeds.items():
         if not all(map(sizes.equal, node.type.shape, cotangent.type.shape)):
@@ -394,13 +415,13 @@ def _at_own_sizes(seeds: Mapping[Node, Node]) -> tuple[dict[Node, Node], dict[No
 
 
 def _with(given: Mapping[Node, Node], nodes: Sequence[Node]) -> list[Node]:
-    """Nodes with what variables stand for; sizes stay, which are those of other nodes."""
+    """Substitute nodes for variables in `nodes`. The types, with their sizes, stay."""
     done = dict(given)
     return [rebuilt(done, node) for node in nodes]
 
 
 def _of_sizes_of(node: Node, cotangent: Node) -> Node:
-    """A cotangent that is given, checked at each call to have the sizes of its node."""
+    """Return a given cotangent with a check, at each call, that it has the sizes of its node."""
     for axis, (size, own) in enumerate(zip(node.type.shape, cotangent.type.shape, strict=True)):
         if not sizes.equal(size, own):
             what = "the derivative given for {} has size {{left}} along axis {}, not {{right}}"
@@ -419,7 +440,7 @@ def _check_cotangent(node: Node, cotangent: Node, what: str) -> None:
 
 
 def _add(left: Any, right: Any) -> Any:
-    """The sum of two cotangents; an undefined one is an undefined sum."""
+    """Return the sum of two cotangents; undefined where one is."""
     for part in (left, right):
         if isinstance(part, Absent):
             return part
@@ -429,7 +450,7 @@ def _add(left: Any, right: Any) -> Any:
 
 
 def _summed(pairs: Iterable[tuple[Node, Node]]) -> dict[Node, Node]:
-    """A mapping from pairs; the values of equal keys are added."""
+    """Return a mapping from pairs, in which the values of equal keys are added."""
     total: dict[Node, Node] = {}
     for key, value in pairs:
         total[key] = _add(total[key], value) if key in total else value
@@ -443,7 +464,7 @@ def _backward(
     disconnected: Disconnected,
     replace: bool = True,
 ) -> list[Node]:
-    """`_gradients`, zeros where there is none; NullTypeGradError where one is undefined."""
+    """Return `_gradients`, with zeros for disconnected targets. Raises NullTypeGradError for an undefined one."""
     found = _gradients(seeds, targets, constants, disconnected, replace)
     for target, gradient in zip(targets, found, strict=True):
         if isinstance(gradient, Absent) and gradient.is_null:
@@ -466,10 +487,10 @@ def _gradients(
     disconnected: Disconnected,
     replace: bool = True,
 ) -> list[Node | Absent]:
-    """The cotangent of each target, carried back from the cotangents in `seeds`.
+    """Propagate the cotangents in `seeds` backwards to the targets.
 
-    `replace`: a seed stands for the whole cotangent of its node (Theano's known_grads), else it is added to what comes
-    from other seeds.
+    replace: a seed is the whole cotangent of its node, as Theano's known_grads; otherwise those from other seeds are
+    added to it. Returns a node or an `Absent` (disconnected or undefined) for each target.
     """
     for target in targets:
         if not isinstance(target, Node):
@@ -500,7 +521,7 @@ def _gradients(
             if node in cotangents and is_float(node.type.dtype):
                 several.setdefault(node.args[0], {})[node.attrs["index"]] = cotangents[node]
             continue
-        # What has no elements passes nothing on. Sums over them are 0, which an infinite derivative would make NaN.
+        # A node without elements passes nothing on. Sums over it are 0, which an infinite derivative would make NaN.
         empty = any(isinstance(n, int) and n == 0 for n in node.type.shape)
         has_one = node in several or (node in cotangents and is_float(node.type.dtype))
         if passed_on and has_one and not empty:
@@ -513,7 +534,7 @@ def _gradients(
 
 
 def _each_made(found: Sequence[Node | Absent], change: Callable[[list[Node]], Sequence[Node]]) -> list[Node | Absent]:
-    """Gradients of which those that are nodes are changed."""
+    """Apply `change` to the gradients that are nodes."""
     made = [each for each in found if isinstance(each, Node)]
     shown = dict(zip(made, change(made), strict=True))
     return [shown[each] if isinstance(each, Node) else each for each in found]
@@ -522,7 +543,7 @@ def _each_made(found: Sequence[Node | Absent], change: Callable[[list[Node]], Se
 def _within_branches(
     seeds: Mapping[Node, Node], targets: Sequence[Node], constants: Sequence[Node]
 ) -> tuple[Mapping[Node, Node], Sequence[Node], Sequence[Node]]:
-    """The same over a graph in which what only one branch needs stands within it, so that its derivative does too."""
+    """Move nodes that only one branch of a conditional needs into it, so that their derivatives are within it too."""
     roots = [*seeds, *targets, *constants]
     new = dict(zip(roots, sunk(roots), strict=True))
     return (
@@ -533,7 +554,8 @@ def _within_branches(
 
 
 def _dependents(order: Sequence[Node], targets: Sequence[Node], held: Collection[object]) -> set[Node]:
-    """The nodes of `order` that depend on a target; those that are held, or whose op is, on nothing but themselves."""
+    """Return the nodes of `order` that depend on a target. A node that is in `held`, or whose op is, depends on nothing
+    but itself."""
     wanted = set(targets)
     connected: set[Node] = set()
     for node in order:
@@ -551,8 +573,8 @@ def _pull_back(
     whole: set[Node],
     masks: Masks,
 ) -> list[tuple[Node, Node | Absent]]:
-    """The cotangents that a node passes on to those of its arguments that are differentiated. Numbers of `whole` are
-    integers that are taken as real numbers where they are cast to these."""
+    """Return pairs of an argument in `reached` and the cotangent that the node passes on to it. whole: integer targets,
+    which get a cotangent where they are cast to real numbers."""
     given = [*cotangent.values()] if isinstance(cotangent, Mapping) else [cotangent]
     null = next((part for part in given if isinstance(part, Absent)), None)
     if null is not None:
@@ -587,15 +609,14 @@ def _pull_back(
 
 
 def _is_elementwise(node: Node) -> bool:
-    """Whether graphc itself says what an op passes on, and that each element of it is one of the cotangent's times a
-    derivative."""
+    """True for an elementwise op of graphc's own: each element of the cotangents it passes on is one of its cotangent
+    times a derivative."""
     return node.op.batch is aligned and node.op.version in ("", OWN)
 
 
 def _held(cotangent: Node, guards: Sequence[Guard]) -> tuple[Node, list[Guard]]:
-    """A cotangent that no call has unless sizes are equal as these guards of the node it belongs to say, and the guards
-    that are about none of its axes: what a function refuses its derivative refuses too, which may not need the values
-    that are guarded."""
+    """Attach the guards of a node to its cotangent, so that the derivative checks the sizes that the function checks,
+    though it may not need the guarded values. Returns the cotangent, and the guards about none of its axes."""
     others: list[Guard] = []
     for guard in guards:
         for before in (guard.left, guard.right):
@@ -622,7 +643,7 @@ def _result(
 
 
 def _tell(message: str, advice: str, disconnected: str, argument: str = "disconnected_inputs") -> None:
-    """Raise or warn of what is disconnected, as the argument of that name says."""
+    """Raise or warn of a disconnected node, by the value of the argument called `argument`."""
     if disconnected == "raise":
         raise DisconnectedInputError(f"{message}; {advice}")
     if disconnected == "warn":

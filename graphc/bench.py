@@ -41,7 +41,7 @@ from graphc.tensor import nnet
 
 @record()
 class Program:
-    """What `function` is given."""
+    """The arguments of `function`."""
 
     inputs: list[Node]
     outputs: list[Node]
@@ -50,7 +50,7 @@ class Program:
 
 @record()
 class Workload:
-    """A graph and what it is called with. `small`: few enough elements for the python mode."""
+    """A graph with arguments for its calls. small: run it in the python mode too."""
 
     name: str
     build: Callable[[], Program]
@@ -236,12 +236,12 @@ class Result:
 
     @property
     def ratio(self) -> float:
-        """How many times as long the interpreter takes."""
+        """The time of a call in the interpreted mode over that in the compiled mode."""
         return self.calls["interpreted"] / self.calls["compiled"]
 
 
 def measure(names: Sequence[str], repeat: int) -> Iterator[Result]:
-    """The results of the workloads named, of all where none is. Raises ArgumentError for an unknown one."""
+    """Measure the named workloads, or all. Raises ArgumentError for an unknown name."""
     unknown = [name for name in names if name not in WORKLOADS]
     if unknown:
         raise ArgumentError(f"there is no workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
@@ -253,7 +253,8 @@ def measure(names: Sequence[str], repeat: int) -> Iterator[Result]:
 
 
 def _in_process(form: str, name: str, repeat: int, folder: str) -> Measurements:
-    """What a process of its own measures, with its compile cache in `folder`."""
+    """Measure a workload in a new process, with its compile cache in `folder`. form: "times", or the mode whose peak
+    memory is measured."""
     environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ, "GRAPHC_CACHE_DIR": folder, "GRAPHC_CACHE": "1"}
     command = [sys.executable, "-m", __name__, form, name, str(repeat)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -264,7 +265,7 @@ def _in_process(form: str, name: str, repeat: int, folder: str) -> Measurements:
 
 
 def make(workload: Workload, mode: str) -> tuple[Function, float, float]:
-    """The function of a workload, the seconds to build its graph and to make it callable."""
+    """Return the function of a workload, the seconds to build its graph, and those to make the function."""
     start = perf_counter()
     program = workload.build()
     built = perf_counter()
@@ -362,7 +363,7 @@ def show(result: Result) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the unit that suits them."""
+    """A duration with a unit, from ns to s."""
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
         if seconds * factor >= 1.0:
             return f"{seconds * factor:.3g} {unit}"
@@ -374,7 +375,7 @@ def megabytes(size: float) -> str:
 
 
 def main(form: str, name: str, repeat: str) -> None:
-    """What a process of its own does."""
+    """The program of a measuring process: prints the measurements as json."""
     workload = WORKLOADS[name]
     with options.change(mode="compiled"):
         found = measure_times(workload, int(repeat)) if form == "times" else measure_peak(workload, form)

@@ -17,7 +17,7 @@ class GraphTypeError(GraphcError, TypeError):
 
 
 class GraphAttributeError(GraphcError, AttributeError):
-    """An attribute or a method that a tensor has not, or that cannot be written."""
+    """An attribute or method that a tensor does not have, or that cannot be set."""
 
 
 class GraphValueError(GraphcError, ValueError):
@@ -25,7 +25,7 @@ class GraphValueError(GraphcError, ValueError):
 
 
 class StepSizeError(GraphTypeError):
-    """A size that follows from what a step of a loop selects: compiled loops have none."""
+    """A size that follows from a selection within a loop's step: compiled loops cannot have it."""
 
 
 class ShapeError(GraphcError, ValueError):
@@ -45,11 +45,11 @@ class IndexOutOfBounds(GraphcError, IndexError):
 
 
 class IndexKindError(GraphTypeError, IndexError):
-    """What is no index: a TypeError in Theano, an IndexError in NumPy."""
+    """An index of a wrong kind: a TypeError in Theano, an IndexError in NumPy."""
 
 
 class AssertionFailed(GraphcError, AssertionError):
-    """What the program asserted of values that a call gave does not hold."""
+    """An assertion of the program about values does not hold for those of a call."""
 
 
 class MissingInputError(GraphcError, ValueError):
@@ -86,7 +86,7 @@ class NanGuardError(GraphcError, AssertionError):
 
 
 class DebugModeError(GraphcError, AssertionError):
-    """What a function in DebugMode has found: values that are not finite, or that differ where they must not."""
+    """A function in DebugMode found a value that is not finite, or values that differ where they must not."""
 
 
 class NullTypeGradError(GradientError, TypeError):
@@ -106,7 +106,7 @@ class CompileError(GraphcError, RuntimeError):
 
 
 class VerifyError(GraphcError, RuntimeError):
-    """What a pass has made breaks the rules of its form: always a defect of graphc. The message names the pass."""
+    """The result of a pass violates the rules of its form: always a defect of graphc. The message names the pass."""
 
 
 class CacheMissError(GraphcError, LookupError):

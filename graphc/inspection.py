@@ -1,7 +1,6 @@
-"""A graph with values: what each node is computed from, who takes it, its value and the derivative by it.
+"""`inspect`: a graph with values, in which each node has its inputs, its consumers, its value and its gradient.
 
-In: variables, and arrays for the inputs they need. Out: a `View`, which has an `Entry` for every node on the way, with
-inputs and consumers both, as engines for teaching keep them.
+In: variables, and arrays for the inputs they need. Out: a `View` with an `Entry` for each node of the graph.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from graphc.startup.record import record
 
 @record(eq=False)
 class Entry:
-    """What is known of one value of a graph.
+    """A node of a graph with its values.
 
-    inputs: the entries of what it is computed from, in order. consumers: those of what is computed from it, with the
-    position of this one among their inputs. value: the array, where inputs were given; gradient: the derivative of the
-    cost by it, where there is one.
+    inputs: the entries of its arguments, in order. consumers: the entries that take it, each with its position among
+    their inputs. value: its array, where inputs were given, else None. gradient: the derivative of the cost by it, or
+    None.
     """
 
     variable: Node
@@ -40,7 +39,7 @@ class Entry:
 
     @property
     def op(self) -> Op:
-        """What is computed."""
+        """The op that computes it."""
         return self.variable.op
 
     @property
@@ -54,7 +53,7 @@ class Entry:
 
 
 class View:
-    """The entries of a graph: `view[x]`, or all of them, each after what it is computed from."""
+    """The entries of a graph: `view[x]` is that of x; iteration gives all, in topological order."""
 
     def __init__(self, outputs: tuple[Node, ...], entries: dict[Node, Entry]) -> None:
         self.outputs = outputs
@@ -82,12 +81,11 @@ class View:
 
 
 def inspect(outputs: Any, values: Mapping[Node, Any] | None = None, cost: Node | None = None) -> View:
-    """The graph of `outputs`, a variable or several: for each value its inputs and its consumers.
+    """Return the graph of `outputs`, a variable or several, with the inputs and consumers of each node.
 
-    values: arrays for all inputs that it needs; then each entry has its `value` (shared variables have theirs), and,
-    where `cost`, or the only output, is a floating scalar, the `gradient` of that by it. What depends on no variable,
-    and what only broadcasts or casts, is no entry unless it has a name or is an output. Raises MissingInputError for an
-    input without a value, and the errors of a call.
+    values: {input: array} for all inputs that the graph needs. Each entry then has its `value`, and its `gradient`
+    where `cost`, or the only output, is a floating scalar. Constants, broadcasts and casts have no entry unless they
+    have a name or are outputs. Raises MissingInputError for an input without a value, and the errors of a call.
 
         >>> view = graphc.inspect(loss, {x: X, y: Y})
         >>> view[hidden].value, view[hidden].gradient, [entry.op for entry, _ in view[hidden].consumers]
@@ -117,14 +115,14 @@ def inspect(outputs: Any, values: Mapping[Node, Any] | None = None, cost: Node |
 
 
 def is_implicit(node: Node) -> bool:
-    """Whether a node only brings its argument to the dtype and shape of others."""
+    """True for a node that only casts or broadcasts its argument."""
     return node.op.name in ("broadcast_to", "cast") or (node.op.name == "dimshuffle" and "x" in node.attrs["order"])
 
 
 def computed(
     order: Sequence[Node], values: Mapping[Node, Any], cost: Node | None
 ) -> tuple[dict[Node, Array], dict[Node, Array]]:
-    """The values of nodes, and the derivatives of `cost` by those that it depends on."""
+    """Return the values of nodes, and the derivatives of `cost` by those that it depends on."""
     known: dict[Node, Array] = {}
     for node in order:
         if isinstance(node, SharedVariable):

@@ -23,13 +23,13 @@ if TYPE_CHECKING:  # the first modules of all wait for no others (codegen/server
     Path = str | os.PathLike[str]
 
     class Setting(Generic[Given, Kept]):
-        """An `Option` as type checkers see it: what it may be set to, and what it is then."""
+        """An `Option` for type checkers: the type of values it takes (Given), and of its value (Kept)."""
 
         def __get__(self, options: Options, kind: object = None) -> Kept: ...
         def __set__(self, options: Options, value: Given) -> None: ...
 
     class Changes(TypedDict, total=False):
-        """What each option may be set to."""
+        """The types of the values that each option takes."""
 
         floatX: str
         mode: str
@@ -59,7 +59,7 @@ MODES = ("compiled", "interpreted", "python", "FAST_RUN", "FAST_COMPILE", "JIT",
 MOST_THREADS = 1024
 NATIVE = "native"
 TARGETS = (NATIVE, "x86-64", "nehalem", "haswell", "skylake-avx512")
-"""Processors that code can be made for: this machine's, and older ones by LLVM's names (codegen/llvm/target.py)."""
+"""Processors that code can be compiled for: this machine's, and older ones by LLVM's names (codegen/llvm/target.py)."""
 
 
 def _choice(*allowed: str) -> Callable[[str, str], str]:
@@ -258,7 +258,7 @@ OPTIONS: dict[str, Option] = {name: item for name, item in vars(Options).items()
 
 
 def warn_of_unknown(variables: Iterable[str]) -> None:
-    """One warning for the environment variables that look like options and are none."""
+    """Warn once of environment variables that look like options and are none."""
     known = [name.upper() for name in OPTIONS]
     ours = (name.removeprefix(PREFIX) for name in variables if name.startswith(PREFIX))
     unknown = sorted(name for name in ours if name not in known)

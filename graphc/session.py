@@ -1,11 +1,16 @@
-"""Sessions: placeholders, variables and operations in TensorSlow's and TensorFlow's first manner, over `function`.
+"""Sessions: the interface of TensorSlow and of TensorFlow 1 (placeholders, variables, operations) over `function`.
 
-In: a program written for that interface; `import graphc.session as ts` is all it has to change. Out: arrays. The graph
-here is typeless: a placeholder gets its dtype and rank from what it is fed. `Session.run` translates what it is asked
-for to a graphc graph and keeps one compiled function for each set of fetches and each type of feeds. A type is a dtype
-and, for each axis, whether its size is 1 (such axes broadcast): other sizes never compile anything.
+In: a program for that interface, which imports `graphc.session as ts`. Out: arrays.
 
-Gradients are elements of the same graph, so that they can be fetched, fed and differentiated again.
+    x, w = ts.placeholder(), ts.Variable([1.0, 2.0])
+    y = ts.reduce_sum(x * w)
+    ts.Session().run(y, {x: [3.0, 4.0]})     11.0
+
+Elements have no types: a placeholder takes the dtype and rank of its feed. `Session.run` translates its fetches to a
+graphc graph, and keeps a compiled function for each set of fetches and each type of feeds: the dtype, and the axes of
+size 1, which broadcast. Feeds of other sizes compile nothing.
+
+Gradients are elements of the same graph: they can be fetched, fed and differentiated again.
 """
 
 from __future__ import annotations
@@ -40,13 +45,13 @@ from graphc.startup.record import record
 Sizes: TypeAlias = tuple[int | None, ...]
 ArrayType: TypeAlias = tuple[str, Sizes]
 Sample: TypeAlias = Callable[[Sequence[Node]], list[Array]]
-"""The values that nodes have in the call a graph is translated for."""
+"""A function from nodes to their values in the call that a graph is translated for."""
 
 # --- graphs -----------------------------------------------------------------------------------------------------------
 
 
 class Graph:
-    """What belongs together: `operations`, `placeholders`, `variables`, each in the order they were made."""
+    """A graph of elements: `operations`, `placeholders` and `variables`, each in the order of their making."""
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
@@ -56,9 +61,10 @@ class Graph:
         self._outer: list[Graph] = []
 
     def as_default(self) -> Graph:
-        """Make this the graph that new elements belong to: for good, or as `with Graph().as_default():` for a block."""
+        """Make this graph the default, to which new elements belong: for good, or for a block as
+        `with Graph().as_default():`."""
         before = _default[0]
-        before._before = None  # no block was entered with it: nothing goes back to what was before
+        before._before = None  # no block was entered with it, so that nothing restores its predecessor
         self._before, _default[0] = before, self
         return self
 
@@ -72,7 +78,7 @@ class Graph:
         _default[0] = self._outer.pop()
 
     def export_dot(self, filename_prefix: str = "graph_") -> str:
-        """The graph in Graphviz's language, also written to `<prefix><v>var_<o>op.dot` in the working folder."""
+        """Return the graph in Graphviz's language, and write it to `<prefix><v>var_<o>op.dot` in the working folder."""
         elements: list[Element] = [*self.variables, *self.placeholders, *self.operations]
         names = {element: f"n{number}" for number, element in enumerate(elements)}
         shapes = {Variable: "box", placeholder: "diamond"}
@@ -90,11 +96,11 @@ class Graph:
 
 
 _default: list[Graph] = [Graph()]
-"""A cell with the graph that new elements belong to."""
+"""A cell with the default graph."""
 
 
 def get_default_graph() -> Graph:
-    """The graph that new elements belong to."""
+    """Return the default graph, to which new elements belong."""
     return _default[0]
 
 
@@ -105,7 +111,8 @@ Operator: TypeAlias = "Callable[[Any, Any], Operation]"
 
 
 def _operators(name: str) -> tuple[Operator, Operator]:
-    """An operation that is defined below as an operator, and as one whose left operand is no element."""
+    """Return the methods of an operator, for an element as left and as right operand; the operation is defined
+    below."""
 
     def operation(left: Any, right: Any) -> Operation:
         made: Operation = globals()[name](left, right)
@@ -115,9 +122,9 @@ def _operators(name: str) -> tuple[Operator, Operator]:
 
 
 class Element:
-    """A placeholder, a variable or an operation: what can be fetched.
+    """The base of placeholders, variables and operations, which can be fetched.
 
-    `consumers` are the operations that take it, once for each use.
+    input_nodes: its inputs. consumers: the operations that take it, once for each use.
     """
 
     __array_ufunc__ = None  # NumPy arrays leave their operators to us
@@ -147,14 +154,15 @@ class Element:
 
 
 def describe_element(element: Element) -> str:
-    """What an element is, its name where it has one, and the user's line that made it."""
+    """An element for messages: its class, its name, and the user's line that made it."""
     kind = type(element).__name__
     label = f"{kind} {element.name!r}" if element.name else kind
     return f"{label} ({element.where})" if element.where else label
 
 
 class placeholder(Element):  # noqa: N801 - TensorSlow's name
-    """What must be fed. Without a `dtype` it takes any; `shape`, a tuple of sizes or None for any, fixes the rank."""
+    """An element that must be fed. dtype: None takes any. shape: a tuple of sizes, None for any, which fixes the rank;
+    None takes any."""
 
     def __init__(self, dtype: Any = None, shape: Sequence[int | None] | None = None, name: str | None = None) -> None:
         super().__init__(name)
@@ -164,9 +172,9 @@ class placeholder(Element):  # noqa: N801 - TensorSlow's name
 
 
 class Variable(Element):
-    """A parameter: it keeps a value between runs. Integers stay integers until an optimiser is to move them.
+    """A parameter, which keeps its value between runs. Integers stay integers until an optimiser updates them.
 
-    `value` is a copy of the current value, and can be set. `trainable`: whether `minimize` moves it unless told which.
+    value: a copy of the current value; can be set. trainable: True where `minimize` updates it by default.
     """
 
     def __init__(self, initial_value: Any, name: str | None = None, trainable: bool = True) -> None:
@@ -184,7 +192,7 @@ class Variable(Element):
         self.shared.set_value(value)
 
     def make_floating(self) -> None:
-        """Give an integer variable the float dtype in which it can be moved by small steps."""
+        """Convert an integer variable to floats, which gradient steps can update."""
         if not is_float(self.shared.type.dtype):
             self.shared = _shared_of(self.value.astype(floating(self.shared.type.dtype)), self.name)
 
@@ -198,12 +206,12 @@ def _unit_axes(shape: Sequence[int]) -> Sizes:
 
 
 class Operation(Element):
-    """What computes a value from the values of `input_nodes`. Users derive from it and define `compute`.
+    """An operation: computes a value from the values of `input_nodes`. Users derive from it and define `compute`.
 
     compute(self, *values): a pure function of arrays, called back from compiled code. infer(self, *types): the `Type`
-    of its result from those of its inputs. Where it is not defined, the type is read off the first result: an axis of
-    the result that is as long as an axis of an input is taken to be so always, the same axis where several are. A
-    gradient is registered with `RegisterGradient`.
+    of the result from those of the inputs. Without it, the type is that of the first result; an axis of the result that
+    is as long as an axis of an input is assumed to be always so, the same axis where there are several.
+    `RegisterGradient` gives it a gradient.
     """
 
     infer: Callable[..., Type] | None = None
@@ -218,12 +226,12 @@ class Operation(Element):
         self.graph.operations.append(self)
 
     def compute(self, *values: Any) -> Any:
-        """The value for given values of the inputs."""
+        """Return the value for values of the inputs."""
         raise NotImplementedError(f"{describe_element(self)} does not define compute")
 
 
 class Symbolic(Operation):
-    """An operation of graphc's own: `build(*nodes)` gives its node."""
+    """An operation of graphc's own: `build(*nodes)` returns its node."""
 
     def build(self, *nodes: Node) -> Node:
         raise NotImplementedError
@@ -233,7 +241,7 @@ class Symbolic(Operation):
 
 
 def as_element(value: Any) -> Element:
-    """`value` itself where it is an element; numbers, lists and arrays become constants."""
+    """Return an element as it is, and a number, list or array as a constant."""
     if isinstance(value, Minimization):
         raise GraphTypeError(f"{describe_element(value)} has no value for others to take")
     return value if isinstance(value, Element) else constant(value)
@@ -243,7 +251,7 @@ def as_element(value: Any) -> Element:
 
 
 class constant(Symbolic):  # noqa: N801
-    """A fixed array. `number` is its value where that is a Python number."""
+    """A constant array. number: its value where that is a Python number, else None."""
 
     def __init__(self, value: Any, name: str | None = None) -> None:
         super().__init__((), name)
@@ -266,7 +274,7 @@ class Elementwise(Symbolic):
         super().__init__(operands, name)
 
     def build(self, *nodes: Node) -> Node:
-        """The node of the result; Python numbers among the operands do not widen the dtype of the others (NEP 50)."""
+        """Return the node of the result. Python numbers do not widen the dtype of other operands (NEP 50)."""
         weak = [source.number if isinstance(source, constant) else None for source in self.input_nodes]
         strong = [node.type.dtype for node, number in zip(nodes, weak, strict=True) if number is None]
         operands = [
@@ -332,11 +340,10 @@ _gradients: dict[str, GradientFunction] = {}
 
 @record()
 class RegisterGradient:
-    """A decorator: the function below is the gradient of the operations of class `op_type`, a name or the class itself.
+    """A decorator that registers a gradient function for the operations of a class. op_type: the class or its name.
 
-    It is called with the operation, which then has the arrays `inputs` and `output`, and the gradient of the loss by
-    the output, an array as well. It returns the gradient by each input, of the input's shape, in a list where there are
-    several.
+    The function is called with the operation, which then has the arrays `inputs` and `output`, and with the gradient of
+    the loss by the output, an array. It returns the gradient by each input, of its shape; a list for several inputs.
     """
 
     op_type: str | type[Operation]
@@ -348,7 +355,7 @@ class RegisterGradient:
 
 
 class Gradient(Symbolic):
-    """The gradient of a loss by one element: the sum of what the element's consumers pull back. In no graph's lists.
+    """The gradient of a loss by one element: the sum of the cotangents from its consumers. No graph lists it.
 
     uses: the operations through which the loss depends on the element, each with the gradient of the loss by it; empty
     for the loss itself.
@@ -378,7 +385,7 @@ class Gradient(Symbolic):
 
 
 def pull_back(operation: Operation, args: Sequence[Node], cotangent: Node) -> list[Node]:
-    """The gradient by each input of an operation, given the gradient by its output; integers count as floats."""
+    """Return the gradient by each input of an operation from the gradient by its output. Integers count as floats."""
     floats = [cast(arg, floating(arg.type.dtype)) for arg in args]
     gradient = _gradients.get(type(operation).__name__)
     if gradient is not None:
@@ -388,7 +395,7 @@ def pull_back(operation: Operation, args: Sequence[Node], cotangent: Node) -> li
             f"{describe_element(operation)} has no gradient: "
             f"give it one with @RegisterGradient({type(operation).__name__!r})"
         )
-    # Variables of their own tell apart inputs that are one value: matmul(A, A) has two gradients.
+    # Fresh variables distinguish inputs that are one value: matmul(A, A) has two gradients.
     own = [variable(arg.type.dtype, _static(arg.type.shape)) for arg in floats]
     output = operation.build(*own)
     seed = variable(output.type.dtype, _static(output.type.shape))
@@ -404,7 +411,7 @@ def _static(shape: Sequence[Size]) -> Sizes:
 def _registered(
     operation: Operation, gradient: GradientFunction, position: int, args: Sequence[Node], cotangent: Node
 ) -> Node:
-    """The node that calls back a registered gradient function for the gradient by one input."""
+    """Return the node that calls a registered gradient function for the gradient by one input."""
 
     def compute(*values: Array) -> Any:
         view: Any = copy.copy(operation)
@@ -424,12 +431,13 @@ def _registered(
 
 
 def _identifier(operation: Operation) -> str:
-    """A name that no other operation of the same graph has."""
+    """A unique name of an operation in its graph."""
     return f"{type(operation).__name__}_{operation.serial}"
 
 
 def compute_gradients(loss: Element) -> dict[Element, Gradient]:
-    """The gradient of a scalar `loss` by each element that it depends on, itself included: elements to be fetched."""
+    """Return {element: the gradient of a scalar `loss` by it} for all elements that the loss depends on, and itself.
+    The gradients are elements, which can be fetched."""
     order = toposort([loss], lambda element: element.input_nodes, describe_element)
     uses: dict[Element, list[tuple[Operation, Gradient]]] = {element: [] for element in order}
     table: dict[Element, Gradient] = {}
@@ -445,7 +453,7 @@ def compute_gradients(loss: Element) -> dict[Element, Gradient]:
 
 
 class Minimization(Operation):
-    """One step of an optimiser: running it changes variables, and gives None."""
+    """A step of an optimiser: fetching it updates variables, and returns None."""
 
     def __init__(self, gradients: Mapping[Variable, Gradient], learning_rate: Any) -> None:
         super().__init__((), "minimization")
@@ -454,7 +462,7 @@ class Minimization(Operation):
         self.input_nodes = [*gradients.values(), *([learning_rate] if isinstance(learning_rate, Element) else [])]
 
     def updates(self, *nodes: Node) -> optim.Updates:
-        """The new values of the variables, given the nodes of the inputs."""
+        """Return the updates of the variables, from the nodes of the inputs."""
         params = [target.shared for target in self.targets]
         gradients = [cast(node, param.type.dtype) for node, param in zip(nodes, params, strict=False)]
         return optim.sgd(
@@ -464,12 +472,13 @@ class Minimization(Operation):
 
 @record()
 class GradientDescentOptimizer:
-    """Steps against the gradient; `learning_rate` is a number or a scalar element."""
+    """Gradient descent. learning_rate: a number or a scalar element."""
 
     learning_rate: Any
 
     def minimize(self, loss: Element, var_list: Sequence[Variable] | None = None) -> Minimization:
-        """The operation that moves each variable of `var_list`, or each trainable one that `loss` needs, one step."""
+        """Return the operation that updates, by one step, the variables in `var_list`, or all trainable ones that
+        `loss` depends on. Raises GradientError where there is none, and for one that the loss does not depend on."""
         table = compute_gradients(loss)
         found = [element for element in table if isinstance(element, Variable) and element.trainable]
         targets = found if var_list is None else list(var_list)
@@ -483,7 +492,7 @@ class GradientDescentOptimizer:
 
 
 class train:  # noqa: N801 - TensorSlow's submodule
-    """The names that programs find in `train`."""
+    """The submodule `train`: optimisers, and `compute_gradients`."""
 
     GradientDescentOptimizer = GradientDescentOptimizer
     compute_gradients = staticmethod(compute_gradients)
@@ -493,7 +502,7 @@ class train:  # noqa: N801 - TensorSlow's submodule
 
 
 class Session:
-    """Runs graphs. `mode` is that of `function`: "compiled", "interpreted" or "python"; `options.mode` where None."""
+    """Runs graphs. mode: "compiled", "interpreted" or "python", as for `function`; None means `options.mode`."""
 
     def __init__(self, mode: str | None = None) -> None:
         self.mode = mode
@@ -507,11 +516,11 @@ class Session:
         pass
 
     def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
-        """The values of `fetches`: an element, or lists, tuples and dicts of them, given back in the same form.
+        """Return the values of `fetches`: an element, or lists, tuples and dicts of elements, in the same form.
 
-        `feed_dict` gives placeholders their values, and other elements values to have instead of their own, for this
-        run. All values are those before the steps of optimisers among the fetches. Raises MissingInputError for a
-        placeholder that is needed and not fed, and the errors of `function` and its calls.
+        feed_dict: {element: value}, for placeholders, and for other elements in place of their own value in this run.
+        All values are those before the updates of optimisers among the fetches, whose own value is None. Raises
+        MissingInputError for a placeholder that is needed and not fed, and the errors of `function` and its calls.
         """
         wanted = tuple(dict.fromkeys(_flatten(fetches)))
         fed = dict(feed_dict or {})
@@ -527,7 +536,7 @@ class Session:
         return _pack(fetches, results)
 
     def _order(self, wanted: tuple[Element, ...], fed: tuple[Any, ...]) -> list[Element]:
-        """The elements that `wanted` need where those in `fed` need nothing, each after its inputs."""
+        """Return the elements that `wanted` depend on, in topological order; elements in `fed` depend on nothing."""
         known = self._orders.get((wanted, fed))
         if known is not None:
             return known
@@ -573,7 +582,7 @@ def _pack(fetches: Any, results: Mapping[Element, Any]) -> Any:
 
 
 def _feed(element: Element, value: Any) -> Array:
-    """What an element is fed, as an array of the dtype it says, or of the value's own."""
+    """Convert the feed of an element to an array, of the placeholder's dtype or its own. Raises ShapeError."""
     what = f"feed of {describe_element(element)}"
     wanted = element.dtype if isinstance(element, placeholder) else None
     array = as_array(value, wanted or natural_dtype(value, what), what)
@@ -598,7 +607,7 @@ def translate(
     feeds: Mapping[Element, Array],
     mode: str | None,
 ) -> Function:
-    """The function of the values fed that computes the elements `rest`; minimizations among them become its updates."""
+    """Return the function from the feeds to the elements `rest`; minimizations among these become its updates."""
     inputs = {element: variable(*types[element], element.name) for element in feeds}
     nodes: dict[Element, Node] = dict(inputs)
     updates: list[tuple[SharedVariable, Node]] = []
@@ -620,7 +629,7 @@ def translate(
 
 
 def _build(element: Operation, args: Sequence[Node], sample: Sample) -> Node:
-    """The node of an operation; it and the errors it raises carry the line that made the operation."""
+    """Return the node of an operation. The node, and errors in building it, carry the line that made the operation."""
     try:
         node = element.build(*args) if isinstance(element, Symbolic) else _call(element, args, sample)
     except GraphcError as error:
@@ -636,13 +645,13 @@ def _build(element: Operation, args: Sequence[Node], sample: Sample) -> Node:
 
 
 def _call(element: Operation, args: Sequence[Node], sample: Sample) -> Node:
-    """The node that calls back the `compute` of a user's operation."""
+    """Return the node that calls the `compute` of a user's operation."""
     kind = element.infer(*(arg.type for arg in args)) if element.infer else _observed_type(element, args, sample)
     return custom_op(_identifier(element), element.compute, lambda *types: kind)(*args)
 
 
 def _observed_type(element: Operation, args: Sequence[Node], sample: Sample) -> Type:
-    """The type of what `compute` gives now, its sizes traced to those of the inputs where they agree."""
+    """Return the type of the result of `compute` in this call. A size that equals a size of an input is that one."""
     values = sample(args)
     result = np.asarray(element.compute(*values))
     dtype = check_dtype(result.dtype)

@@ -1,8 +1,14 @@
 """Shared variables: leaves of a graph that keep a value between calls.
 
-In: a number, a list or an array. Out: a `SharedVariable`, whose value functions read, and change by their updates. The
-current value is the one item of its `cell`, a list that compiled code reads at each call: an array of exactly the
-variable's dtype and rank, C-contiguous, aligned, writeable, in native byte order.
+In: a number, a list or an array. Out: a `SharedVariable`, whose value functions read and update.
+
+    w = graphc.shared(np.zeros(3), "w")
+    step = graphc.function([], [], updates=[(w, w + 1)])
+    step(), w.get_value()      [], array([1., 1., 1.])
+
+The current value is the one item of `cell`, a list that compiled code reads at each call: an array of exactly the
+variable's dtype and rank, C-contiguous, aligned, writeable, in native byte order. Calls in several threads take the
+variable's `lock` (codegen/call/locks.py).
 """
 
 from __future__ import annotations
@@ -27,13 +33,13 @@ from graphc.tensor.variables import kind_of_arrays
 Sizes = tuple[int | None, ...]
 
 COPIED_AT_ONCE = 256
-"""Elements that NumPy copies without giving up the GIL: it does for more than 500."""
+"""The most elements that `copy` is used for: NumPy releases the GIL for more than 500."""
 MOVED_AT_ONCE = 2**17
-"""Bytes that are copied without giving it up, by a memoryview, in a few microseconds."""
+"""The most bytes that a memoryview copies, which keeps the GIL, in a few microseconds."""
 
 
 class Container:
-    """Where a value is kept, in Theano's words: `storage`, a list of it, and the lock that updates of it hold."""
+    """The container of a value, as Theano has it: `storage`, a list of the value, and the lock of its updates."""
 
     def __init__(self, storage: list[Any], lock: Lock) -> None:
         self.storage = storage
@@ -41,7 +47,7 @@ class Container:
 
     @property
     def value(self) -> Any:
-        """A copy of the value; when it is set, one of its dtype and rank."""
+        """A copy of the value. A new value must have its dtype and rank."""
         return kept_in(self)
 
     @value.setter
@@ -51,17 +57,17 @@ class Container:
     data = value
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """A pickle has the value, once for all that share it; a copy has a lock of its own."""
+        """Pickle the value, once for all that share the container. A copy has a lock of its own."""
         return _container, (_copied(self.storage, self.lock),)
 
 
 def kept_in(container: Container) -> Array:
-    """A copy of the value of a container, between two calls that update it."""
+    """Return a copy of a container's value, taken between two updates."""
     return _copied(container.storage, container.lock)
 
 
 def keep(container: Container, new: Any) -> None:
-    """Give a container another value. Raises RankError, and what `as_array` raises, for one of another type."""
+    """Set the value of a container. Raises RankError for another rank, and the errors of `as_array`."""
     old = container.storage[0]
     array = as_array(new, old.dtype.name, "the value of a container")
     if array.ndim != old.ndim:
@@ -70,7 +76,7 @@ def keep(container: Container, new: Any) -> None:
 
 
 def _copied(cell: list[Array], lock: Lock) -> Array:
-    """A copy of a variable's value, between two calls that update it."""
+    """Return a copy of the array in a cell, taken between two updates."""
     value = cell[0]
     if value.size <= COPIED_AT_ONCE:
         if not ACTIVITY[0] and not ACTIVITY[1] and cell[0] is value:
@@ -89,8 +95,12 @@ def _copy(cell: list[Array]) -> Array:
 
 
 class SharedVariable(Node, metaclass=Leaves):
-    """A variable with a value of its own. Make one with `shared`, or in Theano's words with
-    `SharedVariable(name, type, value, strict, allow_downcast=None, container=None)`."""
+    """A variable with a value of its own. `shared` makes one, as does Theano's
+    `SharedVariable(name, type, value, strict, allow_downcast=None, container=None)`.
+
+        w = graphc.shared([1.0, 2.0], "w")
+        w.set_value([3.0]), w.get_value()     # None, array([3.])
+    """
 
     __slots__ = {
         "allow_downcast": "Whether values that are set may lose precision.",
@@ -122,19 +132,19 @@ class SharedVariable(Node, metaclass=Leaves):
         return self.keeper
 
     def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> Array:
-        """The current value: a copy, or with `borrow` the array itself, which later updates may change or may leave
-        behind. A copy is of the time between two calls that update the variable, whatever other threads do.
+        """Return the current value: a copy, taken between two updates of any threads; with `borrow` the array itself,
+        which later updates may overwrite or replace.
 
-        `return_internal_type` is Theano's and changes nothing: the internal type is NumPy's.
+        return_internal_type: Theano's; it changes nothing, for the internal type is NumPy's.
         """
         return self.cell[0] if borrow else _copied(self.cell, self.lock)
 
     def set_value(self, new_value: Any, borrow: bool = False) -> None:
-        """Give the variable another value, which may have other sizes unless they are static.
+        """Set the value. It may have other sizes, unless these are static.
 
-        The value is copied; with `borrow` an array of the right dtype and layout is taken itself, and is changed by
-        updates. Raises GraphTypeError for another rank or a dtype that cannot be converted without loss, ShapeError for
-        another static size.
+        The value is copied; with `borrow` an array of the right dtype and layout is taken itself, and updates may
+        overwrite it. Raises RankError for another rank, GraphTypeError for a dtype that does not convert without loss,
+        ShapeError for another static size.
         """
         if (
             not borrow
@@ -152,13 +162,13 @@ class SharedVariable(Node, metaclass=Leaves):
             run({self.lock: True}, False, cell.__setitem__, slice(None), new)
 
     def _is_ready(self, value: Any) -> bool:
-        """Whether functions can rely on a value as it is, of a variable whose sizes may all change."""
+        """True for an array that the cell can hold as it is, where all sizes may change."""
         if type(value) is not np.ndarray or value.dtype is not self.wanted:
             return False
         return value.ndim == self.free_rank and value.flags.carray
 
     def _converted(self, value: Any) -> Array:
-        """A value as an array of the variable's type, or an error."""
+        """Convert a value to an array of the variable's type, or raise."""
         array = as_array(
             value,
             self.type.dtype,
@@ -173,15 +183,15 @@ class SharedVariable(Node, metaclass=Leaves):
         return array
 
     def mend(self) -> None:
-        """Bring the cell back to what functions rely on, where its array was changed from outside (its dtype, shape or
-        flags can be set, and a borrowed array is anybody's); raises as `set_value` where that cannot be.
+        """Convert the value again where it no longer has the form that functions need. The array may have been changed
+        from outside: its dtype, shape and flags can be set, and a borrowed one has other owners. Raises as `set_value`.
         """
         value: Any = self.cell[0] if self.cell else None
         if not self._is_ready(value):
             self.set_value(value, borrow=True)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SharedVariable:
-        """A variable of its own with a copy of the value, its default update over copied variables as well."""
+        """Return a variable with a copy of the value; its default update is over copied variables as well."""
         settings = (self.sizes, self.name, self.strict, self.allow_downcast, type(self))
         value = _copied(self.cell, self.lock) if self.keeper is None else deep_copy(self.keeper, memo)
         twin = memo[id(self)] = _variable(value, *settings)
@@ -189,15 +199,15 @@ class SharedVariable(Node, metaclass=Leaves):
         return twin
 
     def clone(self) -> SharedVariable:
-        """A variable that shares the value of this one: what either is set to, both have."""
+        """Return another variable over the same value: setting one sets both."""
         twin = _variable(self.container, self.sizes, self.name, self.strict, self.allow_downcast, type(self))
         twin.default_update = self.default_update
         twin.__dict__.update(self.attributes())
         return twin
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """A pickle has the value, as it is between two calls that update it, or the container, which others may share.
-        The default update, which may be over the variable itself, follows."""
+        """Pickle the value, taken between two updates, or the container, which others may share. The default update
+        follows as state, for it may refer to the variable itself."""
         value = self.keeper or _copied(self.cell, self.lock)
         made = (value, self.sizes, self.name, self.strict, self.allow_downcast, self.where, type(self))
         return _restored, made, (self.attributes() or None, {"default_update": self.default_update})
@@ -231,13 +241,18 @@ def shared(
     broadcastable: Sequence[bool] | None = None,
     shape: Sequence[int | None] | None = None,
 ) -> SharedVariable:
-    """A shared variable of the dtype and rank of `value`: a number (rank 0), a list, or an array.
+    """Return a shared variable with the dtype and rank of `value`: a number (rank 0), a list, or an array.
 
-    Integers stay integers; Python floats get `options.floatX`. All sizes may change later but those that `shape` gives
-    as numbers, or `broadcastable` as True (size 1). `value` is copied unless `borrow`, which shares its memory where
-    its layout allows. strict: later values must be arrays of exactly this dtype. allow_downcast: they may lose
-    precision (True), not even Python floats may (False). Raises GraphTypeError for what is no array of numbers,
-    ShapeError for a static size it has not.
+    Python integers become int64, Python floats `options.floatX`. name: for messages, and for `f.value[name]`. borrow:
+    share the memory of `value` where its layout allows; otherwise it is copied. strict: later values must be arrays of
+    exactly this dtype. allow_downcast: later values may lose precision (True), not even Python floats may (False).
+    shape: static sizes, None for one that may change; broadcastable: True for a static size 1. All sizes may change by
+    default. Raises GraphTypeError for a value that is no array of numbers, ShapeError for another size than a static
+    one.
+
+        >>> w = graphc.shared(np.zeros((2, 3)), "w")
+        >>> w.type.dtype, w.ndim, w.get_value().shape
+        ('float64', 2, (2, 3))
     """
     what = f"shared variable {name}" if name else "shared"
     if name is not None and not isinstance(name, str):
@@ -256,12 +271,12 @@ def shared(
 
 
 def deep_copy(value: Any, memo: dict[int, Any]) -> Any:
-    """`copy.deepcopy` within a copy that is under way."""
+    """Return `copy.deepcopy(value, memo)`, with a late import of `copy`."""
     return import_module("copy").deepcopy(value, memo)
 
 
 def _deepcopy(node: Node, memo: dict[int, Any]) -> Node:
-    """The same graph over deep copies of its shared variables; the node itself where there are none."""
+    """Return the graph of a node over deep copies of its shared variables; the node itself where there are none."""
     return substitute([node], {leaf: deep_copy(leaf, memo) for leaf in shared_of([node], ())})[0]
 
 
@@ -276,7 +291,7 @@ def own_variable(
     allow_downcast: bool | None = None,
     made: type[SharedVariable] = SharedVariable,
 ) -> SharedVariable:
-    """A shared variable, or one of a class made of it, of an array, which it takes itself."""
+    """Return a shared variable of class `made` over `array` itself. sizes: the static ones, None for others."""
     kind = leaf_type(array.dtype.name, sizes, name)
     variable = made(SHARED, (), {"type": kind}, kind, name)
     variable.lock = Lock()
@@ -299,8 +314,8 @@ def _shared_of(
     allow_downcast: bool | None = None,
     container: Container | None = None,
 ) -> SharedVariable:
-    """A shared variable of a type, with a copy of a value, or with that of a container, which others may share. Raises
-    TypeError for a value that is not of the type, GraphValueError for both or neither."""
+    """Return a shared variable of a type, with a copy of `value`, or over the value of `container`. Raises TypeError
+    for a value of another type, GraphValueError where both or neither are given."""
     kind = kind_of_arrays(type, f"shared variable {name or ''}".rstrip())
     sizes = tuple(size if isinstance(size, int) else None for size in kind.shape)
     if (container is None) == (value is None):
@@ -316,7 +331,7 @@ FUNCTIONS["make SharedVariable"] = explained(_shared_of, "")
 
 
 def variable_of(container: Container, sizes: Sizes, name: str | None) -> SharedVariable:
-    """A shared variable of the value in a container: the variables of one container have one value."""
+    """Return a shared variable over the value of a container; several variables may share one."""
     _check_static(sizes, container.storage[0], f"shared variable {name or ''}".rstrip())
     return _variable(container, sizes, name, False, None, SharedVariable)
 
@@ -329,7 +344,7 @@ def _variable(
     allow_downcast: bool | None,
     made: type[SharedVariable],
 ) -> SharedVariable:
-    """A variable of an array of its own, or of the value that a container keeps."""
+    """Return a variable over an array, or over the value of a container."""
     if not isinstance(value, Container):
         return own_variable(value, sizes, name, strict, allow_downcast, made)
     variable = own_variable(value.storage[0], sizes, name, strict, allow_downcast, made)
@@ -338,7 +353,7 @@ def _variable(
 
 
 def _container(value: Any) -> Container:
-    """The container of a pickle."""
+    """Rebuild a container from its pickle."""
     return Container([value], Lock())
 
 

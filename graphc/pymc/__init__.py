@@ -1,4 +1,4 @@
-"""PyMC's models compiled by graphc: functions of one flat vector, C pointers, and what nutpie samples.
+"""PyMC models compiled by graphc: functions of one flat vector, C functions, and models for nutpie.
 
     compiled = graphc.pymc.compile(model)
     trace = nutpie.sample(graphc.pymc.nutpie(model))
@@ -30,7 +30,7 @@ def nutpie(
     default_initialization_strategy: str = "support_point",
     var_names: Sequence[str] | None = None,
 ) -> Any:
-    """What `nutpie.sample` takes: the model's log-density and its variables as C functions, with no Python in the loop.
+    """Return a model for `nutpie.sample`: its log-density and its variables as C functions, without Python in the loop.
 
         >>> trace = nutpie.sample(graphc.pymc.nutpie(model), draws=1000)
 

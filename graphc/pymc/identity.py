@@ -1,9 +1,9 @@
-"""What a model's log-density follows from, as text.
+"""A text that identifies the log-density of a PyMC model, as a key for the cache (functions/text_cache.py).
 
-In: a model. Out: a text that differs where the log-densities of two models may, made of the model's variables as they
-were declared, which takes a tenth of the time that PyMC takes to write the log-density down. None where a model holds
-what no text decides: functions of users, classes that no package of PyTensor's or PyMC's has, versions that somebody
-works on. Such models are written down each time.
+In: a model. Out: a text that differs wherever the log-densities of two models may differ. It is written from the
+variables as they were declared, in a tenth of the time that PyMC takes to build the log-density. None for a model with
+parts that no text identifies: functions of users, classes from outside of PyTensor and PyMC, development versions. The
+log-density of such a model is built each time.
 """
 
 from __future__ import annotations
@@ -34,20 +34,21 @@ FOLLOWING = frozenset(
     ("__doc__ _connection_pattern _lop_op_cache _lop_op_interface _rop_op_cache input_types output_types "
      "shared_inputs").split()
 )  # fmt: skip
-"""Attributes of ops that follow from others, or change nothing."""
+"""Attributes of ops that follow from other attributes, or have no effect."""
 STATES: Mapping[str, tuple[str, ...]] = {"Composite": ("fgraph",), "Scan": ("info", "fgraph", "truncate_gradient")}
-"""The attributes by which PyTensor tells ops of a class, where no `__props__` say so."""
+"""The attributes that distinguish ops of a class without `__props__`."""
 DISPATCHERS = ("_logprob", "_logcdf", "_logccdf", "_icdf")
-"""Where PyMC looks for the log-density of an op, and anybody may add to."""
+"""PyMC's dispatchers for the log-density of an op; any program may register functions in them."""
 SETTINGS = ("floatX", "cast_policy", "optimizer_including", "optimizer_excluding")
 
 
 class Undecided(Exception):
-    """A part that no text decides; says which."""
+    """A part of a model that no text identifies; the message names it."""
 
 
 def text_of(model: Any) -> tuple[str, list[Any]] | None:
-    """The text of a model's log-density, and its data (shared variables) in an order that the text decides."""
+    """Return the text of a model's log-density, and its data (shared variables) in an order that the text determines.
+    None where no text identifies the model."""
     versions = [package.__version__ for package in PACKAGES]
     if any("+" in version for version in versions):
         return None
@@ -158,7 +159,7 @@ class Teller:
         return f"function({item.__module__}, {item.__qualname__}, {code.co_firstlineno}, {rest})"
 
     def densities(self, item: Any) -> str:
-        """Where the log-density of an op's results is found."""
+        """Return the functions that PyMC's dispatchers have for the log-density of an op, as text."""
         if not isinstance(item, abstract.MeasurableOp):
             return ""
         found = [getattr(abstract, name).dispatch(type(item)) for name in DISPATCHERS]
@@ -172,7 +173,7 @@ class Teller:
         return f"graph({', '.join(takes)}; {', '.join([self.of(out) for out in outputs])})"
 
     def variable(self, wanted: Any) -> str:
-        """A reference to a variable; what computes it is written down before."""
+        """Return a reference to a variable, after writing the definitions that it needs."""
         if wanted in self.told:
             return self.told[wanted]
         for apply in applys([variable for variable in self.told if isinstance(variable, Variable)], [wanted]):

@@ -82,7 +82,7 @@ class Walk:
         self.stage_of.update(dict.fromkeys(apply.outputs, number + 1))
 
     def _value(self, variable: Any, number: int) -> Any:
-        """What stands for a variable in a stage."""
+        """Return the node, or constant, of a variable in a stage; a leaf where another stage computes it."""
         if variable not in self.stage_of:
             return constant(variable)
         stage = self.stages[number]
@@ -93,7 +93,7 @@ class Walk:
         return stage.values[variable]
 
     def _ask(self, variable: Any) -> None:
-        """Have the stage that computes a variable give it, if one does."""
+        """Make a variable an output of the stage that computes it, if one does."""
         stage = self.stages[self.stage_of.get(variable, 0)]
         value = stage.values.get(variable)
         if value is not None and variable not in stage.leaves:
@@ -120,13 +120,13 @@ def leaf(variable: Any) -> Node:
 
 NAME = "GRAPHC"
 BOUNDS = "graphc_table"
-"""Where a graph keeps the table by which it is to be converted."""
+"""The attribute of a PyTensor graph with the table for its conversion."""
 TABLES = {"local_check_parameter_to_ninf_switch": OUTSIDE, "local_remove_check_parameter": UNCHECKED}
-"""What PyMC asks for by the names of rewrites, before it compiles."""
+"""The tables that PyMC asks for by including rewrites of these names."""
 MADE = "graphc_parts"
-"""Where a graph keeps what was made of it."""
+"""The attribute of a PyTensor graph with the ops left to PyTensor and the steps made of it, for `explain`."""
 WARNED: set[str] = set()
-"""The kinds of ops that a warning was given of."""
+"""The classes of ops that a warning was given for."""
 
 
 class GraphcLinker(JITLinker):  # type: ignore[misc]
@@ -185,8 +185,8 @@ def joined(
 
 
 def explain(function: Any) -> str:
-    """How a function of PyTensor's in the mode "GRAPHC" came about: which ops PyTensor computes and why, and what each
-    of graphc's functions says of itself. Raises ArgumentError for one in another mode."""
+    """Return a report of a PyTensor function in the mode "GRAPHC": the ops that PyTensor computes, with the reasons,
+    and `explain` of each of graphc's functions. Raises ArgumentError for a function in another mode."""
     refused, steps = getattr(function.maker.fgraph, MADE, (None, ()))
     if refused is None:
         raise ArgumentError(f"{function}: it was not compiled in the mode {NAME!r}")
@@ -197,7 +197,7 @@ def explain(function: Any) -> str:
 
 @record(eq=False)
 class Step:
-    """A function of some variables' values that gives those of others."""
+    """A function from the values of the variables `takes` to those of the variables `gives`."""
 
     takes: Sequence[Any]
     gives: Sequence[Any]
@@ -205,7 +205,7 @@ class Step:
 
 
 def steps_of(stage: Stage) -> list[Step]:
-    """graphc's function of a stage, and PyTensor's ops after it."""
+    """Return graphc's function of a stage, then the ops of PyTensor's that follow it, as steps."""
     made = []
     if stage.asked:
         leaves, results = list(stage.leaves.values()), list(stage.asked.values())

@@ -1,6 +1,7 @@
-"""What tells a conversion that an op has to be left to PyTensor.
+"""The table that converts ops of PyTensor to nodes of graphc, and its rows for scalar ops.
 
-In: nothing. Out: `Unknown`, raised by the table's rows.
+In: an Apply of PyTensor, and nodes for its inputs. Out: nodes for its outputs; `Unknown` where an op, or a form of it,
+is not in the table, so that PyTensor has to compute it. tensors.py and matrices.py have the rows of other ops.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from graphc.ops.derivative import overridden
 
 
 class Unknown(Exception):
-    """An op, or a form of one, that is not in the table; says which."""
+    """An op, or a form of it, that is not in the table; the message names it."""
 
 
 # --- table ------------------------------------------------------------------------------------------------------------
@@ -103,7 +104,7 @@ def held(value: Any, kind: Any) -> Any:
 
 
 CONSTANT_KINDS = (np.ndarray, np.generic, int, float, bool)
-"""What a constant may hold that becomes a node; None and slices stay as they are."""
+"""The types of constants that become nodes; None and slices stay as they are."""
 
 
 def applys(inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[Any]:
@@ -222,8 +223,8 @@ of Hyp2F1; those it has of the others Python computes, and a function that calls
 
 
 def scalars(op: Any, dtypes: Sequence[str], args: Sequence[Node]) -> list[Node]:
-    """What a scalar op computes of `args`, element by element, each result of its dtype; raises Unknown where graphc
-    has none."""
+    """Return the results of a scalar op applied elementwise to `args`, cast to `dtypes`. Raises Unknown for an op that
+    graphc does not have."""
     kind = type(op).__name__
     if kind == "Composite":
         return _of_graph(op.fgraph, args)

@@ -246,7 +246,7 @@ def _slice(apply: Any, args: list[Any]) -> Any:
 
 
 def _indices(op: Any, args: Sequence[Any]) -> tuple[Any, ...]:
-    """What x is indexed by: integers, slices, arrays."""
+    """Return the index of a Subtensor op: a tuple of integers, slices and arrays."""
     kinds = getattr(op, "idx_list", None)
     left = list(args)
     if kinds is None:
