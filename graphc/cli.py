@@ -18,11 +18,11 @@ from graphc.options import options
 from graphc.startup.versions import VERSION
 
 TOLERANCE = 1e-9
-"""Modes may differ by this, relative to the largest element: they add in different orders."""
+"""The difference allowed between modes, relative to the largest element: they add in different orders."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code."""
+    """Run a command, and return its exit code."""
     parsed = _parser().parse_args(arguments)
     try:
         code: int = parsed.command(parsed)
@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def run_bench(parsed: argparse.Namespace) -> int:
-    """Print the table of `graphc.bench`, line by line as it comes about."""
+    """Print the table of `graphc.bench`, each line as soon as it is measured."""
     if parsed.repeat < 1:
         raise GraphcError(f"--repeat {parsed.repeat}: at least one round is needed")
     print(bench.HEADER, flush=True)

@@ -1,6 +1,8 @@
-"""Data before it is given to a network: principal components, whitening.
+"""Preprocessing of data: principal components and whitening.
 
-In: examples as rows. Out: objects that are fitted to some and change others alike, arrays or tensors.
+In: examples as rows of a matrix. Out: objects that are fitted to some examples, and transform arrays or tensors.
+
+    PCA(2).fit(x).transform(x)      (n, 2): the coordinates along the two axes of largest variance
 """
 
 from __future__ import annotations
@@ -63,12 +65,13 @@ class PCA:
         return self.components
 
     def transform(self, x: Any) -> Any:
-        """The same for other rows, arrays or a tensor, in their dtype where it is floating."""
+        """Return the coordinates of other rows, an array or a tensor, in their dtype where it is floating."""
         mean, factor = self._fitted(x, self.mean, self._factor())
         return dot(x - mean, factor) if isinstance(x, Node) else (np.asarray(x, mean.dtype) - mean) @ factor
 
     def inverse(self, x: Any) -> Any:
-        """Rows of the data's own coordinates, but for what the components do not hold."""
+        """Return the rows of the data for rows of coordinates: the inverse of `transform`, up to the components left
+        out."""
         mean, factor = self._fitted(x, self.mean, self._back())
         return (dot(x, factor) if isinstance(x, Node) else np.asarray(x, mean.dtype) @ factor) + mean
 
@@ -77,7 +80,7 @@ class PCA:
         return self.fit(x).transform(x)
 
     def _fitted(self, x: Any, mean: Any, factor: Any) -> tuple[Any, Any]:
-        """The parts of a transform, in the dtype that is wanted."""
+        """Return the parts of the transform, cast to a dtype."""
         dtype = str(x.dtype) if str(getattr(x, "dtype", "")) in ("float32", "float64") else "float64"
         width = np.shape(x)[-1:] if not isinstance(x, Node) else ()
         if width and width[0] not in factor.shape:

@@ -1,6 +1,8 @@
-"""Checks for those who write ops: derivatives against finite differences, and arguments drawn from samples.
+"""Checks for authors of ops: derivatives against finite differences, and arguments drawn from samples.
 
-In: functions of nodes, arrays. Out: nothing where all is well, an AssertionError that says what is not.
+In: functions of nodes, arrays. Out: nothing, or an AssertionError that tells the difference.
+
+    check_gradient(T.exp, np.ones(3))      None: the derivatives of exp, up to the second, are right
 """
 
 from __future__ import annotations
@@ -59,12 +61,12 @@ def check_gradient(
 
 
 def leaf_like(value: Array, name: str) -> Node:
-    """A variable that `value` can be given to: sizes of 1 are static, so that they broadcast; the others are open."""
+    """Return a variable for a value. Sizes of 1 are static, so that they broadcast; others are unknown."""
     return variable(value.dtype.name, [1 if size == 1 else None for size in value.shape], name)
 
 
 def draw(argument: Argument, rng: np.random.Generator, dtype: str = "float64") -> Array:
-    """A random array for an argument of a sample; `dtype` is that of its kind "float"."""
+    """Return a random array for an argument of a sample; `dtype` is that of the kind "float"."""
     match argument.kind:
         case "float":
             return np.asarray(rng.uniform(argument.low, argument.high, argument.shape), dtype)
@@ -75,14 +77,14 @@ def draw(argument: Argument, rng: np.random.Generator, dtype: str = "float64") -
 
 
 def _weighted(outputs: list[Node], rng: np.random.Generator, values: Mapping[Node, Array], run: Any) -> Node:
-    """A scalar that depends on every element of every output."""
+    """Return a scalar that depends on every element of every output."""
     results = run(Graph(tuple(values), tuple(outputs)), values)
     weights = [rng.uniform(0.5, 1.5, result.shape) for result in results]
     return _inner(outputs, [np.asarray(w, node.type.dtype) for w, node in zip(weights, outputs, strict=True)])
 
 
 def _inner(nodes: Sequence[Node], arrays: Sequence[Array]) -> Node:
-    """The inner product of nodes with constant arrays."""
+    """Return the inner product of nodes with constant arrays."""
     products = [elementwise("mul", node, array) for node, array in zip(nodes, arrays, strict=True)]
     terms = [reduce_sum(product, range(product.ndim)) for product in products]
     total = terms[0]

@@ -65,7 +65,7 @@ class Model:
         return self._nodes([self.model.logp()])[0]
 
     def _nodes(self, variables: Sequence[Any]) -> list[Node]:
-        """Nodes of PyTensor's variables, which are functions of the free ones; data are inputs."""
+        """Return nodes for PyTensor variables over `q`; data become inputs."""
         table = OUTSIDE if self.model.check_bounds else UNCHECKED
         given = dict(self._values)
         for variable in leaves_of(variables):
@@ -101,7 +101,7 @@ class Model:
         return text_of(self.model)
 
     def _input(self, variable: Any) -> Node:
-        """The node of a shared variable's value."""
+        """Return the input for the value of a PyTensor shared variable."""
         if variable not in self._data:
             dtype = variable.get_value(borrow=True).dtype
             self._data[variable] = T.tensor(dtype, variable.type.shape, name=variable.name)
@@ -109,27 +109,27 @@ class Model:
 
     @cached_property
     def logp(self) -> Bound:
-        """q -> the log-density, a float64 array of rank 0."""
+        """The function from q to the log-density, a float64 array of rank 0."""
         return self._cached_function("value", lambda: self._density)
 
     @cached_property
     def dlogp(self) -> Bound:
-        """q -> the gradient of the log-density, a vector as long as q."""
+        """The function from q to the gradient of the log-density, float64, as long as q."""
         return self._cached_function("gradient", lambda: grad(self._density, self._q))
 
     @cached_property
     def logp_dlogp(self) -> Bound:
-        """q -> a list of both, of one kernel that shares their work."""
+        """The function from q to [log-density, gradient], in one kernel that shares their work."""
         return self._cached_function("both", lambda: [self._density, grad(self._density, self._q)])
 
     @cached_property
     def d2logp(self) -> Bound:
-        """q -> the matrix of second derivatives of the log-density."""
+        """The function from q to the Hessian of the log-density, (len(q), len(q))."""
         return self._cached_function("curvature", lambda: hessian(self._density, self._q))
 
     def values(self, names: Sequence[str] | None = None) -> Bound:
-        """A function of q that gives a dict of variables by name: transformed and free ones and deterministic ones, all
-        where `names` is None."""
+        """Return the function from q to a dict of variables by name: free, transformed and deterministic ones. names:
+        None for all."""
         chosen = [variable.name for variable in self.model.unobserved_value_vars] if names is None else list(names)
         return self._function(dict(zip(chosen, self._named(chosen), strict=True)))
 
@@ -143,12 +143,12 @@ class Model:
         return [self._made[name] for name in names]
 
     def flat_values(self, names: Sequence[str]) -> Bound:
-        """A function of q that gives it with variables by name behind it, in one vector of float64."""
+        """Return the function from q to one vector of float64: q, followed by the variables of these names."""
         parts = [T.cast(T.flatten(node), "float64") for node in self._named(names)]
         return self._function(T.concatenate([self._q, *parts]) if parts else self._q * 1.0)
 
     def shapes(self, names: Sequence[str]) -> list[tuple[int, ...]]:
-        """The shapes of variables by name, as they are with the model's data now."""
+        """Return {name: shape} of variables, for the model's data as they are now."""
         nodes = self._named(names)
         static = [tuple(size for size in node.type.shape if isinstance(size, int)) for node in nodes]
         if all(len(shape) == node.ndim for shape, node in zip(static, nodes, strict=True)):
@@ -157,20 +157,23 @@ class Model:
         return [np.shape(value) for value in self._function(list(nodes))(q)]
 
     def pointer(self) -> Pointer:
-        """The log-density with its gradient as a C function, over the data as they are now: what its `address` is of
-        takes (uint64 dim, double *x, double *grad, double *logp, void *user_data), and gives an int64, 0 where all is
-        well. It is valid as long as the result lives, in any threads at once; its `ctypes` is called from Python."""
+        """Return the log-density and its gradient as a C function, over the data as they are now.
+
+        `address` is that of int64 f(uint64 dim, double *x, double *grad, double *logp, void *user_data), which returns
+        0 on success (functions/pointer.py). It is valid as long as the result lives, in any threads at once. `ctypes`
+        is the same function for Python.
+        """
         bound = self.logp_dlogp
         return Pointer("density", bound.function, [variable.get_value(borrow=True) for variable in bound.data])
 
     def flat(self, point: Mapping[str, Any]) -> Array:
-        """The vector of a point, a dict of values by `parameters`' names, as `model.initial_point()` gives it."""
+        """Return the vector q of a point: a dict of values by the names of `parameters`, as `model.initial_point()`."""
         rows = [np.ravel(np.asarray(point[part.name], "float64")) for part in self.parameters]
         return np.concatenate(rows) if rows else np.zeros(0)
 
 
 class Bound:
-    """A function of q: the model's data as they are at each call are its other arguments. `function` is graphc's."""
+    """A function of q. It passes the model's data, as they are at each call, as further arguments to `function`."""
 
     def __init__(self, function: Function, data: Sequence[Any]) -> None:
         self.function, self.data = function, data
@@ -180,7 +183,7 @@ class Bound:
 
 
 def compile(model: Any) -> Model:
-    """The functions of a PyMC model; each is compiled when it is first asked for, and kept in graphc's cache.
+    """Return the functions of a PyMC model. Each is compiled at its first use, and stored in graphc's cache.
 
         >>> compiled = graphc.pymc.compile(model)
         >>> value, gradient = compiled.logp_dlogp(compiled.flat(model.initial_point()))
@@ -196,7 +199,7 @@ def nodes_in(results: Any) -> Sequence[Node]:
 
 
 def shapes_of(model: Any, variables: Sequence[Any]) -> list[tuple[int, ...]]:
-    """The shapes of values: what their types say, else what the model's draws have."""
+    """Return the shapes of value variables: those of their types, else those of the model's draws."""
     kinds = [variable.type.shape for variable in variables]
     if all(size is not None for kind in kinds for size in kind):
         return kinds
@@ -213,6 +216,6 @@ def parameters(variables: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> l
 
 
 def leaves_of(outputs: Sequence[Any]) -> list[Any]:
-    """The variables that nothing computes."""
+    """The variables without an owner that `variables` depend on."""
     seen = {arg: None for apply in applys([], outputs) for arg in apply.inputs if arg.owner is None}
     return [*seen, *(out for out in outputs if out.owner is None)]

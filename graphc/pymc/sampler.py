@@ -1,7 +1,7 @@
-"""PyMC's models for nutpie.
+"""PyMC models for nutpie.
 
-In: a model. Out: nutpie's own record of a compiled model, whose functions are graphc's. nutpie calls them by their
-addresses, in threads that know nothing of Python.
+In: a model. Out: nutpie's record of a compiled model, with functions of graphc's. nutpie calls these by their
+addresses, in threads without Python.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from graphc.pymc.model import Bound, Model
 
 @dataclass(frozen=True)
 class NutpieModel(CompiledPyMCModel):  # type: ignore[misc]
-    """nutpie's model; `source` is graphc's."""
+    """A compiled model for nutpie. source: the `Model` of graphc."""
 
     source: Any = None
 
     def with_data(self, **updates: Any) -> NutpieModel:
-        """The same model over other data, by the names of `pm.Data`, of the same dtypes and ranks."""
+        """Return the model over other data: by the names of `pm.Data`, of the same dtypes and ranks."""
         known = dict(self.shared_data)
         for name, value in updates.items():
             if name not in known:
@@ -46,7 +46,7 @@ class NutpieModel(CompiledPyMCModel):  # type: ignore[misc]
 
 
 def pointers(density: Bound, values: Bound, data: Mapping[str, Array]) -> list[Pointer]:
-    """The C functions of the log-density and of the variables, over these data."""
+    """Return the C functions of the log-density and of the variables, over these data."""
     made: list[Pointer] = []
     for kind, bound in (("density", density), ("vector", values)):
         others = [data[variable.name] for variable in bound.data]
@@ -104,7 +104,7 @@ def nutpie_model(
 
 
 def flat_points(compiled: Model, first: Any) -> Any:
-    """A function of a seed that gives a vector to begin at. PyMC's own is for one thread at a time."""
+    """Return a function from a seed to an initial vector. A lock guards PyMC's own, which is not safe with threads."""
     lock = Lock()
 
     def point(seed: Any = None) -> Array:
@@ -115,7 +115,7 @@ def flat_points(compiled: Model, first: Any) -> Any:
 
 
 def coordinates(model: Any, compiled: Model) -> dict[str, Any]:
-    """The labels of the model's dimensions, and of the vector's elements."""
+    """Return the coordinates of the model's dimensions, and of the elements of the vector."""
     made = {
         name: pd.RangeIndex(int(model.dim_lengths[name].eval())) if labels is None else pd.Index(labels)
         for name, labels in model.coords.items()

@@ -1,8 +1,13 @@
-"""PyTensor's graphs as graphs of nodes, and what they cannot hold between them.
+"""graphc as a linker of PyTensor, and the mode "GRAPHC".
 
-In: a graph of PyTensor's: inputs and outputs. Out: `Stage` by stage, a graph of nodes, which becomes one function, and
-the Applys that PyTensor computes after it, whose results the next stage takes. A graph that has no such Apply is one
-stage.
+In: a PyTensor graph as it was written, without PyTensor's rewrites. Out: one thunk that computes it.
+
+The graph is split into stages (`Stage`). Each stage is a graph of nodes, which becomes one function of graphc's, and
+the Applys after it that the table (table.py) does not know, which PyTensor's own Python code computes. The next stage
+takes the results of both. A graph without such Applys is one stage.
+
+    sum(exp(x))                 one stage: a function of graphc's
+    sum(unknown_op(exp(x)))     two stages: exp(x) by graphc, unknown_op by PyTensor; then the sum by graphc
 """
 
 from __future__ import annotations
@@ -29,8 +34,8 @@ from graphc.startup.record import record
 
 
 class Stage:
-    """A graph of nodes: PyTensor's variables that it takes and those that are asked of it, each with its node; and the
-    Applys that come after it."""
+    """A graph of nodes, and the Applys after it (`left`). leaves: {PyTensor variable it takes: node}; asked: {PyTensor
+    variable it must compute: node}."""
 
     def __init__(self) -> None:
         self.leaves: dict[Any, Node] = {}
@@ -112,11 +117,6 @@ def leaf(variable: Any) -> Node:
 
 
 # --- linker -----------------------------------------------------------------------------------------------------------
-# graphc as a linker of PyTensor, and the mode "GRAPHC".
-#
-# In: a graph as it was written, of which PyTensor has rewritten nothing. Out: one thunk that computes it. What the
-# table (`tensors.py`) does not know is computed by PyTensor's own Python code of the op, between graphc's functions.
-
 
 NAME = "GRAPHC"
 BOUNDS = "graphc_table"
@@ -215,7 +215,7 @@ def steps_of(stage: Stage) -> list[Step]:
 
 
 def performed(apply: Any) -> Callable[..., Sequence[Any]]:
-    """PyTensor's own computation of an Apply."""
+    """Return a function that runs PyTensor's own computation of an Apply."""
 
     if isinstance(apply.op, IfElse):  # of what is no tensor: it has a thunk of its own, and no `perform`
         count = len(apply.outputs)
@@ -230,7 +230,7 @@ def performed(apply: Any) -> Callable[..., Sequence[Any]]:
 
 
 def in_turn(steps: Sequence[Step], inputs: Sequence[Any], outputs: Sequence[Any]) -> Callable[..., Sequence[Any]]:
-    """One step after the other."""
+    """Return a function that runs the steps in order."""
     constants = {v: v.data for step in steps for v in step.takes if hasattr(v, "data")}
     constants.update({out: out.data for out in outputs if hasattr(out, "data")})
 
@@ -244,7 +244,7 @@ def in_turn(steps: Sequence[Step], inputs: Sequence[Any], outputs: Sequence[Any]
 
 
 def raising(run: Callable[..., Any], checks: dict[str, type[Exception]]) -> Callable[..., Any]:
-    """`run`, whose failed checks raise what PyTensor's ops say."""
+    """Return `run` with the exceptions of PyTensor's check ops in place of AssertionFailed."""
 
     def call(*values: Any) -> Any:
         try:
@@ -259,7 +259,7 @@ def raising(run: Callable[..., Any], checks: dict[str, type[Exception]]) -> Call
 
 
 class AsWritten(RewriteDatabaseQuery):  # type: ignore[misc]
-    """No rewrites, but those that tell the linker what PyMC wants of checks of parameters."""
+    """A rewriter without rewrites, except those that choose the table for checks of parameters (TABLES)."""
 
     def including(self, *tags: str) -> AsWritten:
         return AsWritten(self.include.union([f"graphc_{tag}" for tag in tags if tag in TABLES]))
@@ -269,7 +269,7 @@ class AsWritten(RewriteDatabaseQuery):  # type: ignore[misc]
 
 
 class Choice(GraphRewriter):  # type: ignore[misc]
-    """Notes a table for the linker."""
+    """A rewrite that notes a table for the linker on the graph."""
 
     def __init__(self, table: Table) -> None:
         super().__init__()
@@ -280,7 +280,7 @@ class Choice(GraphRewriter):  # type: ignore[misc]
 
 
 def register() -> None:
-    """Make the linker and the mode known to PyTensor by the name "GRAPHC"."""
+    """Register the linker and the mode "GRAPHC" with PyTensor."""
     if NAME not in predefined_linkers:
         register_linker(NAME, GraphcLinker())
     if NAME not in predefined_modes:
@@ -291,6 +291,6 @@ def register() -> None:
 
 
 def admit(setting: Any) -> None:
-    """Let a setting of PyTensor's, which lists the modes that it takes, take "GRAPHC" too."""
+    """Add "GRAPHC" to the values that a setting of PyTensor's allows."""
     others = setting._apply
     setting._apply = lambda value: value if isinstance(value, str) and value == NAME else others(value)

@@ -1,4 +1,4 @@
-"""Rows of products and of linear algebra (table.py)."""
+"""Rows of the table (table.py) for products, linear algebra and Scan."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _order_of_pivots(apply: Any, args: list[Any]) -> Any:
 
 
 def _exchanged(rows: Node, row: Node, other: Node) -> Node:
-    """A vector, of which two elements have changed places."""
+    """Return a vector with two elements swapped."""
     return T.set_subtensor(T.set_subtensor(rows[row], rows[other])[other], rows[row])
 
 
@@ -221,17 +221,15 @@ def _exponential(apply: Any, args: list[Any]) -> Any:
     return T.linalg.expm(args[0])
 
 
-# --- loops ------------------------------------------------------------------------------------------------------------
-# PyTensor's Scan as graphc's.
-#
-# In: an Apply of Scan and its operands. Out: nodes of its results: buffers that begin with the initial values, as
-# PyTensor has them before its rewrites, and end with zeros where nothing is written.
+# --- Scan -------------------------------------------------------------------------------------------------------------
 
 
 @row("Scan", nested=True)
 def _scan(apply: Any, args: list[Any], table: Table) -> list[Node]:
-    """Each state with taps is a state of graphc's scan with these taps. A buffer that steps read and write in several
-    places, as gradients of loops do (`mit_mot`), is a state as a whole, of which each step writes rows."""
+    """Convert a Scan to graphc's scan. A state with taps becomes a state with the same taps. A buffer that steps read
+    and write in several places (`mit_mot`, in gradients of loops) becomes one state, of which each step writes rows.
+    Results are buffers as PyTensor has them before its rewrites: initial values first, zeros where nothing is written.
+    """
     op, info = apply.op, apply.op.info
     for arg in args:
         if not isinstance(arg, Node):

@@ -29,17 +29,11 @@ class Unknown(Exception):
 
 
 # --- table ------------------------------------------------------------------------------------------------------------
-# PyTensor's ops of tensors as functions of nodes, a row for each (tensors.py, matrices.py, loops.py).
-#
-# In: an Apply of PyTensor and its operands: nodes, or what stands in its place where PyTensor has no tensor (slices,
-# None). Out: a node for each of its results. Rows are found by the name of an op's class, or of one that it derives
-# from.
-
 
 Row: TypeAlias = Callable[..., Any]
 ROWS: dict[str, Row] = {}
 NESTED: set[Row] = set()
-"""Rows that convert graphs within ops, and take the table too."""
+"""Rows of ops that contain graphs: they take the table as a third argument."""
 
 
 def row(*names: str, nested: bool = False) -> Callable[[Row], Row]:
@@ -53,14 +47,14 @@ def row(*names: str, nested: bool = False) -> Callable[[Row], Row]:
 
 
 class Table:
-    """The rows, some of them replaced by those given."""
+    """The rows by the name of the op's class, or of one of its base classes. replaced: rows in place of others."""
 
     def __init__(self, **replaced: Row) -> None:
         self.rows = ChainMap(replaced, ROWS)
         self.found: dict[type, Row] = {}
 
     def row_of(self, kind: type) -> Row:
-        """The row of an op's class, or of one that it derives from."""
+        """Return the row of an op's class, or of a base class. Raises Unknown without one."""
         if kind not in self.found:
             name = next((base.__name__ for base in kind.__mro__ if base.__name__ in self.rows), None)
             if name is None:
@@ -69,15 +63,15 @@ class Table:
         return self.found[kind]
 
     def convert(self, apply: Any, args: Sequence[Any]) -> list[Any]:
-        """The values of an Apply's results; raises Unknown where they are PyTensor's to compute."""
+        """Return the values of an Apply's results. Raises Unknown where PyTensor has to compute them."""
         function = self.row_of(type(apply.op))
         made = function(apply, list(args), self) if function in NESTED else function(apply, list(args))
         results = made if isinstance(made, list) else [made]
         return [folded(held(value, out.type), args) for value, out in zip(results, apply.outputs, strict=True)]
 
     def values_of(self, outputs: Sequence[Any], values: dict[Any, Any]) -> list[Any]:
-        """The nodes of a graph's outputs, where those of its inputs are given; raises Unknown where PyTensor would have
-        to compute a part."""
+        """Return the nodes of a graph's outputs, from `values` of its inputs. Raises Unknown where PyTensor has to
+        compute a part."""
         for apply in applys(list(values), outputs):
             args = [values[arg] if arg in values else constant(arg) for arg in apply.inputs]
             values.update(zip(apply.outputs, self.convert(apply, args), strict=True))
@@ -85,13 +79,13 @@ class Table:
 
 
 def known(value: Any) -> Any:
-    """The number of a constant scalar, else the value itself."""
+    """Return the number of a constant scalar, else the value itself."""
     constant = constant_value(value) if isinstance(value, Node) and not value.ndim else None
     return value if constant is None else constant.item()
 
 
 def held(value: Any, kind: Any) -> Any:
-    """A value of the dtype and with the static sizes that PyTensor gives it."""
+    """Return a value with the dtype and the static sizes of its PyTensor type."""
     if not isinstance(value, Node):
         return value
     if value.type.dtype != kind.dtype:
@@ -108,7 +102,7 @@ CONSTANT_KINDS = (np.ndarray, np.generic, int, float, bool)
 
 
 def applys(inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[Any]:
-    """The Applys that compute outputs from inputs, each after those whose results it takes."""
+    """The Applys that compute outputs from inputs, in topological order."""
     done, pending = set(inputs), list(reversed(outputs))
     while pending:
         variable = pending[-1]
@@ -127,7 +121,7 @@ def applys(inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[Any]:
 
 
 def folded(value: Any, args: Sequence[Any]) -> Any:
-    """A value that is computed of constants, where it is no larger than they are: a constant."""
+    """Fold a value computed from constants to a constant, where it is no larger than they are."""
     if not isinstance(value, Node) or value.op in LEAVES or not args:
         return value
     arrays = [constant_value(arg) if isinstance(arg, Node) else None for arg in args]
@@ -150,12 +144,7 @@ def constant(variable: Any) -> Any:
     raise Unknown(f"a constant of type {type(data).__name__}")
 
 
-# --- scalars ----------------------------------------------------------------------------------------------------------
-# PyTensor's scalar ops as functions of nodes.
-#
-# In: a scalar op, found by the name of its class, and operands. Out: nodes of the dtypes that PyTensor gives the
-# results.
-
+# --- scalar ops -------------------------------------------------------------------------------------------------------
 
 NAMES: Mapping[str, str] = {
     "Abs": "abs", "Add": "add", "AND": "bitwise_and", "ArcCos": "arccos", "ArcCosh": "arccosh", "ArcSin": "arcsin",
@@ -188,7 +177,7 @@ def _switch(dtype: str, condition: Node, then: Node, other: Node) -> Node:
 
 
 def _xlogy(dtype: str, x: Node, y: Node) -> Node:
-    """0 where x is, whatever y is: NaN too, where `T.xlogy` has NaN."""
+    """Return 0 where x is 0, also for y = NaN, where `T.xlogy` returns NaN."""
     x, y = T.cast(x, dtype), T.cast(y, dtype)
     return T.switch(T.eq(x, 0), T.zeros_like(x * y), x * T.log(y))
 
@@ -199,7 +188,7 @@ def _product_of_others(dtype: str, x: Node, y: Node) -> Node:
 
 
 def _clip(dtype: str, x: Node, low: Node, high: Node) -> Node:
-    """`low` below it also where it is above `high`, where `T.clip` has `high`."""
+    """Return `low` below `low`, also where low > high, in which case `T.clip` returns `high`."""
     x, low, high = T.cast(x, dtype), T.cast(low, dtype), T.cast(high, dtype)
     return T.switch(x < low, low, T.switch(x > high, high, x))
 
@@ -253,7 +242,7 @@ def _scalar(op: Any, dtype: str, args: Sequence[Node]) -> Node:
 
 
 def _of_graph(graph: Any, args: Sequence[Node]) -> list[Node]:
-    """The results of a graph of scalar ops."""
+    """Return the results of a graph of scalar ops, applied elementwise."""
     values: dict[Any, Node] = dict(zip(graph.inputs, args, strict=True))
 
     def value(variable: Any) -> Node:
@@ -292,7 +281,7 @@ def _loop(op: Any, args: Sequence[Node]) -> list[Node]:
 
 
 def _with_pytensors_derivative(op: Any, function: Callable[..., Node], operands: Sequence[Node]) -> Node:
-    """function(*operands), of one shape, whose derivatives are those of PyTensor's op."""
+    """Return function(*operands), of operands of one shape, with the derivatives of PyTensor's op."""
 
     def rule(inputs: Sequence[Node], results: Sequence[Node], given: Any, wanted: Collection[int]) -> list[Node | None]:
         own = [get_scalar_type(each.dtype)() for each in (*inputs, given[0])]

@@ -1,4 +1,4 @@
-"""Rows of elements, shapes, indices, checks, and graphs within ops (table.py)."""
+"""Rows of the table (table.py) for elementwise ops, shapes, indices, checks, and ops that contain graphs."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _split_axes(apply: Any, args: list[Any]) -> Any:
 
 
 def _common(sizes: Sequence[Size]) -> Size:
-    """The size of an axis along which operands broadcast; PyTensor broadcasts what is known to be 1 alone."""
+    """Return the size of an axis along which operands broadcast. PyTensor broadcasts only sizes known to be 1."""
     return next((size for size in sizes if isinstance(size, int) and size != 1), next((s for s in sizes if s != 1), 1))
 
 
@@ -339,7 +339,7 @@ def _inlined(apply: Any, args: list[Any], table: Table) -> Any:
 
 @row("Blockwise", nested=True)
 def _blockwise(apply: Any, args: list[Any], table: Table) -> Any:
-    """The op for every element of leading axes: of one element, then of all (control/batch.py)."""
+    """Convert a Blockwise: its op for one element of the leading axes, then for all of them (control/batch.py)."""
     op = apply.op
     rank = op.batch_ndim(apply)
     core = op._create_dummy_core_node(apply.inputs, propagate_unbatched_core_inputs=True)
@@ -421,8 +421,8 @@ def density_outside(apply: Any, args: list[Any]) -> Any:
 
 
 CHECKED = Table()
-"""Checks of parameters raise."""
+"""The table in which failed checks of parameters raise."""
 OUTSIDE = Table(CheckParameterValue=density_outside)
-"""Checks of parameters give a log-density of minus infinity."""
+"""The table in which failed checks of parameters give a log-density of minus infinity."""
 UNCHECKED = Table(CheckParameterValue=_same)
-"""Nothing is checked."""
+"""The table in which parameters are not checked."""

@@ -1,4 +1,4 @@
-"""Calls of native code in which every array lies in memory of its own, between pages that nobody may touch.
+"""Calls of native code with every array in memory of its own, between inaccessible pages: a stress mode for tests.
 
 In: a loaded library and its signature. Out: its `sizes` and `kernel` as functions of flat arrays, the protocol of the
 generated source under CPython (launch_python.py). Each call of the kernel is made twice on copies of the arrays, which
@@ -69,7 +69,7 @@ def guarded_functions(library: Library, signature: Signature) -> tuple[Callable[
 
 
 def _compare(name: str, one: AnyArray, other: AnyArray) -> None:
-    """An error where two runs gave other bits; one NaN is as good as another."""
+    """Raise where two runs gave different bits; all NaNs count as equal."""
     bits = f"u{one.itemsize}"
     places = np.flatnonzero((one.view(bits) != other.view(bits)) & ~(np.isnan(one) & np.isnan(other)))
     if places.size:
@@ -81,7 +81,7 @@ def _compare(name: str, one: AnyArray, other: AnyArray) -> None:
 
 
 def guarded(array: AnyArray, placement: Placement) -> AnyArray:
-    """A copy of a flat array that ends where a page begins that nobody may touch, or begins where such a one ends."""
+    """Return a copy of a flat array that ends where an inaccessible page begins, or begins where one ends."""
     page = mmap.PAGESIZE
     room = -(-array.nbytes // page) * page
     forbidden = max(room, LEAST_FORBIDDEN)

@@ -26,11 +26,11 @@ def launch_python(
     fail: Callable[..., Any],
     told: Callable[[list[tuple[int, ...]]], object] | None = None,
 ) -> Any:
-    """One call of the generated source under CPython: the entry point's protocol with flat arrays for pointers.
+    """Run one call of the generated source under CPython.
 
-    arrays: the inputs, already C-contiguous, of the signature's dtypes and free of `overlapping` with written buffers.
-    told: what is called with the shapes of the results before anything is computed. Returns the results in a list, or
-    what `fail` does.
+    arrays: the inputs, C-contiguous, of the signature's dtypes, without operands `overlapping` written buffers. told:
+    called with the shapes of the results before the kernel runs. Returns the results in a list, or the result of
+    `fail`.
     """
     operands = [*arrays, *(cell[0] for cell in cells)]
     pointers = [_pointer(operand) for operand in operands]
@@ -66,13 +66,12 @@ def _empty(shape: tuple[int, ...], dtype: str) -> AnyArray:
 
 
 def fill(array: AnyArray, word: int) -> None:
-    """Fill a contiguous array with the bytes of a word of 32 bits, again and again."""
+    """Fill a contiguous array with repetitions of a 32-bit word."""
     array.reshape(-1).view(np.uint8)[:] = np.resize(np.array([word], "<u4").view(np.uint8), array.nbytes)
 
 
 def _pointer(array: AnyArray) -> AnyArray:
-    """The array's elements as a flat view; an error where that would take a copy, which the kernel's writes would
-    miss."""
+    """Return a flat view of the array. Raises where only a copy is flat, which would lose the kernel's writes."""
     return array.reshape(-1, copy=False)
 
 
@@ -88,7 +87,7 @@ def _deliver(
 def measure_python(
     signature: Signature, sizes: Callable[..., int], arrays: Sequence[AnyArray], cells: Sequence[Cell]
 ) -> Need | None:
-    """`measure` of the generated source under CPython."""
+    """Return the need of a call (bind.measure) by the `sizes` of generated source."""
     operands = [*arrays, *(cell[0] for cell in cells)]
     dims = [operands[index].shape[axis] for index, axis in signature.sizes]
     pointers = [_pointer(operand) if n in signature.reads else operand for n, operand in enumerate(operands)]

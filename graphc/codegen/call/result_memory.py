@@ -1,4 +1,4 @@
-"""Memory of large results, used again once nobody holds the result that lay there.
+"""Reuse of the memory of large results, once nobody holds the result in it.
 
 In: a number of bytes. Out: a block, an array of bytes whose memory a result may take. The C library maps a large array
 anew and unmaps it when it goes, so that each fresh one costs the first touch of all its pages: a third of the time of a
@@ -40,9 +40,9 @@ IDLE = _idle()
 
 
 def block(size: int) -> Block:
-    """An idle block of at least `size` bytes and at most a quarter more, or a new one of that size.
+    """Return an idle block of at least `size` bytes and at most a quarter more, or a new one.
 
-    New ones are kept, the oldest going first, while all are within `options.results_megabytes`. Raises MemoryError.
+    New blocks are kept within `options.results_megabytes`; the oldest go first. Raises MemoryError.
     """
     for _ in range(len(PROCESS.blocks)):
         try:
@@ -62,7 +62,7 @@ def block(size: int) -> Block:
 
 
 def free() -> None:
-    """Keep no block: the idle ones are given back at once, the others with their results."""
+    """Release all blocks: idle ones at once, others with their results."""
     PROCESS.blocks.clear()
 
 

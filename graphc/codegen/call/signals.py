@@ -1,10 +1,10 @@
-"""The native functions that ask whether a signal's handler raises.
+"""The native functions of safepoints: they ask whether the handler of a signal raises.
 
 In: nothing. Out: functions of LLVM IR, -1 where an exception is set now.
 
-Python runs handlers in its main thread only, which is the process's: others are answered 0 at once, and so are those
-that asked less than PERIOD ago, before the GIL is wanted, which another thread may hold for as long as its switch
-interval. The kernel may run with or without it.
+Python runs handlers in the main thread only: other threads get 0 at once. So does a thread that asked less than PERIOD
+ago, without taking the GIL, which another thread may hold for a switch interval. The kernel may run with or without
+the GIL.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def interrupted(code: Code) -> I64:
 
 @function(name=STOPPED, is_internal=False)
 def stopped(code: Code, flag: Ptr) -> I64:
-    """The same, or where another thread that was given this address had that answer."""
+    """Return -1 where this thread has an exception set, or another one with the same flag got that answer; else 0."""
     with code.when(flag.load(I64, order="monotonic", align=8) != 0):
         code.ret(I64.of(-1))
     status = interrupted(code)

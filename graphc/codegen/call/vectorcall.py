@@ -25,7 +25,7 @@ T_PYSSIZET, READONLY = 19, 1
 
 
 class Direct:
-    """An object with a slot for its binding, where native code finds it: the first after an object's head."""
+    """An object whose first slot holds its binding, at a fixed offset for native code."""
 
     __slots__ = ("binding",)
 
@@ -60,7 +60,7 @@ class _Spec(ctypes.Structure):
 
 
 def vectorcall_type(base: type[T]) -> type[T]:
-    """A subtype of `base` whose instances end in the address that a call of them jumps to, 0 until `attach`."""
+    """Return a subtype of `base` whose instances end in the address that calls jump to, 0 until `attach`."""
     offset = base.__basicsize__
     members = (_Member * 2)(_Member(b"__vectorcalloffset__", T_PYSSIZET, offset, READONLY, None), _Member())
     call = ctypes.cast(ctypes.pythonapi["PyVectorcall_Call"], ctypes.c_void_p).value

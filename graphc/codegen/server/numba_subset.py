@@ -54,7 +54,7 @@ class Names(type):
 
 
 class Nothing(metaclass=Names):
-    """Stands for every name of a module that is left out: a class, a decorator, a table, as its importer likes."""
+    """A stand-in for any name of a module that is left out: a class, a decorator or a table."""
 
     itemsize = 8  # numba before 0.68 asks NumPy for the sizes of C's integers, which kernels do not have
 
@@ -78,7 +78,7 @@ class Unused(ModuleType):
 
 
 def import_worker(lean: bool = True) -> ModuleType:
-    """`worker.py` over the lean numba where that is wanted and can be imported, else over the whole."""
+    """Import `worker.py` over the lean numba, where `lean` and possible, else over the whole one."""
     import_module("graphc.codegen.llvm.binding")  # before numba imports llvmlite
     if lean and install():
         try:
@@ -89,7 +89,7 @@ def import_worker(lean: bool = True) -> ModuleType:
 
 
 def install() -> bool:
-    """Put the lean numba in place; False where there is none to be found, or one is imported already."""
+    """Install the lean numba in `sys.modules`. False where numba is missing, or imported already."""
     spec = None if {"numba", "numpy"} & sys.modules.keys() else find_spec("numba")
     if spec is None or spec.submodule_search_locations is None:
         return False

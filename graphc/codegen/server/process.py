@@ -1,7 +1,7 @@
-"""The compile process as a child of this one: how it is started, and one that is started ahead of need.
+"""The compile process as a child of this one: its start, also ahead of the first request.
 
-In: nothing. Out: processes that run `worker.py`, and the files that their complaints go to. `prestart.py` starts one
-while hardly anything is imported, and this module imports little, so that it does not wait.
+In: nothing. Out: processes that run `worker.py`, and the files of their standard error. `prestart.py` starts one while
+hardly anything is imported: so this module imports little.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ import_worker(lean={lean}).main()
 
 
 def start_ahead() -> None:
-    """Start a process for whoever is the first to need one; none where the system gives none."""
+    """Start a process for the first request. Does nothing where the system cannot start one."""
     with suppress(OSError):
         PROCESS.ahead.append(start_process(lean=True))
         PROCESS.forgetting.append(_forget_ahead)
@@ -46,7 +46,7 @@ def start_ahead() -> None:
 
 
 def take_ahead() -> Child | None:
-    """The process that was started ahead, once, unless it has left for idleness."""
+    """Return the process that was started ahead, once; None where it has ended since."""
     if not PROCESS.ahead:
         return None
     process, complaints = PROCESS.ahead.pop()
@@ -58,7 +58,7 @@ def take_ahead() -> Child | None:
 
 
 def _end_ahead() -> None:
-    """Nobody needed it."""
+    """End a process that was started ahead and not used."""
     while PROCESS.ahead:
         process, complaints = PROCESS.ahead.pop()
         process.kill()
@@ -68,7 +68,7 @@ def _end_ahead() -> None:
 
 
 def _forget_ahead() -> None:
-    """In the child of a fork: the process belongs to the parent."""
+    """Forget the process in the child of a fork: it belongs to the parent."""
     while PROCESS.ahead:
         process, complaints = PROCESS.ahead.pop()
         forget(process)
@@ -76,14 +76,15 @@ def _forget_ahead() -> None:
 
 
 def forget(process: subprocess.Popen[bytes]) -> None:
-    """In the child of a fork: the pipes must close when the parent ends."""
+    """Close the pipes in the child of a fork, so that they are closed when the parent ends."""
     close_pipes(process)
     # Not a child of this process: nothing to wait for, and no warning that it still runs.
     process.returncode = 0
 
 
 def start_process(lean: bool) -> Child:
-    """A new one; raises OSError where the system gives none. `lean`: with the lean numba where it can be."""
+    """Start a compile process. lean: with the lean numba (numba_subset.py), where that is possible. Raises OSError
+    where the system cannot start one."""
     if not sys.executable:
         raise OSError("no interpreter to start")
     package = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -114,7 +115,7 @@ def close_pipes(process: subprocess.Popen[bytes]) -> None:
 
 
 def scratch_file() -> IO[bytes]:
-    """A file without a name, in memory where the system has such: importing tempfile would delay the start."""
+    """Return a file without a name, in memory where the system has these: importing tempfile would delay the start."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("complaints of the compiler"), "w+b")
     file: IO[bytes] = import_module("tempfile").TemporaryFile()

@@ -1,6 +1,7 @@
-"""The compiling side of `client.py`: one request in, one object out, as a function or as a process's loop.
+"""The worker: answers the requests of `client.py`, as functions, or in the loop of a process (`main`).
 
-This module imports numba; only the compile process imports it, or a process that was told to compile inline.
+In: a `Request`. Out: an object, assembly, or modules. This module imports numba: only the compile process imports it,
+and a process that compiles inline.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from graphc.options import options
 IDLE_SECONDS = 120.0
 
 PATIENCE_SECONDS = 0.1
-"""A process that was started with the program, beside NumPy's import, has its first request by then."""
+"""The time within which a process that was started ahead gets its first request; after it, the process warms up."""
 
 GARBAGE = 50_000
-"""New objects before a collection: most of what a request makes lives until its answer."""
+"""The number of new objects before a garbage collection: most objects of a request live until its answer."""
 
 # Compiled while no request has come by then: the first compilation of a process takes twice as long as the next.
 WARM_UP = Request(
@@ -39,7 +40,7 @@ WARM_UP = Request(
 
 
 def compile_request(request: Request) -> bytes:
-    """The object of a request, or its assembly as text in UTF-8; raises CompileError."""
+    """Return the object of a request, or its assembly as UTF-8. Raises CompileError."""
     modules: list[IR] = [*request.modules, *map(math_ir, request.elementary)]
     called: list[str] = []
     if request.functions or not modules:
@@ -53,12 +54,12 @@ def compile_request(request: Request) -> bytes:
 
 
 def lower_request(request: Request) -> Iterator[Module]:
-    """The modules of a request, one after the other; raises CompileError."""
+    """Yield the modules of a request as they are lowered. Raises CompileError."""
     return lower_modules(request.source, request.functions, dict(request.externals), request.fast_math)
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer requests until the other end closes the pipe or stays silent for `IDLE_SECONDS`."""
+    """Answer requests until the client closes the pipe, or sends none for IDLE_SECONDS."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if not select.select([requests], [], [], PATIENCE_SECONDS)[0]:
         compile_request(WARM_UP)
