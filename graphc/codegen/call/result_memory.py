@@ -49,9 +49,9 @@ def block(size: int) -> Block:
             found: Block = PROCESS.blocks.popleft()
         except IndexError:  # another thread has it
             break
-        is_writable_result = size <= found.nbytes <= size + size // 4 and _references(found) == IDLE
+        fits = size <= found.nbytes <= size + size // 4 and _references(found) == IDLE
         PROCESS.blocks.append(found)
-        if is_writable_result:
+        if fits:
             return found
     most = options.results_megabytes * 10**6
     _keep_within(most - size)
