@@ -5,6 +5,7 @@ With GRAPHC_UPDATE=1 in the environment, outputs and the generated source are br
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import os
@@ -200,3 +201,18 @@ def test_every_file_that_is_named_exists() -> None:
         places = (ROOT, ROOT / "graphc", ROOT / "graphc" / "codegen")
         for name in re.findall(r"(?:[a-z_]+/)+[a-z_]+\.pyi?\b", text.read_text("utf-8")):
             assert any((place / name).exists() for place in places), f"{text.name} names {name}"
+
+
+def test_every_module_that_a_docstring_names_exists() -> None:
+    """A package's docstring names modules of its own folder; other modules, any of graphc. Listings are no names."""
+    files = sorted((ROOT / "graphc").rglob("*.py"))
+    names = {path.name for path in files}
+    missing = []
+    for path in files:
+        docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        docstring = "\n".join(line for line in docstring.splitlines() if not line.startswith("    "))
+        for name in re.findall(r"(?<![\w/.`(])[a-z_]{2,}\.py\b(?!:\d)", docstring):
+            inside = (path.parent / name).exists()
+            if not inside and (path.name == "__init__.py" or name not in names):
+                missing.append(f"{path.relative_to(ROOT)}: {name}")
+    assert missing == []

@@ -110,6 +110,12 @@ PATHS = {
 """Paths, and the modules that are searched for their names."""
 
 FORMER = {
+    "functions.making": "functions.factory",
+    "functions.nested": "functions.wrappers",
+    "functions.counted": "functions.wrappers",
+    "functions.staged": "functions.wrappers",
+    "functions.recall": "functions.text_cache",
+    "functions.wrapped": "functions.wrappers",
     "control.updates": "control.scan",
     "gof.fft": "theano.fft",
     "gof.opclasses": "theano.opclasses",

@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from graphc.codegen.transform.unroll import iteration
 from graphc.loopir import operators
+from graphc.loopir.build import safepoint_in_blocks
 from graphc.loopir.ir import (
     INDEX,
     ONE,
@@ -214,7 +215,7 @@ def _in_pairs(loop: Loop, step: Step, fresh: Fresh) -> Iterator[Stmt]:
         *_one_step(step, {loop.var: twice}, step.state, other, fresh),
         *_one_step(step, {loop.var: add(twice, ONE)}, other, step.state, fresh),
     )
-    yield Loop(pair, quotient(count, integer(2)), both, safepoint=loop.safepoint)
+    yield Loop(pair, quotient(count, integer(2)), both, safepoint=safepoint_in_blocks(loop.safepoint, 2))
     place = name("i")
     copy = Loop(place, step.row.size, (Store(step.state, place, Load(other, place)),))
     rest = _one_step(step, {loop.var: subtract(count, ONE)}, step.state, other, fresh)
