@@ -95,7 +95,7 @@ with uncollected():
 if TYPE_CHECKING:
     from graphc import numpy as numpy, optim as optim, printing as printing, random as random, session as session
     from graphc.control.scan import OrderedUpdates as OrderedUpdates
-    from graphc.functions.checked import DebugMode as DebugMode, NanGuardMode as NanGuardMode
+    from graphc.functions.debug_modes import DebugMode as DebugMode, NanGuardMode as NanGuardMode
     from graphc.inspection import inspect as inspect
     from graphc.printing import pp as pp
     from graphc.tensor import get_scalar_constant_value as get_scalar_constant_value
@@ -156,7 +156,7 @@ def compilations() -> int:
 
 _MODULES: dict[str, Callable[[], ModuleType]] = {
     "control.scan": lambda: import_module("graphc.control.scan"),
-    "functions.checked": lambda: import_module("graphc.functions.checked"),
+    "functions.debug_modes": lambda: import_module("graphc.functions.debug_modes"),
     "inspection": lambda: import_module("graphc.inspection"),
     "layers": lambda: import_module("graphc.layers"),
     "numpy": lambda: import_module("graphc.numpy"),
@@ -174,7 +174,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
 """Modules that few programs need: loaded when one is first named."""
 _NAMES = {
     "control.scan": "OrderedUpdates",
-    "functions.checked": "DebugMode NanGuardMode",
+    "functions.debug_modes": "DebugMode NanGuardMode",
     "inspection": "inspect",
     "printing": "pp",
     "tensor": "get_scalar_constant_value",

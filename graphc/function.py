@@ -178,9 +178,9 @@ def _fast_math(given: object) -> bool:
 
 
 def checking_mode(mode: Any) -> Any:
-    """Return the mode object where `mode` is, or names, a mode that checks values (functions/checked.py); else None."""
+    """Return the mode object where `mode` is, or names, a mode that checks values (debug_modes.py); else None."""
     if isinstance(mode, str) and mode not in MODES:
-        make = import_module("graphc.functions.checked").MODES.get(mode)
+        make = import_module("graphc.functions.debug_modes").MODES.get(mode)
         return make and make()
     return mode if hasattr(mode, "make_function") else None
 

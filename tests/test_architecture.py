@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -344,3 +345,9 @@ def test_every_module_says_what_comes_in_and_what_goes_out(module: str) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_files_are_of_a_readable_length(module: str) -> None:
     assert len(MODULES[module].read_text("utf-8").splitlines()) <= LONGEST
+
+
+def test_names_of_test_files_are_unique() -> None:
+    """pytest imports them by their names alone."""
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []

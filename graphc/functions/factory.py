@@ -32,9 +32,9 @@ def make_function(
 ) -> Function:
     """Return the function of a kernel.
 
-    kind: the class of a mode, or the constructor of a mode that looks at values (functions/checked.py), which is called
-    as it is. Of a class: a function of several stages where sizes follow from values that must be computed first; with
-    a profile, one that counts the iterations of its loops, where it has loops.
+    kind: the class of a mode, or the constructor of a mode that looks at values (debug_modes.py), which is called as it
+    is. Of a class: a function of several stages where sizes follow from values that must be computed first; with a
+    profile, one that counts the iterations of its loops, where it has loops.
     """
     if not isinstance(kind, type):
         return kind(kernel, call, profile)

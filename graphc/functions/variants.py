@@ -134,8 +134,9 @@ class Variants:
         """Return the entry point of a variant, or None where the caller must copy its arguments, of `size` bytes.
 
         A variant whose code is in the cache is used from the first call on. Another one is compiled, in another
-        process, once calls have copied COPIED_FIRST bytes for want of it; they go on copying meanwhile. A variant that
-        does not make exactly the results `donated` in arguments is never used.
+        process, once calls have copied COPIED_FIRST bytes for want of it; they go on copying meanwhile. Where there is
+        no such process, or it has stored nothing, this call compiles it. A variant that does not make exactly the
+        results `donated` in arguments is never used.
         """
         variant = self.variants.get(key)
         if variant is None:

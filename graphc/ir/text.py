@@ -1,4 +1,5 @@
-"""The printed form of a graph: display, snapshot and cache key in one. It reads back to the same graph (`parse.py`).
+"""The printed form of a graph, which reads back to the same graph (`parse.py`). The text of the cache key is the same,
+with digests in place of large arrays.
 
 In: a graph. Out: its text. `(x * 2).sum()` is printed as:
 

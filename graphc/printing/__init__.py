@@ -17,8 +17,8 @@ from graphc.codegen.pipeline.build import generation
 from graphc.codegen.pipeline.kernel import Report
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.functions.callables import Function
-from graphc.functions.checked import Checked
 from graphc.functions.convention import In, Out
+from graphc.functions.debug_modes import Checked
 from graphc.ir.call_errors import explain_all
 from graphc.ir.expression import BINDS_ATTRIBUTE, NESTED, Writer, expression, implied
 from graphc.ir.node import CONSTANT, INPUT, SHARED, SIZE, Node, Op, constant_value

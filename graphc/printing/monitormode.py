@@ -12,8 +12,8 @@ import numpy as np
 
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.functions.callables import Function
-from graphc.functions.checked import Checked
 from graphc.functions.convention import Convention
+from graphc.functions.debug_modes import Checked
 from graphc.ir.call_errors import explain_all
 from graphc.ir.interpret import check_guards, plan_steps, run_steps, watched
 from graphc.ir.node import Array, Node

@@ -110,6 +110,7 @@ PATHS = {
 """Paths, and the modules that are searched for their names."""
 
 FORMER = {
+    "functions.checked": "functions.debug_modes",
     "functions.making": "functions.factory",
     "functions.nested": "functions.wrappers",
     "functions.counted": "functions.wrappers",

@@ -81,9 +81,9 @@ from graphc.codegen.call.objects import (
     install,
     make,
     matches_error,
+    measure_memory,
     new_number,
     overlap,
-    place,
     release,
     retain,
     word,
@@ -109,7 +109,7 @@ bad_call: Function[[], None] = external("bad_call", None)
 
 OUT_OF_LINE = (
     overlap,
-    place,
+    measure_memory,
     make,
     grow,
     sort_arguments,
@@ -165,7 +165,7 @@ def _modes(signature: Signature) -> list[int]:
 
 
 def _extents(signature: Signature) -> list[int]:
-    """For each value of outputs and temps its rank, its itemsize, and the number of its buffer (see objects.place)."""
+    """For each value of outputs and temps its rank, its itemsize, and the number of its buffer."""
     held = [((output.dtype, len(output.shape)),) for output in signature.outputs]
     extents = [*enumerate(held), *enumerate((temp.held for temp in signature.temps), len(held))]
     return [word for number, each in extents for dtype, rank in each for word in (rank, itemsize(dtype), number)]
@@ -350,7 +350,7 @@ class Call:
             outputs = len(self.signature.outputs)
             buffers = I64.of(outputs), I64.of(outputs + len(self.signature.temps))
             held = table("extents", extents)(self.code), I64.of(len(extents) // 3)
-            placed = place(self.code, self.dims, *held, self.lengths, *buffers)
+            placed = measure_memory(self.code, self.dims, *held, self.lengths, *buffers)
             end = placed.first(I64)
             self.arena_length.store(end)
             counts.append(placed.second(I64))

@@ -196,7 +196,9 @@ def times(code: Code, count: I64, size: I64) -> I64:
 
 
 @function()
-def place(code: Code, dims: Ptr, extents: Ptr, count: I64, lengths: Ptr, outputs: I64, buffers: I64) -> TwoSizes:
+def measure_memory(
+    code: Code, dims: Ptr, extents: Ptr, count: I64, lengths: Ptr, outputs: I64, buffers: I64
+) -> TwoSizes:
     """Compute the bytes of each result and the offset of each temp in the arena.
 
     dims: the sizes of all values, one after the other. extents: for each value its rank, its itemsize and the number of

@@ -201,12 +201,12 @@ def _follows(then: _Group, first: _Group, after: Mapping[int, set[int]]) -> bool
 
 def _may_merge(first: _Group, then: _Group, depth: int, access: Access) -> bool:
     """Tell whether two groups may share loop `depth`, and gain by it."""
-    if hindrance(first, then, depth, access):
+    if why_not_worthwhile(first, then, depth, access):
         return False
-    return not any(objection(a, b, depth + 1, access) for a in first.members for b in then.members)
+    return not any(why_not_allowed(a, b, depth + 1, access) for a in first.members for b in then.members)
 
 
-def hindrance(first: _Group, then: _Group, depth: int, access: Access) -> str | None:
+def why_not_worthwhile(first: _Group, then: _Group, depth: int, access: Access) -> str | None:
     """The reason why groups that may share a loop should not: they do not go over memory less often, or are too large
     to compile together. None where they should.
 
@@ -246,7 +246,7 @@ def is_vector_work(draft: NestDraft, depth: int, access: Access) -> bool:
 # Dependences that forbid sharing --------------------------------------------------------------------------------------
 
 
-def objection(first: NestDraft, then: NestDraft, depth: int, access: Access) -> str | None:
+def why_not_allowed(first: NestDraft, then: NestDraft, depth: int, access: Access) -> str | None:
     """The reason why two nests, of which `then` comes later, may not share their first `depth` loops; None where they
     may."""
     for draft in (first, then):
@@ -314,13 +314,13 @@ def _reason_not_shared(first: _Group, then: _Group, between: Sequence[_Group], a
     """The reason why two groups share no loop."""
     for a in first.members:
         for b in then.members:
-            if reason := objection(a, b, 1, access):
+            if reason := why_not_allowed(a, b, 1, access):
                 return reason
     later, _ = _between(between, first, access.after)
     for group in later:
         if _follows(then, group, access.after):
             return f"{' and '.join(access.labels(root) for root in group.members[0].roots)} comes between"
-    return hindrance(first, then, 0, access) or "others stand closer"
+    return why_not_worthwhile(first, then, 0, access) or "others stand closer"
 
 
 def reads_of(uses: Mapping[Node, Sequence[Use]], numbers: Iterable[int]) -> dict[int, list[tuple[Node, Index]]]:

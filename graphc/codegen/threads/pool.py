@@ -375,7 +375,7 @@ def gc_parallel(code: Code, body: Ptr, context: Ptr, count: I64, size: I64, sett
     alone.unless(is_worthy)
     here, known = getpid(code), PROCESS(code).load(I32, order="acquire", align=4)
     with code.when(here != known):
-        alone.unless(adopt(code, here, known))
+        alone.unless(reset_after_fork(code, here, known))
     began = code.variable(clock(code, WALL))
     resume = RESUME(code).load(I64, order="monotonic", align=8)
     with code.when(began.value < resume):
@@ -478,8 +478,8 @@ def settle(code: Code, settings: Ptr, chunks: I64, busy: I64, ran: I64, began: I
 
 
 @function()
-def adopt(code: Code, here: I32, known: I32) -> Bool:
-    """Makes the pool this process's own, empty; false where another thread is at it."""
+def reset_after_fork(code: Code, here: I32, known: I32) -> Bool:
+    """Empties the pool in a forked child, and makes it the child's own. Returns False while another thread does so."""
     with code.when(known == -1):
         code.ret(False)
     _, is_mine = PROCESS(code).exchange(known, I32.of(-1), "acq_rel", align=4)

@@ -251,7 +251,7 @@ def _one_step(
             piece = each.pieces[number]
             pieces[each.buffer] = _with(piece.value, {**values, piece.var: element})
         body = [_moved(stmt, step, pieces, source, target) for stmt in step.row.body]
-        yield Loop(var, length, tuple(iteration(body, {**values, step.row.var: place}, fresh, is_first=True)))
+        yield Loop(var, length, tuple(iteration(body, {**values, step.row.var: place}, fresh, with_notes=True)))
 
 
 def _parts(bounds: Sequence[Expr], size: Expr) -> Iterator[tuple[Expr, Expr, tuple[int, ...]]]:

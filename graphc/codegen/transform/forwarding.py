@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from graphc.codegen.transform.fuse import resolved
+from graphc.codegen.transform.merge_rows import resolved
 from graphc.loopir import ir
 from graphc.loopir.build import convert
 from graphc.loopir.visit import (

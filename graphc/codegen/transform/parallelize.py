@@ -32,8 +32,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from graphc.arrays.dtypes import is_float, itemsize
 from graphc.codegen.schedule.buffers import MOST_COPIES, PADDING
 from graphc.codegen.threads.chunking import CHUNK_WORK
-from graphc.codegen.transform.fuse import resolved
 from graphc.codegen.transform.independence import accumulation, mark_nest
+from graphc.codegen.transform.merge_rows import resolved
 from graphc.loopir import ir, operators
 from graphc.loopir.build import start_const
 from graphc.loopir.ir import Buffer, Expr, Let, Load, Loop, Store, int_value

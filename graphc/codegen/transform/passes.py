@@ -19,8 +19,8 @@ from typing import TypeAlias
 from graphc.codegen.transform.copy_elision import elide_copies
 from graphc.codegen.transform.double_buffers import double_buffer
 from graphc.codegen.transform.forwarding import forward_stores
-from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
+from graphc.codegen.transform.merge_rows import merge_rows
 from graphc.codegen.transform.outline import Outlined, outline
 from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
 from graphc.codegen.transform.registers import keep_in_registers

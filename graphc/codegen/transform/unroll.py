@@ -78,7 +78,7 @@ def written_out(body: Sequence[Stmt], fresh: Fresh) -> list[Stmt]:
     return result
 
 
-def iteration(body: Sequence[Stmt], known: Mapping[Var, Expr], fresh: Fresh, is_first: bool) -> Iterator[Stmt]:
+def iteration(body: Sequence[Stmt], known: Mapping[Var, Expr], fresh: Fresh, with_notes: bool) -> Iterator[Stmt]:
     """One iteration, with names of its own; positions that are known are literals. Remarks are for the first."""
     values = dict(known)
     for stmt in body:
@@ -90,5 +90,5 @@ def iteration(body: Sequence[Stmt], known: Mapping[Var, Expr], fresh: Fresh, is_
             name = Var(fresh(stmt.var.name), stmt.var.dtype)
             values[stmt.var] = name
             stmt = Let(name, stmt.value)
-        if is_first or not isinstance(stmt, Note):
+        if with_notes or not isinstance(stmt, Note):
             yield stmt

@@ -39,7 +39,7 @@ from graphc.codegen.vectorize.legality import (
 )
 from graphc.codegen.vectorize.loopinfo import Flow, Innermost, Loop, flow_of, innermost, loops_of, read_counted, targets
 from graphc.codegen.vectorize.verify import verify_loop
-from graphc.codegen.vectorize.widen import BOOL, Shape, bytes_of, write_loop
+from graphc.codegen.vectorize.widen import BOOL, LoopForm, bytes_of, write_loop
 from graphc.options import options
 
 NO_UNROLL = "llvm.loop.unroll.disable"
@@ -110,7 +110,7 @@ def may_vectorize(blocks: Collection[ir.Block]) -> bool:
     return len(exits) == 1 and all(map(is_lanewise, calls)) and not any(map(scatters, blocks))
 
 
-def shape_of(body: LoopBody, is_nested: bool) -> Shape | None:
+def shape_of(body: LoopBody, is_nested: bool) -> LoopForm | None:
     """The shape of a loop; None where vectors gain nothing."""
     varying = [each for each in body.live_instructions() if not body.is_invariant(each)]
     calls = {each: symbol for each in varying if (symbol := called_symbol(each)) is not None}
@@ -134,7 +134,7 @@ def shape_of(body: LoopBody, is_nested: bool) -> Shape | None:
     copies = is_copy(body)
     narrow = NARROW if is_nested and lanes > NARROW and not masked and not calls else 1
     scalar_up_to = SCALAR_UP_TO if (body.reductions and not calls) or copies else narrow - 1
-    return Shape(count * lanes, lanes, narrow, scalar_up_to, masked, bool(calls), out_of_line, copies)
+    return LoopForm(count * lanes, lanes, narrow, scalar_up_to, masked, bool(calls), out_of_line, copies)
 
 
 def widest(body: LoopBody, varying: Sequence[ir.Instruction]) -> int:

@@ -56,7 +56,7 @@ of the time."""
 
 
 @record()
-class Shape:
+class LoopForm:
     """The form in which a loop is written.
 
     interleaved: iterations at a time, a multiple of `lanes`; lanes: numbers in a vector; narrow: numbers in a vector of
@@ -81,20 +81,20 @@ Totals: TypeAlias = "dict[ir.AllocaInstr, ir.Value]"
 
 @record(eq=False)
 class State:
-    """The end of the code so far: its builder, the index of the next iteration, the accumulators."""
+    """The state of writing: the builder, the index of the next iteration, the accumulators."""
 
     builder: ir.IRBuilder
     index: ir.Value
     totals: Totals
 
 
-def write_loop(loop: CountedLoop, body: LoopBody, shape: Shape) -> list[ir.Instruction]:
+def write_loop(loop: CountedLoop, body: LoopBody, shape: LoopForm) -> list[ir.Instruction]:
     """Replace a loop by the loops of a shape; returns the branches that end these."""
     return _Writer(loop, body, shape).write()
 
 
 class _Writer:
-    def __init__(self, loop: CountedLoop, body: LoopBody, shape: Shape) -> None:
+    def __init__(self, loop: CountedLoop, body: LoopBody, shape: LoopForm) -> None:
         self.loop, self.body, self.shape = loop, body, shape
         self.function: ir.Function = loop.body.function
         self.branches: list[ir.Instruction] = []
@@ -326,7 +326,7 @@ class VectorBody:
         invariants: Invariants,
         builder: ir.IRBuilder,
         lanes: int,
-        shape: Shape,
+        shape: LoopForm,
         index: ir.Value,
         mask: ir.Value | None,
     ) -> None:

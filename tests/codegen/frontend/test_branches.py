@@ -17,8 +17,8 @@ from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.server.client import CompileServer
 from graphc.codegen.server.protocol import Request
 from graphc.codegen.transform.forwarding import forward_stores
-from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
+from graphc.codegen.transform.merge_rows import merge_rows
 from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.simplify import simplify

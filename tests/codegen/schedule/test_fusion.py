@@ -17,7 +17,7 @@ import graphc
 import graphc.tensor as T
 from graphc import nnet
 from graphc.codegen.pipeline import build
-from graphc.codegen.schedule.fusion import Access, objection
+from graphc.codegen.schedule.fusion import Access, why_not_allowed
 from graphc.codegen.schedule.nodes import loop_vars
 from graphc.codegen.schedule.plan import NestDraft
 from graphc.ir.node import Node
@@ -323,9 +323,9 @@ def draft(number: int, *space: int) -> NestDraft:
 def test_only_loops_over_the_same_sizes_are_shared() -> None:
     alone = Access({0: (), 1: ()}, {}, {}, {}, frozenset())
     first, then = draft(0, 3, 4, 5), draft(1, 3, 6, 5)
-    assert objection(first, then, 1, alone) is None
-    assert objection(first, then, 2, alone) == objection(draft(0, 3), draft(1, 4), 1, alone)
-    assert objection(first, then, 2, alone) == "they go over different sizes"
+    assert why_not_allowed(first, then, 1, alone) is None
+    assert why_not_allowed(first, then, 2, alone) == why_not_allowed(draft(0, 3), draft(1, 4), 1, alone)
+    assert why_not_allowed(first, then, 2, alone) == "they go over different sizes"
 
 
 def test_a_column_reduction_that_takes_several_rows_at_a_time_keeps_their_loop() -> None:

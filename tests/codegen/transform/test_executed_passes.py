@@ -13,8 +13,8 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.transform.forwarding import forward_stores
-from graphc.codegen.transform.fuse import merge_rows
 from graphc.codegen.transform.independence import mark_independent
+from graphc.codegen.transform.merge_rows import merge_rows
 from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.partial_sums import narrow_sums

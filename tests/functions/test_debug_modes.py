@@ -15,7 +15,7 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.errors import DebugModeError, GraphValueError, NanGuardError
-from graphc.functions import checked
+from graphc.functions import debug_modes
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import OPS
 from graphc.ir.walk import Graph
@@ -25,7 +25,7 @@ from graphc.theano.compile import DebugMode, NanGuardMode
 
 compiling: Any = import_module("graphc.compile")
 X, Y = T.dvector("x"), T.dvector("y")
-HERE = r"\(test_checked\.py:\d+\)"
+HERE = r"\(test_debug_modes\.py:\d+\)"
 ZERO, ONE = np.zeros(2), np.ones(2)
 
 BAD: dict[str, tuple[Callable[[], Any], Any, str]] = {
@@ -120,14 +120,14 @@ def replace_op(name: str, **changes: Any) -> Any:
 
 
 def test_debug_mode_finds_the_rule_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = checked.rewritten
+    right = debug_modes.rewritten
 
     def wrong(kernel: Kernel, report: Report) -> Graph:
         graph = right(kernel, report)
         is_on = "softplus" not in graphc.options.excluding
         return Graph(graph.inputs, tuple(2 * each for each in graph.outputs)) if is_on else graph
 
-    monkeypatch.setattr(checked, "rewritten", wrong)
+    monkeypatch.setattr(debug_modes, "rewritten", wrong)
     f = graphc.function([X], T.log(1 + T.exp(X)).sum(), mode=DebugMode())
     with pytest.raises(DebugModeError, match="as written, .* as rewritten: the rewrite rule softplus changes it"):
         f(ONE)
