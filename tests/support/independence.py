@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import local
 from typing import Any
 from unittest import mock
 
@@ -38,7 +39,14 @@ class Running:
         self.touched[address] = self.iteration, written or writes
 
 
-RUNNING: list[Running] = []
+class Loops(local):
+    """The loops that run in a thread, from the outermost to the innermost."""
+
+    def __init__(self) -> None:
+        self.running: list[Running] = []
+
+
+LOOPS = Loops()
 
 
 class Recorded(np.ndarray[Any, Any]):
@@ -48,8 +56,8 @@ class Recorded(np.ndarray[Any, Any]):
         self.start = int(self.__array_interface__["data"][0])
 
     def touch(self, index: Any, writes: bool) -> None:
-        if RUNNING and isinstance(index, int | np.integer):
-            for loop in RUNNING:
+        if LOOPS.running and isinstance(index, int | np.integer):
+            for loop in LOOPS.running:
                 loop.touch(self.start + int(index) * self.itemsize, writes)
 
     def __getitem__(self, index: Any) -> Any:
@@ -63,12 +71,12 @@ class Recorded(np.ndarray[Any, Any]):
 
 def iterations(values: range) -> Iterator[int]:
     loop = Running()
-    RUNNING.append(loop)
+    LOOPS.running = [*LOOPS.running, loop]
     try:
         for loop.iteration in values:
             yield loop.iteration
     finally:
-        RUNNING.remove(loop)
+        LOOPS.running = [other for other in LOOPS.running if other is not loop]
 
 
 def independent(*bounds: int) -> Iterator[int]:
@@ -81,10 +89,14 @@ def parallel(function: Callable[..., Any], count: int, size: int, *args: Any) ->
 
 
 def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with arrays that report what is done with them."""
+    """The function with arrays that report what is done with them. A loop that an error leaves runs no longer."""
 
     def call(*args: Any) -> Any:
-        return function(*(arg.view(Recorded) if isinstance(arg, np.ndarray) and arg.ndim else arg for arg in args))
+        outer = LOOPS.running
+        try:
+            return function(*(arg.view(Recorded) if isinstance(arg, np.ndarray) and arg.ndim else arg for arg in args))
+        finally:
+            LOOPS.running = outer
 
     return call
 
