@@ -981,12 +981,14 @@ def needs_sizes(row: Row) -> bool:
 
 
 def differentiable(row: Row) -> bool:
-    """Whether derivatives are checked: of rows with a floating argument and result, all of finite float64."""
+    """Tell whether derivatives are checked: of rows with floating arguments and results, all of finite float64."""
     arrays = [np.asarray(array) for array in row[3]]
     floats = [array for array in arrays if array.dtype == "float64"]
     wanted = expected(row)
     usual = all(np.isfinite(array).all() for array in floats) and all(array.size for array in floats)
-    return bool(floats) and usual and any(is_float(one.dtype.name) for one in wanted) and not row[0].startswith(ROUGH)
+    results = [one for one in wanted if is_float(one.dtype.name)]
+    usual = usual and all(one.dtype == "float64" and np.isfinite(one).all() for one in results)
+    return bool(floats) and usual and bool(results) and not row[0].startswith(ROUGH)
 
 
 ROUGH = ("round", "frexp", "trim_zeros", "smallest", "polymul of zeros", "array {", "iround")
