@@ -84,7 +84,7 @@ def test_a_function_shows_what_it_can_be_asked(mode: str) -> None:
     shown = pydoc.plain(pydoc.render_doc(f))
     assert "function function(x: float64[x.0, x.1]" in shown
     assert f"A {f.mode} function, made at test_public.py:" in shown and "and updates w." in shown
-    assert "explain(): How the function came about" in shown and "source: The generated" in shown
+    assert "explain(): Return a report of the compilation" in shown and "source: The generated" in shown
     assert "run_values" not in shown and len(shown.splitlines()) < 30
     assert "A compiled, interpreted" in (graphc.Function.__doc__ or "") and isinstance(type(f).__doc__, str)
 
