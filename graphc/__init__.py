@@ -50,7 +50,7 @@ HOOKS.modules = {
     "states": "graphc.functions.states",
     "ufunc": "graphc.tensor.dispatch",
 }
-"""Who fills which hook: modules that are imported when it is first used."""
+"""The module that fills each hook; it is imported when the hook is first used."""
 
 with uncollected():
     warn_of_versions()
@@ -147,9 +147,9 @@ def parse_graph(text: str) -> Graph:
 
 
 def compilations() -> int:
-    """How many graphs this process has compiled so far. What the cache has, a second function of an equal graph, and a
-    call with other sizes add nothing to it; a function whose sizes follow from values counts each of its stages, and a
-    large array of another layout may have code of its own compiled.
+    """Return the number of graphs that this process has compiled so far. What the cache has, a second function of an
+    equal graph, and a call with other sizes add nothing to it; a function whose sizes follow from values counts each of
+    its stages, and a large array of another layout may have code of its own compiled.
     """
     return PROCESS.compilations
 

@@ -36,7 +36,7 @@ from graphc.startup.record import record
 Number: TypeAlias = int
 """A value: equal numbers are equal values."""
 Condition: TypeAlias = "tuple[Number, bool | None]"
-"""That a value is true, or false; of the size of a loop, with None: that there are iterations."""
+"""A condition: a value is true, or false; of the trip count of a loop, with None: there are iterations."""
 Conditions: TypeAlias = "frozenset[Condition]"
 Element: TypeAlias = "int | None"
 """A constant position; None for any other."""

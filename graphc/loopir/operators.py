@@ -20,7 +20,7 @@ from graphc.arrays.numerics import DRAWN
 from graphc.startup.record import record
 
 Form: TypeAlias = Literal["infix", "prefix", "call"]
-"""How generated source has an operator: between its operands, before its operand, or as a call."""
+"""The form of an operator in generated source: between its operands, before its operand, or as a call."""
 Neutral: TypeAlias = Literal["", "zero", "one", "lowest", "highest"]
 
 
@@ -127,7 +127,7 @@ ACCUMULATE_IN_ORDER = _binary("accumulate_in_order", "np.add", "add in order", a
 MULTIPLY_ADD = Operator("multiply_add", 3, python="multiply_add", llvm="multiply_add")
 """a * b + c, rounded once where the processor can."""
 ROUNDING = _binary("rounding", "rounding", "rounding", FLOATS)
-"""What an addition rounds away."""
+"""The rounding error of an addition."""
 ACCUMULATE_MINIMUM = _binary(
     "accumulate_minimum", "numerics.minimum", "minimum", DTYPES, neutral="highest", accumulates=True
 )
@@ -141,10 +141,11 @@ COMPENSATED = _binary("compensated", "compensated", "compensated", FLOATS)
 BLOCKS = _binary("blocks", "blocks", "blocks", ("int64",), by_known=True)
 """Into how many blocks of a size a number of elements falls, the last of which may be shorter."""
 BLOCK_LENGTH = Operator("block_length", 3, takes=("int64",), python="block_length", llvm="block_length", by_known=True)
-"""How many of a number of elements are in one block, of its number and the size of blocks."""
+"""The number of elements of one block, from all elements, the block's number and the size of blocks."""
 
 CHUNK, COLUMNS = (_binary(name, name, "", ("int64",)) for name in ("chunk", "columns"))
-"""How many iterations a thread takes at a time, or of a loop over columns, of their number and the work of each."""
+"""The iterations that a thread takes at a time, or those of a loop over columns, from their number and the work of
+each."""
 FILLS, READS = (_unary(name, name, "", DTYPES) for name in ("fills", "reads"))
 """A pointer of which iteration i fills element i, or reads it."""
 

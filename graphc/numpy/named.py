@@ -15,7 +15,7 @@ from graphc.ir.traced import after_call, by_program, next_serial
 from graphc.tensor.dispatch import IN_PLACE, OWN, call_function, call_ufunc, find_target, title, ufunc_target
 
 CALLABLE = (FunctionType, BuiltinFunctionType, type(np.sum))
-"""What NumPy's functions are."""
+"""The types of NumPy's functions."""
 
 
 def target_of(function: Any) -> Callable[..., Any] | None:
@@ -60,11 +60,11 @@ class Ufunc:
         return after_call(next_serial(), call_ufunc(self.ufunc, "__call__", args, kwargs))
 
     def reduce(self, /, *args: Any, **kwargs: Any) -> Any:
-        """As NumPy's `reduce`, along the first axis where no other is given."""
+        """Reduce as NumPy's `reduce`, along the first axis where no other is given."""
         return call_ufunc(self.ufunc, "reduce", args, kwargs)
 
     def accumulate(self, /, *args: Any, **kwargs: Any) -> Any:
-        """As NumPy's `accumulate`."""
+        """Accumulate as NumPy's `accumulate`."""
         return call_ufunc(self.ufunc, "accumulate", args, kwargs)
 
     def outer(self, /, *args: Any, **kwargs: Any) -> Any:

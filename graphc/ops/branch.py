@@ -62,7 +62,7 @@ from graphc.ops.shape import broadcast_to, equality_guard, label, label_op
 from graphc.startup.record import record
 
 SIZE_OPS = {"add", "sub", "mul", "floor_div", "minimum", "maximum", "where", "cast", "less", "less_equal", "equal"}
-"""What is cheaper to compute than to decide whether it is needed, and refuses nothing."""
+"""Ops that are cheaper to compute than to decide whether they are needed, and that refuse nothing."""
 
 
 WRITTEN, SUNK, AHEAD = "written", "sunk", "ahead"

@@ -324,9 +324,9 @@ OPERANDS: Mapping[str, int] = {
     **dict.fromkeys(("betainc", "betaincinv"), 3),
     "hyp2f1": 4,
 }
-"""How many operands each function has."""
+"""The number of operands of each function."""
 PREFIX = "special_"
-"""What the names of the ops begin with."""
+"""The beginning of the names of the ops."""
 ELEMENT_WORK = 200
 """The additions that an element may take the time of."""
 

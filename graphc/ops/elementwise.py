@@ -65,7 +65,8 @@ from graphc.options import options
 from graphc.startup.record import record
 
 Operand = str | Number_
-"""What promotion knows of an operand: the name of its dtype (strong), or a Python number of its kind (weak)."""
+"""The facts that promotion knows of an operand: the name of its dtype (strong), or a Python number of its kind
+(weak)."""
 
 Partial = Callable[..., Any]
 """(cotangent, node, *args) -> the cotangent of one argument."""
@@ -93,7 +94,7 @@ def _common(operands: Sequence[Operand]) -> str:
 
 
 def _number(operands: Sequence[Operand]) -> str:
-    """As NumPy's ufuncs without a bool loop: bools count as int8."""
+    """Promote as NumPy's ufuncs without a bool loop: bools count as int8."""
     dtype = promote(*operands)
     return "int8" if dtype == "bool" else dtype
 
@@ -110,7 +111,7 @@ def _float(operands: Sequence[Operand]) -> str:
 
 
 def _quotient(operands: Sequence[Operand]) -> str:
-    """As NumPy's true_divide: quotients of integers are float64 (floatX where all are Python numbers)."""
+    """Promote as NumPy's true_divide: quotients of integers are float64 (floatX where all are Python numbers)."""
     if not any(isinstance(o, str) for o in operands):
         return options.floatX
     dtype = promote(*operands)
@@ -152,7 +153,7 @@ class Number(Scalar_):
 
 
 WEAK: dict[str, Number_] = {"bool": False, "int64": 0, "float32": 0.0, "float64": 0.0}
-"""What stands for a `Number` of a dtype in promotion."""
+"""The stand-in for a `Number` of a dtype in promotion."""
 
 
 def is_number(value: Any) -> bool:
@@ -374,7 +375,7 @@ def _element(node: Node) -> str | None:
 
 
 def common_shape(name: str, args: Sequence[Node]) -> tuple[Size, ...]:
-    """The one shape that arguments of equal rank have. Raises ShapeError, naming two that are known to differ."""
+    """Return the common shape of arguments of equal rank. Raises ShapeError, naming two that are known to differ."""
     first = args[0].type.shape
     if all(arg.type.shape == first for arg in args):
         return first
@@ -400,7 +401,7 @@ def counted(number: int) -> str:
 
 
 ONLY_STATIC = "only a size that the type says is 1 (row, col, or a 1 in shape=) broadcasts"
-"""What to tell where sizes differ that NumPy might broadcast."""
+"""The hint where sizes differ that NumPy might broadcast."""
 
 
 def equal_sizes(node: Node) -> list[Guard]:

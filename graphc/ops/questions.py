@@ -40,9 +40,9 @@ from graphc.ops.shape import held_to
 
 RELATIONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 MOST_SIZES = 32
-"""Of vectors, those whose elements are looked at."""
+"""The longest vector whose elements are looked at."""
 MOST_NODES = 200
-"""Of what a size is computed from."""
+"""The most nodes that a size is computed from."""
 
 
 def truth(asked: Comparison) -> bool:

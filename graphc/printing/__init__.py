@@ -32,7 +32,7 @@ from graphc.theano.owners import Apply
 __all__ = ["Print", "d3viz", "debugprint", "min_informative_str", "pp", "pprint", "pydot_imported", "pydotprint"]
 
 pydot_imported = True
-"""Whether pictures can be drawn: no program is needed for them."""
+"""Pictures can be drawn: no program is needed for them."""
 
 SIZED = {"subtensor", "broadcast_to", "reshape", "set_subtensor", "inc_subtensor", "iota"}
 """Ops some of whose arguments are sizes or positions."""

@@ -18,7 +18,7 @@ CHARACTER, LINE, PADDING = 7.2, 17.0, 9.0
 ACROSS, DOWN, MARGIN = 22.0, 52.0, 16.0
 """Space between boxes of a layer, between layers, and around the picture."""
 SWEEPS = 12
-"""How often the orders of layers are gone through."""
+"""The number of sweeps over the orders of layers."""
 
 Key: TypeAlias = Any
 

@@ -25,7 +25,7 @@ from graphc.ops.shape import reshape
 
 NODES = 32
 FALLEN = 40.0
-"""What an integrand may fall by, as an exponent, before it is left out."""
+"""The exponent by which an integrand may fall before it is left out."""
 FAR = 1e3
 """Deviations beyond which a limit of the normal distribution is none."""
 

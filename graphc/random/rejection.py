@@ -25,7 +25,7 @@ from graphc.random.derivatives import angle_by_concentration, by_its_place, slop
 from graphc.random.distributions import Shape, float_of, log1p, normal, not_negative, sized, whole
 
 EXACTLY = "float64"
-"""What whole numbers are drawn in, whatever the dtypes of parameters."""
+"""The dtype that whole numbers are drawn in, whatever the dtypes of parameters."""
 TRIALS = 1000
 """Each is accepted with a chance of more than a quarter."""
 Trial = Callable[[Node, Node], tuple[Node, Node]]
@@ -176,7 +176,7 @@ def _third(alpha: Node) -> tuple[Node, Node]:
 
 
 def _cubes(element: Element, alpha: Node) -> Trial:
-    """Of what a number is a multiple."""
+    """Return the trial whose result is a cube of a linear function of a normal number (Marsaglia and Tsang, 2000)."""
     _, third = _third(alpha)
     slope = 1.0 / E("sqrt", 9.0 * third)
 

@@ -31,7 +31,7 @@ from graphc.shared import SharedVariable, shared
 from graphc.startup.record import record
 
 METHODS: dict[str, Callable[..., Any]] = {}
-"""What operators and methods of sparse variables do; filled by the modules that define it."""
+"""The functions of operators and methods of sparse variables; filled by the modules that define it."""
 FORMATS = ("csr", "csc")
 
 

@@ -159,7 +159,7 @@ _OWN = [name for name in globals() if name[0] != "_" and name not in _INTERNAL.s
 
 
 def _missing(name: str) -> str:
-    """Why there is no such name, where that is known."""
+    """Return the reason why there is no such name, where it is known."""
     reason: str = import_module("graphc.tensor.absent").why(name)
     return reason
 

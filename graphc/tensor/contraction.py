@@ -27,7 +27,7 @@ from graphc.tensor.reductions import sum as sum_of
 __all__ = ["einsum", "einsum_path"]
 
 GUESS = 64
-"""What a size that is not known is taken for."""
+"""The number that a size that is not known is taken for."""
 HIDDEN = 0x100
 """The first of the letters that stand for the axes of an ellipsis."""
 EXHAUSTIVE = 8

@@ -459,7 +459,7 @@ OWN: dict[str, Function] = {
     "np.linalg.diagonal": linalg_diagonal,
     **({} if hasattr(tensor, "linalg") else {"np.linalg.norm": linalg_norm}),
 }  # fmt: skip
-"""What NumPy's functions give where the function of that name in `tensor` is another one or lacks a form."""
+"""Stand-ins for NumPy's functions where the function of that name in `tensor` is another one or lacks a form."""
 
 
 # --- ufuncs ---------------------------------------------------------------------------------------------------------

@@ -286,7 +286,7 @@ CONTINUOUS = {
 """alpha and beta of the place n q + alpha + q (1 - alpha - beta) - 1 (Hyndman and Fan, The American Statistician 50,
 1996)."""
 DISCRETE = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
-"""Those that take an element as it is."""
+"""The methods that take an element as it is."""
 METHODS = (*CONTINUOUS, *DISCRETE, "averaged_inverted_cdf", "midpoint")
 Axes = int | Sequence[int] | None
 

@@ -20,7 +20,8 @@ from graphc.ir.walk import Graph, substitute, toposort
 from graphc.shared import SharedVariable
 
 FOLLOWS = "_test_value_of"
-"""Where a node has its computed value, with those that it follows from: when one changes it is computed anew."""
+"""The attribute of a node for its computed value, with those that it follows from: when one changes it is computed
+anew."""
 
 
 class MissingTestValue(MissingInputError, AttributeError):

@@ -113,7 +113,7 @@ SLOW = {"optimizer": ("fast_compile", "None"), "linker": ("py",)}
 
 
 VALUES: dict[str, Any] = {}
-"""What settings were set to."""
+"""The values that settings were set to."""
 ADDED: dict[str, ConfigParam] = {}
 """Settings of the program's own."""
 
@@ -192,7 +192,7 @@ def set_setting(name: str, value: Any) -> None:
 
 
 def known_rules(names: list[str]) -> list[str]:
-    """Those of the names that are rules or passes of graphc: Theano's others change nothing."""
+    """Return the names that are rules or passes of graphc: Theano's others change nothing."""
     rules = import_module("graphc.rewrite.pipeline")
     return [name for name in names if name in rules.NAMES]
 

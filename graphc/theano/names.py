@@ -45,7 +45,7 @@ def hashtype(op: Any) -> int:
 
 
 _TOLERANCES = {"float32": (1e-5, 1e-5), "float64": (1.0000000000000001e-06, 1e-10)}
-"""Of each dtype the relative and the absolute one, of which the larger of two operands' are taken."""
+"""The relative and the absolute tolerance of each dtype, of which the larger of two operands' are taken."""
 
 
 def _get_atol_rtol(a: Any, b: Any) -> tuple[float, float]:

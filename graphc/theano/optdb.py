@@ -45,7 +45,7 @@ class LocalOptimizer:
         return False if self._transform is None else self._transform(node)
 
     def __call__(self, node: Any) -> Any:
-        """As `transform`."""
+        """Same as `transform`."""
         return self.transform(node)
 
 

@@ -163,7 +163,7 @@ REASONS = (
     ("there is no communication between processes", "tensor.io"),
     ("what was tried there is in graphc.tensor", "sandbox"),
 )
-"""Why modules are not there, with all that is below them; the first that fits."""
+"""Reasons why modules are not there, with all that is below them; the first that fits."""
 
 
 NAMES = (
@@ -186,7 +186,7 @@ NAMES = (
     ),
     ("graphc.scan(checkpoint=...) keeps less", "scan_checkpoints"),
 )
-"""Why names are not there, in Theano's modules that graphc has otherwise."""
+"""Reasons why names are not there, in Theano's modules that graphc has otherwise."""
 
 
 def why_name(name: str) -> str:

@@ -304,7 +304,7 @@ def _read_only(value: Array) -> Array:
 
 
 def _performer(apply: Apply) -> Performer:
-    """The one of equal ops on inputs of equal types."""
+    """Return the performer that equal ops on inputs of equal types share."""
     kinds = [tuple((node.type.dtype, _static(node.type)) for node in nodes) for nodes in (apply.inputs, apply.outputs)]
     key = (apply.op, *kinds)
     found = _performers.get(key)

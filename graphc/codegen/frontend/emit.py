@@ -22,7 +22,7 @@ from graphc.loopir.operators import NE
 from graphc.loopir.syntax import INDENT, text_of
 
 WIDTH = 110
-"""Of lines, where an expression has a place to break them."""
+"""The columns of a line, where an expression has a place to break it."""
 
 
 def emit_source(functions: Iterable[ir.Function]) -> str:

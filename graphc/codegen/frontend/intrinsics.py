@@ -52,8 +52,8 @@ from graphc.loopir.operators import CALLS, INFIX, PREFIX, Operator
 from graphc.startup.record import record
 
 CONTRACT = ("contract",)
-"""Of products: one that is accumulated, and nothing else, may be rounded with the sum. Where a product is an operand of
-another addition it is rounded by itself, for that addition has no such flag."""
+"""The flag of products: one that is accumulated, and nothing else, may be rounded with the sum. Where a product is an
+operand of another addition it is rounded by itself, for that addition has no such flag."""
 REASSOCIATE = ("reassoc", *CONTRACT)
 FAST = ("reassoc", "nsz", "arcp", "contract", "afn")
 
@@ -89,7 +89,8 @@ class FastModule(ir.Module):  # type: ignore[misc]
 
 
 def promote(dtypes: tuple[str, ...]) -> str:
-    """The one dtype of the operands: literals adapt, int64 (a size) and float64 give float64, nothing else mixes."""
+    """Return the common dtype of the operands: literals adapt, int64 (a size) and float64 give float64, nothing else
+    mixes."""
     strong = sorted({dtype for dtype in dtypes if dtype not in WEAK})
     if not strong:
         return "float64" if "float" in dtypes else "int64"
@@ -426,7 +427,7 @@ BUILDERS: dict[str, Emit] = {
     "signbit": _signbit,
     **{symbol: _compare(symbol) for symbol in ("==", "!=", "<", "<=", ">", ">=")},
 }
-"""What the column `llvm` of loopir/operators.py names."""
+"""The builders that the column `llvm` of loopir/operators.py names."""
 
 
 def _emit_of(op: Operator) -> Emit:

@@ -98,7 +98,7 @@ Measured on Zen 3 up to 512 rows: 0.87 to 1.1 of OpenBLAS's time, whose threads 
 
 
 def limits() -> Limits:
-    """Those of the target."""
+    """Return the limits of the target."""
     return AVX512 if has_avx512() else AVX2
 
 

@@ -187,7 +187,7 @@ def ask(code: Code, at: Ptr, length: int = LINE_BYTES) -> None:
 
 
 def within(code: Code, size: I64, place: I64, suffix: str) -> Columns:
-    """Those from a place on that are within the size."""
+    """Return the columns from a place on that are within the size."""
     lanes = lanes_of(suffix)
     return Columns(suffix, lanes, first_lanes(most(code, size - place, I64.of(0)).to(I32), lanes))
 

@@ -35,7 +35,7 @@ ARGUMENTS = {
     "gemv": "m n alpha a a_row a_col x x_step beta y y_step",
     "batched_gemm": "count m n k alpha a a_batch a_row a_col b b_batch b_row b_col beta c c_batch c_row c_col",
 }
-"""Those of each routine, in order."""
+"""The arguments of each routine, in order."""
 
 
 def kind_of(argument: str, dtype: str) -> str:

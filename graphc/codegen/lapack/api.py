@@ -59,7 +59,7 @@ class Argument:
 
 
 def arguments(routine: Routine, suffix: str) -> list[Argument]:
-    """Those of the function of a routine, in order."""
+    """Return the arguments of the function of a routine, in order."""
     dtype = DTYPES[suffix]
     names = ["count", *routine.letters, *routine.flags, *(["nan"] if routine.failures else [])]
     names += ["slots"] if routine.spaces else []

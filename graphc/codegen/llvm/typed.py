@@ -177,9 +177,9 @@ class Int(Number):
     __eq__ = _integer_relation("icmp eq")  # type: ignore[assignment]
     __ne__ = _integer_relation("icmp ne")  # type: ignore[assignment]
     below = _integer_relation("icmp ult")
-    """As numbers without sign."""
+    """Compared as unsigned numbers."""
     above = _integer_relation("icmp ugt")
-    """As numbers without sign."""
+    """Compared as unsigned numbers."""
 
     def to(self, kind: type[N], *, signed: bool = True) -> N:
         """The same number in another type; of a shorter integer what fits."""

@@ -66,7 +66,7 @@ def generation() -> ModuleType:
 
 
 def compilation() -> ModuleType:
-    """The one that compiles it."""
+    """Return the module that compiles generated source."""
     with uncollected():
         return import_module("graphc.codegen.pipeline.compilation")
 

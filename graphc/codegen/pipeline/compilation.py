@@ -141,9 +141,9 @@ class Compilation:
         self.work = Work(sources=2)
         self.made: dict[tuple[str | int, int], bytes] = {}
         self.attempts: list[int] = []
-        """How many modules each attempt to lower the kernel gave."""
+        """The number of modules that each attempt to lower the kernel gave."""
         self.counts: dict[str, int] = {}
-        """How many modules each part has."""
+        """The number of modules of each part."""
         self.called: dict[str, None] = {}
         """The elementary functions that the kernel calls."""
 

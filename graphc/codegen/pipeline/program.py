@@ -198,7 +198,7 @@ def in_chunks(extents: Extents, chunks: Size) -> Extents:
 
 
 SIZES = ir.Buffer("S", ir.INDEX)
-"""What the function that computes sizes writes."""
+"""The buffer that the function that computes sizes writes."""
 
 
 @record()
@@ -248,7 +248,7 @@ class Results:
 
 
 MOST_PLANS = 4
-"""How many plans are made to find which results can be made in the arrays of mutable inputs."""
+"""The most plans that are made to find which results can be made in the arrays of mutable inputs."""
 
 
 def plan_results(

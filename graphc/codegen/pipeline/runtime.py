@@ -53,7 +53,7 @@ def find_part(name: str) -> bytes | None:
 
 
 def missing_parts(names: Iterable[str]) -> list[str]:
-    """Those that are yet to be compiled."""
+    """Return the parts that are yet to be compiled."""
     return [name for name in names if find_part(name) is None]
 
 

@@ -75,7 +75,7 @@ def is_measured(node: Node) -> bool:
 
 
 def certain_nodes(roots: Sequence[Node]) -> set[Node]:
-    """Of all that `roots` need, what `sizes` computes to the same bits as a kernel."""
+    """Return the nodes that `roots` need and `sizes` computes to the same bits as a kernel."""
     certain: set[Node] = set()
     for node in nodes_of(roots):
         if node.op in LEAVES or (is_certain(node) and certain.issuperset(node.args)):

@@ -157,7 +157,7 @@ def _slot(name: str, held: Sequence[Temporary]) -> Slot:
 
 
 def _like(slot: Slot, others: Sequence[Slot]) -> int | None:
-    """The one of some slots, by its number, that is most like one of the same dtype."""
+    """Return the number of the slot that is most like one of the same dtype."""
     same = [number for number, other in enumerate(others) if other.buffer.dtype == slot.buffer.dtype]
 
     def misfit(number: int) -> tuple[bool, int]:

@@ -360,7 +360,7 @@ class PlanMemory:
     overwritten: Mapping[str, Node]
     """Buffers of shared variables and inputs to which results go, with the leaf whose value is there before."""
     deferred: frozenset[str]
-    """Those of them whose new value is computed elsewhere first, and copied at the end."""
+    """Updated variables whose new value is computed elsewhere first, and copied at the end."""
 
     @property
     def all_buffers(self) -> tuple[Buffer, ...]:

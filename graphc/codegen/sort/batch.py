@@ -101,7 +101,7 @@ def is_row_less(dtype: str) -> Function[..., Bool]:
 
 
 COLUMNS = 16
-"""Those that are taken at a time."""
+"""The columns that are taken at a time."""
 ELEMENT_WORK, FIXED_WORK = 20.0, 100.0
 """The cost of an element of a line, and of a line besides, in units of work (threads/chunking.py)."""
 ALONG_ARGUMENTS = ("count", "n", "across", "x", "outer", "step", "inner", "result", "space")

@@ -40,8 +40,8 @@ def thread_count(threads: int | str | None = None) -> int:
 
 @cache
 def available_processors() -> int:
-    """Those that the affinity and the control groups of this process leave it, or what OMP_NUM_THREADS says, with which
-    schedulers of processes keep libraries from taking each other's processors."""
+    """Return the processors that affinity and control groups leave this process, or what OMP_NUM_THREADS says, with
+    which schedulers of processes keep libraries from taking each other's processors."""
     said = os.environ.get("OMP_NUM_THREADS", "")
     if said.isascii() and said.isdigit() and 1 <= int(said) <= 9999:
         return int(said)

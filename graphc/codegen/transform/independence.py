@@ -32,9 +32,9 @@ from graphc.loopir.visit import expressions, is_left, map_bodies, statements
 from graphc.startup.record import record, replace
 
 Region: TypeAlias = "tuple[tuple[str, Hashable], ...]"
-"""How a position is built around a loop's variable, from the inside out."""
+"""The steps by which a position is built around a loop's variable, from the inside out."""
 Known: TypeAlias = "ChainMap[ir.Var, ir.Expr]"
-"""What is known of names: values, or the number of iterations of a loop's variable."""
+"""The values that are known of names, or the trip count of a loop's variable."""
 
 
 def mark_independent(

@@ -51,7 +51,7 @@ Path: TypeAlias = "tuple[int, ...]"
 then the place in its own body."""
 
 FAILED = 1
-"""What the function of a nest returns where its check fails; the kernel knows which check it was."""
+"""The status that the function of a nest returns where its check fails; the kernel knows which check it was."""
 
 BEGIN, END = ir.Var("begin", ir.INDEX), ir.Var("end", ir.INDEX)
 COPIED = ir.Var("copied", ir.INDEX)
@@ -64,8 +64,8 @@ PLACE = ir.Var("c", ir.INDEX)
 FIXED_NAMES = frozenset(
     var.name for var in (BEGIN, END, COPIED, FIRST, LAST, LEFT, RIGHT, STRIP, STRIP_BEGIN, STRIP_END, PLACE)
 )
-"""What functions of parts call things of their own, whatever else there is in the kernel: no other name is one of
-these."""
+"""The names that functions of parts use for things of their own, whatever else there is in the kernel: no other name is
+one of these."""
 
 
 @record()
@@ -83,10 +83,10 @@ class Part:
     code: int = 0
     shares: Shares | None = None
     kind: str = "nest"
-    """What its function is called after."""
+    """The word that its function is named after."""
     columns: Columns | None = None
     at_once: int = 1
-    """How many rows an iteration takes."""
+    """The number of rows that an iteration takes."""
 
 
 @record()

@@ -54,7 +54,7 @@ def targets_of(stmt: ir.Stmt) -> dict[ir.Buffer, ir.Target]:
 
 
 def added_into(loop: ir.Loop, targets: Collection[ir.Buffer]) -> dict[ir.Buffer, Operator]:
-    """Those of `targets` that a loop only adds into, each with the step."""
+    """Return the `targets` that a loop only adds into, each with the step."""
     steps: dict[ir.Buffer, Operator | None] = {}
     other_reads: Counter[ir.Buffer] = Counter()  # than by the steps themselves
     for stmt in statements(loop.body):
@@ -93,7 +93,7 @@ def neutral(step: Operator, dtype: str) -> ir.Const:
 
 
 def instead_of_columns(targets: Mapping[ir.Buffer, ir.Target], rows: int) -> dict[ir.Buffer, ir.Target]:
-    """Those targets of a loop over blocks of `rows` rows that are worth copies where columns could be shared."""
+    """Return the targets of a loop over blocks of `rows` rows that are worth copies where columns could be shared."""
     return {
         buffer: target if target.is_table else replace(target, pays=ir.integer(COLUMNS_SHARE))
         for buffer, target in targets.items()
@@ -123,7 +123,7 @@ def stride(length: ir.Expr) -> ir.Expr:
 
 
 MOST_WORK = 16
-"""Of an iteration, in units of an addition: the arithmetic of more takes as long as memory does."""
+"""The most work of an iteration, in units of an addition: the arithmetic of more takes as long as memory does."""
 
 
 @record()
@@ -163,10 +163,10 @@ def stream_of(loop: Loop, work: Expr, read: Collection[Buffer]) -> Stream | None
 LOAD_COST, STORE_COST = 2.0, 1.0
 """In units of an addition, as the costs of ops are."""
 GUESSED_ITERATIONS = 16
-"""Of an inner loop whose length differs from iteration to iteration."""
+"""The trip count that is taken for an inner loop whose length differs from iteration to iteration."""
 
 Region = tuple[tuple[str, ir.Expr], ...]
-"""How a position is built around the loop's variable, from the inside out."""
+"""The steps by which a position is built around the loop's variable, from the inside out."""
 
 
 @record()

@@ -175,4 +175,4 @@ KERNEL_PASSES: tuple[Pass, ...] = (
     Pass("outline", _outline, needs=("marked", "safe"), gives=("outlined",), ends=()),
     Pass("unroll_and_jam", _naming(unroll_and_jam), needs=("marked", "safe"), ends=()),
 )
-"""What is done to a kernel, in order; SIMPLIFY is done to the function that computes sizes."""
+"""The passes over a kernel, in order; those over the function that computes sizes are SIMPLIFY."""

@@ -33,7 +33,7 @@ from graphc.startup.record import replace
 Fresh = Callable[[str], str]
 
 QUESTION = ir.Invoke(INTERRUPTED, (), 1)
-"""What the function returns tells nothing: there is an exception."""
+"""The call that asks. Its status says enough: there is an exception."""
 
 
 def poll_together(body: Sequence[ir.Stmt], flag: ir.Expr) -> tuple[ir.Stmt, ...]:
@@ -48,7 +48,7 @@ def poll_together(body: Sequence[ir.Stmt], flag: ir.Expr) -> tuple[ir.Stmt, ...]
 
 
 GUESS = ir.integer(1000)
-"""Of a loop whose number of iterations is known in the midst of a nest only."""
+"""The trip count that is taken for a loop where it is known in the midst of a nest only."""
 
 
 def request_safepoints(body: Sequence[ir.Stmt], kept: Container[str]) -> tuple[ir.Stmt, ...]:

@@ -45,7 +45,7 @@ from graphc.loopir.visit import (
 from graphc.startup.record import record, replace
 
 MOST_ACCUMULATORS = 16
-"""Of one loop: the vector registers of most processors."""
+"""The most accumulators of one loop: the vector registers of most processors."""
 MOST_OPS = 320
 """Operators of one loop, counted before what they have in common is computed once."""
 LOOPS_BACK = 16

@@ -21,9 +21,9 @@ from graphc.loopir.visit import is_left, map_bodies, map_expressions, op_count, 
 from graphc.startup.record import replace
 
 MOST_ITERATIONS = 16
-"""Of the loops inside one another: a matrix of 4 by 4."""
+"""The most iterations of loops inside one another: a matrix of 4 by 4."""
 MOST_OPS = 1000
-"""Of a step that is written out."""
+"""The most operators of a step that is written out."""
 
 Fresh = Callable[[str], str]
 

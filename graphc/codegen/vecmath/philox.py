@@ -97,7 +97,7 @@ def each_counter(name: str, block: Block, index: ir.Value, draw: ir.Value, key: 
 
 
 def in_order(name: str, block: Block, first: ir.Value, draw: ir.Value, key: ir.Value) -> ir.Value:
-    """Those of the counters from `first` on, an even one: two for each number of the block's format."""
+    """Return the words of the counters from `first` on, an even one: two for each number of the block's format."""
     builder, lanes = block.builder, block.format.lanes
     half = builder.lshr(first, F64.integer(1))
     if lanes == 1:

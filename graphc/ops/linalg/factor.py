@@ -37,7 +37,8 @@ def cholesky(a: Node, on_error: str = "raise") -> Node:
 
 
 def _cholesky_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
-    """Of the lower triangle alone (Murray, Differentiation of the Cholesky decomposition, 2016)."""
+    """Return the cotangent of the lower triangle alone (Murray, Differentiation of the Cholesky decomposition,
+    2016)."""
     found = pulled_back(node, cotangent)
     if found is not None:
         return [on_diagonal(triangle(found, strict=True), _scaled(0.5, found))]

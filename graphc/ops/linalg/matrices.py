@@ -44,7 +44,7 @@ from graphc.ops.reduce import reduce_sum, reduction
 from graphc.ops.shape import equality_guard, expand, label_op, label_origin, transpose
 
 ON_ERROR = ("raise", "nan")
-"""What becomes of a matrix that a function has no result for: numpy.linalg.LinAlgError, or NaN in its place."""
+"""The outcomes of a matrix that a function has no result for: numpy.linalg.LinAlgError, or NaN in its place."""
 
 
 def check_matrices(name: str, a: Node, *, square: bool = True) -> None:

@@ -103,7 +103,7 @@ class Routine:
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """Those whose sizes are passed."""
+        """Return the letters whose sizes are passed."""
         return tuple(dict.fromkeys("".join(self.operands)))
 
     @property

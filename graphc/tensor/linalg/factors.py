@@ -240,7 +240,7 @@ STRUCTURES = {
     "upper triangular": "upper", "upper_triangular": "upper", "upper": "upper", "tridiagonal": "general",
     "banded": "general", "toeplitz": "general",
 }  # fmt: skip
-"""What `assume_a` may be, in SciPy's words and Theano's."""
+"""The values of `assume_a`, in SciPy's words and Theano's."""
 
 
 def solve(

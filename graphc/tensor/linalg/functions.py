@@ -107,7 +107,7 @@ PADE = (
 )  # fmt: skip
 """The coefficients of the Pade approximant of degree 13."""
 LARGEST = {"float64": 4.25, "float32": 3.9}
-"""How large a matrix may be for the approximant to be right to the last place."""
+"""The largest norm of a matrix for which the approximant is right to the last place."""
 
 
 def expm(a: Any) -> Node:
@@ -240,9 +240,9 @@ def sqrtm(a: Any) -> Node:
 
 NODES = (0.1834346424956498, 0.525532409916329, 0.7966664774136267, 0.9602898564975363)
 WEIGHTS = (0.362683783378362, 0.3137066458778873, 0.2223810344533745, 0.1012285362903763)
-"""Those of Gauss and Legendre's quadrature of 8 points, of each pair of nodes the positive one."""
+"""The weights of Gauss and Legendre's quadrature of 8 points, of each pair of nodes the positive one."""
 CLOSE_TO_ONE = 0.25
-"""How far from the identity the approximant of the logarithm of degree 8 is right to the last place."""
+"""The distance from the identity up to which the approximant of degree 8 is right to the last place."""
 
 
 def _log_by_roots(a: Node) -> Node:

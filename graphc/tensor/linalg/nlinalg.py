@@ -127,7 +127,8 @@ class Eig(Applied):
     """Eigenvalues and eigenvectors, where these are real."""
 
     def __call__(self, x: Any) -> list[Node]:
-        """As `linalg.eig`: a matrix of complex eigenvalues is an error of the call (Theano drops imaginary parts)."""
+        """Same as `linalg.eig`: a matrix of complex eigenvalues is an error of the call (Theano drops imaginary
+        parts)."""
         return list(eig_of(x))
 
 
@@ -142,7 +143,7 @@ class Eigh(Applied):
         self.UPLO = UPLO
 
     def __call__(self, x: Any) -> list[Node]:
-        """As `linalg.eigh`."""
+        """Same as `linalg.eigh`."""
         return list(eigh_of(x, self.UPLO))
 
 
@@ -155,7 +156,7 @@ class QRFull(Applied):
         self.mode = mode
 
     def __call__(self, x: Any) -> list[Node]:
-        """As `linalg.qr`."""
+        """Same as `linalg.qr`."""
         return list(qr_of(x, self.mode))
 
 
@@ -168,7 +169,7 @@ class QRIncomplete(Applied):
         self.mode = mode
 
     def __call__(self, x: Any) -> Node:
-        """As `linalg.qr` of mode "r"."""
+        """Same as `linalg.qr` of mode "r"."""
         found: Node = qr_of(x, self.mode)
         return found
 
@@ -182,7 +183,7 @@ class SVD(Applied):
         self.full_matrices, self.compute_uv = bool(full_matrices), bool(compute_uv)
 
     def __call__(self, x: Any) -> Any:
-        """As `linalg.svd`."""
+        """Same as `linalg.svd`."""
         found = svd_of(x, self.full_matrices, self.compute_uv)
         return list(found) if self.compute_uv else found
 
@@ -191,7 +192,7 @@ class lstsq(Applied):  # noqa: N801 - Theano's name
     """Least squares: `lstsq()(x, y, rcond)`."""
 
     def __call__(self, x: Any, y: Any, rcond: Any) -> list[Node]:
-        """As `linalg.lstsq`."""
+        """Same as `linalg.lstsq`."""
         return list(lstsq_of(x, y, rcond))
 
 
@@ -204,7 +205,7 @@ class TensorInv(Applied):
         self.ind = ind
 
     def __call__(self, a: Any) -> Node:
-        """As `linalg.tensorinv`."""
+        """Same as `linalg.tensorinv`."""
         return tensorinv(a, self.ind)
 
 
@@ -217,7 +218,7 @@ class TensorSolve(Applied):
         self.axes = tuple(axes) if isinstance(axes, list) else axes
 
     def __call__(self, a: Any, b: Any) -> Node:
-        """As `linalg.tensorsolve`."""
+        """Same as `linalg.tensorsolve`."""
         return tensorsolve(a, b, self.axes)
 
 
@@ -249,27 +250,27 @@ def trace(X: Any) -> Node:  # noqa: N803
 
 
 def eigh(a: Any, UPLO: str = "L") -> list[Node]:  # noqa: N803
-    """As `linalg.eigh`."""
+    """Same as `linalg.eigh`."""
     return Eigh(UPLO)(a)
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """As `linalg.qr`; modes of NumPy's past ("full", "economic") too."""
+    """Same as `linalg.qr`; modes of NumPy's past ("full", "economic") too."""
     return QRIncomplete(mode)(a) if mode == "r" else QRFull(mode)(a)
 
 
 def svd(a: Any, full_matrices: Any = 1, compute_uv: Any = 1) -> Any:
-    """As `linalg.svd`."""
+    """Same as `linalg.svd`."""
     return SVD(full_matrices, compute_uv)(a)
 
 
 def matrix_power(M: Any, n: int) -> Node:  # noqa: N803
-    """As `linalg.matrix_power`; of a negative power Theano makes none."""
+    """Same as `linalg.matrix_power`; of a negative power Theano makes none."""
     return matrix_power_of(M, n)
 
 
 def norm(x: Any, ord: Any) -> Node:
-    """As `linalg.norm` of a vector or matrix. Raises GraphTypeError for other ranks, as Theano does."""
+    """Same as `linalg.norm` of a vector or matrix. Raises GraphTypeError for other ranks, as Theano does."""
     node = as_node(x)
     if node.ndim not in (1, 2):
         raise RankError(f"norm: {describe(node)} of type {node.type} is neither vector nor matrix")

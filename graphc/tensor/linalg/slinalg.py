@@ -25,7 +25,7 @@ __all__ = [
 MATRIX_STRUCTURES = (
     "general", "symmetric", "lower_triangular", "upper_triangular", "hermitian", "banded", "diagonal", "toeplitz"
 )  # fmt: skip
-"""What `Solve` may be told of a matrix."""
+"""The structures that `Solve` may be told of a matrix."""
 
 
 class Cholesky(Applied):
@@ -39,7 +39,7 @@ class Cholesky(Applied):
         self.lower, self.destructive, self.on_error = lower, False, on_error
 
     def __call__(self, x: Any) -> Node:
-        """As `linalg.cholesky`."""
+        """Same as `linalg.cholesky`."""
         return cholesky_of(x, lower=self.lower, on_error=self.on_error)
 
 
@@ -64,7 +64,7 @@ class Solve(Applied):
         self.overwrite_A, self.overwrite_b = overwrite_A, overwrite_b
 
     def __call__(self, A: Any, b: Any) -> Node:  # noqa: N803
-        """As `linalg.solve` of a matrix, and a vector or matrix."""
+        """Same as `linalg.solve` of a matrix, and a vector or matrix."""
         if as_node(A).ndim != 2 or as_node(b).ndim not in (1, 2):
             raise RankError(f"Solve: {describe(as_node(A))} and {describe(as_node(b))} should be matrices")
         assumed = self.A_structure if self.A_structure.endswith("triangular") else "general"
@@ -80,7 +80,7 @@ class Eigvalsh(Applied):
         self.lower = bool(lower)
 
     def __call__(self, a: Any, b: Any) -> Node:
-        """As `linalg.eigvalsh`; `b` may be None."""
+        """Same as `linalg.eigvalsh`; `b` may be None."""
         return eigvalsh_of(a, "L" if self.lower else "U", b=b)
 
 
@@ -88,7 +88,7 @@ class Expm(Applied):
     """The matrix exponential."""
 
     def __call__(self, A: Any) -> Node:  # noqa: N803
-        """As `linalg.expm`."""
+        """Same as `linalg.expm`."""
         return expm_of(A)
 
 

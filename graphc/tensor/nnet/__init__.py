@@ -65,7 +65,7 @@ __all__ = ["logsumexp", "one_hot", "sigmoid", "softplus", *names_of(LAZY)]  # no
 
 
 def _missing(name: str) -> str:
-    """Why there is no such name, where that is known."""
+    """Return the reason why there is no such name, where it is known."""
     reason: str = import_module("graphc.tensor.absent").why(name)
     return reason
 
