@@ -66,7 +66,7 @@ SIZE_OPS = {"add", "sub", "mul", "floor_div", "minimum", "maximum", "where", "ca
 
 
 WRITTEN, SUNK, AHEAD = "written", "sunk", "ahead"
-"""What becomes of a branch: as the program made it, its operands may be needed in one branch only; then they are needed
+"""The states of a branch: as the program made it, its operands may be needed in one branch only; then they are needed
 in both (`_sink`). Or it computes sizes within another branch of its condition."""
 
 

@@ -392,8 +392,8 @@ def _share(node: Node, shares: Mapping[Node, Share]) -> Share | None:
 
 
 def _joined(parts: Sequence[Share | None], sign: int) -> Share | None:
-    """Of a sum or a product, or with `sign` -1 a difference or quotient, of two values. Where they contain different
-    shifts it is the second's."""
+    """Return the share of a sum or a product, or with `sign` -1 a difference or quotient, of two values. Where they
+    contain different shifts it is the second's."""
     left, right = parts
     if right is None:
         return left

@@ -211,8 +211,8 @@ def _sum_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 
 
 def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
-    """Of y[k], the product of x[j] for j up to k, or before k: the product of what comes before an element, times a
-    recurrence over what comes after it,
+    """Return the cotangent of x for y[k], the product of x[j] for j up to k, or before k: the product of what comes
+    before an element, times a recurrence over what comes after it,
 
         v[i] = g[i] + x[i + 1] * v[i + 1]   or, before k,   the v[i + 1] of v[i] = g[i] + x[i] * v[i + 1]
 

@@ -72,7 +72,7 @@ def _last_angle(x: Node, kappa: Node) -> Node:
 
 
 def angle_by_concentration(angle: Node, kappa: Node) -> Node:
-    """Of an angle about 0, from -pi to pi, by kappa:
+    """Return the derivative by kappa of an angle about 0, from -pi to pi:
 
         exp(-kappa cos x) * integral of (cos t - A) exp(kappa cos t) over t from |x| to pi
 
@@ -114,8 +114,8 @@ def _area(low: Node, high: Node) -> tuple[Node, Node]:
 
 
 def truncated_by_limits(x: Node, lower: Node, upper: Node) -> tuple[Node, Node]:
-    """Of a standard normal number between two limits, by these: f(a) / f(x) times what is beyond x of the whole, and
-    f(b) / f(x) times what is before."""
+    """Return the derivatives of a standard normal number between two limits, by these: f(a) / f(x) times what is beyond
+    x of the whole, and f(b) / f(x) times what is before."""
     a = E("maximum", lower, E("minimum", upper, 0.0) - FAR)
     b = E("minimum", upper, E("maximum", lower, 0.0) + FAR)
     shift, whole = _area(a, b)
@@ -126,8 +126,9 @@ def truncated_by_limits(x: Node, lower: Node, upper: Node) -> tuple[Node, Node]:
 
 
 def wald_by_parameters(x: Node, mean: Node, scale: Node) -> tuple[Node, Node]:
-    """Of an inverse Gaussian number, by its mean and its scale, with M = (1 - Phi(b)) / phi(b) and b = sqrt(scale / x)
-    (x / mean + 1): 2 scale / mean**2 * M * r, and x / scale - 2 / mean * M * r, where r = sqrt(x**3 / scale)."""
+    """Return the derivatives of an inverse Gaussian number by its mean and its scale, with M = (1 - Phi(b)) / phi(b)
+    and b = sqrt(scale / x) (x / mean + 1): 2 scale / mean**2 * M * r, and x / scale - 2 / mean * M * r, where r =
+    sqrt(x**3 / scale)."""
     b = E("sqrt", scale / x) * (x / mean + 1.0)
     _, mills = _area(b, b + FAR)
     part = 2.0 * mills * E("sqrt", x / scale) * x / mean

@@ -39,12 +39,12 @@ LARGE_OPS = 40
 """A nest of more operators than this is a function: the compile process lowers one while this process compiles another,
 and beside its work a call costs nothing."""
 LEAST_NESTS = 2
-"""Of a loop around nests, of which those become functions and not the loop: where it has as many as a kernel that calls
-them, they are enough to be shared by threads. A loop over rows, too, is around a few."""
+"""The nests in a loop above which they become functions and not the loop: so many are enough to be shared by threads,
+as in a kernel that calls them. A loop over rows, too, is around a few."""
 
 MOST_COLUMN_BYTES = 24
-"""Of the buffers that are read or written by column: of MOST_COLUMNS columns more would fill a nearest cache of 32 KiB,
-two thirds of one of 48."""
+"""The most bytes of a column's elements in all buffers that are read or written by column: MOST_COLUMNS columns of more
+would fill a nearest cache of 32 KiB, two thirds of one of 48."""
 
 Path: TypeAlias = "tuple[int, ...]"
 """The place of a statement: for each that it stands in, from the outermost one, its place and which of its bodies, and

@@ -215,8 +215,8 @@ def _solve_toeplitz(c: Array, r: Array, b: Array) -> Array:
 
 
 def _levinson(c: Array, r: Array, b: Array) -> Array:
-    """Of growing leading parts: the first and last columns of the inverse, and the solution (Golub and Van Loan, Matrix
-    Computations, 4.7)."""
+    """Solve by growing leading parts: the first and last columns of their inverses, and their solutions (Golub and Van
+    Loan, Matrix Computations, 4.7)."""
     x = np.zeros_like(b)
     if not len(b):
         return x
