@@ -32,8 +32,10 @@ from graphc.codegen.convolution.depthwise import (
 from graphc.codegen.convolution.tiles import (
     TABLES,
     Axis,
+    address_of,
     axes_of,
     conv_tile,
+    place_of_line,
     range_function,
     rows_of_tile,
     term_steps,
@@ -210,32 +212,22 @@ def rows_range(suffix: str) -> Function[..., None]:
 
     def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
         words = words_of().read(context)
-        first, second, third = axes = axes_of(words)
+        axes = axes_of(words)
+        last = axes[-1]
         with code.count(begin, end) as row:
-            rest, place = code.variable(row), {}
-            for name, size in (("1", second.count), ("0", first.count), ("o", words["outs"]), ("g", words["groups"])):
-                place[name] = rest.value % size
-                rest.value = rest.value // size
-            place["n"] = rest.value
+            place = place_of_line(code, row, words, axes)
             x, w, y = (
-                _at(words, name, {part: place[part] for part in parts}, own.kind)
+                address_of(words, name, place, parts, own.kind)
                 for name, parts in (("x", "ng"), ("w", "go"), ("y", "ngo01"))
             )
-            with code.count(0, third.count) as p:
+            with code.count(0, last.count) as p:
                 total: Variable[Any] = code.variable(own.kind.of(0))
                 with code.count(0, words["channels"]) as c:
                     at = x.at(c * words["x_c"], own.kind), w.at(c * words["w_c"], own.kind)
                     _add(code, own, total, axes, (place["0"], place["1"], p), at)
-                y.at(p * third.y, own.kind).store(total.value)
+                y.at(p * last.y, own.kind).store(total.value)
 
     return range_function(f"conv_rows_{suffix}", write)
-
-
-def _at(words: dict[str, Any], name: str, place: dict[str, I64], kind: Any) -> Ptr:
-    at: Ptr = words[name]
-    for part, index in place.items():
-        at = at.at(index * words[f"{name}_{part}"], kind)
-    return at
 
 
 def _add(

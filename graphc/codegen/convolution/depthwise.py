@@ -17,7 +17,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from graphc.codegen.convolution.tiles import Axis, axes_of, range_function, rows_of_tile, tile_width, words_of
+from graphc.codegen.convolution.tiles import (
+    Axis,
+    address_of,
+    axes_of,
+    place_of_line,
+    range_function,
+    rows_of_tile,
+    tile_width,
+    words_of,
+)
 from graphc.codegen.gemm.blocked import leave_panels, take_panels
 from graphc.codegen.gemm.gemv import add_lanes, join
 from graphc.codegen.gemm.tiles import ARITHMETIC, GROUP, Columns, first_lanes, lanes_of, least, most, pack, panels
@@ -419,32 +428,22 @@ def dots_range(suffix: str) -> Function[..., None]:
 
     def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
         w = words_of().read(context)
-        first, second, third = axes = axes_of(w)
+        axes = axes_of(w)
+        last = axes[-1]
         with code.count(begin, end) as number:
-            rest, place = code.variable(number), {}
-            for name, size in (("1", second.count), ("0", first.count), ("o", w["outs"]), ("g", w["groups"])):
-                place[name] = rest.value % size
-                rest.value = rest.value // size
-            place["n"] = rest.value
-            image = _at(w, "x", place, "ng", kind)
-            kernel = _at(w, "w", place, "go", kind)
-            result = _at(w, "y", place, "ngo01", kind)
-            with code.count(0, third.count) as p:
+            place = place_of_line(code, number, w, axes)
+            image = address_of(w, "x", place, "ng", kind)
+            kernel = address_of(w, "w", place, "go", kind)
+            result = address_of(w, "y", place, "ngo01", kind)
+            with code.count(0, last.count) as p:
                 total = code.variable(kind.of(0))
                 with code.count(0, w["channels"]) as c:
                     here = image.at(c * w["x_c"], kind), kernel.at(c * w["w_c"], kind)
                     part = _sum(code, suffix, axes, (place["0"], place["1"], p), *here)
                     total.value = total.value.apply(ARITHMETIC[suffix].join, part)
-                result.at(p * third.y, kind).store(total.value)
+                result.at(p * last.y, kind).store(total.value)
 
     return range_function(f"conv_dots_{suffix}", write)
-
-
-def _at(words: dict[str, Any], name: str, place: dict[str, I64], parts: str, kind: Any) -> Ptr:
-    at: Ptr = words[name]
-    for part in parts:
-        at = at.at(place[part] * words[f"{name}_{part}"], kind)
-    return at
 
 
 def _sum(code: Code, suffix: str, axes: list[Axis], places: tuple[I64, I64, I64], image: Ptr, kernel: Ptr) -> Any:

@@ -75,6 +75,25 @@ def axes_of(words: Mapping[str, Any]) -> list[Axis]:
     return [Axis(*(words[f"{word}_{axis}"] for word in (*ALONG, "x", "w", "y"))) for axis in range(MOST_SPATIAL)]
 
 
+def place_of_line(code: Code, number: I64, words: Mapping[str, Any], axes: Sequence[Axis]) -> dict[str, I64]:
+    """Return the parts of a line's number: its image ("n"), group ("g"), channel ("o"), and places along the first two
+    axes ("0", "1")."""
+    rest, place = code.variable(number), {}
+    for name, size in (("1", axes[1].count), ("0", axes[0].count), ("o", words["outs"]), ("g", words["groups"])):
+        place[name] = rest.value % size
+        rest.value = rest.value // size
+    place["n"] = rest.value
+    return place
+
+
+def address_of(words: Mapping[str, Any], name: str, place: Mapping[str, I64], parts: str, kind: Any) -> Ptr:
+    """Return the address in the operand `name` of the element at these parts of a place."""
+    at: Ptr = words[name]
+    for part in parts:
+        at = at.at(place[part] * words[f"{name}_{part}"], kind)
+    return at
+
+
 def first_axis(axes: Sequence[Axis]) -> tuple[Bool, Bool, Bool]:
     """The first axis with several taps, or the last axis."""
     zero, one = axes[0].taps > 1, axes[1].taps > 1
