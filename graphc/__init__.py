@@ -38,6 +38,7 @@ HOOKS.modules = {
     "expression": "graphc.ir.expression",
     "find_spec": "graphc.theano.paths",
     "get_setting": "graphc.theano.flags",
+    "handles": "graphc.tensor.handles",
     "label": "graphc.ir.expression",
     "maker": "graphc.theano.compile",
     "names": "graphc.theano.paths",

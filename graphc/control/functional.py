@@ -22,6 +22,7 @@ from graphc.ir.traced import TRACE
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.ops.scan import UNKNOWN
 from graphc.ops.shape import held_to, label
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import replace
 from graphc.tensor.indexing import flip
 
@@ -174,8 +175,9 @@ def _step(
 
 def _trace(by: str, fn: Callable[..., Any], **given: Any) -> Any:
     """The result of a traced function, called with `given` by position; the names are for messages."""
-    with TRACE:
-        return called(f"{by} calls", fn, [*given.values()], [*given])
+    with TRACE:  # a carry and operands are values of the function's own, which it may write to
+        own = [HOOKS.handles.owned(each) if name[0] in "co" else each for name, each in given.items()]
+        return called(f"{by} calls", fn, own, [*given])
 
 
 def _condition(cond: Callable[..., Any], carry: Any) -> Node:

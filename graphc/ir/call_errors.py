@@ -20,7 +20,8 @@ from typing import Any
 
 from graphc.errors import ArgumentError, GraphcError, GraphValueError
 from graphc.ir.source_lines import PACKAGE, user_line
-from graphc.ir.traced import CREATIONS, after_call, before_call, by_program
+from graphc.ir.traced import by_program
+from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import nearest
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
@@ -66,10 +67,13 @@ def explain_all(namespace: dict[str, Any]) -> None:
 @cache
 def _explained(function: FunctionType, home: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        start = before_call(function.__name__, args, kwargs) if by_program() else None
+        traced = None
+        if by_program():
+            traced = HOOKS.handles.Call(function, args, kwargs)
+            args, kwargs = traced.args, traced.kwargs
         try:
             result = function(*args, **kwargs)
-            return result if start is None else after_call(start, result, function.__name__ in CREATIONS)
+            return result if traced is None else traced.finished(result)
         except GraphcError as error:
             place(error, _callee_name(function, args), args, kwargs)
             raise
@@ -78,7 +82,8 @@ def _explained(function: FunctionType, home: str) -> Callable[..., Any]:
                 raise
             own = (f"{function.__name__}()", f"{function.__qualname__}()")
             if trace.tb_next is None and (renamed := _renamed_keywords(function, args, kwargs)):
-                return call(*args, **renamed)
+                result = call(*args, **renamed)
+                return result if traced is None else traced.finished(result)
             known = trace.tb_next is None or "takes" in vars(function) or str(error).startswith(own)
             if known or (_is_within(trace) and _names_argument(str(error), args, kwargs)):
                 wrong = GraphValueError if type(error) is ValueError else ArgumentError

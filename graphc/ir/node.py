@@ -41,20 +41,9 @@ from graphc.ir.source_lines import (
     user_line as user_line,
 )
 from graphc.ir.symbol import FUNCTIONS as FUNCTIONS, INTERNAL, METHODS, asked
-from graphc.ir.traced import (
-    TRACE,
-    after_call,
-    as_view,
-    asked_by_user,
-    by_program,
-    instruction,
-    is_copied,
-    mark_viewed,
-    next_serial as next_serial,
-    traced_hint,
-)
+from graphc.ir.traced import TRACE, asked_by_user, by_program, instruction, next_serial as next_serial, traced_hint
 from graphc.ir.types import Kind, Scratchpad
-from graphc.ir.writes import IN_PLACE, Unchanging, hash_of_a_number, refuse_in_place, unwritten
+from graphc.ir.writes import IN_PLACE, Unchanging, hash_of_a_number, refuse_in_place, refuse_write, unwritten
 from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import Table
 from graphc.startup.record import record
@@ -282,22 +271,20 @@ def _binary(function: str, reflected: bool = False) -> Callable[[Node, Any], Nod
         ):  # a class that opts out of NumPy's operators
             return NotImplemented  # type: ignore[no-any-return]
         operands = (other, self) if reflected else (self, other)
-        start = next_serial() if by_program() else None
         try:
-            result: Node = FUNCTIONS[function](*operands)
+            result: Node = FUNCTIONS[function](*map(plain, operands))
         except GraphcError as error:
             place(error, function, operands)
             raise
-        return result if start is None else after_call(start, result)
+        return HOOKS.handles.owned(result, operands) if by_program() else result
 
     return operator
 
 
 def _unary(function: str) -> Callable[[Node], Node]:
     def operator(self: Node) -> Node:
-        start = next_serial() if by_program() else None
-        result: Node = FUNCTIONS[function](self)
-        return result if start is None else after_call(start, result)
+        result: Node = FUNCTIONS[function](plain(self))
+        return HOOKS.handles.owned(result, (self,)) if by_program() else result
 
     return operator
 
@@ -406,7 +393,7 @@ class Node(Unchanging):
     @property
     def tag(self) -> Any:
         """A namespace for the user's attributes. Equal expressions are one object, so they share it."""
-        kept = (self.node() if isinstance(self, Comparison) else self).__dict__
+        kept = plain(self).__dict__
         if "tag" not in kept:
             kept["tag"] = Scratchpad()
         return kept["tag"]
@@ -449,21 +436,19 @@ class Node(Unchanging):
     def T(self) -> Node:  # noqa: N802 - NumPy's name
         """The transpose: all axes reversed."""
         transposed: Node = FUNCTIONS["transpose"](self)
-        return as_view(self, transposed) if by_program() else transposed
+        return transposed
 
     @property
     def mT(self) -> Node:  # noqa: N802 - NumPy's name
         """The transpose of each matrix: the last two axes change places."""
         transposed: Node = FUNCTIONS["later"]("matrix_transpose")(self)
-        return as_view(self, transposed) if by_program() else transposed
+        return transposed
 
     def __repr__(self) -> str:
         return f"<{describe(self)}: {self.type}>"
 
     def __str__(self) -> str:
-        if isinstance(self, Comparison):
-            return str(self.node())
-        return self.name or HOOKS.expression(self)
+        return self.name or HOOKS.expression(plain(self))
 
     def __copy__(self) -> Node:
         return self
@@ -509,19 +494,23 @@ class Node(Unchanging):
                 f"{'its size is not known' if self.ndim else 'it has no axes'}; graphc.scan loops over an axis, and "
                 f"shape=(3, None) makes a variable of known size{traced_hint(self)}{asked(describe(self))}"
             )
-        rows = (self[position] for position in range(len(self)))
-        return map(partial(as_view, self), rows) if TRACE.depth else rows
+        return (self[position] for position in range(len(self)))
 
     def __getitem__(self, key: Any) -> Node:
-        start = (next_serial() if is_copied(key) else -1) if by_program() else None
+        item: Node = HOOKS.handles.item(self, key) if by_program() else self.part(key)
+        return item
+
+    def part(self, key: Any) -> Node:
+        """The node of `x[key]`."""
         item: Node = FUNCTIONS["getitem"](self, key)
-        if start is not None:
-            after_call(start, item)
-            if start < 0:
-                mark_viewed(self)
         if item.args and item.serial > self.serial:  # or it is what this one was made of
             item.__dict__.setdefault("_written", (self, key))  # for whoever reads its text (expression.py)
         return item
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if TRACE.depth and asked_by_user():
+            raise refuse_write(self, "x[key] = value")
+        super().__setitem__(key, value)
 
     __add__, __radd__ = _binary("add"), _binary("add", True)
     __sub__, __rsub__ = _binary("sub"), _binary("sub", True)
@@ -569,7 +558,22 @@ COMPARABLE = (Node, bool, int, float, complex, np.ndarray, np.generic, list, tup
 """Types that `==` compares with a tensor element by element. Dictionaries compare it with other types too."""
 
 
-class Comparison(Node):
+class Proxy(Node):
+    """An object that a program has in place of a node; graphs hold the node itself."""
+
+    __slots__ = ()
+
+    def node(self) -> Node:
+        """The node that it stands for now."""
+        raise NotImplementedError
+
+
+def plain(value: Any) -> Any:
+    """A value; of a proxy the node that it stands for."""
+    return value.node() if isinstance(value, Proxy) else value
+
+
+class Comparison(Proxy):
     """The result of `==` and `!=`: the node that compares elements; its truth value says whether the two are one node.
 
     So `where(x == 0, a, b)` means what it says, while `in`, dictionaries, sets and `list.index` go by identity. Most
@@ -616,8 +620,12 @@ class Comparison(Node):
 
 def _compared(relation: str, left: Node, right: object) -> Comparison:
     """The Comparison that a program makes. Returns a plain bool, unknown to type checkers, if a size is compared with a
-    number that it always or never equals. `is_written` is set if the program has the operator itself, and it is not a
-    list or dict that searches."""
+    number that it always or never equals, and an array of bools if a traced program compares arrays of its own.
+    `is_written` is set if the program has the operator itself, and it is not a list or dict that searches."""
+    by_user = TRACE.depth and isinstance(right, COMPARABLE) and asked_by_user(3)  # not by a table of Python's
+    if by_user and left.type.shape and HOOKS.handles.is_array(left, right):
+        made: Comparison = HOOKS.handles.owned(FUNCTIONS[relation](plain(left), plain(right)), (left, right))
+        return made
     if isinstance(right, WHOLE) and type(left) is not Comparison and left.op is not CONSTANT:
         known: Comparison | None = FUNCTIONS["decided"](relation, left, right)
         if known is not None:
@@ -686,8 +694,8 @@ def make(op: Op, args: Sequence[Node], attrs: Attributes | None = None) -> Node:
     found: Node | None = NODES.get(key)
     if found is not None:
         return found
-    if any(isinstance(arg, Comparison) for arg in arguments):
-        return make(op, [arg.node() if isinstance(arg, Comparison) else arg for arg in arguments], attrs)
+    if any(isinstance(arg, Proxy) for arg in arguments):
+        return make(op, list(map(plain, arguments)), attrs)
     kind = op.infer(arguments, attributes)
     is_scalar = TRACE.depth and not kind.shape and op is not CONSTANT
     node = (Constant if op is CONSTANT else Scalar if is_scalar else Node)(op, arguments, attributes, kind)
@@ -718,7 +726,7 @@ def _keeps_type(after: Node, before: Node) -> bool:
         return True
     known = before.type
     is_size = not known.shape and known.dtype == "int64"
-    return not is_size and not isinstance(after, Comparison) and known.is_same(after.type)
+    return not is_size and not isinstance(after, Proxy) and known.is_same(after.type)
 
 
 def made(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
@@ -776,6 +784,7 @@ def describe_size(size: Size) -> str:
 
 def describe(node: Node) -> str:
     """A short description for messages: the user's name or the expression, with the user's line."""
+    node = plain(node)
     if node.op is SIZE:
         return f"the size of {node.attrs['owner'] or 'a variable'} along axis {node.attrs['axis']}"
     value = constant_value(node)

@@ -23,12 +23,12 @@ from graphc.ir.node import (
     SIZE,
     Array,
     Body,
-    Comparison,
     Node,
     Op,
     Size,
     literal,
     make,
+    plain,
     size_leaf,
     size_owner,
     variable,
@@ -51,7 +51,7 @@ class Packed:
 
 def pack(nodes: Sequence[Node]) -> Packed:
     """The graph of some nodes, as values that can be pickled."""
-    nodes = [node.node() if isinstance(node, Comparison) else node for node in nodes]
+    nodes = list(map(plain, nodes))
     order = nodes_of(nodes)
     leaves = [node for node in order if not node.args]
     computed = [node for node in order if node.args]
@@ -92,8 +92,7 @@ def reduced(value: Node | Op | Body) -> tuple[Any, ...]:
 
 def reduce_node(node: Node) -> tuple[Any, ...]:
     """`Node.__reduce_ex__`: the function that rebuilds the node, and its arguments."""
-    if isinstance(node, Comparison):
-        node = node.node()
+    node = plain(node)
     if node.args:
         return one_of, (pack([node]),)
     if node.op is CONSTANT:

@@ -16,17 +16,8 @@ import numpy as np
 
 from graphc.errors import GraphTypeError
 from graphc.ir.source_lines import program_line
-from graphc.ir.traced import (
-    CREATIONS,
-    TRACE,
-    after_call,
-    asked_by_user,
-    before_call,
-    by_program,
-    instruction,
-    traced_from,
-    traced_hint,
-)
+from graphc.ir.traced import TRACE, asked_by_user, by_program, instruction, traced_from, traced_hint
+from graphc.startup.hooks import HOOKS
 
 if TYPE_CHECKING:
     from graphc.ir.methods import Methods
@@ -52,8 +43,8 @@ METHODS = {
 
 INTERNAL = {
     "_name", "attributes", "cell", "compared", "flat", "free_rank", "has_no_truth", "is_tuple", "is_written",
-    "keeper", "lock", "mend", "mentioned", "node", "operands", "relation", "serial", "sized", "sizes", "stand_back",
-    "strides", "told", "verified", "wanted",
+    "keeper", "lock", "mend", "mentioned", "node", "operands", "part", "relation", "serial", "sized", "sizes",
+    "stand_back", "strides", "told", "verified", "wanted",
 }  # fmt: skip
 """Attributes of nodes that `dir` hides from users."""
 
@@ -71,17 +62,14 @@ class Symbol(Methods):
         raise NotImplementedError
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if not by_program():
-            return FUNCTIONS["array_ufunc"](ufunc, method, inputs, kwargs)
-        start = before_call("add" if method == "__call__" else method, inputs, kwargs)  # as all of them
-        return after_call(start, FUNCTIONS["array_ufunc"](ufunc, method, inputs, kwargs))
+        if by_program():
+            return HOOKS.handles.apply_ufunc(ufunc, method, inputs, kwargs)
+        return FUNCTIONS["array_ufunc"](ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if not by_program():
-            return FUNCTIONS["array_function"](function, args, kwargs)
-        name = function.__name__
-        start = before_call(name, args, kwargs)
-        return after_call(start, FUNCTIONS["array_function"](function, args, kwargs), name in CREATIONS)
+        if by_program():
+            return HOOKS.handles.apply_function(function, args, kwargs)
+        return FUNCTIONS["array_function"](function, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if instruction()[0] == "STORE_SUBSCR":

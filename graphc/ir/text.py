@@ -50,7 +50,6 @@ from graphc.ir.node import (
     SIZE,
     Array,
     Body,
-    Comparison,
     Node,
     Op,
     Size,
@@ -58,6 +57,7 @@ from graphc.ir.node import (
     Type,
     describe,
     describe_size,
+    plain,
     size_owner,
 )
 from graphc.ir.walk import Graph, toposort
@@ -118,7 +118,7 @@ def graph_of(outputs: tuple[Node, ...]) -> Graph:
     for node in outputs:
         if not isinstance(node, Node):
             raise GraphTypeError(f"print_graph takes a graph or variables, not {node!r}")
-    nodes = tuple(node.node() if isinstance(node, Comparison) else node for node in outputs)
+    nodes = tuple(map(plain, outputs))
     needed = toposort(nodes, _needs, lambda node: node.op.name)
     owners = (size_owner(node) if node.op is SIZE else node for node in needed)
     inputs = dict.fromkeys(node for node in owners if node is not None and node.op is INPUT)

@@ -1,20 +1,19 @@
-"""In-place changes of arrays, which tensors refuse because they are immutable.
+"""In-place changes of arrays, which variables and constants refuse because they are immutable.
 
 In: an operator, method or attribute that would write to an array. Out: an error that names the function for a changed
 copy. Some of these have another meaning in Theano's programs (`x.sort()` returns a sorted tensor, `x += y` rebinds the
-name); they keep it outside traced functions.
+name); they keep it outside traced functions. Arrays that a traced function has made itself are handles, which take
+writes (`tensor/handles.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from sys import getrefcount
 from typing import Any, TypeVar
 
-from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError
-from graphc.ir.call_errors import place
+from graphc.errors import GraphAttributeError, GraphTypeError
 from graphc.ir.symbol import FUNCTIONS, METHODS, Symbol, asked
-from graphc.ir.traced import TRACE, after_call, as_view, asked_by_user, is_unaliased, next_serial, traced_hint
+from graphc.ir.traced import TRACE, asked_by_user, traced_from, traced_hint
 
 T = TypeVar("T")
 
@@ -39,24 +38,21 @@ IN_PLACE = {
 """Attributes of NumPy's arrays that concern memory, with the message that says what to use instead."""
 
 
-def in_place(name: str, function: str) -> Callable[[Any, Any], Any]:
+def refuse_write(node: Symbol, what: str) -> GraphTypeError:
+    """The error for a write to a tensor that is no array of the program's own: a variable, or what may be a view."""
+    told, found = node.told()[0], traced_from(node)
+    whose = "comes from outside of the function" if found is None else f"is {found}, or may be a view of it"
+    return GraphTypeError(
+        f"{told} cannot be written to by `{what}`: it {whose}, and the array of a caller is not changed; write "
+        f"x = x.copy() first{asked(told)}"
+    )
+
+
+def in_place(name: str) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
         if not (TRACE.depth and self.type.shape and asked_by_user()):
             return NotImplemented  # Python then evaluates x + y and rebinds the name
-        references = getrefcount(self)  # on its own line: each use of self adds a reference
-        if not is_unaliased(self, references, name, other is self) or getattr(other, "__array_ufunc__", self) is None:
-            told = self.told()[0]
-            raise GraphTypeError(
-                f"{told} is symbolic: `x {name}= y` writes to an array and to all views of it, and makes no new one, "
-                "unless x is the new result of an operation, which one local name holds; "
-                f"write x = x {name} y{traced_hint(self)}{asked(told)}"
-            )
-        start = next_serial()
-        try:
-            return after_call(start, FUNCTIONS["in_place"](name, function, self, other))
-        except GraphcError as error:
-            place(error, f"{function} in place", (self, other))
-            raise
+        raise refuse_write(self, f"x {name}= y")
 
     return operator
 
@@ -106,23 +102,22 @@ class Unchanging(Symbol):
 
     __slots__ = ()
 
-    __iadd__, __isub__, __imul__ = in_place("+", "add"), in_place("-", "sub"), in_place("*", "mul")
-    __itruediv__, __ifloordiv__ = in_place("/", "true_div"), in_place("//", "floor_div")
-    __imod__, __ipow__, __imatmul__ = in_place("%", "mod"), in_place("**", "pow"), in_place("@", "matmul")
-    __iand__, __ior__ = in_place("&", "bitwise_and"), in_place("|", "bitwise_or")
-    __ixor__, __ilshift__ = in_place("^", "bitwise_xor"), in_place("<<", "left_shift")
-    __irshift__ = in_place(">>", "right_shift")
+    __iadd__, __isub__, __imul__ = in_place("+"), in_place("-"), in_place("*")
+    __itruediv__, __ifloordiv__ = in_place("/"), in_place("//")
+    __imod__, __ipow__, __imatmul__ = in_place("%"), in_place("**"), in_place("@")
+    __iand__, __ior__, __ixor__ = in_place("&"), in_place("|"), in_place("^")
+    __ilshift__, __irshift__ = in_place("<<"), in_place(">>")
 
     def _flat(self) -> Any:
         """All elements in C order, as a vector."""
-        return as_view(self, FUNCTIONS["flatten"](self))
+        return FUNCTIONS["flatten"](self)
 
     def _strides(self) -> Any:
         raise refuse_in_place("strides", self)
 
     def _real(self) -> Any:
         """The tensor itself: there are no complex dtypes."""
-        return as_view(self, self)
+        return self
 
     def _imag(self) -> Any:
         """Zeros: there are no complex dtypes."""

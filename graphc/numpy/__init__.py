@@ -57,7 +57,13 @@ def not_equal(x1: Any, x2: Any, /) -> Node:
     return elementwise("not_equal", x1, x2)
 
 
-asanyarray = ascontiguousarray = asarray
+asanyarray = asarray
+
+
+def ascontiguousarray(a: Any, dtype: Any = None) -> Node:
+    """`array`, with one axis or more."""
+    return array(a, dtype, ndmin=1)
+
 
 _IMPORTED = {
     "Any", "DTYPES", "Node", "Ufunc", "as_node", "elementwise", "explain_all", "has_function", "named", "np",

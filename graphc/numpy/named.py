@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from graphc.ir.traced import after_call, by_program, next_serial
-from graphc.tensor.dispatch import IN_PLACE, OWN, call_function, call_ufunc, find_target, title, ufunc_target
+from graphc.ir.traced import by_program
+from graphc.tensor.dispatch import OWN, call_function, call_ufunc, find_target, title, ufunc_target
+from graphc.tensor.handles import WRITERS, apply_function, apply_ufunc
 
 CALLABLE = (FunctionType, BuiltinFunctionType, type(np.sum))
 """The types of NumPy's functions."""
@@ -20,8 +21,10 @@ CALLABLE = (FunctionType, BuiltinFunctionType, type(np.sum))
 
 def target_of(function: Any) -> Callable[..., Any] | None:
     """The function of graphc for one of NumPy's."""
-    if not isinstance(function, CALLABLE) or function.__name__ in IN_PLACE:
+    if not isinstance(function, CALLABLE):
         return None
+    if function in WRITERS:
+        return WRITERS[function][1]
     own: Callable[..., Any] | None = OWN.get(title(function)) or find_target(function)
     return own
 
@@ -36,6 +39,13 @@ def named(name: str, function: Any) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return call_function(function, args, kwargs)
+
+    if function in WRITERS:
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return (apply_function if by_program() else call_function)(function, args, kwargs)
+
+        vars(call)["explained"] = True  # it is given what it writes to
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = getattr(target_of(function), "__doc__", None) or f"NumPy's {name}."
@@ -55,18 +65,22 @@ class Ufunc:
         return f"<function {self.__name__} of tensors>"
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if not by_program():
-            return call_ufunc(self.ufunc, "__call__", args, kwargs)
-        return after_call(next_serial(), call_ufunc(self.ufunc, "__call__", args, kwargs))
+        if len(args) > self.ufunc.nin:
+            args, kwargs = args[: self.ufunc.nin], {"out": args[self.ufunc.nin :], **kwargs}
+        return (apply_ufunc if by_program() else call_ufunc)(self.ufunc, "__call__", args, kwargs)
 
     def reduce(self, /, *args: Any, **kwargs: Any) -> Any:
         """Reduce as NumPy's `reduce`, along the first axis where no other is given."""
-        return call_ufunc(self.ufunc, "reduce", args, kwargs)
+        return (apply_ufunc if by_program() else call_ufunc)(self.ufunc, "reduce", args, kwargs)
 
     def accumulate(self, /, *args: Any, **kwargs: Any) -> Any:
         """Accumulate as NumPy's `accumulate`."""
-        return call_ufunc(self.ufunc, "accumulate", args, kwargs)
+        return (apply_ufunc if by_program() else call_ufunc)(self.ufunc, "accumulate", args, kwargs)
 
     def outer(self, /, *args: Any, **kwargs: Any) -> Any:
         """The function of each element of the first argument with each of the second."""
-        return call_ufunc(self.ufunc, "outer", args, kwargs)
+        return (apply_ufunc if by_program() else call_ufunc)(self.ufunc, "outer", args, kwargs)
+
+    def at(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Write to elements as NumPy's `at`: of `add` and `subtract`, in a traced function."""
+        return (apply_ufunc if by_program() else call_ufunc)(self.ufunc, "at", args, kwargs)

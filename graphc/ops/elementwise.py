@@ -40,7 +40,6 @@ from graphc.ir.node import (
     Array,
     Attributes,
     Batch,
-    Comparison,
     Guard,
     Infer,
     Laws,
@@ -56,12 +55,14 @@ from graphc.ir.node import (
     describe_size,
     literal,
     make,
+    plain,
     told,
 )
 from graphc.ir.signs import below_broadcasts, is_never_zero
-from graphc.ir.traced import traced_from
+from graphc.ir.traced import by_program, traced_from
 from graphc.ir.walk import as_size_node
 from graphc.options import options
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
 
 Operand = str | Number_
@@ -166,6 +167,8 @@ def _kept(name: str) -> Callable[..., Any]:
 
     def method(self: Node, *others: Any) -> Any:
         result = operator(self, *others)
+        if result is not NotImplemented and result.type.shape and by_program():
+            return HOOKS.handles.owned(result, others)
         weak = all(type(other) in (bool, int, float, Number) for other in others)
         if weak and type(result) in (Node, Scalar_) and result.dtype in WEAK:
             result.__class__ = Number
@@ -585,7 +588,7 @@ def as_node(value: Any, dtype: str | None = None, name: str | None = None) -> No
         own = promote(*_settle([_weigh(value)]))
         node = _convert("constant", value, wanted or own)
     else:
-        node = value.node() if isinstance(value, Comparison) else value
+        node = plain(value)
         node = cast(node, wanted) if wanted else node
     if name is not None and node.name is None:
         node.name = name

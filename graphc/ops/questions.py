@@ -15,8 +15,6 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from graphc.errors import GraphTypeError, RankError, ShapeError
-from graphc.ir import sizes
 from graphc.ir.node import (
     CONSTANT,
     FUNCTIONS,
@@ -24,19 +22,18 @@ from graphc.ir.node import (
     SHARED,
     SIZE,
     Comparison,
-    Guard,
     Node,
     Scalar,
     Size,
     constant_value,
     describe,
+    plain,
 )
 from graphc.ir.sizes import difference, is_natural, known_most, known_nonnegative
 from graphc.ir.source_lines import user_line
-from graphc.ir.symbol import METHODS, asked
+from graphc.ir.symbol import METHODS
 from graphc.ir.traced import TRACE, TRACED, traced_from
-from graphc.ops.elementwise import Number, as_node, cast
-from graphc.ops.shape import held_to
+from graphc.ops.elementwise import Number
 
 RELATIONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 MOST_SIZES = 32
@@ -169,7 +166,7 @@ def is_size(node: Any) -> bool:
         current = pending.pop()
         if not isinstance(current, Node):
             return False
-        current = current.node() if isinstance(current, Comparison) else current
+        current = plain(current)
         if current in seen:
             continue
         seen.add(current)
@@ -188,40 +185,6 @@ def is_outside(node: Node) -> bool:
 
 
 FUNCTIONS.update(truth=truth, truth_of=truth_of, decided=decided, is_size=is_size)
-
-
-# --- in place ---------------------------------------------------------------------------------------------------------
-# `x += y` of an array that is seen by one name alone: the changed array.
-#
-# In: a tensor that may change (`ir.fresh`), and what is computed with it. Out: the tensor that the name stands for
-# from then on, with the shape and the dtype of the first; an error where NumPy has one.
-
-
-def in_place(symbol: str, function: str, x: Node, y: Any) -> Node:
-    """`x`, changed by `x {symbol}= y`: what the function gives of the two, in the dtype of `x`. It takes the shape of
-    `x`, to which `y` broadcasts. Raises RankError or ShapeError where it cannot, GraphTypeError where NumPy does not
-    convert results to the dtype of `x` (its rule "same_kind")."""
-    made: Node = FUNCTIONS[function](x, y)
-    given = as_node(y)
-    told, line = f"{describe(x)} of type {x.type}: `x {symbol}= y`", asked(describe(x))
-    if made.ndim != x.ndim or (symbol == "@" and given.ndim < 2):
-        raise RankError(f"{told} cannot take a y of {given.ndim} axes, since x keeps its shape{line}")
-    if not np.can_cast(made.type.dtype, x.type.dtype, "same_kind"):
-        raise GraphTypeError(
-            f"{told} would give {made.type.dtype}, which {x.type.dtype} does not take; write x = x {symbol} y{line}"
-        )
-    for axis, own in enumerate(x.type.shape):
-        size = made.type.shape[axis]
-        if sizes.equal(size, own) or not (symbol == "@" or sizes.equal(own, 1)):
-            continue  # or the function checks that the two are equal
-        if isinstance(size, int) and isinstance(own, int):
-            raise ShapeError(f"{told} gives {size} elements along axis {axis}, where x keeps its {own}{line}")
-        message = f"`x {symbol}= y` gives {{left}} elements along axis {axis}, where x keeps its {{right}}{line}"
-        made = held_to(made, axis, Guard(size, "==", own, message))
-    return cast(made, x.type.dtype)
-
-
-FUNCTIONS["in_place"] = in_place
 
 
 # --- plain shape ------------------------------------------------------------------------------------------------------

@@ -37,6 +37,8 @@ class Hooks:
     """A function of NumPy's applied to tensors, as `__array_ufunc__` is called: (ufunc, method, inputs, kwargs)."""
     array_function: Callable[..., Any]
     """The same of functions that are none of elements: (function, args, kwargs)."""
+    handles: Any
+    """`graphc.tensor.handles`: arrays of a traced function that may be written to."""
     compiled_part: Callable[[str], bytes]
     """The machine code of a part that all functions share, compiled in this process: of its name."""
     states: Any

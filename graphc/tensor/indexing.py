@@ -334,6 +334,34 @@ def _update(name: str, x: Any, y: Any) -> Node:
     return elementwise("add", selection.base, value) if increments else value
 
 
+def put_item(x: Node, key: Any, value: Node) -> Node:
+    """`x` after `x[key] = value`."""
+    node, items = items_of(x, key)
+    return _update("x[key] = value", select(node, _plan(node, items)), value)
+
+
+def put_back(whole: Node, part: Node, value: Node) -> Node | None:
+    """`whole` with `part`, which was made of it by indices, transposes and reshapes alone, replaced by `value`; None if
+    it was made otherwise."""
+    while part is not whole and part.args:
+        inner, *starts = part.args
+        if part.op.name == "subtensor":
+            value = ops.set_subtensor(inner, value, starts[: inner.ndim], part.attrs["steps"])
+        elif part.op.name in ("reshape", "dimshuffle"):
+            value = _laid_as(inner, part, value)
+        elif part.op.name == "broadcast_to" and not any(map(_is_spread, inner.type.shape, part.type.shape)):
+            value = layout.broadcast_to(value, inner.type.shape)
+        else:
+            return None
+        part = inner
+    return value
+
+
+def _is_spread(before: Size, after: Size) -> bool:
+    """True for an axis that a broadcast makes longer, not one whose size it makes known."""
+    return sizes.equal(before, 1) and not sizes.equal(after, 1)
+
+
 def _laid_as(part: Node, x: Node, value: Node) -> Node:
     """A value of the shape of `x`, which is `part` reshaped and transposed, in the shape of `part`."""
     while x is not part:

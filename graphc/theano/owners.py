@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from weakref import ref
 
 from graphc.ir.body import ITEM, items_of
-from graphc.ir.node import SIZE, Comparison, Node, Where, make, size_owner
+from graphc.ir.node import SIZE, Node, Where, make, plain, size_owner
 from graphc.startup.hooks import HOOKS
 
 
@@ -156,7 +156,7 @@ def owner_of(node: Node) -> Apply:
 
 def apply_of(node: Node) -> Apply:
     """The application that a node, or the one it is a result of, stands for; the existing one where somebody has it."""
-    whole = node.args[0] if node.op is ITEM else node.node() if isinstance(node, Comparison) else node
+    whole = node.args[0] if node.op is ITEM else plain(node)
     kept = whole.__dict__.get("_apply")
     found: Apply | None = kept() if kept is not None else None
     if found is None:

@@ -20,14 +20,14 @@ sizes disagree, and an argument has such an axis, the function is traced again w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import update_wrapper
 from types import MethodType
 from typing import Any, overload
 
 import numpy as np
 
-from graphc.arrays.trees import LEAF, flatten, leaves, like, paths, structure
+from graphc.arrays.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
 from graphc.control.loop import title
 from graphc.errors import GraphcError, GraphTypeError, MissingInputError, ShapeError
 from graphc.function import function as compile_function
@@ -40,6 +40,7 @@ from graphc.ir.traced import LEFT, TRACE, traced_hint
 from graphc.ir.walk import nodes_of
 from graphc.ops.elementwise import as_node
 from graphc.startup.record import record
+from graphc.tensor import handles
 from graphc.tracing.arguments import NUMBERS, Static, axes_of_one, kinds_of, names_of, variables_for
 
 Rebuild = Callable[[list[Any]], Any]
@@ -180,7 +181,7 @@ class Jitted:
         entry = self.entries.get(key)
         if entry is None:
             if any(isinstance(leaf, Node) for leaf in given):
-                return Symbolic(self.run(args, kwargs)), given
+                return Symbolic(self.graph(args, kwargs)), given
             made = self.trace(args, kwargs, given, [()] * len(given))
             if type(made) is not Entry:
                 return made, given
@@ -214,11 +215,13 @@ class Jitted:
         names = names_of(self, parts.left, parts.named, static)
         variables = variables_for(self.title, given, names, ones)
         placed, keywords = like((parts.left, dict(parts.named)), variables)
+        donated = self.donated(args, static, given)
+        written = {id(leaf) for leaf, is_written in zip(variables, donated, strict=True) if is_written}
         whole = list(placed)
         for place, value in zip(static, parts.values, strict=True):
             whole.insert(place, value)
         try:
-            made = self.run(whole, {**keywords, **dict(parts.fixed)})
+            made = self.run(whole, {**keywords, **dict(parts.fixed)}, written)
         finally:
             LEFT.update(variables)
         results = [self.as_result(leaf, path) for leaf, path in zip(leaves(made), paths(made, "result"), strict=True)]
@@ -227,17 +230,19 @@ class Jitted:
             if leaf in LEFT:
                 raise MissingInputError(f"{self.title} uses {describe(leaf)} of type {leaf.type}{traced_hint(leaf)}")
         if others:
-            return Symbolic(self.run(args, kwargs))
+            return Symbolic(self.graph(args, kwargs))
         if not results:
             return Entry(None, lambda *given: made, None)
         flat = not parts.named and len(parts.left) == len(args) and all(type(value) is np.ndarray for value in args)
-        return self.compiled(made, results, variables, self.donated(args, static, given), flat)
+        return self.compiled(made, results, variables, donated, flat)
 
-    def run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Run the function on tensors. An error of graphc that NumPy has replaced by its own ("setting an array element
-        with a sequence") is raised in its place."""
+    def run(self, args: Sequence[Any], kwargs: Mapping[str, Any], written: Collection[int] = ()) -> Any:
+        """Run the function on tensors. written: the ids of those that it may write to. An error of graphc that NumPy
+        has replaced by its own ("setting an array element with a sequence") is raised in its place."""
         try:
             with TRACE:
+                if written:
+                    args = map_leaves(lambda leaf: handles.owned(leaf) if id(leaf) in written else leaf, list(args))
                 return self.build(*args, **kwargs)
         except (TypeError, ValueError) as error:
             dropped, line = TRACE.refused
@@ -247,7 +252,14 @@ class Jitted:
         finally:
             TRACE.refused = None, None
 
+    def graph(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The results for tensors. A traced program that calls the function may write to them."""
+        made = handles.given(self.run(*handles.given((args, kwargs))))
+        return handles.owned(made) if TRACE.depth else made
+
     def as_result(self, leaf: Any, path: str) -> Node:
+        if isinstance(leaf, Node):
+            return as_node(leaf)
         try:
             return as_node(leaf)
         except GraphTypeError as error:

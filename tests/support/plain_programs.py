@@ -137,11 +137,11 @@ class Writer:
         elif roll < 0.48:  # another name of one array, or a view of it
             name = self.rng.choice(self.names["m"])
             self.bind(indent, *self.rng.choice([("m", name), ("m", f"{name}[:]"), ("v", f"{name}[0]")]))
-        elif roll < 0.78 and depth:
+        elif roll < 0.7 and depth:
             self.branch(indent, depth)
-        elif roll < 0.87 and depth:
+        elif roll < 0.78 and depth:
             self.loop(indent)
-        elif roll < 0.93:
+        elif roll < 0.9:
             self.accumulate(indent)
         else:
             self.write(indent)
@@ -254,7 +254,7 @@ class Writer:
                 lambda: f"{name}[0] = {number}", lambda: f"{name} += {number}", lambda: f"{name} *= {self.value(kind, 1)}",
                 lambda: f"{name}.sort()", lambda: f"{name}.fill({number})", lambda: f"{name}[..., 0] += 1",
                 lambda: f"np.add({name}, 1, out={name})", lambda: f"{name}.shape = (-1,)", lambda: f"{name}.flat[0] = 9",
-                lambda: f"np.copyto({name}, 3)", lambda: f"np.add.at({name}, 0, 1)", lambda: f"{name}.partition(1)",
+                lambda: f"np.copyto({name}, 3)", lambda: f"np.add.at({name}, 0, 1)", lambda: f"np.subtract.at({name}, [0, 1, 0], 1)",
                 lambda: f"{name}.put([0], [5])", lambda: f"np.put({name}, [0], [5])", lambda: f"{name}.real = 2",
                 lambda: f"{name}.T[0] = 7", lambda: f"np.negative({name}, {name})", lambda: f"{name}.clip(0, 1, out={name})",
                 lambda: f"b = np.zeros(3); b[0] = {name}.sum(); {name} = {name} * b[0]", lambda: f"{name}.real[0] = 4",
@@ -263,13 +263,57 @@ class Writer:
                 lambda: f"b = [{name}]; b[0] = b[0] + 1; {name} = b[0]", lambda: f"b = {name}; b -= 1",
                 lambda: f"b = {{'k': {name}}}; b['k'] *= 2", lambda: f"np.sort({name})", lambda: f"np.random.default_rng(0).shuffle({name})",
                 lambda: f"{name}.dtype = 'int64'", lambda: f"{name}.swapaxes(0, -1)[0] += 1", lambda: f"{name}.ravel()[0] = 3",
+                lambda: self.through_views(name, kind), lambda: self.through_views(name, kind), lambda: self.through_views(name, kind),
             )
+        )  # fmt: skip
+
+    def through_views(self, name: str, kind: Kind) -> str:
+        """Write to an array by a view, another name, a function or a loop; or to a new one."""
+        b, c, number, s = f"b{next(self.fresh)}", f"c{next(self.fresh)}", self.number(), self.value("s", 0)
+        view = self.pick(
+            lambda: "[1:]", lambda: "[::-1]", lambda: "[::2]", lambda: ".T", lambda: "[:]", lambda: ".reshape(-1)", lambda: ".ravel()",
+            lambda: ".reshape(-1, 1)", lambda: "[None]", lambda: "[..., -1]", lambda: "[[0, 1]]", lambda: ".real", lambda: ".swapaxes(0, -1)",
+            lambda: ".flat", lambda: ".copy()", lambda: ".squeeze()", lambda: "[0]", lambda: ".T.T[1:]", lambda: "[1:][::-1]", lambda: ".T.reshape(-1)",
+            lambda: "[..., None]", lambda: ".flatten()", lambda: ".astype('float32')", lambda: "[...]", lambda: "[:1, ...]",
+        )  # fmt: skip
+        made = self.pick(
+            lambda: f"{name}{view}", lambda: f"{name}{view}", lambda: f"xp.flip({name}, 0)", lambda: f"xp.transpose({name})",
+            lambda: f"xp.split({name}, 1)[0]", lambda: f"xp.asarray({name})", lambda: f"xp.atleast_2d({name})", lambda: f"xp.moveaxis({name}, 0, -1)",
+            lambda: f"xp.expand_dims({name}, 0)", lambda: f"xp.squeeze({name})", lambda: f"xp.array({name})", lambda: f"xp.rot90(xp.atleast_2d({name}))",
+            lambda: f"xp.broadcast_to({name}, (2, *{name}.shape))", lambda: f"xp.diag(xp.atleast_2d({name}))", lambda: f"xp.asarray({name}, dtype='float32')",
+        )  # fmt: skip
+        change = self.pick(
+            lambda: f"{b}[0] = {number}", lambda: f"{b} += {number}", lambda: f"{b} *= {b}", lambda: f"{b}[...] = {s}", lambda: f"{b}[1:] += {b}[:-1]",
+            lambda: f"{b}[{b} > 0] = {number}", lambda: f"{b}[-1] -= {s}", lambda: f"{b}.fill({number})", lambda: f"np.negative({b}, out={b})",
+            lambda: f"{b}[0], {b}[1] = {b}[1], {b}[0]", lambda: f"{b}[[0, 0, 1]] += 1", lambda: f"xp.exp(-{b} ** 2, out={b})", lambda: f"{b}.sort()",
+            lambda: f"{name}[0] = {number}", lambda: f"{name} += 1", lambda: f"{b}[:2] = {b}[::-1][:2]",
+        )  # fmt: skip
+        return self.pick(
+            lambda: f"{b} = {made}; {change}; {name} = {name} + {b}.sum()",
+            lambda: f"{b} = {made}; {change}; {name} = {name} * {b}.mean()",
+            lambda: f"{b} = {made}; {c} = {b} * 1; {change}; {name} = {name} + {b}.max() - {c}.sum()",
+            lambda: f"{b} = {made}; {c} = {b}[1:]; {change}; {c}[0] = 9; {name} = {name} + {c}.sum()",
+            lambda: f"{name}[1:] += {name}[:-1]", lambda: f"{name}[0], {name}[1] = {name}[1], {name}[0]", lambda: f"{name}[[0, 1]] = {name}[[1, 0]]",
+            lambda: f"for k in range(2): {name}[k] = {name}[k] * k + {name}[k - 1]", lambda: f"for k in range(2): {name}[..., k] += {name}[0].sum()",
+            lambda: f"{b} = xp.zeros(4); {b}[0] = {s}; {b}[2:] += {b}[0] + 1; {name} = {name} + {b}.sum()",
+            lambda: f"{b} = xp.zeros((2, 3)); {b}[0, 1] = {s}; {b}.T[2] = 5; {c} = {b}.ravel(); {c}[-1] = {s}; {name} = {name} * {b}.sum()",
+            lambda: f"{b} = xp.ones(5); {b}[1:] = {b}[:-1] * {s}; {b}[1:] = {b}[:-1] + {s}; {name} = {name} + {b}[-1]",
+            lambda: f"{b} = {name} > 0; {b}[0] = True; {name} = xp.where({b}, {name}, 1.5)",
+            lambda: f"{b} = ({name} * 3).astype('int64'); {b}[0] = {s}; {b} += 1; {b}[1:] = 2.9; {name} = {name} + {b}",
+            lambda: f"xp.multiply({name}, 2, out={name})", lambda: f"np.exp({name}, out={name}, where={name} < 0)", lambda: f"xp.clip({name}, 0, 1, out={name})",
+            lambda: f"np.place({name}, {name} > 0, [1, 2, 3])", lambda: f"np.putmask({name}, {name} > 0, [1.5, 2.5])", lambda: f"np.copyto({name}, 2, where={name} > 1)",
+            lambda: f"np.put_along_axis({name}, xp.argmax({name}, axis=-1, keepdims=True), 9, axis=-1)", lambda: f"{name}.flat[1:] = {number}",
+            lambda: f"{b} = np.add({name}, 1, out={name}); {b}[0] = 3", lambda: f"np.cumsum({name}, axis=0, out={name})", lambda: f"{name}[{name} < 0] += 1",
+            lambda: f"{b} = lambda q: q.fill({number}); {b}({name}[0])", lambda: f"{b} = [{name}, {name}]; {b}[0][0] = 2; {b}[1] *= 2",
+            lambda: f"{b}, {c} = {name}[:1], {name}[1:]; {b} += 1; {c} *= {b}[0]", lambda: f"{name}.real[0] = 2; {name}.flat = 1",
         )  # fmt: skip
 
 
 def program(rng: random.Random) -> str:
     """The text of one program."""
     writer = Writer(rng)
+    if rng.random() < 0.6:
+        writer.lines.append(f"    x, y, v = {rng.choice(['x.copy(), y.copy(), v.copy()', 'x * 1, xp.array(y), v + 0', '1 * x, y.copy(), v * 1'])}")
     for _ in range(rng.randint(1, 4)):
         writer.statement("", 2)
     results = [rng.choice(writer.names[kind]) for kind in ("m", "v", "s", "i", "w") if writer.names[kind]]
