@@ -271,20 +271,23 @@ def _binary(function: str, reflected: bool = False) -> Callable[[Node, Any], Nod
         ):  # a class that opts out of NumPy's operators
             return NotImplemented  # type: ignore[no-any-return]
         operands = (other, self) if reflected else (self, other)
+        in_program = by_program()
         try:
+            if in_program:
+                return HOOKS.handles.operate(function, operands)  # type: ignore[no-any-return]
             result: Node = FUNCTIONS[function](*map(plain, operands))
         except GraphcError as error:
             place(error, function, operands)
             raise
-        return HOOKS.handles.owned(result, operands) if by_program() else result
+        return result
 
     return operator
 
 
 def _unary(function: str) -> Callable[[Node], Node]:
     def operator(self: Node) -> Node:
-        result: Node = FUNCTIONS[function](plain(self))
-        return HOOKS.handles.owned(result, (self,)) if by_program() else result
+        result: Node = HOOKS.handles.operate(function, (self,)) if by_program() else FUNCTIONS[function](plain(self))
+        return result
 
     return operator
 
@@ -448,7 +451,8 @@ class Node(Unchanging):
         return f"<{describe(self)}: {self.type}>"
 
     def __str__(self) -> str:
-        return self.name or HOOKS.expression(plain(self))
+        value = self.known()
+        return str(value) if value is not None else self.name or HOOKS.expression(plain(self))
 
     def __copy__(self) -> Node:
         return self
@@ -537,13 +541,17 @@ class Node(Unchanging):
     if not TYPE_CHECKING:  # which know the methods
 
         def __getattr__(self, name: str) -> Any:
+            return self.found(name)
+
+        def found(self, name: str) -> Any:
+            """The method of a name, for `__getattr__`."""
             method = METHODS.get(name)
-            if name in IN_PLACE and asked_by_user():
+            if name in IN_PLACE and asked_by_user(3):
                 if method is None or TRACE.depth:
                     raise refuse_in_place(name, self)
                 return partial(_used, name, self)
             if method is None or (method not in FUNCTIONS and "later" not in FUNCTIONS):
-                if TRACE.depth and name[:2] != "__" and asked_by_user():
+                if TRACE.depth and name[:2] != "__" and asked_by_user(3):
                     told = describe(self)
                     raise GraphAttributeError(f"{told}: a tensor has no attribute {name!r}{asked(told)}")
                 raise AttributeError(f"a tensor has no attribute {name!r}")
@@ -624,7 +632,7 @@ def _compared(relation: str, left: Node, right: object) -> Comparison:
     `is_written` is set if the program has the operator itself, and it is not a list or dict that searches."""
     by_user = TRACE.depth and isinstance(right, COMPARABLE) and asked_by_user(3)  # not by a table of Python's
     if by_user and left.type.shape and HOOKS.handles.is_array(left, right):
-        made: Comparison = HOOKS.handles.owned(FUNCTIONS[relation](plain(left), plain(right)), (left, right))
+        made: Comparison = HOOKS.handles.operate(relation, (left, right))
         return made
     if isinstance(right, WHOLE) and type(left) is not Comparison and left.op is not CONSTANT:
         known: Comparison | None = FUNCTIONS["decided"](relation, left, right)

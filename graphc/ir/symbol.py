@@ -42,8 +42,8 @@ METHODS = {
 `FUNCTIONS["later"]` imports those that are loaded on demand."""
 
 INTERNAL = {
-    "_name", "attributes", "cell", "compared", "flat", "free_rank", "has_no_truth", "is_tuple", "is_written",
-    "keeper", "lock", "mend", "mentioned", "node", "operands", "part", "relation", "serial", "sized", "sizes",
+    "_name", "attributes", "cell", "compared", "flat", "found", "free_rank", "has_no_truth", "is_tuple", "is_written",
+    "keeper", "known", "lock", "mend", "mentioned", "node", "operands", "part", "relation", "serial", "sized", "sizes",
     "stand_back", "strides", "told", "verified", "wanted",
 }  # fmt: skip
 """Attributes of nodes that `dir` hides from users."""
@@ -71,7 +71,13 @@ class Symbol(Methods):
             return HOOKS.handles.apply_function(function, args, kwargs)
         return FUNCTIONS["array_function"](function, args, kwargs)
 
+    def known(self) -> Any:
+        """The value, of an array that nothing traced has gone into; None of any other tensor."""
+        return None
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if (value := self.known()) is not None:
+            return np.array(value, dtype)
         if instruction()[0] == "STORE_SUBSCR":
             raise self._has_no_value(WRITTEN)
         raise self._has_no_value(
@@ -93,6 +99,8 @@ class Symbol(Methods):
         )
 
     def __bool__(self) -> bool:
+        if (value := self.known()) is not None:
+            return bool(value)
         known: bool | None = FUNCTIONS["truth_of"](self)
         if known is not None:
             return known
@@ -132,6 +140,8 @@ class Symbol(Methods):
         return float(value) if wanted == "float" else int(value)
 
     def __format__(self, form: str) -> str:
+        if (value := self.known()) is not None:
+            return format(value, form)
         if form:
             raise self._has_no_value(
                 f"has no value while the graph is built that could be formatted by {form!r}; x.eval({{…}}) gives one, "

@@ -19,6 +19,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from graphc.ir.source_lines import PACKAGE, is_pythons
+from graphc.startup.hooks import HOOKS
 
 TRACED: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 """Variables that stand for arguments of a traced function, with their descriptions for messages."""
@@ -44,11 +45,14 @@ class Trace(_local):
     def __enter__(self) -> None:
         self.depth += 1
         self.levels.append(object())
+        if self.depth == 1:
+            HOOKS.creations.replace()
 
     def __exit__(self, *error: object) -> None:
         self.depth -= 1
         self.levels.pop()
         if not self.depth:
+            HOOKS.creations.restore()
             scalars, self.scalars = self.scalars, []
             for scalar in scalars:
                 scalar.stand_back()

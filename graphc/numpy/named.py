@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from graphc.ir.traced import by_program
+from graphc.tensor.boundary import apply_function, apply_ufunc
 from graphc.tensor.dispatch import OWN, call_function, call_ufunc, find_target, title, ufunc_target
-from graphc.tensor.handles import WRITERS, apply_function, apply_ufunc
+from graphc.tensor.writers import WRITERS
 
 CALLABLE = (FunctionType, BuiltinFunctionType, type(np.sum))
 """The types of NumPy's functions."""

@@ -38,7 +38,9 @@ class Hooks:
     array_function: Callable[..., Any]
     """The same of functions that are none of elements: (function, args, kwargs)."""
     handles: Any
-    """`graphc.tensor.handles`: arrays of a traced function that may be written to."""
+    """`graphc.tensor.boundary`: what goes between a traced program and graphc, arrays that may be written to."""
+    creations: Any
+    """`graphc.tensor.creations`: NumPy's functions that make arrays, while a function is traced."""
     compiled_part: Callable[[str], bytes]
     """The machine code of a part that all functions share, compiled in this process: of its name."""
     states: Any

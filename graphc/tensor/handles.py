@@ -1,96 +1,153 @@
 """Arrays of a traced program: handles on versions of a value, so that NumPy's programs may write to them.
 
-    a = jnp.zeros(3)      Handle of a Storage, whose node is zeros(3)
+    a = jnp.zeros(3)      Handle of a Storage, whose value is zeros(3)
     b = a[1:]             Handle of the same Storage, a view of a by [1:]
-    b[0] = x              the node of b becomes set_subtensor(b[0], x); that is carried back to a, whose node becomes
+    b[0] = x              the value of b becomes set_subtensor(b[0], x); that is carried back to a, whose value becomes
                           set_subtensor(a[1:], ...): version 1 of the storage
     a.sum()               reads version 1
 
-In: what graphc gives a traced program (results of operators and functions), and the program's writes. Out: handles,
-which the program holds in place of nodes; nodes, where a handle goes into a graph. The program's boundary is where
-graphc asks `by_program()`: arguments are unwrapped there (`given`), results are wrapped (`owned`, `Call.finished`).
-This is functionalisation, as PyTorch has it; the plan makes the writes in place again.
+In: arrays that a traced program makes, and its writes to them. Out: handles, which the program holds in place of
+nodes; nodes, where a handle goes into a graph (`Handle.node`). `boundary.py` makes handles and takes them apart. This
+is functionalisation, as in PyTorch; the plan makes the writes in place again.
 
-Arguments of the program and constants from outside are plain nodes, and so are views of them: they refuse writes
-(`ir/writes.py`). Numbers are never handles. NumPy says what is a view (`VIEWS`). Where that depends on the order of
-elements in memory, which is not always known here, the arrays are relatives: once one of them is written to, the others
-can no longer be read.
+A value is a node, or an array of NumPy's where nothing that is traced has gone into it: `np.zeros(3)` of the program
+(`creations.py`). Such an array never changes either, a write makes another one. All questions about it have an answer.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 from weakref import WeakSet
 
 import numpy as np
 
-from graphc.arrays.trees import leaves, like
 from graphc.errors import GraphcError, GraphTypeError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import place
-from graphc.ir.node import FUNCTIONS, Comparison, Constant, Guard, Node, Proxy, describe, plain
+from graphc.ir.node import FUNCTIONS, Array, Guard, Node, Proxy, Type, describe, literal, plain
 from graphc.ir.source_lines import program_line
-from graphc.ir.symbol import asked
-from graphc.ir.traced import TRACE, asked_by_user
-from graphc.ir.writes import refuse_write
-from graphc.ops.elementwise import Number, as_node, broadcast_node, cast
-from graphc.ops.questions import is_outside
-from graphc.ops.shape import broadcast_to, held_to, iota, reshape
+from graphc.ir.symbol import METHODS, asked
+from graphc.ir.traced import TRACE, asked_by_user, instruction
+from graphc.ops.elementwise import as_node, broadcast_node, cast
+from graphc.ops.shape import broadcast_to, filled, held_to
 from graphc.startup.hooks import HOOKS
 from graphc.tensor.indexing import getitem, put_back, put_item
+
+Content: TypeAlias = "Node | Array"
 
 # --- values and views -------------------------------------------------------------------------------------------------
 
 
 class Storage:
-    """An array of a program. node: its value now. version: the number of writes so far. level: the traced function that
-    made it. relatives: storages that may share its memory. stale: the write, in words, that it may or may not see."""
+    """An array of a program. content: its value now. version: the number of writes so far. level: the traced function
+    that made it. relatives: storages that may share its memory. stale: the write, in words, that it may or may not
+    see."""
 
-    __slots__ = ("__weakref__", "level", "node", "relatives", "stale", "version")
+    __slots__ = ("__weakref__", "content", "level", "relatives", "stale", "version")
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    def __init__(self, content: Content) -> None:
+        self.content = content
         self.version = 0
         self.level = TRACE.levels[-1] if TRACE.levels else None
         self.relatives: WeakSet[Storage] | None = None
         self.stale: str | None = None
 
 
+UNKNOWN: Any = object()
+"""The mark for a value that follows from something traced."""
+
+
+def known(value: Any) -> Any:
+    """A value of the program with arrays of NumPy's in place of handles, at any depth; UNKNOWN if one has none."""
+    if isinstance(value, Handle):
+        content = value.content()
+        return content if isinstance(content, np.ndarray) else UNKNOWN
+    if isinstance(value, Node):
+        return UNKNOWN
+    kind = type(value)
+    if isinstance(value, (tuple, list)):
+        found = [known(each) for each in value]
+        if any(each is UNKNOWN for each in found):
+            return UNKNOWN
+        return found if kind is list else tuple(found) if kind is tuple else value
+    if isinstance(value, dict):
+        found = [known(each) for each in value.values()]
+        return UNKNOWN if any(each is UNKNOWN for each in found) else dict(zip(value, found, strict=True))
+    if kind is slice and any(isinstance(each, Node) for each in (value.start, value.stop, value.step)):
+        return UNKNOWN
+    return value
+
+
+def node_of(content: Content) -> Node:
+    """The node of a value. Of an array whose elements are all equal it is one number, repeated."""
+    if isinstance(content, Node):
+        return content
+    if content.size > 1:
+        first = content.flat[0]
+        if (content == first).all() and (content.dtype.kind != "f" or len({*np.signbit(content).flat}) == 1):
+            return filled(literal(first), content.shape)
+    return literal(content)
+
+
+def frozen(array: Array) -> Array:
+    """An array that nothing writes to."""
+    own = array if array.flags.owndata else array.copy()
+    own.flags.writeable = False
+    return own
+
+
 class Item:
     """The step from an array to its view `x[key]`."""
 
-    __slots__ = ("key",)
+    __slots__ = ("is_known", "key")
 
     def __init__(self, key: Any) -> None:
         self.key = key
+        self.is_known = known(key) is not UNKNOWN
 
-    def read(self, whole: Node) -> Node:
+    def read(self, whole: Content) -> Content:
         """The view of a value."""
-        return getitem(whole, self.key)
+        if self.is_known and isinstance(whole, np.ndarray):
+            return np.asarray(whole[self.key])
+        return getitem(node_of(whole), self.key)
 
-    def put(self, whole: Node, value: Node) -> Node | None:
+    def put(self, whole: Content, value: Content) -> Content | None:
         """The value after a write to the view; None where NumPy refuses it."""
-        return put_item(whole, self.key, value)
+        if self.is_known and isinstance(whole, np.ndarray) and isinstance(value, np.ndarray):
+            changed = whole.copy()
+            changed[self.key] = value
+            return changed
+        return put_item(node_of(whole), self.key, node_of(value))
 
 
 class Applied(Item):
-    """The step from an array to a view that a function makes, such as a transpose."""
+    """The step from an array to a view that a function makes, such as a transpose. native: that function of arrays, if
+    NumPy has it."""
 
-    __slots__ = ("apply", "is_written")
+    __slots__ = ("apply", "is_written", "native")
 
-    def __init__(self, apply: Callable[[Node], Node], is_written: bool = True) -> None:
+    def __init__(
+        self, apply: Callable[[Node], Node], native: Callable[[Array], Array] | None = None, is_written: bool = True
+    ) -> None:
         super().__init__(None)
-        self.apply = apply
-        self.is_written = is_written
+        self.apply, self.native, self.is_written = apply, native, is_written
 
-    def read(self, whole: Node) -> Node:
-        return self.apply(whole)
+    def read(self, whole: Content) -> Content:
+        if self.native is not None and isinstance(whole, np.ndarray):
+            return self.native(whole)
+        return self.apply(node_of(whole))
 
-    def put(self, whole: Node, value: Node) -> Node | None:
-        marked = getitem(whole, ...)
-        return put_back(marked, self.apply(marked), value) if self.is_written else None
+    def put(self, whole: Content, value: Content) -> Content | None:
+        if not self.is_written:
+            return None
+        if self.native is not None and isinstance(whole, np.ndarray) and isinstance(value, np.ndarray):
+            changed = whole.copy()
+            self.native(changed)[...] = value
+            return changed
+        marked = getitem(node_of(whole), ...)
+        return put_back(marked, self.apply(marked), node_of(value))
 
 
 def _slot(name: str) -> Any:
@@ -101,62 +158,84 @@ def _slot(name: str) -> Any:
 class Handle(Proxy):
     """An array of a traced program: a storage, or a view of another handle by a step.
 
-    of, step: that handle and step; None of an array of its own. version, current: the version read last, and its node.
-    is_dense: True if its elements are known to lie in C order without gaps. masked: of `a[mask]`, the array, its node,
-    the mask and what the array would be with every element changed so; None after any change but one by a number.
+    of, step: that handle and step; None of an array of its own. version, current: the version read last, and its value.
+    made: the node of a value that is an array. is_dense: True if its elements are known to lie in C order without gaps.
+    masked: of `a[mask]`, the array, its value, the mask and what the array would be with every element changed so; None
+    after any change but one by a number.
     """
 
-    __slots__ = ("current", "is_dense", "masked", "of", "step", "storage", "version")
+    __slots__ = ("current", "is_dense", "made", "masked", "of", "step", "storage", "version")
 
-    op, args, attrs, type = _slot("op"), _slot("args"), _slot("attrs"), _slot("type")
+    op, args, attrs = _slot("op"), _slot("args"), _slot("attrs")
     serial, where, _name = _slot("serial"), _slot("where"), _slot("_name")
     mentioned, verified = _slot("mentioned"), _slot("verified")
 
-    def __init__(self, node: Node, is_dense: bool, of: Handle | None = None, step: Item | None = None) -> None:
-        self.storage: Storage = Storage(node) if of is None else of.storage
+    def __init__(self, content: Content, is_dense: bool, of: Handle | None = None, step: Item | None = None) -> None:
+        if of is None and isinstance(content, np.ndarray):
+            content = frozen(content)
+        self.storage: Storage = Storage(content) if of is None else of.storage
         self.version = self.storage.version
-        self.current, self.is_dense, self.of, self.step = node, is_dense, of, step
-        self.masked: tuple[Handle, Node, Node, Node] | None = None
+        self.current, self.is_dense, self.of, self.step = content, is_dense, of, step
+        self.made: tuple[Array, Node] | None = None
+        self.masked: tuple[Handle, Content, Node, Node] | None = None
 
-    def node(self) -> Node:
+    def content(self) -> Content:
         """The value now. Raises GraphTypeError if that depends on how arrays lie in memory."""
         storage = self.storage
         if storage.stale is not None:
-            raise GraphTypeError(f"{describe(self.current)} {storage.stale}{asked(describe(self.current))}")
+            told = describe(node_of(self.current))
+            raise GraphTypeError(f"{told} {storage.stale}{asked(told)}")
         if self.version == storage.version:
             return self.current
         behind = [self]
         while (of := behind[-1].of) is not None and of.version != storage.version:
             behind.append(of)
         for each in reversed(behind):
-            each.current = storage.node if each.step is None else each.step.read(each.of.current)  # type: ignore[union-attr]
+            whole = storage.content if each.of is None else each.of.current
+            each.current = whole if each.step is None else each.step.read(whole)
             each.version = storage.version
         return self.current
 
-    def write(self, value: Node, what: str) -> None:
+    def node(self) -> Node:
+        """The node of the value now."""
+        content = self.content()
+        if isinstance(content, Node):
+            return content
+        if self.made is None or self.made[0] is not content:
+            self.made = content, node_of(content)
+        return self.made[1]
+
+    @property
+    def type(self) -> Type:  # type: ignore[override]
+        """The dtype and the sizes."""
+        content = self.content()
+        return content.type if isinstance(content, Node) else Type(str(content.dtype), content.shape)
+
+    def write(self, value: Content, what: str) -> None:
         """Make `value`, which has the dtype and the shape of this array, its value, and that of what it is a view of.
         `what`: the write as a program has it, for messages."""
         storage = self.storage
-        told = describe(self.current)
         if storage.level is not (TRACE.levels[-1] if TRACE.levels else None):
+            told = describe(self.node())
             why = "is traced by itself" if storage.level in TRACE.levels else "made it has returned"
             where = "it belongs outside of the function, loop or branch that" if TRACE.levels else "the function that"
             raise GraphTypeError(f"{told} cannot be written to by `{what}`: {where} {why}{asked(told)}")
-        self.node()
+        self.content()
         changed, each = [(self, value)], self
         while each.of is not None and each.step is not None:
-            made = each.step.put(each.of.node(), value)
+            made = each.step.put(each.of.content(), value)
             if made is None:
+                told = describe(self.node())
                 raise GraphTypeError(
                     f"{told} cannot be written to by `{what}`: it is a view that NumPy makes read-only; write "
                     f"x = x.copy() first{asked(told)}"
                 )
             value, each = made, each.of
             changed.append((each, value))
-        storage.node, self.masked = value, None
+        storage.content, self.masked = value, None
         storage.version += 1
-        for each, node in changed:
-            each.current, each.version = node, storage.version
+        for each, content in changed:
+            each.current, each.version = content, storage.version
         for other in storage.relatives or ():
             if other is not storage:
                 other.stale = (
@@ -164,25 +243,38 @@ class Handle(Proxy):
                     "order of elements in memory: make it a copy, by x.copy(), before the write"
                 )
 
-    def view(self, node: Node, step: Item, is_dense: bool) -> Handle:
-        """A view of this array, whose value is `node` now."""
-        return Handle(node, is_dense, self, step)
+    def view(self, content: Content, step: Item, is_dense: bool) -> Handle:
+        """A view of this array, whose value is `content` now."""
+        return Handle(content, is_dense, self, step)
+
+    def changed(self, change: Callable[..., Any], *given: Any) -> bool:
+        """Apply a function that changes an array to the value, if it and the arguments are known."""
+        values, content = known(given), self.content()
+        if values is UNKNOWN or not isinstance(content, np.ndarray):
+            return False
+        copy = content.copy()
+        change(copy, *values)
+        self.write(copy, f"{getattr(change, '__name__', 'x[key] = value')}")
+        return True
+
+    # --- Python's protocols ---
 
     def __iter__(self) -> Iterator[Any]:
         if not asked_by_user():
             return iter(self.node())
-        count = len(self)
-        return (item(self, position) for position in range(count))
+        return (HOOKS.handles.item(self, position) for position in range(len(self)))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(value, Handle) and value.of is self and value.step is not None and value.step.key is key:
-            return None  # the end of `x[key] += y`, which has changed the view
-        if isinstance(value, Handle) and value.masked is not None:
-            of, before, mask, whole = value.masked
-            if of is self and before is self.node() and mask is plain(key):  # the same with a mask: nothing is counted
-                wide = mask.part((..., *(None,) * (self.ndim - mask.ndim)))
-                return self.write(FUNCTIONS["where"](wide, whole, before), "x[mask] = value")
-        key, value = given(key), given(value)
+            return  # the end of `x[key] += y`, which has changed the view
+        if instruction()[0] not in SETTING:
+            raise GraphTypeError(
+                f"{describe(self.node())}: its elements are written by a function in C, which might take a row for a "
+                f"copy; write x[key] = value{asked(describe(self.node()))}"
+            )
+        if self.changed(operator.setitem, key, value) or self._set_masked(key, value):
+            return
+        key, value = HOOKS.handles.given(key), HOOKS.handles.given(value)
         try:
             part = self.node().part(key)
             self.write(put_item(self.node(), key, assigned(value, part)), "x[key] = value")
@@ -190,51 +282,90 @@ class Handle(Proxy):
             place(error, "x[key] = value", (self, value))
             raise
 
+    def _set_masked(self, key: Any, value: Any) -> bool:
+        """Write `x[mask] = value` for a value that is `x[mask]` changed by numbers: nothing has to be counted."""
+        if not isinstance(value, Handle) or value.masked is None:
+            return False
+        of, before, mask, whole = value.masked
+        if of is not self or before is not self.content() or mask is not plain(key):
+            return False
+        wide = mask.part((..., *(None,) * (self.ndim - mask.ndim)))
+        self.write(FUNCTIONS["where"](wide, whole, before), "x[mask] = value")
+        return True
+
     def __copy__(self) -> Handle:
-        return Handle(self.node(), self.is_dense)
+        return Handle(self.content(), self.is_dense)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Handle:
         return self.__copy__()
 
+    def told(self) -> tuple[str, Array | None, bool]:
+        content = self.content()
+        return super().told() if isinstance(content, Node) else (describe(self.node()), content, False)
+
+    def known(self) -> Array | None:
+        content = self.content()
+        return None if isinstance(content, Node) else content
+
+    def __getattr__(self, name: str) -> Any:
+        if name in Handle.__slots__:
+            raise AttributeError(name)
+        if self.known() is None or name not in NATIVE or not asked_by_user():
+            return self.found(name)
+        return HOOKS.handles.attribute(self, name)
+
+    # --- methods and attributes of NumPy's arrays that write or are views ---
+
     def fill(self, value: Any) -> None:  # type: ignore[override]
         """Give every element a value."""
-        self[...] = value
+        self._assign(value)
+
+    def _assign(self, value: Any) -> None:
+        if not self.changed(operator.setitem, ..., value):
+            node = self.node()
+            self.write(put_item(node, ..., assigned(HOOKS.handles.given(value), node)), "x[...] = value")
 
     def sort(self, axis: Any = -1, kind: Any = None, order: None = None) -> None:  # type: ignore[override]
         """Sort along an axis."""
-        self.write(FUNCTIONS["later"]("sort")(self.node(), axis), "x.sort()")
+        if not self.changed(np.ndarray.sort, axis):
+            self.write(FUNCTIONS["later"]("sort")(self.node(), axis), "x.sort()")
 
     def partition(self, kth: Any, axis: int = -1, kind: Any = None, order: Any = None) -> None:
         """Put element `kth` along an axis where sorting would; all of the axis is sorted."""
-        self.write(FUNCTIONS["later"]("partition")(self.node(), kth, axis), "x.partition(k)")
+        if not self.changed(np.ndarray.partition, kth, axis):
+            self.write(FUNCTIONS["later"]("partition")(self.node(), kth, axis), "x.partition(k)")
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Write to elements by their places in C order."""
-        apply_function(np.put, (self, indices, values), {"mode": mode})
+        HOOKS.handles.apply_function(np.put, (self, indices, values), {"mode": mode})
 
     def _flat(self) -> Flat:
         """All elements in C order."""
-        flatten = FUNCTIONS["flatten"]
-        return Flat(flatten(self.node()), True, self, Applied(flatten))
+        step = Applied(FUNCTIONS["flatten"], lambda array: array.reshape(-1))
+        return Flat(step.read(self.content()), True, self, step)
 
     def _set_flat(self, value: Any) -> None:
-        self._flat()[...] = value
+        self._flat()._assign(value)
 
     def _real(self) -> Handle:
         """The array itself: there are no complex dtypes."""
         return self
 
-    def _set_real(self, value: Any) -> None:
-        self[...] = value
-
     def _turned(self, name: str) -> Handle:
-        turn = FUNCTIONS.get(name) or FUNCTIONS["later"](name)
-        return self.view(turn(self.node()), Applied(turn), self.is_dense and self.ndim < 2)
+        step = Applied(FUNCTIONS.get(name) or FUNCTIONS["later"](name), getattr(np, name))
+        return self.view(step.read(self.content()), step, self.is_dense and self.ndim < 2)
 
     flat: Any = property(_flat, _set_flat)
-    real: Any = property(_real, _set_real)
+    real: Any = property(_real, _assign)
     T: Any = property(lambda self: self._turned("transpose"))
     mT: Any = property(lambda self: self._turned("matrix_transpose"))  # noqa: N815 - NumPy's name
+
+
+NATIVE = {*METHODS, "tolist", "item", "tobytes", "nbytes", "itemsize", "conjugate"}
+"""Methods and attributes of NumPy's arrays that a handle whose value is known has from them."""
+
+SETTING = {"STORE_SUBSCR", "STORE_SLICE"}
+"""The instructions by which a program writes to elements."""
 
 
 class Flat(Handle):
@@ -243,33 +374,35 @@ class Flat(Handle):
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
-        return owned(self.node().part(given(key)))
+        made = HOOKS.handles.item(self, key)
+        return made.__copy__() if isinstance(made, Handle) else made
 
 
-def changing(symbol: str, function: str) -> Callable[[Handle, Any], Any]:
+def changing(symbol: str, function: str, native: Callable[[Any, Any], Any]) -> Callable[[Handle, Any], Any]:
     """The operator `x {symbol}= y` of a handle."""
+    what = f"x {symbol}= y"
 
-    def operator(self: Handle, other: Any) -> Any:
+    def change(self: Handle, other: Any) -> Any:
         if getattr(other, "__array_ufunc__", self) is None:
             return NotImplemented
-        what = f"x {symbol}= y"
+        if self.changed(native, other):
+            return self
         try:
             if type(self) is Flat:
                 raise GraphTypeError(f"`{what}` of x.flat is no operation of NumPy's; write x.flat[...] {symbol}= y")
-            made: Node = FUNCTIONS[function](self.node(), plain(other))
-            masked = self.masked if not as_node(other).type.shape else None
-            if symbol == "@" and as_node(other).ndim < 2:
-                raise RankError(f"{describe(self)}: `{what}` cannot take a y of {as_node(other).ndim} axes")
-            self.write(fitted(made, self.node(), what, symbol == "@"), what)
+            node, by = self.node(), as_node(other)
+            masked = self.masked if not by.type.shape else None
+            if symbol == "@" and by.ndim < 2:
+                raise RankError(f"{describe(self)}: `{what}` cannot take a y of {by.ndim} axes")
+            self.write(fitted(FUNCTIONS[function](node, plain(other)), node, what, symbol == "@"), what)
             if masked is not None:
-                whole = FUNCTIONS[function](masked[3], plain(other))
-                self.masked = (*masked[:3], cast(whole, self.type.dtype))
+                self.masked = (*masked[:3], cast(FUNCTIONS[function](masked[3], plain(other)), node.type.dtype))
         except GraphcError as error:
             place(error, f"{function} in place", (self, other))
             raise
         return self
 
-    return operator
+    return change
 
 
 for _name, _symbol, _function in (
@@ -278,7 +411,7 @@ for _name, _symbol, _function in (
     ("or", "|", "bitwise_or"), ("xor", "^", "bitwise_xor"), ("lshift", "<<", "left_shift"),
     ("rshift", ">>", "right_shift"),
 ):  # fmt: skip
-    setattr(Handle, f"__i{_name}__", changing(_symbol, _function))
+    setattr(Handle, f"__i{_name}__", changing(_symbol, _function, getattr(operator, f"__i{_name}__")))
 
 
 # --- what is written --------------------------------------------------------------------------------------------------
@@ -318,371 +451,3 @@ def fitted(made: Node, x: Node, what: str, is_product: bool = False, casting: st
         message = f"`{what}` gives {{left}} elements along axis {axis}, where x keeps its {{right}}{line}"
         made = held_to(made, axis, Guard(size, "==", own, message))
     return cast(broadcast_to(made, x.type.shape), x.type.dtype)
-
-
-# --- the boundary -----------------------------------------------------------------------------------------------------
-
-
-def given(value: Any) -> Any:
-    """A value of the program with nodes in place of handles, at any depth of lists, tuples, dicts and dataclasses."""
-    if isinstance(value, Proxy):
-        return value.node()
-    kind = type(value)
-    if kind is tuple or kind is list:
-        return kind([given(each) for each in value])
-    if isinstance(value, (Node, np.ndarray, np.generic, int, float, str, slice)) or value is None or callable(value):
-        return value
-    found = leaves(value)
-    return like(value, list(map(plain, found))) if any(isinstance(each, Handle) for each in found) else value
-
-
-_ARRAYS = (Node, Constant)
-
-
-def owned(result: Any, operands: Sequence[Any] = (), is_dense: bool = False) -> Any:
-    """A result as the program has it, with a handle for each array in it. It is dense if its `operands` are."""
-    if isinstance(result, Node):
-        if type(result) is Comparison and result.operands[0].type.shape:
-            result = result.node()
-        if type(result) not in _ARRAYS or not result.type.shape:
-            return result
-        return Handle(result, is_dense or result.ndim == 1 or (bool(operands) and all(map(_is_dense, operands))))
-    if result is None or isinstance(result, (str, int, float, np.ndarray, np.generic)):
-        return result
-    found = leaves(result)
-    if not any(type(each) in _ARRAYS and each.type.shape for each in found):
-        return result
-    return like(result, [owned(each) for each in found])
-
-
-def _is_dense(operand: Any) -> bool:
-    """True if an operand leaves the elements of a result in C order: NumPy's operators keep the order of operands."""
-    if isinstance(operand, Handle):
-        return operand.is_dense
-    if isinstance(operand, np.ndarray):
-        return bool(operand.flags.c_contiguous)
-    return getattr(operand, "ndim", 0) < 2 and not isinstance(operand, (list, tuple))
-
-
-def is_array(left: Any, right: Any) -> bool:
-    """True if a traced program compares arrays of its own, not variables that it looks up."""
-    if isinstance(left, Handle) or isinstance(right, Handle):
-        return True
-    return not is_outside(left) and not (isinstance(right, Node) and is_outside(right))
-
-
-def item(x: Node, key: Any) -> Any:
-    """`x[key]` of a program: a number, a view, or a copy of what integer arrays and masks select."""
-    key = given(key)
-    made = plain(x).part(key)
-    keys = key if type(key) is tuple else (key,)
-    if not all(map(_is_basic, keys)):
-        copied = owned(made)
-        if isinstance(x, Handle) and isinstance(key, Node) and key.type.dtype == "bool" and key.type.shape:
-            copied.masked = (x, x.node(), key, x.node())
-        return copied
-    if not isinstance(x, Handle) or not (made.type.shape or any(each is Ellipsis for each in keys)):
-        return made
-    return x.view(made, Item(key), x.is_dense and _keeps_order(keys))
-
-
-def _is_basic(each: Any) -> bool:
-    """True for a part of a key that selects without a copy."""
-    if isinstance(each, Node):
-        return not each.type.shape and each.type.dtype != "bool"
-    whole = isinstance(each, (int, np.integer, slice)) and not isinstance(each, bool)
-    return whole or each is None or each is Ellipsis
-
-
-def _keeps_order(keys: Sequence[Any]) -> bool:
-    """True if a key takes elements that follow one another: integers, then at most one slice without a step."""
-    found = [each for each in keys if each is not None and each is not Ellipsis]
-    cut = [isinstance(each, slice) for each in found]
-    steps = all(each.step in (None, 1) for each in found if isinstance(each, slice))
-    whole = all(each == slice(None) for each in found[cut.index(True) + 1 :]) if True in cut else True
-    return steps and whole and (Ellipsis not in keys[:-1])
-
-
-CREATIONS = {
-    "arange",
-    "array",
-    "copy",
-    "empty",
-    "eye",
-    "flatten",
-    "full",
-    "identity",
-    "linspace",
-    "ones",
-    "tri",
-    "zeros",
-}
-"""Functions whose results lie in C order."""
-
-ARRAYS_OF_ONE = CREATIONS | {"empty_like", "full_like", "ones_like", "where", "zeros_like"}
-"""Functions that give an array, which can be written to, where it has no axes, too."""
-
-VIEWS = dict.fromkeys(
-    "transpose swapaxes moveaxis rollaxis matrix_transpose permute_dims dimshuffle squeeze expand_dims atleast_1d "
-    "atleast_2d atleast_3d flip fliplr flipud rot90 split array_split hsplit vsplit dsplit unstack".split(),
-    "view",
-)
-VIEWS |= dict.fromkeys("reshape ravel ascontiguousarray asfortranarray require".split(), "by order")
-VIEWS |= dict.fromkeys(
-    "asarray asanyarray as_tensor as_tensor_variable conj conjugate real real_if_close".split(), "itself"
-)
-VIEWS |= dict.fromkeys("broadcast_to diagonal diag".split(), "read only")
-VIEWS |= dict.fromkeys("einsum trim_zeros ix_ diff broadcast_arrays meshgrid sliding_window_view".split(), "perhaps")
-"""NumPy's functions that may return a view: `view` always, `by order` depending on the order of elements, `itself` the
-argument where its dtype is wanted, `perhaps` in cases that are not told apart. All others return new arrays."""
-
-DENSE = {"squeeze", "expand_dims", "atleast_1d", "atleast_2d", "atleast_3d"}
-"""Views of arrays in C order that are in C order."""
-
-
-class Call:
-    """A call of a graphc function by a traced program. args, kwargs: without handles, for the function."""
-
-    __slots__ = ("args", "function", "given", "kwargs", "name", "out", "where")
-
-    def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        self.function, self.name, self.given = function, function.__name__, (*args, *kwargs.values())
-        self.out: Any = None
-        named = dict(kwargs)
-        if kwargs.get("out") is not None:
-            self.out = named.pop("out")
-        if self.name == "cast":  # the method astype
-            self.name = "astype" if named.pop("copy", True) else "asarray"
-        self.args, self.kwargs = [given(each) for each in args], {name: given(each) for name, each in named.items()}
-
-    def finished(self, result: Any) -> Any:
-        """The result as the program has it: handles on new arrays, views, or the array that was asked for by `out`."""
-        if self.out is not None:
-            return store(self.out, result, self.name, self.kwargs)
-        kind, subject = VIEWS.get(self.name), self.given[0] if self.given else None
-        if self.name in ("astype", "array", "asarray", "nan_to_num") and self.kwargs.get("copy", True) is not True:
-            kind = "itself"
-        if isinstance(subject, Handle) and self.name == "nan_to_num" and kind == "itself":
-            subject.write(as_node(result), "nan_to_num(x, copy=False)")
-            return subject
-        if kind is None or self.copies():
-            return self.new(result)
-        if not any(isinstance(each, Handle) for each in leaves(self.given)):  # of an argument, perhaps a view of it
-            is_cast = kind == "itself" and result.type.dtype != getattr(subject, "dtype", result.type.dtype)
-            return result if isinstance(subject, (Node, np.ndarray)) and not is_cast else self.new(result)
-        return self.viewed(kind, subject, result)
-
-    def copies(self) -> bool:
-        """True if this call of a function that may return a view gives a new array."""
-        count = sum(isinstance(each, (Node, np.ndarray)) and each.ndim > 0 for each in self.given)
-        if self.name == "diag":
-            return bool(self.given[0].ndim == 1)
-        if self.name == "einsum":
-            return count > 1
-        if self.name == "diff":
-            return bool(self.kwargs.get("n", [*self.args, 1, 1][1]) != 0)
-        return self.kwargs.get("copy", self.name == "meshgrid") is True
-
-    def new(self, result: Any) -> Any:
-        """A result that shares no memory with an argument."""
-        is_array = self.name in ARRAYS_OF_ONE and (self.name != "copy" or isinstance(self.given[0], Handle))
-        if is_array and isinstance(result, Node) and not result.type.shape and type(result) is not Number:
-            return Handle(as_node(result), True)
-        return owned(result, (), self.name in CREATIONS)
-
-    def viewed(self, kind: str, subject: Any, result: Any) -> Any:
-        """A result that is a view of the first argument, or may be one of any."""
-        if kind == "itself" and isinstance(subject, Handle):
-            return subject if result.type.dtype == subject.type.dtype else self.new(result)
-        is_dense = isinstance(subject, Handle) and subject.is_dense
-        in_order = is_dense and self.kwargs.get("order", "C") == "C" and self.name != "asfortranarray"
-        exact = kind in ("view", "read only") or (kind == "by order" and in_order)
-        several = self.name[:7] == "atleast" and len(self.args) > 1
-        if not exact or several or not isinstance(subject, Handle):
-            return related([each for each in leaves(self.given) if isinstance(each, Handle)], owned(result))
-        is_dense = is_dense and (self.name in DENSE or kind == "by order" or subject.ndim < 2)
-        args, kwargs = (self.args[1:], self.kwargs) if self.args else ([], dict([*self.kwargs.items()][1:]))
-        known = [*self.kwargs][:1] if not self.args else []
-
-        def part(position: int) -> Callable[[Node], Node]:
-            def apply(whole: Node) -> Node:
-                made = self.function(*(() if known else (whole,)), *args, **dict.fromkeys(known, whole), **kwargs)
-                node: Node = as_node(leaves(made)[position])
-                return node
-
-            return apply
-
-        made = [
-            subject.view(as_node(node), Applied(part(position), kind != "read only"), is_dense)
-            for position, node in enumerate(leaves(result))
-        ]
-        return like(result, made)
-
-
-def related(handles: Sequence[Handle], result: Any) -> Any:
-    """A result that may share memory with handles: none of them is read after another one was written to."""
-    made = [each for each in leaves(result) if isinstance(each, Handle)]
-    family = WeakSet[Storage]()
-    for each in (*handles, *made):
-        family |= each.storage.relatives or {each.storage}
-    for storage in family:
-        storage.relatives = family
-    for each in made:
-        each.is_dense = False
-    return result
-
-
-def store(out: Any, result: Any, name: str, kwargs: Mapping[str, Any], where: Any = True) -> Any:
-    """The array that was asked for by `out`, after the result was written to it."""
-    outs, results = (out, result) if isinstance(out, tuple) and len(out) > 1 else ((out,), (result,))
-    outs = tuple(each[0] if isinstance(each, tuple) else each for each in outs)
-    for each, made in zip(outs, results, strict=True):
-        target = own(each, f"{name}(out=x)")
-        node = fitted(as_node(made), target.node(), f"{name}(out=x)", casting=kwargs.get("casting") or "same_kind")
-        if where is not True:
-            node = FUNCTIONS["where"](where, node, target.node())
-        target.write(node, f"{name}(out=x)")
-    return outs[0] if len(outs) == 1 else outs
-
-
-def own(target: Any, what: str) -> Handle:
-    """The array that is to be written to. Raises GraphTypeError if it is none of the program's own."""
-    if isinstance(target, Handle):
-        return target
-    if isinstance(target, Node):
-        raise refuse_write(target, what)
-    raise GraphTypeError(
-        f"`{what}`: an array of NumPy's, of type {type(target).__name__}, cannot take a value that is not computed "
-        f"yet; jnp.zeros(shape) makes one that can (called at {program_line()})"
-    )
-
-
-def apply_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """One of NumPy's functions of elements, or a method of it, called by a traced program."""
-    named, out = {name: given(value) for name, value in kwargs.items() if name != "out"}, kwargs.get("out")
-    if method == "at":
-        return add_at(ufunc, *inputs)
-    outs = [each for each in (out if isinstance(out, tuple) else (out,)) if each is not None]
-    if not outs:
-        return owned(HOOKS.ufunc(ufunc, method, [given(each) for each in inputs], named), inputs)
-    where = named.pop("where", True) if method == "__call__" else True
-    casting = named.pop("casting", None)
-    for each in outs:
-        own(each, f"np.{ufunc.__name__}(out=x)")
-    made = HOOKS.ufunc(ufunc, method, [given(each) for each in inputs], named)
-    return store(tuple(outs), made, f"np.{ufunc.__name__}", {"casting": casting}, where)
-
-
-def add_at(ufunc: Any, x: Any, indices: Any, values: Any = None) -> None:
-    """`np.add.at(x, indices, values)`, of `np.subtract` too: where an index repeats, all values are added."""
-    what = f"np.{ufunc.__name__}.at(x, indices, values)"
-    target = own(x, what)
-    if ufunc not in (np.add, np.subtract):
-        raise GraphTypeError(
-            f"{describe(target)}: `{what}` is not supported, only those of np.add and np.subtract"
-            f"{asked(describe(target))}"
-        )
-    part = target.node().part(given(indices))
-    value = as_node(given(values))
-    if not np.can_cast(np.result_type(value.type.dtype, part.type.dtype), part.type.dtype, "same_kind"):
-        raise GraphTypeError(f"{describe(target)}: `{what}` would give {value.type.dtype}{asked(describe(target))}")
-    value = cast(value, part.type.dtype)
-    target.write(FUNCTIONS["inc_subtensor"](part, value if ufunc is np.add else FUNCTIONS["neg"](value)), what)
-
-
-def apply_function(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """One of NumPy's functions, called by a traced program."""
-    if function in WRITERS:
-        names, write = WRITERS[function]
-        bound = dict(zip(names.split(), args, strict=False)) | dict(kwargs)
-        target, what = (
-            own(bound.pop(names.split()[0]), f"np.{function.__name__}(x, …)"),
-            f"np.{function.__name__}(x, …)",
-        )
-        made = write(target.node(), **{name: given(value) for name, value in bound.items()})
-        target.write(fitted(made, target.node(), what, casting="unsafe"), what)
-        return None
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return HOOKS.array_function(function, args, kwargs)
-
-    call.__name__ = function.__name__
-    done = Call(call, args, kwargs)
-    return done.finished(call(*done.args, **done.kwargs))
-
-
-# --- NumPy's functions that write -------------------------------------------------------------------------------------
-
-
-def _copyto(dst: Node, src: Any, casting: str = "same_kind", where: Any = True) -> Node:
-    value = as_node(src) if not isinstance(src, (bool, int, float)) else assigned(src, dst)
-    new = fitted(value, dst, "np.copyto(x, y)", casting=casting)
-    return new if where is True else as_node(FUNCTIONS["where"](where, new, dst))
-
-
-def _put(a: Node, ind: Any, v: Any, mode: str = "raise") -> Node:
-    flat, value = FUNCTIONS["flatten"](a), FUNCTIONS["flatten"](assigned(v, a) if np.isscalar(v) else as_node(v))
-    places = FUNCTIONS["flatten"](as_node(ind))
-    if mode != "raise":
-        size = FUNCTIONS["size"](a)
-        places = places % size if mode == "wrap" else FUNCTIONS["clip"](places, 0, size - 1)
-    value = cast(_cycled(value, places.type.shape[0]), a.type.dtype)
-    return reshape(put_item(flat, places, value), a.type.shape)
-
-
-def _cycled(values: Node, count: Any) -> Node:
-    """The first `count` elements of a vector that begins again where it ends."""
-    if sizes.equal(values.type.shape[0], count) or sizes.equal(values.type.shape[0], 1):
-        return values
-    return values.part(iota(count) % values.type.shape[0])
-
-
-def _place(arr: Node, mask: Any, vals: Any) -> Node:
-    values, chosen = FUNCTIONS["flatten"](as_node(vals)), cast(as_node(mask), "bool")
-    flat = FUNCTIONS["flatten"](chosen)
-    number = FUNCTIONS["cumsum"](flat) - 1
-    return _where(chosen, values.part(FUNCTIONS["maximum"](number, 0) % values.type.shape[0]), arr)
-
-
-def _putmask(a: Node, mask: Any, values: Any) -> Node:
-    given = FUNCTIONS["flatten"](as_node(values))
-    return _where(cast(as_node(mask), "bool"), _cycled(given, sizes.product(a.type.shape)), a)
-
-
-def _where(mask: Node, flat: Node, a: Node) -> Node:
-    """`a` with the elements of a vector, in C order, where the mask is true."""
-    wide = reshape(flat, a.type.shape) if not sizes.equal(flat.type.shape[0], 1) else flat.part(0)
-    made: Node = FUNCTIONS["where"](mask, cast(wide, a.type.dtype), a)
-    return made
-
-
-def _put_along_axis(arr: Node, indices: Any, values: Any, axis: Any = -1) -> Node:
-    if axis is None:
-        return reshape(put_item(FUNCTIONS["flatten"](arr), indices, as_node(values)), arr.type.shape)
-    places, axis = as_node(indices), range(arr.ndim)[axis]
-    key: list[Any] = []
-    for each in range(arr.ndim):
-        line = iota(places.type.shape[each])
-        key.append(
-            places if each == axis else line.part((None,) * each + (slice(None),) + (None,) * (arr.ndim - 1 - each))
-        )
-    part = arr.part(tuple(key))
-    return put_item(arr, tuple(key), assigned(values, part))
-
-
-def _fill_diagonal(a: Node, val: Any, wrap: bool = False) -> Node:
-    if wrap:
-        raise GraphTypeError("np.fill_diagonal: wrap=True is not supported")
-    part = FUNCTIONS["diagonal"](a) if a.ndim == 2 else a
-    filled: Node = FUNCTIONS["later"]("fill_diagonal")(a, assigned(val, part))
-    return filled
-
-
-WRITERS: dict[Any, tuple[str, Callable[..., Node]]] = {
-    np.copyto: ("dst src casting where", _copyto), np.put: ("a ind v mode", _put), np.place: ("arr mask vals", _place),
-    np.putmask: ("a mask values", _putmask), np.fill_diagonal: ("a val wrap", _fill_diagonal),
-    np.put_along_axis: ("arr indices values axis", _put_along_axis),
-}  # fmt: skip
-"""NumPy's functions that write to their first argument: their parameters, and the function that gives its new value."""
-
-HOOKS.handles = sys.modules[__name__]

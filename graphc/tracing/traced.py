@@ -40,7 +40,7 @@ from graphc.ir.traced import LEFT, TRACE, traced_hint
 from graphc.ir.walk import nodes_of
 from graphc.ops.elementwise import as_node
 from graphc.startup.record import record
-from graphc.tensor import handles
+from graphc.tensor import boundary
 from graphc.tracing.arguments import NUMBERS, Static, axes_of_one, kinds_of, names_of, variables_for
 
 Rebuild = Callable[[list[Any]], Any]
@@ -242,7 +242,7 @@ class Jitted:
         try:
             with TRACE:
                 if written:
-                    args = map_leaves(lambda leaf: handles.owned(leaf) if id(leaf) in written else leaf, list(args))
+                    args = map_leaves(lambda leaf: boundary.owned(leaf) if id(leaf) in written else leaf, list(args))
                 return self.build(*args, **kwargs)
         except (TypeError, ValueError) as error:
             dropped, line = TRACE.refused
@@ -254,8 +254,8 @@ class Jitted:
 
     def graph(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The results for tensors. A traced program that calls the function may write to them."""
-        made = handles.given(self.run(*handles.given((args, kwargs))))
-        return handles.owned(made) if TRACE.depth else made
+        made = boundary.nodes(self.run(*boundary.nodes((args, kwargs))))
+        return boundary.owned(made) if TRACE.depth else made
 
     def as_result(self, leaf: Any, path: str) -> Node:
         if isinstance(leaf, Node):

@@ -319,4 +319,5 @@ def program(rng: random.Random) -> str:
     results = [rng.choice(writer.names[kind]) for kind in ("m", "v", "s", "i", "w") if writer.names[kind]]
     results = rng.sample(results, min(len(results), 3)) + writer.changed
     writer.lines.append(f"    return {', '.join(results)},")
-    return "def f(x, y, v):\n" + "\n".join(writer.lines) + "\n"
+    text = "def f(x, y, v):\n" + "\n".join(writer.lines) + "\n"
+    return text.replace("xp.", "np.") if rng.random() < 0.5 else text

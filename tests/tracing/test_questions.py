@@ -199,15 +199,15 @@ x.put([0], 1) | x.itemset(0, 1) | x.resize((2,)) | x.shape = (3, 1) | x.flat[0] 
 x.dtype = int | x.T[0] = 1 | x.strides = (8,) | x.setflags(write=False) | x.byteswap(True) | x.ravel()[0] = 1 | del x[0]
 np.copyto(x, 1) | np.put(x, 0, 1) | np.place(x, x > 0, 1) | np.putmask(x, x > 0, 1) | np.add.at(x, 0, 1) | np.add(x, 1, out=x)
 np.fill_diagonal(x[:, None], 1) | np.random.shuffle(x) | random.shuffle(x) | x.clip(0, 1, out=x) | np.sum(x, out=x[0])
-a = np.zeros((2, 2)); a[0, 0] = x[0] | a = np.zeros((2, 2)); a[0, 0] = x | a = np.zeros(3); a[:] = x | z = x[0:2]; z += 1
-a = np.zeros(3, int); a[0] = x.shape[0] | a = np.zeros(3); a += x | a = np.zeros(3); np.add(a, x, out=a) | a = [0]; a[x.size] = 1
-a = np.zeros(3, bool); a[0] = x[0] > 0 | a = np.zeros(3); a.fill(x[0]) | a = np.zeros(3); a[x > 0] = 1 | a = {}; a[x.size] = 1
+a = own((2, 2)); a[0, 0] = x[0] | a = np.zeros((2, 2)); a[0, 0] = x | a = own(3); a[:] = x | z = x[0:2]; z += 1
+a = own(3).astype(int); a[0] = x.shape[0] | a = own(3); a += x | a = own(3); np.add(a, x, out=a) | a = [0]; a[x.size] = 1
+a = own(3) > 5; a[0] = x[0] > 0 | a = own(3); a.fill(x[0]) | a = own(3); a[x > 0] = 1 | a = {}; a[x.size] = 1
 """
 
 
 @pytest.mark.parametrize("text", [each.strip() for each in WRITES.strip().replace("\n", " | ").split(" | ")])
 def test_writes_are_refused_with_the_line(text: str) -> None:
-    scope: dict[str, Any] = {"np": np, "random": random}
+    scope: dict[str, Any] = {"np": np, "random": random, "own": np.random.default_rng(0).random}
     body = text.replace("; ", "\n    ")
     exec(compile(f"def f(x):\n    y = x\n    {body}\n    return x", "written.py", "exec"), scope)
     with pytest.raises(GraphcError, match=r"written\.py:\d+"):

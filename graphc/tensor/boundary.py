@@ -1,0 +1,410 @@
+"""The boundary of a traced program: what goes over it into graphc, and what comes back.
+
+    jnp.exp(a)     `given` takes the node of the handle a, `owned` makes a handle of the result
+    a.T            `Call.finished` makes a view, since NumPy's function of that name returns one
+
+In: calls of graphc's functions, and of NumPy's by their protocols, that a traced program makes (`by_program()`). Out:
+handles (`handles.py`) for arrays that it may write to; what NumPy gives, if all that it is applied to is known.
+
+Arguments of the program and constants from outside are plain nodes, and so are views of them: they refuse writes
+(`ir/writes.py`). Numbers are never handles. `VIEWS` says which functions return views. Where that depends on the order
+of elements in memory, which is not always known here, the arrays are relatives: once one of them is written to, the
+others can no longer be read.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+
+from graphc.arrays.dtypes import DTYPES
+from graphc.arrays.trees import leaves, like
+from graphc.errors import GraphTypeError
+from graphc.ir.node import FUNCTIONS, Comparison, Constant, Node, Proxy, describe, plain
+from graphc.ir.source_lines import program_line
+from graphc.ir.symbol import asked
+from graphc.ir.writes import refuse_write
+from graphc.ops.elementwise import Number, as_node, cast
+from graphc.ops.questions import is_outside
+from graphc.startup.hooks import HOOKS
+from graphc.tensor.handles import UNKNOWN, Applied, Handle, Item, Storage, fitted, known
+from graphc.tensor.writers import WRITERS
+
+
+def given(value: Any) -> Any:
+    """A value of the program with nodes and arrays in place of handles, at any depth of a tree."""
+    if isinstance(value, Proxy):
+        return value.content() if isinstance(value, Handle) else value.node()
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return kind([given(each) for each in value])
+    if isinstance(value, (Node, np.ndarray, np.generic, int, float, str, slice)) or value is None or callable(value):
+        return value
+    found = leaves(value)
+    return like(value, list(map(given, found))) if any(isinstance(each, Handle) for each in found) else value
+
+
+def nodes(value: Any) -> Any:
+    """A tree of values of the program with nodes in place of handles."""
+    found = leaves(value)
+    return like(value, list(map(plain, found))) if any(isinstance(each, Proxy) for each in found) else value
+
+
+_ARRAYS = (Node, Constant)
+
+
+def owned(result: Any, operands: Sequence[Any] = (), is_dense: bool = False) -> Any:
+    """A result as the program has it, with a handle for each array in it. It is dense if its `operands` are."""
+    if isinstance(result, Node):
+        if type(result) is Comparison and result.operands[0].type.shape:
+            result = result.node()
+        if type(result) not in _ARRAYS or not result.type.shape:
+            return result
+        return Handle(result, is_dense or result.ndim == 1 or (bool(operands) and all(map(_is_dense, operands))))
+    if result is None or isinstance(result, (str, int, float, np.ndarray, np.generic)):
+        return result
+    found = leaves(result)
+    if not any(type(each) in _ARRAYS and each.type.shape for each in found):
+        return result
+    return like(result, [owned(each) for each in found])
+
+
+def computed(result: Any) -> Any:
+    """A result of NumPy's own functions as the program has it, with a handle for each array in it."""
+    if isinstance(result, np.ndarray):
+        return Handle(result, result.flags.c_contiguous) if str(result.dtype) in DTYPES else result
+    if isinstance(result, (tuple, list)) and any(isinstance(each, np.ndarray) for each in leaves(result)):
+        return like(result, list(map(computed, leaves(result))))
+    return result
+
+
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "sub": operator.sub, "mul": operator.mul, "true_div": operator.truediv, "floor_div": operator.floordiv,
+    "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
+    "left_shift": operator.lshift, "right_shift": operator.rshift, "less": operator.lt, "less_equal": operator.le,
+    "greater": operator.gt, "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
+    "positive": operator.pos, "divmod": divmod,
+}  # fmt: skip
+"""Python's operators by the names of the functions that they are, where `operator` has them under another."""
+
+
+def operate(function: str, operands: Sequence[Any]) -> Any:
+    """The result of an operator of a traced program."""
+    if any(isinstance(each, Handle) for each in operands):
+        values = known(operands)
+        if values is not UNKNOWN:
+            return computed((OPERATORS.get(function) or getattr(operator, function))(*values))
+    return owned(FUNCTIONS[function](*map(given, operands)), operands)
+
+
+def _is_dense(operand: Any) -> bool:
+    """True if an operand leaves the elements of a result in C order: NumPy's operators keep the order of operands."""
+    if isinstance(operand, Handle):
+        return operand.is_dense
+    if isinstance(operand, np.ndarray):
+        return bool(operand.flags.c_contiguous)
+    return getattr(operand, "ndim", 0) < 2 and not isinstance(operand, (list, tuple))
+
+
+def is_array(left: Any, right: Any) -> bool:
+    """True if a traced program compares arrays of its own, not variables that it looks up."""
+    if isinstance(left, Handle) or isinstance(right, Handle):
+        return True
+    return not is_outside(left) and not (isinstance(right, Node) and is_outside(right))
+
+
+def item(x: Node, key: Any) -> Any:
+    """`x[key]` of a program: a number, a view, or a copy of what integer arrays and masks select."""
+    values, key = known(key), given(key)
+    keys = key if type(key) is tuple else (key,)
+    if isinstance(x, Handle) and values is not UNKNOWN and isinstance(whole := x.content(), np.ndarray):
+        part = whole[key]
+        if not isinstance(part, np.ndarray) or not all(map(_is_basic, keys)):
+            return computed(part)
+        return x.view(part, Item(key), x.is_dense and _keeps_order(keys))
+    made = plain(x).part(key)
+    if not all(map(_is_basic, keys)):
+        copied = owned(made)
+        if isinstance(x, Handle) and isinstance(key, Node) and key.type.dtype == "bool" and key.type.shape:
+            copied.masked = (x, x.content(), key, x.node())
+        return copied
+    if not isinstance(x, Handle) or not (made.type.shape or any(each is Ellipsis for each in keys)):
+        return made
+    return x.view(made, Item(key), x.is_dense and _keeps_order(keys))
+
+
+def _is_basic(each: Any) -> bool:
+    """True for a part of a key that selects without a copy."""
+    if isinstance(each, Node):
+        return not each.type.shape and each.type.dtype != "bool"
+    whole = isinstance(each, (int, np.integer, slice)) and not isinstance(each, bool)
+    return whole or each is None or each is Ellipsis
+
+
+def _keeps_order(keys: Sequence[Any]) -> bool:
+    """True if a key takes elements that follow one another: integers, then at most one slice without a step."""
+    found = [each for each in keys if each is not None and each is not Ellipsis]
+    cut = [isinstance(each, slice) for each in found]
+    steps = all(each.step in (None, 1) for each in found if isinstance(each, slice))
+    whole = all(each == slice(None) for each in found[cut.index(True) + 1 :]) if True in cut else True
+    return steps and whole and (Ellipsis not in keys[:-1])
+
+
+CREATIONS = set("arange array copy empty eye flatten full identity linspace ones tri zeros".split())
+"""Functions whose results lie in C order."""
+
+ARRAYS_OF_ONE = CREATIONS | {"empty_like", "full_like", "ones_like", "where", "zeros_like"}
+"""Functions that give an array, which can be written to, where it has no axes, too."""
+
+VIEWS = dict.fromkeys(
+    "transpose swapaxes moveaxis rollaxis matrix_transpose permute_dims dimshuffle squeeze expand_dims atleast_1d "
+    "atleast_2d atleast_3d flip fliplr flipud rot90 split array_split hsplit vsplit dsplit unstack".split(),
+    "view",
+)
+VIEWS |= dict.fromkeys("reshape ravel ascontiguousarray asfortranarray require".split(), "by order")
+VIEWS |= dict.fromkeys(
+    "asarray asanyarray as_tensor as_tensor_variable conj conjugate real real_if_close".split(), "itself"
+)
+VIEWS |= dict.fromkeys("broadcast_to diagonal diag".split(), "read only")
+VIEWS |= dict.fromkeys("einsum trim_zeros ix_ diff broadcast_arrays meshgrid sliding_window_view".split(), "perhaps")
+"""NumPy's functions that may return a view: `view` always, `by order` depending on the order of elements, `itself` the
+argument where its dtype is wanted, `perhaps` in cases that are not told apart. All others return new arrays."""
+
+DENSE = {"squeeze", "expand_dims", "atleast_1d", "atleast_2d", "atleast_3d"}
+"""Views of arrays in C order that are in C order."""
+
+
+class Call:
+    """A call of a graphc function by a traced program. args, kwargs: without handles, for the function. native: NumPy's
+    function in its place, if all that it is applied to is known."""
+
+    __slots__ = ("args", "function", "given", "kwargs", "name", "native", "out")
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        native: Callable[..., Any] | None = None,
+    ) -> None:
+        self.function, self.name, self.given = function, function.__name__, (*args, *kwargs.values())
+        self.native, self.out = native, None
+        named = dict(kwargs)
+        if kwargs.get("out") is not None:
+            self.out = named.pop("out")
+        if self.name == "cast":  # the method astype
+            self.name = "astype" if named.pop("copy", True) else "asarray"
+        self.args, self.kwargs = [given(each) for each in args], {name: given(each) for name, each in named.items()}
+
+    def finished(self, result: Any) -> Any:
+        """The result as the program has it: handles on new arrays, views, or the array that was asked for by `out`."""
+        if self.out is not None:
+            return store(self.out, result, self.name, self.kwargs)
+        kind, subject = VIEWS.get(self.name), self.given[0] if self.given else None
+        if self.name in ("astype", "array", "asarray", "nan_to_num") and self.kwargs.get("copy", True) is not True:
+            kind = "itself"
+        if isinstance(subject, Handle) and self.name == "nan_to_num" and kind == "itself":
+            subject.write(result, "nan_to_num(x, copy=False)")
+            return subject
+        if kind is None or self.copies():
+            return self.new(result)
+        if not any(isinstance(each, Handle) for each in leaves(self.given)):  # of an argument, perhaps a view of it
+            is_cast = kind == "itself" and str(result.dtype) != str(getattr(subject, "dtype", result.dtype))
+            return result if isinstance(subject, (Node, np.ndarray)) and not is_cast else self.new(result)
+        return self.viewed(kind, subject, result)
+
+    def copies(self) -> bool:
+        """True if this call of a function that may return a view gives a new array."""
+        count = sum(isinstance(each, (Node, np.ndarray)) and each.ndim > 0 for each in self.given)
+        if self.name == "diag":
+            return bool(self.given[0].ndim == 1)
+        if self.name == "einsum":
+            return count > 1
+        if self.name == "diff":
+            return bool(self.kwargs.get("n", [*self.args, 1, 1][1]) != 0)
+        return self.kwargs.get("copy", self.name == "meshgrid") is True
+
+    def new(self, result: Any) -> Any:
+        """A result that shares no memory with an argument."""
+        if self.native is not None:
+            return computed(result)
+        is_array = self.name in ARRAYS_OF_ONE and (self.name != "copy" or isinstance(self.given[0], Handle))
+        if is_array and isinstance(result, Node) and not result.type.shape and type(result) is not Number:
+            return Handle(as_node(result), True)
+        return owned(result, (), self.name in CREATIONS)
+
+    def viewed(self, kind: str, subject: Any, result: Any) -> Any:
+        """A result that is a view of the first argument, or may be one of any."""
+        if kind == "itself" and isinstance(subject, Handle):
+            return subject if str(result.dtype) == subject.type.dtype else self.new(result)
+        is_dense = isinstance(subject, Handle) and subject.is_dense
+        in_order = is_dense and self.kwargs.get("order", "C") == "C" and self.name != "asfortranarray"
+        exact = kind in ("view", "read only") or (kind == "by order" and in_order)
+        several = self.name[:7] == "atleast" and len(self.args) > 1
+        if not exact or several or not isinstance(subject, Handle):
+            return related([each for each in leaves(self.given) if isinstance(each, Handle)], self.new(result))
+        is_dense = is_dense and (self.name in DENSE or kind == "by order" or subject.ndim < 2)
+        args, kwargs = (self.args[1:], self.kwargs) if self.args else ([], dict([*self.kwargs.items()][1:]))
+        named = [*self.kwargs][:1] if not self.args else []
+
+        def part(function: Any, position: int) -> Any:
+            def apply(whole: Any) -> Any:
+                made = function(*(() if named else (whole,)), *args, **dict.fromkeys(named, whole), **kwargs)
+                return leaves(made)[position]
+
+            return None if function is None else apply
+
+        made = [
+            subject.view(
+                each, Applied(part(self.function, place), part(self.native, place), kind != "read only"), is_dense
+            )
+            for place, each in enumerate(leaves(result))
+        ]
+        return like(result, made)
+
+
+def call(
+    function: Callable[..., Any], native: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """The result of a function that a traced program calls: of NumPy's `native` if all arguments are known, which are
+    handles or values, else of `function`."""
+    is_known = known((tuple(args), {name: each for name, each in kwargs.items() if name != "out"})) is not UNKNOWN
+    done = Call(function, args, kwargs, native if is_known else None)
+    return done.finished((native if is_known else function)(*done.args, **done.kwargs))
+
+
+def attribute(x: Handle, name: str) -> Any:
+    """An attribute or a method of NumPy's array, of a handle whose value is known."""
+    found = getattr(x.content(), name)
+    if not callable(found):
+        return found
+
+    def method(*args: Any, **kwargs: Any) -> Any:
+        def function(node: Any, *args: Any, **kwargs: Any) -> Any:
+            return getattr(as_node(node), name)(*args, **kwargs)
+
+        function.__name__ = name
+        return call(function, lambda array, *args, **kwargs: getattr(array, name)(*args, **kwargs), (x, *args), kwargs)
+
+    return method
+
+
+def related(handles: Sequence[Handle], result: Any) -> Any:
+    """A result that may share memory with handles: none of them is read after another one was written to."""
+    made = [each for each in leaves(result) if isinstance(each, Handle)]
+    family = WeakSet[Storage]()
+    for each in (*handles, *made):
+        family |= each.storage.relatives or {each.storage}
+    for storage in family:
+        storage.relatives = family
+    for each in made:
+        each.is_dense = False
+    return result
+
+
+def store(out: Any, result: Any, name: str, kwargs: Mapping[str, Any], where: Any = True) -> Any:
+    """The array that was asked for by `out`, after the result was written to it."""
+    outs, results = (out, result) if isinstance(out, tuple) and len(out) > 1 else ((out,), (result,))
+    outs = tuple(each[0] if isinstance(each, tuple) else each for each in outs)
+    for each, made in zip(outs, results, strict=True):
+        target = own(each, f"{name}(out=x)")
+        if not isinstance(made, Node) and where is True and target.changed(np.copyto, made):
+            continue
+        node = fitted(as_node(made), target.node(), f"{name}(out=x)", casting=kwargs.get("casting") or "same_kind")
+        if where is not True:
+            node = FUNCTIONS["where"](where, node, target.node())
+        target.write(node, f"{name}(out=x)")
+    return outs[0] if len(outs) == 1 else outs
+
+
+def own(target: Any, what: str) -> Handle:
+    """The array that is to be written to. Raises GraphTypeError if it is none of the program's own."""
+    if isinstance(target, Handle):
+        return target
+    if isinstance(target, Node):
+        raise refuse_write(target, what)
+    raise GraphTypeError(
+        f"`{what}`: an array of NumPy's, of type {type(target).__name__}, cannot take a value that is not computed "
+        f"yet; jnp.zeros(shape) makes one that can (called at {program_line()})"
+    )
+
+
+def apply_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """One of NumPy's functions of elements, or a method of it, called by a traced program."""
+    if known((tuple(inputs), dict(kwargs))) is not UNKNOWN:
+        return _apply_known(getattr(ufunc, method), inputs, kwargs, method == "at")
+    named, out = {name: given(value) for name, value in kwargs.items() if name != "out"}, kwargs.get("out")
+    if method == "at":
+        return add_at(ufunc, *inputs)
+    outs = [each for each in (out if isinstance(out, tuple) else (out,)) if each is not None]
+    if not outs:
+        return owned(HOOKS.ufunc(ufunc, method, [given(each) for each in inputs], named), inputs)
+    where = named.pop("where", True) if method == "__call__" else True
+    casting = named.pop("casting", None)
+    for each in outs:
+        own(each, f"np.{ufunc.__name__}(out=x)")
+    made = HOOKS.ufunc(ufunc, method, [given(each) for each in inputs], named)
+    return store(tuple(outs), made, f"np.{ufunc.__name__}", {"casting": casting}, where)
+
+
+def _apply_known(function: Callable[..., Any], inputs: Sequence[Any], kwargs: Mapping[str, Any], is_at: bool) -> Any:
+    """A function of elements of what is known; an array that it writes to is changed as a copy."""
+    named, values = {name: given(each) for name, each in kwargs.items() if name != "out"}, [*map(given, inputs)]
+    out = kwargs.get("out") or ()
+    outs = [inputs[0]] if is_at else [*out] if isinstance(out, tuple) else [out]
+    copies = [each.content().copy() if isinstance(each, Handle) else each for each in outs]
+    if outs and not is_at:
+        named["out"] = tuple(copies)
+    made = function(copies[0], *values[1:]) if is_at else function(*values, **named)
+    for each, copy in zip(outs, copies, strict=True):
+        if isinstance(each, Handle):
+            each.write(copy, f"np.{getattr(function, '__name__', 'ufunc.at')}(out=x)")
+    return computed(made) if not outs or is_at else outs[0] if len(outs) == 1 else tuple(outs)
+
+
+def add_at(ufunc: Any, x: Any, indices: Any, values: Any = None) -> None:
+    """`np.add.at(x, indices, values)`, of `np.subtract` too: where an index repeats, all values are added."""
+    what = f"np.{ufunc.__name__}.at(x, indices, values)"
+    target = own(x, what)
+    if ufunc not in (np.add, np.subtract):
+        raise GraphTypeError(
+            f"{describe(target)}: `{what}` is not supported, only those of np.add and np.subtract"
+            f"{asked(describe(target))}"
+        )
+    part = target.node().part(given(indices))
+    value = as_node(given(values))
+    if not np.can_cast(np.result_type(value.type.dtype, part.type.dtype), part.type.dtype, "same_kind"):
+        raise GraphTypeError(f"{describe(target)}: `{what}` would give {value.type.dtype}{asked(describe(target))}")
+    value = cast(value, part.type.dtype)
+    target.write(FUNCTIONS["inc_subtensor"](part, value if ufunc is np.add else FUNCTIONS["neg"](value)), what)
+
+
+def apply_function(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """One of NumPy's functions, called by a traced program."""
+    if function in WRITERS:
+        names, write = WRITERS[function]
+        bound, what = dict(zip(names.split(), args, strict=False)) | dict(kwargs), f"np.{function.__name__}(x, …)"
+        first = bound.pop(names.split()[0])
+        values = known(bound)
+        if isinstance(first, np.ndarray) and values is not UNKNOWN:
+            return function(first, **values)
+        target = own(first, what)
+        if target.changed(lambda array, values: function(array, **values), bound):
+            return None
+        made = write(target.node(), **{name: given(value) for name, value in bound.items()})
+        target.write(fitted(made, target.node(), what, casting="unsafe"), what)
+        return None
+
+    def symbolic(*args: Any, **kwargs: Any) -> Any:
+        return HOOKS.array_function(function, args, kwargs)
+
+    symbolic.__name__ = function.__name__
+    return call(symbolic, function, args, kwargs)
+
+
+HOOKS.handles = sys.modules[__name__]

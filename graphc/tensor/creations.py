@@ -1,0 +1,132 @@
+"""NumPy's functions that make arrays, as a traced program calls them: the array may take what is traced.
+
+    a = np.zeros(3)             in the program: a handle, whose value is known
+    a[0] = x.sum()              from here on it is not
+    np.array([x[1], -x[0]])     a handle on a tensor
+
+NumPy asks nobody before it makes an array from nothing. So while a function is traced, in any thread, these functions
+of the module `numpy` are others (`replace`, `restore`), which ask whether a traced program calls them: this thread
+traces, the caller's file is none of Python's, NumPy's, SciPy's or graphc's, and the call is written there under the
+name. If not, they call NumPy's own. Names that a program has imported from NumPy (`from numpy import zeros`) are
+NumPy's own functions; so are methods of arrays.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dis import get_instructions
+from functools import lru_cache, wraps
+from threading import Lock
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from graphc.ir.node import Node
+from graphc.ir.source_lines import PACKAGE, is_pythons
+from graphc.ir.traced import TRACE
+from graphc.ops.elementwise import as_node
+from graphc.startup.hooks import HOOKS
+from graphc.tensor import boundary
+from graphc.tensor.handles import UNKNOWN, known
+
+MAKERS = (
+    "zeros ones empty full arange linspace logspace geomspace eye identity tri zeros_like ones_like empty_like "
+    "full_like copy array asarray asanyarray ascontiguousarray".split()
+)
+"""The functions that are replaced."""
+
+EMPTY = {"empty": "zeros", "empty_like": "zeros_like"}
+"""Functions whose elements are whatever the memory holds: here they are zeros."""
+
+
+def _array(
+    object: Any, dtype: Any = None, *, copy: Any = None, order: Any = None, subok: bool = False, ndmin: int = 0,
+    like: Any = None,
+) -> Node:  # fmt: skip
+    """np.array and its kin, of what holds tensors."""
+    node = as_node(object, None if dtype is None else str(np.dtype(dtype)))
+    return node[(None,) * (ndmin - node.ndim)] if ndmin > node.ndim else node
+
+
+def _made(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a traced program gets of one of the functions."""
+    first = args[0] if args else next(iter(kwargs.values()), None)
+    is_kin = name[-5:] == "array"
+    if is_kin and isinstance(first, np.ndarray) and name != "array":
+        return function(*args, **kwargs)  # an array from outside, or a cast of it
+    if known((args, kwargs)) is UNKNOWN and not is_kin:
+        return boundary.apply_function(function, args, kwargs)
+    if is_kin:
+
+        def symbolic(*args: Any, **kwargs: Any) -> Node:
+            return _array(*args, **kwargs)
+
+        symbolic.__name__ = name
+        made = boundary.call(symbolic, function, args, {key: each for key, each in kwargs.items() if each is not None})
+        return boundary.computed(made)
+    return boundary.computed(function(*boundary.given(args), **boundary.given(kwargs)))
+
+
+def _replacement(name: str) -> Callable[..., Any]:
+    function = getattr(np, name)
+    maker = getattr(np, EMPTY.get(name, name))
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if TRACE.depth:
+            frame = sys._getframe(1)
+            if is_programs(frame.f_code.co_filename) and calls(frame.f_code, frame.f_lasti, name):
+                return _made(name, maker, args, kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def is_programs(file: str) -> bool:
+    """True for the file of a program, not of Python, NumPy, SciPy or graphc."""
+    return not (file.startswith(PACKAGE) or is_pythons(file) or f"{SCIPY}" in file)
+
+
+@lru_cache(maxsize=4096)
+def calls(code: CodeType, place: int, name: str) -> bool:
+    """True if the instruction at a place calls an attribute of that name (`np.zeros(3)`), and no function in C that
+    calls it in turn, which has no frame: the name and the call begin at one place of the text."""
+    instructions = [*get_instructions(code)]
+    here = [each.positions for each in instructions if each.offset <= place][-1]
+    return any(
+        each.argval == name
+        and each.opname in ("LOAD_ATTR", "LOAD_METHOD")
+        and each.positions is not None
+        and here is not None
+        and (each.positions.lineno, each.positions.col_offset) == (here.lineno, here.col_offset)
+        for each in instructions
+    )
+
+
+SCIPY = "/site-packages/scipy/"
+
+ORIGINALS = {name: getattr(np, name) for name in MAKERS}
+REPLACEMENTS = {name: _replacement(name) for name in MAKERS}
+COUNT, LOCK = [0], Lock()
+"""How many threads trace."""
+
+
+def replace() -> None:
+    """Put the replacements into the module `numpy`, until `restore` has been called as often."""
+    with LOCK:
+        COUNT[0] += 1
+        if COUNT[0] == 1:
+            vars(np).update(REPLACEMENTS)
+
+
+def restore() -> None:
+    """Put NumPy's own functions back when no thread traces any more."""
+    with LOCK:
+        COUNT[0] -= 1
+        if not COUNT[0]:
+            vars(np).update(ORIGINALS)
+
+
+HOOKS.creations = sys.modules[__name__]

@@ -1,0 +1,306 @@
+"""Arrays that a traced function makes by NumPy itself: known until something traced is written to them; and programs as
+people write them for NumPy, of which the same text is compiled."""
+# ruff: noqa: E501 - programs as people write them
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.testing as npt
+import pytest
+
+import graphc
+from graphc.arrays.trees import leaves
+from graphc.errors import GraphcError, GraphTypeError
+
+X, W = np.linspace(-1.0, 2.0, 9).reshape(3, 3), np.array([0.5, 2.0, -1.0])
+
+
+def check(function: Callable[..., Any], *args: Any, mode: str = "interpreted", **settings: Any) -> None:
+    """A function gives under `jit` what it gives under NumPy, in values, dtypes and shapes."""
+    wanted = leaves(function(*(np.array(each) if isinstance(each, np.ndarray) else each for each in args)))
+    found = leaves(graphc.jit(function, mode=mode, **settings)(*args))
+    assert len(found) == len(wanted)
+    for got, want in zip(found, wanted, strict=True):
+        npt.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+        assert np.asarray(got).dtype == np.asarray(want).dtype and np.shape(got) == np.shape(want)
+
+
+def of_text(text: str) -> Callable[..., Any]:
+    scope: dict[str, Any] = {"np": np}
+    exec(
+        compile("def f(x, w):\n    " + text.replace("; ", "\n    ").replace(": > ", ":\n        "), "own.py", "exec"),
+        scope,
+    )
+    return scope["f"]  # type: ignore[no-any-return]
+
+
+PROGRAMS = """
+a = np.zeros(3); a[0] = x.sum(); b = a[::2]; b[0] += 1; b[1] = 7; return a, b | return np.array([x[0, 1], -x[0, 0]]), np.array([[x[0, 0], 1], [2, 3]])
+s = np.ones(30, bool); s[:2] = False; for k in range(2, 6): > s[k * k :: k] = not s[k] and s[k * k :: k]; return np.flatnonzero(s), x[s[:3]], len(s)
+a = np.eye(3); v = a[1]; v[0] = 2; f = a.ravel(); f[8] = w[0]; c = a.T; a += 1; c[0] *= w; return a, v, f, c
+a = np.eye(3); d = np.asarray(a); d[2, 2] = 5; e = np.array(a); e[0] = x[0]; d[0] = 1; return a, d, e | a = np.empty((3, 2)); a[:, 0] = w; a[:, 1] = 1; return a
+i = np.arange(3); a = np.zeros((3, 2)); a[:, 0] = x[i, i]; a[:, 1] = w[i[::-1]]; return a, i | h = np.zeros(4); np.add.at(h, [0, 1, 1], w); return h
+n = np.full((2, 2), x[0, 1]); n[0] = 1; return n | l = np.linspace(0, 1, 4); l[1] = x.max(); t = np.zeros_like(l); t[0] = l[1]; return l, t
+q = np.full(3, 2); q[0] = x[1, 1] * 3; q[1] += 2; return q | return np.zeros(x.shape) + x, np.zeros(x.shape[0]), np.arange(x.shape[0]) * w
+a = np.zeros((2, 3)); for r in a: > r[:] = w; return a | a = np.zeros((2, 3)); for k, r in enumerate(a): > r += k; a[0] = w; r[1] = 5; return a, r
+a = np.zeros((2, 3)); np.fill_diagonal(a, 9); np.multiply(a, 2, out=a); a.sort(); a = a.reshape(3, 2); a[0] = 1; return a + x[0, 0]
+b = np.arange(6).reshape(2, 3); b[0] = b[1]; b.flat[5] = w[1]; b.T[0] = 7; return b | z = np.zeros(()); y = z; z += 3; y[...] = x[0, 1] + y; return y, z
+k = np.array(5.0); return k + w, np.float32(1) * k, float(np.zeros(2)[0]), np.outer(np.ones(2), w), np.ones(3) @ x, w.dot(np.ones(3))
+a = np.array([3, 1, 2]); a.sort(); return a, x[a - 1], a.tolist(), [int(k) for k in a], a.max(), f"{a[0]:03d}", list(a)[1] * w, 2 in a, -1 in a
+a = np.zeros(3); b = a; a = a + 1; b[0] = x[0, 0]; return a, b | a = np.ones(3); b = a * 2; a[0] = w[1]; b[1] = w[0]; c = np.negative(b); c[2] = 0; return a, b, c
+a = np.zeros((3, 3)); a[x > 0] = 1; a[np.eye(3, dtype=bool)] = 5; return a | a = np.ones(4); a[1:] = np.cumsum(w); b = np.cumprod(a); b[0] = 0; return a, b
+a = np.arange(12.0).reshape(3, 4); b = a[1:, ::2]; b *= 2; c = b.copy(); b[0, 0] = w[0]; return a, b, c | a = np.zeros(3); np.copyto(a, w); np.put(a, [0], 7); return a
+a = np.zeros(3); np.add(w, 1, out=a); b = np.add(a, 1, out=a); b[0] = 1; return a | a = np.ones(3); np.add(a, 1, out=a); a.clip(0, 1.5, out=a); a[0] += w[0]; return a
+a = np.tri(3); a[0] = a[1] + w; return a, np.linalg.det(np.eye(3) * 2), np.linalg.inv(np.eye(2) * 4)[0, 0] * w | a = np.zeros(3, 'int8'); a[0] = 2.7; a[1] = w[1]; return a
+a = np.zeros((2, 2)); p, q = a; p[0] = w[0]; q[:] = p; return a, p, q | a = np.zeros(3); a[:] = [1, 2, 3]; b = np.asarray(a, dtype='float32'); b[0] = 9; a[1] = w[0]; return a, b
+m = {}; a = np.zeros(3); for k in range(3): > m[k] = a[k : k + 1]; m[1][0] = w[0]; m[2] += 1; return a, m[1] | a = np.copy(W0 := np.ones(3)); a[0] = w[0]; return a, W0
+a = np.zeros(3); i = int(a[0]) + 1; j = np.argmax(np.array([1, 5, 2])); a[i] = w[j]; return a if a.ndim == 1 else x | a = np.ones((2, 2)); return a.shape, a.size * w, a.T.shape, a.nbytes, a.astype(int), a.mean()
+"""
+
+
+@pytest.mark.parametrize("text", [each.strip() for each in PROGRAMS.strip().replace("\n", " | ").split(" | ")])
+def test_an_array_of_numpys_takes_what_is_traced(text: str) -> None:
+    def shown(f: Callable[..., Any]) -> Callable[..., Any]:  # texts are no results
+        return lambda x, w: [each for each in leaves(f(x, w)) if not isinstance(each, str)]
+
+    check(shown(of_text(text)), X, W)
+
+
+@pytest.mark.filterwarnings("ignore:you are shuffling")
+def test_what_is_no_array_of_the_program_is_told() -> None:
+    for text in (
+        "a = np.random.default_rng(0).normal(size=3); a[0] = w[0]; return a",
+        "from numpy import zeros; a = zeros(3); a[0] = w[0]; return a",
+        "a = np.ones(3); np.random.default_rng(0).shuffle(a.reshape(3, 1)); return a",
+        "a = np.zeros(3); return a[0] + (5 if w[0] > 1 else 2)",
+    ):
+        with pytest.raises(GraphcError, match=r"own\.py:\d"):
+            graphc.jit(of_text(text), mode="interpreted")(X, W)
+
+
+def test_numpys_functions_are_its_own_afterwards_and_elsewhere() -> None:
+    own: Any = np.zeros
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        def other() -> None:
+            a = np.zeros(3)
+            seen.append(type(a))
+            a[0] = 1
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        assert np.zeros is not own
+        inner = graphc.jit(lambda y: y + np.ones(3))(x)
+        seen.append(type(np.random.default_rng(0).permutation(4)))
+        return inner + np.zeros(3)
+
+    npt.assert_array_equal(graphc.jit(f, mode="interpreted")(np.ones(3)), 2 * np.ones(3))
+    assert seen == [np.ndarray, np.ndarray] and np.zeros is own
+    with pytest.raises(ZeroDivisionError):
+        graphc.jit(lambda x: 1 // 0, mode="interpreted")(np.ones(3))
+    assert np.zeros is own
+
+
+def test_an_array_is_known_until_something_traced_is_written() -> None:
+    kinds = []
+
+    def f(x: Any) -> Any:
+        a = np.zeros(3)
+        part = a[1:]
+        a[0] = 2
+        kinds.append(bool(a[0] == 2) and float(part[0]) == 0.0 and np.asarray(a).sum() == 2 and [*a] == [2.0, 0.0, 0.0])
+        part[0] = x[0]
+        with pytest.raises(GraphTypeError, match="no truth value"):
+            bool(a[1] == 2)
+        with pytest.raises(GraphcError, match="tolist"):
+            a.tolist()
+        return a
+
+    npt.assert_array_equal(graphc.jit(f, mode="interpreted")(np.ones(3)), [2, 1, 0])
+    assert kinds == [True]
+
+
+# --- programs of strangers --------------------------------------------------------------------------------------------
+
+
+def heat(u: Any, steps: int) -> Any:
+    u = u.copy()
+    for _ in range(steps):
+        u[1:-1, 1:-1] += 0.1 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1])
+        u[0, :] = u[-1, :] = 0
+        u[:, 0] = 1
+    return u
+
+
+def sieve(x: Any, n: int) -> Any:
+    prime = np.ones(n, dtype=bool)
+    prime[:2] = False
+    for k in range(2, int(n**0.5) + 1):
+        if prime[k]:
+            prime[k * k :: k] = False
+    primes = np.nonzero(prime)[0]
+    return primes, x[primes].sum()
+
+
+def lu(a: Any, n: int) -> Any:
+    lower, upper = np.eye(n), a.copy()
+    for k in range(n - 1):
+        for i in range(k + 1, n):
+            lower[i, k] = upper[i, k] / upper[k, k]
+            upper[i, k:] -= lower[i, k] * upper[k, k:]
+    return lower, upper
+
+
+def edit_distance(s: Any, t: Any, n: int, m: int) -> Any:
+    d = np.zeros((n + 1, m + 1), dtype=int)
+    d[:, 0] = np.arange(n + 1)
+    d[0] = np.arange(m + 1)
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            d[i, j] = min_(d[i - 1, j] + 1, d[i, j - 1] + 1, d[i - 1, j - 1] + (s[i - 1] != t[j - 1]))
+    return d[n, m]
+
+
+def min_(a: Any, b: Any, c: Any) -> Any:
+    return np.minimum(np.minimum(a, b), c)
+
+
+def particle_in_cell(x: Any, v: Any, cells: int) -> Any:
+    density = np.zeros(cells)
+    cell = np.floor(x * cells).astype(int) % cells
+    share = x * cells - np.floor(x * cells)
+    np.add.at(density, cell, 1 - share)
+    np.add.at(density, (cell + 1) % cells, share)
+    field = np.zeros_like(density)
+    field[1:-1] = (density[:-2] - density[2:]) / 2
+    field[0] = (density[-1] - density[1]) / 2
+    field[-1] = (density[-2] - density[0]) / 2
+    v = v + 0.01 * field[cell]
+    x = (x + 0.1 * v) % 1.0
+    return x, v, density
+
+
+def floyd_warshall(d: Any, n: int) -> Any:
+    d = d.copy()
+    for k in range(n):
+        np.minimum(d, d[:, k, None] + d[None, k, :], out=d)
+    return d
+
+
+def histogram(x: Any, bins: int) -> Any:
+    counts = np.zeros(bins, dtype=int)
+    places = np.clip((x * bins).astype(int), 0, bins - 1)
+    np.add.at(counts, places, 1)
+    return counts
+
+
+def running(x: Any, n: int) -> Any:
+    most, product = np.empty(n), np.ones(n + 1)
+    most[0] = x[0]
+    for k in range(1, n):
+        most[k] = np.maximum(most[k - 1], x[k])
+    for k in range(n):
+        product[k + 1] = product[k] * x[k]
+    return most, product[1:]
+
+
+def gram_schmidt(a: Any, n: int) -> Any:
+    q = np.zeros((n, n))
+    for k in range(n):
+        q[:, k] = a[:, k]
+        for j in range(k):
+            q[:, k] -= (q[:, j] @ a[:, k]) * q[:, j]
+        q[:, k] /= np.sqrt((q[:, k] ** 2).sum())
+    return q
+
+
+def life(board: Any) -> Any:
+    count = np.zeros(board.shape, dtype=int)
+    count[1:-1, 1:-1] = (
+        board[:-2, :-2] + board[:-2, 1:-1] + board[:-2, 2:] + board[1:-1, :-2] + board[1:-1, 2:] + board[2:, :-2]
+        + board[2:, 1:-1] + board[2:, 2:]
+    )  # fmt: skip
+    after = np.zeros_like(board)
+    after[(count == 3) | ((board == 1) & (count == 2))] = 1
+    return after
+
+
+def knapsack(values: Any, weights: tuple[int, ...], capacity: int) -> Any:
+    best = np.zeros(capacity + 1)
+    for k, weight in enumerate(weights):
+        best[weight:] = np.maximum(best[weight:], best[: capacity + 1 - weight] + values[k])
+    return best
+
+
+def thomas(a: Any, b: Any, c: Any, d: Any, n: int) -> Any:
+    b, d = b.copy(), d.copy()
+    for i in range(1, n):
+        m = a[i] / b[i - 1]
+        b[i] -= m * c[i - 1]
+        d[i] -= m * d[i - 1]
+    x = np.zeros(n)
+    x[-1] = d[-1] / b[-1]
+    for i in range(n - 2, -1, -1):
+        x[i] = (d[i] - c[i] * x[i + 1]) / b[i]
+    return x
+
+
+def one_hot(labels: Any, n: int, classes: int) -> Any:
+    y = np.zeros((n, classes))
+    y[np.arange(n), labels] = 1
+    return y
+
+
+def rotation(angle: Any) -> Any:
+    r = np.eye(3)
+    r[:2, :2] = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    return r
+
+
+RNG = np.random.default_rng(0)
+STRANGERS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (heat, (RNG.random((6, 5)), 3)), (sieve, (RNG.random(40), 40)), (lu, (RNG.random((4, 4)) + 4 * np.eye(4), 4)),
+    (edit_distance, (np.array([1, 2, 3, 4]), np.array([2, 3, 3]), 4, 3)), (histogram, (RNG.random(20), 5)),
+    (particle_in_cell, (RNG.random(9), RNG.normal(size=9), 6)), (floyd_warshall, (RNG.random((5, 5)), 5)),
+    (running, (RNG.random(6), 6)), (gram_schmidt, (RNG.random((4, 4)), 4)), (life, ((RNG.random((6, 7)) > 0.5).astype(int),)),
+    (knapsack, (RNG.random(3), (2, 3, 1), 7)), (thomas, (*RNG.random((4, 5)) + 1, 5)), (rotation, (0.3,)),
+    (one_hot, (np.array([0, 2, 1]), 3, 4)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", range(len(STRANGERS)))
+def test_programs_of_strangers(place: int) -> None:
+    function, args = STRANGERS[place]
+    static = [number for number, each in enumerate(args) if isinstance(each, int | tuple)]
+    check(function, *args, static_argnums=static)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", range(len(STRANGERS)))
+def test_programs_of_strangers_compiled(place: int) -> None:
+    function, args = STRANGERS[place]
+    static = [number for number, each in enumerate(args) if isinstance(each, int | tuple)]
+    check(function, *args, mode="compiled", static_argnums=static)
+
+
+def test_their_derivatives() -> None:
+    rng = np.random.default_rng(1)
+    cases: list[tuple[Callable[..., Any], Any]] = [
+        (lambda u: (heat(u, 2) ** 2).sum(), rng.random((4, 4))),
+        (lambda a: (lu(a, 3)[1] ** 2).sum(), rng.random((3, 3)) + 3 * np.eye(3)),
+        (lambda a: gram_schmidt(a, 3)[0, 2], rng.random((3, 3)) + np.eye(3)),
+        (lambda x: running(x, 4)[1].sum(), rng.random(4)), (lambda x: (rotation(x[0]) @ x).sum(), rng.random(3)),
+        (lambda b: (thomas(b, b + 2, b, b + 1, 4) ** 2).sum(), rng.random(4)),
+        (lambda x: (particle_in_cell(x, x, 5)[0] ** 2).sum(), rng.random(4) * 0.1 + np.arange(4) * 0.2 + 0.02),
+    ]  # fmt: skip
+    with graphc.options.change(mode="interpreted"):
+        for f, x in cases:
+            way, h = rng.normal(size=x.shape), 1e-4
+            rise = (8 * (f(x + h * way) - f(x - h * way)) - (f(x + 2 * h * way) - f(x - 2 * h * way))) / (12 * h)
+            npt.assert_allclose((graphc.grad(f)(x) * way).sum(), rise, rtol=1e-7, atol=1e-8)
