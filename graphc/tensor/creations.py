@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from graphc.ir.node import Node
+from graphc.ir.node import OPS, Node, literal, make
 from graphc.ir.source_lines import PACKAGE, is_pythons
 from graphc.ir.traced import TRACE
-from graphc.ops.elementwise import as_node
+from graphc.ops.elementwise import Number, as_node
 from graphc.startup.hooks import HOOKS
 from graphc.tensor import boundary
 from graphc.tensor.handles import UNKNOWN, known
@@ -47,6 +47,8 @@ def _array(
 ) -> Node:  # fmt: skip
     """np.array and its kin, of what holds tensors."""
     node = as_node(object, None if dtype is None else str(np.dtype(dtype)))
+    if type(node) is Number and node.type.dtype != "bool":  # an array has a dtype, which a Python number has not
+        node = make(OPS["mul"], (node, literal(1, node.type.dtype)))
     return node[(None,) * (ndmin - node.ndim)] if ndmin > node.ndim else node
 
 

@@ -70,6 +70,11 @@ def test_an_array_of_numpys_takes_what_is_traced(text: str) -> None:
     check(shown(of_text(text)), X, W)
 
 
+def test_an_array_of_a_python_number_has_a_dtype() -> None:
+    for k in (2.0, 3, True):
+        check(lambda k, x: (np.asarray(k) * x, np.array(k) + x[0], np.array([k, 1]) * x[:2]), k, W.astype("float32"))
+
+
 @pytest.mark.filterwarnings("ignore:you are shuffling")
 def test_what_is_no_array_of_the_program_is_told() -> None:
     for text in (
