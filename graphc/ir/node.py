@@ -43,7 +43,7 @@ from graphc.ir.source_lines import (
 from graphc.ir.symbol import FUNCTIONS as FUNCTIONS, INTERNAL, METHODS, asked
 from graphc.ir.traced import TRACE, asked_by_user, by_program, instruction, next_serial as next_serial, traced_hint
 from graphc.ir.types import Kind, Scratchpad
-from graphc.ir.writes import IN_PLACE, Unchanging, hash_of_a_number, refuse_in_place, refuse_write, unwritten
+from graphc.ir.writes import IN_PLACE, Unchanging, hash_of_a_number, refuse_in_place, unwritten
 from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import Table
 from graphc.startup.record import record
@@ -438,14 +438,12 @@ class Node(Unchanging):
     @property
     def T(self) -> Node:  # noqa: N802 - NumPy's name
         """The transpose: all axes reversed."""
-        transposed: Node = FUNCTIONS["transpose"](self)
-        return transposed
+        return FUNCTIONS["transpose"](self)  # type: ignore[no-any-return]
 
     @property
     def mT(self) -> Node:  # noqa: N802 - NumPy's name
         """The transpose of each matrix: the last two axes change places."""
-        transposed: Node = FUNCTIONS["later"]("matrix_transpose")(self)
-        return transposed
+        return FUNCTIONS["later"]("matrix_transpose")(self)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return f"<{describe(self)}: {self.type}>"
@@ -510,11 +508,6 @@ class Node(Unchanging):
         if item.args and item.serial > self.serial:  # or it is what this one was made of
             item.__dict__.setdefault("_written", (self, key))  # for whoever reads its text (expression.py)
         return item
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        if TRACE.depth and asked_by_user():
-            raise refuse_write(self, "x[key] = value")
-        super().__setitem__(key, value)
 
     __add__, __radd__ = _binary("add"), _binary("add", True)
     __sub__, __rsub__ = _binary("sub"), _binary("sub", True)

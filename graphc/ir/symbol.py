@@ -164,7 +164,8 @@ def refused(message: str) -> GraphTypeError:
 
 WRITTEN = (
     "has no value while the graph is built, and cannot be written into an array of NumPy's; jnp.stack([…]) makes an "
-    "array of tensors, T.set_subtensor(jnp.zeros(shape)[key], x) a changed copy"
+    "array of tensors, T.set_subtensor(jnp.zeros(shape)[key], x) a changed copy; in a function that is traced "
+    "a = np.array(a) makes one that takes it"
 )
 
 

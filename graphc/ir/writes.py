@@ -108,6 +108,11 @@ class Unchanging(Symbol):
     __iand__, __ior__, __ixor__ = in_place("&"), in_place("|"), in_place("^")
     __ilshift__, __irshift__ = in_place("<<"), in_place(">>")
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if TRACE.depth and asked_by_user():
+            raise refuse_write(self, "x[key] = value")
+        super().__setitem__(key, value)
+
     def _flat(self) -> Any:
         """All elements in C order, as a vector."""
         return FUNCTIONS["flatten"](self)

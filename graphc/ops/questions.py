@@ -1,4 +1,4 @@
-"""Python's questions and statements about tensors: `if x`, `x == y`, `x in list`, `x += y`, `x.shape` while tracing.
+"""Python's questions about tensors: `if x`, `x == y`, `x in list`, `x.shape` while tracing.
 
     if x.shape[0] >= 0: ...     True in every call
     if x > 0: ...               GraphTypeError, with the tensor and the line

@@ -42,8 +42,11 @@ def given(value: Any) -> Any:
         return value.content() if isinstance(value, Handle) else value.node()
     kind = type(value)
     if kind is tuple or kind is list:
-        return kind([given(each) for each in value])
-    if isinstance(value, (Node, np.ndarray, np.generic, int, float, str, slice)) or value is None or callable(value):
+        found = [given(each) for each in value]
+        return value if all(map(operator.is_, found, value)) else kind(found)
+    if kind is slice:
+        return slice(given(value.start), given(value.stop), given(value.step))
+    if isinstance(value, (Node, np.ndarray, np.generic, int, float, str)) or value is None or callable(value):
         return value
     found = leaves(value)
     return like(value, list(map(given, found))) if any(isinstance(each, Handle) for each in found) else value
@@ -133,9 +136,19 @@ def item(x: Node, key: Any) -> Any:
         if isinstance(x, Handle) and isinstance(key, Node) and key.type.dtype == "bool" and key.type.shape:
             copied.masked = (x, x.content(), key, x.node())
         return copied
-    if not isinstance(x, Handle) or not (made.type.shape or any(each is Ellipsis for each in keys)):
-        return made
+    is_array = made.type.shape or any(each is Ellipsis for each in keys)
+    if not isinstance(x, Handle) or not is_array:
+        return outside(made, x) if is_array and x.type.shape else made
     return x.view(made, Item(key), x.is_dense and _keeps_order(keys))
+
+
+def outside(made: Any, x: Node) -> Any:
+    """A view of an argument: if it has no axes, a handle, or it would be taken for a number, which has no views."""
+    if not isinstance(made, Node) or made.type.shape:
+        return made
+    handle = Handle(plain(made), True)
+    handle.storage.outside = x
+    return handle
 
 
 def _is_basic(each: Any) -> bool:
@@ -215,7 +228,9 @@ class Call:
             return self.new(result)
         if not any(isinstance(each, Handle) for each in leaves(self.given)):  # of an argument, perhaps a view of it
             is_cast = kind == "itself" and str(result.dtype) != str(getattr(subject, "dtype", result.dtype))
-            return result if isinstance(subject, (Node, np.ndarray)) and not is_cast else self.new(result)
+            if is_cast or not isinstance(subject, (Node, np.ndarray)):
+                return self.new(result)
+            return outside(result, subject) if isinstance(subject, Node) and subject.type.shape else result
         return self.viewed(kind, subject, result)
 
     def copies(self) -> bool:

@@ -30,6 +30,7 @@ from graphc.ir.node import FUNCTIONS, Array, Guard, Node, Proxy, Type, describe,
 from graphc.ir.source_lines import program_line
 from graphc.ir.symbol import METHODS, asked
 from graphc.ir.traced import TRACE, asked_by_user, instruction
+from graphc.ir.writes import refuse_write
 from graphc.ops.elementwise import as_node, broadcast_node, cast
 from graphc.ops.shape import broadcast_to, filled, held_to
 from graphc.startup.hooks import HOOKS
@@ -42,15 +43,16 @@ Content: TypeAlias = "Node | Array"
 
 class Storage:
     """An array of a program. content: its value now. version: the number of writes so far. level: the traced function
-    that made it. relatives: storages that may share its memory. stale: the write, in words, that it may or may not
-    see."""
+    that made it. outside: the argument that it is a part of; None of an array of the program's. relatives: storages
+    that may share its memory. stale: the write, in words, that it may or may not see."""
 
-    __slots__ = ("__weakref__", "content", "level", "relatives", "stale", "version")
+    __slots__ = ("__weakref__", "content", "level", "outside", "relatives", "stale", "version")
 
     def __init__(self, content: Content) -> None:
         self.content = content
         self.version = 0
         self.level = TRACE.levels[-1] if TRACE.levels else None
+        self.outside: Node | None = None
         self.relatives: WeakSet[Storage] | None = None
         self.stale: str | None = None
 
@@ -215,6 +217,8 @@ class Handle(Proxy):
         """Make `value`, which has the dtype and the shape of this array, its value, and that of what it is a view of.
         `what`: the write as a program has it, for messages."""
         storage = self.storage
+        if storage.outside is not None:
+            raise refuse_write(storage.outside, what)
         if storage.level is not (TRACE.levels[-1] if TRACE.levels else None):
             told = describe(self.node())
             why = "is traced by itself" if storage.level in TRACE.levels else "made it has returned"

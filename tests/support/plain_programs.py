@@ -313,7 +313,9 @@ def program(rng: random.Random) -> str:
     """The text of one program."""
     writer = Writer(rng)
     if rng.random() < 0.6:
-        writer.lines.append(f"    x, y, v = {rng.choice(['x.copy(), y.copy(), v.copy()', 'x * 1, xp.array(y), v + 0', '1 * x, y.copy(), v * 1'])}")
+        writer.lines.append(
+            f"    x, y, v = {rng.choice(['x.copy(), y.copy(), v.copy()', 'x * 1, xp.array(y), v + 0', '1 * x, y.copy(), v * 1'])}"
+        )
     for _ in range(rng.randint(1, 4)):
         writer.statement("", 2)
     results = [rng.choice(writer.names[kind]) for kind in ("m", "v", "s", "i", "w") if writer.names[kind]]
