@@ -9,6 +9,7 @@ line.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -76,8 +77,15 @@ class Symbol(Methods):
         return None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        if (value := self.known()) is not None:
-            return np.array(value, dtype)
+        frame = sys._getframe(1)
+        kept = "as_strided" in (
+            frame.f_code.co_name,
+            frame.f_back and frame.f_back.f_code.co_name,
+        )  # it keeps the memory
+        if (value := self.known()) is not None and not kept:
+            value = np.array(value, dtype)
+            value.flags.writeable = False  # what is written to it would be lost
+            return value
         if instruction()[0] == "STORE_SUBSCR":
             raise self._has_no_value(WRITTEN)
         raise self._has_no_value(

@@ -401,6 +401,9 @@ def add_at(ufunc: Any, x: Any, indices: Any, values: Any = None) -> None:
 
 def apply_function(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """One of NumPy's functions, called by a traced program."""
+    if function in (np.shares_memory, np.may_share_memory):
+        told = describe(plain(next(each for each in (*args, *kwargs.values()) if isinstance(each, Node))))
+        raise GraphTypeError(f"np.{function.__name__} of {told}: a tensor has no memory{asked(told)}")
     if function in WRITERS:
         names, write = WRITERS[function]
         bound, what = dict(zip(names.split(), args, strict=False)) | dict(kwargs), f"np.{function.__name__}(x, …)"

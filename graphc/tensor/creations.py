@@ -23,8 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from graphc.arrays.trees import leaves
+from graphc.errors import GraphTypeError
 from graphc.ir.node import OPS, Node, literal, make
-from graphc.ir.source_lines import PACKAGE, is_pythons
+from graphc.ir.source_lines import PACKAGE, is_pythons, program_line
 from graphc.ir.traced import TRACE
 from graphc.ops.elementwise import Number, as_node
 from graphc.startup.hooks import HOOKS
@@ -33,7 +35,7 @@ from graphc.tensor.handles import UNKNOWN, known
 
 MAKERS = (
     "zeros ones empty full arange linspace logspace geomspace eye identity tri zeros_like ones_like empty_like "
-    "full_like copy array asarray asanyarray ascontiguousarray".split()
+    "full_like copy array asarray asanyarray ascontiguousarray nditer".split()
 )
 """The functions that are replaced."""
 
@@ -55,6 +57,12 @@ def _array(
 def _made(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a traced program gets of one of the functions."""
     first = args[0] if args else next(iter(kwargs.values()), None)
+    if name == "nditer" and any(isinstance(each, Node) for each in leaves((args, kwargs))):
+        raise GraphTypeError(
+            f"np.nditer reads and writes memory, which a tensor has not; use for x in a.flat (at {program_line()})"
+        )
+    if name == "nditer":
+        return function(*args, **kwargs)
     is_kin = name[-5:] == "array"
     if is_kin and isinstance(first, np.ndarray) and name != "array":
         return function(*args, **kwargs)  # an array from outside, or a cast of it

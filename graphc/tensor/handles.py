@@ -236,10 +236,10 @@ class Handle(Proxy):
                 )
             value, each = made, each.of
             changed.append((each, value))
-        storage.content, self.masked = value, None
+        storage.content = value
         storage.version += 1
         for each, content in changed:
-            each.current, each.version = content, storage.version
+            each.current, each.version, each.masked = content, storage.version, None
         for other in storage.relatives or ():
             if other is not storage:
                 other.stale = (

@@ -50,6 +50,7 @@ a = x * 2; b = a.reshape(9); del b; a += 1; return a | a = x * 2; d = xp.diagona
 a = x * 2; p, q, r = xp.split(a, 3); p += 1; q[:] = p; r[0, 1] = 9; return a | a = x * 2; def g(): > nonlocal a;     a += 1; g(); return a
 a = x.copy(); a[0] = 1; a[1:, 1] = w[:2]; a[..., 2] += a[..., 0]; a[-1, -1] = 7; return a | a = x.copy(); a[0], a[1] = a[1], a[0]; return a
 a = x.copy(); a[[0, 1]] = a[[1, 0]]; a[[2, 2]] += 1; a[a > 1] = 0; a[a < 0] *= 2; return a | a = x.copy(); a[1:] += a[:-1]; return a
+a = x.copy(); t = a[a > 0]; v = t[1:]; v += 1; a[a > 0] = t; return a | a = x.copy(); m = a > 0; t = a[m]; t *= 2; a[0] = 5; a[m] = t; t += 1; return a, t
 a = x.copy(); b = a[1:][:, ::2]; b[0] = [7, 8]; b[:, 1] -= 1; c = b.T; c[0] = 5; a[2] = w; return a, b, c | a = x.copy(); a[:] = w; a[...] += 1; return a
 a = x.copy(); a.T[0] = 7; a.swapaxes(0, 1)[1] += w; xp.moveaxis(a, 0, 1)[2, 1] = 0; return a | a = x.copy(); b = a.flat; b[1] = 9; b[3:5] = 2; c = b[0:2]; a += 1; return a, c
 a = x.copy(); a.ravel()[4] = 9; a.reshape(-1)[::4] = w; a.flat = 3; return a | a = x.copy(); b = xp.rot90(a); b[0] = w; xp.flip(a, 1)[1] = w; return a, b

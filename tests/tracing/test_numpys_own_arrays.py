@@ -82,6 +82,9 @@ def test_what_is_no_array_of_the_program_is_told() -> None:
         "from numpy import zeros; a = zeros(3); a[0] = w[0]; return a",
         "a = np.ones(3); np.random.default_rng(0).shuffle(a.reshape(3, 1)); return a",
         "a = np.zeros(3); return a[0] + (5 if w[0] > 1 else 2)",
+        "a = np.zeros(3); b = np.lib.stride_tricks.as_strided(a, (2,), (8,)); a[0] = 1; return b",
+        "a = np.zeros(3); k = [v.fill(1) for v in np.nditer(a, op_flags=['readwrite'])]; return a",
+        "a = np.zeros(3); return w if np.shares_memory(a, a[1:]) else x",
     ):
         with pytest.raises(GraphcError, match=r"own\.py:\d"):
             graphc.jit(of_text(text), mode="interpreted")(X, W)
