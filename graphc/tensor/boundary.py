@@ -370,8 +370,8 @@ def apply_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: Mapping[
 def _apply_known(function: Callable[..., Any], inputs: Sequence[Any], kwargs: Mapping[str, Any], is_at: bool) -> Any:
     """A function of elements of what is known; an array that it writes to is changed as a copy."""
     named, values = {name: given(each) for name, each in kwargs.items() if name != "out"}, [*map(given, inputs)]
-    out = kwargs.get("out") or ()
-    outs = [inputs[0]] if is_at else [*out] if isinstance(out, tuple) else [out]
+    out = kwargs.get("out")
+    outs = [inputs[0]] if is_at else [] if out is None else [*out] if isinstance(out, tuple) else [out]
     copies = [each.content().copy() if isinstance(each, Handle) else each for each in outs]
     if outs and not is_at:
         named["out"] = tuple(copies)
