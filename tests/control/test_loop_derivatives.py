@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -97,9 +98,16 @@ def test_a_recurrent_network(function: Make, steps: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("checkpoint", [1, 2, 3, 5, 7, "sqrt"])
+@pytest.mark.parametrize("checkpoint", [2, "sqrt"])
 def test_in_blocks(function: Make, checkpoint: Any) -> None:
     check(function, recurrent, RECURRENT, 1, 5, checkpoint=checkpoint)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checkpoint", [1, 3, 5, 7])
+def test_in_blocks_of_other_lengths(checkpoint: int) -> None:
+    """Of one step, of all, and longer than the loop."""
+    check(partial(graphc.function, mode="interpreted"), recurrent, RECURRENT, 1, 5, checkpoint=checkpoint)
 
 
 def test_zero_steps(function: Make) -> None:

@@ -233,6 +233,8 @@ def test_forms_of_parameters_and_sizes(kind: str, name: str) -> None:
     if row.parameters:
         others["own matrix"] = row.draw(rng, None, *matrices)
         others["own broadcast"] = T.zeros_like(moved) + row.draw(rng, None, *broadcast)
+    if kind == "methods":  # which draw as the functions of keys do
+        others["symbolic of scalars"], others["none"] = compiled.pop("symbolic of scalars"), compiled.pop("none")
     inputs = [key, n, flag, *scalars, *broadcast, *matrices]
     given = [value for each in values.values() for value in each]
     wanted = {**compiled, **others}

@@ -218,6 +218,9 @@ LOCAL, GLOBAL, WEAK = 0, 1, 2
 PLAIN_SYMBOLS = frozenset({0, 1, 2, 3, 4})
 """Kinds of symbols: none, data, function, section, file. Others belong to threads, or are found by running code."""
 
+LINE = 64
+"""The bytes of a cache line. The code of each object begins at one, so that how fast its loops run does not depend on
+the length of the objects before it."""
 LARGEST_ALIGNMENT = 64
 CODE, CONSTANTS, DATA, ZEROS = range(4)
 
@@ -455,7 +458,7 @@ def place_section(program: Program, section: Section, code: bytes) -> Place | No
     else:
         segment = DATA if section.flags & WRITABLE and not section.name.startswith(".data.rel.ro") else CONSTANTS
     target = program.segments[segment]
-    place = Place(segment, pad(target, section.alignment))
+    place = Place(segment, pad(target, max(section.alignment, LINE if segment == CODE else 1)))
     target.extend(bytes(section.size) if section.kind == NO_BITS else part(code, section.offset, section.size))
     return place
 
