@@ -57,9 +57,11 @@ def sample(
 def compile_again(library: Symbolic, build: Callable[[Any, Data], Program], data: Data) -> dict[str, float]:
     """`compile`: seconds in `function` for all functions of a program, beside a compile process that has compiled and
     with the parts that are made once for a machine, the least of some; `nests`: the fused nests of their plans. Nothing
-    where the program came from the cache."""
+    where the program came from the cache. Functions of one graph share their code while one of them lives: it is
+    forgotten before each round."""
     if not import_module("graphc.startup.process").PROCESS.compilations:
         return {}
+    codes = import_module("graphc.codegen.pipeline.build").codes
     made: list[tuple[float, int]] = []
 
     def function(*args: Any, **more: Any) -> Any:
@@ -72,6 +74,7 @@ def compile_again(library: Symbolic, build: Callable[[Any, Data], Program], data
     with import_module("graphc.options").options.change(cache=False):
         for _ in range(COMPILATIONS):
             made.clear()
+            codes().clear()
             build(replace(library, function=function), data)
             rounds.append((sum(seconds for seconds, _ in made), sum(nests for _, nests in made)))
     seconds, nests = min(rounds)
