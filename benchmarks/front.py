@@ -113,15 +113,17 @@ def loops_of_program() -> str:
 
 def draw_front(report: str) -> Figure:
     """The picture: a program, its loops, and the times of a call."""
-    drawing = Figure(figsize=(12.6, 4.7), facecolor="white")
+    drawing = Figure(figsize=(12.6, 5.8), facecolor="white")
     left = drawing.add_axes((0.015, 0.02, 0.50, 0.96))
     left.set_axis_off()
     left.set_xlim(0, 1)
     left.set_ylim(0, 1)
-    _panel(left, 0.62, 0.37, "what you write", PROGRAM, "#f2f6fa")
-    _panel(left, 0.01, 0.47, "the loops that graphc makes of it", loops_of_program(), "#f7f4ee")
-    left.annotate("", xy=(0.2, 0.49), xytext=(0.2, 0.61), arrowprops={"arrowstyle": "-|>", "color": "#444444", "lw": 2})
-    left.text(0.23, 0.55, "differentiated, made stable, fused, compiled once, kept on disk", fontsize=9.5, va="center")
+    _panel(left, 0.73, 0.26, "what you write", PROGRAM, "#f2f6fa")
+    _panel(left, 0.01, 0.64, "the loops that graphc makes of it", loops_of_program(), "#f7f4ee")
+    left.annotate(
+        "", xy=(0.2, 0.66), xytext=(0.2, 0.725), arrowprops={"arrowstyle": "-|>", "color": "#444444", "lw": 2}
+    )
+    left.text(0.23, 0.69, "differentiated, made stable, fused, compiled once, kept on disk", fontsize=9.5, va="center")
     _draw_ratios(drawing.add_axes((0.615, 0.13, 0.368, 0.73)), ratios(report))
     return drawing
 
@@ -132,7 +134,7 @@ def _panel(axes: Any, bottom: float, height: float, title: str, code: str, colou
     )
     axes.add_patch(box)
     axes.text(0.03, bottom + height - 0.035, title, fontsize=11, fontweight="bold", va="top")
-    axes.text(0.03, bottom + height - 0.115, code, fontsize=8.2, family="DejaVu Sans Mono", va="top", linespacing=1.35)
+    axes.text(0.03, bottom + height - 0.1, code, fontsize=8.2, family="DejaVu Sans Mono", va="top", linespacing=1.35)
 
 
 def _draw_ratios(axes: Any, found: dict[str, list[float]]) -> None:
