@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # the first modules of all wait for no others (codegen/server
         results_megabytes: int
         poison: bool | str
         progress: bool | str
+        log: str | Iterable[str]
         verify: bool
 
 
@@ -123,6 +124,10 @@ def check_threads(name: str, value: int | str) -> int | str:
 def _names(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
     parts = value.split(",") if isinstance(value, str) else value
     return tuple(sorted(part.strip() for part in parts if part.strip()))
+
+
+def _told(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
+    return tuple(_choice("recompiles")(name, part) for part in _names(name, value))
 
 
 def _folder(name: str, value: Path) -> str:
@@ -218,6 +223,7 @@ class Options:
         'Print each phase of making a function to standard error as it begins, and the time that it took; "auto": '
         "one line where compiling takes more than two seconds; false: nothing.",
     )
+    log = option(_told, (), 'What is written to standard error: "recompiles", why a traced function is traced anew.')
     verify = option(_switch, False, "Check the graph and the loops after every pass of the compiler.")
 
     def __init__(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mutation.linalg import LINALG
 from mutation.mutant import Area, Mutant as M
+from mutation.tracing import TRACING
 
 SIEVE = (
     "codegen/transform/test_executed_passes.py",
@@ -787,4 +788,5 @@ AREAS: tuple[Area, ...] = (
     SCANS,
     CODE,
     LINALG,
+    TRACING,
 )

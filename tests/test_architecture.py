@@ -63,6 +63,7 @@ UPWARD = {
     ("sparse.variable", "scipy.sparse"),
     ("startup.idle_blas", "numpy"),
     ("startup.versions", "warnings"),
+    ("tracing.variants", "logging"),
     ("train.trainer", "matplotlib.figure"),
     ("train.trainer", "tqdm"),
 }

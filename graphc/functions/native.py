@@ -100,12 +100,12 @@ class Compiled(Lowered, Direct, mode="compiled"):
         beside = self.entry.__self__
         return bind(self.library, signature, self.cells, self.refuse, self.failed_again, keywords, beside=beside)
 
-    def exact_entry(self, refuse: Callable[..., Any]) -> Any:
-        """Return an entry point for arrays of exactly the inputs' types, by position. It calls `refuse` for others. The
-        function must have no shared variables."""
+    def exact_entry(self, refuse: Callable[..., Any], failed: Callable[..., Any]) -> Any:
+        """Return an entry point for arrays of exactly the inputs' types, by position. It calls `refuse` for others, and
+        `failed` where a check fails (as `failed_again`). The function must have no shared variables."""
         beside = self.entry.__self__
         exact = Keywords(exact=True)
-        return bind(self.library, self.built.signature, self.cells, refuse, self.failed_again, exact, beside=beside)
+        return bind(self.library, self.built.signature, self.cells, refuse, failed, exact, beside=beside)
 
     def contended(self, /, *args: Any, **kwargs: Any) -> Any:
         """Called where another thread holds the lock of a shared variable: wait for it, then run."""

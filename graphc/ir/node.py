@@ -482,21 +482,23 @@ class Node(Unchanging):
         return _compared("not_equal", self, other)
 
     def __len__(self) -> int:
-        if self.ndim and isinstance(self.type.shape[0], int):
-            return self.type.shape[0]
+        size = FUNCTIONS["asked_size"](self.type.shape[0]) if self.ndim else None
+        if isinstance(size, int):
+            return size
         raise GraphTypeError(
             f"{describe(self)} of type {self.type} has no length while the graph is built; x.shape[0] is its size, a "
             f"tensor, and shape=(3, None) makes a variable of known size{traced_hint(self)}{asked(describe(self))}"
         )
 
     def __iter__(self) -> Iterator[Node]:
-        if not self.ndim or not isinstance(self.type.shape[0], int):
+        size = FUNCTIONS["asked_size"](self.type.shape[0]) if self.ndim else None
+        if not isinstance(size, int):
             raise GraphTypeError(
                 f"{describe(self)} of type {self.type} cannot be iterated over or unpacked while the graph is built: "
                 f"{'its size is not known' if self.ndim else 'it has no axes'}; graphc.scan loops over an axis, and "
                 f"shape=(3, None) makes a variable of known size{traced_hint(self)}{asked(describe(self))}"
             )
-        return (self[position] for position in range(len(self)))
+        return (self[position] for position in range(size))
 
     def __getitem__(self, key: Any) -> Node:
         item: Node = HOOKS.handles.item(self, key) if by_program() else self.part(key)

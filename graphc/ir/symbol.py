@@ -77,6 +77,9 @@ class Symbol(Methods):
         return None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        number = FUNCTIONS["asked_number"](self)
+        if number is not None:
+            return np.asarray(number, dtype)
         frame = sys._getframe(1)
         kept = "as_strided" in (
             frame.f_code.co_name,
@@ -137,11 +140,18 @@ class Symbol(Methods):
         return float(self._number("float", "cannot become a float; T.exp and its kin take the place of math.exp"))
 
     def __complex__(self) -> complex:
+        number = FUNCTIONS["asked_number"](self)
+        if number is not None:
+            return complex(number)
         raise self._has_no_value("has no value while the graph is built, and graphc has no complex dtypes")
 
     def _number(self, wanted: str, refused: str) -> Any:
-        """The Python number of a constant. Raises GraphTypeError for any other tensor."""
+        """The Python number of a constant, or of sizes at hand. Raises GraphTypeError for any other tensor."""
         _, value, _ = self.told()
+        if value is None:
+            number = FUNCTIONS["asked_number"](self)
+            if number is not None and (wanted != "index" or isinstance(number, int)):
+                return number
         if value is None or value.ndim or (wanted == "index" and value.dtype.kind not in "iu"):
             written = instruction(3)[0] == "STORE_SUBSCR"
             raise self._has_no_value(WRITTEN if written else f"has no value while the graph is built, and {refused}")
@@ -151,6 +161,9 @@ class Symbol(Methods):
         if (value := self.known()) is not None:
             return format(value, form)
         if form:
+            number = FUNCTIONS["asked_number"](self)
+            if number is not None:
+                return format(number, form)
             raise self._has_no_value(
                 f"has no value while the graph is built that could be formatted by {form!r}; x.eval({{…}}) gives one, "
                 "graphc.printing.Print prints it in each call"

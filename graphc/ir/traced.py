@@ -34,11 +34,12 @@ class Trace(_local):
     """The tracing state of a thread. depth: nesting of the traced functions being called. levels: an object for each of
     them; an array is written to only where it was made. scalars: tensors without axes made meanwhile, which the program
     must not hash. refused: the last error about an unknown value, with its line; NumPy drops such errors and raises its
-    own."""
+    own. at_hand: the sizes of the arguments (`ops.at_hand`); None without."""
 
     def __init__(self) -> None:
         self.depth = 0
         self.levels: list[object] = []
+        self.at_hand: Any = None
         self.refused: tuple[Any, Any] = (None, None)
         self.scalars: list[Any] = []
 

@@ -166,18 +166,23 @@ def _kept(name: str) -> Callable[..., Any]:
     operator = getattr(Node, name)
 
     def method(self: Node, *others: Any) -> Any:
+        if others and isinstance(others[0], SEQUENCES):
+            return NotImplemented  # [0] * n repeats, as with a Python number
         result = operator(self, *others)
-        if result is not NotImplemented and result.type.shape and by_program():
+        if isinstance(result, Node) and result.type.shape and by_program():
             return HOOKS.handles.owned(result, others)
         weak = all(type(other) in (bool, int, float, Number) for other in others)
-        if weak and type(result) in (Node, Scalar_) and result.dtype in WEAK:
-            result.__class__ = Number
+        for each in result if isinstance(result, tuple) else (result,):
+            if weak and type(each) in (Node, Scalar_) and each.dtype in WEAK:
+                each.__class__ = Number
         return result
 
     return method
 
 
-for _name in "add sub mul truediv floordiv mod pow".split():
+SEQUENCES = (list, tuple, str, bytes)
+
+for _name in "add sub mul truediv floordiv mod divmod pow".split():
     for _prefix in ("__", "__r"):
         setattr(Number, f"{_prefix}{_name}__", _kept(f"{_prefix}{_name}__"))
 for _name in ("neg", "pos", "abs"):

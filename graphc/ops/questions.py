@@ -1,11 +1,12 @@
 """Python's questions about tensors: `if x`, `x == y`, `x in list`, `x.shape` while tracing.
 
     if x.shape[0] >= 0: ...     True in every call
+    if x.shape[0] == 3: ...     in a function that is traced for arrays: as it is for these, and noted (at_hand.py)
     if x > 0: ...               GraphTypeError, with the tensor and the line
 
 In: a tensor that is asked for its truth, or is compared. Out: an answer that holds whatever a call gives, from bounds
-of sizes (none is negative) and from constants; identity, where Theano's programs look variables up; else a
-GraphTypeError with the tensor and the line. Nothing is made up.
+of sizes (none is negative) and from constants; one that holds for the arguments at hand; identity, where Theano's
+programs look variables up; else a GraphTypeError with the tensor and the line. Nothing is made up.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from graphc.ir.sizes import difference, is_natural, known_most, known_nonnegativ
 from graphc.ir.source_lines import user_line
 from graphc.ir.symbol import METHODS
 from graphc.ir.traced import TRACE, TRACED, traced_from
+from graphc.ops.at_hand import RELATIONS, answered
 from graphc.ops.elementwise import Number
 
-RELATIONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 MOST_SIZES = 32
 """The longest vector whose elements are looked at."""
 MOST_NODES = 200
@@ -48,6 +49,8 @@ def truth(asked: Comparison) -> bool:
     if left is right and not (TRACE.depth and left.type.dtype[0] == "f"):  # NaN is not itself
         return relation == "equal"
     known = decided(relation, left, right)
+    if known is None:
+        known = answered(relation, left, right)
     if known is not None:
         return known
     if isinstance(right, Node):
@@ -71,15 +74,16 @@ def named(value: Any) -> str:
 
 def truth_of(node: Node) -> bool | None:
     """The truth of a tensor where it is known: of a whole number or a bool that is constant, of a size, of a comparison
-    of sizes."""
-    if type(node) is Comparison or node.type.shape or node.type.dtype[0] == "f":
+    of sizes, of what is computed from sizes at hand."""
+    if type(node) is Comparison or node.type.shape:
         return None
     value = constant_value(node)
-    if value is not None:
+    if value is not None and node.type.dtype[0] != "f":
         return bool(value) if TRACE.depth else None  # Theano's programs ask so whether there is one
-    if node.op.name in RELATIONS:
-        return decided(node.op.name, *node.args)
-    return decided("not_equal", node, 0) if node.type.dtype == "int64" else None
+    compares = node.op.name in RELATIONS
+    relation, sides = (node.op.name, node.args) if compares else ("not_equal", (node, 0))
+    known = decided(relation, *sides) if compares or node.type.dtype == "int64" else None
+    return answered(relation, *sides) if known is None else known
 
 
 def decided(relation: str, left: Any, right: Any) -> bool | None:

@@ -20,6 +20,7 @@ from graphc.ir import sizes
 from graphc.ir.node import Node, Size, constant_value, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import index, reduce, shape as ops
+from graphc.ops.at_hand import asked_size
 from graphc.ops.checked import with_elements
 from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise
 from graphc.ops.recur import running_sum
@@ -148,7 +149,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Node, ...]:
     """The slices of `x` along `axis`, whose size is known."""
     node = as_node(x)
     place = normalise_axis(axis, node.ndim, f"unstack of {describe(node)} of type {node.type}")
-    count = node.type.shape[place]
+    count = asked_size(node.type.shape[place])
     if not isinstance(count, int):
         raise GraphTypeError(f"unstack of {describe(node)} of type {node.type}: the size of axis {place} is not known")
     return tuple(getitem(node, (*(slice(None),) * place, position)) for position in range(count))
@@ -202,6 +203,7 @@ def _check_place(position: Any, length: Size, what: str) -> None:
 def _known_positions(obj: Any, length: Size, what: str) -> np.ndarray[Any, Any]:
     """Constant positions counted from the start of an axis."""
     if isinstance(obj, slice):
+        length = asked_size(length)
         if not isinstance(length, int):
             raise GraphTypeError(f"{what}: a slice needs an axis of known size")
         return np.arange(*obj.indices(length))
@@ -210,6 +212,7 @@ def _known_positions(obj: Any, length: Size, what: str) -> np.ndarray[Any, Any]:
         raise GraphTypeError(f"{what}: several positions must be constants, not {describe(obj)}")
     positions = np.flatnonzero(value) if value.dtype == bool else value.reshape(-1).astype("int64")
     if (positions < 0).any():
+        length = asked_size(length)
         if not isinstance(length, int):
             raise GraphTypeError(f"{what}: negative positions need an axis of known size")
         positions = np.where(positions < 0, positions + length, positions)

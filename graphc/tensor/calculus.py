@@ -19,6 +19,7 @@ from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as ops
+from graphc.ops.at_hand import asked_size
 from graphc.ops.checked import with_elements
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.creation import zeros
@@ -319,12 +320,12 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         axisa = axisb = axisc = axis
     left, right = as_node(a), as_node(b)
     left, right = (moveaxis(node, place, -1) for node, place in ((left, axisa), (right, axisb)))
-    for node in (left, right):
-        if node.type.shape[-1] not in (2, 3):
-            raise ShapeError(f"cross: {describe(node)} of type {node.type} has not 2 or 3 elements along its axis")
 
     def parts(node: Node) -> list[Node | None]:
-        return [node[..., k] if k < 2 or node.type.shape[-1] == 3 else None for k in range(3)]
+        count = asked_size(node.type.shape[-1])
+        if not isinstance(count, int) or count not in (2, 3):
+            raise ShapeError(f"cross: {describe(node)} of type {node.type} has not 2 or 3 elements along its axis")
+        return [node[..., k] if k < count else None for k in range(3)]
 
     x, y = parts(left), parts(right)
 

@@ -25,6 +25,7 @@ from graphc.ir.node import Node, describe
 from graphc.ir.symbol import asked
 from graphc.ir.traced import TRACE, traced_hint
 from graphc.ir.walk import as_size_node
+from graphc.ops.at_hand import asked_equal, asked_size
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.questions import plain_shape
 from graphc.startup.hooks import HOOKS
@@ -304,7 +305,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Node]:
     """np.split; `tensor.split` is Theano's."""
     node = as_node(ary)
     if not isinstance(indices_or_sections, list | tuple | np.ndarray):
-        sections = int(indices_or_sections)
+        indices_or_sections = sections = int(indices_or_sections)
         size = node.type.shape[range(node.ndim)[axis]]
         if isinstance(size, int) and sections and size % sections:
             raise ShapeError(
@@ -400,10 +401,10 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
-    """np.array_equal; other ranks, and sizes that are known to differ, are unequal; unknown sizes must agree."""
+    """np.array_equal; other ranks, and sizes that differ, are unequal; sizes that are not known must agree."""
     left, right = as_node(a1), as_node(a2)
     sizes = zip(left.type.shape, right.type.shape, strict=False)
-    differ = any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in sizes)
+    differ = left.ndim == right.ndim and any(asked_equal(a, b) is False for a, b in sizes)
     if left.ndim != right.ndim or differ:
         return as_node(False)
     same = tensor.equal(left, right)
@@ -577,7 +578,7 @@ def steps(ufunc: Any, what: str, node: Node, axis: int, initial: Any) -> list[No
     """The results of a function of two arguments, folded along an axis, one for each step."""
     rows = tensor.moveaxis(node, axis, 0)
     target = ufunc_target(ufunc)
-    if target is None or ufunc.nin != 2 or not isinstance(rows.type.shape[0], int):
+    if target is None or ufunc.nin != 2 or not isinstance(asked_size(rows.type.shape[0]), int):
         refuse(what, node, "it needs a function of two arguments that graphc has, and an axis of known size")
     done: list[Node] = []
     for row in rows:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir.node import FUNCTIONS, Node, Op, describe
 from graphc.ops import shape as layout
+from graphc.ops.at_hand import asked_size
 from graphc.ops.elementwise import ROWS, as_node, cast
 from graphc.tensor import reductions
 from graphc.tensor.shaping import dimshuffle, normalise_axes
@@ -123,7 +124,7 @@ class CAReduce(metaclass=Family):
         return node
 
     def _folded(self, x: Node, axis: int) -> Node:
-        count = x.type.shape[axis]
+        count = asked_size(x.type.shape[axis])
         if not isinstance(count, int) or count < 1:
             raise GraphValueError(
                 f"{self!r} of {describe(x)} of type {x.type}: axis {axis} has no known size of at least 1, "

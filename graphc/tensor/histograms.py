@@ -19,6 +19,7 @@ from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe
 from graphc.ops import shape as layout
+from graphc.ops.at_hand import asked_size
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.reduce import reduction
@@ -39,7 +40,7 @@ from graphc.tensor.elementary import (
 from graphc.tensor.indexing import inc_subtensor
 from graphc.tensor.joining import concatenate
 from graphc.tensor.reductions import argmin, cumsum, ptp, std
-from graphc.tensor.shaping import flatten
+from graphc.tensor.shaping import flatten, known_number
 from graphc.tensor.sorting import argsort, falls, searchsorted, sort
 from graphc.tensor.statistics import percentile
 
@@ -76,6 +77,7 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
         raise GraphValueError(f"histogram: bins={bins!r} is no rule; there are {', '.join(RULES)}")
     if isinstance(bins, str) and weights is not None:
         raise GraphTypeError(f"histogram: no rule, bins={bins!r}, is for numbers with weights")
+    bins = known_number(bins)
     if not isinstance(bins, int | np.integer | str):
         edges = as_node(bins)
         if edges.ndim == 1:
@@ -176,7 +178,7 @@ def _coordinates(sample: Any) -> list[Node]:
     points = as_node(sample)
     if points.ndim == 1:
         return [points]
-    count = points.type.shape[1] if points.ndim == 2 else None
+    count = asked_size(points.type.shape[1]) if points.ndim == 2 else None
     if not isinstance(count, int):
         raise GraphTypeError(
             f"histogramdd of {describe(points)} of type {points.type}: a matrix of a known number of columns is meant"

@@ -23,6 +23,7 @@ from graphc.ir.node import CONSTANT, Array, Node, describe, literal
 from graphc.ir.signs import scalar_number
 from graphc.ir.walk import Graph, as_size_node, node_set
 from graphc.ops import shape as layout
+from graphc.ops.at_hand import asked_size
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_sizes, cast
 from graphc.tensor.elementary import equal, isnan, logical_and, logical_or
@@ -89,7 +90,7 @@ def get_vector_length(v: Any) -> int:
     node = as_node(v)
     if node.ndim != 1:
         raise RankError(f"get_vector_length of {describe(node)} of type {node.type}: it is no vector")
-    (size,) = node.type.shape
+    size = asked_size(node.type.shape[0])
     if not isinstance(size, int):
         raise ShapeError(f"the length of {describe(node)} of type {node.type} is not known")
     return size

@@ -205,6 +205,7 @@ def split(x: Any, splits_size: Any, n_splits: int | None = None, axis: int = 0) 
 
 
 def _part_count(value: Any, what: str) -> int:
+    value = known_number(value)
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise GraphValueError(f"{what}: the number of parts should be a positive whole number, not {value!r}")
     return int(value)

@@ -20,6 +20,7 @@ from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
 from graphc.ir.walk import as_size_node
 from graphc.ops import index as ops, shape as layout
+from graphc.ops.at_hand import asked_size
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise, is_number
 from graphc.tensor.creation import arange, linspace, ones, tri
@@ -235,7 +236,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 
     mode: "raise" (a ShapeError for what is outside), "wrap" or "clip", or one for each axis. order: "C" or "F".
     """
-    if isinstance(multi_index, Node) and not (multi_index.ndim and isinstance(multi_index.type.shape[0], int)):
+    count = asked_size(multi_index.type.shape[0]) if isinstance(multi_index, Node) and multi_index.ndim else None
+    if isinstance(multi_index, Node) and not isinstance(count, int):
         raise GraphTypeError(f"ravel_multi_index: {describe(multi_index)} is no tuple, with an array for each axis")
     shape = as_shape(dims, "ravel_multi_index", len(multi_index))
     items = [cast(_integers("ravel_multi_index", one), "int64") for one in multi_index]

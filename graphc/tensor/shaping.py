@@ -31,6 +31,7 @@ from graphc.ir.node import (
 )
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import shape as ops
+from graphc.ops.at_hand import asked_equal, asked_number, asked_size
 from graphc.ops.elementwise import Number, as_node, broadcast_node, broadcast_sizes, describe_origin
 
 __all__ = [
@@ -109,7 +110,7 @@ def as_shape(shape: Any, what: str, ndim: int | None = None, instead: str = "giv
         shape = listed(shape)
     if isinstance(shape, Node) and shape.ndim == 1:
         items = vector_items(shape)
-        length = len(items) if items is not None else shape.type.shape[0] if ndim is None else ndim
+        length = len(items) if items is not None else asked_size(shape.type.shape[0]) if ndim is None else ndim
         if not isinstance(length, int):
             raise GraphTypeError(f"{what}: the length of {describe(shape)}, and so the rank, is not known: {instead}")
         if items is None:
@@ -180,8 +181,11 @@ def normalise_axis(axis: Any, ndim: int, what: str) -> int:
 
 
 def known_number(value: Any) -> Any:
-    """The integer that an array or a constant node of no axes holds; anything else is itself."""
+    """The integer that an array or a constant node of no axes holds, or that sizes at hand give, which is noted;
+    anything else is itself."""
     held = constant_value(value) if isinstance(value, Node) else value
+    if held is None and isinstance(number := asked_number(value), int):
+        return number
     if isinstance(held, np.ndarray) and held.ndim == 0 and held.dtype.kind in "iu":
         return int(held)
     return value
@@ -421,14 +425,15 @@ def squeeze(x: Any, axis: Any = None) -> Node:
     what = told(lambda: f"squeeze of {describe(node)} of type {node.type}")
     axes = normalise_axes(axis, node.ndim, what)
     if axis is None:
-        axes = tuple(k for k in axes if sizes.equal(node.type.shape[k], 1))
+        axes = tuple(k for k in axes if asked_equal(node.type.shape[k], 1))
     for k in axes:
-        if not sizes.equal(node.type.shape[k], 1):
+        if not asked_equal(node.type.shape[k], 1):
             length = describe_size(node.type.shape[k])
             raise ShapeError(
                 f"{what}: axis {k} has size {length}, not 1; specify_shape() tells sizes that are not known"
             )
-    return ops.drop(node, axes)
+    held = ops.broadcast_to(node, [1 if k in axes else size for k, size in enumerate(node.type.shape)])
+    return ops.drop(held, axes)
 
 
 def shape_padleft(x: Any, n_ones: int = 1) -> Node:

@@ -20,6 +20,7 @@ from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import Array, Node, Type, constant_value, describe
 from graphc.ops import order as ops, shape as layout
+from graphc.ops.at_hand import asked_size
 from graphc.ops.checked import checked
 from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
@@ -112,7 +113,7 @@ def lexsort(keys: Any, axis: int = -1) -> Node:
         parts = [as_node(key) for key in keys]
     else:
         whole = as_node(keys)
-        count = whole.type.shape[0] if whole.ndim else 0
+        count = asked_size(whole.type.shape[0]) if whole.ndim else 0
         if not isinstance(count, int):
             raise GraphValueError(
                 f"lexsort of {describe(whole)} of type {whole.type}: the number of keys must be known"

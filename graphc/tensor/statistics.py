@@ -18,6 +18,7 @@ from graphc.errors import GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, constant_value, describe, literal
 from graphc.ops import shape as layout
+from graphc.ops.at_hand import asked_equal
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.tensor.creation import zeros_like
@@ -102,7 +103,7 @@ def cov(
         x = transpose(x)
     if y is not None:
         more = _rows(y)
-        x = concatenate([x, more if rowvar or more.type.shape[0] == 1 else transpose(more)], 0)
+        x = concatenate([x, more if rowvar or asked_equal(more.type.shape[0], 1) else transpose(more)], 0)
     less = int(ddof if ddof is not None else not bias)
     if ddof is not None and less != ddof:
         raise GraphValueError(f"cov: ddof {ddof} is not whole")
@@ -116,7 +117,7 @@ def cov(
     centred = x - mean
     product = dot(centred, transpose(centred if weight is None else centred * weight))
     scaled = product / maximum(divisor, 0)
-    return squeeze(scaled) if x.type.shape[0] == 1 else scaled
+    return squeeze(scaled, (0, 1)) if asked_equal(x.type.shape[0], 1) else scaled
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Node:

@@ -198,6 +198,13 @@ def _variable(what: str, leaf: Any, name: str, ones: Iterable[int]) -> Node:
     return node
 
 
+def sizes_of(variables: Sequence[Node], leaves: Sequence[Any]) -> dict[Node, int]:
+    """Return the sizes of variables that are not static, as they are in the arguments."""
+    pairs = zip(variables, leaves, strict=True)
+    sizes = [pair for node, leaf in pairs for pair in zip(node.type.shape, np.shape(leaf), strict=True)]
+    return {size: actual for size, actual in sizes if isinstance(size, Node)}
+
+
 def axes_of_one(leaves: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
     """Return for each leaf the axes of one element."""
     return tuple(tuple(axis for axis, size in enumerate(np.shape(leaf)) if size == 1) for leaf in leaves)

@@ -13,9 +13,10 @@ and compiles one.
     norm(T.dvector("x"))    no compilation: a graph, so that transformed functions can be transformed again
     len(norm.functions)     2
 
-The key of a compiled function has no sizes, but an axis of one element broadcasts in NumPy. So where a call fails since
-sizes disagree, and an argument has such an axis, the function is traced again with 1 as the static size of that axis
-(`broadcasting`).
+The key of a compiled function has no sizes. What the program asks of them (`if x.shape[0] == 3`) is answered by those
+of the call, and the answer becomes a guard of this *variant* of the function: a call with other answers traces another
+one (guards.py, variants.py). An axis of one element broadcasts in NumPy. So where a call fails since sizes disagree,
+and an argument has such an axis, the function is traced again with 1 as the static size of that axis (`broadcasting`).
 """
 
 from __future__ import annotations
@@ -33,58 +34,38 @@ from graphc.errors import GraphcError, GraphTypeError, MissingInputError, ShapeE
 from graphc.function import function as compile_function
 from graphc.functions.callables import Function
 from graphc.functions.convention import In
-from graphc.functions.native import Compiled
 from graphc.ir.node import INPUT, SIZE, Node, describe, size_owner
 from graphc.ir.source_lines import is_pythons
 from graphc.ir.traced import LEFT, TRACE, traced_hint
 from graphc.ir.walk import nodes_of
+from graphc.ops.at_hand import sizes_at_hand
 from graphc.ops.elementwise import as_node
 from graphc.startup.record import record
 from graphc.tensor import boundary
-from graphc.tracing.arguments import NUMBERS, Static, axes_of_one, kinds_of, names_of, variables_for
-
-Rebuild = Callable[[list[Any]], Any]
-
-REFUSED = object()
-"""The result of an entry point for exact types when it is given others."""
-
+from graphc.tracing.arguments import NUMBERS, Static, axes_of_one, kinds_of, names_of, sizes_of, variables_for
+from graphc.tracing.guards import guarded, guards_of
+from graphc.tracing.variants import REFUSED, Rebuild, Variant, choose, log_retrace, tell_of_retrace
 
 PLAIN = frozenset((np.ndarray, *NUMBERS))
 """The types of arguments that are leaves without a look at the tree: most calls have no others."""
 
 
-class Entry:
-    """A compiled function for arguments of some types.
-
-    call: takes the leaves of the arguments. rebuild: makes the tree of results from their list; None for one array.
-    variants: functions for axes of one element, by these axes. fast: the native entry point for exact types, which
-    returns REFUSED for others, and `rebuild`; None where there is none.
-    """
-
-    __slots__ = ("call", "fast", "function", "rebuild", "variants")
-
-    def __init__(self, function: Function | None, call: Callable[..., Any], rebuild: Rebuild | None) -> None:
-        self.function = function
-        self.call = call
-        self.rebuild = rebuild
-        self.variants: dict[Any, Entry] = {}
-        self.fast: tuple[Callable[..., Any], Rebuild | None] | None = None
-
-
 @record(eq=False)
 class Settings:
     """Options of compilation: `mode` and `threads` as for `function`; donated: the positions of the arguments whose
-    arrays may be overwritten."""
+    arrays may be overwritten; max_variants: for arguments of the same types, without a warning."""
 
     mode: str | None = None
     threads: int | str | None = None
     donated: tuple[int, ...] = ()
+    max_variants: int = 16
 
 
 class Jitted:
     """A function of arrays that is compiled when it is called. `jit`, `grad`, `vmap` and their kin return one.
 
-    functions: the compiled functions, one for each combination of types; these have `source`, `text`, `explain()` and
+    functions: the compiled functions, one for each combination of types, or several where the function asks for sizes
+    (`variants()` says by what guards); these have `source`, `text`, `explain()` and
     the rest. function_for(*args): the compiled function for these arguments, made where there is none yet.
 
         double = graphc.jit(lambda x: 2 * x)
@@ -100,7 +81,7 @@ class Jitted:
         self.static = static
         self.has_static = bool(static)
         self.settings = settings
-        self.entries: dict[Any, Entry] = {}
+        self.entries: dict[Any, list[Variant]] = {}
         self.fast: tuple[Callable[..., Any], Rebuild | None] | None = None
         self.__name__ = name
 
@@ -133,38 +114,45 @@ class Jitted:
     @property
     def functions(self) -> list[Function]:
         """The compiled functions, in the order of their first calls."""
-        entries = [entry for each in self.entries.values() for entry in (each, *each.variants.values())]
-        return [entry.function for entry in entries if entry.function is not None]
+        return [each.function for each in self.variants() if each.function is not None]
+
+    def variants(self) -> list[Variant]:
+        """Return what the function was compiled to: each variant has the `types` of the arguments, and the `guards`
+        that sizes must meet, with the lines that asked; printed, it says both.
+
+            f = graphc.jit(lambda x: x[:100] if x.shape[0] > 100 else x)
+            f(np.ones(300))
+            f.variants()         # [x: float64[x.0] where x.shape[0] > 100 (model.py:1)]
+        """
+        return [variant for each in self.entries.values() for variant in each]
 
     def function_for(self, /, *args: Any, **kwargs: Any) -> Function:
         """Return the compiled function that a call with these arguments runs. Its inputs are the leaves of the
         arguments that are not static, in order. Raises GraphTypeError where there is none: an argument is a tensor, or
         the function returns nothing."""
-        entry, _ = self.find(args, kwargs)
-        if type(entry) is not Entry or entry.function is None:
+        variant, *_ = self.find(args, kwargs)
+        if type(variant) is not Variant or variant.function is None:
             raise GraphTypeError(f"{self.title}: there is no compiled function for these arguments")
-        return entry.function
+        return variant.function
 
     def dispatch(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Call the compiled function for these arguments, from the table `entries` or made now."""
-        entry, given = self.find(args, kwargs)
-        if type(entry) is not Entry:
-            return entry.value
-        if entry.variants:
-            entry = entry.variants.get(axes_of_one(given), entry)
+        variant, given, variants = self.find(args, kwargs)
+        if type(variant) is not Variant:
+            return variant.value
         try:
-            results = entry.call(*given)
+            results = variant.call(*given)
         except ShapeError:
-            variant = self.broadcasting(entry, args, kwargs, given)
-            if variant is None:
+            wide = self.broadcasting(variant, variants, args, kwargs, given)
+            if wide is None:
                 raise
-            entry, results = variant, variant.call(*given)
-        self.fast = entry.fast
-        return results if entry.rebuild is None else entry.rebuild(results)
+            variant, results = wide, wide.call(*given)
+        self.fast = variant.fast
+        return results if variant.rebuild is None else variant.rebuild(results)
 
-    def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Sequence[Any]]:
-        """Return the entry for arguments, and their leaves that are not static. A `Symbolic` in place of the entry
-        where an argument is a tensor."""
+    def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Sequence[Any], list[Variant]]:
+        """Return the variant for arguments, their leaves that are not static, and all variants for their types. A
+        `Symbolic` in place of the variant where an argument is a tensor."""
         static: Any = None
         left, named = args, kwargs
         if self.has_static:
@@ -178,39 +166,51 @@ class Jitted:
         elif not PLAIN.issuperset(map(type, left)):
             given, shape = flatten(left)
         key = kinds_of(given), shape, static
-        entry = self.entries.get(key)
-        if entry is None:
+        variants = self.entries.get(key, [])
+        variant = choose(variants, given)
+        if variant is None:
             if any(isinstance(leaf, Node) for leaf in given):
-                return Symbolic(self.graph(args, kwargs)), given
-            made = self.trace(args, kwargs, given, [()] * len(given))
-            if type(made) is not Entry:
-                return made, given
-            entry = self.entries[key] = made
-        return entry, given
+                return Symbolic(self.graph(args, kwargs)), given, variants
+            if variants:
+                tell_of_retrace(self.title, variants, given, self.settings.max_variants)
+            variant = self.trace(args, kwargs, given, ((),) * len(given))
+            if type(variant) is Variant:
+                variants.append(variant)
+                self.entries[key] = variants
+        return variant, given, variants
 
     def broadcasting(
-        self, entry: Entry, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any]
-    ) -> Entry | None:
-        """Make the variant of an entry in which the axes of one element are known to have size 1, so that they
-        broadcast. None where no axis has one element, and where the sizes disagree all the same."""
+        self,
+        variant: Variant,
+        variants: list[Variant],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        given: Sequence[Any],
+    ) -> Variant | None:
+        """Make a variant in which the axes of one element are known to have size 1, so that they broadcast, and put it
+        before the others. None where no axis has one element, and where the sizes disagree all the same."""
         ones = axes_of_one(given)
-        parent = self.find(args, kwargs)[0]
-        if entry is not parent or not any(ones):
+        if not any(ones) or variant.ones == ones:
             return None
         try:
             made = self.trace(args, kwargs, given, ones)
         except ShapeError:
             return None
-        if not isinstance(made, Entry):
+        if not isinstance(made, Variant):
             return None
-        parent.variants[ones], parent.fast, self.fast = made, None, None
+        for each in variants:
+            if not any(each.ones):
+                each.fast = None  # or a call would find out by an error that axes of one element are to broadcast
+        variants.insert(0, made)
+        log_retrace(self.title, given, "axes of one element broadcast")
+        self.fast = None
         return made
 
     def trace(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any], ones: Sequence[Sequence[int]]
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any], ones: tuple[tuple[int, ...], ...]
     ) -> Any:
         """Trace and compile the function for arguments like these. ones: for each leaf, the axes of static size 1.
-        Returns an `Entry`; a `Symbolic` where the function uses tensors from outside, which have no values here."""
+        Returns a `Variant`; a `Symbolic` where the function uses tensors from outside, which have no values here."""
         parts, (static, _) = self.static.split(args, kwargs), self.static.places(len(args))
         names = names_of(self, parts.left, parts.named, static)
         variables = variables_for(self.title, given, names, ones)
@@ -221,20 +221,29 @@ class Jitted:
         for place, value in zip(static, parts.values, strict=True):
             whole.insert(place, value)
         try:
-            made = self.run(whole, {**keywords, **dict(parts.fixed)}, written)
+            with sizes_at_hand(sizes_of(variables, given)) as notes:
+                made = self.run(whole, {**keywords, **dict(parts.fixed)}, written)
+                pairs = zip(leaves(made), paths(made, "result"), strict=True)
+                results = [self.as_result(leaf, path) for leaf, path in pairs]
         finally:
             LEFT.update(variables)
-        results = [self.as_result(leaf, path) for leaf, path in zip(leaves(made), paths(made, "result"), strict=True)]
         others = others_in(results, variables)
         for leaf in others:
             if leaf in LEFT:
                 raise MissingInputError(f"{self.title} uses {describe(leaf)} of type {leaf.type}{traced_hint(leaf)}")
         if others:
             return Symbolic(self.graph(args, kwargs))
+        guards = guards_of(notes, variables, ones)
+        types = ", ".join(f"{node.name}: {node.type}" for node in variables)
         if not results:
-            return Entry(None, lambda *given: made, None)
-        flat = not parts.named and len(parts.left) == len(args) and all(type(value) is np.ndarray for value in args)
-        return self.compiled(made, results, variables, donated, flat)
+            return Variant(types, None, lambda *given: made, None, guards, ones)
+        results, inputs = guarded(results, variables, guards)
+        function = self.compiled(made, results, inputs, donated)
+        rebuild = None if structure(made) == LEAF else rebuilding(made)
+        variant = Variant(types, function, function, rebuild, guards, ones)
+        if variables and not parts.named and len(parts.left) == len(args) and arrays_alone(args):
+            variant.make_fast()
+        return variant
 
     def run(self, args: Sequence[Any], kwargs: Mapping[str, Any], written: Collection[int] = ()) -> Any:
         """Run the function on tensors. written: the ids of those that it may write to. An error of graphc that NumPy
@@ -272,32 +281,19 @@ class Jitted:
         flags = [place in chosen for place, value in others for _ in leaves(value)]
         return [*flags, *[False] * (len(given) - len(flags))]
 
-    def compiled(self, made: Any, results: list[Node], variables: list[Node], donated: list[bool], flat: bool) -> Entry:
+    def compiled(self, made: Any, results: list[Node], variables: list[Node], donated: list[bool]) -> Function:
         inputs = [
             In(leaf, mutable=True) if written and leaf.ndim else leaf
             for leaf, written in zip(variables, donated, strict=True)
         ]
-        own = structure(made)
-        single = own == LEAF
-        function = compile_function(
+        return compile_function(
             inputs,
-            results[0] if single else results,
+            results[0] if structure(made) == LEAF else results,
             mode=self.settings.mode,
             threads=self.settings.threads,
             name=self.__name__,
             on_unused_input="ignore",
         )
-        entry = Entry(function, function, None if single else rebuilding(made))
-        if (
-            flat
-            and variables
-            and isinstance(function, Compiled)
-            and function.kind is Compiled
-            and not function.wanted
-            and not function.foreign
-        ):
-            entry.fast = function.exact_entry(refuse), entry.rebuild
-        return entry
 
 
 @record(eq=False)
@@ -317,9 +313,8 @@ def line_of(error: Exception) -> tuple[str, int] | None:
     return found
 
 
-def refuse(*args: Any, **kwargs: Any) -> object:
-    """Called by a native entry point for arguments of other types."""
-    return REFUSED
+def arrays_alone(args: Sequence[Any]) -> bool:
+    return all(type(value) is np.ndarray for value in args)
 
 
 def rebuilding(made: Any) -> Rebuild:
@@ -344,6 +339,7 @@ def jit(
     donate_argnums: int | Sequence[int] | None = None,
     mode: str | None = None,
     threads: int | str | None = None,
+    max_variants: int = 16,
 ) -> Jitted: ...
 
 
@@ -355,6 +351,7 @@ def jit(
     donate_argnums: int | Sequence[int] | None = None,
     mode: str | None = None,
     threads: int | str | None = None,
+    max_variants: int = 16,
 ) -> Callable[[Callable[..., Any]], Jitted]: ...
 
 
@@ -366,16 +363,19 @@ def jit(
     donate_argnums: int | Sequence[int] | None = None,
     mode: str | None = None,
     threads: int | str | None = None,
+    max_variants: int = 16,
 ) -> Any:
     """Return `fun` as a function that is compiled at the first call for each combination of dtypes and ranks.
 
     fun: a function of arrays and numbers, in dicts, tuples, lists, named tuples and dataclasses, that computes with the
     functions of `graphc.numpy`, `graphc.tensor` or NumPy, and returns arrays in such a structure. It is called once for
     each combination of types, with tensors in place of arrays; Python's own control flow and side effects happen in
-    that call alone. static_argnums, static_argnames: arguments that are passed on as they are, so that `if` and `range`
-    may depend on them; they must be hashable, and each new value (compared by type and value) compiles again.
-    donate_argnums: arguments whose arrays may be overwritten by results. mode, threads: as for `function`. Without
-    `fun`, returns a decorator.
+    that call alone. Where it asks for sizes (`if x.shape[0] > 100`, `for row in x`), it is called once more for each
+    other answer; past `max_variants` such variants for the same types, a warning names the line that asks.
+    static_argnums, static_argnames: arguments that are passed on as they are, so that `if` and `range` may depend on
+    them; they must be hashable, and each new value (compared by type and value) compiles again. donate_argnums:
+    arguments whose arrays may be overwritten by results. mode, threads: as for `function`. Without `fun`, returns a
+    decorator.
 
     A Python number has a kind and no dtype, as in NumPy: with it float32 stays float32. A call raises GraphTypeError
     where an argument is no array, and where `if`, `float`, `range` or a NumPy array needs the value of a tensor.
@@ -394,9 +394,10 @@ def jit(
             donate_argnums=donate_argnums,
             mode=mode,
             threads=threads,
+            max_variants=max_variants,
         )
     donated = () if donate_argnums is None else donate_argnums
-    settings = Settings(mode, threads, (donated,) if isinstance(donated, int) else tuple(donated))
+    settings = Settings(mode, threads, (donated,) if isinstance(donated, int) else tuple(donated), max_variants)
     return transformed(fun, builder_of(fun), static_argnums, static_argnames, settings)
 
 

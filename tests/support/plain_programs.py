@@ -20,10 +20,12 @@ ARRAYS = ("m", "v", "w")
 
 
 class Writer:
-    """Writes one program: `lines`, and the names that are bound so far by their kinds."""
+    """Writes one program: `lines`, and the names that are bound so far by their kinds. of_sizes: it asks for nothing
+    but sizes and dtypes, and writes to no array."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, of_sizes: bool = False) -> None:
         self.rng = rng
+        self.of_sizes = of_sizes
         self.names: dict[Kind, list[str]] = {"m": ["x", "y"], "v": ["v"], "w": [], "s": [], "i": []}
         self.lines: list[str] = []
         self.fresh = count()
@@ -50,8 +52,10 @@ class Writer:
             lambda: f"({m()} + {m()})", lambda: f"({m()} * {self.number()})", lambda: f"xp.exp(-{m()} ** 2)",
             lambda: f"({m()} * {s()})", lambda: f"({m()} + {v()})", lambda: f"xp.where({m()} > 0.5, {m()}, 0.0)",
             lambda: f"xp.zeros_like({m()})", lambda: f"{m()}.copy()", lambda: f"{m()}[::-1]",
-            lambda: f"{m()}.reshape({m()}.shape)", lambda: f"{m()} * {self.value('i', depth)}",
+            lambda: f"{m()}.reshape({m()}.shape)", lambda: f"({m()} * {self.value('i', depth)})",
             lambda: f"{m()}.astype({self.value('d', depth)})", lambda: f"xp.ones({m()}.shape[:1] + {m()}.shape[1:])",
+            lambda: f"(np.zeros({m()}.shape) + {m()})", lambda: f"(np.ones(len({m()}))[:, None] * {m()})",
+            lambda: f"xp.stack([row * 2 for row in {m()}])", lambda: f"xp.stack(list({m()}))",
         )  # fmt: skip
 
     def v_value(self, depth: int) -> str:
@@ -91,7 +95,10 @@ class Writer:
             lambda: f"(5 if {self.question(depth)} else 6)", lambda: f"len({{{m}.shape[0], {m}.shape[1]}})",
             lambda: f"{{np.dtype('float32'): 2, np.dtype('float64'): 3}}.get({m}.dtype, 4)",
             lambda: f"{m}.dtype.itemsize", lambda: f"{{'f': 4, 'i': 5}}[{m}.dtype.kind]",
-            lambda: f"int(np.prod({m}.shape) > 0)", lambda: f"({i()} == {i()}) + 1", lambda: f"xp.shape({m})[0]",
+            lambda: f"int(np.prod({m}.shape) > 0)", lambda: f"(({i()} == {i()}) + 1)", lambda: f"xp.shape({m})[0]",
+            lambda: f"len([0] * {i()})", lambda: f"divmod({i()}, 2)[0]", lambda: f"int({i()} / 2)", lambda: f"len('abcd'[:{i()}])",
+            lambda: f"int(np.sqrt({i()}))", lambda: f"max(range({i()} + 1))", lambda: f"int(format({i()}, '03d'))",
+            lambda: f"len(xp.squeeze({m}[None]).shape)", lambda: f"sum(1 for a, b in zip({m}, {m}[1:]))",
             lambda: f"abs({i()} - 3)", lambda: f"int(np.finfo({m}.dtype).bits)", lambda: f"[2, 3, 4].index({i()})",
         )  # fmt: skip
 
@@ -107,20 +114,25 @@ class Writer:
         i, s = self.value("i", depth), self.value("s", depth)
         relation = self.rng.choice("== != < <= > >=".split())
         size = self.rng.randint(-1, 5)
-        return self.pick(
+        of_sizes = [
             lambda: f"{i} {relation} {size}", lambda: f"{i} {relation} {self.value('i', depth)}",
             lambda: f"{i} in (2, 3)", lambda: f"{i} not in [3, 4]", lambda: f"{i} in {{2, 5}}", lambda: f"not {i}",
             lambda: f"{m}.shape == ({size}, 3)", lambda: f"{m}.shape != {self.value('m', depth)}.shape",
-            lambda: f"{array}.shape == (3,)", lambda: f"1 < {i} <= {size}", lambda: f"{s} {relation} 0.5",
-            lambda: f"{s} in (0.0, 1.0)", lambda: f"({array} > 0).any()", lambda: f"np.allclose({array}, {array})",
+            lambda: f"{array}.shape == (3,)", lambda: f"1 < {i} <= {size}",
             lambda: f"{m}.dtype {self.rng.choice(['==', '!='])} {self.value('d', depth)}",
             lambda: f"{m}.dtype in (np.float32, np.int64)", lambda: f"np.issubdtype({m}.dtype, np.floating)",
             lambda: f"{array}.ndim == 2", lambda: f"{m}.dtype.kind in 'iu'", lambda: f"isinstance({m}.shape, tuple)",
             lambda: f"any(n == 3 for n in {m}.shape)", lambda: f"all(n >= 0 for n in {m}.shape)",
-            lambda: f"bool({s} > 1)", lambda: f"{i} == -1 or {i} >= 0", lambda: f"{m}.shape[0] == {m}.shape[0]",
-            lambda: f"{m}.dtype is np.dtype('float64')", lambda: f"{i} is None", lambda: f"{s} == {s}",
+            lambda: f"{i} == -1 or {i} >= 0", lambda: f"{m}.shape[0] == {m}.shape[0]",
+            lambda: f"{m}.dtype is np.dtype('float64')", lambda: f"{i} is None", lambda: f"{i} / 2 > 1.5",
             lambda: f"{i} % 2 == 0", lambda: f"hash({i}) == 3", lambda: f"{i} == 2.5", lambda: f"{m}.dtype == 'float32'",
-        )  # fmt: skip
+            lambda: f"({i} > 1) & ({self.value('i', depth)} < 4)", lambda: f"{i} < 2.5", lambda: f"({i} > 2) == ({i} < 4)",
+        ]  # fmt: skip
+        of_values = [
+            lambda: f"{s} {relation} 0.5", lambda: f"{s} in (0.0, 1.0)", lambda: f"({array} > 0).any()",
+            lambda: f"np.allclose({array}, {array})", lambda: f"bool({s} > 1)", lambda: f"{s} == {s}",
+        ]  # fmt: skip
+        return self.pick(*of_sizes, *([] if self.of_sizes else of_values))
 
     def number(self) -> str:
         return self.rng.choice(["2", "0.5", "-1", "1.5"])
@@ -141,10 +153,12 @@ class Writer:
             self.branch(indent, depth)
         elif roll < 0.78 and depth:
             self.loop(indent)
-        elif roll < 0.9:
+        elif roll < 0.9 and not self.of_sizes:
             self.accumulate(indent)
-        else:
+        elif not self.of_sizes:
             self.write(indent)
+        else:
+            self.bind(indent, kind, self.value(kind))
 
     def accumulate(self, indent: str) -> None:
         """Change an array in place, which may have another name, a view, a container or a function that holds it."""
@@ -242,6 +256,11 @@ class Writer:
                 lambda: f"for row, other in zip({name}, x): {name} = {name} + other",
                 lambda: f"a, *b = {name}; {name} = {name} + a",
                 lambda: f"{name} = sum([{name}] * {name}.ndim)",
+                lambda: f"for k, row in enumerate({name}): {name} = {name} + row * k",
+                lambda: f"a, b = {name}[:2]; {name} = {name} + a - b",
+                lambda: f"{name} = {name} + sum({name}[k, 0] for k in range(len({name})))",
+                lambda: f"first, *_ = zip(*{name}, strict=True); {name} = {name} + xp.stack(first)[0]",
+                lambda: f"def g(*rows): return rows[-1]\n{indent}    {name} = {name} * g(*{name})",
             )
         )  # fmt: skip
 
@@ -309,10 +328,10 @@ class Writer:
         )  # fmt: skip
 
 
-def program(rng: random.Random) -> str:
-    """The text of one program."""
-    writer = Writer(rng)
-    if rng.random() < 0.6:
+def program(rng: random.Random, of_sizes: bool = False) -> str:
+    """The text of one program. of_sizes: as of `Writer`."""
+    writer = Writer(rng, of_sizes)
+    if not of_sizes and rng.random() < 0.6:
         writer.lines.append(
             f"    x, y, v = {rng.choice(['x.copy(), y.copy(), v.copy()', 'x * 1, xp.array(y), v + 0', '1 * x, y.copy(), v * 1'])}"
         )

@@ -11,6 +11,7 @@ from graphc.ir import sizes
 from graphc.ir.body import item
 from graphc.ir.node import OPS, Argument, Node, Sample, Size, literal, make
 from graphc.ir.walk import as_size_node
+from graphc.ops.checked import with_elements
 from graphc.ops.conv import convolve
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import inc_gather, inc_subtensor, set_subtensor, subtensor
@@ -55,6 +56,7 @@ def _line(x: Node, w: Node) -> Node:
 ALGEBRA: Samples = {
     "stop_gradient": [sample(stop_gradient, _FLOATS)],
     "positive": [sample(lambda x: +x, _FLOATS)],
+    "checked_sizes": [sample(lambda x: with_elements(x, 0, 1, "rows") * 2, _FLOATS)],
     "fold_constants": [sample(lambda x: x + elementwise("exp", _TWO), Argument((2,)))],
     "fold_numbers": [sample(lambda x: x + elementwise("exp", filled(literal(2.0), x.type.shape)), _FLOATS)],
     "identity": [

@@ -112,6 +112,7 @@ for row in x[:1]: > row += 1 | a = x[..., 0, 0]; a += 1 | a = xp.squeeze(x[:1, :
 """
 
 
+@pytest.mark.filterwarnings("ignore:you are shuffling")
 @pytest.mark.parametrize("text", [each.strip() for each in ARGUMENTS.strip().replace("\n", " | ").split(" | ")])
 def test_an_argument_is_not_written_to(text: str) -> None:
     with pytest.raises(GraphcError, match=r"changed\.py:\d+"):

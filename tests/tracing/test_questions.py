@@ -1,6 +1,6 @@
 """What a program asks of tensors, and writes to them: true answers, or an error with the line; in functions of arrays
-that are traced, and in graphs as Theano's programs build them."""
-# ruff: noqa: E501, C416, E711, E712, PLR0124, PLR1714, PLW0108, RUF005, SIM201 - programs as people write them
+that are traced, where sizes are at hand, and in graphs as Theano's programs build them."""
+# ruff: noqa: C416, E501, E711, E712, PLR0124, PLR1714, PLW0108, PLW0177, RUF005, SIM201, UP031 - programs as people write them
 
 from __future__ import annotations
 
@@ -33,29 +33,71 @@ UNKNOWN: list[Callable[[Any], Any]] = [
     lambda n: n * 2 == 4, lambda n: n - 1 == 0, lambda n: n < 3, lambda n: n >= 1, lambda n: 1 < n < 5, lambda n: n - 1,
     lambda n: (2, n) == (2, 3), lambda n: [n] == [3], lambda n: (1, 2, 3).index(n), lambda n: [3, 4].count(n),
     lambda n: any(n == k for k in (3, 4)), lambda n: all(n != k for k in (3, 4)), lambda n: max(n, 3), lambda n: min(3, n),
-    lambda n: sorted([n, 3]), range, lambda n: [1, 2, 3][n], lambda n: [0] * n, int, float, math.sqrt,
-    lambda n: "ab"[:n], lambda n: n == 3 or n == 4, lambda n: n and 3, lambda n: n == np.int64(3), lambda n: n == 3.0,
-    lambda n: {True: 1, False: 2}[bool(n == 3)], lambda n: n == True, lambda n: f"{n:3d}", lambda n: divmod(7, n) == (2, 1),
+    lambda n: sorted([n, 3]), range, lambda n: [1, 2, 0, 3][n], lambda n: [0] * n, int, float, math.sqrt,
+    lambda n: "ab"[:n], lambda n: n == 3 or n == 4, lambda n: n and 3 - n, lambda n: n == np.int64(3), lambda n: n == 3.0,
+    lambda n: {True: 1, False: 0}[bool(n == 3)], lambda n: n == True, lambda n: f"{n:3d}" == "  3", lambda n: divmod(7, n) == (2, 1),
 ]  # fmt: skip
 """Questions of a size whose answer a call must give."""
+
+NUMBERS: list[Callable[[Any], Any]] = [
+    lambda n: "%d" % n == "3", lambda n: 7 % n == 1, lambda n: {3: 1}.get(n), lambda n: {3: 0, 4: 1}[n], lambda n: n in {3, 4},
+    lambda n: len({n, 3}) == 1, lambda n: hash((n,)) == hash((3,)), lambda n: functools.cache(lambda n: n)(n) == 3,
+    lambda n: {3}.discard(n), lambda n: n / 2 > 1, lambda n: int(n / 2) == 1, lambda n: n ** 2 == 9, lambda n: np.log2(n + 1) == 2,
+    lambda n: operator.index(n) == 3, lambda n: (n > 2) & (n < 4), lambda n: (n == 3) == True, lambda n: n < 2.5,
+    lambda n: n != math.nan, lambda n: n < math.nan, lambda n: n == 10**30, lambda n: (n % 3, n // 3) == (0, 1),
+    lambda n: np.zeros(n).sum() == n, lambda n: np.array([n, 2]).max() == 3, lambda n: -n < -2, lambda n: abs(n - 4) == 1,
+    lambda n: len([0] * n) == 3, lambda n: len(range(n)) == 4, lambda n: math.sqrt(n) > 1.5, lambda n: sorted([n, 3])[0] == 3,
+]  # fmt: skip
+"""Others, in which a size of a graph is a tensor as others."""
+
+SIZES = [*UNKNOWN, *NUMBERS]
+
+
+@pytest.mark.parametrize("place", range(len(SIZES)))
+def test_what_a_size_is_is_answered_for_arrays(place: int) -> None:
+    """By jit and its kin, in loops and branches, within each other; with other sizes by the same function."""
+    question = SIZES[place]
+
+    def plain(x: Any) -> Any:
+        return x * 10.0 if question(x.shape[0]) else x * 1.0
+
+    jitted, mapped, slope = graphc.jit(plain), graphc.vmap(plain), graphc.grad(lambda x: plain(x).sum())
+    pair = graphc.value_and_grad(lambda x: plain(x).sum())
+    scanned = graphc.jit(lambda rows: lax.scan(lambda c, x: (c, plain(x)), 0.0, rows)[1])
+    chosen = graphc.jit(lambda p, x: lax.cond(p, plain, lambda x: x, x))
+    ways: list[Callable[..., Any]] = [
+        jitted,
+        graphc.jit(lambda x: jitted(x)),
+        lambda x: slope(x) * x,
+        lambda x: pair(x)[1] * x,
+        lambda x: mapped(np.stack([x, x]))[1],
+        lambda x: scanned(np.stack([x, x]))[1],
+        lambda x: chosen(True, x),
+    ]
+    with graphc.options.change(mode="interpreted"):
+        for count in (3, 4, 0, 3):
+            x = np.arange(1.0, count + 1)
+            try:
+                wanted = plain(x)
+            except Exception as error:
+                for way in ways:
+                    with pytest.raises(type(error)):
+                        way(x)
+                continue
+            for way in ways:
+                npt.assert_array_equal(way(x), wanted)
 
 
 @pytest.mark.parametrize("place", range(len(UNKNOWN)))
 def test_what_a_size_is_is_never_made_up(place: int) -> None:
-    question = UNKNOWN[place]
+    """In a graph, for which no array is at hand."""
 
     def plain(x: Any) -> Any:
-        return x * 10 if question(x.shape[0]) else x
+        return x * 10 if UNKNOWN[place](x.shape[0]) else x
 
-    rows = np.ones((4, 3))
     programs: list[Callable[[], Any]] = [
         lambda: plain(X),
-        lambda: graphc.jit(plain)(np.ones(3)),
         lambda: graphc.jit(plain)(X),
-        lambda: graphc.grad(lambda x: plain(x).sum())(np.ones(3)),
-        lambda: graphc.vmap(plain)(rows),
-        lambda: graphc.jit(lambda r: lax.scan(lambda c, x: (c, plain(x)), 0.0, r))(rows),
-        lambda: graphc.jit(lambda p, x: lax.cond(p, plain, lambda x: x, x))(True, rows),
         lambda: lax.scan(lambda c, x: (c, plain(x)), 0.0, X),
         lambda: graphc.scan(lambda x: plain(x), [X]),
     ]
@@ -139,10 +181,8 @@ def test_a_shape_is_a_tuple_in_a_function_of_arrays() -> None:
 
 
 HASHED: list[Callable[[Any], Any]] = [
-    lambda x: {3: 1}.get(x.shape[0]), lambda x: {3: 1}[x.shape[0]], lambda x: x.shape[0] in {3, 4}, lambda x: {x.size},
     lambda x: {x.sum(): 1}, lambda x: {True: 1, False: 2}[x.sum() > 0], lambda x: {1.0: 1}.get(x[0]),
-    lambda x: hash(x.shape), lambda x: {(3,): 1}.get(x.shape), lambda x: {x.shape[0]: 1}, lambda x: {3}.discard(x.size),
-    lambda x: {True: 1}.get(x.sum() == 3), lambda x: functools.cache(lambda n: n)(x.shape[0]),
+    lambda x: {True: 1}.get(x.sum() == 3), lambda x: hash((x.shape[0], x[0])), lambda x: functools.cache(lambda n: n)(x[0] + len(x)),
 ]  # fmt: skip
 
 
@@ -158,13 +198,40 @@ def test_what_is_traced_can_be_hashed_afterwards() -> None:
     assert {kept[0]: 1}[kept[0]] == 1 and type(kept[0]).__name__ == "Node"
 
 
+SHAPES: list[Callable[[Any], Any]] = [
+    lambda x: len(x) == 3, lambda x: [row for row in x], lambda x: x.shape.index(3) == 0, lambda x: x.shape.count(3),
+    lambda x: dict(zip("abc", x, strict=True)), lambda x: np.zeros(x.shape).sum() == 0, lambda x: x.shape == (3,), lambda x: x.size == 3,
+    lambda x: {(3,): 1}.get(x.shape), lambda x: x.shape != x[1:].shape, lambda x: x[1:].shape == x[:2].shape, lambda x: x[:2].size == 2,
+    lambda x: np.prod(x.shape) == 3, lambda x: x.shape[-1] == x.size, lambda x: x.T.shape == (3,), lambda x: np.shape(x) == (3,),
+    lambda x: not x.shape[0], lambda x: np.full(x.size, 1.0).sum() == 3, lambda x: len([*x]) == 3, lambda x: np.squeeze(x).ndim,
+    lambda x: max(k for k, row in enumerate(x)) == 2, lambda x: x[x > 0].ndim == 1, lambda x: np.size(x) == 3, lambda x: x.reshape(1, -1).shape == (1, 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", range(len(SHAPES)))
+def test_what_a_shape_is_is_answered(place: int) -> None:
+    def plain(x: Any) -> Any:
+        return x * 10 if SHAPES[place](x) else x
+
+    with graphc.options.change(mode="interpreted"):
+        traced = graphc.jit(plain)
+        for count in (3, 1, 4, 0, 3):
+            x = np.arange(1.0, count + 1)
+            try:
+                wanted = plain(x)
+            except Exception as error:
+                with pytest.raises(type(error)):
+                    traced(x)
+            else:
+                npt.assert_array_equal(traced(x), wanted)
+
+
 VALUES: list[Callable[[Any], Any]] = [
     lambda x: x.any(), lambda x: x.sum() == 3, lambda x: x[0] in (1.0, 2.0), lambda x: x == 1, lambda x: x == x + 1,
-    lambda x: np.allclose(x, x), lambda x: np.array_equal(x, x + 1), lambda x: x.sum() != x.sum(), lambda x: len(x),
-    lambda x: [row for row in x], lambda x: sum(x), lambda x: float(x[0]), lambda x: x.tolist(), lambda x: int(x[0]),
-    lambda x: x.shape.index(3), lambda x: x.shape.count(3), lambda x: random.shuffle(x), lambda x: np.array([x[0], 2]),
-    lambda x: x.nonsense, lambda x: x in [x + 1], lambda x: dict(zip("ab", x, strict=True)), lambda x: x[0] == 1j,
-    lambda x: x.item() == 1, lambda x: np.zeros(x.shape), lambda x: np.zeros(x.shape[0]), lambda x: np.full(x.size, 0.0),
+    lambda x: np.allclose(x, x), lambda x: np.array_equal(x, x + 1), lambda x: x.sum() != x.sum(), lambda x: sum(x),
+    lambda x: float(x[0]), lambda x: x.tolist(), lambda x: int(x[0]), lambda x: random.shuffle(x), lambda x: np.array([x[0], 2]),
+    lambda x: x.nonsense, lambda x: x in [x + 1], lambda x: x[0] == 1j, lambda x: x.item() == 1, lambda x: len(x[x > 0]),
+    lambda x: x[x > 0].size == 3, lambda x: [row for row in x[x > 0]], lambda x: x.shape[0] == x.sum(), lambda x: max(x[0], len(x)),
 ]  # fmt: skip
 
 
@@ -187,8 +254,19 @@ def test_patterns_ask_too() -> None:
     traced = graphc.jit(by_shape, mode="interpreted")
     npt.assert_array_equal(traced(np.ones(4)), 4 * np.ones(4))
     npt.assert_array_equal(traced(np.ones((2, 2, 2))), np.ones((2, 2, 2)))
+    npt.assert_array_equal(traced(np.ones((3, 2))), 10 * np.ones((3, 2)))
+    npt.assert_array_equal(traced(np.ones((4, 2))), np.ones((4, 2)))
     with pytest.raises(GraphTypeError, match=LINE):
-        traced(np.ones((3, 2)))
+        traced(X)
+
+
+def test_sizes_are_written_where_numbers_are() -> None:
+    def f(x: Any) -> Any:
+        a, b, c = np.zeros(3, int), [0] * (x.size + 1), {}
+        a[0], b[x.size], c[x.size] = x.shape[0], 5, 7
+        return x * a[0] + b[3] + c[3]
+
+    npt.assert_array_equal(graphc.jit(f, mode="interpreted")(np.ones(3)), f(np.ones(3)))
 
 
 # --- writes -----------------------------------------------------------------------------------------------------------
@@ -200,11 +278,12 @@ x.dtype = int | x.T[0] = 1 | x.strides = (8,) | x.setflags(write=False) | x.byte
 np.copyto(x, 1) | np.put(x, 0, 1) | np.place(x, x > 0, 1) | np.putmask(x, x > 0, 1) | np.add.at(x, 0, 1) | np.add(x, 1, out=x)
 np.fill_diagonal(x[:, None], 1) | np.random.shuffle(x) | random.shuffle(x) | x.clip(0, 1, out=x) | np.sum(x, out=x[0])
 a = own((2, 2)); a[0, 0] = x[0] | a = np.zeros((2, 2)); a[0, 0] = x | a = own(3); a[:] = x | z = x[0:2]; z += 1
-a = own(3).astype(int); a[0] = x.shape[0] | a = own(3); a += x | a = own(3); np.add(a, x, out=a) | a = [0]; a[x.size] = 1
-a = own(3) > 5; a[0] = x[0] > 0 | a = own(3); a.fill(x[0]) | a = own(3); a[x > 0] = 1 | a = {}; a[x.size] = 1
+a = own(3); a += x | a = own(3); np.add(a, x, out=a)
+a = own(3) > 5; a[0] = x[0] > 0 | a = own(3); a.fill(x[0]) | a = own(3); a[x > 0] = 1
 """
 
 
+@pytest.mark.filterwarnings("ignore:you are shuffling")
 @pytest.mark.parametrize("text", [each.strip() for each in WRITES.strip().replace("\n", " | ").split(" | ")])
 def test_writes_are_refused_with_the_line(text: str) -> None:
     scope: dict[str, Any] = {"np": np, "random": random, "own": np.random.default_rng(0).random}

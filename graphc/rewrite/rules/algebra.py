@@ -15,8 +15,9 @@ import numpy as np
 from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, is_float
 from graphc.ir import sizes
 from graphc.ir.lowering import Scalar
-from graphc.ir.node import CONSTANT, OPS, Array, Laws, Node, literal, make
+from graphc.ir.node import CONSTANT, OPS, SIZE, Array, Laws, Node, literal, make
 from graphc.ir.signs import BROADCASTS, is_never_zero, scalar_constant
+from graphc.ir.walk import node_set
 from graphc.ops.custom import PYTHON
 from graphc.ops.derivative import IDENTITIES
 from graphc.ops.scalar import cast, elementwise
@@ -47,9 +48,18 @@ def _argument(node: Node, uses: Uses) -> Node:
 
 # --- prune ------------------------------------------------------------------------------------------------------------
 
+
+def _checked_by_sizes(node: Node, uses: Uses) -> Node | None:
+    """What is checked by sizes of arguments alone: these checks are made of the graph as written, before a kernel
+    runs."""
+    leaves = (each for each in node_set(node.args[1:]) if not each.args)
+    return node.args[0] if all(each.op is SIZE or each.op is CONSTANT for each in leaves) else None
+
+
 PRUNE: tuple[AnyRule, ...] = (
     Transformation("stop_gradient", ("stop_gradient", *IDENTITIES), _argument, EXACT),
     Transformation("positive", ("positive",), _argument, EXACT),
+    Transformation("checked_sizes", ("checked",), _checked_by_sizes, EXACT),
 )
 
 

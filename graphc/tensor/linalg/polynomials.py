@@ -17,6 +17,7 @@ from graphc.ir import sizes
 from graphc.ir.node import Node, describe, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
+from graphc.ops.at_hand import asked_size
 from graphc.ops.checked import checked, with_elements
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.tensor.arranging import trim_zeros
@@ -96,7 +97,7 @@ def polydiv(u: Any, v: Any) -> tuple[Node, Node]:
     0 in front, to 1e-8 (NumPy's)."""
     left, right = _coefficients("polydiv", u), _coefficients("polydiv", v)
     dtype = promote(left.type.dtype, right.type.dtype)
-    counts = [node.type.shape[0] for node in (left, right)]
+    counts = [asked_size(node.type.shape[0]) for node in (left, right)]
     for node, count in zip((left, right), counts, strict=True):
         if not isinstance(count, int) or not count:
             raise GraphTypeError(f"polydiv: {describe(node)} of type {node.type} has no known number of coefficients")

@@ -1,0 +1,172 @@
+"""Sizes at hand: questions that a traced program asks about sizes, answered for the arguments of the call.
+
+In: the sizes of a call's arguments, while the function is traced for them; what a program asks of values that follow
+from them alone. Out: the answer, and a note of it. The caller makes guards of the notes (tracing/guards.py).
+
+    with sizes_at_hand({n: 3, m: 5}) as notes:      n, m: the sizes of x
+        answered("greater", n * 2, 4)               True
+        asked_number(m)                             5
+    notes                                           [n * 2 > 4, m == 5], each with the line that asked
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from graphc.ir import sizes
+from graphc.ir.node import CONSTANT, FUNCTIONS, Node, Size, constant_value, plain
+from graphc.ir.source_lines import Where, program_line
+from graphc.ir.traced import TRACE
+from graphc.startup.record import record
+
+RELATIONS = {
+    "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
+    "greater": operator.gt, "greater_equal": operator.ge,
+}  # fmt: skip
+OPPOSITES = {"equal": "not_equal", "less": "greater_equal", "less_equal": "greater"}
+OPPOSITES |= {false: true for true, false in OPPOSITES.items()}
+DIVISIONS = ("floor_div", "mod", "true_div")
+
+
+@record(eq=False)
+class Note:
+    """What holds of sizes for the arguments at hand: `relation` (of RELATIONS) between two values. sizes: those that it
+    follows from. where: the line that asked."""
+
+    left: Node
+    relation: str
+    right: Any
+    sizes: Mapping[Node, int]
+    where: Where | None
+
+
+@record(eq=False)
+class AtHand:
+    """Values that follow from sizes at hand, each with the sizes that it follows from. notes: for each size the list
+    of its trace."""
+
+    values: dict[Node, tuple[Any, frozenset[Node]]]
+    notes: dict[Node, list[Note]]
+
+
+@contextmanager
+def sizes_at_hand(given: Mapping[Node, int]) -> Iterator[list[Note]]:
+    """While the block runs, answer questions about what follows from these sizes, and from those of the traces around
+    it. Gives the list of the notes about these sizes."""
+    outer, notes = TRACE.at_hand, list[Note]()
+    values = {size: (np.int64(value), frozenset((size,))) for size, value in given.items()}
+    if outer is not None:
+        values = {**outer.values, **values}
+    TRACE.at_hand = AtHand(values, {**(outer.notes if outer else {}), **dict.fromkeys(given, notes)})
+    try:
+        yield notes
+    finally:
+        TRACE.at_hand = outer
+
+
+def found(value: Any) -> tuple[Any, frozenset[Node]] | None:
+    """The value of a tensor that follows from sizes at hand alone, with these sizes; None for any other."""
+    hand = TRACE.at_hand
+    if hand is None or not isinstance(value, Node):
+        return None
+    root = plain(value)
+    pending = [root]
+    while pending:
+        node = pending[-1]
+        if node in hand.values:
+            pending.pop()
+            continue
+        if len(node.type.shape) > 1 or not (node.args or node.op is CONSTANT):
+            return None
+        missing = [arg for arg in node.args if arg not in hand.values]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        pairs = [hand.values[arg] for arg in node.args]
+        hand.values[node] = _evaluated(node, [each for each, _ in pairs]), frozenset().union(*(own for _, own in pairs))
+    result = hand.values[root]
+    return result if result[1] else None
+
+
+def _evaluated(node: Node, args: list[Any]) -> Any:
+    if node.op.name in DIVISIONS and not args[1].any():
+        raise ZeroDivisionError("division by zero")  # as of Python's numbers, which sizes are in NumPy
+    with np.errstate(all="ignore"):
+        return node.op.eval(node, *args)
+
+
+def answered(relation: str, left: Any, right: Any) -> bool | None:
+    """Tell whether a relation holds for the sizes at hand, and note the answer. None where it is not one of numbers
+    that follow from them."""
+    if not isinstance(left, Node):
+        return None
+    known, other = found(left), found(right)
+    if known is None and other is None:
+        return None
+    values = [_number(*pair) for pair in ((left, known), (right, other))]
+    if None in values:
+        return None
+    answer = bool(RELATIONS[relation](*values))
+    if values[1] != values[1]:  # NaN: the answer is the same for all sizes
+        return answer
+    own = frozenset().union(*(each[1] for each in (known, other) if each is not None))
+    _note(left, relation if answer else OPPOSITES[relation], right, own)
+    return answer
+
+
+def _number(value: Any, known: tuple[Any, Any] | None) -> Any:
+    """The number that a side of a comparison is; None where it is none."""
+    if known is None:
+        known = (constant_value(value) if isinstance(value, Node) else value), None
+    number = known[0]
+    if isinstance(number, np.ndarray | np.generic):
+        return None if number.ndim else number.item()
+    return number if isinstance(number, bool | int | float) else None
+
+
+def asked_number(node: Any) -> Any:
+    """The number that a tensor is for the sizes at hand, which is noted; None where it does not follow from them."""
+    known = found(node)
+    number = None if known is None else _number(node, known)
+    if known is not None and number is not None:
+        _note(node, "equal", number, known[1])
+    return number
+
+
+def asked_size(size: Size) -> Size:
+    """A size as a number where it is known, or at hand, which is noted. For functions that need a number: others leave
+    sizes open, so that one kernel serves all."""
+    if isinstance(size, int):
+        return size
+    number = asked_number(size)
+    return size if number is None else int(number)
+
+
+def asked_equal(left: Size, right: Size) -> bool | None:
+    """Tell whether two sizes are equal: in every run, or for the sizes at hand, which is noted. None where neither is
+    known."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left == right
+    return sizes.equal(left, right) or answered("equal", *((left, right) if isinstance(left, Node) else (right, left)))
+
+
+def _note(left: Node, relation: str, right: Any, own: frozenset[Node]) -> None:
+    """Note what holds. If sizes of several traces decide it, each of them is noted as it is."""
+    hand, where = TRACE.at_hand, program_line()
+    given = {size: int(hand.values[size][0]) for size in own}
+    lists = {id(hand.notes[size]): hand.notes[size] for size in own}
+    if len(lists) == 1:
+        (notes,) = lists.values()
+        notes.append(Note(plain(left), relation, right, given, where))
+        return
+    for size, number in given.items():
+        hand.notes[size].append(Note(size, "equal", number, {size: number}, where))
+
+
+FUNCTIONS.update(asked_number=asked_number, asked_size=asked_size)

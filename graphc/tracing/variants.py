@@ -1,0 +1,141 @@
+"""Variants: what a traced function was compiled to for arguments of the same types, each for the sizes of its guards.
+
+In: the shapes of a call's arguments. Out: the variant whose guards hold; or None, and the caller traces the function
+anew, which is told here: in the log "graphc.recompiles", and in one warning where there are many.
+
+    f = graphc.jit(lambda x: x[:100] if x.shape[0] > 100 else x)
+    f(np.ones(200)), f(np.ones(3)), f(np.ones(300))       two variants
+    f.variants()     [float64[x.0] where x.shape[0] > 100 (p.py:1), float64[x.0] where x.shape[0] <= 100 (p.py:1)]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from graphc.functions.callables import Function
+from graphc.functions.native import Compiled
+from graphc.ir.source_lines import warn_user
+from graphc.options import options
+from graphc.tracing.arguments import NUMBERS
+from graphc.tracing.guards import Guards, Shapes
+
+Rebuild = Callable[[list[Any]], Any]
+
+LOG = "graphc.recompiles"
+"""The name of the log."""
+
+REFUSED = object()
+"""The result of an entry point for exact types where the call must choose a variant: for others, and other sizes."""
+
+
+class Variant:
+    """A compiled function for arguments of some types and sizes.
+
+    types: those of the arguments, as text. function: None where there are no arrays among the results. call: takes the
+    leaves of the arguments. rebuild: makes the tree of results from their list; None for one array. asked: what must
+    hold of sizes; holds: tells it of shapes. ones: for each leaf, the axes of static size 1. fast: the native entry
+    point for exact types, which returns REFUSED for others, and `rebuild`; None where there is none.
+    """
+
+    __slots__ = ("asked", "call", "fast", "function", "holds", "ones", "rebuild", "types")
+
+    def __init__(
+        self,
+        types: str,
+        function: Function | None,
+        call: Callable[..., Any],
+        rebuild: Rebuild | None,
+        asked: Guards,
+        ones: Sequence[Sequence[int]],
+    ) -> None:
+        self.types = types
+        self.function = function
+        self.call = call
+        self.rebuild = rebuild
+        self.asked = asked
+        self.holds = asked.test()
+        self.ones = ones
+        self.fast: tuple[Callable[..., Any], Rebuild | None] | None = None
+
+    @property
+    def guards(self) -> list[str]:
+        """What must hold of sizes, each with the line that asked: "x.shape[0] > 100 (model.py:1)"."""
+        return [str(each) for each in self.asked.conditions]
+
+    def __repr__(self) -> str:
+        return f"{self.types} where {' and '.join(self.guards)}" if self.guards else self.types
+
+    def make_fast(self) -> None:
+        """Bind the native entry point for exact types, where the function has one."""
+        function, holds = self.function, self.holds
+        if (
+            isinstance(function, Compiled)
+            and function.kind is Compiled
+            and not function.wanted
+            and not function.foreign
+        ):
+            again = function.failed_again
+
+            def failed(code: int, *args: Any) -> Any:
+                """Of guards, which are checked before anything is written, or of another check."""
+                return REFUSED if holds is not None and not holds(shapes_of(args)) else again(code, *args)
+
+            self.fast = function.exact_entry(refuse, failed), self.rebuild
+
+
+def refuse(*args: Any, **kwargs: Any) -> object:
+    """Called by a native entry point for arguments of other types."""
+    return REFUSED
+
+
+def shapes_of(leaves: Sequence[Any]) -> Shapes:
+    """The shapes of arrays and numbers."""
+    return [
+        leaf.shape if type(leaf) is np.ndarray else () if type(leaf) in NUMBERS else np.shape(leaf) for leaf in leaves
+    ]
+
+
+def choose(variants: Sequence[Variant], leaves: Sequence[Any]) -> Variant | None:
+    """The first variant whose guards hold for these arguments."""
+    shapes: Shapes | None = None
+    for variant in variants:
+        if variant.holds is None:
+            return variant
+        if shapes is None:
+            shapes = shapes_of(leaves)
+        if variant.holds(shapes):
+            return variant
+    return None
+
+
+def tell_of_retrace(title: str, variants: Sequence[Variant], leaves: Sequence[Any], most: int) -> None:
+    """Log which guard of each variant these arguments do not meet. Where there are `most` variants already, warn once,
+    with the guard that failed most often."""
+    shapes = shapes_of(leaves)
+    failing = [found for each in variants if (found := each.asked.failing(shapes)) is not None]
+    for condition in failing:
+        log_retrace(title, leaves, f"{condition} does not hold")
+    if len(variants) == most and failing:
+        ((often, count),) = Counter(str(each.where) for each in failing).most_common(1)
+        example = next(each for each in failing if str(each.where) == often)
+        warn_user(
+            f"{title} is compiled for the {most + 1}th time for arguments of the same types, since it asks for sizes, "
+            f"{count} times at {often}: {example.holds}; ask for less, or jit(max_variants=…) allows more",
+            RuntimeWarning,
+        )
+
+
+def log_retrace(title: str, leaves: Sequence[Any], why: str) -> None:
+    """Log that a function is traced anew for these arguments."""
+    logging = import_module("logging")
+    log = logging.getLogger(LOG)
+    if "recompiles" in options.log and not log.handlers:
+        log.addHandler(logging.StreamHandler())
+        log.setLevel(logging.INFO)
+    given = ", ".join(map(str, shapes_of(leaves)))
+    log.info("%s is traced anew for arguments of shapes %s: %s", title, given, why)

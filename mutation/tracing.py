@@ -1,0 +1,43 @@
+"""The breakages in tracing: questions about sizes, guards, variants."""
+
+from __future__ import annotations
+
+from mutation.mutant import Area, Mutant as M
+
+TRACING = Area(
+    "tracing",
+    ("tracing/test_guards.py", "tracing/test_questions.py", "tracing/test_jit.py", "tracing/test_plain_programs.py"),
+    (
+        M("what does not hold is noted as if it did", "ops/at_hand.py",
+          "_note(left, relation if answer else OPPOSITES[relation], right, own)", "_note(left, relation, right, own)"),
+        M("a value is looked for in sizes though it follows from more", "ops/at_hand.py",
+          "if len(node.type.shape) > 1 or not (node.args or node.op is CONSTANT):", "if len(node.type.shape) > 1:"),
+        M("a division by a size that is 0 gives a number", "ops/at_hand.py",
+          "if node.op.name in DIVISIONS and not args[1].any():", "if False:"),
+        M("sizes of several traces are noted in one of them", "ops/at_hand.py",
+          "    if len(lists) == 1:\n        (notes,) = lists.values()", "    if lists:\n        notes, *_ = lists.values()"),
+        M("a trace that has ended goes on answering", "ops/at_hand.py",
+          "        TRACE.at_hand = outer\n", "        pass\n"),
+        M("a bound is that of the number beside it", "tracing/guards.py",
+          "return size, -factor * number + (strict if up else -strict), up", "return size, -factor * number, up"),
+        M("of two bounds the looser one is kept", "tracing/guards.py",
+          "(before[0] >= number if up else before[0] <= number)", "(before[0] <= number if up else before[0] >= number)"),
+        M("a bound from above is taken for one from below", "tracing/guards.py",
+          'up = note.relation.startswith("greater") == (factor == 1)', 'up = note.relation.startswith("greater")'),
+        M("a number says a size though it is said of another value", "tracing/guards.py",
+          "if size.op is not SIZE or factor not in (1, -1):", "if factor not in (1, -1):"),
+        M("conditions of floats are left to native code", "tracing/guards.py",
+          'if name not in CODES or dtype == "float64" or', "if name not in CODES or"),
+        M("the kernel has no guards", "tracing/guards.py",
+          '        made[0] = checked(made[0], [cast(holds, "int64")], told, "shape")\n', ""),
+        M("a guard that fails is an error of the call", "tracing/variants.py",
+          "return REFUSED if holds is not None and not holds(shapes_of(args)) else again(code, *args)",
+          "return again(code, *args)"),
+        M("any failure is taken for one of a guard", "tracing/variants.py",
+          "return REFUSED if holds is not None and not holds(shapes_of(args)) else again(code, *args)", "return REFUSED"),
+        M("a call takes the variant that was made first", "tracing/variants.py",
+          "        if variant.holds(shapes):\n            return variant", "        return variant"),
+        M("axes of one element are looked at last", "tracing/traced.py",
+          "variants.insert(0, made)", "variants.append(made)"),
+    ),
+)  # fmt: skip
