@@ -15,7 +15,6 @@ from graphc.loopir.operators import (
     ACCUMULATE_IN_ORDER,
     AND,
     CASTS,
-    COMPENSATED,
     EQ,
     GE,
     LT,
@@ -23,7 +22,7 @@ from graphc.loopir.operators import (
     NE,
     NEG,
     OR,
-    ROUNDING,
+    SUM_ERROR,
 )
 
 
@@ -67,15 +66,10 @@ def start_const(text: str, dtype: str) -> Const:
     return Const(text, dtype)
 
 
-def add_compensated(sum: Var, compensation: Var, part: Expr) -> tuple[Set, Set]:
-    """The steps that add to a sum carried in two floats."""
-    error = apply(ROUNDING, sum, part)
-    return Set(compensation, apply(ACCUMULATE, compensation, error)), Set(sum, apply(ACCUMULATE_IN_ORDER, sum, part))
-
-
-def compensated_sum(sum: Expr, compensation: Expr) -> Expr:
-    """A sum that was carried in two floats."""
-    return apply(COMPENSATED, sum, compensation)
+def add_with_error(sum: Var, error: Var, part: Expr) -> tuple[Set, Set]:
+    """The steps that add `part` to a sum that is carried in two floats: the sum and its error."""
+    more = apply(ACCUMULATE, error, apply(SUM_ERROR, sum, part))
+    return Set(error, more), Set(sum, apply(ACCUMULATE_IN_ORDER, sum, part))
 
 
 def safepoint_in_blocks(safepoint: Expr | None, block: int) -> Expr | None:

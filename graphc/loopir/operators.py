@@ -126,8 +126,8 @@ ACCUMULATE = _binary("accumulate", "np.add", "add in any order", neutral="zero",
 ACCUMULATE_IN_ORDER = _binary("accumulate_in_order", "np.add", "add in order", accumulates=True)
 MULTIPLY_ADD = Operator("multiply_add", 3, python="multiply_add", llvm="multiply_add")
 """a * b + c, rounded once where the processor can."""
-ROUNDING = _binary("rounding", "rounding", "rounding", FLOATS)
-"""The rounding error of an addition."""
+SUM_ERROR = _binary("sum_error", "sum_error", "sum_error", FLOATS)
+"""The error of an addition of two floats: what it rounds away."""
 ACCUMULATE_MINIMUM = _binary(
     "accumulate_minimum", "numerics.minimum", "minimum", DTYPES, neutral="highest", accumulates=True
 )
@@ -135,8 +135,8 @@ ACCUMULATE_MAXIMUM = _binary(
     "accumulate_maximum", "numerics.maximum", "maximum", DTYPES, neutral="lowest", accumulates=True
 )
 
-COMPENSATED = _binary("compensated", "compensated", "compensated", FLOATS)
-"""A sum, with what its additions have rounded away. Where it is not finite, that is NaN and means nothing."""
+ADD_ERROR = _binary("add_error", "add_error", "add_error", FLOATS)
+"""A sum with its error, what its additions have rounded away. An infinite sum has no error: it stays as it is."""
 
 BLOCKS = _binary("blocks", "blocks", "blocks", ("int64",), by_known=True)
 """Into how many blocks of a size a number of elements falls, the last of which may be shorter."""
@@ -162,8 +162,8 @@ _OF_NUMPY = {
 
 def _functions() -> Iterator[Operator]:
     yield from (SELECT, MINIMUM, MAXIMUM, ISFINITE, LOGICAL_AND, LOGICAL_OR, CHUNK, COLUMNS, FILLS, READS)
-    yield from (COMPENSATED, BLOCKS, BLOCK_LENGTH)
-    yield from (ACCUMULATE, ACCUMULATE_IN_ORDER, MULTIPLY_ADD, ROUNDING, ACCUMULATE_MINIMUM, ACCUMULATE_MAXIMUM)
+    yield from (ADD_ERROR, BLOCKS, BLOCK_LENGTH)
+    yield from (ACCUMULATE, ACCUMULATE_IN_ORDER, MULTIPLY_ADD, SUM_ERROR, ACCUMULATE_MINIMUM, ACCUMULATE_MAXIMUM)
     yield from CASTS.values()
     for cost, names in _OF_NUMPY.items():
         yield from (_unary(name, f"np.{name}", "math", cost=cost) for name in names.split())

@@ -201,9 +201,9 @@ def of_floats(name: str, args: Sequence[Exact]) -> Any:
         choose = min if name in LEAST else max
         return Exact(choose(arg.residue for arg in args))
     match name:
-        case "rounding":
+        case "sum_error":
             return Exact(0)
-        case "compensated":
+        case "add_error":
             return args[0] + args[1]
         case "isfinite":
             return np.bool_(True)

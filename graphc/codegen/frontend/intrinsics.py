@@ -283,7 +283,7 @@ def _signbit(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     return builder.icmp_signed("<", builder.bitcast(args[0], kind), ir.Constant(kind, 0))
 
 
-def _rounding(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+def _sum_error(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     """The error of a + b: Knuth's two-sum (The Art of Computer Programming 2, 4.2.2, theorem B). Never
     reassociated: as real numbers it is 0."""
     a, b = args
@@ -293,11 +293,11 @@ def _rounding(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
     return builder.fadd(builder.fsub(a, of_a), builder.fsub(b, of_b))
 
 
-def _compensated(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
-    """A sum with what it has lost, where it is finite."""
-    total, lost = args
+def _add_error(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    """A sum with its error, where it is finite."""
+    total, error = args
     finite = BUILDERS["isfinite"](builder, dtype, [total])
-    return builder.select(finite, BUILDERS["add"](builder, dtype, [total, lost]), total)
+    return builder.select(finite, BUILDERS["add"](builder, dtype, [total, error]), total)
 
 
 def _blocks(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
@@ -390,8 +390,8 @@ BUILDERS: dict[str, Emit] = {
     "multiply in any order": _arithmetic("fmul", "mul", REASSOCIATE),
     "add in order": _add_in_order,
     "multiply_add": _multiply_add,
-    "rounding": _rounding,
-    "compensated": _compensated,
+    "sum_error": _sum_error,
+    "add_error": _add_error,
     "blocks": _blocks,
     "block_length": _block_length,
     "divide": _divide,

@@ -115,7 +115,7 @@ def pow_(a: Scalar, b: Scalar) -> Scalar:
 
 
 @_quiet
-def rounding(a: Scalar, b: Scalar) -> Scalar:
+def sum_error(a: Scalar, b: Scalar) -> Scalar:
     """The error of a + b: Knuth's two-sum."""
     total = np.add(a, b)
     of_b = total - a
@@ -123,9 +123,9 @@ def rounding(a: Scalar, b: Scalar) -> Scalar:
 
 
 @_quiet
-def compensated(total: Scalar, lost: Scalar) -> Scalar:
-    """total + lost, where the total is finite."""
-    return select(np.isfinite(total), total + lost, total)
+def add_error(total: Scalar, error: Scalar) -> Scalar:
+    """total + error, where the total is finite."""
+    return select(np.isfinite(total), total + error, total)
 
 
 @_quiet

@@ -31,18 +31,9 @@ from graphc.errors import StepSizeError
 from graphc.ir.lowering import Fold, Iota, Scalar, SegmentNumber, View
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, constant_value, describe
 from graphc.loopir import ir
-from graphc.loopir.build import (
-    add_compensated,
-    cast,
-    compensated_sum,
-    convert,
-    literal_const,
-    same_value,
-    start_const,
-    within,
-)
+from graphc.loopir.build import add_with_error, cast, convert, literal_const, same_value, start_const, within
 from graphc.loopir.ir import INDEX, ONE, Buffer, Const, Expr, Load, Var, integer, multiply, ravel
-from graphc.loopir.operators import ACCUMULATE, ACCUMULATE_MINIMUM, CASTS, SELECT
+from graphc.loopir.operators import ACCUMULATE, ACCUMULATE_MINIMUM, ADD_ERROR, CASTS, SELECT
 from graphc.loopir.syntax import filled, operator_of
 from graphc.startup.record import fresh, record, replace
 
@@ -407,34 +398,32 @@ def _sum_blocks(
 ) -> Expr:
     """A sum by blocks, each summed with the partial sums of a vector.
 
-    The blocks' sums of float64 are carried in two floats, the sum and its compensation, what each addition has rounded
-    away: the error then does not grow with the length, where the loop's own partial sums would lose what n / 32
+    The blocks' sums of float64 are carried in two floats, the sum and its error, what additions have
+    rounded away: the error then does not grow with the length, where the loop's own partial sums would lose what n / 32
     additions round away. Blocks of float32 are summed in float32, twice as many elements at a time, their sums in
     float64.
     """
     scopes = lowerer.scopes
     outer = scopes.scope_of_all(index)
     total, part = scopes.var(lowerer.labels(node), "float64"), scopes.var("part", node.dtype)
-    compensation = scopes.var("comp", "float64") if part.dtype == total.dtype else None
-    if compensation is None:
+    error = scopes.var("error", "float64") if part.dtype == total.dtype else None
+    if error is None:
         fold = Fold(fold.sizes, fold.operands, "_0", fold.start, fold.step, (part.dtype,), fold.result, fold.axes)
     *before, length = extents
     loops = _reduced_loops(scopes, len(before))
     iteration, _, scope, place = _enter_blocks(scopes, scopes.enter_all(outer, loops, before), length)
     scopes.know(scope, part)
     steps = _fold_step(lowerer, node, fold, index, unfold((*loops, place)), [part])
-    carried = [total] if compensation is None else [compensation, total]
+    carried = [total] if error is None else [error, total]
     outer.body.extend(ir.Set(var, start_const("0", var.dtype)) for var in carried)
     iteration.body.append(ir.Set(part, start_const("0", part.dtype)))
     scope.body.extend(steps)
     scopes.leave(scope, iteration)
     whole = ir.apply(ACCUMULATE, total, cast(part, total.dtype))
-    iteration.body.extend(
-        [ir.Set(total, whole)] if compensation is None else add_compensated(total, compensation, part)
-    )
+    iteration.body.extend([ir.Set(total, whole)] if error is None else add_with_error(total, error, part))
     scopes.leave(iteration, outer)
     scopes.know(outer, *carried)
-    return total if compensation is None else lowerer.bind(node, compensated_sum(total, compensation))
+    return total if error is None else lowerer.bind(node, ir.apply(ADD_ERROR, total, error))
 
 
 def _search_blocks(lowerer: Lowerer, node: Node, fold: Fold, index: Index, length: Expr, unfold: Unfold) -> Expr:

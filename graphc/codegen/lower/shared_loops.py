@@ -29,7 +29,7 @@ from graphc.codegen.schedule.nodes import first_reduced, loop_vars, split_axes
 from graphc.codegen.schedule.plan import Nest, SharedLoop, nests_of
 from graphc.ir.lowering import Fold
 from graphc.ir.node import Index, Node, Size
-from graphc.loopir.build import add_compensated, cast, compensated_sum, start_const
+from graphc.loopir.build import add_with_error, cast, start_const
 from graphc.loopir.ir import (
     ZERO,
     Buffer,
@@ -48,7 +48,7 @@ from graphc.loopir.ir import (
     remainder,
     subtract,
 )
-from graphc.loopir.operators import ACCUMULATE, BLOCKS, MINIMUM
+from graphc.loopir.operators import ACCUMULATE, ADD_ERROR, BLOCKS, MINIMUM
 from graphc.loopir.syntax import filled, operator_of
 from graphc.startup.record import record
 
@@ -163,10 +163,10 @@ Remarks = Callable[[Nest], Sequence[Note]]
 
 @record()
 class FullReduction:
-    """A full reduction that is under way; `compensation` is what its additions have rounded away."""
+    """A full reduction that is under way; `error` is what its additions have rounded away."""
 
     value: Var
-    compensation: Var | None
+    error: Var | None
 
 
 def lower_shared_loop(lowerer: Lowerer, rows: SharedLoop, remarks: Remarks, scope: Scope) -> None:
@@ -248,10 +248,10 @@ def _begin(lowerer: Lowerer, nest: Nest, scope: Scope, running: dict[Node, FullR
     fold = fold_of(node)
     dtype = fold.dtypes[0]
     value = lowerer.scopes.var(lowerer.labels(node), dtype)
-    compensation = lowerer.scopes.var("comp", dtype) if _is_float_sum(fold) else None
-    running[node] = FullReduction(value, compensation)
-    if compensation is not None:
-        scope.body.append(Set(compensation, start_const("0", dtype)))
+    error = lowerer.scopes.var("error", dtype) if _is_float_sum(fold) else None
+    running[node] = FullReduction(value, error)
+    if error is not None:
+        scope.body.append(Set(error, start_const("0", dtype)))
     scope.body.append(Set(value, start_const(fold.start[0], dtype)))
 
 
@@ -263,8 +263,8 @@ def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, running: dict[Node, Full
     (node,) = nest.roots
     reduction = running[node]
     value: Expr = reduction.value
-    if reduction.compensation is not None:
-        value = lowerer.bind(node, compensated_sum(reduction.value, reduction.compensation))
+    if reduction.error is not None:
+        value = lowerer.bind(node, apply(ADD_ERROR, reduction.value, reduction.error))
     value = lowerer.bind(node, cast(value, node.dtype))
     lowerer.name_scalar(node, value)
     if node in lowerer.storage.buffers:
@@ -287,11 +287,11 @@ def _add_part(lowerer: Lowerer, nest: Nest, scope: Scope, reduction: FullReducti
     fold = fold_of(node)
     around = lowerer.scopes.depth(scope)
     part = _reduce_rest(lowerer, node, fold, nest.index[:around], len(nest.space) - around)
-    if reduction.compensation is None:
+    if reduction.error is None:
         step = filled(fold.step[0], (reduction.value, part, ZERO), reduction.value.dtype)
         scope.body.append(Set(reduction.value, step))
     else:
-        scope.body.extend(add_compensated(reduction.value, reduction.compensation, part))
+        scope.body.extend(add_with_error(reduction.value, reduction.error, part))
 
 
 def _reduce_rest(lowerer: Lowerer, node: Node, fold: Fold, outer: Index, loops: int) -> Expr:

@@ -27,7 +27,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from graphc.loopir import ir
-from graphc.loopir.operators import ADD, FLOORDIV, MINIMUM, MOD, MUL, ROUNDING, Operator
+from graphc.loopir.operators import ADD, FLOORDIV, MINIMUM, MOD, MUL, SUM_ERROR, Operator
 from graphc.loopir.visit import expressions, is_left, map_bodies, statements
 from graphc.startup.record import record, replace
 
@@ -189,9 +189,9 @@ def accumulation(var: ir.Var, loop: ir.Loop) -> Operator | None:
 
 
 def reads_of(var: ir.Var, expr: ir.Expr) -> int:
-    """The number of times that an expression reads a scalar, but for asking what an addition to it will round away:
+    """The number of times that an expression reads a scalar, but for the error of an addition to it:
     that is another number for every way in which a sum is taken apart, and right for each."""
-    if isinstance(expr, ir.Apply) and expr.op is ROUNDING and expr.args[0] == var:
+    if isinstance(expr, ir.Apply) and expr.op is SUM_ERROR and expr.args[0] == var:
         return reads_of(var, expr.args[1])
     return (expr == var) + sum(reads_of(var, child) for child in ir.children(expr))
 

@@ -77,7 +77,7 @@ from graphc.codegen.transform.outline_regions import (
 from graphc.codegen.transform.parallelize import describe_work, most_copies, stream_of, stride
 from graphc.codegen.transform.safepoints import poll_together
 from graphc.loopir import ir
-from graphc.loopir.build import add_compensated
+from graphc.loopir.build import add_with_error
 from graphc.loopir.names import Names
 from graphc.loopir.operators import BLOCKS, COLUMNS, EQ, FILLS, GT, MAXIMUM, MINIMUM, READS, SELECT
 from graphc.loopir.syntax import text_of
@@ -295,8 +295,8 @@ class Caller:
         partials = [ir.Load(buffer, ir.add(iteration, ir.integer(place))) for buffer, place in places]
         terms = dict(zip(part.results, partials, strict=True))
         combined: list[ir.Stmt] = []
-        for var, lost in shares.compensations.items():
-            combined += add_compensated(var, lost, terms.pop(var))
+        for var, error in shares.errors.items():
+            combined += add_with_error(var, error, terms.pop(var))
         combined += (ir.Set(var, ir.apply(shares.steps[var], var, term)) for var, term in terms.items())
         if combined:
             yield ir.Loop(iteration, chunks_of(count, chunk), tuple(combined), conflicts=())

@@ -37,7 +37,7 @@ from graphc.codegen.transform.merge_rows import resolved
 from graphc.loopir import ir, operators
 from graphc.loopir.build import start_const
 from graphc.loopir.ir import Buffer, Expr, Let, Load, Loop, Store, int_value
-from graphc.loopir.operators import CHUNK, COLUMNS, MINIMUM, ROUNDING, Operator
+from graphc.loopir.operators import CHUNK, COLUMNS, MINIMUM, SUM_ERROR, Operator
 from graphc.loopir.visit import all_expressions, expressions, in_line, is_left, statements
 from graphc.ops.reduce import highest, lowest
 from graphc.startup.record import fresh, record, replace
@@ -172,12 +172,12 @@ Region = tuple[tuple[str, ir.Expr], ...]
 @record()
 class Shares:
     """`work` of an iteration, in units of an addition; for each carried scalar the step that combines two parts'
-    values, and for a sum carried in two floats its compensation; the buffers that hold a row of every iteration in
+    values, and for a sum carried in two floats its error; the buffers that hold a row of every iteration in
     turn, with its length: threads need one each."""
 
     work: ir.Expr
     steps: Mapping[ir.Var, Operator]
-    compensations: Mapping[ir.Var, ir.Var]
+    errors: Mapping[ir.Var, ir.Var]
     rows: Mapping[ir.Buffer, ir.Expr]
     chunk: Operator = CHUNK
     """The iterations of a chunk, of their number and the work of each."""
@@ -203,7 +203,7 @@ def shares_of(
         return None
     combining = {var: step for var, step in steps.items() if step is not None}
     copied = {buffer: (targets[buffer], step) for buffer, step in sums.items()}
-    return Shares(work, combining, compensations_of(loop, carried), private, sums=copied)
+    return Shares(work, combining, errors_of(loop, carried), private, sums=copied)
 
 
 def columns_of(loop: ir.Loop) -> tuple[ir.Loop, Shares] | None:
@@ -230,14 +230,14 @@ def only_fills(loop: ir.Loop) -> bool:
     )
 
 
-def compensations_of(loop: ir.Loop, carried: Sequence[ir.Var]) -> dict[ir.Var, ir.Var]:
-    """For each sum that is carried in two floats the compensation: what additions have rounded away."""
+def errors_of(loop: ir.Loop, carried: Sequence[ir.Var]) -> dict[ir.Var, ir.Var]:
+    """For each sum that is carried in two floats the error: what additions have rounded away."""
     return {
         sum: stmt.var
         for stmt in statements(loop.body)
         if isinstance(stmt, ir.Set) and stmt.var in carried
         for part in ir.subexpressions(stmt.value)
-        if isinstance(part, ir.Apply) and part.op is ROUNDING
+        if isinstance(part, ir.Apply) and part.op is SUM_ERROR
         for sum in part.args[:1]
         if isinstance(sum, ir.Var) and sum in carried
     }

@@ -291,26 +291,26 @@ def test_what_is_printed_of_a_branch_without_statements() -> None:
 SUMS = """
 def kernel(x: float64*, out: float64*, n: int64):
     if n > 2:
-        comp = 0.0
+        error = 0.0
         total = 0.0
         for block in independent(blocks(n, 256)):
             part = 0.0
             for r in independent(block_length(n, block, 256)):
                 part = accumulate(part, x[block * 256 + r])
-            comp = accumulate(comp, rounding(total, part))
+            error = accumulate(error, sum_error(total, part))
             total = accumulate_in_order(total, part)
-        out[0] = compensated(total, comp)
+        out[0] = add_error(total, error)
     else:
-        comp2 = 0.0
+        error2 = 0.0
         total2 = 0.0
         for block2 in independent(blocks(n, 256)):
             part2 = 0.0
             for r2 in independent(block_length(n, block2, 256)):
                 let twice = 2.0 * x[block2 * 256 + r2]
                 part2 = accumulate(part2, twice * twice)
-            comp2 = accumulate(comp2, rounding(total2, part2))
+            error2 = accumulate(error2, sum_error(total2, part2))
             total2 = accumulate_in_order(total2, part2)
-        out[0] = compensated(total2, comp2)
+        out[0] = add_error(total2, error2)
 """
 
 
