@@ -25,9 +25,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from graphc.codegen.server.prestart import start_if_expected
-from graphc.startup.garbage import uncollected
 from graphc.startup.hooks import HOOKS, install
-from graphc.startup.idle_blas import import_numpy
+from graphc.startup.imports import import_numpy, uncollected
 from graphc.startup.lazy import nearest
 from graphc.startup.versions import VERSION, warn_of_versions
 
@@ -80,9 +79,9 @@ with uncollected():
     from graphc.control.functional import cond, fori_loop as for_loop, switch as switch_case, while_loop
     from graphc.control.scan import foldl, foldr, map, reduce, scan, until
     from graphc.errors import GraphcError
-    from graphc.function import function
     from graphc.functions.callables import Function
     from graphc.functions.convention import In, Out
+    from graphc.functions.function import function
     from graphc.ir.call_errors import explained
     from graphc.ir.node import Constant, Node
     from graphc.ir.text import print_graph

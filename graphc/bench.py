@@ -27,8 +27,8 @@ import numpy as np
 import graphc.tensor as T
 from graphc.autodiff import grad
 from graphc.errors import ArgumentError, GraphcError
-from graphc.function import function
 from graphc.functions.callables import Function
+from graphc.functions.function import function
 from graphc.ir.node import Array, Node
 from graphc.optim import Updates, momentum, sgd
 from graphc.options import options

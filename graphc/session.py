@@ -31,8 +31,8 @@ from graphc.arrays.dtypes import check_dtype, floating, is_float, promote
 from graphc.arrays.values import as_array, natural_dtype
 from graphc.autodiff import vjp
 from graphc.errors import ArgumentError, GradientError, GraphcError, GraphTypeError, MissingInputError, ShapeError
-from graphc.function import function
 from graphc.functions.callables import Function
+from graphc.functions.function import function
 from graphc.ir.call_errors import explain_all
 from graphc.ir.interpret import interpret
 from graphc.ir.node import Array, Node, Size, Type, literal, user_line, variable

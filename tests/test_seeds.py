@@ -23,7 +23,7 @@ import graphc
 import graphc as theano
 import graphc.tensor as T
 from graphc import layers, optim
-from graphc.codegen.call.vectorcall import HAVE_VECTORCALL
+from graphc.codegen.call.bind import HAVE_VECTORCALL
 from graphc.errors import ArgumentError, CycleError, GraphTypeError
 from graphc.functions.callables import MODES
 from graphc.ir.node import Node

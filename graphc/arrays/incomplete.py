@@ -3,7 +3,7 @@
 In: arrays of float64 of one shape. Out: arrays of that shape, by NumPy. With P(k, x) the regularised lower incomplete
 gamma function and I(a, b, x) the regularised incomplete beta function:
 
-- Parameters below `LARGE`: a value is carried with its first and second derivative in one direction (`jets`) through
+- Parameters below `LARGE`: a value is carried with its first and second derivative in one direction (`Jet`) through
 
       P = x**k e**-x / gamma(k + 1) * sum of x**n / ((k + 1) ... (k + n)),   x < k + 1        (DLMF 8.7.1)
       1 - P = x**k e**-x / gamma(k) * 1 / (x + 1 - k - 1 (1 - k) / (x + 3 - k - ...))         (DLMF 8.9.2)
@@ -27,8 +27,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-
-from graphc.arrays.jets import Jet, inverse, plus, times
 
 LARGE = 20.0
 MOST_STEPS = 100_000
@@ -323,3 +321,32 @@ def _integral(function: Callable[..., Array], above: Array, reach: Array, *given
     for node, weight in zip(nodes, weights, strict=True):
         total += weight * function(signed * node, *given)
     return total * reach
+
+
+# --- values with derivatives ------------------------------------------------------------------------------------------
+# Truncated Taylor arithmetic: values with their first one or two derivatives in one direction.
+#
+# In: tuples (value, first, second) or (value, first) of anything that can be added, multiplied and divided. Out: the
+# same for sums, products and inverses.
+
+
+Jet = tuple[Any, ...]
+
+
+def plus(a: Jet, b: Jet) -> Jet:
+    return tuple(left + right for left, right in zip(a, b, strict=True))
+
+
+def times(a: Jet, b: Jet) -> Jet:
+    made = [a[0] * b[0], a[0] * b[1] + a[1] * b[0]]
+    if len(a) > 2:
+        made.append(a[0] * b[2] + 2.0 * (a[1] * b[1]) + a[2] * b[0])
+    return tuple(made)
+
+
+def inverse(a: Jet) -> Jet:
+    value = 1.0 / a[0]
+    first = -a[1] * value * value
+    if len(a) == 2:
+        return value, first
+    return value, first, (-a[2] * value - 2.0 * a[1] * first) * value

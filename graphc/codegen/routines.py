@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from graphc.startup.once import once
+from graphc.startup.lazy import once
 from graphc.startup.record import record
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphc.arrays.dtypes import INTEGERS
-from graphc.arrays.trees import leaves, like, map_leaves, outline, structure
 from graphc.control.branch import choose, choose_among
 from graphc.control.loop import Checkpoint, Returned, State, Step, as_step, at, called, flat, make_loop, settle, title
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
@@ -25,6 +24,7 @@ from graphc.ops.shape import held_to, label
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import replace
 from graphc.tensor.indexing import flip
+from graphc.trees import leaves, like, map_leaves, outline, structure
 
 
 def scan(

@@ -25,13 +25,12 @@ import numpy as np
 
 from graphc.codegen.cache.key import Key
 from graphc.codegen.call import result_memory
-from graphc.codegen.call.bind import ABSENT, OUT, Keywords, Locking, bind, measure
+from graphc.codegen.call.bind import ABSENT, OUT, Direct, Keywords, Locking, attach, bind, measure, vectorcall_type
 from graphc.codegen.call.callback import CALLBACK, address, native_callback
 from graphc.codegen.call.layout import ABSURD
 from graphc.codegen.call.locks import OPEN
 from graphc.codegen.call.signature import Need, Signature, result_shapes
-from graphc.codegen.call.vectorcall import Direct, attach, vectorcall_type
-from graphc.codegen.gemm.lazy import free_panels
+from graphc.codegen.gemm.api import free_panels
 from graphc.codegen.pipeline.build import Lookup, build_native, look_up
 from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.codegen.threads.chunking import NONTEMPORAL
@@ -43,7 +42,7 @@ from graphc.functions.variants import Declined, Failed, Variants, arguments, dec
 from graphc.ir.interpret import check_guards
 from graphc.ir.node import Array
 from graphc.shared import SharedVariable
-from graphc.startup.once import once
+from graphc.startup.lazy import once
 
 
 class Compiled(Lowered, Direct, mode="compiled"):
@@ -236,7 +235,7 @@ class Compiled(Lowered, Direct, mode="compiled"):
 
 class Guarded(Compiled, mode="compiled"):
     """Runs native code on copies of its arrays between inaccessible pages, so that an access outside of an array ends
-    the process (options.poison="guard", codegen/call/guard_pages.py)."""
+    the process (options.poison="guard", codegen/call/launch_python.py)."""
 
     def __new__(cls, kernel: Kernel, call: Convention, profile: bool, found: Lookup | None = None) -> Guarded:
         return object.__new__(cls)
@@ -248,7 +247,7 @@ class Guarded(Compiled, mode="compiled"):
         return Function.run_values(self, values, given)
 
     def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
-        guard = import_module("graphc.codegen.call.guard_pages")
+        guard = import_module("graphc.codegen.call.launch_python")
         sizes, kernel = guard.guarded_functions(self.library, self.built.signature)
         return self.launch(sizes, kernel, arrays, given)
 

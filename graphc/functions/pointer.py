@@ -15,7 +15,7 @@ import numpy as np
 from graphc.codegen.call.bind import measure_sizes
 from graphc.codegen.call.pointer import CALM, FIELDS, POINTER, WORDS, Kind, form_of, words_of
 from graphc.codegen.call.signature import Signature, need_of
-from graphc.codegen.gemm.lazy import find_all
+from graphc.codegen.gemm.api import find_all
 from graphc.codegen.link.image import load
 from graphc.codegen.pipeline.build import Code, build_native, look_up
 from graphc.codegen.pipeline.runtime import part_code

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from graphc.arrays.trees import leaves, like, outline, paths, reader, up_to
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.schedule.sizes import all_nodes
 from graphc.errors import ArgumentError, AssertionFailed, GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
@@ -28,6 +27,7 @@ from graphc.ir.walk import as_size_node, nodes_of
 from graphc.ops.elementwise import describe_origin
 from graphc.ops.scan import SCAN, loop_of
 from graphc.startup.record import replace
+from graphc.trees import leaves, like, outline, paths, reader, up_to
 
 
 class Wrapper(Function):

@@ -27,7 +27,6 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from graphc.arrays.dtypes import NUMPY_DTYPES, SHOWN, Dtype, check_dtype
-from graphc.arrays.trees import exact_kind
 from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError, GraphValueError, StepSizeError
 from graphc.ir.call_errors import explained, place
 from graphc.ir.frozen import FrozenArray as FrozenArray, Interned
@@ -47,6 +46,7 @@ from graphc.ir.writes import IN_PLACE, Unchanging, hash_of_a_number, refuse_in_p
 from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import Table
 from graphc.startup.record import record
+from graphc.trees import exact_kind
 
 if TYPE_CHECKING:
     from graphc.loopir.ir import Expr

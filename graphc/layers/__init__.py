@@ -7,14 +7,19 @@ the first call, from the static sizes of its input.
     dense = Dense(10, activation="relu")
     y = dense(T.matrix("x", shape=(None, 64)))     y: float32[?, 10]; dense.w: float32[64, 10], dense.b: float32[10]
 
-Read layer.py, then dense.py or recurrent.py, then sequential.py; initial.py has the initialisers.
+Read layer.py, then standard.py, then sequential.py; initial.py has the initialisers.
 """
 
 from graphc.ir.call_errors import explain_all
 from graphc.layers import initial
-from graphc.layers.dense import (
+from graphc.layers.layer import Layer
+from graphc.layers.sequential import Cost, Sequential
+from graphc.layers.standard import (
+    GRU,
+    LSTM,
     Activation,
     BatchNorm,
+    Conv,
     Dense,
     Dropout,
     Embedding,
@@ -22,12 +27,10 @@ from graphc.layers.dense import (
     GroupNorm,
     InstanceNorm,
     LayerNorm,
+    Pool,
     PReLU,
+    Recurrent,
 )
-from graphc.layers.layer import Layer
-from graphc.layers.recurrent import GRU, LSTM, Recurrent
-from graphc.layers.sequential import Cost, Sequential
-from graphc.layers.spatial import Conv, Pool
 
 __all__ = [
     "GRU", "LSTM", "Activation", "BatchNorm", "Conv", "Cost", "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm",

@@ -13,13 +13,22 @@ from typing import Any, Literal
 import numpy as np
 
 from graphc.errors import ArgumentError, GraphValueError
-from graphc.function import function
 from graphc.functions.callables import Function as Compiled
+from graphc.functions.function import function
 from graphc.ir.node import Node, Size, variable
-from graphc.layers.dense import BatchNorm, Dense, Dropout, Flatten, Function, activation_layer, initial_of
 from graphc.layers.initial import Initialiser
 from graphc.layers.layer import Layer, Source
-from graphc.layers.spatial import Conv, Pool
+from graphc.layers.standard import (
+    BatchNorm,
+    Conv,
+    Dense,
+    Dropout,
+    Flatten,
+    Function,
+    Pool,
+    activation_layer,
+    initial_of,
+)
 from graphc.ops.elementwise import cast
 from graphc.shared import SharedVariable
 from graphc.startup.record import record

@@ -15,9 +15,9 @@ import numpy as np
 import graphc.tensor as T
 from graphc.autodiff import grad, hessian
 from graphc.errors import ArgumentError
-from graphc.function import function
 from graphc.functions import text_cache
 from graphc.functions.callables import Function
+from graphc.functions.function import function
 from graphc.functions.pointer import Pointer
 from graphc.ir.node import Array, Node
 from graphc.pymc.identity import text_of

@@ -25,8 +25,8 @@ from pytensor.link.basic import JITLinker
 
 import graphc.tensor as T
 from graphc.errors import ArgumentError, AssertionFailed, GraphcError
-from graphc.function import function
 from graphc.functions.callables import Function
+from graphc.functions.function import function
 from graphc.ir.node import Node
 from graphc.pytensor.table import Table, Unknown, applys, constant
 from graphc.pytensor.tensors import CHECKED, OUTSIDE, UNCHECKED

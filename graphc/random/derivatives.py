@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.jets import Jet, inverse, plus, times
+from graphc.arrays.incomplete import Jet, inverse, plus, times
 from graphc.control.functional import cond, map, while_loop
 from graphc.ir import sizes
 from graphc.ir.node import Array, Node, literal

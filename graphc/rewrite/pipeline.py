@@ -11,13 +11,12 @@ from functools import partial
 from graphc.errors import GraphcError
 from graphc.ir.node import Node
 from graphc.ir.walk import Graph
-from graphc.rewrite.regions import STORED, store_regions
+from graphc.rewrite.regions import REGIONS, SCATTERS, STORED, store_regions
 from graphc.rewrite.rules.algebra import ALGEBRA, FOLD, LAWS, PRUNE
 from graphc.rewrite.rules.engine import REAL, AnyRule, Fired, apply_in_turn
 from graphc.rewrite.rules.linear import LINEAR, PAIRS
 from graphc.rewrite.rules.matrices import FACTORS, MATRICES
 from graphc.rewrite.rules.positive import SHARED
-from graphc.rewrite.rules.scatter import REGIONS, SCATTERS
 from graphc.rewrite.rules.stable import MOMENTS, STABLE
 from graphc.rewrite.rules.views import REDUCTIONS, TRANSPOSES, VIEWS
 from graphc.rewrite.scans.passes import (

@@ -1,6 +1,8 @@
-"""Modules that are imported when one of their names is first asked for, so that a start pays only for what it uses.
+"""Modules that are imported when one of their names is first asked for, and values made when they are: a start pays
+only for what it uses.
 
-In: a package, and for each module within it the names that it gives the package. Out: the package's `__getattr__`.
+In: a package, and for each module within it the names that it gives the package. Out: the package's `__getattr__`
+(`lazily`). In: a function that makes a value. Out: a function that returns it, made once (`once`).
 """
 
 from __future__ import annotations
@@ -116,3 +118,26 @@ def nearest(name: str, known: Collection[str]) -> str:
 def names_of(modules: Mapping[str, str]) -> list[str]:
     """All names that `lazily` finds in modules."""
     return [name for names in modules.values() for name in names.split()]
+
+
+Value = TypeVar("Value")
+
+
+def once(make: Callable[[], Value]) -> Callable[[], Value]:
+    """A function that returns the value `make` returned first, in all threads. `functools.cache` may let two threads
+    make one each and drop one: wrong for objects that machine code refers to by address, and for types.
+
+    >>> @once
+    ... def table() -> list[int]:
+    ...     return [0] * 8
+    >>> table() is table()
+    True
+    """
+    found: dict[None, Value] = {}
+
+    def value() -> Value:
+        return found[None] if found else found.setdefault(None, make())
+
+    value.__name__, value.__qualname__, value.__doc__ = make.__name__, make.__qualname__, make.__doc__
+    value.__module__ = make.__module__
+    return value

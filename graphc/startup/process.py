@@ -25,8 +25,8 @@ class Process:
 
     def __init__(self) -> None:
         self.kept: list[Any] = []
-        """Objects that machine code or CPython refers to by address; never released (gemm/lazy.py,
-        call/vectorcall.py)."""
+        """Objects that machine code or CPython refers to by address; never released (gemm/api.py,
+        call/bind.py)."""
         self.target = ""
         """The CPU target that code is generated for, set by the first function (llvm/cpu.py)."""
         self.pool: Any = None
@@ -34,7 +34,7 @@ class Process:
         self.crossover = 0
         """The number of chunks from which threads pay off; 0 until measured (pipeline/runtime.py)."""
         self.givers: list[Callable[[], None]] = []
-        """Functions that release the buffers of large products (gemm/lazy.py)."""
+        """Functions that release the buffers of large products (gemm/api.py)."""
         self.ahead: list[Any] = []
         """A compile process started in advance, for the first function that needs one (server/process.py)."""
         self.forgetting: list[Callable[[], None]] = []

@@ -11,10 +11,10 @@ from typing import Any
 from warnings import warn
 
 from graphc.errors import ArgumentError, DebugModeError, GraphValueError, UnusedInputError
-from graphc.function import function
 from graphc.functions.callables import MODES, Function
 from graphc.functions.convention import In, Out
 from graphc.functions.debug_modes import DebugMode, NanGuardMode
+from graphc.functions.function import function
 from graphc.functions.states import states_of
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node

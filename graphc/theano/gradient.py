@@ -15,7 +15,7 @@ import numpy as np
 from graphc.arrays.dtypes import FLOATS
 from graphc.autodiff import Lop, Rop, grad, hessian, jacobian, subgraph_grad
 from graphc.errors import DisconnectedInputError, GradientError, GraphTypeError, NullTypeGradError
-from graphc.function import function
+from graphc.functions.function import function
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Array, Node, describe, variable
 from graphc.ops.custom import Absent, DisconnectedType, NullType, not_implemented, undefined

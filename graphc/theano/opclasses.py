@@ -35,7 +35,7 @@ from graphc.tensor.elementary import stop_gradient
 from graphc.tensor.elemwise import Family
 from graphc.tensor.nnet import abstract_conv, losses, scores
 from graphc.tensor.nnet.losses import prepend_scalar_to_each_row
-from graphc.tensor.nnet.rows import logsoftmax, softmax
+from graphc.tensor.nnet.scores import logsoftmax, softmax
 from graphc.tensor.sorting import argsort, argtopk, searchsorted, sort, topk, topk_and_argtopk, unique
 
 __all__ = [

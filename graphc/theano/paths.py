@@ -89,6 +89,7 @@ PATHS = {
     "tensor.nnet.blocksparse": "tensor.nnet.scores",
     "tensor.nnet.bn": "tensor.nnet.normalization",
     "tensor.nnet.conv3d2d": "tensor.nnet.conv",
+    "tensor.nnet.ctc": "tensor.nnet.losses",
     "tensor.nnet.corr": "theano.opclasses",
     "tensor.nnet.corr3d": "theano.opclasses",
     "tensor.nnet.nnet": "tensor.nnet",
@@ -110,6 +111,13 @@ PATHS = {
 """Paths, and the modules that are searched for their names."""
 
 FORMER = {
+    "arrays.trees": "trees",
+    "function": "functions.function",
+    "functions.layouts": "functions.variants",
+    "layers.dense": "layers.standard",
+    "layers.recurrent": "layers.standard",
+    "layers.spatial": "layers.standard",
+    "train.checkpoint": "train.trainer",
     "functions.checked": "functions.debug_modes",
     "functions.making": "functions.factory",
     "functions.nested": "functions.wrappers",

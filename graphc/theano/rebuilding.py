@@ -16,8 +16,8 @@ import numpy as np
 from graphc.arrays.values import Array
 from graphc.control.derivative import step_of
 from graphc.errors import ArgumentError, GraphTypeError
-from graphc.function import default_updates, function, updates_of
 from graphc.functions.convention import Out
+from graphc.functions.function import default_updates, function, updates_of
 from graphc.ir.body import close, opened
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import INPUT, SHARED, Node, describe, next_serial

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphc.arrays.trees import exact_kind, paths
 from graphc.arrays.values import natural_dtype
 from graphc.control.loop import title
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
@@ -27,6 +26,7 @@ from graphc.ir.walk import type_sizes
 from graphc.ops.elementwise import Number
 from graphc.options import options
 from graphc.startup.record import record
+from graphc.trees import exact_kind, paths
 
 NUMBERS = frozenset((float, int, bool))
 """The types of Python numbers, which have a kind but no dtype of their own."""

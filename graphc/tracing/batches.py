@@ -12,7 +12,6 @@ from typing import Any, overload
 import numpy as np
 
 from graphc.arrays.dtypes import check_dtype
-from graphc.arrays.trees import leaves, like, outline, paths, spread
 from graphc.control.batch import all_batched, batched
 from graphc.control.loop import title
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
@@ -23,6 +22,7 @@ from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import dimshuffle, drop, expand, held_to, label
 from graphc.tracing.arguments import names_of
 from graphc.tracing.traced import Jitted, builder_of, transformed
+from graphc.trees import leaves, like, outline, paths, spread
 
 
 def vmap(

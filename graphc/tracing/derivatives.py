@@ -15,7 +15,6 @@ from typing import Any
 
 from graphc import autodiff
 from graphc.arrays.dtypes import is_float
-from graphc.arrays.trees import leaves, like, map_leaves, outline, paths
 from graphc.control.batch import batched
 from graphc.control.loop import title
 from graphc.errors import GradientError, GraphValueError
@@ -28,6 +27,7 @@ from graphc.ops.shape import dimshuffle, expand, filled, iota, reshape
 from graphc.startup.record import record
 from graphc.tracing.arguments import names_of
 from graphc.tracing.traced import Jitted, builder_of, transformed
+from graphc.trees import leaves, like, map_leaves, outline, paths
 
 Build = Callable[..., Any]
 

@@ -28,12 +28,11 @@ from typing import Any, overload
 
 import numpy as np
 
-from graphc.arrays.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
 from graphc.control.loop import title
 from graphc.errors import GraphcError, GraphTypeError, MissingInputError, ShapeError
-from graphc.function import function as compile_function
 from graphc.functions.callables import Function
 from graphc.functions.convention import In
+from graphc.functions.function import function as compile_function
 from graphc.ir.node import INPUT, SIZE, Node, describe, size_owner
 from graphc.ir.source_lines import is_pythons
 from graphc.ir.traced import LEFT, TRACE, traced_hint
@@ -45,6 +44,7 @@ from graphc.tensor import boundary
 from graphc.tracing.arguments import NUMBERS, Static, axes_of_one, kinds_of, names_of, sizes_of, variables_for
 from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.variants import REFUSED, Rebuild, Variant, choose, log_retrace, tell_of_retrace
+from graphc.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
 
 PLAIN = frozenset((np.ndarray, *NUMBERS))
 """The types of arguments that are leaves without a look at the tree: most calls have no others."""

@@ -1,14 +1,13 @@
 """Training: minibatches, evaluation, checkpoints, plots; and estimators for scikit-learn.
 
 In: a network of `graphc.layers`, or anything with its nodes, and arrays. Out: parameters that were moved, and a table
-of what happened. Read trainer.py, then checkpoint.py. The estimators (estimator.py), which need scikit-learn, are
+of what happened. Read trainer.py. The estimators (estimator.py), which need scikit-learn, are
 imported when they are named.
 """
 
 from graphc.ir.call_errors import explain_all, explained
 from graphc.startup.lazy import lazily
-from graphc.train.checkpoint import load, save
-from graphc.train.trainer import Row, Trainer, plot
+from graphc.train.trainer import Row, Trainer, load, plot, save
 
 LAZY = {"estimator": "Classifier Regressor"}
 """The module that needs a package of its own, with the names that it gives."""

@@ -3,15 +3,20 @@
 In: a network (`graphc.layers.Sequential`, or any object with its `input`, `target`, `cost`, `output`, `objective`,
 `params`, `state` and `updates`), an optimiser, arrays. Out: rows of a table, printed as they come.
 
-The order of the examples of an epoch follows from the seed and its number, so that training goes on from a checkpoint
-as if it had never ended: a checkpoint has the values of all shared variables of the step, random streams and the
-optimiser's state among them, and the place in the epoch.
+The order of the examples of an epoch follows from the seed and its number, so that training goes on from a
+checkpoint as if it had never ended: a checkpoint has the values of all shared variables of the step, random streams
+and the optimiser's state among them, and the place in the epoch.
+
+A checkpoint is a file in NumPy's format npz. It is written beside its place, flushed to the disk, and then renamed, so
+that a reader finds the last or the previous file, whole, when the process is killed meanwhile.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -23,12 +28,68 @@ import numpy as np
 from graphc import optim
 from graphc.autodiff import grad
 from graphc.errors import GraphValueError
-from graphc.function import function
 from graphc.functions.callables import Function
+from graphc.functions.function import function
 from graphc.ir.node import Node
 from graphc.shared import SharedVariable, shared
 from graphc.startup.record import record, replace
-from graphc.train.checkpoint import load, save
+
+# --- checkpoints ------------------------------------------------------------------------------------------------------
+
+SAID = "said"
+"""The name of the json text in the file."""
+
+
+def save(path: str | Path, arrays: Mapping[str, Any], said: Any = None) -> None:
+    """Write a file that `load` reads. arrays: {name: array}. said: data that json can write. If the process is killed
+    meanwhile, the old file stays."""
+    place = Path(path)
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    _clear(place)
+    try:
+        with beside.open("wb") as file:
+            held: dict[str, Any] = {f"of {name}": array for name, array in arrays.items()}
+            held[SAID] = np.array(json.dumps(said))
+            np.savez(file, **held)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(place)
+    finally:
+        beside.unlink(missing_ok=True)
+    folder = os.open(place.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the new name, too, is to be on the disk
+    finally:
+        os.close(folder)
+
+
+def _clear(place: Path) -> None:
+    """Remove unfinished files of processes that were killed."""
+    prefix = f".{place.name}."
+    for left in place.parent.iterdir():
+        number = left.name.removeprefix(prefix)
+        if left.name != number and number.isdecimal():
+            try:
+                os.kill(int(number), 0)
+            except ProcessLookupError:
+                left.unlink(missing_ok=True)
+            except OSError:  # it is another user's
+                continue
+
+
+def load(path: str | Path) -> tuple[dict[str, Any], Any]:
+    """Return the arrays and the json data of a checkpoint. Raises GraphValueError for another file, OSError where there
+    is none."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name.removeprefix("of "): file[name] for name in file.files if name != SAID}
+            return arrays, json.loads(str(file[SAID]))
+    except (ValueError, KeyError, EOFError) as error:
+        raise GraphValueError(f"{path} is no checkpoint: {error}") from None
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
 
 Optimiser = Callable[..., dict[SharedVariable, Node]]
 

@@ -12,8 +12,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc import lax
-from graphc.arrays import trees
+from graphc import lax, trees
 from graphc.errors import ArgumentError, GraphTypeError
 
 Point = namedtuple("Point", "q p")

@@ -11,7 +11,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.errors import ArgumentError
-from graphc.tensor.nnet.rows import softmax as row_softmax
+from graphc.tensor.nnet.scores import softmax as row_softmax
 
 x: Any = T.dmatrix("x")
 Call: Any = T  # keywords that stubs do not know

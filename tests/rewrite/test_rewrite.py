@@ -17,7 +17,7 @@ from graphc.arrays.dtypes import is_float
 from graphc.autodiff import grad
 from graphc.codegen.schedule.sizes import all_nodes, size_up
 from graphc.errors import GraphcError, ShapeError
-from graphc.function import function as compiled
+from graphc.functions.function import function as compiled
 from graphc.ir.interpret import interpret
 from graphc.ir.node import OPS, Array, Node, Sample, literal, variable
 from graphc.ir.signs import scalar_constant

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.pipeline import generation
+from graphc.codegen.pipeline import program
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import Program
 from graphc.ir.node import Node
@@ -76,11 +76,11 @@ def compile_broken(name: str) -> graphc.Function:
         assert source.count(broken.right) == 1, program.source
         return replace(program, source=source.replace(broken.right, broken.wrong))
 
-    with patch.object(generation, "generate_program", generate):
+    with patch.object(program, "generate_program", generate):
         return graphc.function([x], broken.graph(x), "compiled", name=f"broken: {name}")
 
 
-GENERATE = generation.generate_program
+GENERATE = program.generate_program
 
 
 def argument(name: str) -> NDArray[Any]:

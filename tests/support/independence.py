@@ -112,6 +112,6 @@ def watched() -> Iterator[None]:
     words = {**language.PRELUDE, "independent": independent, "parallel": parallel}
     with (
         mock.patch.object(language, "PRELUDE", words),
-        mock.patch("graphc.codegen.pipeline.generation.bind_source", bind_recorded),
+        mock.patch("graphc.codegen.pipeline.program.bind_source", bind_recorded),
     ):
         yield

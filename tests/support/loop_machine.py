@@ -27,8 +27,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import DTYPES, is_float
-from graphc.codegen.call.callback import CALLBACK, split_sizes
-from graphc.codegen.call.interrupt import KINDS as QUESTIONS, answer_no
+from graphc.codegen.call.callback import CALLBACK, KINDS as QUESTIONS, answer_no, split_sizes
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS, arguments as arguments_of
 from graphc.codegen.routines import family_of, routine_prototypes

@@ -20,7 +20,7 @@ import graphc.theano.scalar
 from graphc.arrays.dtypes import is_float
 from graphc.autodiff import grad
 from graphc.errors import AssertionFailed, GraphcError, GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
-from graphc.function import function
+from graphc.functions.function import function
 from graphc.ir.interpret import interpret
 from graphc.ir.node import Array, Node, variable
 from graphc.ir.walk import Graph, nodes_of

@@ -17,7 +17,7 @@ import graphc
 import graphc.tensor as T
 from graphc.autodiff import grad
 from graphc.errors import GraphcError, GraphTypeError, GraphValueError, ShapeError
-from graphc.function import function
+from graphc.functions.function import function
 from graphc.ir.node import Array, Node
 from graphc.ops.linalg import factor
 from graphc.ops.linalg.routine import LinAlgError

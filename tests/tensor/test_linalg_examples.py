@@ -16,7 +16,7 @@ import scipy.linalg as sl
 import graphc
 import graphc.tensor as T
 from graphc.errors import GraphcError, GraphTypeError, ShapeError
-from graphc.function import function
+from graphc.functions.function import function
 
 la: Any = T.linalg
 N: Any = np.linalg

@@ -16,7 +16,7 @@ from graphc.errors import GraphcError, GraphTypeError, IndexOutOfBounds
 from graphc.ir.node import variable
 from graphc.random.streams import RandomStreams
 from graphc.tensor.nnet.attention import scaled_dot_product_attention as attention
-from graphc.tensor.nnet.ctc import ctc
+from graphc.tensor.nnet.losses import ctc
 from graphc.tensor.nnet.scores import sparse_block_gemv, sparse_block_outer
 from graphc.testing import check_gradient
 

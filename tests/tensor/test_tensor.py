@@ -18,7 +18,7 @@ import scipy.special
 import graphc.tensor as T
 from graphc.autodiff import grad
 from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
-from graphc.function import function
+from graphc.functions.function import function
 from graphc.ir.interpret import interpret
 from graphc.ir.node import Array, Node, constant_value, variable
 from graphc.ir.walk import Graph

@@ -12,8 +12,8 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc import lax
-from graphc.arrays.trees import leaves, like, structure
 from graphc.errors import GradientError, GraphTypeError
+from graphc.trees import leaves, like, structure
 
 
 @pytest.fixture(params=["interpreted", pytest.param("compiled", marks=pytest.mark.slow)], autouse=True)

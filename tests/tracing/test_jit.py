@@ -65,10 +65,10 @@ def test_values_and_dtypes_are_numpys(program: int, dtype: str) -> None:
         except (TypeError, ValueError):
             continue
         found = traced(x, y)
-        for got, expected in zip(graphc.arrays.trees.leaves(found), graphc.arrays.trees.leaves(wanted), strict=True):
+        for got, expected in zip(graphc.trees.leaves(found), graphc.trees.leaves(wanted), strict=True):
             assert got.dtype == np.asarray(expected).dtype
             npt.assert_allclose(got, expected, rtol=1e-6)
-        assert graphc.arrays.trees.structure(found) == graphc.arrays.trees.structure(wanted)
+        assert graphc.trees.structure(found) == graphc.trees.structure(wanted)
 
 
 NUMBERS: list[Any] = [2, 0.5, True, np.float32(0.5), np.float64(0.5), np.int64(3), np.uint8(1)]

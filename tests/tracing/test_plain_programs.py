@@ -16,8 +16,8 @@ import pytest
 import graphc
 import graphc.numpy as jnp
 from graphc import lax
-from graphc.arrays.trees import leaves
 from graphc.errors import GraphcError
+from graphc.trees import leaves
 from tests.support.plain_programs import program
 
 PROGRAMS = int(os.environ.get("GRAPHC_PROGRAMS", "1000"))

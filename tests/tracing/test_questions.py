@@ -172,7 +172,7 @@ def test_a_shape_is_a_tuple_in_a_function_of_arrays() -> None:
     traced = graphc.jit(f, mode="interpreted")
     for shape in ((2, 3), (4, 0), (1, 1)):
         x = np.ones(shape, "float32")
-        got, wanted = graphc.arrays.trees.flatten(traced(x)), graphc.arrays.trees.flatten(f(x, np))
+        got, wanted = graphc.trees.flatten(traced(x)), graphc.trees.flatten(f(x, np))
         assert len(got[0]) == len(wanted[0])
         for a, b in zip(got[0], wanted[0], strict=True):
             npt.assert_array_equal(a, b)

@@ -1,14 +1,18 @@
-"""Calls from kernels back into Python, for ops whose value a Python function of the user computes.
+"""Calls from kernels back to Python and to the user's functions: ops of the user, and safepoints of long loops.
 
-In: a node. Out: a C function of pointers and sizes; the same over flat arrays, for generated source under CPython. An
-exception cannot cross native code: it is kept for its thread, the function returns 1, and the kernel stops.
+In: a node whose value a Python function of the user computes. Out: a C function of pointers and sizes; the same over
+flat arrays, for generated source under CPython. An exception cannot cross native code: it is kept for its thread, the
+function returns 1, and the kernel stops. An op that numba compiles has a C function of its own, with no Python between.
+
+For safepoints: the names of the functions that they call (signals.py), and the work between two of them.
 """
 
 from __future__ import annotations
 
 import ctypes
-from _thread import _local as local  # what threading calls so, without the rest of it
+from _thread import _local as local
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from math import prod
 from typing import Any
@@ -16,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import itemsize
-from graphc.errors import ShapeError
+from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.body import outputs_of
 from graphc.ir.node import Array, Node, describe
 from graphc.ops.custom import native_of
@@ -57,11 +61,10 @@ def run(node: Node, arrays: Sequence[Array], failures: Failures) -> int:
 
 def native_callback(node: Node, failures: Failures) -> Any:
     """Return a ctypes function that computes a node; its address is valid as long as it lives. An op that numba
-    compiles has native code of its own (native_op.py)."""
+    compiles has native code of its own."""
     compute = native_of(node.op)
     if compute is not None:
-        function: Any = import_module("graphc.codegen.call.native_op").native_function(node, compute)
-        return function
+        return native_function(node, compute)
     operands = (*node.args, *outputs_of(node))
     count = sum(operand.ndim for operand in operands)
     signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(operands), *[ctypes.c_int64] * count)
@@ -109,3 +112,109 @@ def python_callback(node: Node, failures: Failures) -> Callable[..., int]:
 def address(callback: Any) -> int:
     """The address of a ctypes function."""
     return ctypes.cast(callback, ctypes.c_void_p).value or 0
+
+
+# --- ops that numba compiles ------------------------------------------------------------------------------------------
+# What a function of numba's returns decides as that of a callback does: 0, or 1 where it raised or made another shape,
+# and then the interpreter says what. numba is imported when the first such function is bound, by each process that has
+# one.
+
+
+Kinds = tuple[tuple[str, int], ...]
+"""The dtype and the rank of each operand, then of the result."""
+
+
+def native_function(node: Node, compute: Callable[..., Any]) -> Any:
+    """The C function of a node's op; its address stays valid for as long as this process lives. Raises GraphTypeError
+    where numba does not compile the function, or finds that it makes another dtype or rank."""
+    kinds = tuple((operand.type.dtype, operand.ndim) for operand in (*node.args, node))
+    try:
+        return compiled(compute, kinds)
+    except import_module("numba").core.errors.NumbaError as error:
+        raise GraphTypeError(f"numba does not compile op {node.op.name}: {error} ({describe(node)})") from None
+
+
+@cache
+def compiled(compute: Callable[..., Any], kinds: Kinds) -> Any:
+    """The C function of a Python function, for operands of these kinds."""
+    numba = import_module("numba")
+    inner = compute if hasattr(compute, "py_func") else numba.njit(compute)
+    check_result(inner, kinds)
+    count = sum(rank for _, rank in kinds)
+    signature = numba.types.int64(*[numba.types.voidptr] * len(kinds), *[numba.types.int64] * count)
+    names: dict[str, Any] = {f"dtype{number}": np.dtype(dtype).type for number, (dtype, _) in enumerate(kinds)}
+    names |= {"carray": numba.carray, "compute": inner}
+    exec(source_of(kinds), names)  # numba has no call of several arguments that are pointers to several dtypes
+    made = numba.cfunc(signature)(names["call"])
+    function = made.ctypes
+    function.made = made
+    return function
+
+
+def check_result(inner: Any, kinds: Kinds) -> None:
+    """GraphTypeError where a function makes another dtype or rank than its node has. numba tells what it makes."""
+    numba = import_module("numba")
+    args = [kind_of(numba, dtype, rank) for dtype, rank in kinds[:-1]]
+    inner.compile(tuple(args))
+    result = inner.overloads[tuple(args)].signature.return_type
+    rank, dtype = getattr(result, "ndim", 0), getattr(result, "dtype", result)
+    wanted, axes = kinds[-1]
+    if rank != axes or not np.can_cast(np.dtype(str(dtype)), wanted, "same_kind"):
+        raise GraphTypeError(
+            f"op of {inner.__name__}: numba finds that it makes {result} where {wanted}[{axes}] is meant"
+        )
+
+
+def kind_of(numba: Any, dtype: str, rank: int) -> Any:
+    """numba's type of an operand: a number where it has no axes, else an array that is C-contiguous."""
+    scalar = numba.from_dtype(np.dtype(dtype))
+    return numba.types.Array(scalar, rank, "C") if rank else scalar
+
+
+def source_of(kinds: Kinds) -> str:
+    """The source of the C function."""
+    sizes = [[f"n{number}_{axis}" for axis in range(rank)] for number, (_, rank) in enumerate(kinds)]
+    pointers = [f"p{number}" for number in range(len(kinds))]
+    lines = [f"def call({', '.join([*pointers, *(size for group in sizes for size in group)])}):", "    try:"]
+    for number, ((_, rank), group) in enumerate(zip(kinds, sizes, strict=True)):
+        shape = f"({', '.join(group)},)" if rank else "(1,)"
+        lines.append(f"        a{number} = carray(p{number}, {shape}, dtype{number})")
+    given = ", ".join(f"a{number}" if rank else f"a{number}[0]" for number, (_, rank) in enumerate(kinds[:-1]))
+    last = f"a{len(kinds) - 1}"
+    lines.append(f"        result = compute({given})")
+    if kinds[-1][1]:
+        lines += [f"        if result.shape != {last}.shape:", "            return 1", f"        {last}[...] = result"]
+    else:
+        lines.append(f"        {last}[0] = result")
+    return "\n".join([*lines, "    except Exception:", "        return 1", "    return 0", ""])
+
+
+# --- safepoints -------------------------------------------------------------------------------------------------------
+# The places in long loops where a kernel ends when the handler of a signal raises, as that of Ctrl-C does. A loop is
+# left where the function returns anything but 0. The exception is then set in the thread, as C functions of Python's
+# leave it, and the entry point returns no result.
+#
+# Threads that share a loop nest call STOPPED with one address for all of them: once one thread got an answer other
+# than 0, all do, so that the chunks that are left end quickly. The kernel asks once more when all threads have ended.
+#
+# A handler may use the shared variables of the call that it interrupts, or make that call itself. So a call with
+# safepoints takes its locks from Python (locks.py), which knows of calls within calls.
+
+
+INTERRUPTED = "gc_interrupted"
+STOPPED = "gc_stopped"
+KINDS: dict[str, tuple[str, ...]] = {INTERRUPTED: (), STOPPED: ("int64*",)}
+"""The parameter types of these functions."""
+
+POLLED = 5 * 10**7
+"""Work between two safepoints of a scan (schedule/cost.py): some milliseconds, at worst a tenth of a second.
+Threads that share the work between two safepoints are started anew for each."""
+LONG_NEST = 3
+"""A loop nest without steps has safepoints where it goes over this many sizes."""
+PATIENT = POLLED // 8
+"""Work of loops up to which a call reaches no safepoint."""
+
+
+def answer_no(*_: object) -> int:
+    """The safepoint of generated source under CPython, which handles signals itself: 0."""
+    return 0

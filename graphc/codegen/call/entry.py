@@ -47,7 +47,7 @@ from graphc.codegen.call.arguments import (
     scalar_function,
     sort_arguments,
 )
-from graphc.codegen.call.interrupt import PATIENT
+from graphc.codegen.call.callback import PATIENT
 from graphc.codegen.call.layout import (
     ABSURD,
     ALIGNED,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import platform
 
-from graphc.codegen.call.interrupt import INTERRUPTED, STOPPED
+from graphc.codegen.call.callback import INTERRUPTED, STOPPED
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Global, external, function
 from graphc.codegen.llvm.typed import I32, I64, Ptr

@@ -83,7 +83,7 @@ class Signature:
     donated: tuple[tuple[int, int], ...] = ()
     """Results that are made in the array of a written input: (position among the results, number of the input)."""
     polls: bool = False
-    """True where the kernel has safepoints (interrupt.py). `sizes` then writes the work of its loops last."""
+    """True where the kernel has safepoints (callback.py). `sizes` then writes the work of its loops last."""
 
     def __post_init__(self) -> None:
         returned = self.returned

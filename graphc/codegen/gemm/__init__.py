@@ -2,6 +2,5 @@
 
 In: dtypes, sizes and strides at run time. Out: api.py: symbols and addresses; prototypes.py: the functions that kernels
 call; dispatch.py: their IR, which chooses by size among small.py (and batches), gemv.py (products with a vector) and
-blocked.py (large products), all made of tiles.py; context.py: the words that threads get; lazy.py: the parts that are
-loaded at the first large product.
+blocked.py (large products), all made of tiles.py; context.py: the words that threads get.
 """

@@ -19,7 +19,7 @@ from graphc.codegen.gemm.api import Flat, find_routines
 from graphc.errors import GraphcError
 from graphc.ops.linalg import equations, factor, matrices, spectral  # noqa: F401 - they fill ROUTINES
 from graphc.ops.linalg.routine import ROUTINES, Routine, symbol
-from graphc.startup.once import once
+from graphc.startup.lazy import once
 from graphc.startup.record import record
 
 NAMES = (

@@ -4,6 +4,6 @@ In: IR as text or as llvmlite's values. Out: objects and assembly (target.py). m
 cpu.py what is known of the processor without LLVM, binding.py imports llvmlite's binding.
 
 Code that is the same for every graph is written as programs over typed values: typed.py, builder.py and functions.py,
-in this order. Kernels' own code is made with llvmlite: values.py, and unsupported.py for what llvmlite has no function
-for.
+in this order. Kernels' own code is made with llvmlite: values.py, which also has what llvmlite
+has no function for.
 """

@@ -27,7 +27,7 @@ from typing import Any
 
 from graphc.ir.node import Index
 from graphc.loopir.ir import INDEX, ZERO, Apply, Buffer, Const, Expr, Let, Loop, Stmt, Var, subexpressions
-from graphc.loopir.names import Names
+from graphc.loopir.syntax import Names
 from graphc.startup.record import fresh, record
 
 

@@ -22,15 +22,19 @@ from graphc.codegen.cache.key import Key, make_key
 from graphc.codegen.call.bind import EXPORTS, Library, load
 from graphc.codegen.call.signature import Signature
 from graphc.codegen.gemm.api import (
+    FINDER,
     PRODUCT_WORDS,
+    SUFFIXES,
     VECTOR_FINDERS,
     VECTORS,
     blas_symbols,
     blocks_name,
+    defer,
+    defer_word,
+    load_blocks,
     vector_name,
     with_callees,
 )
-from graphc.codegen.gemm.lazy import FINDER, SUFFIXES, defer, defer_word, load_blocks
 from graphc.codegen.link.image import load as load_code
 from graphc.codegen.llvm.cpu import keep_target
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report, told_when_slow
@@ -53,7 +57,7 @@ from graphc.ir.node import CONSTANT, LEAVES, Array, Node
 from graphc.ir.walk import Graph, node_set, nodes_of
 from graphc.ops.branch import given_sizes, is_counted
 from graphc.options import NATIVE, options
-from graphc.startup.garbage import uncollected
+from graphc.startup.imports import uncollected
 from graphc.startup.process import PROCESS
 from graphc.startup.record import record, replace
 from graphc.startup.versions import wrong_versions
@@ -62,7 +66,7 @@ from graphc.startup.versions import wrong_versions
 def generation() -> ModuleType:
     """The module that makes a source of a graph. Not an import statement: it would double the warm start."""
     with uncollected():
-        return import_module("graphc.codegen.pipeline.generation")
+        return import_module("graphc.codegen.pipeline.program")
 
 
 def compilation() -> ModuleType:

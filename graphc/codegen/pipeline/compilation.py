@@ -21,9 +21,8 @@ from graphc.codegen.link.elf import link
 from graphc.codegen.llvm.functions import module_text, split
 from graphc.codegen.llvm.module import AHEAD, IR, Module
 from graphc.codegen.llvm.target import emit_object, has_vector_products
-from graphc.codegen.pipeline.generation import generate_program
 from graphc.codegen.pipeline.kernel import Kernel, Report
-from graphc.codegen.pipeline.program import Program
+from graphc.codegen.pipeline.program import Program, generate_program
 from graphc.codegen.pipeline.runtime import ENTRY_POINTS, OUT_OF_LINE_OPT, missing_parts
 from graphc.codegen.routines import family_of, routine_exports, routine_functions, routine_prototypes
 from graphc.codegen.server.client import compile_assembly, compile_request, lower_source

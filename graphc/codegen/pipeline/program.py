@@ -1,27 +1,28 @@
 """A graph to everything that is known of its kernel before it is compiled: the compiler's line on one screen.
 
-In: a function's graph as the user wrote it, and as rewriting left it. Out: a `Program`: generated source, signature,
-plan, constants. Deterministic: equal graphs give equal programs.
+In: a function's graph as the user wrote it, and as rewriting left it (`generate`); or the first alone
+(`generate_program`, which rewrites it). Out: a `Program`: generated source, signature, plan, constants; for the
+`python` mode the functions of its source. Deterministic: equal graphs give equal programs. Nothing is compiled, and no
+compiler imported.
 """
 
 from __future__ import annotations
 
 import keyword
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
-from graphc.codegen.call.callback import CALLBACK
-from graphc.codegen.call.interrupt import KINDS
+from graphc.codegen.call.callback import CALLBACK, KINDS, Failures, answer_no, python_callback
 from graphc.codegen.call.signature import Array as Parameter, Signature, Temp
 from graphc.codegen.frontend.emit import emit_source
-from graphc.codegen.frontend.language import PRELUDE
+from graphc.codegen.frontend.language import PRELUDE, bind_source
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.lower.elements import KnownSizes, Lowerer, Storage, storage_of
 from graphc.codegen.lower.parts import lower_parts
 from graphc.codegen.lower.scopes import Scopes
-from graphc.codegen.pipeline.kernel import Kernel
-from graphc.codegen.routines import routine_prototypes
+from graphc.codegen.pipeline.kernel import Built, Kernel, Report
+from graphc.codegen.routines import routine_prototypes, routine_shims
 from graphc.codegen.schedule.cost import work_of_loops
 from graphc.codegen.schedule.inplace import donations
 from graphc.codegen.schedule.listing import lines_of
@@ -37,12 +38,16 @@ from graphc.ir import sizes
 from graphc.ir.body import nodes_within, outputs_of
 from graphc.ir.lowering import Call
 from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Node, Size
-from graphc.ir.walk import as_size_node
+from graphc.ir.verify import verify
+from graphc.ir.walk import Graph, as_size_node
 from graphc.loopir import ir
-from graphc.loopir.names import Names
 from graphc.loopir.operators import EQ, INFIX
+from graphc.loopir.syntax import Names
 from graphc.loopir.visit import all_expressions, read_buffers, statements, stored_buffers
-from graphc.startup.record import record
+from graphc.options import options
+from graphc.rewrite import rewrite, tell_of
+from graphc.startup.imports import uncollected
+from graphc.startup.record import record, replace
 
 Extents: TypeAlias = "tuple[tuple[str, tuple[Size | ir.Expr, ...]], ...]"
 """Dtypes and sizes, in the graph's terms or those of the function that computes sizes."""
@@ -416,3 +421,42 @@ def callback_kinds(node: Node) -> tuple[str, ...]:
 def external_kinds(callbacks: Mapping[str, Node]) -> dict[str, tuple[str, ...]]:
     """The types of the arguments of all functions that a source may call from outside."""
     return {**routine_prototypes(), **KINDS} | {name: callback_kinds(node) for name, node in callbacks.items()}
+
+
+# --- from the graph as it was written ---------------------------------------------------------------------------------
+
+
+def rewrite_kernel(kernel: Kernel, report: Report) -> Kernel:
+    graph, fired = rewrite(Graph(kernel.inputs, kernel.results), fast_math=kernel.is_fast, excluding=options.excluding)
+    report.fired = tell_of(fired)
+    count = len(kernel.outputs)
+    news = graph.outputs[count:]
+    updates = tuple((leaf, new) for (leaf, _), new in zip(kernel.updates, news, strict=True))
+    return replace(kernel, outputs=graph.outputs[:count], updates=updates)
+
+
+def generate_program(kernel: Kernel, report: Report) -> Program:
+    if options.verify:
+        verify(Graph(kernel.inputs, kernel.results), kernel.shared)
+    with uncollected():
+        with report.phase("rewrite"):
+            rewritten = rewrite_kernel(kernel, report)
+        with report.phase("generate"):
+            program = generate(kernel, rewritten, options.outline)
+    report.plan = program.plan
+    return program
+
+
+def build_python(kernel: Kernel) -> Built:
+    """The generated source, for the `python` mode; nothing is compiled."""
+    report = Report(kernel.name, "generated")
+    program = generate_program(kernel, report)
+    return Built(program.signature, program.source, program.constants, program.calls, report)
+
+
+def bind_python(built: Built, failures: Failures) -> dict[str, Callable[..., Any]]:
+    """The functions of a generated source, run by CPython; what the user's ops raise goes to `failures`."""
+    own = {f"{CALLBACK}{n}": python_callback(node, failures) for n, node in enumerate(built.calls)}
+    name = f"<generated source of {built.signature.name}>"
+    shims = {**routine_shims(), **dict.fromkeys(KINDS, answer_no), **own}
+    return bind_source(built.source, name, shims)

@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS, is_float
-from graphc.codegen.call.interrupt import LONG
+from graphc.codegen.call.callback import LONG_NEST
 from graphc.codegen.schedule.nodes import lowering_of, unrolls
 from graphc.ir import sizes
 from graphc.ir.body import outside
@@ -145,7 +145,7 @@ def _goes_over_several_sizes(node: Node) -> bool:
         return False
     lowering = lowering_of(node)
     shape = (*node.type.shape, *(lowering.sizes(node) if isinstance(lowering, Fold) else ()))
-    return sum(isinstance(size, Node) for size in shape) >= LONG
+    return sum(isinstance(size, Node) for size in shape) >= LONG_NEST
 
 
 def _total(parts: Iterable[Size]) -> Size:

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from graphc.codegen.call.interrupt import POLLED
+from graphc.codegen.call.callback import POLLED
 from graphc.codegen.schedule.memory import Slot
 from graphc.codegen.schedule.nodes import index_of
 from graphc.codegen.schedule.sizes import Sizing

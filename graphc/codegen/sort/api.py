@@ -23,7 +23,7 @@ from numpy.lib.stride_tricks import as_strided
 from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.gemm.api import Flat
 from graphc.ops.order import first_elements, first_places, order_along, order_of_rows, sorted_along, symbol
-from graphc.startup.once import once
+from graphc.startup.lazy import once
 
 ALONG = {"sort": sorted_along, "argsort": order_along}
 """Functions along the second of three axes, by the names of the ops: their values in NumPy."""

@@ -16,9 +16,8 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping, 
 from importlib import import_module
 from typing import TypeAlias
 
-from graphc.codegen.transform.copy_elision import elide_copies
 from graphc.codegen.transform.double_buffers import double_buffer
-from graphc.codegen.transform.forwarding import forward_stores
+from graphc.codegen.transform.forwarding import elide_copies, forward_stores
 from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.merge_rows import merge_rows
 from graphc.codegen.transform.outline import Outlined, outline
@@ -26,11 +25,10 @@ from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
 from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.safepoints import place_safepoints, request_safepoints
 from graphc.codegen.transform.simplify import STEPS, drop_unused
-from graphc.codegen.transform.unroll import unroll_steps
-from graphc.codegen.transform.unroll_and_jam import unroll_and_jam
+from graphc.codegen.transform.unroll import unroll_and_jam, unroll_steps
 from graphc.ir.verify import Step, passed, watched
 from graphc.loopir.ir import Buffer, Function, Stmt, Var
-from graphc.loopir.names import Names
+from graphc.loopir.syntax import Names
 from graphc.startup.record import record, replace
 
 Body: TypeAlias = tuple[Stmt, ...]

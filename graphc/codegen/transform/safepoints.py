@@ -1,7 +1,7 @@
 """Safepoints: places where a long loop asks whether its call must end.
 
 In: the statements of a kernel, whose loops are marked: those of steps say after how many iterations they have a
-safepoint. Out: the same with the safepoints written out, as calls that ask (codegen/call/interrupt.py):
+safepoint. Out: the same with the safepoints written out, as calls that ask (codegen/call/callback.py):
 
     for step in range(n):               for part in range(blocks(n, 4096)):
         ...                                 for step in range(part * 4096, minimum(n, part * 4096 + 4096)):
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 
-from graphc.codegen.call.interrupt import INTERRUPTED, LONG, POLLED, STOPPED
+from graphc.codegen.call.callback import INTERRUPTED, LONG_NEST, POLLED, STOPPED
 from graphc.loopir import ir
 from graphc.loopir.operators import BLOCK_LENGTH, BLOCKS, EQ, LT, MAXIMUM, MINIMUM
 from graphc.loopir.visit import defined, is_left, map_bodies, statements, stored_buffers
@@ -71,9 +71,9 @@ def _asking(stmt: ir.Stmt) -> ir.Stmt:
         return stmt
     path = _longest(stmt)
     count = sum(map(_is_open, path))
-    if count > LONG:
+    if count > LONG_NEST:
         return map_bodies(stmt, lambda inner: tuple(map(_asking, inner)))
-    if count < LONG or is_left(stmt):
+    if count < LONG_NEST or is_left(stmt):
         return stmt
     inside = defined([stmt]) | {each.var for each in statements([stmt]) if isinstance(each, ir.Loop)}
     work: ir.Expr = ir.ONE

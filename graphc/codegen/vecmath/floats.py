@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from llvmlite import ir
 
 from graphc.codegen.llvm.target import usual_width
-from graphc.codegen.llvm.unsupported import literal
+from graphc.codegen.llvm.values import literal
 from graphc.startup.record import record
 
 # --- lanes ------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from inspect import signature
 from llvmlite import ir
 
 from graphc.codegen.llvm.target import has_fma, usual_width, vector_widths
-from graphc.codegen.llvm.unsupported import remove_global
+from graphc.codegen.llvm.values import remove_global
 from graphc.codegen.vecmath.exponential import (
     acosh,
     asinh,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
-from graphc.codegen.llvm.unsupported import set_attribute
+from graphc.codegen.llvm.values import set_attribute
 from graphc.codegen.vecmath import coefficients as table
 from graphc.codegen.vecmath.coefficients import PIO2_FMA, TWO_OVER_PI, TWO_OVER_PI_POINT
 from graphc.codegen.vecmath.exponential import keep_tiny, round_scaled

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from llvmlite import ir
 
-from graphc.codegen.llvm.unsupported import array_elements, remove_global, set_attribute
+from graphc.codegen.llvm.values import array_elements, remove_global, set_attribute
 from graphc.codegen.vecmath.floats import (
     LANE,
     Block,

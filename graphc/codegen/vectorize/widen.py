@@ -31,8 +31,7 @@ from typing import TypeAlias
 from llvmlite import ir
 
 from graphc.codegen.llvm.target import has_avx512, usual_width
-from graphc.codegen.llvm.unsupported import append as append_made, append_copy, literal
-from graphc.codegen.llvm.values import suffix_of
+from graphc.codegen.llvm.values import append as append_made, append_copy, literal, suffix_of
 from graphc.codegen.vecmath.floats import call_in_parts, lanes_from, splat, vector_of
 from graphc.codegen.vecmath.table import (
     TOGETHER,

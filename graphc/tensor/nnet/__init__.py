@@ -49,9 +49,8 @@ LAZY = {
         crossentropy_softmax_1hot crossentropy_softmax_1hot_with_bias crossentropy_softmax_1hot_with_bias_dx
         crossentropy_softmax_argmax_1hot_with_bias crossentropy_softmax_max_and_argmax_1hot
         crossentropy_softmax_max_and_argmax_1hot_with_bias h_softmax softmax_with_bias sparse_block_dot
-        sparse_block_gemv sparse_block_outer
+        sparse_block_gemv sparse_block_outer log_softmax logsoftmax logsoftmax_op softmax softmax_graph softmax_op
     """,
-    "rows": "log_softmax logsoftmax logsoftmax_op softmax softmax_graph softmax_op",
     "conv": "",
     "blocksparse": "",
     "bn": "",
@@ -77,10 +76,9 @@ if TYPE_CHECKING:
     from graphc.tensor.nnet.images import *  # noqa: F403 - the same
     from graphc.tensor.nnet.losses import *  # noqa: F403 - the same
     from graphc.tensor.nnet.neighbours import *  # noqa: F403 - the same
-    from graphc.tensor.nnet.normalization import *  # noqa: F403 - the same  # noqa: F403 - the same  # noqa: F403 - the same
-    from graphc.tensor.nnet.rows import *  # noqa: F403 - the same
-    from graphc.tensor.nnet.scores import *  # noqa: F403 - the same  # noqa: F403 - the same
-    from graphc.tensor.nnet.sliding import *  # noqa: F403 - the same  # noqa: F403 - the same
+    from graphc.tensor.nnet.normalization import *  # noqa: F403 - the same
+    from graphc.tensor.nnet.scores import *  # noqa: F403 - the same
+    from graphc.tensor.nnet.sliding import *  # noqa: F403 - the same
 else:
     _OWN = {name: globals().pop(name) for name in ("logsumexp", "one_hot", "sigmoid", "softplus")}
     _find = lazily("graphc.tensor.nnet", LAZY, _missing, explained)

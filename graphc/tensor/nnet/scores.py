@@ -1,7 +1,8 @@
-"""Losses of scores, classes in two levels, and products of blocks: functions that Theano fuses by hand.
+"""Softmax and losses of scores as Theano's nnet has them, classes in two levels, and products of blocks.
 
-In: matrices of scores, biases, vectors of integer classes. Out: nodes. They are composed of softmax and the losses,
-which share their loops when they are compiled.
+In: scores, matrices of scores, biases, vectors of integer classes. Out: nodes. A vector is a row to softmax where no
+axis is named. What Theano fuses by hand is composed of softmax and the losses, which share their loops when they are
+compiled.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ir.walk import mention
 from graphc.ops.elementwise import as_node, cast
+from graphc.ops.shape import expand
 from graphc.tensor.creation import arange, zeros
 from graphc.tensor.elementary import add, floor_div, mod, mul
 from graphc.tensor.indexing import getitem, inc_subtensor, take
+from graphc.tensor.nnet import losses
 from graphc.tensor.nnet.losses import categorical_crossentropy
-from graphc.tensor.nnet.rows import softmax
 from graphc.tensor.products import dot, tensordot
 from graphc.tensor.reductions import argmax, max_and_argmax, sum
 from graphc.tensor.shaping import reshape
@@ -26,9 +28,35 @@ from graphc.tensor.shaping import reshape
 __all__ = [
     "crossentropy_softmax_1hot", "crossentropy_softmax_1hot_with_bias", "crossentropy_softmax_1hot_with_bias_dx",
     "crossentropy_softmax_argmax_1hot_with_bias", "crossentropy_softmax_max_and_argmax_1hot",
-    "crossentropy_softmax_max_and_argmax_1hot_with_bias", "h_softmax", "softmax_with_bias", "sparse_block_dot",
+    "crossentropy_softmax_max_and_argmax_1hot_with_bias", "h_softmax", "log_softmax", "logsoftmax",
+    "logsoftmax_op", "softmax", "softmax_graph", "softmax_op", "softmax_with_bias", "sparse_block_dot",
     "sparse_block_gemv", "sparse_block_outer",
 ]  # fmt: skip
+
+
+def _row(x: Any, axis: Any) -> tuple[Node, Any]:
+    """A vector of which no axis is named as a row."""
+    node = as_node(x)
+    if axis is not None:
+        return node, axis
+    return (expand(node, (0,)) if node.ndim == 1 else node), -1
+
+
+def softmax(x: Any, axis: Any = None) -> Node:
+    """exp(x) / sum(exp(x)) over `axis`, the last one by default, without overflow; a vector gives a row (Theano's)."""
+    return losses.softmax(*_row(x, axis))
+
+
+def log_softmax(x: Any, axis: Any = None) -> Node:
+    """log(softmax(x)) over `axis`, the last one by default; a vector gives a row (Theano's)."""
+    return losses.log_softmax(*_row(x, axis))
+
+
+logsoftmax = logsoftmax_op = log_softmax
+softmax_graph = softmax_op = softmax
+
+
+# --- losses of scores -------------------------------------------------------------------------------------------------
 
 
 def _biased(name: str, x: Any, b: Any) -> Node:

@@ -10,7 +10,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.call.native_op import source_of
+from graphc.codegen.call.callback import source_of
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Type
 

@@ -23,7 +23,7 @@ from graphc.codegen.transform.outline import outline
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.simplify import simplify
 from graphc.loopir.ir import INDEX, Function, If, Launch, Let, Loop, Set, Var
-from graphc.loopir.names import Names
+from graphc.loopir.syntax import Names
 from graphc.loopir.verify import verify_functions
 from graphc.loopir.visit import statements
 from graphc.options import options

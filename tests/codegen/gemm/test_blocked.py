@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.gemm import lazy
+from graphc.codegen.gemm import api
+from graphc.codegen.gemm.api import blocks_type, load_blocks
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import BLOCKED
-from graphc.codegen.gemm.lazy import blocks_type, load_blocks
 from graphc.codegen.link.elf import link
 from graphc.codegen.llvm.target import emit_object, has_vector_products
 from graphc.codegen.pipeline import build
@@ -179,7 +179,7 @@ def test_memory_is_given_back_while_others_multiply() -> None:
     for done in left:
         threading.Thread(target=work, args=(done,)).start()
     while not all(done.is_set() for done in left):
-        lazy.free_panels()
+        api.free_panels()
     assert not wrong
 
 
@@ -234,7 +234,6 @@ def test_large_products_are_ours_from_their_first_need() -> None:
     import numpy as np, graphc
     from graphc import tensor as T
     from graphc.codegen.pipeline import build
-    from graphc.codegen.gemm import lazy
     from graphc.codegen.gemm.api import ENTRIES, blas_table
     from graphc.startup.process import PROCESS
     x, y = T.matrix("x"), T.matrix("y")

@@ -19,8 +19,8 @@ from graphc.codegen.schedule.plan import Part, Plan
 from graphc.codegen.transform.outline_regions import OUTLINE_ABOVE
 from graphc.ir.node import Node
 from graphc.loopir.ir import INDEX, ZERO, Break, Buffer, Const, If, Let, Load, Loop, Var, add, apply, integer, multiply
-from graphc.loopir.names import Names
 from graphc.loopir.operators import GT
+from graphc.loopir.syntax import Names
 from graphc.options import options
 from tests.support.watched import check_passes, check_text, watch
 

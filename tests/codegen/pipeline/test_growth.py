@@ -19,10 +19,10 @@ from graphc.codegen.call.entry import OUT_OF_LINE, entry_ir, out_of_line_ir
 from graphc.codegen.call.signature import Array, Signature
 from graphc.codegen.frontend.lowering import lower_modules
 from graphc.codegen.llvm.target import emit_object
-from graphc.codegen.pipeline import generation
+from graphc.codegen.pipeline import program
 from graphc.codegen.pipeline.program import Program, generate
 from graphc.codegen.transform.outline_regions import BLOCK_OPS
-from graphc.loopir.names import Names
+from graphc.loopir.syntax import Names
 from graphc.options import options
 from tests.support.counting import calls_made
 from tests.support.generated import code
@@ -210,7 +210,7 @@ def straight_line(count: int) -> tuple[list[Any], list[Any]]:
     return params, [cost, *graphc.grad(cost, params)]
 
 
-def generated(program: tuple[list[Any], list[Any]]) -> Program:
+def generated(graph: tuple[list[Any], list[Any]]) -> Program:
     found: list[Program] = []
 
     def noted(*args: Any) -> Program:
@@ -218,8 +218,8 @@ def generated(program: tuple[list[Any], list[Any]]) -> Program:
         return found[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(generation, "generate", noted)
-        graphc.function(*program, mode="python")
+        patch.setattr(program, "generate", noted)
+        graphc.function(*graph, mode="python")
     return found[0]
 
 

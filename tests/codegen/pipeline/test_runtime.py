@@ -22,7 +22,7 @@ from graphc.codegen.link.image import MAGIC
 from graphc.codegen.llvm.functions import module_text, reached, split
 from graphc.codegen.llvm.module import Module
 from graphc.codegen.llvm.target import emit_object
-from graphc.codegen.pipeline import build, compilation, generation, runtime
+from graphc.codegen.pipeline import build, compilation, program, runtime
 from graphc.codegen.pipeline.kernel import Report
 from graphc.codegen.pipeline.runtime import ENTRY_POINTS
 from graphc.codegen.server import client as compiler, process
@@ -218,8 +218,8 @@ def lowered(server: CompileServer, request: Request) -> list[Module]:
 
 
 def request_of(function: graphc.Function) -> Request:
-    program = generation.generate_program(function.kernel, Report("f"))
-    return Request(program.source, program.prototypes, tuple(program.externals.items()), wanted="modules")
+    made = program.generate_program(function.kernel, Report("f"))
+    return Request(made.source, made.prototypes, tuple(made.externals.items()), wanted="modules")
 
 
 @pytest.mark.slow

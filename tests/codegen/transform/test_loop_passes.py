@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphc.codegen.call.interrupt import KINDS
+from graphc.codegen.call.callback import KINDS
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.routines import routine_prototypes
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.passes import FORWARD, KERNEL_PASSES, Subject
 from graphc.loopir.ir import INDEX, Buffer, Function, Let, Loop, Set, Var
-from graphc.loopir.names import Names
+from graphc.loopir.syntax import Names
 from graphc.loopir.text import print_functions
 from graphc.loopir.verify import verify_functions
 from graphc.loopir.visit import statements

@@ -32,8 +32,8 @@ from graphc.loopir.ir import (
     Var,
     apply,
 )
-from graphc.loopir.names import Names
 from graphc.loopir.operators import ACCUMULATE, ADD, CALLS, GE, MUL, SUB, Operator
+from graphc.loopir.syntax import Names
 from graphc.options import options
 from tests.support.bounds import assert_within
 

@@ -42,8 +42,8 @@ from graphc.loopir.ir import (
     apply,
     integer,
 )
-from graphc.loopir.names import Names
 from graphc.loopir.operators import ACCUMULATE, ADD, MUL, SUB
+from graphc.loopir.syntax import Names
 from graphc.loopir.text import print_functions
 from graphc.loopir.verify import verify_functions
 from graphc.loopir.visit import statements

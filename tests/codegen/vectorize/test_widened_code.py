@@ -7,7 +7,7 @@ from llvmlite import ir
 
 from graphc.codegen.frontend.lowering import lower_source
 from graphc.codegen.llvm.module import Prototype
-from graphc.codegen.vectorize import vectorizer, verify, widen
+from graphc.codegen.vectorize import vectorizer, widen
 from graphc.codegen.vectorize.legality import Reduction
 from graphc.errors import CompileError, VerifyError
 from graphc.options import options
@@ -96,7 +96,7 @@ def test_a_limit_is_a_multiple_of_the_lanes() -> None:
     )
     count = builder.function.args[0]
     rounded = builder.add(count, builder.and_(count, widen.INT64(-8)))
-    assert verify.is_whole(rounded, 8)
-    assert not verify.is_whole(rounded, 16)
-    assert not verify.is_whole(count, 8)
-    assert not verify.is_whole(index, 8)
+    assert vectorizer.is_whole(rounded, 8)
+    assert not vectorizer.is_whole(rounded, 16)
+    assert not vectorizer.is_whole(count, 8)
+    assert not vectorizer.is_whole(index, 8)

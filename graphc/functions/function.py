@@ -23,7 +23,6 @@ from importlib import import_module
 from typing import Any
 
 from graphc.arrays.dtypes import can_cast_safely, fits, is_float
-from graphc.arrays.trees import is_nested, leaves, up_to
 from graphc.codegen.pipeline.kernel import Kernel, shared_of
 from graphc.codegen.server.prestart import why_not_compiled
 from graphc.errors import (
@@ -49,6 +48,7 @@ from graphc.options import check_threads, options
 from graphc.shared import SharedVariable
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import replace
+from graphc.trees import is_nested, leaves, up_to
 
 
 def function(

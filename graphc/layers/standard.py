@@ -1,6 +1,8 @@
-"""Dense layers, embeddings, activations, dropout, flattening and normalisation.
+"""The layers: dense, embeddings, activations, dropout, normalisation; convolution and pooling; recurrent ones.
 
-In: (batch, …, n_in). Out: (batch, …, n_out) of `Dense` and `Embedding`; the same shape of the others but `Flatten`.
+In: (batch, …, n_in). Out: (batch, …, n_out) of `Dense` and `Embedding`; the same shape of activations, dropout and
+normalisation; other sizes of (batch, channels, …), or with `channels_last` (batch, …, channels), of `Conv` and `Pool`;
+of (batch, time, n_in) (batch, time, n_out), or the last state, of recurrent layers.
 """
 
 from __future__ import annotations
@@ -8,19 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
+from graphc.control.scan import scan
+from graphc.errors import ArgumentError, GraphTypeError, GraphValueError, RankError
 from graphc.ir.node import Node, describe
 from graphc.layers import initial
 from graphc.layers.initial import Initialiser
 from graphc.layers.layer import Layer
 from graphc.ops.elementwise import cast
-from graphc.ops.shape import drop, expand
+from graphc.ops.shape import drop, expand, zeros
 from graphc.tensor import elementary, nnet
+from graphc.tensor.elementary import sigmoid, tanh
 from graphc.tensor.indexing import take
 from graphc.tensor.nnet import normalization
 from graphc.tensor.nnet.activations import prelu
+from graphc.tensor.nnet.sliding import convolution
 from graphc.tensor.products import dot
 from graphc.tensor.shaping import flatten, normalise_axes
+from graphc.tensor.signal.pool import global_pool, pool
 
 Function: TypeAlias = "Callable[[Any], Node]"
 
@@ -279,3 +285,205 @@ class GroupNorm(_Norm):
 
     def output(self, x: Node, train: bool) -> Node:
         return normalization.group_norm(x, self.groups, self.gamma, self.beta, self.epsilon)
+
+
+# --- convolution and pooling ------------------------------------------------------------------------------------------
+
+
+def _several(value: int | Sequence[int], rank: int, what: str) -> tuple[int, ...]:
+    """Return one number for each of `rank` axes."""
+    numbers = (value,) * rank if isinstance(value, int) else tuple(value)
+    if len(numbers) != rank:
+        raise GraphValueError(f"{what} {value!r}: there are {rank} axes")
+    return numbers
+
+
+class Conv(Layer):
+    """Convolution: activation(cross-correlation of x with filters + b), over as many axes as `size` has numbers.
+
+    n_out: the number of filters. size: of a filter; one number means 2 axes. border: "valid", "same" (results of size
+    ceil(n / stride)), "full", "half", or paddings. groups: the number of parts into which channels and filters are
+    divided; as many as channels is a depthwise convolution. n_in: the number of channels, where it is not static.
+    Filters are (n_out, channels of a group, …) in either layout. Raises RankError and GraphValueError for an input that
+    does not fit.
+
+        Conv(16, 3, "relu", border="same")      (batch, 8, 32, 32) to (batch, 16, 32, 32)
+    """
+
+    def __init__(
+        self,
+        n_out: int,
+        size: int | Sequence[int] = 3,
+        activation: str | Function | None = None,
+        border: Any = "valid",
+        stride: int | Sequence[int] = 1,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        n_in: int | None = None,
+        channels_last: bool = False,
+        w: Initialiser | None = None,
+        bias: Initialiser | None = initial.zeros,
+        **common: Any,
+    ) -> None:
+        super().__init__(**common)
+        self.rank = 2 if isinstance(size, int) else len(size)
+        self.size = _several(size, self.rank, "size")
+        self.stride, self.dilation = (_several(each, self.rank, "stride or dilation") for each in (stride, dilation))
+        self.n_out, self.n_in, self.border, self.groups = n_out, n_in, border, groups
+        self.channels_last = channels_last
+        self.activation = activation_layer(activation or "linear", -1 if channels_last else 1)
+        self.initial_w, self.initial_b = w or initial_of(activation), bias
+
+    def build(self, x: Node) -> None:
+        if x.ndim != self.rank + 2:
+            raise RankError(f"{self.name} takes {self.rank + 2} axes; {describe(x)} of type {x.type} has {x.ndim}")
+        n_in = self.features(x, -1 if self.channels_last else 1, self.n_in)
+        if n_in % self.groups or self.n_out % self.groups:
+            raise GraphValueError(f"{self.name}: {self.groups} groups of {n_in} channels and {self.n_out} results")
+        self.w = self.param("w", (self.n_out, n_in // self.groups, *self.size), self.initial_w)
+        self.b = None if self.initial_b is None else self.param("b", (self.n_out,), self.initial_b)
+        self.holds(self.activation)
+
+    def output(self, x: Node, train: bool) -> Node:
+        # With channels last a kernel is (axes..., channels, results).
+        w = self.w.dimshuffle(*range(2, 2 + self.rank), 1, 0) if self.channels_last else self.w
+        how = self.stride, self.border, self.dilation, self.groups
+        found = convolution(x, w, *how, channels_last=self.channels_last)
+        if self.b is not None:
+            found = found + (self.b if self.channels_last else expand(self.b, range(1, 1 + self.rank)))
+        return self.activation(found)
+
+
+class Pool(Layer):
+    """Pooling: the maximum of each window; mode="average" takes the mean, "sum" the sum.
+
+    size: of a window, over as many axes as it has numbers; one number means 2 axes; None pools all of each channel, to
+    (batch, channels). stride: `size` where None. ignore_border: leave out windows that reach beyond the border. Raises
+    RankError for an input of another rank.
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = 2,
+        stride: int | Sequence[int] | None = None,
+        mode: str = "max",
+        ignore_border: bool = True,
+        channels_last: bool = False,
+        **common: Any,
+    ) -> None:
+        super().__init__(**common)
+        self.size = size if size is None else _several(size, 2 if isinstance(size, int) else len(size), "size")
+        self.stride, self.mode = stride, {"average": "average_exc_pad"}.get(mode, mode)
+        self.ignore_border, self.channels_last = ignore_border, channels_last
+
+    def output(self, x: Node, train: bool) -> Node:
+        rank = x.ndim - 2
+        if self.size is not None and len(self.size) != rank:
+            raise RankError(f"{self.name} takes {len(self.size) + 2} axes; {describe(x)} has {x.ndim}")
+        if self.channels_last:
+            x = x.dimshuffle(0, x.ndim - 1, *range(1, x.ndim - 1))
+        if self.size is None:
+            return global_pool(x, self.mode, rank).flatten(2)
+        stride = None if self.stride is None else _several(self.stride, rank, "stride")
+        found = pool(x, self.size, self.ignore_border, stride, None, self.mode)
+        return found.dimshuffle(0, *range(2, x.ndim), 1) if self.channels_last else found
+
+
+# --- recurrent layers -------------------------------------------------------------------------------------------------
+# The input's part of all gates is one product for all steps, before the loop; the state's part is one product a step.
+
+
+class Recurrent(Layer):
+    """A simple recurrent layer: h' = tanh(x w + h u + b), from h = 0.
+
+    n_out: the size of the state. sequences: True returns the states of all steps, (batch, time, n_out), False the last
+    one, (batch, n_out). backwards: go from the last step to the first; each state stands at the place of its input.
+    n_in: the size of the input, where it is not static. w, u: initialisers. Raises RankError for an input that is not
+    of rank 3.
+    """
+
+    gates = 1
+
+    def __init__(
+        self,
+        n_out: int,
+        sequences: bool = False,
+        backwards: bool = False,
+        n_in: int | None = None,
+        w: Initialiser | None = None,
+        u: Initialiser | None = None,
+        **common: Any,
+    ) -> None:
+        super().__init__(**common)
+        self.n_out, self.n_in, self.sequences, self.backwards = n_out, n_in, sequences, backwards
+        self.initial_w, self.initial_u = w or initial.glorot_uniform(), u or initial.orthogonal()
+
+    def build(self, x: Node) -> None:
+        if x.ndim != 3:
+            raise RankError(f"{self.name} takes (batch, time, numbers), not {describe(x)} of type {x.type}")
+        n_in, wide = self.features(x, given=self.n_in), self.gates * self.n_out
+        self.w = self.param("w", (n_in, wide), self.initial_w)
+        self.u = self.param("u", (self.n_out, wide), self.initial_u)
+        self.b = self.param("b", (wide,), self.initial_b)
+
+    def initial_b(self, shape: Any, rng: Any) -> Any:
+        """The initialiser of the biases."""
+        return initial.zeros(shape, rng)
+
+    def output(self, x: Node, train: bool) -> Node:
+        given = dot(x, self.w) + self.b
+        begin = [zeros(x.type.dtype, (given.type.shape[0], self.n_out)) for _ in range(self.states)]
+        results, _ = scan(self.step, given.dimshuffle(1, 0, 2), begin, go_backwards=self.backwards, return_list=True)
+        states: Node = results[0]
+        if not self.sequences:
+            return states[-1]
+        return (states[::-1] if self.backwards else states).dimshuffle(1, 0, 2)
+
+    states = 1
+    """The number of states of a step; the first is the output."""
+
+    def step(self, given: Node, state: Node) -> Any:
+        """Return the next states. given: x w + b of this step."""
+        return tanh(given + dot(state, self.u))
+
+    def part(self, x: Node, gate: int, gates: int = 1) -> Node:
+        """Return the columns of `gates` gates, from number `gate` on."""
+        found: Node = x[:, gate * self.n_out : (gate + gates) * self.n_out]
+        return found
+
+
+class GRU(Recurrent):
+    """A gated recurrent unit: z, r = sigmoid(x w + h u + b); h' = z h + (1 - z) tanh(x w + r (h u) + b). Cho et al.,
+    2014, with the product before the gate, as cuDNN has it."""
+
+    gates = 3
+
+    def step(self, given: Node, state: Node) -> Any:
+        kept = dot(state, self.u)
+        gates = sigmoid(self.part(given, 0, 2) + self.part(kept, 0, 2))
+        update, reset = self.part(gates, 0), self.part(gates, 1)
+        return update * state + (1 - update) * tanh(self.part(given, 2) + reset * self.part(kept, 2))
+
+
+class LSTM(Recurrent):
+    """Long short-term memory: i, f, o = sigmoid(x w + h u + b); c' = f c + i tanh(x w + h u + b); h' = o tanh(c').
+    Hochreiter and Schmidhuber, 1997, with Gers' forget gate, whose bias begins at `forget`."""
+
+    gates = 4
+    states = 2
+
+    def __init__(self, n_out: int, sequences: bool = False, forget: float = 1.0, **common: Any) -> None:
+        super().__init__(n_out, sequences, **common)
+        self.forget = forget
+
+    def initial_b(self, shape: Any, rng: Any) -> Any:
+        """Zeros, but for the forget gate."""
+        values = initial.zeros(shape, rng)
+        values[self.n_out : 2 * self.n_out] = self.forget
+        return values
+
+    def step(self, given: Node, state: Node, cell: Node) -> Any:  # type: ignore[override]
+        scores = given + dot(state, self.u)
+        into, keep, out = (self.part(sigmoid(self.part(scores, 0, 3)), gate) for gate in range(3))
+        cell = keep * cell + into * tanh(self.part(scores, 3))
+        return [out * tanh(cell), cell]
