@@ -18,15 +18,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # the first modules of all wait for no others (codegen/server/prestart.py)
     from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
-    Given = TypeVar("Given")
+    Accepted = TypeVar("Accepted")
     Kept = TypeVar("Kept")
     Path = str | os.PathLike[str]
 
-    class Setting(Generic[Given, Kept]):
-        """An `Option` for type checkers: the type of values it takes (Given), and of its value (Kept)."""
+    class Setting(Generic[Accepted, Kept]):
+        """An `Option` for type checkers: the type of values it takes (Accepted), and of its value (Kept)."""
 
         def __get__(self, options: Options, kind: object = None) -> Kept: ...
-        def __set__(self, options: Options, value: Given) -> None: ...
+        def __set__(self, options: Options, value: Accepted) -> None: ...
 
     class Changes(TypedDict, total=False):
         """The types of the values that each option takes."""
@@ -156,10 +156,10 @@ class Option:
         vars(options)[self.name] = self.check(self.name, value)
 
 
-def option(check: Callable[[str, Given], Kept], default: Any, doc: str) -> Setting[Given, Kept]:
+def option(check: Callable[[str, Accepted], Kept], default: Any, doc: str) -> Setting[Accepted, Kept]:
     """An `Option`, of the types of its check."""
     made: Any = Option(check, default, doc)
-    typed: Setting[Given, Kept] = made
+    typed: Setting[Accepted, Kept] = made
     return typed
 
 

@@ -24,7 +24,7 @@ ROOMS = """
 startup errors options arrays trees loopir ir ops autodiff testing tensor control tensor.linalg
 tensor.nnet tensor.signal tensor.__init__ tensor.dispatch rewrite codegen.__init__ codegen.routines
 codegen.llvm codegen.link codegen.threads codegen.vecmath codegen.vectorize codegen.gemm codegen.convolution
-codegen.lapack codegen.sort codegen.special codegen.call codegen.schedule codegen.lower codegen.transform
+codegen.lapack codegen.sort codegen.special codegen.call codegen.transform codegen.schedule codegen.lower
 codegen.frontend codegen.server
 codegen.cache codegen.pipeline shared random sparse functions inspection tracing numpy theano
 printing optim session preprocess layers train pytensor pymc bench cli

@@ -14,10 +14,11 @@ import numpy as np
 from graphc.errors import GraphTypeError
 
 DTYPES = tuple("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split())
-"""The supported dtypes. Kind and width are read from the name, since the compile process has no NumPy to ask."""
+"""The supported dtypes. Family and width are read from the name, since the compile process has no NumPy to ask."""
 NUMPY_DTYPES = {name: np.dtype(name) for name in DTYPES}
 BOOL, SIGNED, UNSIGNED, FLOATS = (
-    tuple([name for name in DTYPES if name.rstrip("0123456789") == kind]) for kind in ("bool", "int", "uint", "float")
+    tuple([name for name in DTYPES if name.rstrip("0123456789") == family])
+    for family in ("bool", "int", "uint", "float")
 )
 INTEGERS = SIGNED + UNSIGNED
 NUMBERS = INTEGERS + FLOATS
@@ -85,10 +86,10 @@ class Dtype(str):
 
 
 @lru_cache(maxsize=256)
-def _made_of(kind: Any) -> np.dtype[Any] | None:
+def _made_of(value: Any) -> np.dtype[Any] | None:
     """The dtype that NumPy makes of a name or a type; None if it makes none."""
     try:
-        made: np.dtype[Any] = np.dtype(kind)
+        made: np.dtype[Any] = np.dtype(value)
         return made
     except (TypeError, ValueError):
         return None
@@ -115,9 +116,9 @@ def promote(*operands: str | Scalar) -> str:
 
 
 @lru_cache(maxsize=512)
-def _promote(kinds: tuple[str | type[Scalar], ...]) -> str:
+def _promote(operands: tuple[str | type[Scalar], ...]) -> str:
     """`promote`, cached, of dtypes and types of Python scalars."""
-    return _result_type(*(kind if isinstance(kind, str) else kind(0) for kind in kinds))
+    return _result_type(*(each if isinstance(each, str) else each(0) for each in operands))
 
 
 def _result_type(*operands: str | Scalar) -> str:

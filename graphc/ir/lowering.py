@@ -73,8 +73,8 @@ class Recur(Lowering):
     The arguments have the result's sizes, or are scalars. The carry has `dtype` and starts as `start`, over the scalars
     (`_0` the first). In every iteration `value` is the result's element, over (`_0` the carry, then the arguments'
     elements), and `carry` the next carry, over (`_0` the carry, `_1` that value in the carry's dtype, then the
-    arguments' elements). reverse: from the last element to the first. apart: the iteration is so short that the
-    arguments are materialised first, by vector loops.
+    arguments' elements). reverse: from the last element to the first. materialises: the iteration is so
+    short that the arguments are materialised first, by vector loops.
     """
 
     axis: int
@@ -83,7 +83,7 @@ class Recur(Lowering):
     carry: str
     dtype: str
     reverse: bool = False
-    apart: bool = False
+    materialises: bool = False
 
 
 @record()
@@ -109,7 +109,7 @@ class Writes(Lowering):
 
 
 class Passed:
-    """One argument of an external function: one of the records below (Extent, Number, Given, Whole, Strided, Result,
+    """One argument of an external function: one of the records below (Extent, Number, ByValue, Whole, Strided, Result,
     Workspace, Factor)."""
 
     __slots__ = ()
@@ -233,7 +233,7 @@ class Number(Passed):
 
 
 @record()
-class Given(Passed):
+class ByValue(Passed):
     """A scalar, passed by value."""
 
     node: Node

@@ -41,7 +41,7 @@ from graphc.ir.source_lines import (
 )
 from graphc.ir.symbol import FUNCTIONS as FUNCTIONS, INTERNAL, METHODS, asked
 from graphc.ir.traced import TRACE, asked_by_user, by_program, instruction, next_serial as next_serial, traced_hint
-from graphc.ir.types import Kind, Scratchpad
+from graphc.ir.types import Scratchpad, UserType
 from graphc.ir.writes import IN_PLACE, Unchanging, hash_of_a_number, refuse_in_place, unwritten
 from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import Table
@@ -58,7 +58,7 @@ Index: TypeAlias = "tuple[Expr, ...]"
 
 
 @record(eq=False)
-class Type(Kind):
+class Type(UserType):
     """The dtype and sizes of a tensor; a size is a number or an int64 scalar node. `==` compares as Theano's types do,
     by dtype and by which sizes are 1; `is_same` compares all sizes. A program makes one in Theano's form, from a dtype
     and one bool for each axis: `type(x.type)(dtype="int8", broadcastable=(True, False))`."""

@@ -1,7 +1,7 @@
 """Tensor types as users see them (Theano's `TensorType`).
 
-In: `Type` of nodes, `TensorType` and the constructors (`dmatrix`), all subclasses of `Kind`. Out: equality by dtype and
-broadcasting pattern, fresh variables, values checked and compared.
+In: `Type` of nodes, `TensorType` and the constructors (`dmatrix`), all subclasses of `UserType`. Out: equality by dtype
+and broadcasting pattern, fresh variables, values checked and compared.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from graphc.errors import GraphTypeError
 from graphc.ir.symbol import FUNCTIONS
 
 
-class Kind:
+class UserType:
     """A dtype and a shape whose sizes may be unknown. A type of the user's own without these makes no variables."""
 
     __slots__ = ()
@@ -31,7 +31,7 @@ class Kind:
         return tuple(size == 1 if isinstance(size, int) else False for size in self.shape)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Kind):
+        if not isinstance(other, UserType):
             return NotImplemented
         if not (is_of_arrays(self) and is_of_arrays(other)):
             return self is other
@@ -122,7 +122,7 @@ def is_of_arrays(kind: Any) -> bool:
     return hasattr(kind, "dtype") and hasattr(kind, "shape")
 
 
-def _not_of_arrays(kind: Kind) -> str:
+def _not_of_arrays(kind: UserType) -> str:
     return (
         f"type {type(kind).__name__} has no dtype and no shape: variables of other types than arrays of numbers are "
         "not in graphc; what an op needs besides, it can hold itself"

@@ -48,6 +48,12 @@ class Const:
     dtype: str
 
 
+MOST_COPIES = 32
+"""Chunks of a loop that adds into copies of a target at most, and so threads that may share it."""
+PADDING = 16
+"""Copies begin a multiple of this number of elements after each other: threads seldom write to one line of memory."""
+
+
 @record()
 class Target:
     """A buffer that loops add into: it may have copies of its `length`, one for each chunk of a loop,

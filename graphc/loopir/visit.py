@@ -271,3 +271,19 @@ def with_values(body: Iterable[ir.Stmt], values: Mapping[ir.Var, ir.Expr]) -> It
 
 def op_count(expr: ir.Expr) -> int:
     return sum(isinstance(part, ir.Apply | ir.Load) for part in ir.subexpressions(expr))
+
+
+def stride(position: ir.Expr, var: ir.Var | ir.Opaque, values: Mapping[ir.Var, ir.Expr]) -> int | None:
+    """The stride of a position in the loop of `var`: 0, 1 or (None) another number."""
+    match position:
+        case ir.Var() | ir.Opaque() if position == var:
+            return 1
+        case ir.Var() if position in values:
+            return stride(values[position], var, values)
+        case ir.Var() | ir.Const():
+            return 0
+        case ir.Apply(op, (left, right)) if op is ADD:
+            steps = stride(left, var, values), stride(right, var, values)
+            return sum(steps) if 0 in steps and None not in steps else None  # type: ignore[arg-type]
+        case _:
+            return None if any(stride(child, var, values) != 0 for child in ir.children(position)) else 0

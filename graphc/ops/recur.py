@@ -200,7 +200,7 @@ def _stepped_lower(node: Node) -> Lowering:
     size = f"{node.type.dtype}({abs(number)})"
     step, back = (f"+ {size}", f"- {size}") if number >= 0 else (f"- {size}", f"+ {size}")
     value = f"select(_1 {back} {compare} _0, _1, _0 {step}) {back}"
-    return Recur(0, f"_0 {step}", value, f"_1 {step}", node.type.dtype, node.attrs["reverse"], apart=True)
+    return Recur(0, f"_0 {step}", value, f"_1 {step}", node.type.dtype, node.attrs["reverse"], materialises=True)
 
 
 # --- derivatives ----------------------------------------------------------------------------------------------------

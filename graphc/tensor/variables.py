@@ -17,7 +17,7 @@ from graphc.arrays.values import listed
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir.call_errors import explained, explained_class
 from graphc.ir.node import CONSTANT, FUNCTIONS, INPUT, SHARED, Comparison, Constant, Node, describe, leaf_type, variable
-from graphc.ir.types import Kind, is_of_arrays
+from graphc.ir.types import UserType, is_of_arrays
 from graphc.ops.elementwise import as_node
 from graphc.ops.shape import expand
 from graphc.options import options
@@ -49,7 +49,7 @@ else:
         may hand on and nothing can be computed from."""
 
         def __new__(cls, type: Any, owner: Any = None, index: Any = None, name: str | None = None) -> Any:
-            if cls is Variable and isinstance(type, Kind) and is_of_arrays(type):
+            if cls is Variable and isinstance(type, UserType) and is_of_arrays(type):
                 return TensorVariable(type, owner, index, name)
             return super().__new__(cls)
 
@@ -107,10 +107,10 @@ class Kinds(type):
     """The class of `TensorType`, of which every tensor's type counts as an instance."""
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Kind) if cls.__base__ is Kind else type.__instancecheck__(cls, instance)
+        return isinstance(instance, UserType) if cls.__base__ is UserType else type.__instancecheck__(cls, instance)
 
 
-def shown(kind: Kind) -> str:
+def shown(kind: UserType) -> str:
     """A type in Theano's words: `TensorType(float64, matrix)`; in sizes where some are known."""
     if any(size not in (None, 1) for size in kind.shape):
         return f"TensorType({kind.dtype}, {kind.shape})"
@@ -121,7 +121,7 @@ def shown(kind: Kind) -> str:
     return f"TensorType({kind.dtype}, {words})"
 
 
-class TensorType(Kind, metaclass=Kinds):
+class TensorType(UserType, metaclass=Kinds):
     """A dtype and sizes (None: known at each call); calling it makes a variable.
 
     `shape` is a tuple of sizes, or of bools in Theano's manner (`broadcastable`): True for an axis of size 1 that
@@ -179,7 +179,7 @@ def tensor(
     return TensorType(dtype, shape, broadcastable=broadcastable)(name)
 
 
-class Constructor(Kind):
+class Constructor(UserType):
     """Makes variables of one rank: `matrix("x")`, `matrix(name="x", dtype="float32", shape=(None, 3))`; it is a type,
     too: `x.type == dmatrix`."""
 
@@ -323,6 +323,6 @@ FUNCTIONS["make Constant"] = explained(_constant_of, "")
 
 def kind_of_arrays(kind: Any, what: str) -> Any:
     """A type that a leaf is made of. Raises GraphTypeError for another thing."""
-    if not isinstance(kind, Kind) or not is_of_arrays(kind):
+    if not isinstance(kind, UserType) or not is_of_arrays(kind):
         raise GraphTypeError(f"{what}: the type is one of arrays, such as T.dvector or x.type, not {kind!r}")
     return kind

@@ -20,7 +20,7 @@ import numpy as np
 
 from graphc.errors import CycleError, GraphTypeError, GraphValueError, MissingInputError
 from graphc.ir.node import Constant, Node, describe
-from graphc.ir.types import Kind
+from graphc.ir.types import UserType
 from graphc.ops.custom import DisconnectedType, NullType, not_implemented as grad_not_implemented
 from graphc.ops.elementwise import as_node
 from graphc.shared import Container, SharedVariable, shared
@@ -31,7 +31,7 @@ from graphc.theano.user_ops import Apply, MethodNotDefined, Op
 # types, and what Theano's modules of tensors have besides functions ---------------------------------------------------
 
 _shared = shared
-Type = Kind
+Type = UserType
 Tensor = variables.TensorType
 Variable = variables.Variable
 disconnected_type, null_type = DisconnectedType(), NullType()

@@ -13,7 +13,7 @@ import graphc as theano
 import graphc.tensor as T
 from graphc import gof
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError, GraphValueError
-from graphc.ir.types import Kind
+from graphc.ir.types import UserType
 from graphc.theano.gradient import verify_grad
 
 
@@ -55,7 +55,7 @@ def test_all_elements_of_a_stack_count_as_used() -> None:
         theano.function([x, y, z], read(T.stack([x, y, z])), mode="interpreted")(1, 2, 3)
 
 
-class Pair(Kind):
+class Pair(UserType):
     """A type of no arrays."""
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: Any = None) -> Any:

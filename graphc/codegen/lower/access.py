@@ -18,23 +18,9 @@ import numpy as np
 from graphc.codegen.schedule.nodes import fold_vars, unrolls, variables_of
 from graphc.ir.lowering import Fold, Iota, Scalar, View
 from graphc.ir.node import SIZE, Index, Node, Size, constant_value
-from graphc.loopir import operators
-from graphc.loopir.ir import (
-    INDEX,
-    TILE,
-    Apply,
-    Buffer,
-    Const,
-    Expr,
-    Opaque,
-    Var,
-    children,
-    int_value,
-    integer,
-    ravel,
-    subexpressions,
-)
+from graphc.loopir.ir import INDEX, TILE, Apply, Buffer, Expr, Opaque, Var, int_value, integer, ravel, subexpressions
 from graphc.loopir.operators import FLOORDIV, MOD
+from graphc.loopir.visit import stride
 
 
 class Survey:
@@ -135,19 +121,3 @@ def is_short(size: Expr) -> bool:
     """Tell whether a loop is known to have no more iterations than a tile."""
     iterations = int_value(size)
     return iterations is not None and iterations <= TILE
-
-
-def stride(position: Expr, var: Var | Opaque, values: Mapping[Var, Expr]) -> int | None:
-    """The stride of a position in the loop of `var`: 0, 1 or (None) another number."""
-    match position:
-        case Var() | Opaque() if position == var:
-            return 1
-        case Var() if position in values:
-            return stride(values[position], var, values)
-        case Var() | Const():
-            return 0
-        case Apply(operators.ADD, (left, right)):
-            steps = stride(left, var, values), stride(right, var, values)
-            return sum(steps) if 0 in steps and None not in steps else None  # type: ignore[arg-type]
-        case _:
-            return None if any(stride(child, var, values) != 0 for child in children(position)) else 0

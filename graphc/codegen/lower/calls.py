@@ -19,7 +19,7 @@ from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.nodes import buffer_view, call_node, call_of, is_product, loop_vars
 from graphc.codegen.schedule.plan import Nest
 from graphc.ir.body import outputs_of
-from graphc.ir.lowering import Call, Extent, Given, Number, Passed, Result, Strided, Whole, Workspace
+from graphc.ir.lowering import ByValue, Call, Extent, Number, Passed, Result, Strided, Whole, Workspace
 from graphc.ir.node import Index, Node, constant_value
 from graphc.loopir.build import literal_const
 from graphc.loopir.ir import ONE, ZERO, Expr, Invoke, Load, Pointer, Store, add, apply, integer, multiply
@@ -105,7 +105,9 @@ def _begin(lowerer: Lowerer, root: Node, product: Node, there: bool, outer: Scop
         index = loop_vars(root.ndim)
         scope = lowerer.scopes.enter_all(outer, index, lowerer.extents(shape))
         value = lowerer.element(operand, index)
-        scope.body.append(Store(buffer, lowerer.place(root, index), value if beta == one else _scaled(beta, value)))
+        scope.body.append(
+            Store(buffer, lowerer.buffer_position(root, index), value if beta == one else _scaled(beta, value))
+        )
         lowerer.scopes.leave(scope, outer)
     lowerer.finish(outer)
     return one
@@ -164,7 +166,7 @@ def _pass(lowerer: Lowerer, passed: Passed, site: CallSite, moving: Container[No
             yield lowerer.size(size)
         case Number(value, dtype):
             yield _number(value, dtype)
-        case Given(scalar):
+        case ByValue(scalar):
             yield lowerer.element(scalar, ())
         case Whole(operand):
             yield Pointer(lowerer.operand_buffer(operand), lowerer.in_buffer(operand, ZERO))
@@ -179,7 +181,7 @@ def _pass(lowerer: Lowerer, passed: Passed, site: CallSite, moving: Container[No
             start: Index = (*site.loops, *(ZERO for _ in extents[len(site.loops) :]))
             if site.block is not None and node not in lowerer.storage.block_rows:
                 start = (site.block.begin, *start[1:])
-            yield Pointer(lowerer.storage.buffers[node], lowerer.place(node, start))
+            yield Pointer(lowerer.storage.buffers[node], lowerer.buffer_position(node, start))
             yield from (ZERO if axis is None else _stride(lowerer, extents[axis + 1 :]) for axis in axes)
         case _:
             yield site.factor

@@ -183,7 +183,7 @@ class Lowerer:
         """The flat position of an element, the parts that do not change in an inner loop named outside it."""
         return self.scopes.hoist(ravel(index, self.extents(shape)))
 
-    def place(self, node: Node, index: Index) -> Expr:
+    def buffer_position(self, node: Node, index: Index) -> Expr:
         """The position of an element in the node's buffer, which may hold only the row or block at hand."""
         depth = self.storage.row_depths.get(node, 0)
         if node in self.storage.block_rows:
@@ -260,7 +260,7 @@ class Lowerer:
             return self.sizes.leaf(node)
         if (buffer := self.materialised(node)) is not None:
             row = index[: self.storage.row_depths.get(node, 0)]  # another one in every iteration
-            return self.bind(node, Load(buffer, self.place(node, index)), row)
+            return self.bind(node, Load(buffer, self.buffer_position(node, index)), row)
         lowering = node.op.lower(node)
         match lowering:
             case Scalar(template):

@@ -168,7 +168,7 @@ def store_roots(lowerer: Lowerer, nest: Nest, scope: Scope, *indices: Index) -> 
     for root, index in ((root, index) for root in nest.roots for index in indices):
         value = lowerer.element(root, index)
         if root in lowerer.storage.buffers:
-            stores.append(Store(lowerer.storage.buffers[root], lowerer.place(root, index), value))
+            stores.append(Store(lowerer.storage.buffers[root], lowerer.buffer_position(root, index), value))
     scope.body.extend(stores)
 
 
@@ -204,7 +204,7 @@ def write(lowerer: Lowerer, node: Node, region: Write, index: Index) -> Stmt:
     buffer = lowerer.storage.buffers[node]
     position, inner = region.value(index)
     value = lowerer.element(node.args[position], inner)
-    where = lowerer.place(node, region.target(index, lowerer.element))
+    where = lowerer.buffer_position(node, region.target(index, lowerer.element))
     if region.accumulate:
         where = lowerer.scopes.bind(where, "place")
         operands = (Load(buffer, where), value)
@@ -336,7 +336,7 @@ def _iteration(lowerer: Lowerer, node: Node, recur: Recur, index: Index, carry: 
     elements = tuple(cast(lowerer.element(arg, index), recur.dtype) for arg in node.args if arg.ndim)
     value = lowerer.bind(node, filled(recur.value, (carry, *elements), recur.dtype))
     following = filled(recur.carry, (carry, value, *elements), recur.dtype)
-    store = Store(lowerer.storage.buffers[node], lowerer.place(node, index), cast(value, node.dtype))
+    store = Store(lowerer.storage.buffers[node], lowerer.buffer_position(node, index), cast(value, node.dtype))
     return store, following
 
 
@@ -404,7 +404,9 @@ def _of_numbers(lowerer: Lowerer, nest: Nest, node: Node, scope: Scope, begin: E
             many.body.extend(Set(total, apply(ADD, total, each)) for each in others)
     scope.body.append(If(apply(LT, count, integer(SHORT_SEGMENT)), tuple(few.body), tuple(many.body)))
     lowerer.scopes.know(scope, total)
-    scope.body.append(Store(lowerer.storage.buffers[node], lowerer.place(node, nest.index), cast(total, node.dtype)))
+    scope.body.append(
+        Store(lowerer.storage.buffers[node], lowerer.buffer_position(node, nest.index), cast(total, node.dtype))
+    )
 
 
 def _reads_in_order(lowerer: Lowerer, node: Node, begin: Expr) -> bool:
@@ -439,7 +441,7 @@ def _of_rows(lowerer: Lowerer, nest: Nest, node: Node, scope: Scope, begin: Expr
     row, *columns = nest.vars
     buffer, widths = lowerer.storage.buffers[node], lowerer.extents(nest.space[1:])
     inner = lowerer.scopes.enter_all(scope, columns, widths)
-    inner.body.append(Store(buffer, lowerer.place(node, nest.index), start_const("0", node.type.dtype)))
+    inner.body.append(Store(buffer, lowerer.buffer_position(node, nest.index), start_const("0", node.type.dtype)))
     lowerer.scopes.leave(inner, scope)
     blocks = lowerer.scopes.bind(quotient(count, integer(ROW_BLOCK)), "blocks")
     done = lowerer.scopes.bind(add(begin, multiply(blocks, integer(ROW_BLOCK))), "done")
@@ -448,7 +450,7 @@ def _of_rows(lowerer: Lowerer, nest: Nest, node: Node, scope: Scope, begin: Expr
     for times, base, block in ((blocks, first, ROW_BLOCK), (remainder(count, integer(ROW_BLOCK)), add(done, place), 1)):
         around = lowerer.scopes.enter(scope, place, times)
         inner = lowerer.scopes.enter_all(around, columns, widths)
-        where = lowerer.place(node, (row, *columns))
+        where = lowerer.buffer_position(node, (row, *columns))
         value: Expr = Load(buffer, where)
         for step in range(block):
             value = apply(ACCUMULATE, value, lowerer.element(node.args[0], (add(base, integer(step)), *columns)))

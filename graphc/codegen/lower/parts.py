@@ -208,6 +208,6 @@ def _begin(lowerer: Lowerer, state: Node, initial: Node, outer: Scope) -> None:
     index = loop_vars(initial.ndim)
     scope = lowerer.scopes.enter_all(outer, index, lowerer.extents(initial.type.shape))
     value = lowerer.element(initial, index)
-    scope.body.append(Store(lowerer.storage.buffers[state], lowerer.place(state, index), value))
+    scope.body.append(Store(lowerer.storage.buffers[state], lowerer.buffer_position(state, index), value))
     lowerer.scopes.leave(scope, outer)
     lowerer.finish(outer)

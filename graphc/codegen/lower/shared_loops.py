@@ -123,7 +123,7 @@ def add_rows(lowerer: Lowerer, nest: Nest, indices: Sequence[Index], scope: Scop
         fold, buffer = fold_of(node), accumulator(lowerer, node)
         dtype = fold.dtypes[0]
         kept, _ = split_axes(indices[0], fold.axes)
-        where = lowerer.place(node, kept)
+        where = lowerer.buffer_position(node, kept)
         value: Expr = Load(buffer, where)
         for index in indices:
             term = cast(fold_term(lowerer, node, fold, *split_axes(index, fold.axes)), dtype)
@@ -268,7 +268,7 @@ def _finish(lowerer: Lowerer, nest: Nest, scope: Scope, running: dict[Node, Full
     value = lowerer.bind(node, cast(value, node.dtype))
     lowerer.name_scalar(node, value)
     if node in lowerer.storage.buffers:
-        scope.body.append(Store(lowerer.storage.buffers[node], lowerer.place(node, ()), value))
+        scope.body.append(Store(lowerer.storage.buffers[node], lowerer.buffer_position(node, ()), value))
 
 
 # Full reductions ------------------------------------------------------------------------------------------------------

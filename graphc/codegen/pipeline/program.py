@@ -32,7 +32,7 @@ from graphc.codegen.schedule.scheduler import schedule
 from graphc.codegen.schedule.sizes import Sizing, all_nodes, size_up
 from graphc.codegen.transform.outline import Copies
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
-from graphc.codegen.transform.parallelize import most_copies, stride
+from graphc.codegen.transform.parallelize import copy_stride, most_copies
 from graphc.codegen.transform.passes import KERNEL_PASSES, SIMPLIFY, Subject
 from graphc.ir import sizes
 from graphc.ir.body import nodes_within, outputs_of
@@ -190,7 +190,7 @@ def arena(plan: Plan, subject: Subject, body: Sequence[ir.Stmt], lowerer: Lowere
         counts = {buffer: lowerer.size(sizing.of(iterations[buffer])) for buffer in copies.targets}
         at_once = ir.integer(copies.at_once)
         most = most_copies((target, ir.quotient(counts[buffer], at_once)) for buffer, target in copies.targets.items())
-        return most, ir.sum_of(Counter(stride(copies.targets[buffer].length) for buffer in copies.copied))
+        return most, ir.sum_of(Counter(copy_stride(copies.targets[buffer].length) for buffer in copies.copied))
 
     for buffer, launches in outlined.copies.items():
         made.append((buffer, tuple(dict.fromkeys((buffer.dtype, extent(each)) for each in launches))))

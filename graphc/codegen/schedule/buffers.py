@@ -25,13 +25,9 @@ from graphc.loopir.ir import INDEX, ONE, Buffer, Expr, Target, Var, apply, integ
 from graphc.loopir.operators import MAXIMUM
 from graphc.startup.record import record
 
-MOST_COPIES = 32
-"""Chunks of a loop that adds into copies at most, and so threads that may share it."""
 CHUNK_RATIO = 8
 """A chunk adds at least this multiple of the elements that its copy has: filling and combining copies takes a small
 part of the time, and they of the memory that the loop reads."""
-PADDING = 16
-"""Copies begin a multiple of this number of elements after each other: threads seldom write to one line of memory."""
 
 
 def row_sum(length: Expr) -> Target:

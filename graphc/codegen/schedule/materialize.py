@@ -238,7 +238,7 @@ class Decisions:
         """Tell whether a recurrence of short iterations reads a value."""
         draft = self._drafts.by_number[use.nest]
         lowering = lowering_of(draft.roots[0]) if draft.kind == "recurrence" else None
-        return isinstance(lowering, Recur) and lowering.apart
+        return isinstance(lowering, Recur) and lowering.materialises
 
     def _is_row_again(self, use: Use) -> bool:
         """Tell whether an innermost loop goes along the last axis, in an outer loop that the element does not depend

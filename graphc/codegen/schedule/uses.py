@@ -31,10 +31,10 @@ from graphc.codegen.schedule.nodes import (
 )
 from graphc.codegen.schedule.plan import COPY, IndexCheck, NestDraft, Use
 from graphc.ir.lowering import (
+    ByValue,
     Call,
     Extent,
     Fold,
-    Given,
     Iota,
     Scalar,
     SegmentNumber,
@@ -281,7 +281,7 @@ def expand_call(uses: Uses, node: Node, draft: NestDraft) -> None:
                 uses.whole.add(view.base)
                 uses.add_whole(view.base, draft)
                 uses.add_sizes((*view.shape, *operand.type.shape, *(axis.start for axis in view.along)), draft)
-            case Given(scalar):
+            case ByValue(scalar):
                 uses.add(scalar, Use(draft.number, (), ()))
             case Extent(size):
                 uses.add_sizes((size,), draft)

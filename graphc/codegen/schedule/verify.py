@@ -43,10 +43,10 @@ from graphc.codegen.schedule.plan import BranchPlan, Nest, Part, Plan, ScanPlan,
 from graphc.errors import VerifyError
 from graphc.ir.body import guard_sides
 from graphc.ir.lowering import (
+    ByValue,
     Call,
     Extent,
     Fold,
-    Given,
     Iota,
     Recur,
     Scalar,
@@ -478,7 +478,7 @@ class _Reader:
                     view = buffer_view(operand, self._plan.sizing)
                     self._whole(view.base)
                     self._sizes((*view.shape, *(axis.start for axis in view.along)))
-                case Given(scalar):
+                case ByValue(scalar):
                     self._need(scalar)
                 case Extent(size):
                     self._sizes((size,))

@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from graphc.codegen.lower.access import stride
 from graphc.codegen.transform.merge_rows import resolved
 from graphc.loopir import ir
 from graphc.loopir.build import convert
@@ -43,6 +42,7 @@ from graphc.loopir.visit import (
     replace_vars,
     statements,
     stored_buffers,
+    stride,
 )
 from graphc.startup.record import record, replace
 

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from graphc.codegen.lower.access import stride
 from graphc.loopir import ir
 from graphc.loopir.build import safepoint_in_blocks
 from graphc.loopir.visit import (
@@ -35,6 +34,7 @@ from graphc.loopir.visit import (
     read_buffers,
     read_vars,
     stored_buffers,
+    stride,
     with_values,
 )
 from graphc.startup.record import record, replace

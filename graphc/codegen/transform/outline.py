@@ -59,7 +59,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from graphc.codegen.call.callback import STOPPED
-from graphc.codegen.schedule.buffers import MOST_COPIES
 from graphc.codegen.threads.chunking import MOST_CHUNKS, NONTEMPORAL
 from graphc.codegen.transform.outline_regions import (
     BEGIN,
@@ -73,7 +72,7 @@ from graphc.codegen.transform.outline_regions import (
     find_parts,
     with_code,
 )
-from graphc.codegen.transform.parallelize import describe_work, most_copies, stream_of, stride
+from graphc.codegen.transform.parallelize import copy_stride, describe_work, most_copies, stream_of
 from graphc.codegen.transform.safepoints import poll_together
 from graphc.loopir import ir
 from graphc.loopir.build import add_with_error
@@ -262,7 +261,7 @@ def outline(body: Sequence[ir.Stmt], names: Names, policy: str = "auto") -> Outl
     private: dict[ir.Buffer, int] = {}
     for shares in (part.shares for part in parts.values() if part.shares is not None):
         for buffer in shares.rows:
-            private[buffer] = max(private.get(buffer, 1), MOST_COPIES if shares.sums else MOST_CHUNKS)
+            private[buffer] = max(private.get(buffer, 1), ir.MOST_COPIES if shares.sums else MOST_CHUNKS)
     copies = {buffer: tuple(copied) for buffer, copied in caller.copies.items()}
     return Outlined(kept, tuple(caller.functions), caller.scalars, tuple(caller.launches), private, copies)
 
@@ -356,7 +355,7 @@ class Caller:
             *with_literals(part.body, parameters),
             *(ir.Store(at, place, var) for var, at in outs),
         )
-        lengths = dict(rows) | {buffer: stride(target.length) for buffer, (target, _) in sums.items()}
+        lengths = dict(rows) | {buffer: copy_stride(target.length) for buffer, (target, _) in sums.items()}
         if lengths:
             begins = {length: ir.Var(self.names.fresh("mine"), ir.INDEX) for length in dict.fromkeys(lengths.values())}
             body = (
@@ -379,7 +378,7 @@ class Caller:
             yield from self.launch(function, part, used, arguments)
             yield from [] if flag is None else [ir.Invoke(STOPPED, (flag,), part.code)]
             return
-        places = [self.place(var.dtype) for var in part.results]
+        places = [self.free_scalar(var.dtype) for var in part.results]
         outs = (ir.Pointer(buffer, ir.integer(place)) for buffer, place in places)
         args = (*((ir.ZERO, part.extent) if part.extent is not None else ()), *arguments, *outs)
         yield ir.Invoke(function.name, args, part.code)
@@ -480,7 +479,8 @@ class Caller:
             stores = []
             for buffer in buffers:
                 begin, step = begins[buffer], shares.sums[buffer][1]
-                copy = ir.Load(begin.buffer, ir.add(ir.add(begin.index, ir.multiply(iteration, stride(length))), PLACE))
+                start = ir.add(begin.index, ir.multiply(iteration, copy_stride(length)))
+                copy = ir.Load(begin.buffer, ir.add(start, PLACE))
                 whole = ir.apply(step, ir.Load(buffer, PLACE), copy)
                 stores.append(ir.Store(buffer, PLACE, whole))
             along = ir.Loop(PLACE, length, tuple(stores), conflicts=())
@@ -497,7 +497,7 @@ class Caller:
             before: Counter[ir.Expr] = Counter()
             for buffer in copied:
                 begins[buffer] = ir.Pointer(copies, ir.sum_of(before))
-                before[ir.multiply(most, stride(targets[buffer].length))] += 1
+                before[ir.multiply(most, copy_stride(targets[buffer].length))] += 1
             self.copies.setdefault(copies, []).append(Copies(copied, targets, at_once))
         return begins
 
@@ -512,7 +512,7 @@ class Caller:
             self.scalars[buffer] = max(self.scalars.get(buffer, 0), rows[dtype] * MOST_CHUNKS)
         return places
 
-    def place(self, dtype: str) -> tuple[ir.Buffer, int]:
+    def free_scalar(self, dtype: str) -> tuple[ir.Buffer, int]:
         """A free element of the buffer of scalars of a dtype."""
         buffer = self.own_buffer("scalars", dtype)
         count = self.scalars.get(buffer, 0)

@@ -30,7 +30,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from graphc.arrays.dtypes import is_float, itemsize
-from graphc.codegen.schedule.buffers import MOST_COPIES, PADDING
 from graphc.codegen.threads.chunking import CHUNK_WORK
 from graphc.codegen.transform.independence import accumulation, mark_nest
 from graphc.codegen.transform.merge_rows import resolved
@@ -107,16 +106,16 @@ def instead_of_columns(targets: Mapping[ir.Buffer, ir.Target], rows: int) -> dic
 def most_copies(added: Iterable[tuple[ir.Target, ir.Expr]]) -> ir.Expr:
     """The most chunks of a loop that adds into targets, each with a number of iterations. The kernel asks that of
     the iterations of a loop, and there is memory for as many as that gives of all loops that add into a target."""
-    most: ir.Expr = ir.integer(MOST_COPIES)
+    most: ir.Expr = ir.integer(ir.MOST_COPIES)
     for pays, count in dict.fromkeys((target.pays, count) for target, count in added):
         most = ir.apply(MINIMUM, ir.quotient(count, pays), most)
     return most
 
 
-def stride(length: ir.Expr) -> ir.Expr:
+def copy_stride(length: ir.Expr) -> ir.Expr:
     """By how many elements one copy begins after the other."""
-    blocks = ir.quotient(ir.add(length, ir.integer(PADDING - 1)), ir.integer(PADDING))
-    return ir.multiply(blocks, ir.integer(PADDING))
+    blocks = ir.quotient(ir.add(length, ir.integer(ir.PADDING - 1)), ir.integer(ir.PADDING))
+    return ir.multiply(blocks, ir.integer(ir.PADDING))
 
 
 # Non-temporal stores --------------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from graphc.codegen.vecmath.floats import (
     F32,
     F64,
     Bits,
+    Float,
     Mask,
-    Real,
     add_exactly,
     add_lesser,
     fma,
@@ -27,7 +27,7 @@ from graphc.codegen.vecmath.floats import (
 # --- powers of two --------------------------------------------------------------------------------------------------
 
 
-def round_scaled(x: Real, factor: float = 1.0, more: int = 0) -> tuple[Bits, Real]:
+def round_scaled(x: Float, factor: float = 1.0, more: int = 0) -> tuple[Bits, Float]:
     """The integer next to x * factor: `more` than it in the low bits of the first result (the rest is junk), and itself
     as a value."""
     rounder = x.format.rounder + more
@@ -35,13 +35,13 @@ def round_scaled(x: Real, factor: float = 1.0, more: int = 0) -> tuple[Bits, Rea
     return shifted.bits(), shifted - rounder
 
 
-def power_of_two(low: Bits) -> Real:
+def power_of_two(low: Bits) -> Float:
     """2**k for an integer from `round_scaled` in the range of normal exponents."""
     format = low.block.format
     return ((low + format.bias) << format.precision).real()
 
 
-def scale_by(x: Real, low: Bits) -> Real:
+def scale_by(x: Float, low: Bits) -> Float:
     """x * 2**k with one rounding, so that subnormal and infinite results come out right: in two steps where there is no
     instruction for it."""
     if x.block.scales:
@@ -49,7 +49,7 @@ def scale_by(x: Real, low: Bits) -> Real:
     return scale_biased(x, low + (2 * x.format.bias - x.format.rounder_bits))
 
 
-def scale_biased(x: Real, exponent: Bits) -> Real:
+def scale_biased(x: Float, exponent: Bits) -> Float:
     """`scale_by`, where `exponent` is 2 * bias more than k."""
     if x.block.scales:
         return x.scaled(exponent.real() - (x.format.rounder + 2 * x.format.bias))
@@ -57,14 +57,14 @@ def scale_biased(x: Real, exponent: Bits) -> Real:
     return x * (half << precision).real() * ((exponent - half) << precision).real()
 
 
-def _scale_once(x: Real, low: Bits) -> Real:
+def _scale_once(x: Float, low: Bits) -> Float:
     """`scale_by`, where relaxed in one step for k from -bias to bias + 1: subnormal results are 0, those of the last
     half binade infinite.
     """
     return x * power_of_two(low) if x.block.relaxed else scale_by(x, low)
 
 
-def _split_power(x: Real) -> tuple[Real, Real]:
+def _split_power(x: Float) -> tuple[Float, Float]:
     """k and m with x = 2**k * m and sqrt(1/2) <= m < sqrt(2), for x > 0; subnormals are scaled first."""
     if x.block.relaxed:
         return _split_normal(x)
@@ -73,7 +73,7 @@ def _split_power(x: Real) -> tuple[Real, Real]:
     return _split_normal(subnormal.select(x * 2.0**step, x), subnormal.select(step, 0.0))
 
 
-def _split_normal(x: Real, scaled: Real | float = 0.0) -> tuple[Real, Real]:
+def _split_normal(x: Float, scaled: Float | float = 0.0) -> tuple[Float, Float]:
     """`_split_power` for normal x; k less `scaled`."""
     format, anchor = x.format, _anchor(x)
     moved = x.bits() + (format.one_bits - anchor)
@@ -81,12 +81,12 @@ def _split_normal(x: Real, scaled: Real | float = 0.0) -> tuple[Real, Real]:
     return _exponent(moved) - (scaled + (2.0**format.precision + format.bias)), mantissa
 
 
-def _anchor(x: Real) -> int:
+def _anchor(x: Float) -> int:
     """The encoding of a number just below sqrt(1/2), where a binade of `_split_power` begins."""
     return 0x3F3504F3 if x.format.is_single else 0x3FE6A09E667F3BCC
 
 
-def _exponent(moved: Bits) -> Real:
+def _exponent(moved: Bits) -> Float:
     """The exponent field of an encoding as a value, 2**precision too large: AVX2 converts no 64-bit integers."""
     format = moved.block.format
     return ((moved >> format.precision) | ((format.bias + format.precision) << format.precision)).real()
@@ -95,12 +95,12 @@ def _exponent(moved: Bits) -> Real:
 # --- exponentials ---------------------------------------------------------------------------------------------------
 
 
-def _limits(x: Real, f32: tuple[float, float], f64: tuple[float, float]) -> Real:
+def _limits(x: Float, f32: tuple[float, float], f64: tuple[float, float]) -> Float:
     low, high = f32 if x.format.is_single else f64
     return x.at_most(high).at_least(low)
 
 
-def reduce_exp(x: Real, rest: Real | float = 0.0) -> tuple[Bits, Real, Real]:
+def reduce_exp(x: Float, rest: Float | float = 0.0) -> tuple[Bits, Float, Float]:
     """k (as of `round_scaled`), r and c with x + rest = k*ln(2) + r + c, |r| <= ln(2)/2: Cody and Waite; c is the
     rounding error of r, or 0 where relaxed.
     """
@@ -112,12 +112,12 @@ def reduce_exp(x: Real, rest: Real | float = 0.0) -> tuple[Bits, Real, Real]:
     return bits, r, x.block.real(0.0) if x.block.relaxed else (reduced - r) - tail
 
 
-def exp_minus_one(r: Real, c: Real) -> Real:
+def exp_minus_one(r: Float, c: Float) -> Float:
     """exp(r + c) - 1 for |r| <= ln(2)/2, absolute error 2**-54 (float32: 2**-25)."""
     return r + fma(r * r, polynomial(r, table.EXP[r.format.name]), c)
 
 
-def exp(x: Real) -> Real:
+def exp(x: Float) -> Float:
     """e**x, 1 ulp (float32: 1.1): 2**k * e**r, |r| <= ln(2)/2, e**r a polynomial of degree 11 (float32: 6)."""
     x = _limits(x, *(((-88.3, 89.0), (-709.4, 710.0)) if x.block.relaxed else ((-104.0, 89.0), (-746.0, 710.0))))
     if x.format.is_single and not x.block.relaxed:
@@ -126,7 +126,7 @@ def exp(x: Real) -> Real:
     return _scale_once(exp_minus_one(r, c) + 1.0, bits)
 
 
-def _exp_single(x: Real) -> Real:
+def _exp_single(x: Float) -> Float:
     """`exp` in float32 without the rounding error of r, a quarter of an ulp."""
     high, low = table.LN2["f32"]
     bits, k = round_scaled(x, 1.0 / math.log(2.0), 2 * F32.bias)
@@ -134,7 +134,7 @@ def _exp_single(x: Real) -> Real:
     return scale_biased(fma(r * r, polynomial(r, table.EXP["f32"]), r) + 1.0, bits)
 
 
-def exp2(x: Real) -> Real:
+def exp2(x: Float) -> Float:
     """2**x, 2 ulp, exact for integers: 2**k * 2**r, |r| <= 1/2, a polynomial of degree 11 (float32: 6)."""
     lowest = (-127.0, -1023.0) if x.block.relaxed else (-151.0, -1076.0)
     x = _limits(x, (lowest[0], 128.0), (lowest[1], 1024.0))
@@ -143,13 +143,13 @@ def exp2(x: Real) -> Real:
     return _scale_once(fma(r, polynomial(r, table.EXP2[x.format.name]), 1.0), bits)
 
 
-def _expm1_reduced(r: Real, c: Real) -> Real:
+def _expm1_reduced(r: Float, c: Float) -> Float:
     """exp(r + c) - 1 for |r| <= ln(2)/2, relative error below 1 ulp."""
     tail = fma(r, polynomial(r, table.EXPM1[r.format.name]), 0.5)
     return r + fma(r * r, tail, c)
 
 
-def expm1(x: Real) -> Real:
+def expm1(x: Float) -> Float:
     """e**x - 1, 2 ulp: 2 * (2**(k-1) * q + (2**(k-1) - 1/2)) with q = e**r - 1, a polynomial of degree 11 (float32: 6);
     fdlibm's way.
     """
@@ -160,14 +160,14 @@ def expm1(x: Real) -> Real:
     return keep_tiny(x, result)
 
 
-def keep_tiny(x: Real, result: Real) -> Real:
+def keep_tiny(x: Float, result: Float) -> Float:
     """x itself where it is so small that f(x) rounds to x; keeps subnormals and the sign of zero."""
     if x.block.relaxed:
         return result
     return (x.magnitude() < 2.0 ** -(x.format.precision + 4)).select(x, result)
 
 
-def tanh(x: Real) -> Real:
+def tanh(x: Float) -> Float:
     """tanh, 2 ulp: x + x**3 * P(x**2) for |x| < 0.55, P of degree 10 (float32: 4), else 1 - 2 / (e**(2|x|) + 1)."""
     size = x.magnitude().at_most(10.0 if x.format.is_single else 20.0)
     z = x * x
@@ -180,7 +180,7 @@ def tanh(x: Real) -> Real:
     return (x.magnitude() < 0.55).select(small, large).with_sign(x)
 
 
-def _exp_of_double_and_one(size: Real) -> Real:
+def _exp_of_double_and_one(size: Float) -> Float:
     """e**(2 * size) + 1 for 0 <= size <= 10 in float32, relative error 2**-23; the more it is, the less tanh needs."""
     bits, k = round_scaled(size, 2.0 / math.log(2.0), F32.bias)
     r = fma(k, -0.5 * math.log(2.0), size)
@@ -188,7 +188,7 @@ def _exp_of_double_and_one(size: Real) -> Real:
     return fma(polynomial(r, (1.0, 2.0, *doubled)), (bits << F32.precision).real(), 1.0)
 
 
-def sigmoid(x: Real) -> Real:
+def sigmoid(x: Float) -> Float:
     """1 / (1 + e**-x), 2 ulp: with y = e**-|x|, which does not overflow, 1 / (1+y) for x >= 0 and y / (1+y) below.
 
     The quotient takes y - 1 from the polynomial and what the sum lost, so that neither is rounded twice. Relaxed it is
@@ -210,7 +210,7 @@ def sigmoid(x: Real) -> Real:
 # --- logarithms -----------------------------------------------------------------------------------------------------
 
 
-def _log_of_one_plus(f: Real) -> tuple[Real, Real]:
+def _log_of_one_plus(f: Float) -> tuple[Float, Float]:
     """f**2/2 and t with log(1+f) = f - (f**2/2 - t) for sqrt(1/2) <= 1+f <= sqrt(2).
 
     float64: fdlibm's t = s * (f**2/2 + R(s**2)), s = f/(2+f); float32: t = f**3 * P(f), which saves the division.
@@ -225,7 +225,7 @@ def _log_of_one_plus(f: Real) -> tuple[Real, Real]:
     return half, s * fma(z, polynomial(z, coefficients), half)
 
 
-def _log_sum(k: Real, f: Real) -> Real:
+def _log_sum(k: Float, f: Float) -> Float:
     """k * ln(2) + log(1+f)."""
     high, low = table.LN2[f.format.name]
     if f.format.is_single:
@@ -235,19 +235,19 @@ def _log_sum(k: Real, f: Real) -> Real:
     return fma(k, high, f - (half - fma(k, low, rest)))
 
 
-def _log_special(x: Real, result: Real) -> Real:
+def _log_special(x: Float, result: Float) -> Float:
     """`result` for finite x > 0; else -inf at zero, NaN below, and x itself at +inf and NaN."""
     outside = x.equals(0.0).select(-math.inf, (x < 0.0).select(math.nan, x))
     return ((x > 0.0) & (x < math.inf)).select(result, outside)
 
 
-def log(x: Real) -> Real:
+def log(x: Float) -> Float:
     """The natural logarithm, 1 ulp: k*ln(2) + log(m), sqrt(1/2) <= m < sqrt(2)."""
     k, m = _split_power(x)
     return _log_special(x, _log_sum(k, m - 1.0))
 
 
-def log_pair(high: Real, low: Real | float, doubled: Real | float = 0.0) -> Real:
+def log_pair(high: Float, low: Float | float, doubled: Float | float = 0.0) -> Float:
     """log((high + low) * 2**doubled) for normal high > 0 and |low| below half its ulp or, for high = 1, any size."""
     format = high.format
     moved = high.bits() + (format.one_bits - _anchor(high))
@@ -260,7 +260,7 @@ def log_pair(high: Real, low: Real | float, doubled: Real | float = 0.0) -> Real
     return _log_sum(k + doubled, (mantissa - 1.0) + correction)
 
 
-def log1p(x: Real) -> Real:
+def log1p(x: Float) -> Float:
     """log(1 + x), 2 ulp: the exact error of 1 + x joins the reduced argument."""
     if x.format.is_single:
         return _log1p_single(x)
@@ -269,7 +269,7 @@ def log1p(x: Real) -> Real:
     return keep_tiny(x, ((x > -1.0) & (x < math.inf)).select(result, outside))
 
 
-def _log1p_single(x: Real) -> Real:
+def _log1p_single(x: Float) -> Float:
     """`log1p` in float32: with 2**k near 1 + x, whose rounding does not matter, f = x * 2**-k + (2**-k - 1) is rounded
     once. 2**-k may be subnormal: it stands as four times what a quarter of x is multiplied by.
     """
@@ -284,7 +284,7 @@ def _log1p_single(x: Real) -> Real:
     return (x > -1.0).select(result, x.equals(-1.0).select(-math.inf, math.nan))
 
 
-def softplus(x: Real) -> Real:
+def softplus(x: Float) -> Float:
     """log(1 + e**x), 2 ulp: max(x, 0) + log1p(e**-|x|), whose argument is between 0 and 1."""
     decay = exp(-x.magnitude())
     upper = decay > math.sqrt(2.0) - 1.0
@@ -292,7 +292,7 @@ def softplus(x: Real) -> Real:
     return (x > 0.0).select(x, 0.0) + _log_sum(upper.select(1.0, 0.0), f)
 
 
-def _log_base(x: Real, inverse: tuple[float, ...], base: tuple[float, ...]) -> Real:
+def _log_base(x: Float, inverse: tuple[float, ...], base: tuple[float, ...]) -> Float:
     """k * base + log(m) * inverse, both factors in two parts: the first products are added last."""
     k, m = _split_power(x)
     f = m - 1.0
@@ -301,12 +301,12 @@ def _log_base(x: Real, inverse: tuple[float, ...], base: tuple[float, ...]) -> R
     return _log_special(x, fma(k, base[0], fma(f, inverse[0], fma(k, base[1], tail))))
 
 
-def log2(x: Real) -> Real:
+def log2(x: Float) -> Float:
     """The logarithm to base 2, 2 ulp, exact for powers of two: the natural one of the reduced argument by 1/ln(2)."""
     return _log_base(x, table.LOG2E[x.format.name], (1.0, 0.0))
 
 
-def log10(x: Real) -> Real:
+def log10(x: Float) -> Float:
     """The logarithm to base 10, 2 ulp: the natural one of the reduced argument by 1/ln(10)."""
     return _log_base(x, table.LOG10E[x.format.name], table.LOG10_2[x.format.name])
 
@@ -314,7 +314,7 @@ def log10(x: Real) -> Real:
 # --- hyperbolic functions -------------------------------------------------------------------------------------------
 
 
-def _exp_with_inverse(x: Real, sign: float) -> Real:
+def _exp_with_inverse(x: Float, sign: float) -> Float:
     """(e**|x| + sign * e**-|x|) / 2, without overflow before the result's."""
     size = _limits(x.magnitude(), (0.0, 90.0), (0.0, 712.0))
     bits, r, c = reduce_exp(size)
@@ -326,24 +326,24 @@ def _exp_with_inverse(x: Real, sign: float) -> Real:
     return scale_by(y + fma(inverse, sign, y_error), bits - 1)
 
 
-def sinh(x: Real) -> Real:
+def sinh(x: Float) -> Float:
     """The hyperbolic sine, 2 ulp: odd polynomial of degree 15 (float32: 9) for |x| < 1, else (e**|x| - e**-|x|) / 2."""
     z = x * x
     small = fma(x * z, polynomial(z, table.SINH[x.format.name]), x)
     return (x.magnitude() < 1.0).select(small, _exp_with_inverse(x, -1.0)).with_sign(x)
 
 
-def cosh(x: Real) -> Real:
+def cosh(x: Float) -> Float:
     """The hyperbolic cosine, 2 ulp: (e**|x| + e**-|x|) / 2."""
     return _exp_with_inverse(x, 1.0)
 
 
-def _huge_for_square(x: Real) -> Mask:
+def _huge_for_square(x: Float) -> Mask:
     """The bound from which x**2 + 1 rounds to x**2."""
     return x > 2.0 ** (x.format.precision // 2 + 3)
 
 
-def asinh(x: Real) -> Real:
+def asinh(x: Float) -> Float:
     """The inverse hyperbolic sine, 2 ulp: log1p(|x| + x**2 / (1 + sqrt(1 + x**2))), for huge |x| log(2|x|)."""
     size = x.magnitude()
     huge = _huge_for_square(size)
@@ -355,7 +355,7 @@ def asinh(x: Real) -> Real:
     return keep_tiny(x, (size < math.inf).select(result, size)).with_sign(x)
 
 
-def acosh(x: Real) -> Real:
+def acosh(x: Float) -> Float:
     """The inverse hyperbolic cosine, 2 ulp: log1p(t + sqrt(t (x+1))) with t = x - 1, for huge x log(2x)."""
     huge = _huge_for_square(x)
     t = x - 1.0
@@ -369,7 +369,7 @@ def acosh(x: Real) -> Real:
     return ((x >= 1.0) & (x < math.inf)).select(result, (x < 1.0).select(math.nan, x))
 
 
-def atanh(x: Real) -> Real:
+def atanh(x: Float) -> Float:
     """The inverse hyperbolic tangent, 2 ulp: log1p(2|x| / (1-|x|)) / 2, the quotient in two parts."""
     size = x.magnitude()
     double = size + size
@@ -386,7 +386,7 @@ def atanh(x: Real) -> Real:
 # --- roots and powers -----------------------------------------------------------------------------------------------
 
 
-def _guess_inverse_cbrt(x: Real) -> Real:
+def _guess_inverse_cbrt(x: Float) -> Float:
     """x**(-1/3) to 3.5 %, for normal x > 0: a constant less a third of the encoding, which is nearly a logarithm."""
     format = x.format
     # The leading bits of the encoding, as the value of a number between 2**precision and its double.
@@ -399,7 +399,7 @@ def _guess_inverse_cbrt(x: Real) -> Real:
     return (fma(lead, -1.0 / 3.0, whole * (4.0 / 3.0) + one * (4.0 / 3.0) - 0.068 * exponent).bits() << shift).real()
 
 
-def cbrt(x: Real) -> Real:
+def cbrt(x: Float) -> Float:
     """The cube root, 2 ulp: from a guess at x**(-1/3) a step of higher order, and a last one with the residual of the
     root.
     """
@@ -423,7 +423,7 @@ def cbrt(x: Real) -> Real:
     return ((size > 0.0) & (size < math.inf)).select(root.with_sign(x), x + x)
 
 
-def hypot(x: Real, y: Real) -> Real:
+def hypot(x: Float, y: Float) -> Float:
     """sqrt(x**2 + y**2), 2 ulp, scaled by a power of two where a square would over- or underflow."""
     a, b = x.magnitude(), y.magnitude()
     larger = a > b
@@ -436,7 +436,7 @@ def hypot(x: Real, y: Real) -> Real:
     return (a.equals(math.inf) | b.equals(math.inf)).select(math.inf, length)
 
 
-def _log_in_parts(x: Real) -> tuple[Real, Real]:
+def _log_in_parts(x: Float) -> tuple[Float, Float]:
     """log(x) for float64 x > 0 in two parts, relative error 2**-65: 2s + 2/3 s**3 in pairs of doubles (Dekker 1971),
     the rest in one.
     """
@@ -461,13 +461,13 @@ def _log_in_parts(x: Real) -> tuple[Real, Real]:
     return add_lesser(total, fma(k, tiny, error + low))
 
 
-def _is_integer(size: Real) -> Mask:
+def _is_integer(size: Float) -> Mask:
     """True if |x| >= 0 is an integer; infinity is."""
     whole = 2.0**size.format.precision
     return (size >= whole) | nearest_whole(size).equals(size)
 
 
-def pow(x: Real, y: Real) -> Real:
+def pow(x: Float, y: Float) -> Float:
     """x**y, 1 ulp: exp(y * log|x|), the logarithm and the product in two parts; float32 as 2**(y * log2|x|) in
     float64.
     """
@@ -485,7 +485,7 @@ def pow(x: Real, y: Real) -> Real:
     return (x.equals(1.0) | y.equals(0.0)).select(1.0, signed)
 
 
-def _pow_in_parts(base: Real, y: Real, regular: Mask, end: Real) -> Real:
+def _pow_in_parts(base: Float, y: Float, regular: Mask, end: Float) -> Float:
     high, low = _log_in_parts(base)
     product, error = multiply_exactly(y, regular.select(high, end))
     error = (product.magnitude() < 800.0).select(fma(y, low, error), 0.0)
@@ -493,7 +493,7 @@ def _pow_in_parts(base: Real, y: Real, regular: Mask, end: Real) -> Real:
     return scale_by(exp_minus_one(r, c) + 1.0, bits)
 
 
-def _pow_single(base: Real, y: Real, regular: Mask, end: Real) -> Real:
+def _pow_single(base: Float, y: Float, regular: Mask, end: Float) -> Float:
     """In float64 neither the argument nor the result is subnormal."""
     k, m = _split_normal(base.convert(F64))
     f = m - 1.0

@@ -4,8 +4,8 @@ In: an llvmlite builder and values of type float or double. Out: the same values
 and `mask.select(a, b)` append one instruction each to the builder's block. No instruction carries a fast-math flag: the
 formulas of `vecmath` depend on the exact order of rounding.
 
-`Real` is a floating-point value, `Bits` the integer of the same width, `Mask` an i1. A Python number beside one of them
-becomes a constant of its type. In a format that `widen` made, all are vectors.
+`Float` is a floating-point value, `Bits` the integer of the same width, `Mask` an i1. A Python number beside one of
+them becomes a constant of its type. In a format that `widen` made, all are vectors.
 """
 
 from __future__ import annotations
@@ -172,9 +172,9 @@ class Block:
     widths: tuple[int, ...]
     relaxed: bool = False
 
-    def real(self, value: Real | float) -> Real:
+    def real(self, value: Float | float) -> Float:
         """The value itself, or a floating-point constant."""
-        return value if isinstance(value, Real) else Real(self, splat(self.format.type, float(value)))
+        return value if isinstance(value, Float) else Float(self, splat(self.format.type, float(value)))
 
     def bits(self, value: Bits | int) -> Bits:
         """The value itself, or an integer constant, reduced to the width."""
@@ -206,17 +206,17 @@ def splat(type: ir.Type, value: float) -> ir.Constant:
     return literal(type, f"splat ({ir.Constant(type.element, value)})")
 
 
-def _real_operation(opcode: str) -> tuple[Callable[[Real, Real | float], Real], Callable[[Real, float], Real]]:
+def _real_operation(opcode: str) -> tuple[Callable[[Float, Float | float], Float], Callable[[Float, float], Float]]:
     """An operation of two floating-point values, and of a constant and one."""
 
-    def emit(block: Block, left: Real | float, right: Real | float) -> Real:
-        return Real(block, getattr(block.builder, opcode)(block.real(left).value, block.real(right).value))
+    def emit(block: Block, left: Float | float, right: Float | float) -> Float:
+        return Float(block, getattr(block.builder, opcode)(block.real(left).value, block.real(right).value))
 
     return (lambda self, other: emit(self.block, self, other)), (lambda self, other: emit(self.block, other, self))
 
 
-def _relation(relation: str) -> Callable[[Real, Real | float], Mask]:
-    def compare(self: Real, other: Real | float) -> Mask:
+def _relation(relation: str) -> Callable[[Float, Float | float], Mask]:
+    def compare(self: Float, other: Float | float) -> Mask:
         return Mask(self.block, self.block.builder.fcmp_ordered(relation, self.value, self.block.real(other).value))
 
     return compare
@@ -230,7 +230,7 @@ def _bits_operation(opcode: str) -> Callable[[Bits, Bits | int], Bits]:
 
 
 @record(eq=False)
-class Real:
+class Float:
     """A floating-point value in a block."""
 
     block: Block
@@ -250,42 +250,42 @@ class Real:
     equals = _relation("==")
     """True where the two are equal; never for NaN."""
 
-    def __neg__(self) -> Real:
-        return Real(self.block, self.block.builder.fneg(self.value))
+    def __neg__(self) -> Float:
+        return Float(self.block, self.block.builder.fneg(self.value))
 
-    def at_most(self, bound: float) -> Real:
+    def at_most(self, bound: float) -> Float:
         """The lesser of the value and a constant; NaN stays."""
         return (self > bound).select(bound, self)
 
-    def at_least(self, bound: float) -> Real:
+    def at_least(self, bound: float) -> Float:
         """The greater of the value and a constant; NaN stays."""
         return (self < bound).select(bound, self)
 
-    def magnitude(self) -> Real:
+    def magnitude(self) -> Float:
         """|x|."""
         return self._call("llvm.fabs")
 
-    def root(self) -> Real:
+    def root(self) -> Float:
         """The square root, correctly rounded."""
         return self._call("llvm.sqrt")
 
-    def with_sign(self, sign: Real) -> Real:
+    def with_sign(self, sign: Float) -> Float:
         """The value with the sign bit of another."""
         return self._call("llvm.copysign", sign)
 
-    def scaled(self, k: Real) -> Real:
+    def scaled(self, k: Float) -> Float:
         """x * 2**k for whole k, rounded once, where `block.scales`."""
-        return Real(self.block, scale_vectors(self.block, self.value, k.value))
+        return Float(self.block, scale_vectors(self.block, self.value, k.value))
 
-    def _call(self, name: str, *others: Real) -> Real:
+    def _call(self, name: str, *others: Float) -> Float:
         intrinsic = self.block.intrinsic(name, 1 + len(others))
-        return Real(self.block, self.block.builder.call(intrinsic, [self.value, *(other.value for other in others)]))
+        return Float(self.block, self.block.builder.call(intrinsic, [self.value, *(other.value for other in others)]))
 
     def bits(self) -> Bits:
         """The encoding as an integer."""
         return Bits(self.block, self.block.builder.bitcast(self.value, self.format.integer))
 
-    def convert(self, format: Format) -> Real:
+    def convert(self, format: Format) -> Float:
         """The value in another format; that of one number stands for vectors of as many as this one has."""
         if format.width == self.format.width:
             return self
@@ -294,7 +294,7 @@ class Real:
             format = widen(format, lanes)
         block = Block(builder, format, self.block.has_fma, self.block.widths, self.block.relaxed)
         cast = builder.fpext if format.width > self.format.width else builder.fptrunc
-        return Real(block, cast(self.value, format.type))
+        return Float(block, cast(self.value, format.type))
 
 
 @record(eq=False)
@@ -322,9 +322,9 @@ class Bits:
             self.block, self.block.builder.icmp_unsigned("!=", (self & (1 << position)).value, self.block.bits(0).value)
         )
 
-    def real(self) -> Real:
+    def real(self) -> Float:
         """The value with this encoding."""
-        return Real(self.block, self.block.builder.bitcast(self.value, self.block.format.type))
+        return Float(self.block, self.block.builder.bitcast(self.value, self.block.format.type))
 
 
 @record(eq=False)
@@ -344,10 +344,10 @@ class Mask:
         """True where the mask is not."""
         return Mask(self.block, self.block.builder.not_(self.value))
 
-    def select(self, true: Real | float, false: Real | float) -> Real:
+    def select(self, true: Float | float, false: Float | float) -> Float:
         """`true` where the mask holds, else `false`; both are computed."""
         left, right = self.block.real(true), self.block.real(false)
-        return Real(self.block, self.block.builder.select(self.value, left.value, right.value))
+        return Float(self.block, self.block.builder.select(self.value, left.value, right.value))
 
 
 def scale_vectors(block: Block, x: ir.Value, k: ir.Value) -> ir.Value:
@@ -366,7 +366,7 @@ def scale_vectors(block: Block, x: ir.Value, k: ir.Value) -> ir.Value:
     return call_in_parts(builder, function, [x, k], fixed)
 
 
-def look_up(index: Bits, name: str, values: tuple[float, ...]) -> Real:
+def look_up(index: Bits, name: str, values: tuple[float, ...]) -> Float:
     """values[index] in every lane, from a constant of this name in the module."""
     builder, type = index.block.builder, _element(index.block.format.type)
     module, row = builder.module, ir.ArrayType(type, len(values))
@@ -378,11 +378,11 @@ def look_up(index: Bits, name: str, values: tuple[float, ...]) -> Real:
         return builder.load(builder.gep(module.globals[name], [place], source_etype=type), typ=type)
 
     if not isinstance(index.value.type, ir.VectorType):
-        return Real(index.block, load(index.value))
+        return Float(index.block, load(index.value))
     found = index.block.real(0.0).value
     for lane in map(ir.IntType(32), range(index.value.type.count)):
         found = builder.insert_element(found, load(builder.extract_element(index.value, lane)), lane)
-    return Real(index.block, found)
+    return Float(index.block, found)
 
 
 def find_any(builder: ir.IRBuilder, mask: ir.Value) -> ir.Value:
@@ -394,8 +394,8 @@ def find_any(builder: ir.IRBuilder, mask: ir.Value) -> ir.Value:
 
 
 def repeat(
-    start: int, last: Real, first: tuple[Real, ...], step: Callable[[Real, tuple[Real, ...]], tuple[Real, ...]]
-) -> tuple[Real, ...]:
+    start: int, last: Float, first: tuple[Float, ...], step: Callable[[Float, tuple[Float, ...]], tuple[Float, ...]]
+) -> tuple[Float, ...]:
     """In each lane `first` after `step` with start, start + 1 and so on up to `last`, by a loop that ends when all
     lanes have.
     """
@@ -404,7 +404,7 @@ def repeat(
     builder.branch(body)
     builder.position_at_end(body)
     begins = (block.real(float(start)), *first)
-    number, *values = (Real(block, builder.phi(block.format.type)) for _ in begins)
+    number, *values = (Float(block, builder.phi(block.format.type)) for _ in begins)
     stepped, goes_on = step(number, tuple(values)), last >= number
     following = number + 1.0
     ends = (following, *(goes_on.select(new, old) for new, old in zip(stepped, values, strict=True)))
@@ -416,18 +416,18 @@ def repeat(
     return ends[1:]
 
 
-def nearest_whole(x: Real) -> Real:
+def nearest_whole(x: Float) -> Float:
     """The whole number nearest to x, of two the even one, for -0.25 <= x < 2**precision."""
     whole = 2.0**x.format.precision
     return (x + whole) - whole
 
 
-def in_double(function: Callable[[Real], Real], x: Real) -> Real:
+def in_double(function: Callable[[Float], Float], x: Float) -> Float:
     """A function of a value computed in float64."""
     return function(x.convert(F64)).convert(x.format)
 
 
-def fma(a: Real, b: Real | float, c: Real | float) -> Real:
+def fma(a: Float, b: Float | float, c: Float | float) -> Float:
     """a * b + c, rounded once where the CPU can and twice elsewhere: there `llvm.fma` would be a slow call to libm."""
     left, right, addend = a, a.block.real(b), a.block.real(c)
     if not a.block.has_fma:
@@ -435,7 +435,7 @@ def fma(a: Real, b: Real | float, c: Real | float) -> Real:
     return left._call("llvm.fma", right, addend)
 
 
-def polynomial(x: Real, coefficients: tuple[float, ...]) -> Real:
+def polynomial(x: Float, coefficients: tuple[float, ...]) -> Float:
     """The sum of coefficients[i] * x**i: even and odd powers by Horner's rule side by side, the first added last."""
     first, *rest = coefficients
     if len(rest) < 4:
@@ -444,7 +444,7 @@ def polynomial(x: Real, coefficients: tuple[float, ...]) -> Real:
     return fma(fma(horner(square, tuple(rest[1::2])), x, horner(square, tuple(rest[0::2]))), x, first)
 
 
-def horner(x: Real, coefficients: tuple[float, ...]) -> Real:
+def horner(x: Float, coefficients: tuple[float, ...]) -> Float:
     """`polynomial` in one chain: more exact where even and odd powers cancel."""
     total = x.block.real(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
@@ -452,7 +452,7 @@ def horner(x: Real, coefficients: tuple[float, ...]) -> Real:
     return total
 
 
-def horner_with_slope(x: Real, y: Real, coefficients: tuple[float, ...]) -> tuple[Real, Real]:
+def horner_with_slope(x: Float, y: Float, coefficients: tuple[float, ...]) -> tuple[Float, Float]:
     """A polynomial P at x, and its difference quotient (P(x) - P(y)) / (x - y), or at x = y its derivative."""
     value, slope = x.block.real(coefficients[-1]), x.block.real(0.0)
     for coefficient in reversed(coefficients[:-1]):
@@ -460,20 +460,20 @@ def horner_with_slope(x: Real, y: Real, coefficients: tuple[float, ...]) -> tupl
     return value, slope
 
 
-def add_exactly(a: Real, b: Real) -> tuple[Real, Real]:
+def add_exactly(a: Float, b: Float) -> tuple[Float, Float]:
     """The rounded sum and its exact error (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B)."""
     total = a + b
     rest = total - a
     return total, (a - (total - rest)) + (b - rest)
 
 
-def add_lesser(a: Real, b: Real) -> tuple[Real, Real]:
+def add_lesser(a: Float, b: Float) -> tuple[Float, Float]:
     """`add_exactly` where |a| >= |b| or a is 0, in half as many steps."""
     total = a + b
     return total, b - (total - a)
 
 
-def residual(total: Real, a: Real, b: Real) -> Real:
+def residual(total: Float, a: Float, b: Float) -> Float:
     """total - a * b, exact where `total` is the rounded product or close to it."""
     if a.block.has_fma:
         return fma(-a, b, total)
@@ -481,7 +481,7 @@ def residual(total: Real, a: Real, b: Real) -> Real:
     return (total - product) - error
 
 
-def multiply_exactly(a: Real, b: Real) -> tuple[Real, Real]:
+def multiply_exactly(a: Float, b: Float) -> tuple[Float, Float]:
     """The rounded product and its exact error, barring over- and underflow (Dekker, Numer. Math. 18, 1971, where there
     is no FMA).
     """
@@ -493,7 +493,7 @@ def multiply_exactly(a: Real, b: Real) -> tuple[Real, Real]:
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-def split_bits(x: Real) -> tuple[Real, Real]:
+def split_bits(x: Float) -> tuple[Float, Float]:
     """The leading half of the significand's bits and the rest: their sum is x, and the products of halves are exact."""
     high = (x.bits() & -(1 << (x.format.precision // 2 + 1))).real()
     return high, x - high
@@ -506,7 +506,7 @@ def split_bits(x: Real) -> tuple[Real, Real]:
 # (Dekker, Numer. Math. 18, 1971).
 
 
-Pair = tuple[Real, Real]
+Pair = tuple[Float, Float]
 
 
 def add_pairs(a: Pair, b: Pair) -> Pair:
@@ -521,7 +521,7 @@ def multiply_pairs(a: Pair, b: Pair) -> Pair:
     return product, fma(a[0], b[1], fma(a[1], b[0], error))
 
 
-def scale_pair(a: Pair, factor: Real) -> Pair:
+def scale_pair(a: Pair, factor: Float) -> Pair:
     """a * factor."""
     product, error = multiply_exactly(a[0], factor)
     return product, fma(a[1], factor, error)

@@ -11,9 +11,9 @@ import math
 from graphc.codegen.vecmath import coefficients as table
 from graphc.codegen.vecmath.exponential import exp_minus_one, log, log_pair, power_of_two, reduce_exp, scale_by
 from graphc.codegen.vecmath.floats import (
+    Float,
     Mask,
     Pair,
-    Real,
     add_exactly,
     add_lesser,
     add_pairs,
@@ -36,7 +36,7 @@ from graphc.startup.record import record
 # --- the error function ---------------------------------------------------------------------------------------------
 
 
-def erf(x: Real) -> Real:
+def erf(x: Float) -> Float:
     """The error function, 2 ulp: an odd polynomial for |x| < 1 (degree 23, float32: 13), else 1 - exp(P(|x|)), P =
     log(erfc) of degree 18 (float32: 7).
     """
@@ -48,7 +48,7 @@ def erf(x: Real) -> Real:
     return (x.magnitude() < 1.0).select(small, large.with_sign(x))
 
 
-def erfc(x: Real) -> Real:
+def erfc(x: Float) -> Float:
     """1 - erf(x), 2 ulp: e**(-x**2) * erfcx(|x|)."""
     size = x.magnitude().at_most(_scaled_limit(x))
     square, square_error = multiply_exactly(size, size)
@@ -59,7 +59,7 @@ def erfc(x: Real) -> Real:
     return (x < 0.0).select(2.0 - result, result)
 
 
-def erfcx(x: Real) -> Real:
+def erfcx(x: Float) -> Float:
     """e**(x**2) * erfc(x), 2 ulp: beyond the polynomial of `erfc` the asymptotic series (Abramowitz and Stegun 7.1.23)
     to degree 6 in 1/x**2 (float32: 4), whose next term is below 2**-57 (2**-29); for x < 0 2 e**(x**2) - erfcx(-x).
 
@@ -82,12 +82,12 @@ def erfcx(x: Real) -> Real:
     return (x < 0.0).select(negative, positive)
 
 
-def _scaled_limit(x: Real) -> float:
+def _scaled_limit(x: Float) -> float:
     """The bound of the polynomial of `_scaled_erfc`, beyond which erfc is 0."""
     return 10.5 if x.format.is_single else 28.0
 
 
-def _scaled_erfc(size: Real) -> tuple[Real, Real]:
+def _scaled_erfc(size: Float) -> tuple[Float, Float]:
     """e**(x**2) erfc(x) for 0 <= x <= `_scaled_limit` in two parts: P(t) / (1 + 2x), t = (x-4)/(x+4), after Shepherd
     and Laframboise (Math. Comp. 36, 1981).
 
@@ -115,7 +115,7 @@ def _scaled_erfc(size: Real) -> tuple[Real, Real]:
 # --- the gamma function ---------------------------------------------------------------------------------------------
 
 
-def _digamma_positive(x: Real) -> Real:
+def _digamma_positive(x: Float) -> Float:
     """digamma(x) for x > 0: the asymptotic series from 8 on; (x - root) P(x) between 1 and 2, where others are moved by
     the recurrence, whose reciprocals make one quotient.
     """
@@ -136,7 +136,7 @@ def _digamma_positive(x: Real) -> Real:
     return above.select(large, middle)
 
 
-def _cotangent_of_half_turns(d: Real) -> Real:
+def _cotangent_of_half_turns(d: Float) -> Float:
     """1/tan(pi*d) for |d| <= 1/2."""
     size = d.magnitude()
     near = size <= 0.25
@@ -145,7 +145,7 @@ def _cotangent_of_half_turns(d: Real) -> Real:
     return (near.select(cosine, sine) / near.select(sine, cosine)).with_sign(d)
 
 
-def digamma(x: Real) -> Real:
+def digamma(x: Float) -> Float:
     """The derivative of log(gamma(x)), 4 ulp for x > 0, for x < 0 4 ulp of the largest of 1, |result| and pi/|tan(pi
     x)|: there digamma(1-x) - pi/tan(pi x); float32 through float64.
     """
@@ -160,7 +160,7 @@ def digamma(x: Real) -> Real:
     return x.equals(0.0).select(pole, mirrored.select(below, result))
 
 
-def trigamma(x: Real) -> Real:
+def trigamma(x: Float) -> Float:
     """The derivative of digamma, 4 ulp: for x < 0 (pi / sin(pi x))**2 - trigamma(1-x); float32 through float64.
 
     Below 8 the recurrence trigamma(x) = 1/x**2 + trigamma(x+1), from there on the asymptotic series (Abramowitz and
@@ -217,17 +217,17 @@ class Relation:
     exists: Mask
     quotient: Pair
     is_less: Mask
-    change: Real
+    change: Float
 
 
-def gammaln(x: Real) -> Real:
+def gammaln(x: Float) -> Float:
     """log|gamma(x)|, 4 ulp; float32 through float64."""
     if x.format.is_single:
         return in_double(gammaln, x)
     return join_negative(x, _positive(x.magnitude()), "gammaln", _negative)
 
 
-def _positive(x: Real) -> Real:
+def _positive(x: Float) -> Float:
     """log(gamma(x)) for x >= 0: Stirling's series from 8 on; (x-1) (x-2) P(x) between 1 and 3, where others are moved
     by the recurrence.
     """
@@ -246,7 +246,7 @@ def _positive(x: Real) -> Real:
     return above.select(large, middle + below.select(-logarithm, logarithm))
 
 
-def _negative(x: Real, positive: Real) -> Real:
+def _negative(x: Float, positive: Float) -> Float:
     """log|gamma(x)| for x < 0, of which `positive` is log(gamma(|x|)): by a zero, elsewhere as
     log(pi / |x sin(pi x)|) - log(gamma(|x|)). Infinite at the poles, -inf at -inf.
     """
@@ -265,7 +265,7 @@ def _negative(x: Real, positive: Real) -> Real:
     return sine.equals(0.0).select(at_pole, known.select(by_zero, reflected))
 
 
-def _relate_to_zero(s: Real) -> Relation:
+def _relate_to_zero(s: Float) -> Relation:
     # From 2.5 to 2.67 the zero at 2.457 serves better than the one at 2.748. The largest n says how long a product is
     # made: beyond the table it is 0.
     n = (s < LAST_POLE + 0.5).select(nearest_whole(s - 0.17), 0.0)
@@ -288,19 +288,19 @@ def _relate_to_zero(s: Real) -> Relation:
     return Relation(place > 0.0, (high, low + w_error), further, change)
 
 
-def _look_up_zero(n: Real, e: Real) -> Pair:
+def _look_up_zero(n: Float, e: Float) -> Pair:
     """The zero on the side of the pole n where s is; 0 where there is none in the table."""
     index = (((n + WHOLE).bits() & 31) << 1) + (e.bits() >> 63)
     high, low = table.GAMMALN_ZERO["f64"], table.GAMMALN_ZERO_REST["f64"]
     return look_up(index, "gc_gammaln_zero", high), look_up(index, "gc_gammaln_zero_rest", low)
 
 
-def _relative_difference(n: Real, near: Real, far: Real, gap: Pair, mirrored: Mask) -> Pair:
+def _relative_difference(n: Float, near: Float, far: Float, gap: Pair, mirrored: Mask) -> Pair:
     """F(far) / F(near) - 1, the arguments given as their e; `gap` is the difference of their m."""
     one, zero = near.block.real(1.0), near.block.real(0.0)
     p, q = mirrored.select(1.0, near + 1.0), mirrored.select(zero, one)
 
-    def multiply(k: Real, product: tuple[Real, ...]) -> tuple[Real, ...]:
+    def multiply(k: Float, product: tuple[Float, ...]) -> tuple[Float, ...]:
         p, q = product
         return p * (near + k), fma(q, far + k, p)
 

@@ -14,7 +14,7 @@ from llvmlite import ir
 from graphc.arrays import portable
 from graphc.arrays.numerics import PHILOX_BUMPS, PHILOX_ROUNDS
 from graphc.codegen.llvm.values import join_words, philox_begun, philox_block, philox_round
-from graphc.codegen.vecmath.floats import F64, LANE, Bits, Block, Real, in_double, lanes_at, vector_of
+from graphc.codegen.vecmath.floats import F64, LANE, Bits, Block, Float, in_double, lanes_at, vector_of
 
 # --- portable functions -----------------------------------------------------------------------------------------------
 # Functions that have the same bits on every machine, in LLVM IR (graphc/arrays/portable.py has the formulas).
@@ -26,21 +26,21 @@ from graphc.codegen.vecmath.floats import F64, LANE, Bits, Block, Real, in_doubl
 Halves = Callable[[Bits, Bits], tuple[ir.Value, ir.Value]]
 
 
-def portable_log(x: Real) -> Real:
+def portable_log(x: Float) -> Float:
     """The natural logarithm, 1 ulp."""
-    found: Real = portable.log(x) if not x.format.is_single else in_double(portable_log, x)
+    found: Float = portable.log(x) if not x.format.is_single else in_double(portable_log, x)
     return found
 
 
-def portable_exp(x: Real) -> Real:
+def portable_exp(x: Float) -> Float:
     """e**x, 2 ulp."""
-    found: Real = portable.exp(x) if not x.format.is_single else in_double(portable_exp, x)
+    found: Float = portable.exp(x) if not x.format.is_single else in_double(portable_exp, x)
     return found
 
 
-def portable_arccos(x: Real) -> Real:
+def portable_arccos(x: Float) -> Float:
     """The inverse cosine, 3 ulp."""
-    found: Real = portable.arccos(x) if not x.format.is_single else in_double(portable_arccos, x)
+    found: Float = portable.arccos(x) if not x.format.is_single else in_double(portable_arccos, x)
     return found
 
 
@@ -50,7 +50,7 @@ def normals(low: Bits, high: Bits) -> tuple[ir.Value, ir.Value]:
     return cosine.value, sine.value
 
 
-def of_each(function: Callable[[Bits], Real]) -> Halves:
+def of_each(function: Callable[[Bits], Float]) -> Halves:
     """A number of each of two words."""
     return lambda low, high: (function(low).value, function(high).value)
 
@@ -77,7 +77,7 @@ def _units(low: Bits, high: Bits) -> tuple[ir.Value, ir.Value]:
     """Two numbers in [0, 1), of 53 bits."""
     block = low.block
     first, second = (block.builder.sitofp((word >> 11).value, block.format.type) for word in (low, high))
-    return tuple((Real(block, number) * 2.0**-53).value for number in (first, second))
+    return tuple((Float(block, number) * 2.0**-53).value for number in (first, second))
 
 
 COUNTED: dict[str, Halves] = {"philox": _words, "philoxunit": _units, **DRAWN}

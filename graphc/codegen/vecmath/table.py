@@ -53,8 +53,8 @@ from graphc.codegen.vecmath.floats import (
     F32,
     F64,
     Block,
+    Float,
     Format,
-    Real,
     as_struct,
     call_in_parts,
     find_format,
@@ -76,7 +76,7 @@ from graphc.codegen.vecmath.trigonometric import acos, asin, atan, atan2, cos, s
 from graphc.codegen.vecmath.variants import call_for_one, declare_pure, limit_vectors
 from graphc.startup.record import record, replace
 
-Kernel = Callable[..., Real]
+Kernel = Callable[..., Float]
 
 
 @record()
@@ -185,7 +185,7 @@ def fill(function: ir.Function, has_fma: bool, widths: tuple[int, ...]) -> None:
     if symbol.name in COUNTED:
         builder.ret(each_counter(symbol.name, block, *function.args))
         return
-    arguments = [Real(block, argument) for argument in function.args]
+    arguments = [Float(block, argument) for argument in function.args]
     if symbol.name in TOGETHER:
         results = JOINT_MATH[symbol.name](*arguments)
         builder.ret(as_struct(builder, [result.value for result in results]))
@@ -204,7 +204,7 @@ VECTOR_MATH: dict[str, Kernel] = {
 }
 TOGETHER: dict[str, tuple[str, ...]] = {"sincos": ("sin", "cos")}
 """Functions of one argument that share most of their work: loops that call them apart call one that computes all."""
-JOINT_MATH: dict[str, Callable[..., tuple[Real, ...]]] = {"sincos": sincos}
+JOINT_MATH: dict[str, Callable[..., tuple[Float, ...]]] = {"sincos": sincos}
 
 
 # --- outofline --------------------------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from graphc.codegen.vecmath.floats import (
     F64,
     Bits,
     Block,
+    Float,
     Format,
     Mask,
-    Real,
     add_exactly,
     find_any,
     fma,
@@ -44,7 +44,7 @@ from graphc.codegen.vecmath.variants import define_guarded, define_pure, define_
 # matter for its exponent, times its significand, in integers. That stands behind a function that returns at once
 # where no lane needs it, and a loop is vectorised around a call of it (`vector_variants`).
 
-Finish = Callable[[Real, Bits], Real]
+Finish = Callable[[Float, Bits], Float]
 
 WIDE = ir.IntType(128)
 TABLE_BYTES = TWO_OVER_PI_POINT // 8 + 40
@@ -57,7 +57,7 @@ def argument_bound(format: Format, has_fma: bool) -> float:
     return 2.0**30 if has_fma else 2.0**20
 
 
-def join_huge(x: Real, results: Sequence[tuple[str, Finish, Real]]) -> list[Real]:
+def join_huge(x: Float, results: Sequence[tuple[str, Finish, Float]]) -> list[Float]:
     """Each of `results` where |x| is below the bound, else its `finish(r, quarters)` with x = quarters*pi/2 + r; NaN at
     infinities. The names tell functions of different `finish` apart.
     """
@@ -69,7 +69,7 @@ def join_huge(x: Real, results: Sequence[tuple[str, Finish, Real]]) -> list[Real
         return [builder.call(function, [x.value, value]) for function, value in zip(functions, values, strict=True)]
 
     if x.format.lanes == 1:  # a loop is vectorised around the calls, as it is not around a branch
-        return [Real(block, value) for value in call_all()]
+        return [Float(block, value) for value in call_all()]
     before = builder.block
     with builder.if_then(find_any(builder, _are_huge(x).value), likely=False):
         joined, then = call_all(), builder.block
@@ -78,11 +78,11 @@ def join_huge(x: Real, results: Sequence[tuple[str, Finish, Real]]) -> list[Real
         both = builder.phi(x.value.type)
         both.add_incoming(value, before)
         both.add_incoming(other, then)
-        merged.append(Real(block, both))
+        merged.append(Float(block, both))
     return merged
 
 
-def _are_huge(x: Real) -> Mask:
+def _are_huge(x: Float) -> Mask:
     """A mask: |x| is not below the bound, or is NaN."""
     return (x.magnitude() < argument_bound(x.format, x.block.has_fma)).negate()
 
@@ -102,7 +102,7 @@ def _define_variant(module: ir.Module, symbol: str, cold: ir.Function, block: Bl
     format = widen(of_one(block.format), lanes) if lanes > 1 else of_one(block.format)
 
     def is_huge(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-        return _are_huge(Real(Block(builder, format, block.has_fma, ()), x)).value
+        return _are_huge(Float(Block(builder, format, block.has_fma, ()), x)).value
 
     builder, huge = define_guarded(module, symbol, format.type, 2, is_huge)
     x, result = builder.function.args
@@ -141,14 +141,14 @@ def _define_cold(module: ir.Module, symbol: str, format: Format, has_fma: bool, 
     # It takes LLVM as long to optimise as all else in a small kernel.
     set_attribute(function, "optnone")
     builder = ir.IRBuilder(function.append_basic_block())
-    x = Real(Block(builder, format, has_fma, ()), function.args[0]).convert(F64)
+    x = Float(Block(builder, format, has_fma, ()), function.args[0]).convert(F64)
     r, quarters = _reduce(module, x)
     result = (x.magnitude() < math.inf).select(finish(r, quarters), math.nan)
     builder.ret(result.convert(format).value)
     return function
 
 
-def _reduce(module: ir.Module, x: Real) -> tuple[Real, Bits]:
+def _reduce(module: ir.Module, x: Float) -> tuple[Float, Bits]:
     """r and quarters with x = quarters*pi/2 + r, |r| <= pi/4, for 2**18 <= |x| < inf; quarters modulo 4."""
     builder = x.block.builder
     turns = _turns(module, x.magnitude().bits())
@@ -193,7 +193,7 @@ def _turns(module: ir.Module, encoding: Bits) -> ir.Value:
     return builder.shl(product, builder.zext((excess & 7).value, WIDE))
 
 
-def _fraction_of_quarter(module: ir.Module, block: Block, fraction: ir.Value) -> Real:
+def _fraction_of_quarter(module: ir.Module, block: Block, fraction: ir.Value) -> Float:
     """fraction * 2**-128 * pi/2, a signed integer's, with one rounding but for 2**-57 of it."""
     builder, word = block.builder, F64.integer
     negative = builder.icmp_signed("<", fraction, WIDE(0))
@@ -201,15 +201,15 @@ def _fraction_of_quarter(module: ir.Module, block: Block, fraction: ir.Value) ->
     count_zeros = module.declare_intrinsic("llvm.ctlz", [WIDE], ir.FunctionType(WIDE, [WIDE, ir.IntType(1)]))
     zeros = builder.call(count_zeros, [size, ir.IntType(1)(0)])
     top = Bits(block, builder.trunc(builder.lshr(builder.shl(size, zeros), WIDE(64)), word))
-    high = Real(block, builder.uitofp((top & -(1 << 11)).value, F64.type))
-    low = Real(block, builder.uitofp((top & ((1 << 11) - 1)).value, F64.type))
+    high = Float(block, builder.uitofp((top & -(1 << 11)).value, F64.type))
+    low = Float(block, builder.uitofp((top & ((1 << 11) - 1)).value, F64.type))
     first, second, _ = PIO2_FMA["f64"]
     product, error = multiply_exactly(high, block.real(first))
     value = product + fma(low, first, fma(high, second, error))
     # The top bit weighs 2**63 in `value` and 2**(-1 - zeros) in the fraction.
     scale = ((F64.bias - 64 - Bits(block, builder.trunc(zeros, word))) << F64.precision).real()
     scaled = value * scale
-    return Real(block, builder.select(negative, (-scaled).value, scaled.value))
+    return Float(block, builder.select(negative, (-scaled).value, scaled.value))
 
 
 def _two_over_pi(module: ir.Module) -> ir.GlobalVariable:
@@ -229,7 +229,7 @@ def _two_over_pi(module: ir.Module) -> ir.GlobalVariable:
 # --- circular functions ---------------------------------------------------------------------------------------------
 
 
-def _subtract_quarters(x: Real, j: Real) -> Real:
+def _subtract_quarters(x: Float, j: Float) -> Float:
     """x - j*pi/2, correctly rounded but for 0.01 ulp where |x| is below the bound of `join_huge` (Cody and Waite).
 
     x itself for j = 0, -0 too, as all parts of pi/2 are positive and j is +0.
@@ -244,7 +244,7 @@ def _subtract_quarters(x: Real, j: Real) -> Real:
     return keep_tiny(x, r + (error + rest - j * parts[3]))
 
 
-def reduced_sine(r: Real) -> Real:
+def reduced_sine(r: Float) -> Float:
     """sin(r) for |r| <= pi/4: odd polynomial of degree 13 (float32: 7)."""
     z = r * r
     sine = fma(r * z, polynomial(z, table.SIN[r.format.name]), r)
@@ -254,36 +254,36 @@ def reduced_sine(r: Real) -> Real:
     return (sine.bits() | sign).real()  # of -0 the sum is 0
 
 
-def reduced_cosine(r: Real) -> Real:
+def reduced_cosine(r: Float) -> Float:
     """cos(r) for |r| <= pi/4: even polynomial of degree 14 (float32: 8)."""
     z = r * r
     return fma(z, fma(z, polynomial(z, table.COS[r.format.name]), -0.5), 1.0)
 
 
-def sine_of_half_turns(d: Real) -> Real:
+def sine_of_half_turns(d: Float) -> Float:
     """sin(pi*d) for 0 <= d <= 1/2."""
     upper = d > 0.25
     return upper.select(reduced_cosine((0.5 - d) * math.pi), reduced_sine(d * math.pi))
 
 
-def _reduce_quarter(x: Real) -> tuple[Bits, Real]:
+def _reduce_quarter(x: Float) -> tuple[Bits, Float]:
     """k, in the low bits, and r with x = k*pi/2 + r, |r| <= pi/4."""
     bits, k = round_scaled(x, 2.0 / math.pi)
     return bits, _subtract_quarters(x, k)
 
 
-def _turned_sine(r: Real, quarters: Bits) -> Real:
+def _turned_sine(r: Float, quarters: Bits) -> Float:
     """sin(r + quarters*pi/2)."""
     value = quarters.bit(0).select(reduced_cosine(r), reduced_sine(r))
     return (value.bits() ^ ((quarters >> 1) << (r.format.width - 1))).real()
 
 
-def _turned_cosine(r: Real, quarters: Bits) -> Real:
+def _turned_cosine(r: Float, quarters: Bits) -> Float:
     """cos(r + quarters*pi/2)."""
     return _turned_sine(r, quarters + 1)
 
 
-def _circular(x: Real, **finishes: Finish) -> list[Real]:
+def _circular(x: Float, **finishes: Finish) -> list[Float]:
     """The results of these functions for a reduced argument; the names tell them apart."""
     quarters, r = _reduce_quarter(x)
     results = [(name, finish, finish(r, quarters)) for name, finish in finishes.items()]
@@ -293,34 +293,34 @@ def _circular(x: Real, **finishes: Finish) -> list[Real]:
     return join_huge(x, results)
 
 
-def sin(x: Real) -> Real:
+def sin(x: Float) -> Float:
     """The sine, 2 ulp: +-sin(r) or +-cos(r), r = x - k*pi/2; for huge |x| see `huge`."""
     if x.format.is_single and not x.block.has_fma:
         return in_double(sin, x)
     return _circular(x, sin=_turned_sine)[0]
 
 
-def cos(x: Real) -> Real:
+def cos(x: Float) -> Float:
     """The cosine, 2 ulp: the sine a quarter turn on."""
     if x.format.is_single and not x.block.has_fma:
         return in_double(cos, x)
     return _circular(x, cos=_turned_cosine)[0]
 
 
-def sincos(x: Real) -> tuple[Real, ...]:
+def sincos(x: Float) -> tuple[Float, ...]:
     """The sine and the cosine, which share all but their last operations."""
     if x.format.is_single and not x.block.has_fma:
         return sin(x), cos(x)
     return tuple(_circular(x, sin=_turned_sine, cos=_turned_cosine))
 
 
-def _tangent(r: Real, quarters: Bits) -> Real:
+def _tangent(r: Float, quarters: Bits) -> Float:
     """tan(r + quarters*pi/2)."""
     sine, cosine, odd = reduced_sine(r), reduced_cosine(r), quarters.bit(0)
     return odd.select(-cosine, sine) / odd.select(sine, cosine)
 
 
-def tan(x: Real) -> Real:
+def tan(x: Float) -> Float:
     """The tangent, 3 ulp: sin(r) / cos(r) or -cos(r) / sin(r); for huge |x| see `huge`."""
     if x.format.is_single and not x.block.has_fma:
         return in_double(tan, x)
@@ -330,19 +330,19 @@ def tan(x: Real) -> Real:
 # --- inverse circular functions -------------------------------------------------------------------------------------
 
 
-def _below(turn: float, x: Real, format: Format) -> Real:
+def _below(turn: float, x: Float, format: Format) -> Float:
     """turn * pi/2 - x, the constant in two parts."""
     high, low, _ = table.PIO2_FMA[format.name]
     return turn * high - (x - turn * low)
 
 
-def _atan_of_quotient(t: Real) -> Real:
+def _atan_of_quotient(t: Float) -> Float:
     """atan(t) for 0 <= t <= 1: odd polynomial of degree 41 (float32: 19)."""
     z = t * t
     return fma(t * z, horner(z, table.ATAN[t.format.name]), t)
 
 
-def atan(x: Real) -> Real:
+def atan(x: Float) -> Float:
     """The inverse tangent, 2 ulp: for |x| > 1 as pi/2 - atan(1/|x|)."""
     size = x.magnitude()
     steep = size > 1.0
@@ -350,7 +350,7 @@ def atan(x: Real) -> Real:
     return steep.select(_below(1.0, angle, x.format), angle).with_sign(x)
 
 
-def atan2(y: Real, x: Real) -> Real:
+def atan2(y: Float, x: Float) -> Float:
     """The angle of the point (x, y), 2 ulp: atan of the lesser size over the greater, then by octants."""
     rise, run = y.magnitude(), x.magnitude()
     steep = rise > run
@@ -362,7 +362,7 @@ def atan2(y: Real, x: Real) -> Real:
     return left.select(_below(2.0, angle, x.format), angle).with_sign(y)
 
 
-def _asin_parts(x: Real) -> tuple[Mask, Real]:
+def _asin_parts(x: Float) -> tuple[Mask, Float]:
     """True if |x| > 0.545, and asin(|x|), or there asin(sqrt((1-|x|)/2)) = pi/4 - asin(|x|)/2: odd polynomial of degree
     29 (float32: 13).
     """
@@ -373,13 +373,13 @@ def _asin_parts(x: Real) -> tuple[Mask, Real]:
     return near_one, fma(s * z, polynomial(z, table.ASIN[x.format.name]), s)
 
 
-def asin(x: Real) -> Real:
+def asin(x: Float) -> Float:
     """The inverse sine, 2 ulp: for |x| > 0.545 as pi/2 - 2 asin(sqrt((1-|x|)/2)), fdlibm's way."""
     near_one, angle = _asin_parts(x)
     return near_one.select(_below(1.0, angle + angle, x.format), angle).with_sign(x)
 
 
-def acos(x: Real) -> Real:
+def acos(x: Float) -> Float:
     """The inverse cosine, 2 ulp: 2 asin(sqrt((1-x)/2)) for x > 0.545, pi less that for x < -0.545, else pi/2 - asin."""
     near_one, angle = _asin_parts(x)
     double = angle + angle

@@ -15,8 +15,8 @@ from graphc.codegen.llvm.values import array_elements, remove_global, set_attrib
 from graphc.codegen.vecmath.floats import (
     LANE,
     Block,
+    Float,
     Format,
-    Real,
     as_struct,
     call_in_parts,
     find_any,
@@ -130,10 +130,10 @@ def _keep(module: ir.Module, functions: Sequence[ir.Function]) -> None:
 # loop is vectorised around the function that decides it (`vector_variants`).
 
 
-Formula = Callable[[Real, Real], Real]
+Formula = Callable[[Float, Float], Float]
 
 
-def join_negative(x: Real, result: Real, name: str, formula: Formula) -> Real:
+def join_negative(x: Float, result: Float, name: str, formula: Formula) -> Float:
     """`formula(x, result)` where x < 0, else `result`; `name` tells formulas apart."""
     block, module = x.block, x.block.builder.module
     symbol = f"gc_negative_{name}_{x.format.name}"
@@ -143,7 +143,7 @@ def join_negative(x: Real, result: Real, name: str, formula: Formula) -> Real:
         return _define_variant(module, each, cold, of_one(block.format), lanes)
 
     function = define_variants(module, symbol, block, define)
-    return Real(block, block.builder.call(function, [x.value, result.value]))
+    return Float(block, block.builder.call(function, [x.value, result.value]))
 
 
 def _define_variant(module: ir.Module, symbol: str, cold: ir.Function, format: Format, lanes: int) -> ir.Function:
@@ -171,7 +171,7 @@ def _define_cold(module: ir.Module, symbol: str, block: Block, formula: Formula)
     function = define_pure(module, symbol, format.type, 2)
     function.attributes.add("cold")
     wide = Block(ir.IRBuilder(function.append_basic_block()), format, block.has_fma, block.widths)
-    wide.builder.ret(formula(*(Real(wide, argument) for argument in function.args)).value)
+    wide.builder.ret(formula(*(Float(wide, argument) for argument in function.args)).value)
     return function
 
 

@@ -17,11 +17,11 @@ from graphc.ir import sizes
 from graphc.ir.lowering import (
     SUFFIXES,
     ByRows,
+    ByValue,
     Call,
     Extent,
     Factor,
     Fold,
-    Given,
     Number,
     Part,
     Passed,
@@ -282,7 +282,7 @@ def _product_passed(node: Node) -> list[Passed]:
     a, b = parts.a, parts.b
     axes = tuple(range(_product_loops(node), node.ndim))
     summed = Extent(a.type.shape[-1])
-    alpha = Number(1, node.type.dtype) if parts.alpha is None else Given(parts.alpha)
+    alpha = Number(1, node.type.dtype) if parts.alpha is None else ByValue(parts.alpha)
     factors = [Strided(a, axes if a.ndim > 1 else (0,)), Strided(b, axes if b.ndim > 1 else (0,))]
     if a.ndim == 1:
         factors = [Strided(b, (1, 0)), factors[0]]

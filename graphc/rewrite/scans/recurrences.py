@@ -337,11 +337,13 @@ class Recurrence:
         return stepped_extreme(terms, self.initial, self.extreme, int(number), self.reverse)
 
 
-Given: TypeAlias = Mapping[Node, Callable[[], Node]]
+StackedValues: TypeAlias = Mapping[Node, Callable[[], Node]]
 """Functions that return the stacked values of recurrences found so far, and of their states."""
 
 
-def _recurrence(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], given: Given) -> Recurrence | None:
+def _recurrence(
+    loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], given: StackedValues
+) -> Recurrence | None:
     """The recurrence that a state is, or None: state + term, factor * state + term or factor * (state + term), where
     term and factor can be lifted."""
     if not is_float(state.type.dtype):
@@ -371,7 +373,9 @@ def _recurrence(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node]
     return None
 
 
-def _extreme(loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], given: Given) -> Recurrence | None:
+def _extreme(
+    loop: OpenLoop, state: Node, varying: set[Node], able: set[Node], given: StackedValues
+) -> Recurrence | None:
     """The recurrence of an integer state that is the extreme of itself plus a constant and a liftable node, or None."""
     after = loop.after[state]
     for extreme in EXTREMES if state.type.dtype in INTEGERS and not state.ndim else ():
@@ -392,21 +396,21 @@ def _pairs(node: Node, op: str) -> list[tuple[Node, Node]]:
     return [(node.args[0], node.args[1]), (node.args[1], node.args[0])] if node.op.name == op else []
 
 
-def _all_values(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: Given) -> Node:
+def _all_values(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: StackedValues) -> Node:
     """The initial value of a state and its values after each step, in the order of rows."""
     after = lifted(loop, [loop.after[state]], varying, {**given, found.node: found.rows})[0]
     begin = expand(found.initial, (0,))
     return concatenate((after, begin) if loop.reverse else (begin, after), 0)
 
 
-def _before(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: Given) -> Node:
+def _before(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: StackedValues) -> Node:
     """The values of a state before each step."""
     if found.factor is not None and not found.late and is_number(found.initial, 0.0):
         return linear_recurrence(found.factor, found.term, 0, loop.reverse, "before")
     return part_of(_all_values(loop, state, varying, found, given), 1 if loop.reverse else 0, loop.count)
 
 
-def _end(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: Given) -> Node:
+def _end(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: StackedValues) -> Node:
     """The final value of a state; there may be no steps."""
     if found.factor is None:
         return plus(found.initial, [reduce_sum(found.term, (0,))])

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.lower.access import loop_across, stride
+from graphc.codegen.lower.access import loop_across
 from graphc.codegen.pipeline import build
 from graphc.codegen.transform.independence import mark_nest
 from graphc.codegen.transform.parallelize import shares_of
 from graphc.ir.node import Node
 from graphc.loopir.ir import INDEX, TILE, Buffer, Expr, Load, Loop, Store, Var, add, apply, integer, multiply
 from graphc.loopir.operators import FLOORDIV
+from graphc.loopir.visit import stride
 from tests.support.bounds import assert_within
 
 Array = NDArray[Any]

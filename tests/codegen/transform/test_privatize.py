@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.schedule.buffers import MOST_COPIES, row_sum, table_of_sums
+from graphc.codegen.schedule.buffers import row_sum, table_of_sums
 from graphc.codegen.schedule.memory import added_by_both
 from graphc.codegen.threads.pool import has_threads
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.parallelize import added_into, neutral
 from graphc.ir.node import Node
-from graphc.loopir.ir import INDEX, Buffer, Expr, If, Load, Loop, Stmt, Store, Var, apply, integer
+from graphc.loopir.ir import INDEX, MOST_COPIES, Buffer, Expr, If, Load, Loop, Stmt, Store, Var, apply, integer
 from graphc.loopir.operators import ACCUMULATE, ADD, CALLS, INFIX, LT, SUB, Operator
 from tests.support.bounds import assert_specified
 
