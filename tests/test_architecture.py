@@ -73,8 +73,8 @@ BY_NAME = {"codegen.routines", "startup.hooks", "startup.lazy", "theano.paths"}
 """The modules that import what tables name: those of packages, families of routines, and the public door, which says
 who fills a hook."""
 
-LONGEST = 800
-"""Lines of a file; a table may be long, a program should not be."""
+LONGEST, LONGEST_FUNCTION = 800, 70
+"""Lines of a file, and of a function; a table may be long, a program should not be."""
 
 
 def module_name(path: Path) -> str:
@@ -347,6 +347,13 @@ def test_every_module_says_what_comes_in_and_what_goes_out(module: str) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_files_are_of_a_readable_length(module: str) -> None:
     assert len(MODULES[module].read_text("utf-8").splitlines()) <= LONGEST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", MODULES)
+def test_functions_are_of_a_readable_length(module: str) -> None:
+    spans = {each.name: (each.end_lineno or 0) - each.lineno + 1 for each in functions(parse(module))}
+    assert not {name: span for name, span in spans.items() if span > LONGEST_FUNCTION}
 
 
 def test_names_of_test_files_are_unique() -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,10 @@ import numpy as np
 from graphc.arrays.dtypes import INTEGERS, can_cast_safely
 from graphc.control.loop import (
     Checkpoint,
+    Outcome,
     Returned,
     State,
+    Step,
     as_step,
     at,
     called,
@@ -153,27 +156,8 @@ def scan(
     count = _steps(rows, n_steps)
     if not callable(fn):
         raise GraphTypeError(f"scan: the step is a function, not {fn!r}")
-    whole = isinstance(truncate_gradient, int | np.integer) and not isinstance(truncate_gradient, bool)
-    if not whole or truncate_gradient < -1:
-        raise GraphTypeError(f"scan: truncate_gradient is a number of steps, or -1 for all, not {truncate_gradient!r}")
-
-    def call(past: list[list[Node]]) -> Returned:
-        priors = flat(_priors(*each) for each in zip(states, past, strict=True))
-        _name(fn, [*elements, *priors])
-        operands = [*elements, *priors, *given]
-        names = [node.name or str(node.type) for node in operands]
-        returned = _returned(fn, called("scan calls the step", fn, operands, names))
-        if states and len(states) != len(returned.outputs):
-            raise GraphValueError(
-                f"scan: outputs_info has {counted(len(states), 'entry', 'entries')}, and the step {title(fn)} returns "
-                f"{counted(len(returned.outputs), 'output', 'outputs')}; there is one entry for each output, None for "
-                "one that no step reads"
-            )
-        if strict:
-            _check_strict(returned, [*elements, *flat(past), *given])
-        return _with_default_updates(returned, drawn)
-
-    settled, past, returned = settle(states, call)
+    _check_truncation(truncate_gradient)
+    settled, past, returned = settle(states, partial(_call_step, fn, elements, states, given, drawn, strict))
     if not states:
         settled, past = [State(None, ())] * len(returned.outputs), [[] for _ in returned.outputs]
     returned, held = _hoisted(returned, given)
@@ -183,11 +167,8 @@ def scan(
     done = make_loop(step, count, rows, initial, truncate_gradient, checkpoint, name=name)
     updates = dict(zip(returned.updates, done.last[len(done.last) - len(returned.updates) :], strict=True))
     stacked = until_end(done)
-    if checkpoint is not None:  # blocks have rows of their own: a derivative would keep all of them for the last one
-        for each, output in zip(stacked, step.outputs, strict=True):
-            place = next((place for place, after in enumerate(step.after) if after is output), None)
-            if place is not None:
-                keep_last_row(each, done.last[place])
+    if checkpoint is not None:
+        _keep_last_rows(stacked, step, done)
     if held:
         stacked = substitute(stacked, held)
         updates = dict(zip(updates, substitute([*updates.values()], held), strict=True))
@@ -197,6 +178,47 @@ def scan(
 
 
 # --- arguments of a step ----------------------------------------------------------------------------------------------
+
+
+def _call_step(
+    fn: Callable[..., Any],
+    elements: list[Node],
+    states: list[State],
+    given: list[Node],
+    drawn: set[Node],
+    strict: bool,
+    past: list[list[Node]],
+) -> Returned:
+    """The outputs and updates of the user's step, called with elements of sequences and previous values of states."""
+    priors = flat(_priors(*each) for each in zip(states, past, strict=True))
+    _name(fn, [*elements, *priors])
+    operands = [*elements, *priors, *given]
+    names = [node.name or str(node.type) for node in operands]
+    returned = _returned(fn, called("scan calls the step", fn, operands, names))
+    if states and len(states) != len(returned.outputs):
+        raise GraphValueError(
+            f"scan: outputs_info has {counted(len(states), 'entry', 'entries')}, and the step {title(fn)} returns "
+            f"{counted(len(returned.outputs), 'output', 'outputs')}; there is one entry for each output, None for "
+            "one that no step reads"
+        )
+    if strict:
+        _check_strict(returned, [*elements, *flat(past), *given])
+    return _with_default_updates(returned, drawn)
+
+
+def _keep_last_rows(stacked: list[Node], step: Step, done: Outcome) -> None:
+    """Let the last rows of outputs that are states be read from the loop's last values: blocks have rows of their own,
+    and a derivative would keep all of them for the last one."""
+    for each, output in zip(stacked, step.outputs, strict=True):
+        last = next((last for last, after in zip(done.last, step.after, strict=False) if after is output), None)
+        if last is not None:
+            keep_last_row(each, last)
+
+
+def _check_truncation(steps: object) -> None:
+    """Raises GraphTypeError where `truncate_gradient` is neither a number of steps nor -1."""
+    if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < -1:
+        raise GraphTypeError(f"scan: truncate_gradient is a number of steps, or -1 for all, not {steps!r}")
 
 
 def _listed(value: Any) -> list[Any]:

@@ -110,27 +110,42 @@ def function(
     values, keys, returns = _outputs(outputs)
     unused = on_unused_input or options.on_unused_input
     records, values, pairs = _graph_of(records, values, updates, givens, no_default_updates, unused)
-    if threads is not None:
-        threads = check_threads("threads", threads)
-    if name is not None and not isinstance(name, str):
-        raise ArgumentError(f"a function's name is a string, not {name!r}")
-    shown = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in name or "function")
-    kernel = Kernel(
-        shown,
-        tuple(record.variable for record in records),
-        shared_of(values, pairs),
-        tuple(values),
-        tuple(pairs),
-        returns,
-        threads,
-        tuple(number for number, record in enumerate(records) if record.may_be_written),
-        _fast_math(fast_math),
-    )
+    kernel = _kernel(name, records, values, pairs, returns, threads, _fast_math(fast_math))
     records = [_with_downcast(record, allow_input_downcast) for record in records]
     call = Convention(tuple(records), name_positions(records), keys)
     made = _made(kernel, call, mode, bool(HOOKS.default_profile if profile is None else profile))
     made.name, made.trust_input = name or "function", trust_input
     return made
+
+
+def _kernel(
+    name: str | None,
+    records: list[In],
+    values: list[Node],
+    pairs: list[tuple[Node, Node]],
+    returns: str,
+    threads: int | str | None,
+    fast_math: bool,
+) -> Kernel:
+    """What is compiled: inputs, outputs and updates, with the settings of this function alone."""
+    return Kernel(
+        _printable(name),
+        tuple(record.variable for record in records),
+        shared_of(values, pairs),
+        tuple(values),
+        tuple(pairs),
+        returns,
+        None if threads is None else check_threads("threads", threads),
+        tuple(number for number, record in enumerate(records) if record.may_be_written),
+        fast_math,
+    )
+
+
+def _printable(name: object) -> str:
+    """The name of a function as reports print it. Raises ArgumentError where it is no string."""
+    if name is not None and not isinstance(name, str):
+        raise ArgumentError(f"a function's name is a string, not {name!r}")
+    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in name or "function")
 
 
 def _graph_of(

@@ -27,7 +27,7 @@ PATHS = {
     "compile": "theano.compile theano.opclasses printing.monitormode",
     "compile.builders": "theano.made_ops",
     "compile.debugmode": "theano.compile",
-    "compile.function": "function theano.compile",
+    "compile.function": "functions.function theano.compile",
     "compile.function_module": "theano.compile",
     "compile.io": "theano.compile",
     "compile.mode": "theano.compile",
@@ -112,7 +112,6 @@ PATHS = {
 
 FORMER = {
     "arrays.trees": "trees",
-    "function": "functions.function",
     "functions.layouts": "functions.variants",
     "layers.dense": "layers.standard",
     "layers.recurrent": "layers.standard",

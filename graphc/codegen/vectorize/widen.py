@@ -604,11 +604,15 @@ def reduce(builder: ir.IRBuilder, step: ir.Instruction, vector: ir.Value) -> ir.
 
 
 def bytes_of(type: ir.Type) -> int:
-    """The bytes of a number in memory."""
+    """The bytes of a number in memory, or of one of a vector's. Raises TypeError for types kernels do not have."""
     match type:
         case ir.IntType():
             return max(int(type.width) // 8, 1)
         case ir.FloatType():
             return 4
-        case _:
+        case ir.DoubleType() | ir.PointerType():
             return 8
+        case ir.VectorType():
+            return bytes_of(type.element)
+        case _:
+            raise TypeError(f"elements of type {type}: their size in memory is not known")

@@ -34,6 +34,14 @@ def lower() -> None:
     lower_source(LOOP, [PROTOTYPE], {}, False)
 
 
+def test_elements_have_a_known_size() -> None:
+    sizes = {ir.IntType(1): 1, ir.IntType(16): 2, ir.FloatType(): 4, ir.DoubleType(): 8, ir.IntType(8).as_pointer(): 8}
+    assert {type: widen.bytes_of(type) for type in sizes} == sizes
+    assert widen.bytes_of(ir.VectorType(ir.FloatType(), 8)) == 4
+    with pytest.raises(TypeError, match="half: their size in memory is not known"):
+        widen.bytes_of(ir.HalfType())
+
+
 def test_loops_are_verified_in_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     assert options.verify
     seen: list[ir.Block] = []
