@@ -120,6 +120,7 @@ def as_step(
     history: Sequence[Sequence[Node]],
     returned: Returned,
     since: int,
+    kept: Sequence[Node] = (),
 ) -> tuple[Step, list[Node]]:
     """The step and the initial values of its states. Shared variables that it updates become states."""
     own = {shared: variable(shared.type.dtype, shared.type.shape, shared.name) for shared in returned.updates}
@@ -137,6 +138,7 @@ def as_step(
         results[end : end + len(outputs)],
         results[-1] if condition else None,
         since,
+        kept,
     )
     return made, [*flat(rows_of(state) for state in states), *own]
 
@@ -199,7 +201,7 @@ Checkpoint: TypeAlias = "int | Literal['sqrt'] | None"
 class Step:
     """One step of a loop, as a graph. elements, states: variables. after: the next states. outputs: the values to
     stack. condition: a bool that ends the loop after this step. since: no node that belongs to the step has a lower
-    serial number."""
+    serial number. kept: nodes that stay outside, for the program may ask for derivatives with respect to them."""
 
     elements: Sequence[Node]
     states: Sequence[Node]
@@ -207,6 +209,7 @@ class Step:
     outputs: Sequence[Node]
     condition: Node | None
     since: int
+    kept: Sequence[Node] = ()
 
     @property
     def variables(self) -> list[Node]:
@@ -252,7 +255,7 @@ def make_loop(
         return _truncated(step, count, rows, initial, truncate, checkpoint, name)
     if checkpoint is not None:
         return _in_blocks(step, count, rows, initial, _block_size(checkpoint, count), name)
-    body, captured = close(step.variables, step.results, step.since)
+    body, captured = close(step.variables, step.results, step.since, step.kept)
     ended = step.condition is not None
     node = scan_node(count, body, rows, initial, captured, reverse=reverse, until=ended, limit=limit)
     keep_within(node, step.results, body)
@@ -399,7 +402,7 @@ def _in_blocks(
     ended = step.condition is not None
     if ended:
         step, initial = _with_condition(step), [*initial, literal(False)]
-    body, captured = close(step.variables, step.results, step.since)
+    body, captured = close(step.variables, step.results, step.since, step.kept)
     blocks = [_blocks(row, count, number, size) for row in rows]
     if not whole:
         blocks.append(_limits(count, number, size))
@@ -418,6 +421,7 @@ def _in_blocks(
         [*inner.stacked, *([] if inner.taken is None else [inner.taken])],
         inner.last[-1] if ended else None,
         step.since,
+        step.kept,
     )
     found = make_loop(outer, number, blocks, initial, name=name)
     taken = None

@@ -161,7 +161,7 @@ def scan(
     if not states:
         settled, past = [State(None, ())] * len(returned.outputs), [[] for _ in returned.outputs]
     returned, held = _hoisted(returned, given)
-    step, initial = as_step(elements, settled, past, returned, since)
+    step, initial = as_step(elements, settled, past, returned, since, given)
     used = set(nodes_since(step.results, since))
     mention(value for value in given if value not in used)
     done = make_loop(step, count, rows, initial, truncate_gradient, checkpoint, name=name)

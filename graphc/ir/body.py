@@ -120,11 +120,14 @@ def nodes_within(nodes: Iterable[Node]) -> list[Node]:
 # --- closure ----------------------------------------------------------------------------------------------------------
 
 
-def close(variables: Sequence[Node], results: Sequence[Node], since: int = 0) -> tuple[Body, tuple[Node, ...]]:
+def close(
+    variables: Sequence[Node], results: Sequence[Node], since: int = 0, kept: Sequence[Node] = ()
+) -> tuple[Body, tuple[Node, ...]]:
     """Closure conversion: the body whose first parameters are `variables`, and the operands of its other parameters.
     Repeating ops move into the body if their serial number is at least `since`; older nodes stay outside because the
-    program may ask for a derivative with respect to them."""
-    return close_over(variables, _captured(variables, results, since), results)
+    program may ask for a derivative with respect to them. A repeated literal, as `x + 0.5` makes one, always moves: the
+    same node may be alive from elsewhere, and the body must not depend on that. `kept` stays outside all the same."""
+    return close_over(variables, _captured(variables, results, since, kept), results)
 
 
 def close_over(
@@ -148,7 +151,7 @@ def _line(node: Node) -> Where | None:
     return replace(node.where, words=None) if node.where and node.where.words else node.where
 
 
-def _captured(variables: Sequence[Node], results: Sequence[Node], since: int) -> list[Node]:
+def _captured(variables: Sequence[Node], results: Sequence[Node], since: int, kept: Sequence[Node]) -> list[Node]:
     """The outermost nodes that `results` use and that do not depend on `variables`. Scalar constants are left in the
     body."""
     first = min((node.serial for node in variables), default=0)
@@ -164,12 +167,19 @@ def _captured(variables: Sequence[Node], results: Sequence[Node], since: int) ->
         value = constant_value(node)
         if value is not None and not value.ndim:
             continue
-        repeats = node.op.name in BROADCASTS and node.ndim and node.serial >= since
-        if node in varying or repeats or _is_offset(node):
+        repeats = node.op.name in BROADCASTS and node.ndim and (node.serial >= since or _is_repeated_literal(node))
+        if node in varying or (repeats and node not in kept) or _is_offset(node):
             pending += reversed(node.args)
         else:
             found[node] = None
     return list(found)
+
+
+def _is_repeated_literal(node: Node) -> bool:
+    """True if a node is a scalar constant, repeated along axes of known sizes."""
+    while node.op.name in BROADCASTS and not any(isinstance(size, Node) for size in node.type.shape):
+        node = node.args[0]
+    return node.op is CONSTANT and not node.ndim
 
 
 def needed_of(at_hand: Container[Node], results: Sequence[Node]) -> list[Node]:

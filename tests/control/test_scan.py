@@ -604,3 +604,18 @@ def test_the_place_of_scan() -> None:
         found = getattr(module, name)  # a path that is called is the function of its name
         assert unwrap(getattr(found, "_function", found)) is unwrap(getattr(theano, name))
     assert theano.scan_module is module
+
+
+def test_a_body_does_not_depend_on_what_is_alive() -> None:
+    """`h + 0.5` repeats the number. An equal node that something else holds is the same object, and not the program's:
+    the body has it all the same. What is listed in `non_sequences` stays an operand, for derivatives by it."""
+
+    def text() -> str:
+        return graphc.print_graph(graphc.scan(lambda h: h + 0.3719, outputs_info=V, n_steps=3)[0])
+
+    alone = text()
+    alive = T.constant(0.3719).dimshuffle("x")
+    assert text() == alone and alive.op.name == "dimshuffle"
+    zeros = T.zeros((3,))
+    y = graphc.scan(lambda a, z: (a * z).sum(), V, non_sequences=zeros)[0].sum()
+    assert theano.function([V], graphc.grad(y, zeros), mode="interpreted")([1.0, 2.0]).tolist() == [3.0] * 3

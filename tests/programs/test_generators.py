@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from graphc.ir.node import NODES, Node
 from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph
 from graphc.loopir.text import print_function
@@ -69,3 +70,16 @@ def digests_in(hash_seed: str) -> str:
 @pytest.mark.slow
 def test_programs_are_the_same_in_every_process() -> None:
     assert digests_in("7") == digests_in("8")
+
+
+@pytest.mark.slow
+def test_programs_do_not_depend_on_nodes_that_are_alive() -> None:
+    """Equal nodes are one object: those that earlier tests hold are not told from those that a program makes."""
+    first = digests()
+    alive: list[Node] = []
+    before = NODES.watch(alive.append)
+    try:
+        digests()
+    finally:
+        NODES.watch(before)
+    assert alive and digests() == first

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,14 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphc.errors import GraphcError
-from graphc.ir.interpret import interpret
-from graphc.ir.node import Node
+from graphc.ir.interpret import interpret, watched
+from graphc.ir.node import NODES, Node
 from graphc.ir.walk import Graph
 
 Array = NDArray[Any]
 Maker = Callable[["Grower"], "Node | Sequence[Node] | None"]
 LARGEST, MOST = 4000, 1e4
 REFUSALS = (GraphcError, ValueError, TypeError, IndexError, np.linalg.LinAlgError, ZeroDivisionError, OverflowError)
+
+
+MOST_WORK = 60_000
+"""Nodes that a maker asks for, and values that the interpreter computes for it, at most: most of a second."""
 
 
 class Late(BaseException):
@@ -81,7 +85,7 @@ class Grower:
     def once(self) -> bool:
         maker = self.draw.choice(self.makers)
         try:
-            with within(0.0 if self.depth else 0.8):
+            with nullcontext() if self.depth else working(MOST_WORK):
                 return self.made_by(maker)
         except REFUSALS:
             return False
@@ -106,6 +110,31 @@ class Grower:
         self.values += zip(nodes, arrays, strict=True)
         self.known.update(zip(nodes, arrays, strict=True))
         return True
+
+
+@contextmanager
+def working(most: int) -> Iterator[None]:
+    """The block makes so many nodes and computes so many values at most, or is refused. Time would not do: what is
+    drawn next must not depend on how fast a machine is."""
+    done = 0
+
+    def work(*_: Any) -> None:
+        nonlocal done
+        done += 1
+        if done > most:
+            raise Late
+
+    def note(node: Node) -> None:
+        if before is not None:
+            before(node)
+        work()
+
+    before = NODES.watch(note)
+    try:
+        with watched(work):
+            yield
+    finally:
+        NODES.watch(before)
 
 
 @contextmanager
