@@ -28,9 +28,8 @@ from graphc.autodiff import grad
 from graphc.errors import GraphTypeError, GraphValueError, RankError, UpdateError
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe
-from graphc.ops.elementwise import cast
 from graphc.shared import SharedVariable, shared
-from graphc.tensor.elementary import maximum, sqr, sqrt
+from graphc.tensor.elementary import cast, maximum, sqr, sqrt
 
 __all__ = [
     "adadelta", "adagrad", "adam", "clip", "clip_norm", "cosine", "exponential", "momentum", "nesterov", "norm",

@@ -35,10 +35,9 @@ from graphc.functions.callables import Function
 from graphc.functions.function import function
 from graphc.ir.call_errors import explain_all
 from graphc.ir.interpret import interpret
-from graphc.ir.node import Array, Node, Size, Type, literal, user_line, variable
+from graphc.ir.node import Array, Node, Size, Type, user_line
 from graphc.ir.walk import Graph as NodeGraph, reachable, substitute, toposort
 from graphc.ops.custom import custom_op
-from graphc.ops.elementwise import as_node, cast
 from graphc.shared import SharedVariable, shared
 from graphc.startup.record import record
 
@@ -237,7 +236,7 @@ class Symbolic(Operation):
         raise NotImplementedError
 
     def compute(self, *values: Any) -> Array:
-        return interpret(NodeGraph((), (self.build(*(as_node(np.asarray(value)) for value in values)),)), {})[0]
+        return interpret(NodeGraph((), (self.build(*(T.as_tensor(np.asarray(value)) for value in values)),)), {})[0]
 
 
 def as_element(value: Any) -> Element:
@@ -255,7 +254,7 @@ class constant(Symbolic):  # noqa: N801
 
     def __init__(self, value: Any, name: str | None = None) -> None:
         super().__init__((), name)
-        self.node = as_node(value)
+        self.node = T.as_tensor(value)
         self.number = value if type(value) in (bool, int, float) else None
 
     def build(self, *nodes: Node) -> Node:
@@ -278,7 +277,7 @@ class Elementwise(Symbolic):
         weak = [source.number if isinstance(source, constant) else None for source in self.input_nodes]
         strong = [node.type.dtype for node, number in zip(nodes, weak, strict=True) if number is None]
         operands = [
-            node if number is None or not strong else cast(node, promote(*strong, number))
+            node if number is None or not strong else T.cast(node, promote(*strong, number))
             for node, number in zip(nodes, weak, strict=True)
         ]
         return type(self).function(*operands)
@@ -374,7 +373,7 @@ class Gradient(Symbolic):
                 raise GradientError(
                     f"a loss must be a scalar; {describe_element(self.element)} is {kind.type}: sum it up"
                 )
-            return literal(1, floating(kind.type.dtype))
+            return T.constant(1, dtype=floating(kind.type.dtype))
         remaining = iter(nodes[1:])
         terms = []
         for consumer, _ in self.uses:
@@ -386,7 +385,7 @@ class Gradient(Symbolic):
 
 def pull_back(operation: Operation, args: Sequence[Node], cotangent: Node) -> list[Node]:
     """Return the gradient by each input of an operation from the gradient by its output. Integers count as floats."""
-    floats = [cast(arg, floating(arg.type.dtype)) for arg in args]
+    floats = [T.cast(arg, floating(arg.type.dtype)) for arg in args]
     gradient = _gradients.get(type(operation).__name__)
     if gradient is not None:
         return [_registered(operation, gradient, position, floats, cotangent) for position in range(len(args))]
@@ -396,11 +395,11 @@ def pull_back(operation: Operation, args: Sequence[Node], cotangent: Node) -> li
             f"give it one with @RegisterGradient({type(operation).__name__!r})"
         )
     # Fresh variables distinguish inputs that are one value: matmul(A, A) has two gradients.
-    own = [variable(arg.type.dtype, _static(arg.type.shape)) for arg in floats]
+    own = [T.tensor(arg.type.dtype, _static(arg.type.shape)) for arg in floats]
     output = operation.build(*own)
-    seed = variable(output.type.dtype, _static(output.type.shape))
+    seed = T.tensor(output.type.dtype, _static(output.type.shape))
     parts = vjp(output, own, seed, disconnected_inputs="ignore")
-    values = [*floats, cast(cotangent, output.type.dtype)]
+    values = [*floats, T.cast(cotangent, output.type.dtype)]
     return substitute(parts, dict(zip([*own, seed], values, strict=True)))
 
 
@@ -464,7 +463,7 @@ class Minimization(Operation):
     def updates(self, *nodes: Node) -> optim.Updates:
         """Return the updates of the variables, from the nodes of the inputs."""
         params = [target.shared for target in self.targets]
-        gradients = [cast(node, param.type.dtype) for node, param in zip(nodes, params, strict=False)]
+        gradients = [T.cast(node, param.type.dtype) for node, param in zip(nodes, params, strict=False)]
         return optim.sgd(
             gradients, params, nodes[-1] if isinstance(self.learning_rate, Element) else self.learning_rate
         )
@@ -608,7 +607,7 @@ def translate(
     mode: str | None,
 ) -> Function:
     """Return the function from the feeds to the elements `rest`; minimizations among these become its updates."""
-    inputs = {element: variable(*types[element], element.name) for element in feeds}
+    inputs = {element: T.tensor(*types[element], element.name) for element in feeds}
     nodes: dict[Element, Node] = dict(inputs)
     updates: list[tuple[SharedVariable, Node]] = []
 

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
+from importlib import import_module
+from inspect import unwrap
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,48 @@ BY_NAME = {"codegen.routines", "startup.hooks", "startup.lazy", "theano.paths"}
 """The modules that import what tables name: those of packages, families of routines, and the public door, which says
 who fills a hook."""
 
+ON_TOP = {
+    "layers": {
+        "ir.call_errors": "explain_all",
+        "ir.node": "describe",
+        "startup.record": "record",
+        "tensor.shaping": "normalise_axes",
+    },
+    "optim": {"ir.call_errors": "explain_all", "ir.node": "describe"},
+    "preprocess": {"ir.call_errors": "explain_all"},
+    "pymc": {
+        "functions": "text_cache",
+        "functions.pointer": "Pointer",
+        "ir.node": "Array",
+        "startup.digest": "digest_of",
+        "startup.record": "record",
+    },
+    "pytensor": {
+        "control.batch": "batched",
+        "ir.interpret": "interpret",
+        "ir.node": "LEAVES Size constant_value",
+        "ir.walk": "as_size_node",
+        "ops.checked": "checked",
+        "ops.derivative": "overridden",
+        "startup.record": "record",
+    },
+    "session": {
+        "arrays.dtypes": "check_dtype floating is_float promote",
+        "arrays.values": "as_array natural_dtype",
+        "ir.call_errors": "explain_all",
+        "ir.interpret": "interpret",
+        "ir.node": "Array Size Type user_line",
+        "ir.walk": "reachable substitute toposort",
+        "startup.record": "record",
+    },
+    "train": {
+        "ir.call_errors": "explain_all explained",
+        "startup.lazy": "lazily",
+        "startup.record": "record replace",
+    },
+}
+"""The rooms that are made with graphc as a user's program would be, and all that they need below what is public."""
+
 LONGEST, LONGEST_FUNCTION = 800, 70
 """Lines of a file, and of a function; a table may be long, a program should not be."""
 
@@ -117,6 +161,22 @@ def known(module: str) -> set[str]:
     return {name.removeprefix("graphc.") for name in names if name.startswith("graphc.")} - STUBS
 
 
+def public_objects() -> set[int]:
+    """The objects that users find under public names, without what explains errors around them."""
+    names = """
+        tensor tensor.nnet tensor.linalg tensor.signal.conv tensor.signal.pool random random.streams sparse
+        control.functional optim errors
+    """
+    found = set()
+    for module in (graphc, *(import_module(f"graphc.{name}") for name in names.split())):
+        listed = getattr(module, "__all__", ())
+        for name in listed or dir(module):
+            value = unwrap(getattr(module, name))
+            if listed or getattr(value, "__module__", "") == module.__name__:
+                found.add(id(value))
+    return found
+
+
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
 
@@ -158,6 +218,24 @@ def test_no_private_name_is_borrowed(module: str) -> None:
         if alias.name.startswith("_") and not alias.name.startswith("__")
     ]
     assert borrowed == []
+
+
+@pytest.mark.slow
+def test_rooms_on_top_use_what_is_public() -> None:
+    public, found = public_objects(), dict[str, dict[str, set[str]]]()
+    for module in sorted(MODULES):
+        top = module.partition(".")[0]
+        for node in ast.walk(parse(module)) if top in ON_TOP else ():
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("graphc."):
+                home = str(node.module).removeprefix("graphc.")
+                for name in [each.name for each in node.names if home.partition(".")[0] not in ON_TOP]:
+                    if f"{home}.{name}" in MODULES:
+                        is_public = home.startswith("tensor")
+                    else:
+                        is_public = id(unwrap(getattr(import_module(f"graphc.{home}"), name))) in public
+                    if not is_public:
+                        found.setdefault(top, {}).setdefault(home, set()).add(name)
+    assert found == {top: {home: set(names.split()) for home, names in homes.items()} for top, homes in ON_TOP.items()}
 
 
 @pytest.mark.slow

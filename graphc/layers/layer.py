@@ -14,9 +14,9 @@ import numpy as np
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.node import Node, describe
 from graphc.layers.initial import Initialiser
-from graphc.ops.elementwise import as_node
 from graphc.random.streams import RandomStreams
 from graphc.shared import SharedVariable, shared
+from graphc.tensor.variables import as_tensor
 
 
 class Source:
@@ -57,7 +57,7 @@ class Layer:
         """True: parameters have static sizes, which compiled code is specialised to."""
 
     def __call__(self, x: Any, train: bool = False) -> Node:
-        node = as_node(x)
+        node = as_tensor(x)
         if not self.built:
             self.build(node)
             self.built = True

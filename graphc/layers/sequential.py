@@ -15,7 +15,7 @@ import numpy as np
 from graphc.errors import ArgumentError, GraphValueError
 from graphc.functions.callables import Function as Compiled
 from graphc.functions.function import function
-from graphc.ir.node import Node, Size, variable
+from graphc.ir.node import Node
 from graphc.layers.initial import Initialiser
 from graphc.layers.layer import Layer, Source
 from graphc.layers.standard import (
@@ -29,12 +29,12 @@ from graphc.layers.standard import (
     activation_layer,
     initial_of,
 )
-from graphc.ops.elementwise import cast
 from graphc.shared import SharedVariable
 from graphc.startup.record import record
 from graphc.tensor import nnet
-from graphc.tensor.elementary import eq, gt, sigmoid, softplus, sqr
+from graphc.tensor.elementary import cast, eq, gt, sigmoid, softplus, sqr
 from graphc.tensor.reductions import argmax, mean, sum
+from graphc.tensor.variables import tensor
 
 
 @record()
@@ -246,7 +246,7 @@ class Sequential:
         if self.input_shape is None:
             raise GraphValueError("the sizes of an example are not known: give input_shape, or begin with add_fc")
         sizes = self.input_shape if self.static else (None,) * len(self.input_shape)
-        return variable(self.input_dtype, (None, *sizes), "x")
+        return tensor(self.input_dtype, (None, *sizes), "x")
 
     @cached_property
     def output(self) -> Node:
@@ -264,8 +264,8 @@ class Sequential:
         """The variable of the targets of a batch."""
         objective, output = self._objective(), self.output
         rank = output.ndim - objective.fewer
-        sizes: list[Size | None] = [size if isinstance(size, int) else None for size in output.type.shape[:rank]]
-        return variable(objective.dtype or self.dtype, sizes, "y")
+        sizes = [size if isinstance(size, int) else None for size in output.type.shape[:rank]]
+        return tensor(objective.dtype or self.dtype, sizes, "y")
 
     def _objective(self) -> Cost:
         if self.objective is None:

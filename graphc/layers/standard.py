@@ -16,16 +16,15 @@ from graphc.ir.node import Node, describe
 from graphc.layers import initial
 from graphc.layers.initial import Initialiser
 from graphc.layers.layer import Layer
-from graphc.ops.elementwise import cast
-from graphc.ops.shape import drop, expand, zeros
-from graphc.tensor import elementary, nnet
-from graphc.tensor.elementary import sigmoid, tanh
+from graphc.tensor import nnet
+from graphc.tensor.creation import zeros
+from graphc.tensor.elementary import cast, sigmoid, softplus, tanh
 from graphc.tensor.indexing import take
-from graphc.tensor.nnet import normalization
 from graphc.tensor.nnet.activations import prelu
+from graphc.tensor.nnet.normalization import batch_normalization_test, group_norm, instance_norm, layer_norm, normalize
 from graphc.tensor.nnet.sliding import convolution
 from graphc.tensor.products import dot
-from graphc.tensor.shaping import flatten, normalise_axes
+from graphc.tensor.shaping import expand_dims, flatten, normalise_axes, squeeze
 from graphc.tensor.signal.pool import global_pool, pool
 
 Function: TypeAlias = "Callable[[Any], Node]"
@@ -37,9 +36,9 @@ def _same(x: Any) -> Node:
 
 ACTIVATIONS: dict[str, Function] = {
     "linear": _same,
-    "sigmoid": elementary.sigmoid,
-    "tanh": elementary.tanh,
-    "softplus": elementary.softplus,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
+    "softplus": softplus,
     "softmax": nnet.softmax,
     **{name: getattr(nnet, name) for name in ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "softsign")},
 }
@@ -238,9 +237,9 @@ class BatchNorm(_Norm):
         others = [axis for axis in range(x.ndim) if axis != self.axis % x.ndim]
         scales = self.gamma, self.beta
         if not train:
-            return normalization.batch_normalization_test(x, *scales, self.mean, self.variance, others, self.epsilon)
-        result, *found = normalization.normalize(x, others, self.epsilon, *(expand(each, others) for each in scales))
-        mean, variance = (drop(each, others) for each in found)
+            return batch_normalization_test(x, *scales, self.mean, self.variance, others, self.epsilon)
+        result, *found = normalize(x, others, self.epsilon, *(expand_dims(each, others) for each in scales))
+        mean, variance = (squeeze(each, others) for each in found)
         count = (x.size // self.mean.size).astype(x.type.dtype)
         sample = variance * (count / (count - 1).clip(1, count))  # of one example it stays 0
         self.updates = {
@@ -257,7 +256,7 @@ class LayerNorm(_Norm):
         super().__init__(-1, epsilon, None, common)
 
     def output(self, x: Node, train: bool) -> Node:
-        return normalization.layer_norm(x, self.gamma, self.beta, epsilon=self.epsilon)
+        return layer_norm(x, self.gamma, self.beta, epsilon=self.epsilon)
 
 
 class InstanceNorm(_Norm):
@@ -267,7 +266,7 @@ class InstanceNorm(_Norm):
         super().__init__(1, epsilon, n_in, common)
 
     def output(self, x: Node, train: bool) -> Node:
-        return normalization.instance_norm(x, self.gamma, self.beta, self.epsilon)
+        return instance_norm(x, self.gamma, self.beta, self.epsilon)
 
 
 class GroupNorm(_Norm):
@@ -284,7 +283,7 @@ class GroupNorm(_Norm):
             raise ArgumentError(f"{self.name}: {self.shape[0]} channels are no multiple of {self.groups} groups")
 
     def output(self, x: Node, train: bool) -> Node:
-        return normalization.group_norm(x, self.groups, self.gamma, self.beta, self.epsilon)
+        return group_norm(x, self.groups, self.gamma, self.beta, self.epsilon)
 
 
 # --- convolution and pooling ------------------------------------------------------------------------------------------
@@ -350,7 +349,7 @@ class Conv(Layer):
         how = self.stride, self.border, self.dilation, self.groups
         found = convolution(x, w, *how, channels_last=self.channels_last)
         if self.b is not None:
-            found = found + (self.b if self.channels_last else expand(self.b, range(1, 1 + self.rank)))
+            found = found + (self.b if self.channels_last else expand_dims(self.b, tuple(range(1, 1 + self.rank))))
         return self.activation(found)
 
 
@@ -432,7 +431,7 @@ class Recurrent(Layer):
 
     def output(self, x: Node, train: bool) -> Node:
         given = dot(x, self.w) + self.b
-        begin = [zeros(x.type.dtype, (given.type.shape[0], self.n_out)) for _ in range(self.states)]
+        begin = [zeros((given.type.shape[0], self.n_out), x.type.dtype) for _ in range(self.states)]
         results, _ = scan(self.step, given.dimshuffle(1, 0, 2), begin, go_backwards=self.backwards, return_list=True)
         states: Node = results[0]
         if not self.sequences:
