@@ -24,8 +24,10 @@ from graphc.functions.factory import class_of_mode, make_function, packed, resto
 from graphc.ir.call_errors import explain_all
 from graphc.ir.interpret import Steps, check_guards, interpret, plan_steps, run_steps, watched
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, PARAM, SHARED, Array, Node, describe, make, variable
+from graphc.ir.source_lines import warn_user
 from graphc.ir.walk import Graph, dependents, node_set, nodes_of
 from graphc.options import options
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import replace
 
 BIG = 1e10
@@ -42,10 +44,13 @@ SHOWN = 8
 class NanGuardMode:
     """`function(..., mode=NanGuardMode(nan_is_error=True, inf_is_error=True, big_is_error=True))`: each call raises
     NanGuardError (an AssertionError) at the first value, of an input or of a node, that is NaN, infinite, or larger
-    than 1e10. `x.tag.nan_guard_mode_check = False` exempts a value. optimizer, linker: Theano's, they change nothing.
+    than 1e10. `x.tag.nan_guard_mode_check = False` exempts a value. What is None is as the settings
+    `config.NanGuardMode.nan_is_error` and kin say; `config.NanGuardMode.action = "warn"` warns of each such value in
+    place of the error. optimizer, linker: Theano's, they change nothing.
     """
 
     name = "NanGuardMode"
+    action = "raise"
 
     def __init__(
         self,
@@ -55,14 +60,24 @@ class NanGuardMode:
         optimizer: Any = "default",
         linker: Any = None,
     ) -> None:
-        given = (nan_is_error, inf_is_error, big_is_error)
-        self.nan_is_error, self.inf_is_error, self.big_is_error = (each is None or bool(each) for each in given)
+        self.nan_is_error = _told_or_set(nan_is_error, "nan_is_error")
+        self.inf_is_error = _told_or_set(inf_is_error, "inf_is_error")
+        self.big_is_error = _told_or_set(big_is_error, "big_is_error")
+        self.action = HOOKS.get_setting("NanGuardMode.action")
+        if self.action not in ("raise", "warn"):
+            raise GraphValueError(f"NanGuardMode: the action is 'raise' or 'warn', not {self.action!r}")
         if not (self.nan_is_error or self.inf_is_error or self.big_is_error):
             raise GraphValueError("NanGuardMode: one of nan_is_error, inf_is_error, big_is_error must be true")
 
     def make_function(self, kernel: Kernel, call: Convention, profile: bool) -> Function:
         """The function of a graph in this mode."""
         return Guarding(kernel, call, profile, self)
+
+    def report(self, message: str) -> None:
+        """Raise NanGuardError, or warn."""
+        if self.action == "raise":
+            raise NanGuardError(message)
+        warn_user(message)
 
     def fault(self, value: Array) -> str:
         """Return "NaN", "Inf" or "a big value" for a bad value, "" for a good one."""
@@ -78,6 +93,10 @@ class NanGuardMode:
     def __repr__(self) -> str:
         given = f"{self.nan_is_error}, {self.inf_is_error}, {self.big_is_error}"
         return f"NanGuardMode({given})"
+
+
+def _told_or_set(flag: bool | None, name: str) -> bool:
+    return bool(HOOKS.get_setting(f"NanGuardMode.{name}") if flag is None else flag)
 
 
 class DebugMode:
@@ -178,13 +197,13 @@ class Guarding(Checked):
             if fault and exempt(leaf):
                 continue
             if fault:
-                raise NanGuardError(f"{self.label}: {fault} in the input {describe(leaf)} = {shown(value)}")
+                self.checks.report(f"{self.label}: {fault} in the input {describe(leaf)} = {shown(value)}")
 
         def look(node: Node, args: Sequence[Array], value: Any) -> None:
             for each in value if isinstance(value, tuple) else (value,):
                 fault = self.checks.fault(each)
                 if fault and (node in self.varying or PARAM in leaf_ops(node)) and not exempt(node):
-                    raise NanGuardError(f"{self.label}: {fault} in {told(node, args, each)}")
+                    self.checks.report(f"{self.label}: {fault} in {told(node, args, each)}")
 
         with watched(look):
             return run_steps(self.plan, values)

@@ -67,6 +67,24 @@ def test_what_is_asked_for_is_what_is_found() -> None:
         NanGuardMode(False, False, False)
 
 
+def test_settings_say_what_is_not_asked_for() -> None:
+    switches = {"NanGuardMode.inf_is_error": False, "NanGuardMode.big_is_error": False}
+    with graphc.change_flags(switches):
+        f = graphc.function([X, Y], X / Y, mode=NanGuardMode())
+        assert np.isinf(f(ONE, ZERO)).all()
+        with pytest.raises(NanGuardError):
+            f(ZERO, ZERO)
+        with pytest.raises(NanGuardError):
+            graphc.function([X, Y], X / Y, mode=NanGuardMode(inf_is_error=True))(ONE, ZERO)
+    with graphc.change_flags({"NanGuardMode.action": "warn"}):
+        f = graphc.function([X, Y], X / Y, mode=NanGuardMode())
+    with pytest.warns(UserWarning, match=f"{HERE}: Inf in x / y ") as seen:
+        assert np.isinf(f(ONE, ZERO)).all()
+    assert seen[0].filename == __file__
+    with graphc.change_flags({"NanGuardMode.action": "pdb"}), pytest.raises(GraphValueError, match="not 'pdb'"):
+        NanGuardMode()
+
+
 def test_what_the_compiler_makes_stable_is_no_fault() -> None:
     softplus = graphc.function([X], T.log(1 + T.exp(X)), mode="NanGuardMode")
     np.testing.assert_array_equal(softplus([1000.0]), [1000.0])
