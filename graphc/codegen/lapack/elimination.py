@@ -54,30 +54,26 @@ def sqrt(code: Code, value: Any) -> Any:
 # --- cholesky ---------------------------------------------------------------------------------------------------------
 
 
-def cholesky(suffix: str) -> Function[..., I64]:
-    """cholesky(n, a, row, column, l): status 1 where a matrix is not positive definite."""
-
-    @matrix_function("cholesky_one", suffix)
-    def write(code: Code, n: I64, a: Ptr, row: I64, column: I64, l: Ptr) -> I64:  # noqa: E741
-        for count in range(1, WRITTEN_OUT + 1):
-            with code.when(n == count):
-                code.ret(small_cholesky(suffix, count)(code, a, row, column, l))
-        with code.when(n <= SMALL):
-            code.ret(cholesky_loops(suffix)(code, n, a, row, column, l))
-        # A lower triangle in rows is an upper one in columns.
-        copy_triangle(suffix)(code, n, a, row, column, l)
-        status = call_lapack(code, "potrf", suffix, letter("U"), n, l, n)
-        return (status == 0).choose(I64.of(0), 1)
-
-    return write
+@matrix_function("cholesky_one")
+def cholesky(code: Code, suffix: str, n: I64, a: Ptr, row: I64, column: I64, l: Ptr) -> I64:  # noqa: E741
+    """Status 1 where a matrix is not positive definite."""
+    for count in range(1, WRITTEN_OUT + 1):
+        with code.when(n == count):
+            code.ret(small_cholesky(suffix, count)(code, a, row, column, l))
+    with code.when(n <= SMALL):
+        code.ret(cholesky_loops(suffix)(code, n, a, row, column, l))
+    # A lower triangle in rows is an upper one in columns.
+    copy_triangle(suffix)(code, n, a, row, column, l)
+    status = call_lapack(code, "potrf", suffix, letter("U"), n, l, n)
+    return (status == 0).choose(I64.of(0), 1)
 
 
 def small_cholesky(suffix: str, count: int) -> Function[..., I64]:
     """The same for `count` rows."""
     kind = ARITHMETIC[suffix].kind
 
-    @matrix_function(f"cholesky_{count}", suffix)
-    def write(code: Code, a: Ptr, row: I64, column: I64, l: Ptr) -> I64:  # noqa: E741
+    @matrix_function(f"cholesky_{count}")
+    def write(code: Code, suffix: str, a: Ptr, row: I64, column: I64, l: Ptr) -> I64:  # noqa: E741
         fails = code.label("fails")
         found: dict[tuple[int, int], Any] = {}
         for i in range(count):
@@ -97,144 +93,115 @@ def small_cholesky(suffix: str, count: int) -> Function[..., I64]:
         code.place(fails)
         return I64.of(1)
 
-    return write
+    return write(suffix)
 
 
-def cholesky_loops(suffix: str) -> Function[..., I64]:
+@matrix_function("cholesky_loops")
+def cholesky_loops(code: Code, suffix: str, n: I64, a: Ptr, row: I64, column: I64, l: Ptr) -> I64:  # noqa: E741
     """The same by loops."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("cholesky_loops", suffix)
-    def write(code: Code, n: I64, a: Ptr, row: I64, column: I64, l: Ptr) -> I64:  # noqa: E741
-        fails = code.label("fails")
-        with code.count(0, n) as i:
-            source, own = a.at(i * row, kind), l.at(i * n, kind)
-            with code.count(0, i) as j:
-                other = l.at(j * n, kind)
-                value = code.variable(source.at(j * column, kind).load(kind))
-                with code.count(0, j) as p:
-                    value.value = less(value.value, own.at(p, kind).load(kind), other.at(p, kind).load(kind))
-                own.at(j, kind).store(value.value / other.at(j, kind).load(kind))
-            value = code.variable(source.at(i * column, kind).load(kind))
-            with code.count(0, i) as p:
-                each = own.at(p, kind).load(kind)
-                value.value = less(value.value, each, each)
-            fails.when(value.value <= 0)
-            own.at(i, kind).store(sqrt(code, value.value))
-            with code.count(i + 1, n) as j:
-                own.at(j, kind).store(kind.of(0))
-        code.ret(I64.of(0))
-        code.place(fails)
-        return I64.of(1)
-
-    return write
+    fails = code.label("fails")
+    with code.count(0, n) as i:
+        source, own = a.at(i * row, kind), l.at(i * n, kind)
+        with code.count(0, i) as j:
+            other = l.at(j * n, kind)
+            value = code.variable(source.at(j * column, kind).load(kind))
+            with code.count(0, j) as p:
+                value.value = less(value.value, own.at(p, kind).load(kind), other.at(p, kind).load(kind))
+            own.at(j, kind).store(value.value / other.at(j, kind).load(kind))
+        value = code.variable(source.at(i * column, kind).load(kind))
+        with code.count(0, i) as p:
+            each = own.at(p, kind).load(kind)
+            value.value = less(value.value, each, each)
+        fails.when(value.value <= 0)
+        own.at(i, kind).store(sqrt(code, value.value))
+        with code.count(i + 1, n) as j:
+            own.at(j, kind).store(kind.of(0))
+    code.ret(I64.of(0))
+    code.place(fails)
+    return I64.of(1)
 
 
-def inverse_of_factor(suffix: str) -> Function[..., I64]:
-    """inverse_of_factor(n, l, row, column, x): status 0."""
+@matrix_function("inverse_of_factor_one")
+def inverse_of_factor(code: Code, suffix: str, n: I64, l: Ptr, row: I64, column: I64, x: Ptr) -> I64:  # noqa: E741
+    """Status 0."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("inverse_of_factor_one", suffix)
-    def write(code: Code, n: I64, l: Ptr, row: I64, column: I64, x: Ptr) -> I64:  # noqa: E741
-        copy_triangle(suffix)(code, n, l, row, column, x)
-        with code.when(n <= SMALL):
-            inverse_loops(suffix)(code, n, x)
-        with code.otherwise():
-            call_lapack(code, "potri", suffix, letter("U"), n, x, n)
-        with code.count(0, n, BLOCK) as top, code.count(0, top + BLOCK, BLOCK) as left:
-            below, beside = top + BLOCK, left + BLOCK
-            end = (below < n).choose(below, n)
-            with code.count(top, end) as i, code.count(left, (beside < i).choose(beside, i)) as j:
-                x.at(j * n + i, kind).store(x.at(i * n + j, kind).load(kind))
-        return I64.of(0)
-
-    return write
+    copy_triangle(suffix)(code, n, l, row, column, x)
+    with code.when(n <= SMALL):
+        inverse_loops(suffix)(code, n, x)
+    with code.otherwise():
+        call_lapack(code, "potri", suffix, letter("U"), n, x, n)
+    with code.count(0, n, BLOCK) as top, code.count(0, top + BLOCK, BLOCK) as left:
+        below, beside = top + BLOCK, left + BLOCK
+        end = (below < n).choose(below, n)
+        with code.count(top, end) as i, code.count(left, (beside < i).choose(beside, i)) as j:
+            x.at(j * n + i, kind).store(x.at(i * n + j, kind).load(kind))
+    return I64.of(0)
 
 
-def inverse_loops(suffix: str) -> Function[..., None]:
-    """inverse_loops(n, x): the lower triangle of the inverse, where that of the factor stands."""
+@matrix_function("inverse_loops")
+def inverse_loops(code: Code, suffix: str, n: I64, x: Ptr) -> None:
+    """The lower triangle of the inverse, where that of the factor stands."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("inverse_loops", suffix)
-    def write(code: Code, n: I64, x: Ptr) -> None:
-        with code.count(0, n) as j:
-            corner = x.at(j * n + j, kind)
-            corner.store(kind.of(1) / corner.load(kind))
-        with code.count(0, n) as i:
-            own = x.at(i * n, kind)
-            scale = own.at(i, kind).load(kind)
-            with code.count(0, i) as j:
-                value = code.variable(kind.of(0))
-                with code.count(j, i) as p:
-                    # of row i what lies left of p is not needed any more: it holds the inverse
-                    value.value = less(value.value, own.at(p, kind).load(kind), x.at(p * n + j, kind).load(kind))
-                own.at(j, kind).store(value.value * scale)
-        with code.count(0, n) as i:
-            own = x.at(i * n, kind)
-            with code.count(0, i + 1) as j:
-                value = code.variable(kind.of(0))
-                with code.count(i, n) as p:
-                    each = x.at(p * n, kind)
-                    value.value = less(value.value, each.at(i, kind).load(kind), each.at(j, kind).load(kind))
-                own.at(j, kind).store(kind.of(0) - value.value)
-
-    return write
+    with code.count(0, n) as j:
+        corner = x.at(j * n + j, kind)
+        corner.store(kind.of(1) / corner.load(kind))
+    with code.count(0, n) as i:
+        own = x.at(i * n, kind)
+        scale = own.at(i, kind).load(kind)
+        with code.count(0, i) as j:
+            value = code.variable(kind.of(0))
+            with code.count(j, i) as p:
+                # of row i what lies left of p is not needed any more: it holds the inverse
+                value.value = less(value.value, own.at(p, kind).load(kind), x.at(p * n + j, kind).load(kind))
+            own.at(j, kind).store(value.value * scale)
+    with code.count(0, n) as i:
+        own = x.at(i * n, kind)
+        with code.count(0, i + 1) as j:
+            value = code.variable(kind.of(0))
+            with code.count(i, n) as p:
+                each = x.at(p * n, kind)
+                value.value = less(value.value, each.at(i, kind).load(kind), each.at(j, kind).load(kind))
+            own.at(j, kind).store(kind.of(0) - value.value)
 
 
 # --- triangular systems -----------------------------------------------------------------------------------------------
 
 
-def triangular_solve(suffix: str) -> Function[..., I64]:
-    """triangular_solve(n, k, lower, transposed, unit, a, strides, b, strides, x): status 1 where there is a 0 on the
-    diagonal."""
+@matrix_function("triangular_solve_one")
+def triangular_solve(
+    code: Code, suffix: str, n: I64, k: I64, lower: I64, transposed: I64, unit: I64, a: Ptr, row: I64, column: I64,
+    b: Ptr, b_row: I64, b_column: I64, x: Ptr,
+) -> I64:  # fmt: skip
+    """Status 1 where there is a 0 on the diagonal."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("triangular_solve_one", suffix)
-    def write(
-        code: Code,
-        n: I64,
-        k: I64,
-        lower: I64,
-        transposed: I64,
-        unit: I64,
-        a: Ptr,
-        row: I64,
-        column: I64,
-        b: Ptr,
-        b_row: I64,
-        b_column: I64,
-        x: Ptr,
-    ) -> I64:
-        # An upper triangle is a lower one whose rows and columns are counted from the end.
-        turned = transposed != 0
-        down, along = turned.choose(column, row), turned.choose(row, column)
-        forwards = lower != transposed
-        first = forwards.choose(a, a.at((n - 1) * (down + along), kind))
-        top = forwards.choose(x, x.at((n - 1) * k, kind))
-        down, along, step, b_step = (forwards.choose(s, 0 - s) for s in (down, along, k, b_row))
-        for count in range(1, WRITTEN_OUT + 1):
-            with code.when(n == count):
-                given = forwards.choose(b, b.at(b_row * (count - 1), kind))
-                parts = given, b_step, b_column, top, step
-                code.ret(small_solve(suffix, count)(code, k, unit, first, down, along, *parts))
-        fails = code.label("fails")
-        with code.when(unit == 0), code.count(0, n) as i:
-            fails.when(a.at(i * (row + column), kind).load(kind) == 0)
-        with code.when(b != x):
-            copy(suffix)(code, n, k, b, b_row, b_column, x, k, I64.of(1))
-        by_loops = code.label("loops")
-        by_loops.when((n <= SMALL) & (k <= SMALL))
-        matrix = Operand(Matrix(a, row, column), n, n)
-        by_loops.unless(matrix.fits)
-        _solve_by_blas(code, suffix, matrix, n, k, lower != 0, turned, unit != 0, x)
-        code.ret(I64.of(0))
-        code.place(by_loops)
-        solve_loops(suffix)(code, n, k, unit, first, down, along, top, step)
-        code.ret(I64.of(0))
-        code.place(fails)
-        return I64.of(1)
-
-    return write
+    turned = transposed != 0
+    down, along = turned.choose(column, row), turned.choose(row, column)
+    forwards = lower != transposed
+    first = forwards.choose(a, a.at((n - 1) * (down + along), kind))
+    top = forwards.choose(x, x.at((n - 1) * k, kind))
+    down, along, step, b_step = (forwards.choose(s, 0 - s) for s in (down, along, k, b_row))
+    for count in range(1, WRITTEN_OUT + 1):
+        with code.when(n == count):
+            given = forwards.choose(b, b.at(b_row * (count - 1), kind))
+            parts = given, b_step, b_column, top, step
+            code.ret(small_solve(suffix, count)(code, k, unit, first, down, along, *parts))
+    fails = code.label("fails")
+    with code.when(unit == 0), code.count(0, n) as i:
+        fails.when(a.at(i * (row + column), kind).load(kind) == 0)
+    with code.when(b != x):
+        copy(suffix)(code, n, k, b, b_row, b_column, x, k, I64.of(1))
+    by_loops = code.label("loops")
+    by_loops.when((n <= SMALL) & (k <= SMALL))
+    matrix = Operand(Matrix(a, row, column), n, n)
+    by_loops.unless(matrix.fits)
+    _solve_by_blas(code, suffix, matrix, n, k, lower != 0, turned, unit != 0, x)
+    code.ret(I64.of(0))
+    code.place(by_loops)
+    solve_loops(suffix)(code, n, k, unit, first, down, along, top, step)
+    code.ret(I64.of(0))
+    code.place(fails)
+    return I64.of(1)
 
 
 def _solve_by_blas(
@@ -259,20 +226,11 @@ def small_solve(suffix: str, count: int) -> Function[..., I64]:
     `step` apart, in contiguous columns; b may stand there."""
     kind = ARITHMETIC[suffix].kind
 
-    @matrix_function(f"solve_{count}", suffix)
+    @matrix_function(f"solve_{count}")
     def write(
-        code: Code,
-        k: I64,
-        unit: I64,
-        a: Ptr,
-        row: I64,
-        column: I64,
-        b: Ptr,
-        b_row: I64,
-        b_column: I64,
-        x: Ptr,
-        step: I64,
-    ) -> I64:
+        code: Code, suffix: str, k: I64, unit: I64, a: Ptr, row: I64, column: I64, b: Ptr, b_row: I64,
+        b_column: I64, x: Ptr, step: I64,
+    ) -> I64:  # fmt: skip
         is_unit = unit != 0
         fails = code.label("fails")
         own: dict[tuple[int, int], Any] = {}
@@ -296,136 +254,116 @@ def small_solve(suffix: str, count: int) -> Function[..., I64]:
         code.place(fails)
         return I64.of(1)
 
-    return write
+    return write(suffix)
 
 
-def solve_loops(suffix: str) -> Function[..., None]:
+@matrix_function("solve_loops")
+def solve_loops(
+    code: Code, suffix: str, n: I64, k: I64, unit: I64, a: Ptr, row: I64, column: I64, x: Ptr, step: I64,
+) -> None:  # fmt: skip
     """The same of n rows."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("solve_loops", suffix)
-    def write(code: Code, n: I64, k: I64, unit: I64, a: Ptr, row: I64, column: I64, x: Ptr, step: I64) -> None:
-        is_unit = unit != 0
-        with code.count(0, n) as i:
-            own, target = a.at(i * row, kind), x.at(i * step, kind)
-            diagonal = code.variable(kind.of(1))
-            with code.when(~is_unit):
-                diagonal.value = own.at(i * column, kind).load(kind)
-            with code.count(0, k) as c:
-                value = code.variable(target.at(c, kind).load(kind))
-                with code.count(0, i) as p:
-                    known = x.at(p * step, kind).at(c, kind).load(kind)
-                    value.value = less(value.value, own.at(p * column, kind).load(kind), known)
-                target.at(c, kind).store(value.value / diagonal.value)
-
-    return write
+    is_unit = unit != 0
+    with code.count(0, n) as i:
+        own, target = a.at(i * row, kind), x.at(i * step, kind)
+        diagonal = code.variable(kind.of(1))
+        with code.when(~is_unit):
+            diagonal.value = own.at(i * column, kind).load(kind)
+        with code.count(0, k) as c:
+            value = code.variable(target.at(c, kind).load(kind))
+            with code.count(0, i) as p:
+                known = x.at(p * step, kind).at(c, kind).load(kind)
+                value.value = less(value.value, own.at(p * column, kind).load(kind), known)
+            target.at(c, kind).store(value.value / diagonal.value)
 
 
 # --- lu ---------------------------------------------------------------------------------------------------------------
 
 
-def lu(suffix: str) -> Function[..., I64]:
-    """lu(n, a, row, column, packed, permutation, pivots): status 0."""
+@matrix_function("lu_one")
+def lu(
+    code: Code, suffix: str, n: I64, a: Ptr, row: I64, column: I64, packed: Ptr, permutation: Ptr, pivots: Ptr,
+) -> I64:  # fmt: skip
+    """Status 0."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("lu_one", suffix)
-    def write(code: Code, n: I64, a: Ptr, row: I64, column: I64, packed: Ptr, permutation: Ptr, pivots: Ptr) -> I64:
-        with code.when(n <= SMALL):
-            with code.count(0, n) as i:
-                source, target = a.at(i * row, kind), packed.at(i * n, kind)
-                with code.count(0, n) as j:
-                    target.at(j, kind).store(source.at(j * column, kind).load(kind))
-            lu_loops(suffix)(code, n, packed, pivots)
-        with code.otherwise():
-            with code.when(a == packed):
-                transpose_square(suffix)(code, n, packed)
-            with code.otherwise():
-                copy(suffix)(code, n, n, a, row, column, packed, I64.of(1), n)
-            call_lapack(code, "getrf", suffix, n, n, packed, n, pivots)
+    with code.when(n <= SMALL):
+        with code.count(0, n) as i:
+            source, target = a.at(i * row, kind), packed.at(i * n, kind)
+            with code.count(0, n) as j:
+                target.at(j, kind).store(source.at(j * column, kind).load(kind))
+        lu_loops(suffix)(code, n, packed, pivots)
+    with code.otherwise():
+        with code.when(a == packed):
             transpose_square(suffix)(code, n, packed)
-            widen(code, pivots, n)
-            with code.count(0, n) as i:
-                place = pivots.at(i, I64)
-                place.store(place.load(I64) - 1)
+        with code.otherwise():
+            copy(suffix)(code, n, n, a, row, column, packed, I64.of(1), n)
+        call_lapack(code, "getrf", suffix, n, n, packed, n, pivots)
+        transpose_square(suffix)(code, n, packed)
+        widen(code, pivots, n)
         with code.count(0, n) as i:
-            permutation.at(i, I64).store(i)
-        with code.count(0, n) as i:
-            here, there = permutation.at(i, I64), permutation.at(pivots.at(i, I64).load(I64), I64)
-            value, other = here.load(I64), there.load(I64)
-            here.store(other)
-            there.store(value)
-        return I64.of(0)
-
-    return write
-
-
-def lu_of_any(suffix: str) -> Function[..., I64]:
-    """lu_of_any(m, n, a, row, column, packed, permutation, matrix, pivots): status 0."""
-
-    @matrix_function("lu_of_any_one", suffix)
-    def write(
-        code: Code,
-        m: I64,
-        n: I64,
-        a: Ptr,
-        row: I64,
-        column: I64,
-        packed: Ptr,
-        permutation: Ptr,
-        matrix: Ptr,
-        pivots: Ptr,
-    ) -> I64:
-        with code.count(0, m) as i:
-            permutation.at(i, I64).store(i)
-        shorter = (m < n).choose(m, n)
-        with code.when(shorter > 0):
-            copy(suffix)(code, m, n, a, row, column, matrix, I64.of(1), m)
-            call_lapack(code, "getrf", suffix, m, n, matrix, m, pivots)
-            copy(suffix)(code, m, n, matrix, I64.of(1), m, packed, n, I64.of(1))
-            widen(code, pivots, shorter)
-        with code.count(0, shorter) as i:
-            here, there = permutation.at(i, I64), permutation.at(pivots.at(i, I64).load(I64) - 1, I64)
-            value, other = here.load(I64), there.load(I64)
-            here.store(other)
-            there.store(value)
-        return I64.of(0)
-
-    return write
+            place = pivots.at(i, I64)
+            place.store(place.load(I64) - 1)
+    with code.count(0, n) as i:
+        permutation.at(i, I64).store(i)
+    with code.count(0, n) as i:
+        here, there = permutation.at(i, I64), permutation.at(pivots.at(i, I64).load(I64), I64)
+        value, other = here.load(I64), there.load(I64)
+        here.store(other)
+        there.store(value)
+    return I64.of(0)
 
 
-def lu_loops(suffix: str) -> Function[..., None]:
-    """lu_loops(n, x, pivots): contiguous rows, where they stand."""
+@matrix_function("lu_of_any_one")
+def lu_of_any(
+    code: Code, suffix: str, m: I64, n: I64, a: Ptr, row: I64, column: I64, packed: Ptr, permutation: Ptr, matrix:
+    Ptr, pivots: Ptr,
+) -> I64:  # fmt: skip
+    """Status 0."""
+    with code.count(0, m) as i:
+        permutation.at(i, I64).store(i)
+    shorter = (m < n).choose(m, n)
+    with code.when(shorter > 0):
+        copy(suffix)(code, m, n, a, row, column, matrix, I64.of(1), m)
+        call_lapack(code, "getrf", suffix, m, n, matrix, m, pivots)
+        copy(suffix)(code, m, n, matrix, I64.of(1), m, packed, n, I64.of(1))
+        widen(code, pivots, shorter)
+    with code.count(0, shorter) as i:
+        here, there = permutation.at(i, I64), permutation.at(pivots.at(i, I64).load(I64) - 1, I64)
+        value, other = here.load(I64), there.load(I64)
+        here.store(other)
+        there.store(value)
+    return I64.of(0)
+
+
+@matrix_function("lu_loops")
+def lu_loops(code: Code, suffix: str, n: I64, x: Ptr, pivots: Ptr) -> None:
+    """Contiguous rows, where they stand."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("lu_loops", suffix)
-    def write(code: Code, n: I64, x: Ptr, pivots: Ptr) -> None:
-        absolute = external(f"llvm.fabs.{kind.vectors}", kind, kind)
-        with code.count(0, n) as k:
-            own = x.at(k * n, kind)
-            best, most = code.variable(k), code.variable(kind.of(-1))
-            with code.count(k, n) as i:
-                size = absolute(code, x.at(i * n, kind).at(k, kind).load(kind))
-                with code.when(size > most.value):
-                    best.value = i
-                    most.value = size
-            pivots.at(k, I64).store(best.value)
-            with code.when(best.value != k):
-                other = x.at(best.value * n, kind)
-                with code.count(0, n) as j:
-                    here, there = own.at(j, kind), other.at(j, kind)
-                    value, moved = here.load(kind), there.load(kind)
-                    here.store(moved)
-                    there.store(value)
-            pivot = own.at(k, kind).load(kind)
-            with code.when(~(pivot == 0)), code.count(k + 1, n) as i:
-                row = x.at(i * n, kind)
-                factor = row.at(k, kind).load(kind) / pivot
-                row.at(k, kind).store(factor)
-                with code.count(k + 1, n) as j:
-                    place = row.at(j, kind)
-                    place.store(less(place.load(kind), factor, own.at(j, kind).load(kind)))
-
-    return write
+    absolute = external(f"llvm.fabs.{kind.vectors}", kind, kind)
+    with code.count(0, n) as k:
+        own = x.at(k * n, kind)
+        best, most = code.variable(k), code.variable(kind.of(-1))
+        with code.count(k, n) as i:
+            size = absolute(code, x.at(i * n, kind).at(k, kind).load(kind))
+            with code.when(size > most.value):
+                best.value = i
+                most.value = size
+        pivots.at(k, I64).store(best.value)
+        with code.when(best.value != k):
+            other = x.at(best.value * n, kind)
+            with code.count(0, n) as j:
+                here, there = own.at(j, kind), other.at(j, kind)
+                value, moved = here.load(kind), there.load(kind)
+                here.store(moved)
+                there.store(value)
+        pivot = own.at(k, kind).load(kind)
+        with code.when(~(pivot == 0)), code.count(k + 1, n) as i:
+            row = x.at(i * n, kind)
+            factor = row.at(k, kind).load(kind) / pivot
+            row.at(k, kind).store(factor)
+            with code.count(k + 1, n) as j:
+                place = row.at(j, kind)
+                place.store(less(place.load(kind), factor, own.at(j, kind).load(kind)))
 
 
 ELIMINATIONS: Mapping[str, Callable[[str], Function[..., I64]]] = {

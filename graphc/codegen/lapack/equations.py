@@ -34,47 +34,28 @@ def _failed(status: I64) -> I64:
 # --- bands ------------------------------------------------------------------------------------------------------------
 
 
-def banded_solve(suffix: str) -> Function[..., I64]:
-    """banded_solve(d, n, k, below, transposed, ab, row, column, b, row, column, x, packed, columns, pivots): status 1
-    where the matrix is singular."""
-
-    @matrix_function("banded_solve_one", suffix)
-    def write(
-        code: Code,
-        d: I64,
-        n: I64,
-        k: I64,
-        below: I64,
-        transposed: I64,
-        ab: Ptr,
-        row: I64,
-        column: I64,
-        b: Ptr,
-        b_row: I64,
-        b_column: I64,
-        x: Ptr,
-        packed: Ptr,
-        columns: Ptr,
-        pivots: Ptr,
-    ) -> I64:
-        with code.when((n == 0) | (k == 0)):
-            code.ret(I64.of(0))
-        copy(suffix)(code, n, k, b, b_row, b_column, x, k, ONE)
-        with code.when(d <= NARROW):
-            is_plain = transposed == 0
-            under = is_plain.choose(below, d - 1 - below)
-            spread_bands(suffix)(code, d, n, under, is_plain.choose(ONE, 0), ab, row, column, packed)
-            code.ret(banded_loops(suffix)(code, d, n, k, under, packed, x))
-        above, wide = d - 1 - below, d + below
-        copy(suffix)(code, d, n, ab, row, column, packed.at(below, ARITHMETIC[suffix].kind), ONE, wide)
-        found = call_lapack(code, "gbtrf", suffix, n, n, below, above, packed, wide, pivots)
-        with code.when(found != 0):
-            code.ret(I64.of(1))
-        trans = (transposed == 0).choose(letter("N"), letter("T"))
-        _by_columns(code, suffix, n, k, x, columns, "gbtrs", trans, n, below, above, k, packed, wide, pivots)
-        return I64.of(0)
-
-    return write
+@matrix_function("banded_solve_one")
+def banded_solve(
+    code: Code, suffix: str, d: I64, n: I64, k: I64, below: I64, transposed: I64, ab: Ptr, row: I64, column: I64,
+    b: Ptr, b_row: I64, b_column: I64, x: Ptr, packed: Ptr, columns: Ptr, pivots: Ptr,
+) -> I64:  # fmt: skip
+    """Status 1 where the matrix is singular."""
+    with code.when((n == 0) | (k == 0)):
+        code.ret(I64.of(0))
+    copy(suffix)(code, n, k, b, b_row, b_column, x, k, ONE)
+    with code.when(d <= NARROW):
+        is_plain = transposed == 0
+        under = is_plain.choose(below, d - 1 - below)
+        spread_bands(suffix)(code, d, n, under, is_plain.choose(ONE, 0), ab, row, column, packed)
+        code.ret(banded_loops(suffix)(code, d, n, k, under, packed, x))
+    above, wide = d - 1 - below, d + below
+    copy(suffix)(code, d, n, ab, row, column, packed.at(below, ARITHMETIC[suffix].kind), ONE, wide)
+    found = call_lapack(code, "gbtrf", suffix, n, n, below, above, packed, wide, pivots)
+    with code.when(found != 0):
+        code.ret(I64.of(1))
+    trans = (transposed == 0).choose(letter("N"), letter("T"))
+    _by_columns(code, suffix, n, k, x, columns, "gbtrs", trans, n, below, above, k, packed, wide, pivots)
+    return I64.of(0)
 
 
 def _by_columns(code: Code, suffix: str, n: I64, k: I64, x: Ptr, columns: Ptr, name: str, *args: Any) -> Any:
@@ -89,76 +70,69 @@ def _by_columns(code: Code, suffix: str, n: I64, k: I64, x: Ptr, columns: Ptr, n
     return status.value
 
 
-def spread_bands(suffix: str) -> Function[..., None]:
-    """spread_bands(d, n, below, is_plain, ab, row, column, rows): the rows of a banded matrix, or of its transpose,
-    each from `below` columns before the diagonal on, of d + below elements."""
+@matrix_function("spread_bands")
+def spread_bands(
+    code: Code, suffix: str, d: I64, n: I64, below: I64, is_plain: I64, ab: Ptr, row: I64, column: I64, rows: Ptr,
+) -> None:  # fmt: skip
+    """The rows of a banded matrix, or of its transpose, each from `below` columns before the diagonal on, of d + below
+    elements."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("spread_bands", suffix)
-    def write(code: Code, d: I64, n: I64, below: I64, is_plain: I64, ab: Ptr, row: I64, column: I64, rows: Ptr) -> None:
-        wide, plain = d + below, is_plain != 0
-        with code.count(0, n) as i:
-            own = rows.at(i * wide, kind)
-            with code.count(0, wide) as place:
-                j = i - below + place
-                value = code.variable(kind.of(0))
-                with code.when((j >= 0) & (j < n) & (place < d)):
-                    at = plain.choose((d - 1 - place) * row + j * column, place * row + i * column)
-                    value.value = ab.at(at, kind).load(kind)
-                own.at(place, kind).store(value.value)
-
-    return write
+    wide, plain = d + below, is_plain != 0
+    with code.count(0, n) as i:
+        own = rows.at(i * wide, kind)
+        with code.count(0, wide) as place:
+            j = i - below + place
+            value = code.variable(kind.of(0))
+            with code.when((j >= 0) & (j < n) & (place < d)):
+                at = plain.choose((d - 1 - place) * row + j * column, place * row + i * column)
+                value.value = ab.at(at, kind).load(kind)
+            own.at(place, kind).store(value.value)
 
 
-def banded_loops(suffix: str) -> Function[..., I64]:
-    """banded_loops(d, n, k, below, rows, x): elimination with pivots, of rows as `spread_bands` makes them; x holds the
-    right side."""
+@matrix_function("banded_loops")
+def banded_loops(code: Code, suffix: str, d: I64, n: I64, k: I64, below: I64, rows: Ptr, x: Ptr) -> I64:
+    """Elimination with pivots, of rows as `spread_bands` makes them; x holds the right side."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("banded_loops", suffix)
-    def write(code: Code, d: I64, n: I64, k: I64, below: I64, rows: Ptr, x: Ptr) -> I64:
-        absolute = external(f"llvm.fabs.{kind.vectors}", kind, kind)
-        fails = code.label("fails")
-        wide = d + below
-        step = wide - 1  # from an element to the one below it
-        with code.count(0, n) as i:
-            own, right = rows.at(i * wide + below, kind), x.at(i * k, kind)
-            beyond = smaller(below + 1, n - i)
-            best, most = code.variable(I64.of(0)), code.variable(kind.of(-1))
-            with code.count(0, beyond) as down:
-                size = absolute(code, own.at(down * step, kind).load(kind))
-                with code.when(size > most.value):
-                    best.value = down
-                    most.value = size
-            with code.when(best.value != 0):
-                _exchange(code, kind, d, own, own.at(best.value * step, kind))
-                _exchange(code, kind, k, right, right.at(best.value * k, kind))
-            pivot = own.load(kind)
-            fails.when(pivot == 0)
-            with code.count(1, beyond) as down:
-                other, its = own.at(down * step, kind), right.at(down * k, kind)
-                factor = other.load(kind) / pivot
-                with code.count(1, d) as place:
-                    at = other.at(place, kind)
-                    at.store(less(at.load(kind), factor, own.at(place, kind).load(kind)))
-                with code.count(0, k) as c:
-                    at = its.at(c, kind)
-                    at.store(less(at.load(kind), factor, right.at(c, kind).load(kind)))
-        with code.count(0, n) as done:
-            i = n - 1 - done
-            own, right = rows.at(i * wide + below, kind), x.at(i * k, kind)
-            length, pivot = smaller(d, n - i), own.load(kind)
+    absolute = external(f"llvm.fabs.{kind.vectors}", kind, kind)
+    fails = code.label("fails")
+    wide = d + below
+    step = wide - 1  # from an element to the one below it
+    with code.count(0, n) as i:
+        own, right = rows.at(i * wide + below, kind), x.at(i * k, kind)
+        beyond = smaller(below + 1, n - i)
+        best, most = code.variable(I64.of(0)), code.variable(kind.of(-1))
+        with code.count(0, beyond) as down:
+            size = absolute(code, own.at(down * step, kind).load(kind))
+            with code.when(size > most.value):
+                best.value = down
+                most.value = size
+        with code.when(best.value != 0):
+            _exchange(code, kind, d, own, own.at(best.value * step, kind))
+            _exchange(code, kind, k, right, right.at(best.value * k, kind))
+        pivot = own.load(kind)
+        fails.when(pivot == 0)
+        with code.count(1, beyond) as down:
+            other, its = own.at(down * step, kind), right.at(down * k, kind)
+            factor = other.load(kind) / pivot
+            with code.count(1, d) as place:
+                at = other.at(place, kind)
+                at.store(less(at.load(kind), factor, own.at(place, kind).load(kind)))
             with code.count(0, k) as c:
-                value = code.variable(right.at(c, kind).load(kind))
-                with code.count(1, length) as place:
-                    known = right.at(place * k + c, kind).load(kind)
-                    value.value = less(value.value, own.at(place, kind).load(kind), known)
-                right.at(c, kind).store(value.value / pivot)
-        code.ret(I64.of(0))
-        code.place(fails)
-        return I64.of(1)
-
-    return write
+                at = its.at(c, kind)
+                at.store(less(at.load(kind), factor, right.at(c, kind).load(kind)))
+    with code.count(0, n) as done:
+        i = n - 1 - done
+        own, right = rows.at(i * wide + below, kind), x.at(i * k, kind)
+        length, pivot = smaller(d, n - i), own.load(kind)
+        with code.count(0, k) as c:
+            value = code.variable(right.at(c, kind).load(kind))
+            with code.count(1, length) as place:
+                known = right.at(place * k + c, kind).load(kind)
+                value.value = less(value.value, own.at(place, kind).load(kind), known)
+            right.at(c, kind).store(value.value / pivot)
+    code.ret(I64.of(0))
+    code.place(fails)
+    return I64.of(1)
 
 
 def _exchange(code: Code, kind: Any, count: I64, left: Ptr, right: Ptr) -> None:
@@ -169,157 +143,123 @@ def _exchange(code: Code, kind: Any, count: I64, left: Ptr, right: Ptr) -> None:
         there.store(value)
 
 
-def positive_banded_solve(suffix: str) -> Function[..., I64]:
-    """positive_banded_solve(d, n, k, ab, row, column, b, row, column, x, packed, columns): status 1 where the matrix is
-    not positive definite."""
-
-    @matrix_function("positive_banded_solve_one", suffix)
-    def write(
-        code: Code,
-        d: I64,
-        n: I64,
-        k: I64,
-        ab: Ptr,
-        row: I64,
-        column: I64,
-        b: Ptr,
-        b_row: I64,
-        b_column: I64,
-        x: Ptr,
-        packed: Ptr,
-        columns: Ptr,
-    ) -> I64:
-        with code.when((n == 0) | (k == 0)):
-            code.ret(I64.of(0))
-        copy(suffix)(code, n, k, b, b_row, b_column, x, k, ONE)
-        with code.when(d <= NARROW):
-            code.ret(positive_loops(suffix)(code, d, n, k, ab, row, column, packed, x))
-        copy(suffix)(code, d, n, ab, row, column, packed, ONE, d)
-        found = _by_columns(code, suffix, n, k, x, columns, "pbsv", letter("L"), n, d - 1, k, packed, d)
-        return _failed(found)
-
-    return write
-
-
-def positive_loops(suffix: str) -> Function[..., I64]:
-    """positive_loops(d, n, k, ab, row, column, rows, x): Cholesky's factor in rows of d elements, the last one on the
-    diagonal; x holds the right side."""
-    kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("positive_loops", suffix)
-    def write(code: Code, d: I64, n: I64, k: I64, ab: Ptr, row: I64, column: I64, rows: Ptr, x: Ptr) -> I64:
-        fails = code.label("fails")
-        most = d - 1
-        with code.count(0, n) as i:
-            own, right = rows.at(i * d, kind), x.at(i * k, kind)
-            left = smaller(most, i)  # elements before the diagonal
-            with code.count(0, left) as p:
-                back = left - p  # the column is i - back
-                other = rows.at((i - back) * d + back, kind)
-                value = code.variable(ab.at(back * row + (i - back) * column, kind).load(kind))
-                with code.count(most - left, most - back) as q:
-                    value.value = less(value.value, own.at(q, kind).load(kind), other.at(q, kind).load(kind))
-                found = value.value / rows.at((i - back) * d + most, kind).load(kind)
-                own.at(most - back, kind).store(found)
-                with code.count(0, k) as c:
-                    at = right.at(c, kind)
-                    at.store(less(at.load(kind), found, x.at((i - back) * k + c, kind).load(kind)))
-            value = code.variable(ab.at(i * column, kind).load(kind))
-            with code.count(most - left, most) as q:
-                each = own.at(q, kind).load(kind)
-                value.value = less(value.value, each, each)
-            fails.when(value.value <= 0)
-            root = sqrt(code, value.value)
-            own.at(most, kind).store(root)
-            with code.count(0, k) as c:
-                at = right.at(c, kind)
-                at.store(at.load(kind) / root)
-        with code.count(0, n) as done:
-            i = n - 1 - done
-            own, right = rows.at(i * d, kind), x.at(i * k, kind)
-            root = own.at(most, kind).load(kind)
-            with code.count(0, k) as c:
-                at = right.at(c, kind)
-                at.store(at.load(kind) / root)
-            with code.count(1, smaller(most, i) + 1) as back:
-                factor, above = own.at(most - back, kind).load(kind), x.at((i - back) * k, kind)
-                with code.count(0, k) as c:
-                    at = above.at(c, kind)
-                    at.store(less(at.load(kind), factor, right.at(c, kind).load(kind)))
+@matrix_function("positive_banded_solve_one")
+def positive_banded_solve(
+    code: Code, suffix: str, d: I64, n: I64, k: I64, ab: Ptr, row: I64, column: I64, b: Ptr, b_row: I64, b_column:
+    I64, x: Ptr, packed: Ptr, columns: Ptr,
+) -> I64:  # fmt: skip
+    """Status 1 where the matrix is not positive definite."""
+    with code.when((n == 0) | (k == 0)):
         code.ret(I64.of(0))
-        code.place(fails)
-        return I64.of(1)
+    copy(suffix)(code, n, k, b, b_row, b_column, x, k, ONE)
+    with code.when(d <= NARROW):
+        code.ret(positive_loops(suffix)(code, d, n, k, ab, row, column, packed, x))
+    copy(suffix)(code, d, n, ab, row, column, packed, ONE, d)
+    found = _by_columns(code, suffix, n, k, x, columns, "pbsv", letter("L"), n, d - 1, k, packed, d)
+    return _failed(found)
 
-    return write
+
+@matrix_function("positive_loops")
+def positive_loops(
+    code: Code, suffix: str, d: I64, n: I64, k: I64, ab: Ptr, row: I64, column: I64, rows: Ptr, x: Ptr,
+) -> I64:  # fmt: skip
+    """Cholesky's factor in rows of d elements, the last one on the diagonal; x holds the right side."""
+    kind = ARITHMETIC[suffix].kind
+    fails = code.label("fails")
+    most = d - 1
+    with code.count(0, n) as i:
+        own, right = rows.at(i * d, kind), x.at(i * k, kind)
+        left = smaller(most, i)  # elements before the diagonal
+        with code.count(0, left) as p:
+            back = left - p  # the column is i - back
+            other = rows.at((i - back) * d + back, kind)
+            value = code.variable(ab.at(back * row + (i - back) * column, kind).load(kind))
+            with code.count(most - left, most - back) as q:
+                value.value = less(value.value, own.at(q, kind).load(kind), other.at(q, kind).load(kind))
+            found = value.value / rows.at((i - back) * d + most, kind).load(kind)
+            own.at(most - back, kind).store(found)
+            with code.count(0, k) as c:
+                at = right.at(c, kind)
+                at.store(less(at.load(kind), found, x.at((i - back) * k + c, kind).load(kind)))
+        value = code.variable(ab.at(i * column, kind).load(kind))
+        with code.count(most - left, most) as q:
+            each = own.at(q, kind).load(kind)
+            value.value = less(value.value, each, each)
+        fails.when(value.value <= 0)
+        root = sqrt(code, value.value)
+        own.at(most, kind).store(root)
+        with code.count(0, k) as c:
+            at = right.at(c, kind)
+            at.store(at.load(kind) / root)
+    with code.count(0, n) as done:
+        i = n - 1 - done
+        own, right = rows.at(i * d, kind), x.at(i * k, kind)
+        root = own.at(most, kind).load(kind)
+        with code.count(0, k) as c:
+            at = right.at(c, kind)
+            at.store(at.load(kind) / root)
+        with code.count(1, smaller(most, i) + 1) as back:
+            factor, above = own.at(most - back, kind).load(kind), x.at((i - back) * k, kind)
+            with code.count(0, k) as c:
+                at = above.at(c, kind)
+                at.store(less(at.load(kind), factor, right.at(c, kind).load(kind)))
+    code.ret(I64.of(0))
+    code.place(fails)
+    return I64.of(1)
 
 
 # --- constant diagonals -----------------------------------------------------------------------------------------------
 
 
-def toeplitz_solve(suffix: str) -> Function[..., I64]:
-    """toeplitz_solve(n, k, c, step, r, step, b, row, column, x, columns): Levinson's recursion; status 1 where a
-    leading part of the matrix is singular."""
+@matrix_function("toeplitz_solve_one")
+def toeplitz_solve(
+    code: Code, suffix: str, n: I64, k: I64, c: Ptr, c_step: I64, r: Ptr, r_step: I64, b: Ptr, b_row: I64,
+    b_column: I64, x: Ptr, columns: Ptr,
+) -> I64:  # fmt: skip
+    """Levinson's recursion; status 1 where a leading part of the matrix is singular."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("toeplitz_solve_one", suffix)
-    def write(
-        code: Code,
-        n: I64,
-        k: I64,
-        c: Ptr,
-        c_step: I64,
-        r: Ptr,
-        r_step: I64,
-        b: Ptr,
-        b_row: I64,
-        b_column: I64,
-        x: Ptr,
-        columns: Ptr,
-    ) -> I64:
-        with code.when(n == 0):
-            code.ret(I64.of(0))
-        fails = code.label("fails")
-        copy(suffix)(code, n, k, b, b_row, b_column, x, k, ONE)
-        first, last = columns, columns.at(n, kind)
-        corner = c.load(kind)
-        fails.when(corner == 0)
-        first.store(kind.of(1) / corner)
-        last.store(kind.of(1) / corner)
+    with code.when(n == 0):
+        code.ret(I64.of(0))
+    fails = code.label("fails")
+    copy(suffix)(code, n, k, b, b_row, b_column, x, k, ONE)
+    first, last = columns, columns.at(n, kind)
+    corner = c.load(kind)
+    fails.when(corner == 0)
+    first.store(kind.of(1) / corner)
+    last.store(kind.of(1) / corner)
+    with code.count(0, k) as j:
+        x.at(j, kind).store(x.at(j, kind).load(kind) / corner)
+    with code.count(1, n) as m:
+        below = c.at(m * c_step, kind)  # the diagonals from the last row's first element on
+        of_first, of_last = code.variable(kind.of(0)), code.variable(kind.of(0))
+        with code.count(0, m) as i:
+            left = below.at(i * (0 - c_step), kind).load(kind)
+            of_first.value = _more(of_first.value, left, first.at(i, kind).load(kind))
+            right = r.at((i + 1) * r_step, kind).load(kind)
+            of_last.value = _more(of_last.value, right, last.at(i, kind).load(kind))
+        rest = kind.of(1) - of_first.value * of_last.value
+        fails.when(rest == 0)
+        scale = kind.of(1) / rest
+        first.at(m, kind).store(kind.of(0))
+        with code.count(0, m + 1) as done:
+            i = m - done
+            here, before = first.at(i, kind).load(kind), code.variable(kind.of(0))
+            with code.when(i > 0):
+                before.value = last.at(i - 1, kind).load(kind)
+            first.at(i, kind).store(less(here, of_first.value, before.value) * scale)
+            last.at(i, kind).store(less(before.value, of_last.value, here) * scale)
         with code.count(0, k) as j:
-            x.at(j, kind).store(x.at(j, kind).load(kind) / corner)
-        with code.count(1, n) as m:
-            below = c.at(m * c_step, kind)  # the diagonals from the last row's first element on
-            of_first, of_last = code.variable(kind.of(0)), code.variable(kind.of(0))
+            value = code.variable(x.at(m * k + j, kind).load(kind))
             with code.count(0, m) as i:
                 left = below.at(i * (0 - c_step), kind).load(kind)
-                of_first.value = _more(of_first.value, left, first.at(i, kind).load(kind))
-                right = r.at((i + 1) * r_step, kind).load(kind)
-                of_last.value = _more(of_last.value, right, last.at(i, kind).load(kind))
-            rest = kind.of(1) - of_first.value * of_last.value
-            fails.when(rest == 0)
-            scale = kind.of(1) / rest
-            first.at(m, kind).store(kind.of(0))
-            with code.count(0, m + 1) as done:
-                i = m - done
-                here, before = first.at(i, kind).load(kind), code.variable(kind.of(0))
-                with code.when(i > 0):
-                    before.value = last.at(i - 1, kind).load(kind)
-                first.at(i, kind).store(less(here, of_first.value, before.value) * scale)
-                last.at(i, kind).store(less(before.value, of_last.value, here) * scale)
-            with code.count(0, k) as j:
-                value = code.variable(x.at(m * k + j, kind).load(kind))
-                with code.count(0, m) as i:
-                    left = below.at(i * (0 - c_step), kind).load(kind)
-                    value.value = less(value.value, left, x.at(i * k + j, kind).load(kind))
-                x.at(m * k + j, kind).store(kind.of(0))
-                with code.count(0, m + 1) as i:
-                    at = x.at(i * k + j, kind)
-                    at.store(_more(at.load(kind), value.value, last.at(i, kind).load(kind)))
-        code.ret(I64.of(0))
-        code.place(fails)
-        return I64.of(1)
-
-    return write
+                value.value = less(value.value, left, x.at(i * k + j, kind).load(kind))
+            x.at(m * k + j, kind).store(kind.of(0))
+            with code.count(0, m + 1) as i:
+                at = x.at(i * k + j, kind)
+                at.store(_more(at.load(kind), value.value, last.at(i, kind).load(kind)))
+    code.ret(I64.of(0))
+    code.place(fails)
+    return I64.of(1)
 
 
 def _more(total: Any, left: Any, right: Any) -> Any:
@@ -330,71 +270,46 @@ def _more(total: Any, left: Any, right: Any) -> Any:
 # --- equations of matrices --------------------------------------------------------------------------------------------
 
 
-def schur(suffix: str) -> Function[..., I64]:
-    """schur(n, a, row, column, triangle, vectors, values, work): status 1 where it does not converge, 2 where an
-    element is not finite."""
+@matrix_function("schur_one")
+def schur(
+    code: Code, suffix: str, n: I64, a: Ptr, row: I64, column: I64, triangle: Ptr, vectors: Ptr, values: Ptr, work:
+    Ptr,
+) -> I64:  # fmt: skip
+    """Status 1 where it does not converge, 2 where an element is not finite."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("schur_one", suffix)
-    def write(
-        code: Code, n: I64, a: Ptr, row: I64, column: I64, triangle: Ptr, vectors: Ptr, values: Ptr, work: Ptr
-    ) -> I64:
-        with code.when(n == 0):
-            code.ret(I64.of(0))
-        copy(suffix)(code, n, n, a, row, column, triangle, ONE, n)
-        absolute = external(f"llvm.fabs.{kind.vectors}", kind, kind)
-        with code.count(0, n * n) as i, code.when(~(absolute(code, triangle.at(i, kind).load(kind)) < float("inf"))):
-            code.ret(I64.of(2))
-        ordered, imaginary = code.local(I64), values.at(n, kind)
-        size = n * LONG
-        operands = NULL, n, triangle, n, ordered, values, imaginary, vectors, n, work, size, NULL
-        status = call_lapack(code, "gees", suffix, letter("V"), letter("N"), *operands)
-        transpose_square(suffix)(code, n, triangle)
-        transpose_square(suffix)(code, n, vectors)
-        return _failed(status)
-
-    return write
+    with code.when(n == 0):
+        code.ret(I64.of(0))
+    copy(suffix)(code, n, n, a, row, column, triangle, ONE, n)
+    absolute = external(f"llvm.fabs.{kind.vectors}", kind, kind)
+    with code.count(0, n * n) as i, code.when(~(absolute(code, triangle.at(i, kind).load(kind)) < float("inf"))):
+        code.ret(I64.of(2))
+    ordered, imaginary = code.local(I64), values.at(n, kind)
+    size = n * LONG
+    operands = NULL, n, triangle, n, ordered, values, imaginary, vectors, n, work, size, NULL
+    status = call_lapack(code, "gees", suffix, letter("V"), letter("N"), *operands)
+    transpose_square(suffix)(code, n, triangle)
+    transpose_square(suffix)(code, n, vectors)
+    return _failed(status)
 
 
-def triangular_sylvester(suffix: str) -> Function[..., I64]:
-    """triangular_sylvester(m, n, a_turned, b_turned, a, row, column, b, row, column, c, row, column, x, a's columns,
-    b's, c's): status 1 where there is no one solution."""
+@matrix_function("triangular_sylvester_one")
+def triangular_sylvester(
+    code: Code, suffix: str, m: I64, n: I64, a_turned: I64, b_turned: I64, a: Ptr, a_row: I64, a_column: I64, b:
+    Ptr, b_row: I64, b_column: I64, c: Ptr, c_row: I64, c_column: I64, x: Ptr, left: Ptr, right: Ptr, whole: Ptr,
+) -> I64:  # fmt: skip
+    """Status 1 where there is no one solution."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("triangular_sylvester_one", suffix)
-    def write(
-        code: Code,
-        m: I64,
-        n: I64,
-        a_turned: I64,
-        b_turned: I64,
-        a: Ptr,
-        a_row: I64,
-        a_column: I64,
-        b: Ptr,
-        b_row: I64,
-        b_column: I64,
-        c: Ptr,
-        c_row: I64,
-        c_column: I64,
-        x: Ptr,
-        left: Ptr,
-        right: Ptr,
-        whole: Ptr,
-    ) -> I64:
-        with code.when((m == 0) | (n == 0)):
-            code.ret(I64.of(0))
-        copy(suffix)(code, m, m, a, a_row, a_column, left, ONE, m)
-        copy(suffix)(code, n, n, b, b_row, b_column, right, ONE, n)
-        copy(suffix)(code, m, n, c, c_row, c_column, whole, ONE, m)
-        scale = code.local(kind)
-        letters = [(turned == 0).choose(letter("N"), letter("T")) for turned in (a_turned, b_turned)]
-        status = call_lapack(code, "trsyl", suffix, *letters, ONE, m, n, left, m, right, n, whole, m, scale)
-        with code.count(0, m) as i, code.count(0, n) as j:
-            x.at(i * n + j, kind).store(whole.at(j * m + i, kind).load(kind) / scale.load(kind))
-        return _failed(status)
-
-    return write
+    with code.when((m == 0) | (n == 0)):
+        code.ret(I64.of(0))
+    copy(suffix)(code, m, m, a, a_row, a_column, left, ONE, m)
+    copy(suffix)(code, n, n, b, b_row, b_column, right, ONE, n)
+    copy(suffix)(code, m, n, c, c_row, c_column, whole, ONE, m)
+    scale = code.local(kind)
+    letters = [(turned == 0).choose(letter("N"), letter("T")) for turned in (a_turned, b_turned)]
+    status = call_lapack(code, "trsyl", suffix, *letters, ONE, m, n, left, m, right, n, whole, m, scale)
+    with code.count(0, m) as i, code.count(0, n) as j:
+        x.at(i * n + j, kind).store(whole.at(j * m + i, kind).load(kind) / scale.load(kind))
+    return _failed(status)
 
 
 EQUATIONS: Mapping[str, Callable[[str], Function[..., I64]]] = {

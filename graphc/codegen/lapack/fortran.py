@@ -7,12 +7,11 @@ copy, clear and transpose matrices.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from graphc.codegen.gemm.tiles import ARITHMETIC
 from graphc.codegen.lapack.api import ENTRIES, LETTERS, WIDTH
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.functions import Function, Global, external, function
+from graphc.codegen.llvm.functions import Function, Global, R, external, functions
 from graphc.codegen.llvm.typed import I8, I32, I64, Bool, Ptr, Value
 
 TABLE = Global("gc_lapack", f"external global [{len(ENTRIES)} x ptr]")
@@ -54,9 +53,9 @@ def widen(code: Code, integers: Ptr, count: I64) -> None:
         integers.at(place, I64).store(integers.at(place, I32).load(I32).to(I64))
 
 
-def matrix_function(name: str, suffix: str) -> Callable[[Callable[..., Any]], Function[..., Any]]:
-    """Makes a function of a dtype, in whose annotations `Element` is its type."""
-    return function("noinline optsize", name=f"{name}_{suffix}", kinds={"Element": ARITHMETIC[suffix].kind})
+def matrix_function(name: str) -> Callable[[Callable[..., R]], Callable[[str], Function[..., R]]]:
+    """Makes functions of matrices, one for each suffix of a dtype."""
+    return functions(name, "noinline optsize", lambda suffix: ARITHMETIC[suffix].kind)
 
 
 COPY = external("llvm.memcpy.p0.p0.i64", None, Ptr, Ptr, I64, Bool)
@@ -67,66 +66,56 @@ WHOLE = 8
 """Elements of a row from which on it is copied as one."""
 
 
-def copy(suffix: str) -> Function[..., None]:
-    """copy(rows, columns, from, row, column, to, to_row, to_column)"""
+@matrix_function("copy")
+def copy(
+    code: Code, suffix: str, m: I64, n: I64, a: Ptr, a_row: I64, a_col: I64, c: Ptr, c_row: I64, c_col: I64,
+) -> None:  # fmt: skip
+    """A matrix of m rows and n columns, copied."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("copy", suffix)
-    def write(code: Code, m: I64, n: I64, a: Ptr, a_row: I64, a_col: I64, c: Ptr, c_row: I64, c_col: I64) -> None:
-        with code.when((a_col == 1) & (c_col == 1) & (n > WHOLE)):
-            with code.count(0, m) as i:
-                COPY(code, c.at(i * c_row, kind), a.at(i * a_row, kind), n * ARITHMETIC[suffix].align, Bool.of(False))
-            code.ret()
-        with code.count(0, m, BLOCK) as row:
-            below = row + BLOCK
-            end = (below < m).choose(below, m)
-            with code.count(0, n, BLOCK) as column:
-                beside = column + BLOCK
-                last = (beside < n).choose(beside, n)
-                with code.count(row, end) as i:
-                    source, target = a.at(i * a_row, kind), c.at(i * c_row, kind)
-                    with code.count(column, last) as j:
-                        target.at(j * c_col, kind).store(source.at(j * a_col, kind).load(kind))
-
-    return write
+    with code.when((a_col == 1) & (c_col == 1) & (n > WHOLE)):
+        with code.count(0, m) as i:
+            COPY(code, c.at(i * c_row, kind), a.at(i * a_row, kind), n * ARITHMETIC[suffix].align, Bool.of(False))
+        code.ret()
+    with code.count(0, m, BLOCK) as row:
+        below = row + BLOCK
+        end = (below < m).choose(below, m)
+        with code.count(0, n, BLOCK) as column:
+            beside = column + BLOCK
+            last = (beside < n).choose(beside, n)
+            with code.count(row, end) as i:
+                source, target = a.at(i * a_row, kind), c.at(i * c_row, kind)
+                with code.count(column, last) as j:
+                    target.at(j * c_col, kind).store(source.at(j * a_col, kind).load(kind))
 
 
-def copy_triangle(suffix: str) -> Function[..., None]:
-    """copy_triangle(n, from, row, column, to): the lower triangle, and zeros above it, in contiguous rows."""
+@matrix_function("copy_triangle")
+def copy_triangle(code: Code, suffix: str, n: I64, a: Ptr, a_row: I64, a_col: I64, c: Ptr) -> None:
+    """The lower triangle, and zeros above it, in contiguous rows."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("copy_triangle", suffix)
-    def write(code: Code, n: I64, a: Ptr, a_row: I64, a_col: I64, c: Ptr) -> None:
-        size = ARITHMETIC[suffix].align
-        is_plain = a_col == 1
-        with code.count(0, n) as i:
-            source, target, length = a.at(i * a_row, kind), c.at(i * n, kind), i + 1
-            with code.when(is_plain), code.when(source != target):
-                COPY(code, target, source, length * size, Bool.of(False))
-            with code.otherwise(), code.count(0, length) as j:
-                target.at(j, kind).store(source.at(j * a_col, kind).load(kind))
-            FILL(code, target.at(length, kind), I8.of(0), (n - length) * size, Bool.of(False))
-
-    return write
+    size = ARITHMETIC[suffix].align
+    is_plain = a_col == 1
+    with code.count(0, n) as i:
+        source, target, length = a.at(i * a_row, kind), c.at(i * n, kind), i + 1
+        with code.when(is_plain), code.when(source != target):
+            COPY(code, target, source, length * size, Bool.of(False))
+        with code.otherwise(), code.count(0, length) as j:
+            target.at(j, kind).store(source.at(j * a_col, kind).load(kind))
+        FILL(code, target.at(length, kind), I8.of(0), (n - length) * size, Bool.of(False))
 
 
-def transpose_square(suffix: str) -> Function[..., None]:
-    """transpose_square(n, a): a square matrix transposed where it stands."""
+@matrix_function("transpose_square")
+def transpose_square(code: Code, suffix: str, n: I64, a: Ptr) -> None:
+    """A square matrix transposed where it stands."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("transpose_square", suffix)
-    def write(code: Code, n: I64, a: Ptr) -> None:
-        with code.count(0, n, BLOCK) as row:
-            below = row + BLOCK
-            end = (below < n).choose(below, n)
-            with code.count(0, end, BLOCK) as column:
-                beside = column + BLOCK
-                with code.count(row, end) as i:
-                    last = (beside < i).choose(beside, i)
-                    with code.count(column, last) as j:
-                        here, there = a.at(i * n + j, kind), a.at(j * n + i, kind)
-                        value, other = here.load(kind), there.load(kind)
-                        here.store(other)
-                        there.store(value)
-
-    return write
+    with code.count(0, n, BLOCK) as row:
+        below = row + BLOCK
+        end = (below < n).choose(below, n)
+        with code.count(0, end, BLOCK) as column:
+            beside = column + BLOCK
+            with code.count(row, end) as i:
+                last = (beside < i).choose(beside, i)
+                with code.count(column, last) as j:
+                    here, there = a.at(i * n + j, kind), a.at(j * n + i, kind)
+                    value, other = here.load(kind), there.load(kind)
+                    here.store(other)
+                    there.store(value)

@@ -39,13 +39,14 @@ def _identity(code: Code, kind: Any, n: I64, a: Ptr) -> None:
 
 
 def qr(suffix: str, complete: bool) -> Function[..., I64]:
-    """qr(m, n, a, row, column, q, r, matrix, scales, work)"""
+    """Q and R of a matrix of m rows and n columns; status 0."""
     kind = ARITHMETIC[suffix].kind
 
-    @matrix_function("qr_complete_one" if complete else "qr_one", suffix)
+    @matrix_function("qr_complete_one" if complete else "qr_one")
     def write(
-        code: Code, m: I64, n: I64, a: Ptr, row: I64, column: I64, q: Ptr, r: Ptr, matrix: Ptr, scales: Ptr, work: Ptr
-    ) -> I64:
+        code: Code, suffix: str, m: I64, n: I64, a: Ptr, row: I64, column: I64, q: Ptr, r: Ptr, matrix: Ptr,
+        scales: Ptr, work: Ptr,
+    ) -> I64:  # fmt: skip
         done = code.label("done")
         done.when(m == 0)
         shorter = _smaller(m, n)
@@ -65,68 +66,49 @@ def qr(suffix: str, complete: bool) -> Function[..., I64]:
         code.place(done)
         return I64.of(0)
 
-    return write
+    return write(suffix)
 
 
-def qr_order(suffix: str) -> Function[..., I64]:
-    """qr_order(m, n, a, row, column, order, matrix, marks, scales, work)"""
-
-    @matrix_function("qr_order_one", suffix)
-    def write(
-        code: Code,
-        m: I64,
-        n: I64,
-        a: Ptr,
-        row: I64,
-        column: I64,
-        order: Ptr,
-        matrix: Ptr,
-        marks: Ptr,
-        scales: Ptr,
-        work: Ptr,
-    ) -> I64:
+@matrix_function("qr_order_one")
+def qr_order(
+    code: Code, suffix: str, m: I64, n: I64, a: Ptr, row: I64, column: I64, order: Ptr, matrix: Ptr, marks: Ptr,
+    scales: Ptr, work: Ptr,
+) -> I64:  # fmt: skip
+    """The order of columns of QR with pivots; status 0."""
+    with code.count(0, n) as i:
+        order.at(i, I64).store(i)
+        marks.at(i, I64).store(I64.of(0))
+    with code.when(_smaller(m, n) > 0):
+        copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
+        size = (n + 1) * (spectral.WIDE + 2) + 1
+        call_lapack(code, "geqp3", suffix, m, n, matrix, m, marks, scales, work, size)
+        widen(code, marks, n)
         with code.count(0, n) as i:
-            order.at(i, I64).store(i)
-            marks.at(i, I64).store(I64.of(0))
-        with code.when(_smaller(m, n) > 0):
-            copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
-            size = (n + 1) * (spectral.WIDE + 2) + 1
-            call_lapack(code, "geqp3", suffix, m, n, matrix, m, marks, scales, work, size)
-            widen(code, marks, n)
-            with code.count(0, n) as i:
-                order.at(i, I64).store(marks.at(i, I64).load(I64) - 1)
-        return I64.of(0)
-
-    return write
+            order.at(i, I64).store(marks.at(i, I64).load(I64) - 1)
+    return I64.of(0)
 
 
 # --- symmetric matrices -----------------------------------------------------------------------------------------------
 
 
-def eigh(suffix: str) -> Function[..., I64]:
-    """eigh(n, lower, a, row, column, values, vectors, work, integers): status 1 where it does not converge."""
-
-    @matrix_function("eigh_one", suffix)
-    def write(
-        code: Code, n: I64, lower: I64, a: Ptr, row: I64, column: I64, w: Ptr, v: Ptr, work: Ptr, integers: Ptr
-    ) -> I64:
-        status = _eigenvalues(code, suffix, True, n, lower != 0, a, row, column, w, v, work, integers)
-        transpose_square(suffix)(code, n, v)
-        return status
-
-    return write
+@matrix_function("eigh_one")
+def eigh(
+    code: Code, suffix: str, n: I64, lower: I64, a: Ptr, row: I64, column: I64, w: Ptr, v: Ptr, work: Ptr,
+    integers: Ptr,
+) -> I64:  # fmt: skip
+    """Status 1 where it does not converge."""
+    status = _eigenvalues(code, suffix, True, n, lower != 0, a, row, column, w, v, work, integers)
+    transpose_square(suffix)(code, n, v)
+    return status
 
 
-def eigvalsh(suffix: str) -> Function[..., I64]:
-    """eigvalsh(n, lower, a, row, column, values, matrix, work, integers): the same without the vectors."""
-
-    @matrix_function("eigvalsh_one", suffix)
-    def write(
-        code: Code, n: I64, lower: I64, a: Ptr, row: I64, column: I64, w: Ptr, matrix: Ptr, work: Ptr, integers: Ptr
-    ) -> I64:
-        return _eigenvalues(code, suffix, False, n, lower != 0, a, row, column, w, matrix, work, integers)
-
-    return write
+@matrix_function("eigvalsh_one")
+def eigvalsh(
+    code: Code, suffix: str, n: I64, lower: I64, a: Ptr, row: I64, column: I64, w: Ptr, matrix: Ptr, work: Ptr,
+    integers: Ptr,
+) -> I64:  # fmt: skip
+    """The same without the vectors."""
+    return _eigenvalues(code, suffix, False, n, lower != 0, a, row, column, w, matrix, work, integers)
 
 
 def _eigenvalues(
@@ -157,26 +139,14 @@ def _eigenvalues(
 
 
 def svd(suffix: str, full: bool) -> Function[..., I64]:
-    """svd(m, n, a, row, column, u, s, vh, matrix, left, right, work, integers): status 1 where it does not converge."""
+    """Status 1 where it does not converge."""
     kind = ARITHMETIC[suffix].kind
 
-    @matrix_function("svd_full_one" if full else "svd_one", suffix)
+    @matrix_function("svd_full_one" if full else "svd_one")
     def write(
-        code: Code,
-        m: I64,
-        n: I64,
-        a: Ptr,
-        row: I64,
-        column: I64,
-        u: Ptr,
-        s: Ptr,
-        vh: Ptr,
-        matrix: Ptr,
-        left: Ptr,
-        right: Ptr,
-        work: Ptr,
-        integers: Ptr,
-    ) -> I64:
+        code: Code, suffix: str, m: I64, n: I64, a: Ptr, row: I64, column: I64, u: Ptr, s: Ptr, vh: Ptr,
+        matrix: Ptr, left: Ptr, right: Ptr, work: Ptr, integers: Ptr,
+    ) -> I64:  # fmt: skip
         shorter = _smaller(m, n)
         columns, rows = (m, n) if full else (shorter, shorter)
         with code.when(shorter == 0):
@@ -193,80 +163,60 @@ def svd(suffix: str, full: bool) -> Function[..., I64]:
         copy(suffix)(code, rows, n, right, ONE, rows, vh, n, ONE)
         return _failed(status)
 
-    return write
+    return write(suffix)
 
 
-def svdvals(suffix: str) -> Function[..., I64]:
-    """svdvals(m, n, a, row, column, s, matrix, work, integers): the same without the vectors."""
-
-    @matrix_function("svdvals_one", suffix)
-    def write(
-        code: Code, m: I64, n: I64, a: Ptr, row: I64, column: I64, s: Ptr, matrix: Ptr, work: Ptr, integers: Ptr
-    ) -> I64:
-        with code.when(_smaller(m, n) == 0):
-            code.ret(I64.of(0))
-        copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
-        size = (m + n) * spectral.LONG
-        operands = matrix, m, s, matrix, m, matrix, n
-        status = call_lapack(code, "gesdd", suffix, letter("N"), m, n, *operands, work, size, integers)
-        return _failed(status)
-
-    return write
+@matrix_function("svdvals_one")
+def svdvals(
+    code: Code, suffix: str, m: I64, n: I64, a: Ptr, row: I64, column: I64, s: Ptr, matrix: Ptr, work: Ptr,
+    integers: Ptr,
+) -> I64:  # fmt: skip
+    """The same without the vectors."""
+    with code.when(_smaller(m, n) == 0):
+        code.ret(I64.of(0))
+    copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
+    size = (m + n) * spectral.LONG
+    operands = matrix, m, s, matrix, m, matrix, n
+    status = call_lapack(code, "gesdd", suffix, letter("N"), m, n, *operands, work, size, integers)
+    return _failed(status)
 
 
 # --- matrices of any kind ---------------------------------------------------------------------------------------------
 
 
-def eig(suffix: str) -> Function[..., I64]:
-    """eig(n, a, row, column, wr, wi, vr, vi, matrix, vectors, work): status 1 where it does not converge, 2 where an
-    element is not finite."""
+@matrix_function("eig_one")
+def eig(
+    code: Code, suffix: str, n: I64, a: Ptr, row: I64, column: I64, wr: Ptr, wi: Ptr, vr: Ptr, vi: Ptr, matrix:
+    Ptr, vectors: Ptr, work: Ptr,
+) -> I64:  # fmt: skip
+    """Status 1 where it does not converge, 2 where an element is not finite."""
     kind = ARITHMETIC[suffix].kind
-
-    @matrix_function("eig_one", suffix)
-    def write(
-        code: Code,
-        n: I64,
-        a: Ptr,
-        row: I64,
-        column: I64,
-        wr: Ptr,
-        wi: Ptr,
-        vr: Ptr,
-        vi: Ptr,
-        matrix: Ptr,
-        vectors: Ptr,
-        work: Ptr,
-    ) -> I64:
-        status = _general(code, suffix, "V", n, a, row, column, wr, wi, matrix, vectors, work)
-        with code.count(0, n) as j:
-            # The parts of a pair stand in columns beside each other, and belong to both.
-            is_first = code.variable(I64.of(0))
-            with code.count(0, j) as before:
-                is_pair = ~(wi.at(before, kind).load(kind) == 0)
-                is_first.value = is_pair.choose(1 - is_first.value, I64.of(0))
-            is_pair, is_second = ~(wi.at(j, kind).load(kind) == 0), is_first.value == 1
-            real = (is_pair & is_second).choose(j - 1, j)
-            imaginary = (is_pair & ~is_second).choose(j + 1, j)
-            sign = is_second.choose(kind.of(-1), kind.of(1))
-            with code.count(0, n) as i:
-                vr.at(i * n + j, kind).store(vectors.at(real * n + i, kind).load(kind))
-                part = code.variable(kind.of(0))
-                with code.when(is_pair):
-                    part.value = vectors.at(imaginary * n + i, kind).load(kind) * sign
-                vi.at(i * n + j, kind).store(part.value)
-        return status
-
-    return write
+    status = _general(code, suffix, "V", n, a, row, column, wr, wi, matrix, vectors, work)
+    with code.count(0, n) as j:
+        # The parts of a pair stand in columns beside each other, and belong to both.
+        is_first = code.variable(I64.of(0))
+        with code.count(0, j) as before:
+            is_pair = ~(wi.at(before, kind).load(kind) == 0)
+            is_first.value = is_pair.choose(1 - is_first.value, I64.of(0))
+        is_pair, is_second = ~(wi.at(j, kind).load(kind) == 0), is_first.value == 1
+        real = (is_pair & is_second).choose(j - 1, j)
+        imaginary = (is_pair & ~is_second).choose(j + 1, j)
+        sign = is_second.choose(kind.of(-1), kind.of(1))
+        with code.count(0, n) as i:
+            vr.at(i * n + j, kind).store(vectors.at(real * n + i, kind).load(kind))
+            part = code.variable(kind.of(0))
+            with code.when(is_pair):
+                part.value = vectors.at(imaginary * n + i, kind).load(kind) * sign
+            vi.at(i * n + j, kind).store(part.value)
+    return status
 
 
-def eigvals(suffix: str) -> Function[..., I64]:
-    """eigvals(n, a, row, column, wr, wi, matrix, work): the same without the vectors."""
-
-    @matrix_function("eigvals_one", suffix)
-    def write(code: Code, n: I64, a: Ptr, row: I64, column: I64, wr: Ptr, wi: Ptr, matrix: Ptr, work: Ptr) -> I64:
-        return _general(code, suffix, "N", n, a, row, column, wr, wi, matrix, matrix, work)
-
-    return write
+@matrix_function("eigvals_one")
+def eigvals(
+    code: Code, suffix: str, n: I64, a: Ptr, row: I64, column: I64, wr: Ptr, wi: Ptr, matrix: Ptr, work: Ptr,
+) -> I64:  # fmt: skip
+    """The same without the vectors."""
+    return _general(code, suffix, "N", n, a, row, column, wr, wi, matrix, matrix, work)
 
 
 def _general(

@@ -17,6 +17,7 @@ waits for a first call.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from graphc.codegen.llvm.builder import Code
@@ -130,14 +131,47 @@ def function(
     kinds: types by the names that annotations have for them, before those of the function's module."""
 
     def make(body: Callable[Concatenate[Code, P], R]) -> Function[P, R]:
-        own: dict[str, Any] = {"None": None, **(kinds or {})}
-        known = body.__globals__
-        _, *annotations = body.__annotations__.items()
-        types = {param: own[word] if word in own else known[word] for param, word in annotations}
-        returns = types.pop("return")
+        returns, types = _types(body, 1, kinds or {})
         return Function(name or body.__name__, returns, types, body, attributes, is_internal=is_internal)
 
     return make
+
+
+def functions(
+    name: str, attributes: str, kind_of: Callable[[str], type[Value]]
+) -> Callable[[Callable[..., R]], Callable[[str], Function[..., R]]]:
+    """Makes a Python function that writes one of LLVM's for any dtype into a table of these by dtype, of the names
+    `{name}_{dtype}`. It takes the code and the dtype before its parameters, in whose annotations `Element` is the
+    dtype's type.
+
+        @functions("clear", "noinline", KINDS.__getitem__)
+        def clear(code: Code, dtype: str, place: Ptr, value: Element) -> None:
+            place.store(value)
+
+        clear("float32")(code, place, value)
+    """
+
+    def make(body: Callable[..., R]) -> Callable[[str], Function[..., R]]:
+        @cache
+        @wraps(body)
+        def of(dtype: str) -> Function[..., R]:
+            def write(code: Code, *args: Value) -> R:
+                return body(code, dtype, *args)
+
+            returns, types = _types(body, 2, {"Element": kind_of(dtype)})
+            return Function(f"{name}_{dtype}", returns, types, write, attributes, is_internal=True)
+
+        return of
+
+    return make
+
+
+def _types(body: Callable[..., Any], skipped: int, kinds: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The type of the result of a function and those of its parameters behind the first few, from its annotations."""
+    own, known = {"None": None, **kinds}, body.__globals__  # type: ignore[attr-defined]
+    annotations = [*body.__annotations__.items()][skipped:]
+    types = {param: own[word] if word in own else known[word] for param, word in annotations}
+    return types.pop("return"), types
 
 
 @overload

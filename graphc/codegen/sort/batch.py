@@ -6,8 +6,8 @@ are whole lines of the caches, and put in order as rows of a workspace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from graphc.codegen.gemm.context import SETTING, Words, share
@@ -33,68 +33,54 @@ from graphc.codegen.threads.chunking import LEAST_WORK
 # In: a dtype. Out: a function of LLVM IR.
 
 
-@cache
-def lexorder_rows(dtype: str) -> Function[..., None]:
-    """lexorder_rows(x, row, column, n, m, places): sorted by the first elements, what is equal there by the rest."""
+@line_function("lexorder_rows")
+def lexorder_rows(code: Code, dtype: str, x: Ptr, row: I64, column: I64, n: I64, m: I64, places: Ptr) -> None:
+    """Sorted by the first elements, what is equal there by the rest."""
     kind = KINDS[dtype]
+    with code.when(m == 0):
+        with code.count(0, n) as i:
+            places.at(i, I64).store(i)
+        code.ret()
+    argsort_line(dtype)(code, x, row, n, places)
 
-    @line_function("lexorder_rows", dtype)
-    def write(code: Code, x: Ptr, row: I64, column: I64, n: I64, m: I64, places: Ptr) -> None:
-        with code.when(m == 0):
-            with code.count(0, n) as i:
-                places.at(i, I64).store(i)
-            code.ret()
-        argsort_line(dtype)(code, x, row, n, places)
+    def element(place: I64) -> object:
+        return x.at(places.at(place, I64).load(I64) * row, kind).load(kind)
 
-        def element(place: I64) -> object:
-            return x.at(places.at(place, I64).load(I64) * row, kind).load(kind)
-
-        first = code.variable(I64.of(0))
-        with code.loop() as runs:
-            runs.leave.unless(first.value < n)
-            begin, end = first.value, code.variable(first.value + 1)
-            with code.loop() as run:
-                run.leave.unless(end.value < n)
-                run.leave.when(is_less(dtype, element(begin), element(end.value)))
-                end.value = end.value + 1
-            with code.when(end.value - begin > 1):
-                sort_run(dtype)(code, x, row, column, end.value - begin, m, places.at(begin, I64))
-            first.value = end.value
-
-    return write
+    first = code.variable(I64.of(0))
+    with code.loop() as runs:
+        runs.leave.unless(first.value < n)
+        begin, end = first.value, code.variable(first.value + 1)
+        with code.loop() as run:
+            run.leave.unless(end.value < n)
+            run.leave.when(is_less(dtype, element(begin), element(end.value)))
+            end.value = end.value + 1
+        with code.when(end.value - begin > 1):
+            sort_run(dtype)(code, x, row, column, end.value - begin, m, places.at(begin, I64))
+        first.value = end.value
 
 
-@cache
-def sort_run(dtype: str) -> Function[..., None]:
-    """sort_run(x, row, column, n, m, places): places of rows sorted where they stand, by Shell's method."""
+@line_function("sort_run")
+def sort_run(code: Code, dtype: str, x: Ptr, row: I64, column: I64, n: I64, m: I64, places: Ptr) -> None:
+    """Places of rows sorted where they stand, by Shell's method."""
 
-    @line_function("sort_run", dtype)
-    def write(code: Code, x: Ptr, row: I64, column: I64, n: I64, m: I64, places: Ptr) -> None:
-        def comes_before(i: I64, j: I64) -> Bool:
-            return is_row_less(dtype)(code, x, row, column, m, i, j)
+    def comes_before(i: I64, j: I64) -> Bool:
+        return is_row_less(dtype)(code, x, row, column, m, i, j)
 
-        insert_by_steps(code, places, I64, n, comes_before)
-
-    return write
+    insert_by_steps(code, places, I64, n, comes_before)
 
 
-@cache
-def is_row_less(dtype: str) -> Function[..., Bool]:
-    """is_row_less(x, row, column, m, i, j): whether row i comes before row j; equal ones are in the order of places."""
+@line_function("is_row_less")
+def is_row_less(code: Code, dtype: str, x: Ptr, row: I64, column: I64, m: I64, i: I64, j: I64) -> Bool:
+    """Whether row i comes before row j; equal ones are in the order of places."""
     kind = KINDS[dtype]
-
-    @line_function("is_row_less", dtype)
-    def write(code: Code, x: Ptr, row: I64, column: I64, m: I64, i: I64, j: I64) -> Bool:
-        left, right = x.at(i * row, kind), x.at(j * row, kind)
-        with code.count(1, m) as number:
-            one, other = (each.at(number * column, kind).load(kind) for each in (left, right))
-            with code.when(is_less(dtype, one, other)):
-                code.ret(Bool.of(True))
-            with code.when(is_less(dtype, other, one)):
-                code.ret(Bool.of(False))
-        return i < j
-
-    return write
+    left, right = x.at(i * row, kind), x.at(j * row, kind)
+    with code.count(1, m) as number:
+        one, other = (each.at(number * column, kind).load(kind) for each in (left, right))
+        with code.when(is_less(dtype, one, other)):
+            code.ret(Bool.of(True))
+        with code.when(is_less(dtype, other, one)):
+            code.ret(Bool.of(False))
+    return i < j
 
 
 # --- batch ------------------------------------------------------------------------------------------------------------
@@ -208,16 +194,13 @@ def _write_along(name: str, dtype: str, words: Words, code: Code, context: Ptr, 
             transposed(made)(code, n, width, space, I64.of(1), n, result, across, I64.of(1))
 
 
-@cache
-def transposed(dtype: str) -> Callable[..., None]:
-    """transposed(rows, columns, from, row, column, to, to_row, to_column): a matrix copied, row by row."""
+@line_function("transposed")
+def transposed(
+    code: Code, dtype: str, m: I64, n: I64, a: Ptr, a_row: I64, a_column: I64, c: Ptr, c_row: I64, c_column: I64,
+) -> None:  # fmt: skip
+    """A matrix copied, row by row."""
     kind = KINDS[dtype]
-
-    @line_function("transposed", dtype)
-    def write(code: Code, m: I64, n: I64, a: Ptr, a_row: I64, a_column: I64, c: Ptr, c_row: I64, c_column: I64) -> None:
-        with code.count(0, m) as i:
-            source, target = a.at(i * a_row, kind), c.at(i * c_row, kind)
-            with code.count(0, n) as j:
-                target.at(j * c_column, kind).store(source.at(j * a_column, kind).load(kind))
-
-    return write
+    with code.count(0, m) as i:
+        source, target = a.at(i * a_row, kind), c.at(i * c_row, kind)
+        with code.count(0, n) as j:
+            target.at(j * c_column, kind).store(source.at(j * a_column, kind).load(kind))

@@ -15,7 +15,7 @@ from typing import Any
 
 from graphc.arrays.dtypes import UNSIGNED, itemsize
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.functions import Function, Global, external, function
+from graphc.codegen.llvm.functions import Function, Global, R, external, functions
 from graphc.codegen.llvm.typed import F32, F64, I8, I16, I32, I64, NULL, Bool, Ptr, Real, Value, vector
 from graphc.codegen.sort.api import ENTRIES
 
@@ -37,9 +37,9 @@ COPY = external("llvm.memcpy.p0.p0.i64", None, Ptr, Ptr, I64, Bool)
 HIGHEST = 2**63 - 1
 
 
-def line_function(name: str, dtype: str) -> Callable[[Callable[..., Any]], Function[..., Any]]:
-    """Makes a function of a dtype, in whose annotations `Element` is its type."""
-    return function("noinline", name=f"{name}_{dtype}", kinds={"Element": KINDS[dtype]})
+def line_function(name: str) -> Callable[[Callable[..., R]], Callable[[str], Function[..., R]]]:
+    """Makes functions of lines, one for each dtype."""
+    return functions(name, "noinline", KINDS.__getitem__)
 
 
 def is_less(dtype: str, left: Any, right: Any) -> Bool:
@@ -76,20 +76,15 @@ def numpys(code: Code, dtype: str, what: str) -> Ptr:
 # --- elements ---------------------------------------------------------------------------------------------------------
 
 
-@cache
-def sort_line(dtype: str) -> Function[..., None]:
-    """sort_line(a, n): contiguous elements sorted where they stand."""
-
-    @line_function("sort_line", dtype)
-    def write(code: Code, a: Ptr, n: I64) -> None:
-        with code.when(n > FEW):
-            sort = numpys(code, dtype, "sort")
-            with code.when(sort != NULL):
-                sort.call(I32, a, n, NULL)
-                code.ret()
-        shell_sort(dtype)(code, a, n)
-
-    return write
+@line_function("sort_line")
+def sort_line(code: Code, dtype: str, a: Ptr, n: I64) -> None:
+    """Contiguous elements sorted where they stand."""
+    with code.when(n > FEW):
+        sort = numpys(code, dtype, "sort")
+        with code.when(sort != NULL):
+            sort.call(I32, a, n, NULL)
+            code.ret()
+    shell_sort(dtype)(code, a, n)
 
 
 def insert_by_steps(code: Code, a: Ptr, kind: Any, n: I64, comes_before: Callable[[Any, Any], Bool]) -> None:
@@ -113,70 +108,55 @@ def insert_by_steps(code: Code, a: Ptr, kind: Any, n: I64, comes_before: Callabl
         step.value = apart // 3
 
 
-@cache
-def shell_sort(dtype: str) -> Function[..., None]:
+@line_function("shell_sort")
+def shell_sort(code: Code, dtype: str, a: Ptr, n: I64) -> None:
     """The same by Shell's method."""
     kind = KINDS[dtype]
-
-    @line_function("shell_sort", dtype)
-    def write(code: Code, a: Ptr, n: I64) -> None:
-        insert_by_steps(code, a, kind, n, lambda value, before: is_less(dtype, value, before))
-
-    return write
+    insert_by_steps(code, a, kind, n, lambda value, before: is_less(dtype, value, before))
 
 
 # --- places -----------------------------------------------------------------------------------------------------------
 
 
-@cache
-def argsort_line(dtype: str) -> Function[..., None]:
-    """argsort_line(x, step, n, keys): the places of elements, which stand that far apart, in rising order."""
+@line_function("argsort_line")
+def argsort_line(code: Code, dtype: str, x: Ptr, step: I64, n: I64, keys: Ptr) -> None:
+    """The places of elements, which stand that far apart, in rising order."""
     kind = KINDS[dtype]
-
-    @line_function("argsort_line", dtype)
-    def write(code: Code, x: Ptr, step: I64, n: I64, keys: Ptr) -> None:
-        if itemsize(dtype) <= NARROW:
-            with code.when((n > DIGITS) & (step == 1)):
-                sort = numpys(code, dtype, "argsort")
-                with code.when(sort != NULL):
-                    with code.count(0, n) as i:
-                        keys.at(i, I64).store(i)
-                    status = sort.call(I32, x, keys, n, NULL)
-                    with code.when(status == 0):  # else it had no memory
-                        code.ret()
-        with code.when(is_rising(dtype)(code, x, step, n)):
-            with code.count(0, n) as i:
-                keys.at(i, I64).store(i)
-            code.ret()
-        bits = bits_of(code, n)
-        base, is_exact = code.variable(I64.of(0)), code.variable(Bool.of(itemsize(dtype) < 8))
-        if kind is I64:
-            extremes = code.local(I64, 2)
-            find_extremes(dtype)(code, x, step, n, extremes)
-            lowest = extremes.load(I64)
-            is_exact.value = (extremes.at(1, I64).load(I64) - lowest).below(I64.of(HIGHEST) >> bits)
-            base.value = is_exact.value.choose(lowest, 0)
-        make_keys(dtype)(code, x, step, n, I64.of(0), base.value, bits, is_exact.value, keys)
-        sort_line("int64")(code, keys, n)
-        order_alike(dtype)(code, x, step, n, I64.of(0), bits, is_exact.value, keys)
-
-    return write
+    if itemsize(dtype) <= NARROW:
+        with code.when((n > DIGITS) & (step == 1)):
+            sort = numpys(code, dtype, "argsort")
+            with code.when(sort != NULL):
+                with code.count(0, n) as i:
+                    keys.at(i, I64).store(i)
+                status = sort.call(I32, x, keys, n, NULL)
+                with code.when(status == 0):  # else it had no memory
+                    code.ret()
+    with code.when(is_rising(dtype)(code, x, step, n)):
+        with code.count(0, n) as i:
+            keys.at(i, I64).store(i)
+        code.ret()
+    bits = bits_of(code, n)
+    base, is_exact = code.variable(I64.of(0)), code.variable(Bool.of(itemsize(dtype) < 8))
+    if kind is I64:
+        extremes = code.local(I64, 2)
+        find_extremes(dtype)(code, x, step, n, extremes)
+        lowest = extremes.load(I64)
+        is_exact.value = (extremes.at(1, I64).load(I64) - lowest).below(I64.of(HIGHEST) >> bits)
+        base.value = is_exact.value.choose(lowest, 0)
+    make_keys(dtype)(code, x, step, n, I64.of(0), base.value, bits, is_exact.value, keys)
+    sort_line("int64")(code, keys, n)
+    order_alike(dtype)(code, x, step, n, I64.of(0), bits, is_exact.value, keys)
 
 
-@cache
-def is_rising(dtype: str) -> Function[..., Bool]:
-    """is_rising(x, step, n): whether the elements are in order."""
+@line_function("is_rising")
+def is_rising(code: Code, dtype: str, x: Ptr, step: I64, n: I64) -> Bool:
+    """Whether the elements are in order."""
     kind = KINDS[dtype]
-
-    @line_function("is_rising", dtype)
-    def write(code: Code, x: Ptr, step: I64, n: I64) -> Bool:
-        with code.count(1, n) as i:
-            before, here = (x.at((i - back) * step, kind).load(kind) for back in (1, 0))
-            with code.when(is_less(dtype, here, before)):
-                code.ret(Bool.of(False))
-        return Bool.of(True)
-
-    return write
+    with code.count(1, n) as i:
+        before, here = (x.at((i - back) * step, kind).load(kind) for back in (1, 0))
+        with code.when(is_less(dtype, here, before)):
+            code.ret(Bool.of(False))
+    return Bool.of(True)
 
 
 def bits_of(code: Code, n: I64) -> I64:
@@ -190,152 +170,123 @@ def key_of(dtype: str, x: Ptr, step: I64, place: I64, flip: I64) -> Any:
     return encoded(dtype, x.at(place * step, KINDS[dtype]).load(KINDS[dtype])).apply("xor", flip)
 
 
-@cache
-def find_extremes(dtype: str) -> Function[..., None]:
-    """find_extremes(x, step, n, extremes): the least and the greatest of the encoded elements."""
-
-    @line_function("find_extremes", dtype)
-    def write(code: Code, x: Ptr, step: I64, n: I64, extremes: Ptr) -> None:
-        lowest, highest = code.variable(I64.of(HIGHEST)), code.variable(I64.of(-HIGHEST - 1))
-        with code.count(0, n) as i:
-            each = key_of(dtype, x, step, i, I64.of(0))
-            lowest.value = (each < lowest.value).choose(each, lowest.value)
-            highest.value = (each > highest.value).choose(each, highest.value)
-        extremes.store(lowest.value)
-        extremes.at(1, I64).store(highest.value)
-
-    return write
+@line_function("find_extremes")
+def find_extremes(code: Code, dtype: str, x: Ptr, step: I64, n: I64, extremes: Ptr) -> None:
+    """The least and the greatest of the encoded elements."""
+    lowest, highest = code.variable(I64.of(HIGHEST)), code.variable(I64.of(-HIGHEST - 1))
+    with code.count(0, n) as i:
+        each = key_of(dtype, x, step, i, I64.of(0))
+        lowest.value = (each < lowest.value).choose(each, lowest.value)
+        highest.value = (each > highest.value).choose(each, highest.value)
+    extremes.store(lowest.value)
+    extremes.at(1, I64).store(highest.value)
 
 
-@cache
-def make_keys(dtype: str) -> Function[..., None]:
-    """make_keys(x, step, n, flip, base, bits, is_exact, keys): exact ones hold all of a number above `base`."""
+@line_function("make_keys")
+def make_keys(
+    code: Code, dtype: str, x: Ptr, step: I64, n: I64, flip: I64, base: I64, bits: I64, is_exact: Bool, keys: Ptr,
+) -> None:  # fmt: skip
+    """Exact ones hold all of a number above `base`."""
     kind, wide = KINDS[dtype], vector(I64, LANES)
+    words = flip, base, is_exact.choose(bits, 0), is_exact.choose(I64.of(-1), 0 - (1 << bits))
 
-    @line_function("make_keys", dtype)
-    def write(
-        code: Code, x: Ptr, step: I64, n: I64, flip: I64, base: I64, bits: I64, is_exact: Bool, keys: Ptr
-    ) -> None:
-        words = flip, base, is_exact.choose(bits, 0), is_exact.choose(I64.of(-1), 0 - (1 << bits))
+    def key(element: Any, place: Any, flip: Any, base: Any, shift: Any, mask: Any) -> Any:
+        return (element.apply("xor", flip) - base << shift) & mask | place
 
-        def key(element: Any, place: Any, flip: Any, base: Any, shift: Any, mask: Any) -> Any:
-            return (element.apply("xor", flip) - base << shift) & mask | place
-
-        whole = code.variable(I64.of(0))
-        with code.when(step == 1):
-            whole.value = n & -LANES
-            spread = [word.spread(LANES) for word in words]
-            with code.count(0, whole.value, LANES) as i:
-                elements = x.at(i, kind).load(vector(kind, LANES), align=itemsize(dtype))
-                places = i.spread(LANES) + wide.each(range(LANES))
-                keys.at(i, I64).store(key(encoded(dtype, elements, LANES), places, *spread), align=8)
-        with code.count(whole.value, n) as i:
-            keys.at(i, I64).store(key(key_of(dtype, x, step, i, I64.of(0)), i, *words))
-
-    return write
+    whole = code.variable(I64.of(0))
+    with code.when(step == 1):
+        whole.value = n & -LANES
+        spread = [word.spread(LANES) for word in words]
+        with code.count(0, whole.value, LANES) as i:
+            elements = x.at(i, kind).load(vector(kind, LANES), align=itemsize(dtype))
+            places = i.spread(LANES) + wide.each(range(LANES))
+            keys.at(i, I64).store(key(encoded(dtype, elements, LANES), places, *spread), align=8)
+    with code.count(whole.value, n) as i:
+        keys.at(i, I64).store(key(key_of(dtype, x, step, i, I64.of(0)), i, *words))
 
 
-@cache
-def order_alike(dtype: str) -> Function[..., None]:
-    """order_alike(x, step, n, flip, bits, is_exact, keys): sorted keys become places. Where they did not hold all of
-    the numbers, those that are alike so far are sorted by the rest."""
+@line_function("order_alike")
+def order_alike(
+    code: Code, dtype: str, x: Ptr, step: I64, n: I64, flip: I64, bits: I64, is_exact: Bool, keys: Ptr,
+) -> None:  # fmt: skip
+    """Sorted keys become places. Where they did not hold all of the numbers, those that are alike so far are sorted by
+    the rest."""
     wide = vector(I64, LANES)
-
-    @line_function("order_alike", dtype)
-    def write(code: Code, x: Ptr, step: I64, n: I64, flip: I64, bits: I64, is_exact: Bool, keys: Ptr) -> None:
-        low = (1 << bits) - 1
-        if itemsize(dtype) == 8:
-            with code.when(~is_exact):
-                order_runs(dtype)(code, x, step, n, flip, bits, keys)
-        whole, lows = n & -LANES, low.spread(LANES)
-        with code.count(0, whole, LANES) as i:
-            at = keys.at(i, I64)
-            at.store(at.load(wide, align=8) & lows, align=8)
-        with code.count(whole, n) as i:
-            at = keys.at(i, I64)
-            at.store(at.load(I64) & low)
-
-    return write
+    low = (1 << bits) - 1
+    if itemsize(dtype) == 8:
+        with code.when(~is_exact):
+            order_runs(dtype)(code, x, step, n, flip, bits, keys)
+    whole, lows = n & -LANES, low.spread(LANES)
+    with code.count(0, whole, LANES) as i:
+        at = keys.at(i, I64)
+        at.store(at.load(wide, align=8) & lows, align=8)
+    with code.count(whole, n) as i:
+        at = keys.at(i, I64)
+        at.store(at.load(I64) & low)
 
 
-@cache
-def order_runs(dtype: str) -> Function[..., None]:
-    """order_runs(x, step, n, flip, bits, keys): runs of keys with one upper part are sorted by the rest."""
+@line_function("order_runs")
+def order_runs(code: Code, dtype: str, x: Ptr, step: I64, n: I64, flip: I64, bits: I64, keys: Ptr) -> None:
+    """Runs of keys with one upper part are sorted by the rest."""
     wide = vector(I64, LANES)
-
-    @line_function("order_runs", dtype)
-    def write(code: Code, x: Ptr, step: I64, n: I64, flip: I64, bits: I64, keys: Ptr) -> None:
-        first, shifts = code.variable(I64.of(0)), bits.spread(LANES)
-        with code.loop() as runs:
-            runs.leave.unless(first.value + 1 < n)
-            with code.when(first.value + LANES < n):
-                here, next_ = (keys.at(first.value + ahead, I64).load(wide, align=8) for ahead in (0, 1))
-                alike = (here.apply("xor", next_) >> shifts) == 0
-                with code.when(alike._cast("bitcast", I16 if LANES == 16 else I8) == 0):
-                    first.value = first.value + LANES
-                    runs.again.go()
-            begin = first.value
-            upper, end = keys.at(begin, I64).load(I64) >> bits, code.variable(begin + 1)
-            with code.loop() as run:
-                run.leave.unless(end.value < n)
-                run.leave.unless(keys.at(end.value, I64).load(I64) >> bits == upper)
-                end.value = end.value + 1
-            with code.when(end.value - begin > 1):
-                order_run(dtype)(code, x, step, end.value - begin, flip, bits, keys.at(begin, I64))
-            first.value = end.value
-
-    return write
+    first, shifts = code.variable(I64.of(0)), bits.spread(LANES)
+    with code.loop() as runs:
+        runs.leave.unless(first.value + 1 < n)
+        with code.when(first.value + LANES < n):
+            here, next_ = (keys.at(first.value + ahead, I64).load(wide, align=8) for ahead in (0, 1))
+            alike = (here.apply("xor", next_) >> shifts) == 0
+            with code.when(alike._cast("bitcast", I16 if LANES == 16 else I8) == 0):
+                first.value = first.value + LANES
+                runs.again.go()
+        begin = first.value
+        upper, end = keys.at(begin, I64).load(I64) >> bits, code.variable(begin + 1)
+        with code.loop() as run:
+            run.leave.unless(end.value < n)
+            run.leave.unless(keys.at(end.value, I64).load(I64) >> bits == upper)
+            end.value = end.value + 1
+        with code.when(end.value - begin > 1):
+            order_run(dtype)(code, x, step, end.value - begin, flip, bits, keys.at(begin, I64))
+        first.value = end.value
 
 
-@cache
-def order_run(dtype: str) -> Function[..., None]:
-    """order_run(x, step, n, flip, bits, keys): keys of one upper part, so in the order of their places, are sorted by
-    the rest, unless that is their order."""
-
-    @line_function("order_run", dtype)
-    def write(code: Code, x: Ptr, step: I64, n: I64, flip: I64, bits: I64, keys: Ptr) -> None:
-        low, before = (1 << bits) - 1, code.variable(I64.of(-1))
-        falls = code.variable(Bool.of(False))
-        with code.count(0, n) as i:
-            at = keys.at(i, I64)
-            place = at.load(I64) & low
-            key = (key_of(dtype, x, step, place, flip) & low) << bits | place
-            falls.value = falls.value | (key < before.value)
-            before.value = key
-            at.store(key)
-        with code.when(falls.value):
-            sort_line("int64")(code, keys, n)
-
-    return write
+@line_function("order_run")
+def order_run(code: Code, dtype: str, x: Ptr, step: I64, n: I64, flip: I64, bits: I64, keys: Ptr) -> None:
+    """Keys of one upper part, so in the order of their places, are sorted by the rest, unless that is their order."""
+    low, before = (1 << bits) - 1, code.variable(I64.of(-1))
+    falls = code.variable(Bool.of(False))
+    with code.count(0, n) as i:
+        at = keys.at(i, I64)
+        place = at.load(I64) & low
+        key = (key_of(dtype, x, step, place, flip) & low) << bits | place
+        falls.value = falls.value | (key < before.value)
+        before.value = key
+        at.store(key)
+    with code.when(falls.value):
+        sort_line("int64")(code, keys, n)
 
 
 # --- the first --------------------------------------------------------------------------------------------------------
 
 
-@cache
-def find_limit(dtype: str) -> Function[..., Bool]:
-    """find_limit(x, step, n, k, flip, space, limit): by a sample, an element up to which there are likely a few more
-    than k in the order; false where these would be most of all. space: memory for SAMPLED elements."""
+@line_function("find_limit")
+def find_limit(code: Code, dtype: str, x: Ptr, step: I64, n: I64, k: I64, flip: I64, space: Ptr, limit: Ptr) -> Bool:
+    """By a sample, an element up to which there are likely a few more than k in the order; false where these would be
+    most of all. space: memory for SAMPLED elements."""
     kind = KINDS[dtype]
-
-    @line_function("find_limit", dtype)
-    def write(code: Code, x: Ptr, step: I64, n: I64, k: I64, flip: I64, space: Ptr, limit: Ptr) -> Bool:
-        eighth = n // 8
-        count = (eighth < SAMPLED).choose(eighth, SAMPLED)
-        with code.when(count < LEAST_SAMPLED):
-            code.ret(Bool.of(False))
-        apart, share = n // count * step, k * count // n
-        rank = share + share // 4 + 8
-        with code.when(rank * 4 > count * 3):
-            code.ret(Bool.of(False))
-        with code.count(0, count) as i:
-            space.at(i, kind).store(x.at(i * apart, kind).load(kind))
-        sort_line(dtype)(code, space, count)
-        place = (flip == 0).choose(rank, count - 1 - rank)
-        limit.store(space.at(place, kind).load(kind))
-        return Bool.of(True)
-
-    return write
+    eighth = n // 8
+    count = (eighth < SAMPLED).choose(eighth, SAMPLED)
+    with code.when(count < LEAST_SAMPLED):
+        code.ret(Bool.of(False))
+    apart, share = n // count * step, k * count // n
+    rank = share + share // 4 + 8
+    with code.when(rank * 4 > count * 3):
+        code.ret(Bool.of(False))
+    with code.count(0, count) as i:
+        space.at(i, kind).store(x.at(i * apart, kind).load(kind))
+    sort_line(dtype)(code, space, count)
+    place = (flip == 0).choose(rank, count - 1 - rank)
+    limit.store(space.at(place, kind).load(kind))
+    return Bool.of(True)
 
 
 def within(dtype: str, elements: Any, limit: Any, is_falling: bool) -> Bool:
@@ -350,12 +301,12 @@ def within(dtype: str, elements: Any, limit: Any, is_falling: bool) -> Bool:
 
 @cache
 def collect(name: str, dtype: str, is_falling: bool) -> Function[..., I64]:
-    """collect(x, step, n, limit, bits, found): the elements up to a limit, or their keys; how many there are."""
+    """The elements up to a limit, or their keys; how many there are."""
     kind = KINDS[dtype]
     flip = I64.of(-1 if is_falling else 0)
 
-    @line_function(f"collect_{name}_{'falling' if is_falling else 'rising'}", dtype)
-    def write(code: Code, x: Ptr, step: I64, n: I64, at_limit: Ptr, bits: I64, found: Ptr) -> I64:
+    @line_function(f"collect_{name}_{'falling' if is_falling else 'rising'}")
+    def write(code: Code, dtype: str, x: Ptr, step: I64, n: I64, at_limit: Ptr, bits: I64, found: Ptr) -> I64:
         count, limit = code.variable(I64.of(0)), at_limit.load(kind)
 
         def take(place: I64) -> None:
@@ -382,17 +333,16 @@ def collect(name: str, dtype: str, is_falling: bool) -> Function[..., I64]:
             take(place)
         return count.value
 
-    return write
+    return write(dtype)
 
 
 @cache
 def first_of_line(name: str, dtype: str) -> Function[..., None]:
-    """first_of_line(x, step, n, k, flip, result, space): the first k, or their places; of the largest where `flip` is
-    -1. space: memory for n elements of the result."""
+    """The first k, or their places; of the largest where `flip` is -1. space: memory for n elements of the result."""
     kind, is_exact = KINDS[dtype], Bool.of(itemsize(dtype) < 8)
 
-    @line_function(f"{name}_line", dtype)
-    def write(code: Code, x: Ptr, step: I64, n: I64, k: I64, flip: I64, result: Ptr, space: Ptr) -> None:
+    @line_function(f"{name}_line")
+    def write(code: Code, dtype: str, x: Ptr, step: I64, n: I64, k: I64, flip: I64, result: Ptr, space: Ptr) -> None:
         bits, limit = bits_of(code, n), code.local(kind)
         count = code.variable(I64.of(0))
         with code.when(find_limit(dtype)(code, x, step, n, k, flip, space, limit)):
@@ -417,19 +367,14 @@ def first_of_line(name: str, dtype: str) -> Function[..., None]:
             order_alike(dtype)(code, x, step, some, flip, bits, is_exact, space)
             COPY(code, result, space, k * 8, Bool.of(False))
 
-    return write
+    return write(dtype)
 
 
-@cache
-def copy_line(dtype: str) -> Function[..., None]:
-    """copy_line(x, step, n, to): elements that stand that far apart, made contiguous."""
+@line_function("copy_line")
+def copy_line(code: Code, dtype: str, x: Ptr, step: I64, n: I64, to: Ptr) -> None:
+    """Elements that stand that far apart, made contiguous."""
     kind = KINDS[dtype]
-
-    @line_function("copy_line", dtype)
-    def write(code: Code, x: Ptr, step: I64, n: I64, to: Ptr) -> None:
-        with code.when(step == 1), code.when(x != to):
-            COPY(code, to, x, n * itemsize(dtype), Bool.of(False))
-        with code.when(step != 1), code.count(0, n) as i:
-            to.at(i, kind).store(x.at(i * step, kind).load(kind))
-
-    return write
+    with code.when(step == 1), code.when(x != to):
+        COPY(code, to, x, n * itemsize(dtype), Bool.of(False))
+    with code.when(step != 1), code.count(0, n) as i:
+        to.at(i, kind).store(x.at(i * step, kind).load(kind))
