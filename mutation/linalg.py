@@ -21,7 +21,7 @@ LINALG = Area(
         M("a transposed banded matrix has as many diagonals below", "codegen/lapack/equations.py",
           "under = is_plain.choose(below, d - 1 - below)", "under = below"),
         M("the last diagonal is left out of an elimination", "codegen/lapack/equations.py",
-          "length, pivot = smaller(d, n - i), own.load(kind)", "length, pivot = smaller(d - 1, n - i), own.load(kind)"),
+          "length, pivot = d.minimum(n - i), own.load(kind)", "length, pivot = (d - 1).minimum(n - i), own.load(kind)"),
         M("a banded Cholesky takes what is not positive", "codegen/lapack/equations.py",
           "fails.when(value.value <= 0)", "fails.when(value.value < -1e300)"),
         M("Levinson's recursion takes the row for the column", "codegen/lapack/equations.py",

@@ -270,12 +270,12 @@ def mirror(suffix: str) -> Function[..., None]:
     def write(code: Code, m: I64, c: NoAlias, c_row: I64) -> None:
         with code.count(0, m, MIRRORED, sure=True) as row:
             below = row.apply("add nsw", MIRRORED)
-            end = (below < m).choose(below, m)
+            end = below.minimum(m)
             with code.count(0, end, MIRRORED, sure=True) as column:
                 beside = column.apply("add nsw", MIRRORED)
                 with code.count(row, end, sure=True) as i:
                     source, target = c.at(i * c_row, kind), c.at(i, kind)
-                    with code.count(column, (beside < i).choose(beside, i)) as j:
+                    with code.count(column, beside.minimum(i)) as j:
                         target.at(j * c_row, kind).store(source.at(j, kind).load(kind))
 
     return write

@@ -453,7 +453,7 @@ def pieces_of(suffix: str) -> Function[..., None]:
             part = task // pieces
             i, j = task % pieces * height, part * length
             i_left, j_left = told.m - i, told.n - j
-            m, n = (i_left < height).choose(i_left, height), (j_left < length).choose(j_left, length)
+            m, n = i_left.minimum(height), j_left.minimum(length)
             a, x = told.a.at(i * told.a_row + j * told.a_col, kind), told.x.at(j * told.x_step, kind)
             here = replace(told, m=m, n=n, a=a, x=x, y=told.y.at(part * y_part + i, kind))
             here.call(code, piece(suffix))

@@ -49,10 +49,6 @@ NARROW_ROWS = (8, 4, 1)
 """Rows of the tiles for what is left, of one register at most: enough to keep both multipliers busy."""
 
 
-def smaller(number: I64, most: int) -> I64:
-    return (number < most).choose(number, most)
-
-
 def strip(rows: int, suffix: str, *, part: bool) -> Function[..., None]:
     """`rows` whole rows of c. part: the last tile may be a part of one, else all are whole, and wide."""
     name, lanes = "narrow" if part else "wide", lanes_of(suffix)
@@ -62,7 +58,7 @@ def strip(rows: int, suffix: str, *, part: bool) -> Function[..., None]:
     def write(code: Code, p: Product) -> None:
         kind = ARITHMETIC[suffix].kind
         with code.count(0, p.n, width, sure=True) as j:
-            count = [smaller(p.n - j, width)] if part else []
+            count = [(p.n - j).minimum(width)] if part else []
             here = replace(p, b=p.b.part(0, j, kind), c=p.c.part(0, j, kind))
             tile(rows, width, suffix, part=part)(code, *arguments(here, TILE), *count)
 
@@ -117,15 +113,15 @@ def packed(suffix: str) -> Function[..., None]:
             poison(code, panel, I64.of(PANEL_ROWS * PANEL_COLUMNS * own.align))
         j = code.variable(I64.of(0))
         with code.loop() as by_columns:
-            width = smaller(p.n - j.value, PANEL_COLUMNS)
+            width = (p.n - j.value).minimum(PANEL_COLUMNS)
             lead = (width + (GROUP - 1)) & -GROUP
             top, c_here = p.b.part(0, j.value, kind), p.c.part(0, j.value, kind)
             depth, factor = code.variable(I64.of(0)), code.variable(p.beta)
             with code.loop() as by_depth:
-                height = smaller(p.k - depth.value, PANEL_ROWS)
+                height = (p.k - depth.value).minimum(PANEL_ROWS)
                 a_here, b_here = p.a.part(0, depth.value, kind), top.part(depth.value, 0, kind)
                 with code.count(0, width, GROUP, sure=True) as g:
-                    lanes, group = smaller(width - g, GROUP), b_here.part(0, g, kind)
+                    lanes, group = (width - g).minimum(GROUP), b_here.part(0, g, kind)
                     pack(suffix)(code, lanes, height, group.at, p.b.column, p.b.row, panel.at(g, kind), lead)
                 copy = Matrix(panel, lead, I64.of(1))
                 part = Product(p.m, width, height, p.alpha, a_here, copy, factor.value, c_here)
@@ -235,7 +231,7 @@ def _write_batch(
     each_work = each * unit
     with code.when(each < float(largest)):
         exact = SETTING(code).at(LEAST_WORK, I64).load(I64).to(F64) / each_work  # products that are worth a claim
-        few = (exact < products).choose(exact, products).to(I64)
+        few = exact.minimum(products).to(I64)
         size = (few > 1).choose(few, 1)
         share(code, range_.pointer(code), context, count, size, each_work * products)
         code.ret(I64.of(0))

@@ -67,7 +67,7 @@ class Frame:
         """The sizes of all letters."""
         known = {letter: words[letter] for letter in self.routine.letters}
         if self.routine.derived({"m": 1, "n": 1}):
-            known["k"] = (known["m"] < known["n"]).choose(known["m"], known["n"])
+            known["k"] = known["m"].minimum(known["n"])
         return known
 
 

@@ -133,8 +133,8 @@ def inverse_of_factor(code: Code, suffix: str, n: I64, l: Ptr, row: I64, column:
         call_lapack(code, "potri", suffix, letter("U"), n, x, n)
     with code.count(0, n, BLOCK) as top, code.count(0, top + BLOCK, BLOCK) as left:
         below, beside = top + BLOCK, left + BLOCK
-        end = (below < n).choose(below, n)
-        with code.count(top, end) as i, code.count(left, (beside < i).choose(beside, i)) as j:
+        end = below.minimum(n)
+        with code.count(top, end) as i, code.count(left, beside.minimum(i)) as j:
             x.at(j * n + i, kind).store(x.at(i * n + j, kind).load(kind))
     return I64.of(0)
 
@@ -321,7 +321,7 @@ def lu_of_any(
     """Status 0."""
     with code.count(0, m) as i:
         permutation.at(i, I64).store(i)
-    shorter = (m < n).choose(m, n)
+    shorter = m.minimum(n)
     with code.when(shorter > 0):
         copy(suffix)(code, m, n, a, row, column, matrix, I64.of(1), m)
         call_lapack(code, "getrf", suffix, m, n, matrix, m, pivots)

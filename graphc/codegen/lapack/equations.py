@@ -23,10 +23,6 @@ NARROW = 16
 """Diagonals up to which loops take less time than LAPACK."""
 
 
-def smaller(left: I64, right: I64) -> I64:
-    return (left < right).choose(left, right)
-
-
 def _failed(status: I64) -> I64:
     return (status == 0).choose(I64.of(0), 1)
 
@@ -99,7 +95,7 @@ def banded_loops(code: Code, suffix: str, d: I64, n: I64, k: I64, below: I64, ro
     step = wide - 1  # from an element to the one below it
     with code.count(0, n) as i:
         own, right = rows.at(i * wide + below, kind), x.at(i * k, kind)
-        beyond = smaller(below + 1, n - i)
+        beyond = (below + 1).minimum(n - i)
         best, most = code.variable(I64.of(0)), code.variable(kind.of(-1))
         with code.count(0, beyond) as down:
             size = absolute(code, own.at(down * step, kind).load(kind))
@@ -123,7 +119,7 @@ def banded_loops(code: Code, suffix: str, d: I64, n: I64, k: I64, below: I64, ro
     with code.count(0, n) as done:
         i = n - 1 - done
         own, right = rows.at(i * wide + below, kind), x.at(i * k, kind)
-        length, pivot = smaller(d, n - i), own.load(kind)
+        length, pivot = d.minimum(n - i), own.load(kind)
         with code.count(0, k) as c:
             value = code.variable(right.at(c, kind).load(kind))
             with code.count(1, length) as place:
@@ -169,7 +165,7 @@ def positive_loops(
     most = d - 1
     with code.count(0, n) as i:
         own, right = rows.at(i * d, kind), x.at(i * k, kind)
-        left = smaller(most, i)  # elements before the diagonal
+        left = most.minimum(i)  # elements before the diagonal
         with code.count(0, left) as p:
             back = left - p  # the column is i - back
             other = rows.at((i - back) * d + back, kind)
@@ -198,7 +194,7 @@ def positive_loops(
         with code.count(0, k) as c:
             at = right.at(c, kind)
             at.store(at.load(kind) / root)
-        with code.count(1, smaller(most, i) + 1) as back:
+        with code.count(1, most.minimum(i) + 1) as back:
             factor, above = own.at(most - back, kind).load(kind), x.at((i - back) * k, kind)
             with code.count(0, k) as c:
                 at = above.at(c, kind)

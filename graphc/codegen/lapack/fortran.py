@@ -78,10 +78,10 @@ def copy(
         code.ret()
     with code.count(0, m, BLOCK) as row:
         below = row + BLOCK
-        end = (below < m).choose(below, m)
+        end = below.minimum(m)
         with code.count(0, n, BLOCK) as column:
             beside = column + BLOCK
-            last = (beside < n).choose(beside, n)
+            last = beside.minimum(n)
             with code.count(row, end) as i:
                 source, target = a.at(i * a_row, kind), c.at(i * c_row, kind)
                 with code.count(column, last) as j:
@@ -109,11 +109,11 @@ def transpose_square(code: Code, suffix: str, n: I64, a: Ptr) -> None:
     kind = ARITHMETIC[suffix].kind
     with code.count(0, n, BLOCK) as row:
         below = row + BLOCK
-        end = (below < n).choose(below, n)
+        end = below.minimum(n)
         with code.count(0, end, BLOCK) as column:
             beside = column + BLOCK
             with code.count(row, end) as i:
-                last = (beside < i).choose(beside, i)
+                last = beside.minimum(i)
                 with code.count(column, last) as j:
                     here, there = a.at(i * n + j, kind), a.at(j * n + i, kind)
                     value, other = here.load(kind), there.load(kind)

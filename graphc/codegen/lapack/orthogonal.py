@@ -22,10 +22,6 @@ ONE, NOTHING = I64.of(1), I64.of(0)
 Make: TypeAlias = "Callable[[str], Function[..., I64]]"
 
 
-def _smaller(m: I64, n: I64) -> I64:
-    return (m < n).choose(m, n)
-
-
 def _failed(status: I64) -> I64:
     return (status == 0).choose(I64.of(0), 1)
 
@@ -49,7 +45,7 @@ def qr(suffix: str, complete: bool) -> Function[..., I64]:
     ) -> I64:  # fmt: skip
         done = code.label("done")
         done.when(m == 0)
-        shorter = _smaller(m, n)
+        shorter = m.minimum(n)
         columns = m if complete else shorter
         size = (m < n).choose(n, m) * spectral.WIDE + 1
         copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
@@ -78,7 +74,7 @@ def qr_order(
     with code.count(0, n) as i:
         order.at(i, I64).store(i)
         marks.at(i, I64).store(I64.of(0))
-    with code.when(_smaller(m, n) > 0):
+    with code.when(m.minimum(n) > 0):
         copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
         size = (n + 1) * (spectral.WIDE + 2) + 1
         call_lapack(code, "geqp3", suffix, m, n, matrix, m, marks, scales, work, size)
@@ -147,7 +143,7 @@ def svd(suffix: str, full: bool) -> Function[..., I64]:
         code: Code, suffix: str, m: I64, n: I64, a: Ptr, row: I64, column: I64, u: Ptr, s: Ptr, vh: Ptr,
         matrix: Ptr, left: Ptr, right: Ptr, work: Ptr, integers: Ptr,
     ) -> I64:  # fmt: skip
-        shorter = _smaller(m, n)
+        shorter = m.minimum(n)
         columns, rows = (m, n) if full else (shorter, shorter)
         with code.when(shorter == 0):
             if full:
@@ -172,7 +168,7 @@ def svdvals(
     integers: Ptr,
 ) -> I64:  # fmt: skip
     """The same without the vectors."""
-    with code.when(_smaller(m, n) == 0):
+    with code.when(m.minimum(n) == 0):
         code.ret(I64.of(0))
     copy(suffix)(code, m, n, a, row, column, matrix, ONE, m)
     size = (m + n) * spectral.LONG

@@ -83,6 +83,10 @@ class Number(Value):
         element = cls.spelling.partition(" x ")[2][:-1]
         return cls(None, f"<{', '.join(f'{element} {number}' for number in numbers)}>")
 
+    def minimum(self: N, other: N | float) -> N:
+        """The smaller of two numbers; the other one where they cannot be compared."""
+        return (self < other).choose(self, other)
+
     def apply(self: N, opcode: str, other: N | float) -> N:
         """An operation by LLVM's name, with what it may be joined or reordered with."""
         code, operands = self._two(other)

@@ -143,7 +143,7 @@ def _share(words: Words, range_: Function[..., None], code: Code, *values: Any) 
     if "across" in given:
         tasks = tasks * _groups(given)
         across = given["across"]
-        work = work * (across < COLUMNS).choose(across, COLUMNS).to(F64)
+        work = work * across.minimum(COLUMNS).to(F64)
     else:
         with code.when(given["k"] == 0):
             code.ret(I64.of(0))
@@ -181,7 +181,7 @@ def _write_along(name: str, dtype: str, words: Words, code: Code, context: Ptr, 
                 argsort_line(dtype)(code, x, step, n, result)
         with code.otherwise():
             left = across - first
-            width = (left < COLUMNS).choose(left, COLUMNS)
+            width = left.minimum(COLUMNS)
             space = given["space"].at((number * across + first) * n, kind)
             if name == "sort":
                 transposed(dtype)(code, n, width, x, step, given["inner"], space, I64.of(1), n)

@@ -176,7 +176,7 @@ def find_extremes(code: Code, dtype: str, x: Ptr, step: I64, n: I64, extremes: P
     lowest, highest = code.variable(I64.of(HIGHEST)), code.variable(I64.of(-HIGHEST - 1))
     with code.count(0, n) as i:
         each = key_of(dtype, x, step, i, I64.of(0))
-        lowest.value = (each < lowest.value).choose(each, lowest.value)
+        lowest.value = each.minimum(lowest.value)
         highest.value = (each > highest.value).choose(each, highest.value)
     extremes.store(lowest.value)
     extremes.at(1, I64).store(highest.value)
@@ -274,7 +274,7 @@ def find_limit(code: Code, dtype: str, x: Ptr, step: I64, n: I64, k: I64, flip: 
     most of all. space: memory for SAMPLED elements."""
     kind = KINDS[dtype]
     eighth = n // 8
-    count = (eighth < SAMPLED).choose(eighth, SAMPLED)
+    count = eighth.minimum(SAMPLED)
     with code.when(count < LEAST_SAMPLED):
         code.ret(Bool.of(False))
     apart, share = n // count * step, k * count // n

@@ -96,7 +96,7 @@ def run_streamed(code: Code, told: Ptr, begin: I64, end: I64) -> None:
     i = code.variable(begin)
     with code.loop() as iteration:
         left = end - i.value
-        n = (most.value < left).choose(most.value, left)
+        n = most.value.minimum(left)
         behind, done = i.value + n, i.value * size
         own.at(streamed.place).store(room.at(0 - done))
         body.call(None, own, i.value, behind)

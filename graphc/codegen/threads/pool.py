@@ -192,7 +192,7 @@ def pool_ir(poison: bool = False) -> str:
 def chunk_end(begin: I64, size: I64, count: I64) -> I64:
     """The end of the chunk that begins there: the last one is shorter."""
     following = begin + size
-    return (following < count).choose(following, count)
+    return following.minimum(count)
 
 
 @function()
