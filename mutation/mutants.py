@@ -225,7 +225,7 @@ LOWER = Area(
           "if not survey_of(lowerer, nest, index).is_in_order():", "if False:"),
         M("one block too few is searched for an extreme", "codegen/lower/elements.py",
           "return lowerer.bind(node, ir.add(multiply(where, integer(ir.BLOCK)), first))", "return lowerer.bind(node, first)"),
-        M("an extreme that is NaN is not found", "loopir/build.py",
+        M("an extreme that is NaN is not found", "loopir/ir.py",
           "if not is_float(a.dtype):", "if True:"),
         M("what additions lose is not added in the end", "codegen/lower/elements.py",
           "return total if error is None else lowerer.bind(node, ir.apply(ADD_ERROR, total, error))", "return total"),

@@ -363,7 +363,7 @@ assert "def kernel" in f.source and "plan:" in f.explain() and g.source and g.ex
 print(f.built.report.origin, *sorted(sys.modules))
 """
 COMPILING = """
-llvmlite numba graphc.codegen.llvm.binding graphc.codegen.llvm.target graphc.codegen.llvm.builder
+llvmlite numba graphc.codegen.llvm.target graphc.codegen.llvm.builder
 graphc.codegen.call.entry graphc.codegen.call.objects graphc.codegen.call.signals graphc.codegen.frontend.lowering
 graphc.codegen.gemm.dispatch graphc.codegen.gemm.blocked graphc.codegen.link.elf graphc.codegen.pipeline.compilation
 graphc.codegen.server.client

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.codegen.llvm.binding import llvm
+from graphc.codegen.llvm.target import llvm
 from graphc.errors import GraphcError
 
 LIBRARIES_OF_A_LINKER = 64

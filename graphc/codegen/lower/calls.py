@@ -21,8 +21,7 @@ from graphc.codegen.schedule.plan import Nest
 from graphc.ir.body import outputs_of
 from graphc.ir.lowering import ByValue, Call, Extent, Number, Passed, Result, Strided, Whole, Workspace
 from graphc.ir.node import Index, Node, constant_value
-from graphc.loopir.build import literal_const
-from graphc.loopir.ir import ONE, ZERO, Expr, Invoke, Load, Pointer, Store, add, apply, integer, multiply
+from graphc.loopir.ir import ONE, ZERO, Expr, Invoke, Load, Pointer, Store, add, apply, integer, literal_const, multiply
 from graphc.loopir.operators import MUL
 from graphc.startup.record import record
 

@@ -31,8 +31,25 @@ from graphc.errors import StepSizeError
 from graphc.ir.lowering import Fold, Iota, Scalar, SegmentNumber, View
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, constant_value, describe
 from graphc.loopir import ir
-from graphc.loopir.build import add_with_error, cast, convert, literal_const, same_value, start_const, within
-from graphc.loopir.ir import INDEX, ONE, Buffer, Const, Expr, Load, Var, integer, multiply, ravel
+from graphc.loopir.ir import (
+    INDEX,
+    ONE,
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Var,
+    add_with_error,
+    cast,
+    convert,
+    integer,
+    literal_const,
+    multiply,
+    ravel,
+    same_value,
+    start_const,
+    within,
+)
 from graphc.loopir.operators import ACCUMULATE, ACCUMULATE_MINIMUM, ADD_ERROR, CASTS, SELECT
 from graphc.loopir.syntax import filled, operator_of
 from graphc.startup.record import fresh, record, replace

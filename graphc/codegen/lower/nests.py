@@ -24,7 +24,6 @@ from graphc.codegen.schedule.nodes import loop_vars, segment_count, unrolls
 from graphc.codegen.schedule.plan import IndexCheck, Nest
 from graphc.ir.lowering import Recur, Segments, Write, Writes
 from graphc.ir.node import Guard, Index, Node
-from graphc.loopir.build import cast, start_const, within
 from graphc.loopir.ir import (
     INDEX,
     ONE,
@@ -44,15 +43,18 @@ from graphc.loopir.ir import (
     add,
     apply,
     blocks_of,
+    cast,
     int_value,
     integer,
     iterations_in_block,
     multiply,
     quotient,
     remainder,
+    start_const,
     subexpressions,
     subtract,
     unravel,
+    within,
 )
 from graphc.loopir.operators import (
     ACCUMULATE,

@@ -49,8 +49,23 @@ from graphc.codegen.schedule.plan import (
 from graphc.ir.body import items_of
 from graphc.ir.node import Node
 from graphc.ir.sizes import as_size
-from graphc.loopir.build import start_const
-from graphc.loopir.ir import ONE, ZERO, Break, Expr, If, Let, Load, Note, Stmt, Store, add, apply, multiply, subtract
+from graphc.loopir.ir import (
+    ONE,
+    ZERO,
+    Break,
+    Expr,
+    If,
+    Let,
+    Load,
+    Note,
+    Stmt,
+    Store,
+    add,
+    apply,
+    multiply,
+    start_const,
+    subtract,
+)
 from graphc.loopir.operators import CALLS
 from graphc.startup.record import replace
 

@@ -29,7 +29,6 @@ from graphc.codegen.schedule.nodes import first_reduced, loop_vars, split_axes
 from graphc.codegen.schedule.plan import Nest, SharedLoop, nests_of
 from graphc.ir.lowering import Fold
 from graphc.ir.node import Index, Node, Size
-from graphc.loopir.build import add_with_error, cast, start_const
 from graphc.loopir.ir import (
     ZERO,
     Buffer,
@@ -41,11 +40,14 @@ from graphc.loopir.ir import (
     Store,
     Var,
     add,
+    add_with_error,
     apply,
+    cast,
     integer,
     multiply,
     quotient,
     remainder,
+    start_const,
     subtract,
 )
 from graphc.loopir.operators import ACCUMULATE, ADD_ERROR, BLOCKS, MINIMUM

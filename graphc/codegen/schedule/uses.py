@@ -46,8 +46,7 @@ from graphc.ir.lowering import (
 )
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, constant_value
 from graphc.ir.walk import as_size_node, reachable
-from graphc.loopir.build import cast
-from graphc.loopir.ir import INDEX, ONE, Apply, Expr, Opaque, Var, add, integer
+from graphc.loopir.ir import INDEX, ONE, Apply, Expr, Opaque, Var, add, cast, integer
 from graphc.loopir.operators import ADD
 
 

@@ -59,8 +59,7 @@ from graphc.ir.lowering import (
     Writes,
 )
 from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, constant_value
-from graphc.loopir.build import cast
-from graphc.loopir.ir import INDEX, ONE, Buffer, Expr, Opaque, add, integer
+from graphc.loopir.ir import INDEX, ONE, Buffer, Expr, Opaque, add, cast, integer
 from graphc.ops.branch import given_sizes
 from graphc.startup.record import record
 

@@ -79,7 +79,7 @@ class Unused(ModuleType):
 
 def import_worker(lean: bool = True) -> ModuleType:
     """Import `worker.py` over the lean numba, where `lean` and possible, else over the whole one."""
-    import_module("graphc.codegen.llvm.binding")  # before numba imports llvmlite
+    import_module("graphc.codegen.llvm.target")  # before numba imports llvmlite
     if lean and install():
         try:
             return import_module("graphc.codegen.server.worker")

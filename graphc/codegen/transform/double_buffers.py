@@ -29,7 +29,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from graphc.codegen.transform.unroll import iteration
 from graphc.loopir import operators
-from graphc.loopir.build import safepoint_in_blocks
 from graphc.loopir.ir import (
     INDEX,
     ONE,
@@ -54,6 +53,7 @@ from graphc.loopir.ir import (
     quotient,
     rebuild,
     remainder,
+    safepoint_in_blocks,
     subexpressions,
     subtract,
 )

@@ -27,8 +27,20 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from graphc.codegen.transform.merge_rows import resolved
 from graphc.loopir import ir
-from graphc.loopir.build import convert
-from graphc.loopir.ir import ZERO, Buffer, Expr, Load, Loop, Pointer, Stmt, Store, Var, int_value, subexpressions
+from graphc.loopir.ir import (
+    ZERO,
+    Buffer,
+    Expr,
+    Load,
+    Loop,
+    Pointer,
+    Stmt,
+    Store,
+    Var,
+    convert,
+    int_value,
+    subexpressions,
+)
 from graphc.loopir.visit import (
     all_expressions,
     bodies,

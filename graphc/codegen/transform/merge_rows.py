@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from graphc.loopir import ir
-from graphc.loopir.build import safepoint_in_blocks
+from graphc.loopir.ir import safepoint_in_blocks
 from graphc.loopir.visit import (
     expressions,
     independent,

@@ -75,7 +75,7 @@ from graphc.codegen.transform.outline_regions import (
 from graphc.codegen.transform.parallelize import copy_stride, describe_work, most_copies, stream_of
 from graphc.codegen.transform.safepoints import poll_together
 from graphc.loopir import ir
-from graphc.loopir.build import add_with_error
+from graphc.loopir.ir import add_with_error
 from graphc.loopir.operators import BLOCKS, COLUMNS, EQ, FILLS, GT, MAXIMUM, MINIMUM, READS, SELECT
 from graphc.loopir.syntax import Names, text_of
 from graphc.loopir.visit import (

@@ -34,8 +34,7 @@ from graphc.codegen.threads.chunking import CHUNK_WORK
 from graphc.codegen.transform.independence import accumulation, mark_nest
 from graphc.codegen.transform.merge_rows import resolved
 from graphc.loopir import ir, operators
-from graphc.loopir.build import start_const
-from graphc.loopir.ir import Buffer, Expr, Let, Load, Loop, Store, int_value
+from graphc.loopir.ir import Buffer, Expr, Let, Load, Loop, Store, int_value, start_const
 from graphc.loopir.operators import CHUNK, COLUMNS, MINIMUM, SUM_ERROR, Operator
 from graphc.loopir.visit import all_expressions, expressions, in_line, is_left, statements
 from graphc.ops.reduce import highest, lowest

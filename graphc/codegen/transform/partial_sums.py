@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from graphc.codegen.transform.parallelize import added_into, targets_of
 from graphc.loopir import ir, operators
-from graphc.loopir.build import safepoint_in_blocks
+from graphc.loopir.ir import safepoint_in_blocks
 from graphc.loopir.operators import ACCUMULATE, CASTS
 from graphc.loopir.visit import is_left, map_bodies, moved_buffers, statements
 from graphc.startup.record import fresh, record, replace

@@ -9,7 +9,7 @@ import pytest
 
 from graphc.codegen.link.elf import AARCH64, X86_64, UnknownObject, link, link_image
 from graphc.codegen.link.image import BASE, MAGIC, Image, in_pages
-from graphc.codegen.llvm.binding import llvm
+from graphc.codegen.llvm.target import llvm
 
 # Number of the relocation, the word before, where it stands, what it refers to, the word after: by hand, from the Arm
 # Architecture Reference Manual for A-profile, C6.2.

@@ -13,7 +13,7 @@ import pytest
 
 import graphc
 from graphc.codegen.llvm import target
-from graphc.codegen.llvm.binding import llvm
+from graphc.codegen.llvm.target import llvm
 from graphc.codegen.pipeline import build
 from graphc.options import options
 

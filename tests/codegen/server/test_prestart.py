@@ -162,7 +162,7 @@ import sys, threading
 wait = threading.Event()
 if {another}:
     threading.Thread(target=wait.wait).start()
-from graphc.codegen.llvm.binding import llvm
+from graphc.codegen.llvm.target import llvm
 wait.set()
 print("importlib.resources" in sys.modules, llvm.llvm_version_info[0] > 0)
 import importlib.resources
