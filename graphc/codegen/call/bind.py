@@ -24,7 +24,7 @@ from types import BuiltinFunctionType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy._core import _multiarray_umath
+from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.call import locks

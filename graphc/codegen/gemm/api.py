@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy._core import _multiarray_umath
+from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 from graphc.codegen.link.image import load
 from graphc.codegen.threads.chunking import PARALLEL, SETTINGS_WORDS

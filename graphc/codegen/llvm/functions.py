@@ -168,7 +168,7 @@ def functions(
 
 def _types(body: Callable[..., Any], skipped: int, kinds: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The type of the result of a function and those of its parameters behind the first few, from its annotations."""
-    own, known = {"None": None, **kinds}, body.__globals__  # type: ignore[attr-defined]
+    own, known = {"None": None, **kinds}, body.__globals__
     annotations = [*body.__annotations__.items()][skipped:]
     types = {param: own[word] if word in own else known[word] for param, word in annotations}
     return types.pop("return"), types

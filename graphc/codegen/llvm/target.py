@@ -72,6 +72,8 @@ except Exception:  # a version of llvmlite that needs more of it
 
 from llvmlite.binding.newpassmanagers import ModulePassManager, NewPassManager  # noqa: E402 - after the binding
 
+__all__ = ["llvm"]  # what others import from here though it is not defined here
+
 # --- the processor ----------------------------------------------------------------------------------------------------
 
 

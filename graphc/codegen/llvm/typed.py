@@ -85,7 +85,8 @@ class Number(Value):
 
     def minimum(self: N, other: N | float) -> N:
         """The smaller of two numbers; the other one where they cannot be compared."""
-        return (self < other).choose(self, other)
+        is_less: Bool = cast("Any", self) < other
+        return is_less.choose(self, other)
 
     def apply(self: N, opcode: str, other: N | float) -> N:
         """An operation by LLVM's name, with what it may be joined or reordered with."""
