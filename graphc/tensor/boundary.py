@@ -23,7 +23,6 @@ from weakref import WeakSet
 import numpy as np
 
 from graphc.arrays.dtypes import DTYPES
-from graphc.arrays.trees import leaves, like
 from graphc.errors import GraphTypeError
 from graphc.ir.node import FUNCTIONS, Comparison, Constant, Node, Proxy, describe, plain
 from graphc.ir.source_lines import program_line
@@ -34,6 +33,7 @@ from graphc.ops.questions import is_outside
 from graphc.startup.hooks import HOOKS
 from graphc.tensor.handles import UNKNOWN, Applied, Handle, Item, Storage, fitted, known
 from graphc.tensor.writers import WRITERS
+from graphc.trees import leaves, like
 
 
 def given(value: Any) -> Any:

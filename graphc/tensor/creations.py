@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.trees import leaves
 from graphc.errors import GraphTypeError
 from graphc.ir.node import OPS, Node, literal, make
 from graphc.ir.source_lines import PACKAGE, is_pythons, program_line
@@ -32,6 +31,7 @@ from graphc.ops.elementwise import Number, as_node
 from graphc.startup.hooks import HOOKS
 from graphc.tensor import boundary
 from graphc.tensor.handles import UNKNOWN, known
+from graphc.trees import leaves
 
 MAKERS = (
     "zeros ones empty full arange linspace logspace geomspace eye identity tri zeros_like ones_like empty_like "

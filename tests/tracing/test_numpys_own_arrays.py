@@ -13,8 +13,8 @@ import numpy.testing as npt
 import pytest
 
 import graphc
-from graphc.arrays.trees import leaves
 from graphc.errors import GraphcError, GraphTypeError
+from graphc.trees import leaves
 
 X, W = np.linspace(-1.0, 2.0, 9).reshape(3, 3), np.array([0.5, 2.0, -1.0])
 
