@@ -407,6 +407,8 @@ def apply_function(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
     if function in WRITERS:
         names, write = WRITERS[function]
         bound, what = dict(zip(names.split(), args, strict=False)) | dict(kwargs), f"np.{function.__name__}(x, …)"
+        if not bound.keys() <= {*names.split()} or names.split()[0] not in bound:
+            return HOOKS.array_function(function, args, kwargs)  # the error for a wrong call
         first = bound.pop(names.split()[0])
         values = known(bound)
         if isinstance(first, np.ndarray) and values is not UNKNOWN:

@@ -144,11 +144,9 @@ def title(function: Any) -> str:
 def call_function(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Apply one of NumPy's functions to tensors (NEP 18)."""
     name, what = function.__name__, title(function)
-    if name in IN_PLACE and what == f"np.{name}":
-        refuse(what, (args, kwargs), f"it would be changed in place; {IN_PLACE[name]} makes a changed copy")
-    own = OWN.get(what)
-    target = own or find_target(function)
-    if target is None:
+    changes = name in IN_PLACE and what == f"np.{name}"
+    target = OWN.get(what) or find_target(function)
+    if target is None and not changes:
         instead = "compose it of those in graphc.tensor, or make an op of a Python function with graphc.op"
         if what.startswith("np.fft."):
             instead = "graphc.tensor.fft has transforms of real values, real and imaginary parts along a last axis"
@@ -159,6 +157,8 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any])
     if unknown is not None and not theirs.any_keyword:
         meant = nearest(unknown, names) or f"it has {', '.join(names)}"
         raise ArgumentError(f"{what} of {name_tensor(args, kwargs)}: there is no argument {unknown!r}; {meant}")
+    if target is None or changes:
+        refuse(what, (args, kwargs), f"it would be changed in place; {IN_PLACE[name]} makes a changed copy")
     given, rest = bind(theirs, args, kwargs)
     return with_fields(what, apply(target, function, given, rest))
 

@@ -134,6 +134,50 @@ def test_an_array_is_known_until_something_traced_is_written() -> None:
     assert kinds == [True]
 
 
+# --- snippets ---
+
+SNIPPETS = {
+    "block": "n = x.shape[0]; A = np.zeros((2*n, 2*n)); A[:n,:n] = x; A[n:, n:] = x.T; A[n:, :n] += 1; return A",
+    "masked": "out = np.zeros(x.shape); out[x > 0] = x[x > 0]; out[x <= 0] = -x[x <= 0] * 2; return out",
+    "append": "r = []\n    for k in range(3): r.append(x[k] * k)\n    r[0][1] = 5\n    return np.array(r), np.stack(r), np.array([v.sum() for v in r])",
+    "enum": "s = 0\n    for k, v in enumerate(np.linspace(0, 1, 5)): s = s + v * x\n    return s",
+    "mesh": "a, b = np.meshgrid(np.arange(3), np.arange(3)); a[0] = 7; return a * x + b",
+    "interp": "return np.interp(w, np.linspace(-1, 2, 4), np.array([0., 1, 4, 9]))",
+    "lookup": "t = np.array([10., 20, 30]); i = (x > 0).astype(int).sum(axis=0) % 3; return t[i], np.array([[1,2],[3,4]])[i[:2] % 2]",
+    "fft": "return np.fft.fft(np.ones(4)).real * 1.0, x + np.random.default_rng(0).normal(size=3)",
+    "class": "class C:\n        def __init__(self): self.h = np.zeros(3)\n        def add(self, v): self.h += v; self.h[0] = 1; return self\n    c = C(); c.add(w).add(w * 2)\n    return c.h",
+    "isclose": "return np.isclose(np.zeros(3), w), np.allclose(np.zeros(3), np.zeros(3)), np.array_equal(np.ones(2), np.ones(2))",
+    "like": "a = np.empty_like(x); a[:] = 1; a[0] = w; b = np.zeros_like(x, dtype=int); b[1] = 3; c = np.full_like(w, 2); c[1:] = w[:2]; return a, b, c",
+    "asarr": "y = np.asarray(x, dtype=float); z = np.atleast_2d(w); q = np.array(x, dtype='float32'); q[0] = 0; return y, z, q",
+    "nested": "def inner(a, k):\n        if k == 0: return\n        a[k] = a[k-1] + w[k-1]; inner(a, k - 1)\n    a = np.zeros(4); inner(a, 3); return a",
+    "swap": "a = x.copy(); a[[0, 2]] = a[[2, 0]]; a[:, [0, 1]] = a[:, [1, 0]]; return a",
+    "cum": "a = np.zeros(4); a[1:] = np.cumsum(w); a[:-1] += a[1:]; return a, np.diff(a), np.trapezoid(a)",
+    "outer": "a = np.zeros((3, 3)); a += np.outer(w, w); a -= a.mean(axis=0); a /= a.std() + 1; return a",
+    "einsum": "a = np.ones((2, 3)); return np.einsum('ij,j->i', a, w), np.tensordot(a, x, 1), np.kron(np.eye(2), w[None])",
+    "try": "a = np.zeros(2)\n    try:\n        a[5] = 1\n    except IndexError:\n        a[0] = w[0]\n    return a",
+    "while": "a = np.array([1.0, 10]); k = 0\n    while a[1] > 1: a /= 2; k += 1\n    return a * w[0], k",
+    "sort": "a = w.copy(); a.sort(); b = np.argsort(np.array([3, 1, 2])); return a[b], np.unique(np.array([1, 1, 2]))* w[0]",
+    "det": "J = np.zeros((2, 2)); J[0, 0] = w[0]; J[0, 1] = -w[1]; J[1] = [w[2], 1]; return np.linalg.det(J), np.linalg.inv(J), np.linalg.solve(J, np.array([1., 2]))",
+    "strings": "names = np.array(['a', 'b']); return w * len(names)",
+    "bools": "m = np.zeros(3, dtype=bool); m[w > 0] = True; m[0] ^= True; return m, ~m, m.sum(), np.count_nonzero(m)",
+    "tri": "L = np.tril(x); L[np.diag_indices(3)] = 1; i, j = np.triu_indices(3, 1); L[i, j] = 7; return L",
+    "hist": "e = np.linspace(0, 1, 4); h = np.zeros(3); i = np.searchsorted(e, np.array([.1, .5, .6])) - 1; np.add.at(h, i, w); return h",
+    "rolls": "a = np.arange(5.); a[::2] = np.roll(a, 1)[::2]; a[1] = w[0]; return a, a[::-1]",
+    "setcol": "a = np.zeros((3, 2)); a[:, 0], a[:, 1] = w, w ** 2; return a, a.T @ a",
+    "newax": "a = np.zeros(3); a[:, None][1] = w[0]; b = a[None, :]; b[0, 2] = 4; return a, b",
+    "where": "a = np.where(w > 0, w, 0.0); a[0] = 9; i = np.where(np.array([0, 1, 1]))[0]; a[i] += 1; return a",
+    "clip": "a = np.clip(w, 0, 1); a[a == 1] = 0.5; return np.round(a, 1), np.sign(a)",
+    "loopfill": "out = np.empty((3, 3))\n    for i in range(3):\n        for j in range(i + 1): out[i, j] = out[j, i] = x[i] @ x[j]\n    return out",
+}
+
+
+@pytest.mark.parametrize("name", SNIPPETS)
+def test_snippets(name: str) -> None:
+    scope: dict[str, Any] = {"np": np}
+    exec(compile(f"def f(x, w):\n    {SNIPPETS[name]}", f"{name}.py", "exec"), scope)
+    check(scope["f"], X, W)
+
+
 # --- programs of strangers --------------------------------------------------------------------------------------------
 
 
