@@ -341,6 +341,53 @@ def test_programs_of_strangers_compiled(place: int) -> None:
     check(function, *args, mode="compiled", static_argnums=static)
 
 
+def cholesky(a: Any) -> Any:
+    n = len(a)
+    factor = np.zeros_like(a)
+    for i in range(n):
+        for j in range(i + 1):
+            rest = a[i, j] - factor[i, :j] @ factor[j, :j]
+            factor[i, j] = np.sqrt(rest) if i == j else rest / factor[j, j]
+    return factor
+
+
+def bubble(x: Any) -> Any:
+    x = x.copy()
+    for last in range(len(x) - 1, 0, -1):
+        for k in range(last):
+            x[k], x[k + 1] = np.minimum(x[k], x[k + 1]), np.maximum(x[k], x[k + 1])
+    return x
+
+
+def normalized(a: Any) -> Any:
+    out = np.empty(a.shape)
+    for row, goal in zip(a, out, strict=True):
+        goal[:] = row / np.abs(row).sum()
+    for column in out.T:
+        column -= column.mean()
+    return out
+
+
+def padded(a: Any) -> Any:
+    n, m = a.shape
+    out = np.zeros((n + 2, m + 2))
+    out[1:-1, 1:-1] = a
+    out[0], out[-1] = out[1], out[-2]
+    if n > 3:
+        out[:, 0] = n
+    return out
+
+
+@pytest.mark.parametrize("function", [cholesky, bubble, normalized, padded], ids=lambda each: each.__name__)
+def test_programs_that_ask_for_sizes_and_write(function: Callable[..., Any]) -> None:
+    traced = graphc.jit(function, mode="interpreted")
+    for n in (3, 4, 3):
+        x = np.random.default_rng(n).random((n, n))
+        x = x[0] if function is bubble else x @ x.T + np.eye(n)
+        npt.assert_allclose(traced(x), function(x), rtol=1e-12, atol=1e-12)
+    assert len(traced.functions) == 2
+
+
 def test_their_derivatives() -> None:
     rng = np.random.default_rng(1)
     cases: list[tuple[Callable[..., Any], Any]] = [
