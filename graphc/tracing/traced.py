@@ -28,6 +28,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from graphc.codegen.call.bind import Direct, attach, detach, vectorcall_type
 from graphc.control.loop import title
 from graphc.errors import GraphcError, GraphTypeError, MissingInputError, ShapeError
 from graphc.functions.callables import Function
@@ -39,11 +40,12 @@ from graphc.ir.traced import LEFT, TRACE, traced_hint
 from graphc.ir.walk import nodes_of
 from graphc.ops.at_hand import sizes_at_hand
 from graphc.ops.elementwise import as_node
+from graphc.startup.lazy import once
 from graphc.startup.record import record
 from graphc.tensor import boundary
 from graphc.tracing.arguments import NUMBERS, Static, axes_of_one, kinds_of, names_of, sizes_of, variables_for
 from graphc.tracing.guards import guarded, guards_of
-from graphc.tracing.variants import REFUSED, Rebuild, Variant, choose, log_retrace, tell_of_retrace
+from graphc.tracing.variants import REFUSED, Rebuild, Variant, choose, log_retrace, refused, tell_of_retrace
 from graphc.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
 
 PLAIN = frozenset((np.ndarray, *NUMBERS))
@@ -61,7 +63,7 @@ class Settings:
     max_variants: int = 16
 
 
-class Jitted:
+class Jitted(Direct):
     """A function of arrays that is compiled when it is called. `jit`, `grad`, `vmap` and their kin return one.
 
     functions: the compiled functions, one for each combination of types, or several where the function asks for sizes
@@ -73,6 +75,9 @@ class Jitted:
         print(double.functions[0].source)          # the generated code
     """
 
+    def __new__(cls, *args: Any) -> Jitted:
+        return object.__new__(_direct())
+
     def __init__(
         self, function: Callable[..., Any], build: Callable[..., Any], static: Static, settings: Settings, name: str
     ) -> None:
@@ -82,7 +87,7 @@ class Jitted:
         self.has_static = bool(static)
         self.settings = settings
         self.entries: dict[Any, list[Variant]] = {}
-        self.fast: tuple[Callable[..., Any], Rebuild | None] | None = None
+        self.last: Any = None
         self.__name__ = name
 
     def __repr__(self) -> str:
@@ -92,15 +97,11 @@ class Jitted:
         return self if instance is None else MethodType(self, instance)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        fast = self.fast
-        if fast is not None and not kwargs:
-            call, rebuild = fast
-            try:
-                results = call(*args)
-            except ShapeError:
-                results = REFUSED  # `dispatch` finds out whether an axis broadcasts
+        last = self.last
+        if last is not None and not kwargs:
+            results = last.fast(*args)
             if results is not REFUSED:
-                return results if rebuild is None else rebuild(results)
+                return last.rebuild(results)
         return self.dispatch(args, kwargs)
 
     @property
@@ -147,8 +148,18 @@ class Jitted:
             if wide is None:
                 raise
             variant, results = wide, wide.call(*given)
-        self.fast = variant.fast
+        self.use(variant)
         return results if variant.rebuild is None else variant.rebuild(results)
+
+    def use(self, variant: Variant | None) -> None:
+        """Let the next calls go to a variant first: without Python where its result is one array."""
+        entry: Any = None if variant is None else variant.fast
+        is_rebuilt = variant is not None and variant.rebuild is not None
+        self.last = variant if entry is not None and is_rebuilt else None
+        if entry is None or is_rebuilt:
+            detach(self)
+        else:
+            attach(self, entry.__self__)
 
     def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Sequence[Any], list[Variant]]:
         """Return the variant for arguments, their leaves that are not static, and all variants for their types. A
@@ -203,7 +214,7 @@ class Jitted:
                 each.fast = None  # or a call would find out by an error that axes of one element are to broadcast
         variants.insert(0, made)
         log_retrace(self.title, given, "axes of one element broadcast")
-        self.fast = None
+        self.use(None)
         return made
 
     def trace(
@@ -242,7 +253,7 @@ class Jitted:
         rebuild = None if structure(made) == LEAF else rebuilding(made)
         variant = Variant(types, function, function, rebuild, guards, ones)
         if variables and not parts.named and len(parts.left) == len(args) and arrays_alone(args):
-            variant.make_fast()
+            variant.make_fast(self.dispatch if rebuild is None else refused)
         return variant
 
     def run(self, args: Sequence[Any], kwargs: Mapping[str, Any], written: Collection[int] = ()) -> Any:
@@ -294,6 +305,11 @@ class Jitted:
             name=self.__name__,
             on_unused_input="ignore",
         )
+
+
+@once
+def _direct() -> type[Jitted]:
+    return vectorcall_type(Jitted)
 
 
 @record(eq=False)

@@ -11,12 +11,13 @@ anew, which is told here: in the log "graphc.recompiles", and in one warning whe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from graphc.errors import ShapeError
 from graphc.functions.callables import Function
 from graphc.functions.native import Compiled
 from graphc.ir.source_lines import warn_user
@@ -30,7 +31,12 @@ LOG = "graphc.recompiles"
 """The name of the log."""
 
 REFUSED = object()
-"""The result of an entry point for exact types where the call must choose a variant: for others, and other sizes."""
+"""The result of a native entry point where the jitted function must choose a variant."""
+
+
+def refused(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
+    """The `dispatch` of an entry point whose results are put together by Python."""
+    return REFUSED
 
 
 class Variant:
@@ -39,7 +45,7 @@ class Variant:
     types: those of the arguments, as text. function: None where there are no arrays among the results. call: takes the
     leaves of the arguments. rebuild: makes the tree of results from their list; None for one array. asked: what must
     hold of sizes; holds: tells it of shapes. ones: for each leaf, the axes of static size 1. fast: the native entry
-    point for exact types, which returns REFUSED for others, and `rebuild`; None where there is none.
+    point for exact types, which leaves other calls to the jitted function; None where there is none.
     """
 
     __slots__ = ("asked", "call", "fast", "function", "holds", "ones", "rebuild", "types")
@@ -60,7 +66,7 @@ class Variant:
         self.asked = asked
         self.holds = asked.test()
         self.ones = ones
-        self.fast: tuple[Callable[..., Any], Rebuild | None] | None = None
+        self.fast: Callable[..., Any] | None = None
 
     @property
     def guards(self) -> list[str]:
@@ -70,27 +76,27 @@ class Variant:
     def __repr__(self) -> str:
         return f"{self.types} where {' and '.join(self.guards)}" if self.guards else self.types
 
-    def make_fast(self) -> None:
-        """Bind the native entry point for exact types, where the function has one."""
+    def make_fast(self, dispatch: Callable[[tuple[Any, ...], Mapping[str, Any]], Any]) -> None:
+        """Bind the native entry point for exact types, where the function has one. `dispatch(args, kwargs)` takes the
+        calls that it refuses, and those of sizes for which another variant may be right."""
         function, holds = self.function, self.holds
-        if (
-            isinstance(function, Compiled)
-            and function.kind is Compiled
-            and not function.wanted
-            and not function.foreign
-        ):
-            again = function.failed_again
+        if not isinstance(function, Compiled) or function.kind is not Compiled or function.wanted or function.foreign:
+            return
+        again = function.failed_again
 
-            def failed(code: int, *args: Any) -> Any:
-                """Of guards, which are checked before anything is written, or of another check."""
-                return REFUSED if holds is not None and not holds(shapes_of(args)) else again(code, *args)
+        def refuse(*args: Any, **kwargs: Any) -> Any:
+            return dispatch(args, kwargs)
 
-            self.fast = function.exact_entry(refuse, failed), self.rebuild
+        def failed(code: int, *args: Any) -> Any:
+            """Of guards, which are checked before anything is written, or of another check."""
+            if holds is not None and not holds(shapes_of(args)):
+                return dispatch(args, {})
+            try:
+                return again(code, *args)
+            except ShapeError:  # `dispatch` finds out whether an axis broadcasts
+                return dispatch(args, {})
 
-
-def refuse(*args: Any, **kwargs: Any) -> object:
-    """Called by a native entry point for arguments of other types."""
-    return REFUSED
+        self.fast = function.exact_entry(refuse, failed)
 
 
 def shapes_of(leaves: Sequence[Any]) -> Shapes:

@@ -271,7 +271,7 @@ def measure_sizes(library: Library, signature: Signature, operands: Sequence[Any
 
 
 HAVE_VECTORCALL, HAVE_VERSION_TAG = 1 << 11, 1 << 18
-TP_CALL, TP_MEMBERS = 50, 72
+TP_MEMBERS = 72
 T_PYSSIZET, READONLY = 19, 1
 
 
@@ -311,11 +311,11 @@ class _Spec(ctypes.Structure):
 
 
 def vectorcall_type(base: type[T]) -> type[T]:
-    """Return a subtype of `base` whose instances end in the address that calls jump to, 0 until `attach`."""
+    """Return a subtype of `base` whose instances end in the address that calls jump to. It is 0 until `attach` and
+    after `detach`: calls go to `__call__` then."""
     offset = base.__basicsize__
     members = (_Member * 2)(_Member(b"__vectorcalloffset__", T_PYSSIZET, offset, READONLY, None), _Member())
-    call = ctypes.cast(ctypes.pythonapi["PyVectorcall_Call"], ctypes.c_void_p).value
-    slots = (_Slot * 3)(_Slot(TP_CALL, call), _Slot(TP_MEMBERS, ctypes.addressof(members)), _Slot(0, None))
+    slots = (_Slot * 2)(_Slot(TP_MEMBERS, ctypes.addressof(members)), _Slot(0, None))
     name = f"{base.__module__}.{base.__qualname__}".encode()
     size = offset + ctypes.sizeof(ctypes.c_void_p)
     spec = _Spec(name, size, 0, HAVE_VECTORCALL | HAVE_VERSION_TAG, ctypes.addressof(slots))
@@ -328,9 +328,20 @@ def vectorcall_type(base: type[T]) -> type[T]:
 
 
 def attach(item: Direct, binding: Binding) -> None:
-    """Let calls of an instance of a `vectorcall_type` go to the binding's library."""
+    """Let calls of an instance of a `vectorcall_type` go to the binding's library. A thread that calls it meanwhile
+    finds the old binding with its library, or `__call__`."""
+    detach(item)
     item.binding = binding
     if ctypes.c_void_p.from_address(id(item) + CALLABLE_BINDING).value != id(binding):
         raise GraphcError("this Python lays out the slots of its objects unexpectedly; use mode='interpreted'")
-    offset = type(item).__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
-    ctypes.c_void_p.from_address(id(item) + offset).value = binding.library.vectorcall
+    _jump(item).value = binding.library.vectorcall
+
+
+def detach(item: Direct) -> None:
+    """Let calls of an instance of a `vectorcall_type` go to `__call__`."""
+    _jump(item).value = 0
+
+
+def _jump(item: Direct) -> ctypes.c_void_p:
+    """The memory of the address that calls of an instance jump to."""
+    return ctypes.c_void_p.from_address(id(item) + type(item).__basicsize__ - ctypes.sizeof(ctypes.c_void_p))
