@@ -40,6 +40,7 @@ from graphc.ir.node import (
     Array,
     Attributes,
     Batch,
+    Comparison,
     Guard,
     Infer,
     Laws,
@@ -159,19 +160,35 @@ WEAK: dict[str, Number_] = {"bool": False, "int64": 0, "float32": 0.0, "float64"
 
 def is_number(value: Any) -> bool:
     """Tell whether a value is a Python number, or stands for one, and has no dtype of its own."""
+    if type(value) is Comparison:
+        return all(map(is_number, value.operands))
     return type(value) is Number or (isinstance(value, (bool, int, float)) and not isinstance(value, np.generic))
+
+
+def _integer(value: Any) -> Any:
+    """A Python number that is a bool as an int, which it is in arithmetic; others as they are."""
+    if isinstance(value, bool):
+        return int(value)
+    if not isinstance(value, Node) or value.type.dtype != "bool":
+        return value
+    made = make(OPS["cast"], (value,), {"dtype": "int64"})
+    made.__class__ = Number
+    return made
 
 
 def _kept(name: str) -> Callable[..., Any]:
     operator = getattr(Node, name)
+    of_bits = name.strip("_") in ("and", "or", "xor", "rand", "ror", "rxor")
 
     def method(self: Node, *others: Any) -> Any:
-        if others and isinstance(others[0], SEQUENCES):
+        if others and isinstance(others[0], SEQUENCES) and is_number(self):
             return NotImplemented  # [0] * n repeats, as with a Python number
+        weak = is_number(self) and all(map(is_number, others))
+        if weak and not of_bits:
+            self, *others = map(_integer, (self, *others))  # type: ignore[assignment]
         result = operator(self, *others)
         if isinstance(result, Node) and result.type.shape and by_program():
             return HOOKS.handles.owned(result, others)
-        weak = all(type(other) in (bool, int, float, Number) for other in others)
         for each in result if isinstance(result, tuple) else (result,):
             if weak and type(each) in (Node, Scalar_) and each.dtype in WEAK:
                 each.__class__ = Number
@@ -182,11 +199,10 @@ def _kept(name: str) -> Callable[..., Any]:
 
 SEQUENCES = (list, tuple, str, bytes)
 
-for _name in "add sub mul truediv floordiv mod divmod pow".split():
-    for _prefix in ("__", "__r"):
-        setattr(Number, f"{_prefix}{_name}__", _kept(f"{_prefix}{_name}__"))
-for _name in ("neg", "pos", "abs"):
-    setattr(Number, f"__{_name}__", _kept(f"__{_name}__"))
+_BINARY = "add sub mul truediv floordiv mod divmod pow and or xor".split()
+for _name in (*_BINARY, *(f"r{_name}" for _name in _BINARY), *"lt le gt ge neg pos abs".split()):
+    for _class in (Number, Comparison):
+        setattr(_class, f"__{_name}__", _kept(f"__{_name}__"))
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------

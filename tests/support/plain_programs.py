@@ -62,7 +62,7 @@ class Writer:
         return self.pick(
             lambda: f"{self.value('m', depth)}.sum(axis=0)", lambda: f"{self.value('m', depth)}[0]",
             lambda: f"({self.value('v', depth)} * {self.number()})", lambda: f"xp.sort({self.value('v', depth)})",
-            lambda: f"{self.value('m', depth)}[-1] + {self.value('v', depth)}",
+            lambda: f"({self.value('m', depth)}[-1] + {self.value('v', depth)})",
         )  # fmt: skip
 
     def w_value(self, depth: int) -> str:
