@@ -100,10 +100,11 @@ class Compiled(Lowered, Direct, mode="compiled"):
         return bind(self.library, signature, self.cells, self.refuse, self.failed_again, keywords, beside=beside)
 
     def exact_entry(self, refuse: Callable[..., Any], failed: Callable[..., Any]) -> Any:
-        """Return an entry point for arrays of exactly the inputs' types, by position. It calls `refuse` for others, and
-        `failed` where a check fails (as `failed_again`). The function must have no shared variables."""
+        """Return an entry point for arrays of exactly the inputs' types, by position, whose results without axes are
+        NumPy's scalars. It calls `refuse` for others, and `failed` where a check fails (as `failed_again`). The
+        function must have no shared variables."""
         beside = self.entry.__self__
-        exact = Keywords(exact=True)
+        exact = Keywords(exact=True, scalars=True)
         return bind(self.library, self.built.signature, self.cells, refuse, failed, exact, beside=beside)
 
     def contended(self, /, *args: Any, **kwargs: Any) -> Any:

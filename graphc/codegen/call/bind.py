@@ -44,7 +44,7 @@ from graphc.codegen.call.signature import AnyArray, Cell, Need, Signature, need_
 from graphc.codegen.link import image
 from graphc.errors import GraphcError
 from graphc.startup.process import PROCESS
-from graphc.startup.record import record
+from graphc.startup.record import record, replace
 
 OUT = sys.intern("out")
 """The keyword of the arrays for results."""
@@ -75,13 +75,15 @@ ABSENT = object()
 @record(eq=False)
 class Keywords:
     """The keyword of each input (None for none) and its default (`ABSENT` for none); () where there are none at all.
-    exact: nothing is converted but contiguous copies of arrays. out: `out=` gives arrays for results.
+    exact: nothing is converted but contiguous copies of arrays. out: `out=` gives arrays for results. scalars: results
+    without axes are NumPy's scalars, not arrays; only without `out` and updates.
     """
 
     names: tuple[str | None, ...] = ()
     defaults: tuple[Any, ...] = ()
     exact: bool = False
     out: bool = False
+    scalars: bool = False
 
 
 POSITIONAL = Keywords()
@@ -170,7 +172,7 @@ def bind(
     busy = np.zeros(1, np.intp) if beside is None else beside.busy
     inputs = len(signature.inputs)
     interned = tuple(name if name is None else sys.intern(name) for name in (keywords.names or (None,) * inputs))
-    keywords = Keywords(interned, keywords.defaults or (ABSENT,) * inputs, keywords.exact, keywords.out)
+    keywords = replace(keywords, names=interned, defaults=keywords.defaults or (ABSENT,) * inputs)
     own = [id(cell) for cell in cells]
     own += [0 if name is None else id(name) for name in keywords.names]
     own += [0 if value is ABSENT else id(value) for value in keywords.defaults]
@@ -186,6 +188,7 @@ def bind(
     if closed:
         words[[RECORD.index(field) for field in TAKEN]] = 0
     words[RECORD.index("exact")] = keywords.exact
+    words[RECORD.index("scalars")] = keywords.scalars
     words[RECORD.index("out name")] = id(OUT) if keywords.out else 0
     name = signature.name.encode()
     name_address = ctypes.cast(ctypes.c_char_p(name), ctypes.c_void_p).value
@@ -205,7 +208,8 @@ def _process_record() -> tuple[int, ...]:
     verify_layout()
     table = _array_api()
     words = {
-        **dict.fromkeys(("busy", "arena", "refuse", "fail", "exact", "out name", "activity", "contended"), 0),
+        **dict.fromkeys(("busy", "arena", "refuse", "fail", "exact", "scalars", "out name"), 0),
+        **dict.fromkeys(("activity", "contended"), 0),
         "block": id(block),
         "wake": id(locks.wake),
         "ndarray": id(np.ndarray),
@@ -216,6 +220,8 @@ def _process_record() -> tuple[int, ...]:
         "true": id(True),
         "false": id(False),
         "none": id(None),
+        "true scalar": id(np.True_),
+        "false scalar": id(np.False_),
         "memory error": id(MemoryError),
         **{name: ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value or 0 for name in PYTHON_API},
         **{name: word_at(table + 8 * slot) for name, slot in ARRAY_API.items()},

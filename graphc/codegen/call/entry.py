@@ -61,6 +61,7 @@ from graphc.codegen.call.layout import (
     RECORD,
     TUPLE_ITEMS,
     TUPLE_SIZE,
+    VALUE,
     WRITEABLE,
     layout_tag,
 )
@@ -86,6 +87,7 @@ from graphc.codegen.call.objects import (
     overlap,
     release,
     retain,
+    truth,
     word,
     word_at,
 )
@@ -499,7 +501,7 @@ class Call:
     def run(self, is_heavy: Bool, temps: Sequence[Ptr]) -> None:
         code = self.code
         arrays = [self.made_array(number) for number in range(len(self.signature.outputs))]
-        data = [array.get(ARRAY_DATA) for array in arrays]
+        data = [self.data_of(number, array) for number, array in enumerate(arrays)]
         if self.poison:
             for number, memory in enumerate(data):
                 poison(code, memory, self.lengths.at(number, I64).load(I64))
@@ -513,6 +515,13 @@ class Call:
         with code.when(thread.value != NULL):
             restore_thread(self.record, thread.value)
         self.empty.when(self.status.value != 0)
+
+    def data_of(self, number: int, made: Ptr) -> Ptr:
+        """The address that the kernel writes an output to: the elements of an array, or the value of a scalar."""
+        elements = made.get(ARRAY_DATA)
+        if self.signature.outputs[number].shape:
+            return elements
+        return (word(self.record, "scalars") != NULL).choose(made.at(VALUE), elements)
 
     def deliver(self) -> None:
         """Store updates in their cells and return the other outputs. The old value of a cell takes the place of the new
@@ -533,6 +542,8 @@ class Call:
                 retain(code, array)
             else:
                 array = self.made_array(number)
+                if signature.outputs[number].dtype == "bool" and not signature.outputs[number].shape:
+                    array = truth(code, self.record, array)
                 if is_replacing:
                     self.made.at(number, Ptr).store(NULL)
             if signature.returns == "list":

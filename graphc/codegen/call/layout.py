@@ -22,6 +22,7 @@ from graphc.startup.digest import digest_of
 OBJECT_COUNT = HalfField(0)  # its low half: negative for objects that are immortal
 OBJECT_TYPE = PointerField(8)
 VALUE = 16  # of a float, and of a NumPy scalar
+TYPE_ALLOC = PointerField(304)
 LIST_SIZE = LongField(16)
 LIST_ITEMS = PointerField(24)
 TUPLE_SIZE = LongField(16)
@@ -62,13 +63,15 @@ results or temporaries failed."""
 RECORD = (
     *("busy", "arena", "refuse", "fail", "exact", "out name", "block", "activity", "contended", "wake"),
     *("ndarray", "list", "tuple", "float", "int", "true", "false", "none", "memory error"),
+    *("scalars", "true scalar", "false scalar"),
     *PYTHON_API,
     *ARRAY_API,
     *(f"{dtype} descriptor" for dtype in DTYPES),
     *(f"{dtype} scalar" for dtype in DTYPES),
 )
-"""The words of a record, by name. All are addresses but `exact`, which is 1 where nothing may be converted. `busy`: of
-a word that is 1 while a call uses the arena. `activity`: of the words of locks.py, 0 where the caller holds the locks.
+"""The words of a record, by name. All are addresses but `exact`, which is 1 where nothing may be converted, and
+`scalars`, which is 1 where results without axes are NumPy's scalars. `busy`: of a word that is 1 while a call uses the
+arena. `activity`: of the words of locks.py, 0 where the caller holds the locks.
 Behind them stand the cells of the shared variables, the keyword of each input, the default of each (0 for none), and
 the words of the lock of each shared variable."""
 
@@ -77,6 +80,7 @@ def layout_tag() -> int:
     """Return a number of these offsets and this record: code compiled with another number must not be loaded."""
     offsets = (
         OBJECT_TYPE,
+        TYPE_ALLOC,
         VALUE,
         LIST_SIZE,
         LIST_ITEMS,
@@ -127,6 +131,7 @@ def _layout_checks() -> dict[str, bool]:
     listed = [array, frozen]
     paired = (array, frozen)
     number = 1.25
+    allocate = ctypes.pythonapi["PyType_GenericAlloc"]
     new = object()
     holders = [new] * 5
     return {
@@ -142,6 +147,7 @@ def _layout_checks() -> dict[str, bool]:
         "array flags": (half_at(id(array) + ARRAY_FLAGS) & mask, half_at(id(frozen) + ARRAY_FLAGS) & mask)
         == (mask, mask ^ WRITEABLE),
         "dtype": all(half_at(id(np.dtype(each)) + DTYPE_NUMBER) == np.dtype(each).num for each in DTYPES),
+        "type's allocator": word_at(id(object) + TYPE_ALLOC) == ctypes.cast(allocate, ctypes.c_void_p).value,
         "NumPy scalar": all(_scalar_agrees(np.dtype(dtype)) for dtype in DTYPES),
     }
 

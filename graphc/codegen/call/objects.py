@@ -20,6 +20,8 @@ from graphc.codegen.call.layout import (
     OBJECT_COUNT,
     OBJECT_TYPE,
     RECORD,
+    TYPE_ALLOC,
+    VALUE,
     WRITEABLE,
 )
 from graphc.codegen.call.locks import FORKING
@@ -242,6 +244,28 @@ def lay(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr, data: Pt
 
 
 @function("noinline")
+def new_scalar(code: Code, record: Ptr, descriptor: I64) -> Ptr:
+    """A new scalar of NumPy's, with bytes of zero for the kernel to write; null with an exception set. A bool is an
+    int8 meanwhile: there are only two bools (`truth`)."""
+    is_bool = descriptor == OFFSETS["bool descriptor"]
+    to_kind = OFFSETS["bool scalar"] - OFFSETS["bool descriptor"]
+    kind = word_at(record, is_bool.choose(I64.of(OFFSETS["int8 scalar"]), descriptor + to_kind))
+    return kind.get(TYPE_ALLOC).call(Ptr, kind, I64.of(0))
+
+
+@function()
+def truth(code: Code, record: Ptr, made: Ptr) -> Ptr:
+    """NumPy's True or False for the scalar that the kernel has written, with a reference in place of that to `made`."""
+    found = code.variable(made)
+    with code.when(word(record, "scalars") != NULL):
+        is_true = made.at(VALUE).load(I64) != 0
+        found.value = is_true.choose(word(record, "true scalar"), word(record, "false scalar"))
+        retain(code, found.value)
+        release(code, made, record)
+    return found.value
+
+
+@function("noinline")
 def empty(code: Code, record: Ptr, descriptor: I64, rank: I32, dims: Ptr) -> Ptr:
     """A new uninitialised array, or null with an exception set."""
     return lay(code, record, descriptor, rank, dims, NULL, 0)
@@ -322,7 +346,8 @@ def make(
     code: Code, record: Ptr, outputs: Ptr, count: I64, dims: Ptr, lengths: Ptr, given: Ptr, references: Ptr
 ) -> Bool:
     """Append the arrays of all outputs to a list of references (a count, then the references): given arrays, or new
-    ones. Returns False with an exception set where one cannot be made."""
+    ones; NumPy's scalars for those without axes, where the record says so. Returns False with an exception set where
+    one cannot be made."""
     before = references.load(I64)
     first = references.at(before + 1, Ptr)
     with each_output(code, record, outputs, count, dims, lengths, given) as output:
@@ -330,10 +355,14 @@ def make(
         with code.when(output.given != NULL):
             retain(code, output.given)
         with code.otherwise():
-            with code.when(output.length.above(LARGE)):
-                array.value = cover(code, record, output.descriptor, output.rank, output.dims, output.length)
+            is_scalar = (output.rank == 0) & (word(record, "scalars") != NULL)
+            with code.when(is_scalar):
+                array.value = new_scalar(code, record, output.descriptor)
             with code.otherwise():
-                array.value = empty(code, record, output.descriptor, output.rank, output.dims)
+                with code.when(output.length.above(LARGE)):
+                    array.value = cover(code, record, output.descriptor, output.rank, output.dims, output.length)
+                with code.otherwise():
+                    array.value = empty(code, record, output.descriptor, output.rank, output.dims)
             with code.when(array.value == NULL):
                 code.ret(False)
         first.at(output.number, Ptr).store(array.value)

@@ -728,6 +728,23 @@ def test_scalar_parameters_that_are_exact(dtype: str) -> None:
         assert function(value)[0] == "refused"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_results_that_are_scalars(dtype: str) -> None:
+    function = echo(Array("x", dtype, ()), Keywords(exact=True, scalars=True))
+    for number in (0, 1, 77):
+        x = np.array(number, dtype)
+        y = function(x)
+        assert type(y) is x.dtype.type and y == x and hash(y) == hash(x[()])
+        if dtype == "bool":
+            assert y is np.bool(number)
+    singletons, blocks = [sys.getrefcount(each) for each in (np.True_, np.False_)], sys.getallocatedblocks()
+    for _ in range(1000):
+        function(x)
+    assert sys.getallocatedblocks() < blocks + 100
+    assert all(abs(sys.getrefcount(each) - n) < 100 for each, n in zip((np.True_, np.False_), singletons, strict=True))
+
+
 class Number(int):
     pass
 
