@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -700,3 +701,21 @@ def test_an_op_of_a_name_without_a_value_says_which() -> None:
 
     with pytest.raises(GraphTypeError, match=r"scaled uses factor, which has no value yet"):
         define()
+
+
+def test_lines_of_notebooks_are_told_by_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """IPython compiles each cell under the name of a file that nobody has."""
+    file = os.path.join("ipykernel_7", "4174971289.py")
+    names = {file: ("Cell", "In[3]")}
+    compiler = SimpleNamespace(format_code_name=names.get)
+    notebook = SimpleNamespace(get_ipython=lambda: SimpleNamespace(compile=compiler))
+    program = compile("def f(x):\n    return x if x > 0 else -x\ngraphc.jit(f)(1.0)", file, "exec")
+    for module, line in ((notebook, "(cell 3, line 2)"), (SimpleNamespace(), "(4174971289.py:2)")):
+        monkeypatch.setitem(sys.modules, "IPython", module)
+        with pytest.raises(GraphTypeError) as raised:
+            exec(program, {"graphc": graphc})
+        assert str(raised.value).startswith(f"x > 0 {line} is symbolic")
+        assert line.replace("2)", "1)") in str(raised.value)  # that of the function
+        with pytest.raises(ArgumentError) as wrong:
+            exec(compile("x = T.dvector('x')\nT.sum(x, axes=0)", file, "exec"), {"T": T})
+        assert f"called at {line[1:-1]}: there is no argument 'axes'" in str(wrong.value)

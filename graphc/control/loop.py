@@ -16,7 +16,6 @@ that says what the step should return instead.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -25,6 +24,7 @@ from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.body import close, item
 from graphc.ir.node import OPS, SIZE, Node, Size, TupleType, describe, literal, make, variable
+from graphc.ir.source_lines import written
 from graphc.ir.tags import keep_within
 from graphc.ir.walk import as_size_node, nodes_since, substitute
 from graphc.ops.branch import resized, sized
@@ -166,7 +166,7 @@ def flat(groups: Iterable[Sequence[Node]]) -> list[Node]:
 def title(fn: Any) -> str:
     """The name and line of a step, for messages."""
     name, code = getattr(fn, "__name__", type(fn).__name__), getattr(fn, "__code__", None)
-    return f"{name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code else name
+    return f"{name} ({written(code.co_filename, code.co_firstlineno)})" if code else name
 
 
 def called(by: str, fn: Callable[..., Any], given: Sequence[Any], names: Sequence[str]) -> Any:

@@ -152,7 +152,7 @@ def place(error: GraphcError, name: str, args: Sequence[Any], kwargs: Mapping[st
         error.args = (f"{_message_head(name, args, kwargs)}: {INNER.sub('', said)}",)
 
 
-PLACED = re.compile(r":\d+\)|, called at ")
+PLACED = re.compile(r"(:|, line )\d+\)|, called at ")
 INNER = re.compile(r"^[a-z_0-9]+(: |\(\) )")
 """The name of an inner function at the start of a message; the name of the function the user called replaces it."""
 

@@ -7,6 +7,7 @@ formatted only when they are read (`told`, `phrase`).
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -41,7 +42,19 @@ class Where:
     derivative: bool = False
 
     def __str__(self) -> str:
-        return f"{os.path.basename(self.file)}:{self.line}"
+        return written(self.file, self.line)
+
+
+def written(file: str, line: int) -> str:
+    """A line in messages: "program.py:3"; "cell 2, line 3" for the second cell that a notebook has run."""
+    kernel = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    name_of = getattr(getattr(kernel, "compile", None), "format_code_name", lambda file: None)
+    cell = "".join(filter(str.isdigit, str(name_of(file) or "")))  # of IPython's ("Cell", "In[2]")
+    return f"cell {cell}, line {line}" if cell else f"{os.path.basename(file)}:{line}"
+
+
+PLACED = re.compile(r"(:|, line )\d+\)")
+"""Matches a source line in a message."""
 
 
 def user_line() -> Where | None:

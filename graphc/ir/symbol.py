@@ -8,7 +8,6 @@ line.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphc.errors import GraphTypeError
-from graphc.ir.source_lines import program_line
+from graphc.ir.source_lines import PLACED, program_line
 from graphc.ir.traced import TRACE, asked_by_user, by_program, instruction, traced_from, traced_hint
 from graphc.startup.hooks import HOOKS
 
@@ -197,7 +196,3 @@ def asked(name: str, always: bool = False) -> str:
         return ""
     line = program_line()
     return "" if line is None or f"({line})" in name else f" (asked at {line})"
-
-
-PLACED = re.compile(r":\d+\)")
-"""Matches a source line in a message."""
