@@ -44,6 +44,7 @@ HOOKS.modules = {
     "names": "graphc.theano.paths",
     "of_functions": "graphc.tracing",
     "owner": "graphc.theano.owners",
+    "plain_calls": "graphc.tracing.plain_calls",
     "reduced": "graphc.ir.pickling",
     "set_setting": "graphc.theano.flags",
     "shared_generator": "graphc.random.streams",
@@ -74,7 +75,7 @@ with uncollected():
     )
     from graphc.codegen.cache import store as cache
     from graphc.codegen.pipeline.kernel import on_phase
-    from graphc.control import functional as lax, scan as scan_utils
+    from graphc.control import scan as scan_utils
     from graphc.control.branch import ifelse
     from graphc.control.functional import cond, fori_loop as for_loop, switch as switch_case, while_loop
     from graphc.control.scan import foldl, foldr, map, reduce, scan, until
@@ -94,7 +95,14 @@ with uncollected():
     from graphc.tensor.products import dot
 
 if TYPE_CHECKING:
-    from graphc import numpy as numpy, optim as optim, printing as printing, random as random, session as session
+    from graphc import (
+        lax as lax,
+        numpy as numpy,
+        optim as optim,
+        printing as printing,
+        random as random,
+        session as session,
+    )
     from graphc.control.scan import OrderedUpdates as OrderedUpdates
     from graphc.functions.debug_modes import DebugMode as DebugMode, NanGuardMode as NanGuardMode
     from graphc.inspection import inspect as inspect
@@ -116,6 +124,7 @@ if TYPE_CHECKING:
         graph_replace as graph_replace,
         is_same_graph as is_same_graph,
     )
+    from graphc.theano.install import install_as_theano as install_as_theano
     from graphc.theano.owners import Apply as Apply
     from graphc.theano.rebuilding import map_variables as map_variables
     from graphc.theano.user_ops import Op as Op
@@ -159,6 +168,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "control.scan": lambda: import_module("graphc.control.scan"),
     "functions.debug_modes": lambda: import_module("graphc.functions.debug_modes"),
     "inspection": lambda: import_module("graphc.inspection"),
+    "lax": lambda: import_module("graphc.lax"),
     "layers": lambda: import_module("graphc.layers"),
     "numpy": lambda: import_module("graphc.numpy"),
     "optim": lambda: import_module("graphc.optim"),
@@ -171,6 +181,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "train": lambda: import_module("graphc.train"),
     "tensor": lambda: tensor,
     "theano": lambda: import_module("graphc.theano"),
+    "theano.install": lambda: import_module("graphc.theano.install"),
 }
 """Modules that few programs need: loaded when one is first named."""
 _NAMES = {
@@ -179,6 +190,7 @@ _NAMES = {
     "inspection": "inspect",
     "printing": "pp",
     "tensor": "get_scalar_constant_value",
+    "theano.install": "install_as_theano",
     "tracing": "Jitted jacfwd jacrev jit vectorize vmap",
 }
 _LATE = {
@@ -206,7 +218,7 @@ if not TYPE_CHECKING:
 __all__ = [
     "Constant", "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "Variable",
     "cache", "compilations", "cond", "config", "custom_op", "dot", "foldl", "foldr", "for_loop", "function", "grad",
-    "hessian", "hessian_vector_product", "ifelse", "jacobian", "jvp", "lax", "map", "nnet", "on_phase", "op", "options",
+    "hessian", "hessian_vector_product", "ifelse", "jacobian", "jvp", "map", "nnet", "on_phase", "op", "options",
     "parse_graph", "print_graph", "reduce", "scan", "scan_utils", "shared", "subgraph_grad",
     "switch_case", "tensor", "until", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
@@ -219,7 +231,7 @@ vars(ifelse).update(ifelse=ifelse)  # in Theano theano.ifelse is a module: thean
 
 __all__ += [
     "Apply", "FunctionGraph", "Mode", "Op", "OpFromGraph", "OrderedUpdates", "Param", "as_op", "change_flags", "clone",
-    "compile", "configdefaults", "gof", "gradient", "pp", "printing", "scalar", "sparse",
+    "compile", "configdefaults", "gof", "gradient", "lax", "pp", "printing", "scalar", "sparse",
     "sparse_grad", "theano",
 ]  # fmt: skip
 """And what `from theano import *` gives besides, loaded when it is asked for."""

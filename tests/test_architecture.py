@@ -28,7 +28,7 @@ tensor.nnet tensor.signal tensor.__init__ tensor.dispatch rewrite codegen.__init
 codegen.llvm codegen.link codegen.threads codegen.vecmath codegen.vectorize codegen.gemm codegen.convolution
 codegen.lapack codegen.sort codegen.special codegen.call codegen.transform codegen.schedule codegen.lower
 codegen.frontend codegen.server
-codegen.cache codegen.pipeline shared random sparse functions inspection tracing numpy theano
+codegen.cache codegen.pipeline shared random sparse functions inspection tracing lax numpy theano
 printing optim session preprocess layers train pytensor pymc bench cli
 """
 """The rooms from the lowest to the highest: folders, modules that stand alone, and doors (`__init__` of a package that
@@ -54,6 +54,7 @@ UPWARD = {
     ("codegen.server.process", "tempfile"),
     ("codegen.special.api", "scipy"),
     ("codegen.special.api", "scipy.special.cython_special"),
+    ("functions.callables", "inspect"),
     ("ir.call_errors", "inspect"),
     ("ops.linalg.equations", "scipy.linalg"),
     ("ops.linalg.equations", "scipy.linalg.lapack"),

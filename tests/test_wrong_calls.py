@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import nullcontext
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import graphc as plain
 import graphc.tensor as plain_tensor
 from graphc.errors import ArgumentError, GraphTypeError
+from graphc.ir.traced import TRACE
 
 graphc: Any = plain  # type checkers would see what is wrong
 T: Any = plain_tensor
@@ -43,7 +45,8 @@ def test_a_wrong_keyword_is_named(name: str) -> None:
         if not own or (inspect.isclass(item) and (issubclass(item, BaseException) or "__init__" not in vars(item))):
             continue
         try:
-            item(frobnicate=3)
+            with TRACE if name == "graphc.numpy" else nullcontext():  # elsewhere NumPy itself is called
+                item(frobnicate=3)
         except (ArgumentError, GraphTypeError) as error:
             if "frobnicate" in str(error) or "missing" in str(error) or "there to ask" in str(error):
                 continue

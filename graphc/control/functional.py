@@ -1,8 +1,8 @@
 """Scans and branches in JAX's form (`jax.lax`), over pytrees of tensors.
 
 In: functions, traced once with variables in the structure of their arguments. Out: tensors in the structure that the
-functions return. Loops make the `scan` node of `ops/scan.py`, as Theano's `scan` does; branches the `cond` node of
-`ops/branch.py`, as `ifelse` does.
+functions return; `graphc.lax` has the same functions, which compute at once of arrays. Loops make the `scan` node of
+`ops/scan.py`, as Theano's `scan` does; branches the `cond` node of `ops/branch.py`, as `ifelse` does.
 """
 
 from __future__ import annotations

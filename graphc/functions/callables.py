@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib import import_module
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar
@@ -114,6 +115,27 @@ class Description:
         return self.doc if function is None else function.describe()
 
 
+class Parameters:
+    """The `__signature__` of functions, which `inspect.signature`, `help` and SciPy's fits ask for: the inputs by their
+    names, with their defaults. An input without a name can be given by position alone, as can those before it."""
+
+    def __get__(self, function: Function | None, kind: object) -> Any:
+        if function is None:
+            raise AttributeError("__signature__")
+        inspect = import_module("inspect")  # which few programs need
+        kinds, call = inspect.Parameter, function.call
+        names = {place: name for name, place in call.positions.items() if name.isidentifier()}
+        nameless = [place for place in range(len(call.inputs)) if place not in names]
+        required = [place for place, item in enumerate(call.inputs) if item.value is REQUIRED]
+        parameters = []
+        for place, item in enumerate(call.inputs):
+            is_nameless = place <= max(nameless, default=-1)
+            default = kinds.empty if place <= max(required, default=-1) else item.value
+            how = kinds.POSITIONAL_ONLY if is_nameless else kinds.POSITIONAL_OR_KEYWORD
+            parameters.append(kinds(names.get(place, f"argument_{place}"), how, default=default))
+        return inspect.Signature(parameters)
+
+
 class Function:
     """A compiled, interpreted or generated graph. Call it with one argument for each input, by position or name.
 
@@ -128,6 +150,7 @@ class Function:
     trust_input = False
     """Theano's switch to leave out checks of arguments. It changes nothing: native code checks them at no cost."""
 
+    __signature__ = Parameters()
     of_mode: ClassVar[type[Function]]
     """The class of functions in this mode; subclasses made for one purpose (`Direct`) do not count."""
 

@@ -1,20 +1,29 @@
 """Functions under NumPy's names.
 
-In: one of NumPy's functions. Out: what it gives of tensors, with its signature, whatever it is called with.
+In: one of NumPy's functions. Out: a function with its signature: NumPy's own where no argument is a tensor, and what
+graphc has for it of tensors and in traced functions.
+
+    jnp.sum = named("sum", np.sum)
+    jnp.sum(np.ones(3))      np.sum(np.ones(3))
+    jnp.sum(x)               a tensor, where x is one
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from graphc.ir.at_once import at_once, is_plain
+from graphc.ir.node import Node
 from graphc.ir.traced import by_program
-from graphc.tensor.boundary import apply_function, apply_ufunc
+from graphc.tensor.boundary import Call, apply_function, apply_ufunc
 from graphc.tensor.dispatch import OWN, call_function, call_ufunc, find_target, title, ufunc_target
 from graphc.tensor.writers import WRITERS
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 CALLABLE = (FunctionType, BuiltinFunctionType, type(np.sum))
 """The types of NumPy's functions."""
@@ -35,15 +44,28 @@ def has_function(function: Any) -> bool:
     return target_of(function) is not None
 
 
+def instead_of(theirs: Callable[..., Any]) -> Callable[[F], F]:
+    """A decorator of a function of tensors that has the name of one of NumPy's, which it leaves arrays to."""
+
+    def decorate(function: F) -> F:
+        return cast("F", at_once(function, theirs))
+
+    return decorate
+
+
 def named(name: str, function: Any) -> Callable[..., Any]:
-    """One of NumPy's functions, of tensors."""
+    """One of NumPy's functions, of arrays and of tensors."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if is_plain(args, kwargs):
+            return function(*args, **kwargs)
         return call_function(function, args, kwargs)
 
     if function in WRITERS:
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            if is_plain(args, kwargs):
+                return function(*args, **kwargs)
             return (apply_function if by_program() else call_function)(function, args, kwargs)
 
         vars(call)["explained"] = True  # it is given what it writes to
@@ -55,33 +77,87 @@ def named(name: str, function: Any) -> Callable[..., Any]:
 
 
 class Ufunc:
-    """One of NumPy's functions of single elements, of tensors, with its methods."""
+    """One of NumPy's functions of single elements, of arrays and of tensors, with its methods. of_tensors: the function
+    of tensors, where `np.ufunc` of them means something else."""
 
-    def __init__(self, name: str, ufunc: np.ufunc) -> None:
+    def __init__(self, name: str, ufunc: np.ufunc, of_tensors: Callable[..., Any] | None = None) -> None:
         self.__name__ = self.__qualname__ = name
-        self.__doc__ = getattr(ufunc_target(ufunc), "__doc__", None) or f"NumPy's {name}."
+        self.__doc__ = getattr(of_tensors or ufunc_target(ufunc), "__doc__", None) or f"NumPy's {name}."
         self.ufunc = ufunc
+        self.of_tensors = of_tensors
 
     def __repr__(self) -> str:
-        return f"<function {self.__name__} of tensors>"
+        return f"<function {self.__name__} of arrays and tensors>"
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if len(args) > self.ufunc.nin:
-            args, kwargs = args[: self.ufunc.nin], {"out": args[self.ufunc.nin :], **kwargs}
-        return (apply_ufunc if by_program() else call_ufunc)(self.ufunc, "__call__", args, kwargs)
+        if is_plain(args, kwargs):
+            return self.ufunc(*args, **kwargs)
+        if self.of_tensors is None:
+            if len(args) > self.ufunc.nin:
+                args, kwargs = args[: self.ufunc.nin], {"out": args[self.ufunc.nin :], **kwargs}
+            return (apply_ufunc if by_program() else call_ufunc)(self.ufunc, "__call__", args, kwargs)
+        if not by_program():
+            return self.of_tensors(*args, **kwargs)
+        done = Call(self.of_tensors, args, kwargs)
+        return done.finished(self.of_tensors(*done.args, **done.kwargs))
 
     def reduce(self, /, *args: Any, **kwargs: Any) -> Any:
         """Reduce as NumPy's `reduce`, along the first axis where no other is given."""
-        return (apply_ufunc if by_program() else call_ufunc)(self.ufunc, "reduce", args, kwargs)
+        return self._method("reduce", args, kwargs)
 
     def accumulate(self, /, *args: Any, **kwargs: Any) -> Any:
         """Accumulate as NumPy's `accumulate`."""
-        return (apply_ufunc if by_program() else call_ufunc)(self.ufunc, "accumulate", args, kwargs)
+        return self._method("accumulate", args, kwargs)
+
+    def reduceat(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Reduce slices as NumPy's `reduceat`; of arrays alone."""
+        return self._method("reduceat", args, kwargs)
 
     def outer(self, /, *args: Any, **kwargs: Any) -> Any:
         """The function of each element of the first argument with each of the second."""
-        return (apply_ufunc if by_program() else call_ufunc)(self.ufunc, "outer", args, kwargs)
+        return self._method("outer", args, kwargs)
 
     def at(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Write to elements as NumPy's `at`: of `add` and `subtract`, in a traced function."""
-        return (apply_ufunc if by_program() else call_ufunc)(self.ufunc, "at", args, kwargs)
+        """Write to elements as NumPy's `at`; of `add` and `subtract` in a traced function."""
+        return self._method("at", args, kwargs)
+
+    def _method(self, method: str, args: Any, kwargs: Any) -> Any:
+        if is_plain(args, kwargs):
+            return getattr(self.ufunc, method)(*args, **kwargs)
+        return (apply_ufunc if by_program(3) else call_ufunc)(self.ufunc, method, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        """NumPy's facts of the function: `nin`, `nout`, `types`, `identity` and the rest."""
+        if name[0] == "_":
+            raise AttributeError(f"{self.__name__} has no attribute {name!r}")
+        return getattr(self.ufunc, name)
+
+
+class Indexed:
+    """One of NumPy's objects that make arrays of an index: `r_`, `c_`, `mgrid`, `ogrid`; of tensors that of graphc."""
+
+    def __init__(self, theirs: Any, ours: Any) -> None:
+        self.theirs, self.ours = theirs, ours
+        self.__doc__ = type(ours).__doc__
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = [(k.start, k.stop, k.step) if isinstance(k, slice) else k for k in np.index_exp[key]]
+        return self.theirs[key] if is_plain(parts, {}) else self.ours[key]
+
+    def __repr__(self) -> str:
+        return repr(self.ours)
+
+
+class Arrays(type):
+    """The class of `ndarray`."""
+
+    def __instancecheck__(cls, item: Any) -> bool:
+        return isinstance(item, np.ndarray | Node)
+
+
+class ndarray(metaclass=Arrays):  # noqa: N801 - NumPy's name
+    """The class of arrays and of tensors, which stand for arrays, for `isinstance`; `array` makes either."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """NumPy's own array of a shape."""
+        return np.ndarray(*args, **kwargs)

@@ -28,6 +28,7 @@ from graphc.ops.elementwise import as_node
 from graphc.printing.drawing import Arrow, Box, draw
 from graphc.startup.digest import Digest
 from graphc.theano.owners import Apply
+from graphc.tracing.traced import Jitted
 
 __all__ = ["Print", "d3viz", "debugprint", "min_informative_str", "pp", "pprint", "pydot_imported", "pydotprint"]
 
@@ -43,7 +44,12 @@ IDS = ("CHAR", "int", "id", "")
 
 
 def roots_of(item: Any) -> list[Node]:
-    """The variables that a variable, an owner, a function, or a list of these stands for."""
+    """The variables that a variable, an owner, a function, or a list of these stands for. A jitted function stands for
+    those that are compiled."""
+    if isinstance(item, Jitted):
+        if not item.functions:
+            raise GraphValueError(f"{item.title} is not compiled yet: call it, or give function_for(*args)")
+        return roots_of(item.functions)
     if isinstance(item, Node):
         return [as_node(item)]
     if isinstance(item, Apply):
@@ -153,6 +159,8 @@ def debugprint(
     """
     if not isinstance(depth, int):
         raise GraphTypeError(f"debugprint: depth must be an int, not {depth!r}")
+    if isinstance(obj, Jitted) and len(obj.functions) == 1:
+        obj = obj.functions[0]
     roots = roots_of(obj)
     names = Names(ids, used_ids if used_ids is not None else {})
     seen: dict[Any, Any] = done if done is not None else {}
@@ -331,7 +339,8 @@ def pydotprint(
     """
     roots = roots_of(fct)
     boxes, arrows = picture(roots, compact, with_ids, colorCodes or {}, max_label_size, var_with_name_simple)
-    text = draw(boxes, arrows, fct.name if isinstance(fct, Function) else "")
+    title = fct.name if isinstance(fct, Function) else fct.__name__ if isinstance(fct, Jitted) else ""
+    text = draw(boxes, arrows, title)
     if return_image:
         return text
     path = Path(outfile or "graphc.svg").with_suffix(".svg")

@@ -1,51 +1,60 @@
 """Random numbers, in JAX's functional form, and streams of them, in Theano's.
 
-In: keys and shapes, or a seed. Out: nodes like any others: they fuse, are compiled and cached, and give the same
-numbers in every mode, on every machine and for every number of threads.
+In: keys and shapes, or a seed. Out: arrays, where no argument is a tensor and no function is traced; else nodes like
+any others: they fuse, are compiled and cached, and give the same numbers in every mode, on every machine and for every
+number of threads.
 
-    key = graphc.random.key(0)
-    noise = graphc.random.normal(key, (3, n))
+    key = graphc.random.key(0)                   a np.uint64
+    graphc.random.normal(key, (3, 4))            an array
+    noise = graphc.random.normal(key, (3, n))    a tensor, where the scalar n is one
 
 bits.py has the generator, distributions.py what is a function of uniform numbers, rejection.py what takes trials,
 vectors.py orders, choices and vectors of a covariance, derivatives.py derivatives by parameters, streams.py Theano's
 RandomStreams, raw.py Theano's raw_random.
 """
 
+from typing import TYPE_CHECKING
+
+from graphc.ir.at_once import all_at_once
 from graphc.ir.call_errors import explain_all
-from graphc.random.bits import fold_in, key, split
-from graphc.random.distributions import (
-    bernoulli,
-    bits,
-    categorical,
-    cauchy,
-    exponential,
-    geometric,
-    gumbel,
-    laplace,
-    logistic,
-    lognormal,
-    normal,
-    pareto,
-    randint,
-    uniform,
-    wald,
-    weibull_min,
-)
-from graphc.random.rejection import (
-    beta,
-    binomial,
-    chisquare,
-    dirichlet,
-    f,
-    gamma,
-    log_gamma_number as loggamma,
-    negative_binomial,
-    poisson,
-    t,
-    truncated_normal,
-    vonmises,
-)
-from graphc.random.vectors import choice, multinomial, multivariate_normal, permutation, wishart
+
+if TYPE_CHECKING:
+    from graphc.random.names import *  # noqa: F403 - arrays or tensors (tests/test_stubs.py)
+else:
+    from graphc.random.bits import fold_in, key, split
+    from graphc.random.distributions import (
+        bernoulli,
+        bits,
+        categorical,
+        cauchy,
+        exponential,
+        geometric,
+        gumbel,
+        laplace,
+        logistic,
+        lognormal,
+        normal,
+        pareto,
+        randint,
+        uniform,
+        wald,
+        weibull_min,
+    )
+    from graphc.random.rejection import (
+        beta,
+        binomial,
+        chisquare,
+        dirichlet,
+        f,
+        gamma,
+        log_gamma_number as loggamma,
+        negative_binomial,
+        poisson,
+        t,
+        truncated_normal,
+        vonmises,
+    )
+    from graphc.random.vectors import choice, multinomial, multivariate_normal, permutation, wishart
 
 __all__ = [
     "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "dirichlet", "exponential",
@@ -54,4 +63,10 @@ __all__ = [
     "split", "t", "truncated_normal", "uniform", "vonmises", "wald", "weibull_min", "wishart",
 ]  # fmt: skip
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+all_at_once(globals())
 explain_all(globals())

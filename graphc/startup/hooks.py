@@ -16,6 +16,8 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
+from graphc.startup.aliases import alias
+
 
 class Hooks:
     """One attribute for each hook. `modules`: the full name of the module that fills it, by the name of the hook."""
@@ -33,6 +35,8 @@ class Hooks:
     """The shared variable of a sparse matrix: (value, name, strict, allow_downcast, borrow)."""
     shared_generator: type[Any]
     """The class of shared variables that hold the state of a generator of random numbers."""
+    plain_calls: Callable[[Any], Callable[..., Any]]
+    """What computes a function of tensors for arrays and numbers: of the function."""
     ufunc: Callable[..., Any]
     """A function of NumPy's applied to tensors, as `__array_ufunc__` is called: (ufunc, method, inputs, kwargs)."""
     array_function: Callable[..., Any]
@@ -83,13 +87,20 @@ class Hooks:
 HOOKS = Hooks()
 
 
+ALIASES = {"cache": "codegen.cache.store", "nnet": "tensor.nnet", "scan_utils": "control.scan"}
+"""Names of modules in graphc, and where they are."""
+
+
 class Finder:
     """The last of Python's finders, for modules of graphc that no other one knows."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """A module of graphc that has no file; None for the modules of others."""
-        found: ModuleSpec | None = HOOKS.find_spec(name) if name.startswith("graphc.") else None
+        """A module of graphc that has no file of this name; None for the modules of others."""
+        if not name.startswith("graphc."):
+            return None
+        own = ALIASES.get(name.removeprefix("graphc."))
+        found: ModuleSpec | None = HOOKS.find_spec(name) if own is None else alias(name, f"graphc.{own}")
         return found
 
 

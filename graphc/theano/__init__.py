@@ -15,7 +15,7 @@ import sys
 from typing import Any
 
 MODULES = """
-compile example_values fft flags gradient graphs made_ops names opclasses optdb owners paths pickles rebuilding
+compile example_values fft flags gradient graphs install made_ops names opclasses optdb owners paths pickles rebuilding
 recognised scalar sparse_ops user_ops
 """.split()
 """The modules of this room, which are imported by their full names."""

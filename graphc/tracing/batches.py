@@ -21,19 +21,21 @@ from graphc.ir.traced import LEFT, TRACED
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import dimshuffle, drop, expand, held_to, label
 from graphc.tracing.arguments import names_of
+from graphc.tracing.interface import P, remembered
 from graphc.tracing.traced import Jitted, builder_of, transformed
 from graphc.trees import leaves, like, outline, paths, spread
 
 
+@remembered
 def vmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_size: int | None = None,
     *,
     static_argnums: Any = None,
     static_argnames: Any = None,
-) -> Jitted:
+) -> Jitted[P, Any]:
     """Return `fun` mapped over an axis: a function of arrays with one more axis, along which the elements lie.
 
     in_axes: the axis of each argument, None for an argument that is the same for all elements; one number for all
@@ -176,13 +178,13 @@ def _held(row: Node, size: Size) -> Node:
 
 @overload
 def vectorize(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     otypes: Any = None,
     doc: str | None = None,
     excluded: Collection[int | str] = (),
     cache: bool = False,
     signature: str | None = None,
-) -> Jitted: ...
+) -> Jitted[P, Any]: ...
 
 
 @overload
@@ -193,11 +195,12 @@ def vectorize(
     excluded: Collection[int | str] = (),
     cache: bool = False,
     signature: str | None = None,
-) -> Callable[[Callable[..., Any]], Jitted]: ...
+) -> Callable[[Callable[P, Any]], Jitted[P, Any]]: ...
 
 
+@remembered
 def vectorize(
-    fun: Callable[..., Any] | None = None,
+    fun: Callable[P, Any] | None = None,
     otypes: Any = None,
     doc: str | None = None,
     excluded: Collection[int | str] = (),

@@ -26,6 +26,7 @@ from graphc.ops.elementwise import Number, as_node, cast
 from graphc.ops.shape import dimshuffle, expand, filled, iota, reshape
 from graphc.startup.record import record
 from graphc.tracing.arguments import names_of
+from graphc.tracing.interface import P, remembered
 from graphc.tracing.traced import Jitted, builder_of, transformed
 from graphc.trees import leaves, like, map_leaves, outline, paths
 
@@ -112,14 +113,15 @@ def _target(by: str, function: Any, node: Node, name: str) -> Node:
 # --- gradients --------------------------------------------------------------------------------------------------------
 
 
+@remembered
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     *,
     static_argnums: Any = None,
     static_argnames: Any = None,
-) -> Jitted:
+) -> Jitted[P, Any]:
     """Return a function that computes `(value, gradient)` of `fun`. With `has_aux`, `fun` returns `(value, aux)`, and
     the result is `((value, aux), gradient)`. Arguments and errors are those of `grad`.
 
@@ -133,14 +135,15 @@ def value_and_grad(
     return transformed(fun, build, static_argnums, static_argnames, prefix="value_and_grad_of_")
 
 
+@remembered
 def grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     *,
     static_argnums: Any = None,
     static_argnames: Any = None,
-) -> Jitted:
+) -> Jitted[P, Any]:
     """Return a function that computes the gradient of `fun`, which must return a floating scalar.
 
     argnums: the position of the argument to differentiate by; the gradient has its structure, shapes and dtypes.
@@ -180,14 +183,15 @@ def _value_and_slopes(
 # --- Jacobians --------------------------------------------------------------------------------------------------------
 
 
+@remembered
 def jacrev(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     *,
     static_argnums: Any = None,
     static_argnames: Any = None,
-) -> Jitted:
+) -> Jitted[P, Any]:
     """Return a function that computes the Jacobian of `fun` by the argument at `argnums`, in reverse mode.
 
     For each leaf of the value the result has a tree in the structure of the argument (a tuple of them for several). Its
@@ -205,14 +209,15 @@ def jacrev(
     return transformed(fun, build, static_argnums, static_argnames, prefix="jacobian_of_")
 
 
+@remembered
 def jacfwd(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     *,
     static_argnums: Any = None,
     static_argnames: Any = None,
-) -> Jitted:
+) -> Jitted[P, Any]:
     """Return a function that computes the same Jacobian as `jacrev` in forward mode, all columns at once: for a value
     of more elements than the argument.
 
@@ -230,14 +235,15 @@ def jacfwd(
 jacobian = jacrev
 
 
+@remembered
 def hessian(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     *,
     static_argnums: Any = None,
     static_argnames: Any = None,
-) -> Jitted:
+) -> Jitted[P, Any]:
     """Return a function that computes the second derivatives of `fun`, as `jacrev` of `jacrev`: the shape of the value,
     followed twice by that of the argument. Other arguments and errors are those of `grad`.
 

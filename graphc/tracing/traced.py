@@ -7,8 +7,8 @@ and compiles one.
     def norm(x):
         return (x**2).sum() ** 0.5
 
-    norm(np.ones(4))        traces and compiles for (float64, rank 1); array(2.)
-    norm(np.ones(9))        the same code; array(3.)
+    norm(np.ones(4))        traces and compiles for (float64, rank 1); np.float64(2.0)
+    norm(np.ones(9))        the same code; np.float64(3.0)
     norm(np.ones((2, 2)))   compiles again, for rank 2
     norm(T.dvector("x"))    no compilation: a graph, so that transformed functions can be transformed again
     len(norm.functions)     2
@@ -30,7 +30,7 @@ import numpy as np
 
 from graphc.codegen.call.bind import Direct, attach, detach, vectorcall_type
 from graphc.control.loop import title
-from graphc.errors import GraphcError, GraphTypeError, MissingInputError, ShapeError
+from graphc.errors import ArgumentError, GraphcError, GraphTypeError, MissingInputError, ShapeError
 from graphc.functions.callables import Function
 from graphc.functions.convention import In
 from graphc.functions.function import function as compile_function
@@ -45,7 +45,8 @@ from graphc.startup.record import record
 from graphc.tensor import boundary
 from graphc.tracing.arguments import NUMBERS, Static, axes_of_one, kinds_of, names_of, sizes_of, variables_for
 from graphc.tracing.guards import guarded, guards_of
-from graphc.tracing.variants import REFUSED, Rebuild, Variant, choose, log_retrace, refused, tell_of_retrace
+from graphc.tracing.interface import OUT, Interface, P, R, remembered
+from graphc.tracing.variants import REFUSED, Variant, choose, log_retrace, refused, tell_of_retrace
 from graphc.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
 
 PLAIN = frozenset((np.ndarray, *NUMBERS))
@@ -55,31 +56,37 @@ PLAIN = frozenset((np.ndarray, *NUMBERS))
 @record(eq=False)
 class Settings:
     """Options of compilation: `mode` and `threads` as for `function`; donated: the positions of the arguments whose
-    arrays may be overwritten; max_variants: for arguments of the same types, without a warning."""
+    arrays may be overwritten; max_variants: for arguments of the same types, without a warning; profile: as for
+    `function`."""
 
     mode: str | None = None
     threads: int | str | None = None
     donated: tuple[int, ...] = ()
     max_variants: int = 16
+    profile: bool | None = None
 
 
-class Jitted(Direct):
+class Jitted(Direct, Interface[P, R]):
     """A function of arrays that is compiled when it is called. `jit`, `grad`, `vmap` and their kin return one.
 
     functions: the compiled functions, one for each combination of types, or several where the function asks for sizes
-    (`variants()` says by what guards); these have `source`, `text`, `explain()` and
-    the rest. function_for(*args): the compiled function for these arguments, made where there is none yet.
+    (`variants()` says by what guards); these have `source`, `text`, `explain()` and the rest. function_for(*args): the
+    compiled function for these arguments, made where there is none yet. A call takes `out=`, an array or a tree of
+    arrays for the results, where the function has no parameter of that name.
 
         double = graphc.jit(lambda x: 2 * x)
         double(np.ones(3))                         # array([2., 2., 2.])
-        print(double.functions[0].source)          # the generated code
+        double(np.ones(3), out=np.empty(3))        # the same, in the array that is given
+        print(double.source(np.ones(3)))           # the generated code
     """
 
-    def __new__(cls, *args: Any) -> Jitted:
-        return object.__new__(_direct())
+    def __new__(cls, *args: Any) -> Jitted[P, R]:
+        made: Any = object.__new__(_direct() if cls is Jitted else cls)
+        found: Jitted[P, R] = made
+        return found
 
     def __init__(
-        self, function: Callable[..., Any], build: Callable[..., Any], static: Static, settings: Settings, name: str
+        self, function: Callable[P, R], build: Callable[..., Any], static: Static, settings: Settings, name: str
     ) -> None:
         update_wrapper(self, function, updated=())
         self.build = build
@@ -96,12 +103,16 @@ class Jitted(Direct):
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
+    @overload
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def __call__(self, /, *args: Any, out: Any, **kwargs: Any) -> R: ...
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         last = self.last
         if last is not None and not kwargs:
             results = last.fast(*args)
             if results is not REFUSED:
-                return last.rebuild(results)
+                return last.rebuild_fast(results)
         return self.dispatch(args, kwargs)
 
     @property
@@ -136,34 +147,44 @@ class Jitted(Direct):
             raise GraphTypeError(f"{self.title}: there is no compiled function for these arguments")
         return variant.function
 
+    def known_for(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Function | None:
+        """The compiled function for these arguments; None where none is compiled yet."""
+        key, given = self.keyed(args, kwargs)
+        variant = choose(self.entries.get(key, []), given)
+        return None if variant is None else variant.function
+
     def dispatch(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Call the compiled function for these arguments, from the table `entries` or made now."""
+        out = None
+        if OUT in kwargs and not self.has_out:
+            out, kwargs = kwargs[OUT], {name: value for name, value in kwargs.items() if name != OUT}
         variant, given, variants = self.find(args, kwargs)
+        if out is not None and getattr(variant, "function", None) is None:
+            raise ArgumentError(f"{self.title}: out= takes results of compiled functions, and here is none")
         if type(variant) is not Variant:
             return variant.value
         try:
-            results = variant.call(*given)
+            results = variant.run(given, out)
         except ShapeError:
             wide = self.broadcasting(variant, variants, args, kwargs, given)
             if wide is None:
                 raise
-            variant, results = wide, wide.call(*given)
+            variant, results = wide, wide.run(given, out)
         self.use(variant)
-        return results if variant.rebuild is None else variant.rebuild(results)
+        return results
 
     def use(self, variant: Variant | None) -> None:
-        """Let the next calls go to a variant first: without Python where its result is one array."""
+        """Let the next calls go to a variant first: without Python where it has one result."""
         entry: Any = None if variant is None else variant.fast
-        is_rebuilt = variant is not None and variant.rebuild is not None
+        is_rebuilt = variant is not None and variant.rebuild_fast is not None
         self.last = variant if entry is not None and is_rebuilt else None
         if entry is None or is_rebuilt:
             detach(self)
         else:
             attach(self, entry.__self__)
 
-    def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Sequence[Any], list[Variant]]:
-        """Return the variant for arguments, their leaves that are not static, and all variants for their types. A
-        `Symbolic` in place of the variant where an argument is a tensor."""
+    def keyed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Sequence[Any]]:
+        """Return the key of arguments in `entries`, and their leaves that are not static."""
         static: Any = None
         left, named = args, kwargs
         if self.has_static:
@@ -176,7 +197,12 @@ class Jitted(Direct):
             shape = "by name", shape
         elif not PLAIN.issuperset(map(type, left)):
             given, shape = flatten(left)
-        key = kinds_of(given), shape, static
+        return (kinds_of(given), shape, static), given
+
+    def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Sequence[Any], list[Variant]]:
+        """Return the variant for arguments, their leaves that are not static, and all variants for their types. A
+        `Symbolic` in place of the variant where an argument is a tensor."""
+        key, given = self.keyed(args, kwargs)
         variants = self.entries.get(key, [])
         variant = choose(variants, given)
         if variant is None:
@@ -238,7 +264,7 @@ class Jitted(Direct):
                 results = [self.as_result(leaf, path) for leaf, path in pairs]
         finally:
             LEFT.update(variables)
-        others = others_in(results, variables)
+        others = self.others(results, variables)
         for leaf in others:
             if leaf in LEFT:
                 raise MissingInputError(f"{self.title} uses {describe(leaf)} of type {leaf.type}{traced_hint(leaf)}")
@@ -247,13 +273,12 @@ class Jitted(Direct):
         guards = guards_of(notes, variables, ones)
         types = ", ".join(f"{node.name}: {node.type}" for node in variables)
         if not results:
-            return Variant(types, None, lambda *given: made, None, guards, ones)
+            return Variant(types, None, lambda *given: made, made, (), guards, ones)
         results, inputs = guarded(results, variables, guards)
-        function = self.compiled(made, results, inputs, donated)
-        rebuild = None if structure(made) == LEAF else rebuilding(made)
-        variant = Variant(types, function, function, rebuild, guards, ones)
-        if variables and not parts.named and len(parts.left) == len(args) and arrays_alone(args):
-            variant.make_fast(self.dispatch if rebuild is None else refused)
+        function, call = self.compiled(made, results, inputs, donated)
+        variant = Variant(types, function, call, made, results, guards, ones)
+        if call is function and variables and not parts.named and len(parts.left) == len(args) and arrays_alone(args):
+            variant.make_fast(self.dispatch if variant.rebuild_fast is None else refused)
         return variant
 
     def run(self, args: Sequence[Any], kwargs: Mapping[str, Any], written: Collection[int] = ()) -> Any:
@@ -292,23 +317,32 @@ class Jitted(Direct):
         flags = [place in chosen for place, value in others for _ in leaves(value)]
         return [*flags, *[False] * (len(given) - len(flags))]
 
-    def compiled(self, made: Any, results: list[Node], variables: list[Node], donated: list[bool]) -> Function:
+    def others(self, results: Sequence[Node], variables: Sequence[Node]) -> list[Node]:
+        """The variables from outside that make the results a graph."""
+        return others_in(results, variables)
+
+    def compiled(
+        self, made: Any, results: list[Node], variables: list[Node], donated: list[bool]
+    ) -> tuple[Function, Callable[..., Any]]:
+        """Return the compiled function, and a function of the leaves of the arguments that calls it."""
         inputs = [
             In(leaf, mutable=True) if written and leaf.ndim else leaf
             for leaf, written in zip(variables, donated, strict=True)
         ]
-        return compile_function(
+        function = compile_function(
             inputs,
             results[0] if structure(made) == LEAF else results,
             mode=self.settings.mode,
             threads=self.settings.threads,
             name=self.__name__,
+            profile=self.settings.profile,
             on_unused_input="ignore",
         )
+        return function, function
 
 
 @once
-def _direct() -> type[Jitted]:
+def _direct() -> Any:
     return vectorcall_type(Jitted)
 
 
@@ -333,13 +367,6 @@ def arrays_alone(args: Sequence[Any]) -> bool:
     return all(type(value) is np.ndarray for value in args)
 
 
-def rebuilding(made: Any) -> Rebuild:
-    """Return a function from a list of leaves to a tree like `made`."""
-    if type(made) in (tuple, list) and all(part == LEAF for part in map(structure, made)):
-        return type(made)
-    return lambda results: like(made, results)
-
-
 def others_in(results: Sequence[Node], variables: Sequence[Node]) -> list[Node]:
     """The variables outside of `variables` whose values or sizes the results need."""
     owners = (size_owner(node) if node.op is SIZE else node for node in nodes_of(results))
@@ -348,7 +375,7 @@ def others_in(results: Sequence[Node], variables: Sequence[Node]) -> list[Node]:
 
 @overload
 def jit(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     *,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
@@ -356,7 +383,8 @@ def jit(
     mode: str | None = None,
     threads: int | str | None = None,
     max_variants: int = 16,
-) -> Jitted: ...
+    profile: bool | None = None,
+) -> Jitted[P, R]: ...
 
 
 @overload
@@ -368,9 +396,11 @@ def jit(
     mode: str | None = None,
     threads: int | str | None = None,
     max_variants: int = 16,
-) -> Callable[[Callable[..., Any]], Jitted]: ...
+    profile: bool | None = None,
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 
 
+@remembered
 def jit(
     fun: Callable[..., Any] | None = None,
     *,
@@ -380,6 +410,7 @@ def jit(
     mode: str | None = None,
     threads: int | str | None = None,
     max_variants: int = 16,
+    profile: bool | None = None,
 ) -> Any:
     """Return `fun` as a function that is compiled at the first call for each combination of dtypes and ranks.
 
@@ -390,8 +421,11 @@ def jit(
     other answer; past `max_variants` such variants for the same types, a warning names the line that asks.
     static_argnums, static_argnames: arguments that are passed on as they are, so that `if` and `range` may depend on
     them; they must be hashable, and each new value (compared by type and value) compiles again. donate_argnums:
-    arguments whose arrays may be overwritten by results. mode, threads: as for `function`. Without `fun`, returns a
-    decorator.
+    arguments whose arrays may be overwritten by results. mode, threads, profile: as for `function`. Without `fun`,
+    returns a decorator.
+
+    Results are arrays, those without axes NumPy's scalars. The function keeps its name, signature and docstring, and
+    can be pickled if `fun` can.
 
     A Python number has a kind and no dtype, as in NumPy: with it float32 stays float32. A call raises GraphTypeError
     where an argument is no array, and where `if`, `float`, `range` or a NumPy array needs the value of a tensor.
@@ -400,7 +434,7 @@ def jit(
         ... def loss(params, x):
         ...     return ((x @ params["w"] + params["b"]) ** 2).mean()
         >>> loss({"w": np.ones(2), "b": 1.0}, np.eye(2))
-        array(4.)
+        np.float64(4.0)
     """
     if fun is None:
         return lambda function: jit(
@@ -411,9 +445,11 @@ def jit(
             mode=mode,
             threads=threads,
             max_variants=max_variants,
+            profile=profile,
         )
     donated = () if donate_argnums is None else donate_argnums
-    settings = Settings(mode, threads, (donated,) if isinstance(donated, int) else tuple(donated), max_variants)
+    donated = (donated,) if isinstance(donated, int) else tuple(donated)
+    settings = Settings(mode, threads, donated, max_variants, profile)
     return transformed(fun, builder_of(fun), static_argnums, static_argnames, settings)
 
 
@@ -428,13 +464,13 @@ def builder_of(function: Any) -> Callable[..., Any]:
 
 
 def transformed(
-    function: Any,
+    function: Callable[P, Any],
     build: Callable[..., Any],
     static_argnums: Any = None,
     static_argnames: Any = None,
     settings: Settings | None = None,
     prefix: str = "",
-) -> Jitted:
+) -> Jitted[P, Any]:
     """Return `build` as a `Jitted` named after `function`. Static arguments and settings of a `Jitted` function are
     kept."""
     static = Static.of(function, static_argnums, static_argnames)

@@ -13,19 +13,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from graphc.errors import ShapeError
+from graphc.errors import ArgumentError, ShapeError
 from graphc.functions.callables import Function
 from graphc.functions.native import Compiled
+from graphc.ir.node import Node
 from graphc.ir.source_lines import warn_user
 from graphc.options import options
 from graphc.tracing.arguments import NUMBERS
 from graphc.tracing.guards import Guards, Shapes
+from graphc.trees import LEAF, like, structure, up_to
 
-Rebuild = Callable[[list[Any]], Any]
+Rebuild = Callable[[Any], Any]
 
 LOG = "graphc.recompiles"
 """The name of the log."""
@@ -43,26 +46,30 @@ class Variant:
     """A compiled function for arguments of some types and sizes.
 
     types: those of the arguments, as text. function: None where there are no arrays among the results. call: takes the
-    leaves of the arguments. rebuild: makes the tree of results from their list; None for one array. asked: what must
-    hold of sizes; holds: tells it of shapes. ones: for each leaf, the axes of static size 1. fast: the native entry
-    point for exact types, which leaves other calls to the jitted function; None where there is none.
+    leaves of the arguments. made: the tree of results that the function returned. rebuild: makes such a tree of what
+    `call` gives, rebuild_fast of what `fast` gives (`finishing`). asked: what must hold of sizes; holds: tells it of
+    shapes. ones: for each leaf, the axes of static size 1. fast: the native entry point for exact types, whose results
+    without axes are scalars, and which leaves other calls to the jitted function; None where there is none.
     """
 
-    __slots__ = ("asked", "call", "fast", "function", "holds", "ones", "rebuild", "types")
+    __slots__ = ("asked", "call", "fast", "function", "holds", "made", "ones", "rebuild", "rebuild_fast", "types")
 
     def __init__(
         self,
         types: str,
         function: Function | None,
         call: Callable[..., Any],
-        rebuild: Rebuild | None,
+        made: Any,
+        results: Sequence[Node],
         asked: Guards,
         ones: Sequence[Sequence[int]],
     ) -> None:
         self.types = types
         self.function = function
         self.call = call
-        self.rebuild = rebuild
+        self.made = made
+        self.rebuild = None if function is None else finishing(made, results)
+        self.rebuild_fast = None if function is None else finishing(made, ())
         self.asked = asked
         self.holds = asked.test()
         self.ones = ones
@@ -76,11 +83,28 @@ class Variant:
     def __repr__(self) -> str:
         return f"{self.types} where {' and '.join(self.guards)}" if self.guards else self.types
 
+    def run(self, given: Sequence[Any], out: Any = None) -> Any:
+        """Call with the leaves of the arguments. out: arrays for the results, in a tree like theirs, None for what is
+        to be new. Raises ArgumentError for another tree, and as calls with `out=` do."""
+        if out is None:
+            results = self.call(*given)
+            return results if self.rebuild is None else self.rebuild(results)
+        single = structure(self.made) == LEAF
+        try:
+            arrays = [out] if single else up_to(self.made, out)
+        except ValueError as error:
+            raise ArgumentError(f"out= must be like the results: {error}") from None
+        results = self.call(*given, out=out if single else tuple(arrays))
+        made = [results] if single else results
+        return like(self.made, [new[()] if old is None else old for old, new in zip(arrays, made, strict=True)])
+
     def make_fast(self, dispatch: Callable[[tuple[Any, ...], Mapping[str, Any]], Any]) -> None:
         """Bind the native entry point for exact types, where the function has one. `dispatch(args, kwargs)` takes the
         calls that it refuses, and those of sizes for which another variant may be right."""
         function, holds = self.function, self.holds
-        if not isinstance(function, Compiled) or function.kind is not Compiled or function.wanted or function.foreign:
+        if not isinstance(function, Compiled) or function.kind is not Compiled or function.profile is not None:
+            return
+        if function.wanted or function.foreign:
             return
         again = function.failed_again
 
@@ -97,6 +121,26 @@ class Variant:
                 return dispatch(args, {})
 
         self.fast = function.exact_entry(refuse, failed)
+
+
+def finishing(made: Any, results: Sequence[Node]) -> Rebuild | None:
+    """Return a function from what a compiled function gives, one array where `made` is a leaf and else a list, to a
+    tree like `made`; None where there is nothing to do. Those of `results` that have no axes are arrays, and become
+    NumPy's scalars."""
+    places = [place for place, node in enumerate(results) if not node.ndim]
+    kind = type(made)
+    if structure(made) == LEAF:
+        return itemgetter(()) if places else None
+    whole = kind if kind in (tuple, list) and all(part == LEAF for part in map(structure, made)) else None
+    if whole is not None and not places:
+        return whole
+
+    def rebuild(arrays: list[Any]) -> Any:
+        for place in places:
+            arrays[place] = arrays[place][()]
+        return like(made, arrays) if whole is None else whole(arrays)
+
+    return rebuild
 
 
 def shapes_of(leaves: Sequence[Any]) -> Shapes:

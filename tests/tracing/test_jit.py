@@ -180,7 +180,7 @@ def test_static_arguments() -> None:
     with pytest.raises(
         GraphTypeError, match=r"power .* a static argument is \[2\] of type list, which cannot be hashed"
     ):
-        f(x, [2])
+        f(x, [2])  # type: ignore[call-overload]
     with pytest.raises(graphc.GraphcError, match="no parameter 'm', which static_argnames lists"):
         graphc.jit(power, static_argnames="m")
 

@@ -116,7 +116,7 @@ def test_vectorize() -> None:
     npt.assert_allclose(power(B, 2), B**2)
     for call, words in (
         (lambda: solve(np.ones(2), np.ones(2)), "argument 0, .* has 1 axes, and the signature .* takes 2"),
-        (lambda: solve(A), "of 2 arguments, and there are 1"),
+        (lambda: solve(A), "of 2 arguments, and there are 1"),  # type: ignore[call-overload]
     ):
         with pytest.raises(GraphValueError, match=words):
             call()  # type: ignore[no-untyped-call]

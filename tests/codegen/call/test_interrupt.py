@@ -85,9 +85,8 @@ LOOPS = {each.__name__: each for each in (scalar, vector, matrix, sized, nested,
 
 
 @contextmanager
-def alarm(handler: Callable[..., object], seconds: float = AFTER, again: float = 1.0) -> Iterator[None]:
-    """A block in which a handler is called after some time, and again: Python drops what a handler raises where it
-    runs within a finalizer or a callback of the garbage collector."""
+def alarm(handler: Callable[..., object], seconds: float = AFTER, again: float = 0.0) -> Iterator[None]:
+    """A block in which a handler is called after some time."""
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, seconds, again)
     try:

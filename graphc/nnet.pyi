@@ -1,0 +1,3 @@
+"""`graphc.nnet` for type checkers: the module is `graphc/tensor/nnet`."""
+
+from graphc.tensor.nnet import *

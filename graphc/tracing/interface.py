@@ -1,0 +1,204 @@
+"""A jitted function as a function: its name and signature, pickles, `out=`; and what it is compiled to.
+
+In: a `Jitted`, which traces and compiles. Out: the methods that it has besides.
+
+    @graphc.jit
+    def norm(x):
+        return (x**2).sum() ** 0.5
+
+    inspect.signature(norm)               (x)
+    pickle.dumps(norm)                    by its name; `jit(f)` under another name by `f` and the settings
+    norm(np.ones(4), out=np.empty(()))    the result is written to the array
+    norm.explain(np.ones(4))              the report of the function that is compiled for such arguments
+    norm.lower(np.ones(4)).text           the graph; nothing is compiled
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import cached_property, reduce, wraps
+from importlib import import_module
+from inspect import Signature, signature
+from pickle import PicklingError
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+import numpy as np
+
+from graphc.errors import ArgumentError, GraphTypeError
+from graphc.functions.callables import Function, Memory, Profile
+from graphc.startup.record import record, replace
+from graphc.tracing.arguments import takes_keyword
+from graphc.trees import map_leaves
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+OUT = "out"
+"""The keyword of arrays for results."""
+
+PUBLIC = ("explain", "function_for", "functions", "lower", "memory", "profile", "source", "variants")
+"""The public attributes of a jitted function, which `dir` lists."""
+
+
+def remembered(transform: F) -> F:
+    """Let what `transform` makes know how it was made, for pickles."""
+
+    @wraps(transform)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        made = transform(*args, **kwargs)
+        if isinstance(made, Interface):
+            made.made_by = transform.__module__, transform.__name__, args, kwargs
+        return made
+
+    return call  # type: ignore[return-value]
+
+
+def made_again(module: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """What a transform makes of its arguments: the way of pickles back."""
+    return getattr(import_module(module), name)(*args, **kwargs)
+
+
+class SignatureOf:
+    """The `__signature__` of a jitted function: that of the function it was made of. The class has its own."""
+
+    def __get__(self, function: Any, kind: object = None) -> Signature:
+        if function is None:
+            raise AttributeError("__signature__")
+        try:
+            return signature(function.__wrapped__)
+        except ValueError as error:
+            raise AttributeError("__signature__") from error
+
+
+class Interface(Generic[P, R]):
+    """The methods of a jitted function that do not trace or compile by themselves."""
+
+    made_by: tuple[str, str, tuple[Any, ...], Mapping[str, Any]] | None = None
+    """The transform that made it, by module and name, and its arguments."""
+    __signature__ = SignatureOf()
+    if TYPE_CHECKING:
+        __name__: str
+        __qualname__: str
+        __wrapped__: Callable[P, R]
+
+    def __dir__(self) -> list[str]:
+        return [*(name for name in super().__dir__() if name.startswith("__")), *PUBLIC]
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
+    def __reduce__(self: Any) -> Any:
+        """By name, where the module has it under its name; else by the transform and its arguments."""
+        home, name = sys.modules.get(self.__module__), self.__qualname__
+        if reduce(lambda place, part: getattr(place, part, None), name.split("."), home) is self:
+            return name
+        if self.made_by is None:
+            raise PicklingError(f"{self!r} cannot be pickled: no module has it under its name {name}")
+        return made_again, self.made_by
+
+    @cached_property
+    def has_out(self: Any) -> bool:
+        """True where `out` is a parameter of the function itself, not the arrays for its results."""
+        return takes_keyword(self, OUT)
+
+    # --- what it is compiled to --------------------------------------------------------------------------------------
+
+    def compiled_for(self: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Function:
+        """The compiled function for arguments; without arguments, the only one that there is."""
+        if args or kwargs or not self.functions:
+            return self.function_for(*args, **kwargs)  # type: ignore[no-any-return]
+        if len(self.functions) > 1:
+            raise ArgumentError(f"{self.title} has {len(self.functions)} compiled functions: give arguments of one")
+        return self.functions[0]  # type: ignore[no-any-return]
+
+    def explain(self, /, *args: Any, **kwargs: Any) -> str:
+        """Return the report of the compilation for arguments like these, which is made where there is none yet. Without
+        arguments, that of the only one that there is."""
+        return self.compiled_for(args, kwargs).explain()
+
+    def source(self, /, *args: Any, **kwargs: Any) -> str:
+        """Return the generated Python source for arguments like these."""
+        return self.compiled_for(args, kwargs).source
+
+    def memory(self: Any, /, *args: Any, **kwargs: Any) -> Memory:
+        """Return the bytes that a call with these arguments allocates, without running it. Raises GraphcError in the
+        interpreted mode."""
+        function: Function = self.function_for(*args, **kwargs)
+        return function.memory(*self.find(args, kwargs)[1])
+
+    def lower(self: Any, /, *args: Any, **kwargs: Any) -> Lowering:
+        """Trace the function for arguments like these, arrays or objects that have a shape and a dtype, and compile
+        nothing: the result has the graph as `text`, and `compile()`."""
+        args, kwargs = map_leaves(stand_in, (args, kwargs))
+        settings = replace(self.settings, mode="interpreted")
+        traced = type(self)(self, self.build, self.static, settings, self.__name__).function_for(*args, **kwargs)
+        return Lowering(self, args, kwargs, traced.text)
+
+    @property
+    def profile(self: Any) -> Profile | None:
+        """The calls, seconds and iterations of all compiled functions, where `jit` was given profile=True; else
+        None."""
+        found = [function.profile for function in self.functions if function.profile is not None]
+        if not found:
+            return Profile() if self.settings.profile else None
+        total = Profile()
+        for name in ("calls", "seconds", "steps"):
+            setattr(total, name, sum(getattr(each, name) for each in found))
+        return total
+
+
+def stand_in(leaf: Any) -> Any:
+    """An array for what has only a shape and a dtype."""
+    if hasattr(leaf, "__array__") or not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+        return leaf
+    return np.broadcast_to(np.zeros((), leaf.dtype), leaf.shape)
+
+
+@record(eq=False)
+class Lowering:
+    """A jitted function traced for some types of arguments. text: the graph, printed."""
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    text: str
+
+    def as_text(self) -> str:
+        """The graph, printed."""
+        return self.text
+
+    def compile(self) -> Executable:
+        """Compile it."""
+        return Executable(self.function, self.function.function_for(*self.args, **self.kwargs))
+
+
+@record(eq=False)
+class Executable:
+    """A jitted function compiled for some types of arguments; a call with other types raises GraphTypeError and
+    compiles nothing. function: the compiled function of the leaves of the arguments."""
+
+    jitted: Any
+    function: Function
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if self.jitted.known_for(args, kwargs) is not self.function:
+            raise GraphTypeError(f"{self.jitted.title} was compiled for arguments of other types than these")
+        return self.jitted(*args, **kwargs)
+
+    def as_text(self) -> str:
+        """The graph, printed."""
+        return self.function.text
+
+    def explain(self) -> str:
+        """Return the report of the compilation."""
+        return self.function.explain()
+
+    @property
+    def source(self) -> str:
+        """The generated Python source."""
+        return self.function.source
