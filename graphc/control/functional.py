@@ -249,8 +249,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"{name!r} is not in graphc.lax: {INSTEAD.get(name, here)}")
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
 explain_all(globals())

@@ -55,10 +55,12 @@ UNTOUCHED = ("Node", "Graph", "Function", "Interpreted")
 
 def explain_all(namespace: dict[str, Any]) -> None:
     """Wrap, in place, the functions and classes that a module offers (`__all__`, or all it defines): users import it by
-    its path."""
+    its path. `dir` of the module lists them."""
     home = namespace["__name__"]
     own = [name for name, item in namespace.items() if name[0] != "_" and getattr(item, "__module__", "") == home]
-    for name in namespace.get("__all__", own):
+    offered = namespace.get("__all__", own)
+    namespace.setdefault("__dir__", lambda: [*offered])
+    for name in offered:
         item = namespace.get(name)  # what is found later is explained by who finds it
         if isinstance(item, FunctionType | type):
             namespace[name] = explained(item, home)

@@ -113,10 +113,6 @@ def _offer() -> list[str]:
 __all__ = _offer()  # noqa: PLE0605 - the names are NumPy's
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
 if not TYPE_CHECKING:  # which know the names
 
     def __getattr__(name: str) -> Any:

@@ -25,10 +25,6 @@ globals().update(_FOUND)
 __all__ = sorted(_FOUND)  # noqa: PLE0605 - the names are NumPy's
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
 if not TYPE_CHECKING:  # which know the names
 
     def __getattr__(name: str) -> Any:

@@ -64,9 +64,5 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
 all_at_once(globals())
 explain_all(globals())
