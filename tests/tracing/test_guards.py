@@ -82,6 +82,8 @@ ASKED: list[tuple[Callable[..., Any], list[list[str]]]] = [
     (lambda x: x * 2 if x.shape[0] // 2 == 1 else x, [["x.shape[0] // 2 == 1"], ["x.shape[0] // 2 != 1"]]),
     (lambda x: sum(x[k] for k in range(4) if k < x.shape[0]), [["x.shape[0] == 3"], ["x.shape[0] > 3"]]),
     (lambda x: x * 2 if x.shape[0] > 1 and x.shape[0] > 2 and x.shape[0] < 9 else x, [["x.shape[0] > 2", "x.shape[0] < 9"]]),
+    (lambda x: x * 2 if 4 - x.shape[0] > 0 and x.shape[0] > 1 else x, [["4 - x.shape[0] > 0", "x.shape[0] > 1"], ["4 - x.shape[0] <= 0"]]),
+    (lambda x: x * 2 if x.shape[0] * 0.5 > 2 else x, [["x.shape[0] == 3"], ["x.shape[0] == 5"]]),
     (lambda x: x * (7 // len(x)) if x.size > 2 else x, [["x.shape[0] == 3"], ["x.shape[0] == 5"]]),
 ]  # fmt: skip
 
@@ -182,6 +184,15 @@ def test_a_trace_within_a_trace_asks_the_outer_one() -> None:
     traced = jit(both)
     for count in (3, 4, 3):
         npt.assert_array_equal(traced(np.ones(count)), 3 + np.ones(count) * (10 if count == 3 else 1))
+
+    def by_size_alone(x: Any) -> Any:
+        own = jit(lambda y: y * 10 if x.shape[0] == y.shape[0] else y)
+        return x + own(three).sum()
+
+    traced = jit(by_size_alone)
+    for count in (3, 4, 3):
+        npt.assert_array_equal(traced(np.ones(count)), np.ones(count) + (30 if count == 3 else 3))
+    assert guards(traced) == [["x.shape[0] == 3"], ["x.shape[0] == 4"]]
 
 
 def test_what_fails_is_not_kept() -> None:
