@@ -221,9 +221,8 @@ class Call:
         kind, subject = VIEWS.get(self.name), self.given[0] if self.given else None
         if self.name in ("astype", "array", "asarray", "nan_to_num") and self.kwargs.get("copy", True) is not True:
             kind = "itself"
-        if isinstance(subject, Handle) and self.name == "nan_to_num" and kind == "itself":
-            subject.write(result, "nan_to_num(x, copy=False)")
-            return subject
+        if self.name == "nan_to_num" and kind == "itself":
+            return store(subject, result, "nan_to_num", {})
         if kind is None or self.copies():
             return self.new(result)
         if not any(isinstance(each, Handle) for each in leaves(self.given)):  # of an argument, perhaps a view of it
@@ -255,7 +254,8 @@ class Call:
 
     def viewed(self, kind: str, subject: Any, result: Any) -> Any:
         """A result that is a view of the first argument, or may be one of any."""
-        if kind == "itself" and isinstance(subject, Handle):
+        order = self.kwargs.get("order") or "K"
+        if kind == "itself" and isinstance(subject, Handle) and (order in "KA" or (order == "C" and subject.is_dense)):
             return subject if str(result.dtype) == subject.type.dtype else self.new(result)
         is_dense = isinstance(subject, Handle) and subject.is_dense
         in_order = is_dense and self.kwargs.get("order", "C") == "C" and self.name != "asfortranarray"
