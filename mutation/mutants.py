@@ -9,6 +9,7 @@ from __future__ import annotations
 from mutation.linalg import LINALG
 from mutation.mutant import Area, Mutant as M
 from mutation.tracing import TRACING
+from mutation.writes import WRITES
 
 SIEVE = (
     "codegen/transform/test_executed_passes.py",
@@ -788,4 +789,5 @@ AREAS: tuple[Area, ...] = (
     CODE,
     LINALG,
     TRACING,
+    WRITES,
 )

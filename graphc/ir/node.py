@@ -626,7 +626,7 @@ def _compared(relation: str, left: Node, right: object) -> Comparison:
     number that it always or never equals, and an array of bools if a traced program compares arrays of its own.
     `is_written` is set if the program has the operator itself, and it is not a list or dict that searches."""
     by_user = TRACE.depth and isinstance(right, COMPARABLE) and asked_by_user(3)  # not by a table of Python's
-    if by_user and left.type.shape and HOOKS.handles.is_array(left, right):
+    if by_user and HOOKS.handles.is_array(left, right):
         made: Comparison = HOOKS.handles.operate(relation, (left, right))
         return made
     if isinstance(right, WHOLE) and type(left) is not Comparison and left.op is not CONSTANT:

@@ -118,6 +118,8 @@ def is_array(left: Any, right: Any) -> bool:
     """True if a traced program compares arrays of its own, not variables that it looks up."""
     if isinstance(left, Handle) or isinstance(right, Handle):
         return True
+    if type(left) is Comparison or not left.type.shape:
+        return False
     return not is_outside(left) and not (isinstance(right, Node) and is_outside(right))
 
 

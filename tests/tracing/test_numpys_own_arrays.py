@@ -49,7 +49,7 @@ q = np.full(3, 2); q[0] = x[1, 1] * 3; q[1] += 2; return q | return np.zeros(x.s
 a = np.zeros((2, 3)); for r in a: > r[:] = w; return a | a = np.zeros((2, 3)); for k, r in enumerate(a): > r += k; a[0] = w; r[1] = 5; return a, r
 a = np.zeros((2, 3)); np.fill_diagonal(a, 9); np.multiply(a, 2, out=a); a.sort(); a = a.reshape(3, 2); a[0] = 1; return a + x[0, 0]
 b = np.arange(6).reshape(2, 3); b[0] = b[1]; b.flat[5] = w[1]; b.T[0] = 7; return b | z = np.zeros(()); y = z; z += 3; y[...] = x[0, 1] + y; return y, z
-k = np.array(5.0); return k + w, np.float32(1) * k, float(np.zeros(2)[0]), np.outer(np.ones(2), w), np.ones(3) @ x, w.dot(np.ones(3))
+k = np.array(5.0); e = k == 5; k += 1; m = k == w[0] * 12; k[...] = 0; return k, e, m, 3 if e else 4 | k = np.array(5.0); return k + w, np.float32(1) * k, float(np.zeros(2)[0]), np.outer(np.ones(2), w), np.ones(3) @ x, w.dot(np.ones(3))
 a = np.array([3, 1, 2]); a.sort(); return a, x[a - 1], a.tolist(), [int(k) for k in a], a.max(), f"{a[0]:03d}", list(a)[1] * w, 2 in a, -1 in a
 a = np.zeros(3); b = a; a = a + 1; b[0] = x[0, 0]; return a, b | a = np.ones(3); b = a * 2; a[0] = w[1]; b[1] = w[0]; c = np.negative(b); c[2] = 0; return a, b, c
 a = np.zeros((3, 3)); a[x > 0] = 1; a[np.eye(3, dtype=bool)] = 5; return a | a = np.ones(4); a[1:] = np.cumsum(w); b = np.cumprod(a); b[0] = 0; return a, b
