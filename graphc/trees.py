@@ -7,8 +7,9 @@ In: a tree. Out: its leaves and its structure; another tree of the same structur
 
 A leaf is any other value; None is a tree without leaves. The leaves of a dict come in the sorted order of its keys if
 they can be sorted, so that dicts with equal keys have equal structures; `like` keeps the order of keys. A dataclass
-field whose metadata has `static` belongs to the structure. A class that wraps values of another kind has two methods:
-`__taken__` turns such a value into a tree, `__filled__` finishes a tree that got new leaves.
+field whose metadata has `static` belongs to the structure. A program may register classes of its own (`REGISTERED`;
+`graphc.tree` has the functions for it). A class that wraps values of another kind has two methods: `__taken__` turns
+such a value into a tree, `__filled__` finishes a tree that got new leaves.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from graphc.startup.record import record
+
 Structure: TypeAlias = "Any"  # nested tuples, which are hashable
 
 _LEAVES = frozenset((np.ndarray, float, int))
@@ -27,6 +30,24 @@ _TEXT = frozenset((str,))
 """The usual type of dict keys."""
 LEAF: Structure = "*"
 """The structure of a leaf."""
+
+
+@record(eq=False)
+class Registered:
+    """The way to take a value of a class apart.
+
+    children(value): the parts, named by the suffix that a program writes to access each, and what else there is, which
+    is compared and hashed. restored(rest, parts): the value again.
+    """
+
+    children: Callable[[Any], tuple[dict[str, Any], Any]]
+    restored: Callable[[Any, list[Any]], Any]
+
+
+REGISTERED: dict[type, Registered] = {}
+"""Classes of trees that the program has registered."""
+_USUAL = frozenset((dict, list, tuple, type(None)))
+"""The usual types of trees, which cannot be registered."""
 
 
 def exact_kind(value: Any) -> Hashable:
@@ -60,6 +81,9 @@ def _flatten(tree: Any, found: list[Any]) -> Structure:
     if kind in _LEAVES:
         found.append(tree)
         return LEAF
+    if kind not in _USUAL and kind in REGISTERED:
+        named, rest = REGISTERED[kind].children(tree)
+        return (kind, tuple(named), rest, exact_kind(rest), *_several(named.values(), found))
     if kind is dict or isinstance(tree, dict):
         keys = _ordered(tree)
         told = keys if _TEXT.issuperset(map(type, keys)) else (keys, exact_kind(keys))
@@ -121,6 +145,8 @@ def _parts(tree: Any) -> dict[str, Any] | None:
     """The children of a tree, by the suffix that a program writes to access each; None for a leaf."""
     if tree is None:
         return {}
+    if type(tree) in REGISTERED:
+        return REGISTERED[type(tree)].children(tree)[0]
     if isinstance(tree, dict):
         return {f"[{key!r}]": tree[key] for key in _ordered(tree)}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
@@ -137,20 +163,25 @@ def like(tree: Any, leaves: Sequence[Any]) -> Any:
     return _filled(tree, iter(leaves))
 
 
-def _filled(tree: Any, leaves: Iterator[Any]) -> Any:
+def _filled(tree: Any, leaves: Iterator[Any], of_part: Callable[..., Any] | None = None) -> Any:
+    """A tree like `tree`, of leaves that are taken in turn. of_part: fills a child; None fills its leaves in turn."""
+    fill = of_part or _filled
     if tree is None:
         return None
+    if type(tree) in REGISTERED:
+        named, rest = REGISTERED[type(tree)].children(tree)
+        return REGISTERED[type(tree)].restored(rest, [fill(part, leaves) for part in named.values()])
     if isinstance(tree, dict):
         filled = tree.copy()
-        filled.update([(key, _filled(tree[key], leaves)) for key in _ordered(tree)])
+        filled.update([(key, fill(tree[key], leaves)) for key in _ordered(tree)])
         return filled
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*[_filled(part, leaves) for part in tree])
+        return type(tree)(*[fill(part, leaves) for part in tree])
     if isinstance(tree, tuple | list):
-        return type(tree)([_filled(part, leaves) for part in tree])
+        return type(tree)([fill(part, leaves) for part in tree])
     if _is_dataclass(tree):
         varying, static = _fields(tree)
-        parts = {name: _filled(getattr(tree, name), leaves) for name in varying}
+        parts = {name: fill(getattr(tree, name), leaves) for name in varying}
         parts |= {name: getattr(tree, name) for name in static}
         made = object.__new__(type(tree))  # no __post_init__, which may look into values that are not there yet
         for name, part in parts.items():
@@ -190,22 +221,12 @@ def _reader(tree: Any) -> Callable[[Any, list[Any]], None] | None:
         return None
     kind, readers = type(tree), [*map(_reader, own.values())]
     taken = tree.__taken__ if hasattr(tree, "__taken__") else None
-    fields = [] if isinstance(tree, (dict, tuple, list)) or tree is None else _fields(tree)[0]
-
-    def parts_of(other: Any) -> Sequence[Any]:
-        if type(other) is kind:
-            if fields:
-                return [getattr(other, name) for name in fields]
-            if not isinstance(other, dict):
-                parts: Sequence[Any] = other or ()
-                if len(parts) == len(readers):
-                    return parts
-            elif own.keys() == (theirs := _parts(other) or {}).keys():
-                return [*theirs.values()]
-        raise ValueError(f"{outline(tree)} and {outline(other)} differ")
+    parts_of = _registered_parts(tree) if kind in REGISTERED else _usual_parts(tree, own)
 
     def read(other: Any, found: list[Any]) -> None:
         parts = parts_of(other if taken is None else taken(other))
+        if parts is None or len(parts) != len(readers):
+            raise ValueError(f"{outline(tree)} and {outline(other)} differ")
         for each, part in zip(readers, parts, strict=True):
             if each is None:
                 found.append(part)
@@ -213,6 +234,39 @@ def _reader(tree: Any) -> Callable[[Any, list[Any]], None] | None:
                 each(part, found)
 
     return read
+
+
+def _usual_parts(tree: Any, own: dict[str, Any]) -> Callable[[Any], Sequence[Any] | None]:
+    """A function that gives the children of another tree; None where that is another one."""
+    kind = type(tree)
+    fields = None if isinstance(tree, (dict, tuple, list)) or tree is None else _fields(tree)[0]
+
+    def parts_of(other: Any) -> Sequence[Any] | None:
+        if type(other) is not kind:
+            return None
+        if fields is not None:
+            return [getattr(other, name) for name in fields]
+        if not isinstance(other, dict):
+            parts: Sequence[Any] = other or ()
+            return parts
+        theirs = _parts(other) or {}
+        return [*theirs.values()] if own.keys() == theirs.keys() else None
+
+    return parts_of
+
+
+def _registered_parts(tree: Any) -> Callable[[Any], Sequence[Any] | None]:
+    """`_usual_parts` of a tree of a registered class."""
+    children_of = REGISTERED[type(tree)].children
+    own, rest = children_of(tree)
+
+    def parts_of(other: Any) -> Sequence[Any] | None:
+        if type(other) is not type(tree):
+            return None
+        theirs, others = children_of(other)
+        return [*theirs.values()] if theirs.keys() == own.keys() and others == rest else None
+
+    return parts_of
 
 
 def spread(prefix: Any, tree: Any) -> list[Any]:
@@ -224,6 +278,34 @@ def spread(prefix: Any, tree: Any) -> list[Any]:
     if own is None or theirs is None or own.keys() != theirs.keys():
         raise ValueError(f"{outline(prefix)} and {outline(tree)} differ")
     return [said for key, part in theirs.items() for said in spread(own[key], part)]
+
+
+def children(tree: Any) -> list[Any] | None:
+    """The children of a tree, in the order of their leaves; None for a leaf."""
+    parts = _parts(tree)
+    return None if parts is None else [*parts.values()]
+
+
+def shielded(tree: Any, is_leaf: Callable[[Any], bool] | None) -> Any:
+    """The tree in which what `is_leaf` says so is a `Shield`, a leaf whatever it holds."""
+    if is_leaf is None:
+        return tree
+    if is_leaf(tree):
+        return Shield(tree)
+    parts = children(tree)
+    return tree if not parts else with_children(tree, [shielded(part, is_leaf) for part in parts])
+
+
+def with_children(tree: Any, parts: Sequence[Any]) -> Any:
+    """A tree like `tree`, with other children."""
+    return _filled(tree, iter(parts), lambda part, rest: next(rest))
+
+
+@record(eq=False)
+class Shield:
+    """A tree that counts as a leaf."""
+
+    tree: Any
 
 
 def is_nested(tree: Any) -> bool:

@@ -1,0 +1,26 @@
+"""Functions of trees under the names of `jax.tree_util`: those of `graphc.tree`, as `tree_map` and so on."""
+
+from graphc.tree import (
+    TreeDef as PyTreeDef,
+    all as tree_all,
+    flatten as tree_flatten,
+    flatten_with_path as tree_flatten_with_path,
+    leaves as tree_leaves,
+    leaves_with_path as tree_leaves_with_path,
+    map as tree_map,
+    map_with_path as tree_map_with_path,
+    reduce as tree_reduce,
+    register_dataclass,
+    register_pytree_node,
+    register_pytree_node_class,
+    register_static,
+    structure as tree_structure,
+    transpose as tree_transpose,
+    unflatten as tree_unflatten,
+)
+
+__all__ = [
+    "PyTreeDef", "register_dataclass", "register_pytree_node", "register_pytree_node_class", "register_static",
+    "tree_all", "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map",
+    "tree_map_with_path", "tree_reduce", "tree_structure", "tree_transpose", "tree_unflatten",
+]  # fmt: skip
