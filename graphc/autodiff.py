@@ -26,6 +26,7 @@ from graphc.arrays.dtypes import can_cast_safely, is_float
 from graphc.errors import CostError, DisconnectedInputError, GradientError, GraphTypeError, NullTypeGradError
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, close, item
+from graphc.ir.call_errors import explained
 from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
 from graphc.ir.source_lines import phrase, warn_user
 from graphc.ir.walk import mention, nodes_of, rebuilt, substitute
@@ -169,7 +170,7 @@ def _is_function(cost: Any, arguments: Mapping[str, Any]) -> bool:
     if callable(cost) and not isinstance(cost, Node):
         return True
     for name in arguments:
-        if name in ("argnums", "has_aux", "static_argnums", "static_argnames"):
+        if name in ("argnums", "has_aux", "mode", "static_argnums", "static_argnames", "threads"):
             raise GraphTypeError(f"{name} is for derivatives of functions; {cost!r} is none: give wrt")
     return False
 
@@ -185,22 +186,31 @@ def _chosen(argnums: Any) -> dict[str, Any]:
     return {} if argnums is None else {"argnums": argnums}
 
 
-def vjp(
+def vjp(outputs: Any, *given: Any, **named: Any) -> Any:
+    """Return the vector-Jacobian product of cotangents with the Jacobian of `outputs` by inputs.
+
+    It is called as `vjp(outputs, inputs, cotangents, disconnected_inputs="raise", consider_constant=None)`. cotangents:
+    one for each output, of its shape and dtype. The result has the structure of `inputs`, each part the shape and dtype
+    of its input. Errors are those of `grad`.
+
+    For a function of arrays, `vjp(f, *arguments, has_aux=False)` returns `(value, pull)`, as in JAX; see docs/jit.md.
+
+        >>> x = T.dvector("x")
+        >>> graphc.vjp(x**2, x, T.ones_like(x)).eval({x: [1, 2]})
+        array([2., 4.])
+    """
+    if _is_function(outputs, named):
+        return HOOKS.of_functions.vjp(outputs, *given, **named)
+    return _vjp_of_nodes(outputs, *given, **named)
+
+
+def _vjp(
     outputs: Nodes,
     inputs: Nodes,
     cotangents: Any,
     disconnected_inputs: Disconnected = "raise",
     consider_constant: Iterable[Node] | None = None,
 ) -> Any:
-    """Return the vector-Jacobian product of `cotangents` with the Jacobian of `outputs` by `inputs`.
-
-    cotangents: one for each output, of its shape and dtype. The result has the structure of `inputs`, each part the
-    shape and dtype of its input. Errors are those of `grad`.
-
-        >>> x = T.dvector("x")
-        >>> graphc.vjp(x**2, x, T.ones_like(x)).eval({x: [1, 2]})
-        array([2., 4.])
-    """
     seeds: dict[Node, Node] = {}
     for output, cotangent in zip(_as_list(outputs), _as_list(cotangents), strict=True):
         seed = _as_cotangent(output, cotangent)
@@ -210,17 +220,28 @@ def vjp(
     return _like(inputs, _with(given, found) if given else found)
 
 
-def jvp(outputs: Nodes, inputs: Nodes, tangents: Any, disconnected_inputs: Disconnected = "raise") -> Any:
+_vjp.__name__ = "vjp"
+_vjp_of_nodes = explained(_vjp, "graphc")
+
+
+def jvp(
+    outputs: Any, inputs: Any, tangents: Any, disconnected_inputs: Disconnected = "raise", **of_function: Any
+) -> Any:
     """Return the Jacobian-vector product of the Jacobian of `outputs` by `inputs` with `tangents`.
 
     tangents: one for each input, of its shape and dtype. The result has the structure of `outputs`, each part the shape
     and dtype of its output. Errors are those of `grad`. An input that no output depends on is disconnected; an output
     that depends on no input has tangent zero.
 
+    For a function of arrays, `jvp(f, arguments, tangents, has_aux=False)` returns `(value, tangent)`, as in JAX; see
+    docs/jit.md.
+
         >>> x = T.dvector("x")
         >>> graphc.jvp(x.sum() * x, x, T.ones_like(x)).eval({x: [1, 2]})
         array([5., 7.])
     """
+    if _is_function_alone(outputs, of_function):
+        return HOOKS.of_functions.jvp(outputs, inputs, tangents, **of_function)
     ends, starts = _as_list(outputs), _as_list(inputs)
     directions = [_as_cotangent(start, t) for start, t in zip(starts, _as_list(tangents), strict=True)]
     # The cotangents are variables: the vjp is linear in them, and its derivative does not contain them.
@@ -410,7 +431,7 @@ def _at_own_sizes(seeds: Mapping[Node, Node]) -> tuple[dict[Node, Node], dict[No
     for node, cotangent in seeds.items():
         if not all(map(sizes.equal, node.type.shape, cotangent.type.shape)):
             own[node] = variable(cotangent.type.dtype, node.type.shape)
-            given[own[node]] = _of_sizes_of(node, cotangent)
+            given[own[node]] = of_sizes_of(node, cotangent)
     return own, given
 
 
@@ -420,7 +441,7 @@ def _with(given: Mapping[Node, Node], nodes: Sequence[Node]) -> list[Node]:
     return [rebuilt(done, node) for node in nodes]
 
 
-def _of_sizes_of(node: Node, cotangent: Node) -> Node:
+def of_sizes_of(node: Node, cotangent: Node) -> Node:
     """Return a given cotangent with a check, at each call, that it has the sizes of its node."""
     for axis, (size, own) in enumerate(zip(node.type.shape, cotangent.type.shape, strict=True)):
         if not sizes.equal(size, own):

@@ -10,15 +10,18 @@ So everything can be batched unless sizes differ between elements.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from graphc.errors import GraphTypeError
 from graphc.ir.body import ITEM, close, item, outputs_of
 from graphc.ir.node import Batch, Node, Op, Size, TupleType, Type, describe, make, next_serial, variable
 from graphc.ir.walk import nodes_since, renamed, type_sizes
 from graphc.ops.branch import COND, cond_node
+from graphc.ops.custom import Absent
+from graphc.ops.derivative import is_overriding, overridden, rule_of_override
 from graphc.ops.elementwise import repeated
+from graphc.ops.reduce import reduce_sum
 from graphc.ops.scan import SCAN, Loop, loop_of, scan_node
 from graphc.ops.shape import dimshuffle
 from graphc.startup.record import record
@@ -48,7 +51,7 @@ def batched(results: Sequence[Node], given: Mapping[Node, Value], size: Size) ->
             done[node] = node if same else renamed(make(node.op, args, node.attrs), node), False
             continue
         _check_sizes(node, done)
-        rule = RULES.get(node.op, node.op.batch)
+        rule = overridden_batch if is_overriding(node) else RULES.get(node.op, node.op.batch)
         made = None if rule is None else rule(node, args, flags, size)
         if made is None:
             made = looped(node, args, flags, size)
@@ -196,6 +199,39 @@ def cond_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Si
         at_hand.add(size)
     made = renamed(cond_node(condition, then, orelse, at_hand), node)
     return [(item(made, place), has) for place, has in enumerate(both)]
+
+
+# --- derivatives of the user's ----------------------------------------------------------------------------------------
+
+
+def overridden_batch(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -> list[Value]:
+    """The batching rule of values whose derivatives the user gives: these are asked for one element, and batched. An
+    input that is the same for all elements gets the sum of their cotangents."""
+    rule, count = rule_of_override(node), node.attrs["values"]
+    values = all_batched([*zip(args[:count], flags[:count], strict=True)], size)
+    shared = [not has for has in flags[count:]]
+
+    def of_all(
+        inputs: Sequence[Node], results: Sequence[Node], cotangents: Mapping[int, Node], wanted: Collection[int]
+    ) -> list[Node | Absent | None]:
+        given: dict[Node, Value] = {}
+
+        def element(row: Node) -> Node:
+            one = variable(row.type.dtype, row.type.shape[1:], row.name)
+            given[one] = row, True
+            return one
+
+        own = [each if same else element(each) for each, same in zip(inputs, shared, strict=True)]
+        along = {place: element(each) for place, each in cotangents.items()}
+        parts: list[Any] = list(rule(own, [*map(element, results)], along, wanted))
+        places = [place for place, part in enumerate(parts) if isinstance(part, Node)]
+        whole = all_batched(batched([parts[place] for place in places], given, size), size)
+        for place, part in zip(places, whole, strict=True):
+            parts[place] = reduce_sum(part, (0,)) if shared[place] else part
+        return parts
+
+    made = overridden(values, args[count:], of_all, node.attrs.get("connected"))
+    return [(each, True) for each in made]
 
 
 RULES: dict[Op, Batch] = {SCAN: scan_batch, COND: cond_batch}

@@ -16,8 +16,10 @@ from graphc.control.loop import Checkpoint, Returned, State, Step, as_step, at, 
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
+from graphc.ir.effects import EFFECTS
 from graphc.ir.node import Guard, Node, Size, describe, literal, next_serial, variable
 from graphc.ir.traced import TRACE
+from graphc.ops.again import attached
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.ops.scan import UNKNOWN
 from graphc.ops.shape import held_to, label
@@ -145,7 +147,7 @@ def _chosen(by: str, which: Any, branches: Sequence[Callable[..., Any]], operand
     """Call all branches on the operands and select among their results: by truth for `cond`, by number for `switch`."""
     given = [map_leaves(as_node, operand) for operand in operands]
     named = {f"operand {number}": each for number, each in enumerate(given)}
-    first, *others = [_trace(by, branch, **named) for branch in branches]
+    first, *others = [_trace(by, branch, which, **named) for branch in branches]
     for branch, other in zip(branches[1:], others, strict=True):
         if structure(other) != structure(first):
             raise GraphTypeError(
@@ -173,11 +175,14 @@ def _step(
     return replace(step, outputs=step.outputs[len(states) :]), initial
 
 
-def _trace(by: str, fn: Callable[..., Any], **given: Any) -> Any:
-    """The result of a traced function, called with `given` by position; the names are for messages."""
-    with TRACE:  # a carry and operands are values of the function's own, which it may write to
+def _trace(by: str, fn: Callable[..., Any], which: Any = None, **given: Any) -> Any:
+    """The result of a traced function, called with `given` by position; the names are for messages. which: the
+    condition of a branch."""
+    anchor = next((leaf for leaf in leaves([*given.values(), which]) if isinstance(leaf, Node)), None)
+    with TRACE, EFFECTS.frame(anchor) as found:  # a carry and operands are the function's own, which it may write to
         own = [HOOKS.handles.owned(each) if name[0] in "co" else each for name, each in given.items()]
-        return called(f"{by} calls", fn, own, [*given])
+        made = called(f"{by} calls", fn, own, [*given])
+    return attached(made, found)
 
 
 def _condition(cond: Callable[..., Any], carry: Any) -> Node:
@@ -229,24 +234,5 @@ def _matched(by: str, fn: Callable[..., Any], tree: Any, other: Any) -> list[Nod
 
 
 __all__ = ["cond", "fori_loop", "map", "scan", "switch", "while_loop"]
-
-INSTEAD = {
-    "associative_scan": "scan carries out one step after the other",
-    "cummax": "scan has running values: lax.scan(lambda c, x: (jnp.maximum(c, x),) * 2, x[0], x)[1]",
-    "cummin": "scan has running values: lax.scan(lambda c, x: (jnp.minimum(c, x),) * 2, x[0], x)[1]",
-    "dynamic_slice": "x[i : i + n] takes an i that is a tensor",
-    "dynamic_update_slice": "graphc.tensor.set_subtensor(x[i : i + n], v) makes the changed copy",
-    "select": "graphc.numpy.where chooses for each element",
-    "stop_gradient": "graphc.tensor.stop_gradient is there",
-}
-"""Functions of `jax.lax` that do not exist here, with a replacement."""
-
-
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    here = f"it has {', '.join(__all__)}; graphc.numpy and graphc.tensor have functions of arrays"
-    raise AttributeError(f"{name!r} is not in graphc.lax: {INSTEAD.get(name, here)}")
-
 
 explain_all(globals())

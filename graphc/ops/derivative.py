@@ -150,8 +150,8 @@ HELD = _identity(
     held,
     "x, which counts as connected, though no derivative goes through it.",
 )
-IDENTITIES = ("zero_grad", "grad_scale", "grad_clip", "undefined_grad", "held")
-"""Ops whose value is that of their argument."""
+IDENTITIES = ("zero_grad", "grad_scale", "grad_clip", "undefined_grad", "held", "named")
+"""Ops whose value is that of their argument (`named` is in again.py)."""
 
 
 # Values of any ops ----------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def overriding(count: int, rule: Rule, user: Any = None) -> Op:
     def evaluate(node: Node, *arrays: Any) -> Any:
         return arrays[:count]
 
-    evaluate.made = overriding, (count, rule, user)  # type: ignore[attr-defined]  # how a pickle makes it anew
+    evaluate.made = overriding, (count, rule, user)  # type: ignore[attr-defined]  # how a pickle, and a batch, makes it anew
     if user is not None:
         evaluate.user, evaluate.hidden = user, count  # type: ignore[attr-defined]  # as an owner shows it (theano/owners.py)
     return Op(NAME, _tuple_of_values(count), evaluate, _no_lowering, vjps=vjps, cost=0.0)
@@ -227,6 +227,13 @@ def _no_lowering(node: Node) -> Lowering:
 def is_overriding(node: Node) -> bool:
     """Tell whether a node stands before values whose derivative the user has given."""
     return node.is_tuple and node.op.name == NAME
+
+
+def rule_of_override(node: Node) -> Rule:
+    """Return the rule that gives the derivatives of values for which `is_overriding`."""
+    _, (_, rule, _) = node.op.eval.made  # type: ignore[attr-defined]
+    found: Rule = rule
+    return found
 
 
 def routes(node: Node) -> Sequence[Node]:

@@ -16,13 +16,15 @@ from graphc.control.batch import all_batched, batched
 from graphc.control.loop import title
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
+from graphc.ir.effects import EFFECTS
 from graphc.ir.node import Guard, Node, Size, describe, variable
 from graphc.ir.traced import LEFT, TRACED
+from graphc.ops.again import attached
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import dimshuffle, drop, expand, held_to, label
 from graphc.tracing.arguments import names_of
 from graphc.tracing.interface import P, remembered
-from graphc.tracing.traced import Jitted, builder_of, transformed
+from graphc.tracing.traced import Jitted, builder_of, settings_for, transformed
 from graphc.trees import leaves, like, outline, paths, spread
 
 
@@ -35,14 +37,16 @@ def vmap(
     *,
     static_argnums: Any = None,
     static_argnames: Any = None,
+    mode: str | None = None,
+    threads: int | str | None = None,
 ) -> Jitted[P, Any]:
     """Return `fun` mapped over an axis: a function of arrays with one more axis, along which the elements lie.
 
     in_axes: the axis of each argument, None for an argument that is the same for all elements; one number for all
     arguments, or a tuple with an item for each, which may be a tree as deep as needed. Arguments by name have the
     elements along axis 0. out_axes: the axis of each result, in the same form; None for a result that is the same for
-    all elements. axis_size: the number of elements, needed where no argument has the axis. Static arguments as in
-    `jit`; a tuple `in_axes` may count them or not. The result is compiled when it is called, as by `jit`.
+    all elements. axis_size: the number of elements, needed where no argument has the axis. Static arguments, `mode` and
+    `threads` as in `jit`; a tuple `in_axes` may count static ones or not. The result is compiled when it is called.
 
     Each op acts on all elements in one step where possible. A branch that elements take differently, and a loop whose
     trip count differs, become a compiled loop over the elements. Calls raise GraphValueError for axes that do not fit
@@ -70,7 +74,7 @@ def vmap(
 
         return _mapped(fun, call, parts.left, parts.named, axes, out_axes, axis_size, static)
 
-    made = transformed(fun, build, static_argnums, static_argnames, prefix="vmap_of_")
+    made = transformed(fun, build, static_argnums, static_argnames, settings_for(mode, threads), "vmap_of_")
     return made
 
 
@@ -110,7 +114,9 @@ def _mapped(
             elements.append(row)
     placed, keywords = like((args, dict(kwargs)), elements)
     try:
-        made = build(*placed, **keywords)
+        with EFFECTS.frame() as found:
+            made = build(*placed, **keywords)
+        made = attached(made, found)
     finally:
         LEFT.update(pairs)
     results = batched([as_node(leaf) for leaf in leaves(made)], pairs, size)

@@ -3,7 +3,7 @@
 In: a function of arrays or trees of them, and the positions of the arguments to differentiate by. Out: a function of
 the same arguments; results have the structure of the value and of these arguments.
 
-While the function runs, fresh variables stand for the leaves of these arguments (`_opened`). A value that the function
+While the function runs, fresh variables stand for the leaves of these arguments (`opened`). A value that the function
 takes from its surroundings, or that is given again in another argument, is therefore a constant.
 """
 
@@ -19,15 +19,18 @@ from graphc.control.batch import batched
 from graphc.control.loop import title
 from graphc.errors import GradientError, GraphValueError
 from graphc.ir import sizes
+from graphc.ir.effects import EFFECTS
 from graphc.ir.node import OPS, Node, Size, describe, make, next_serial, variable
-from graphc.ir.traced import LEFT, TRACED
+from graphc.ir.traced import LEFT, TRACE
 from graphc.ir.walk import rebuilt
-from graphc.ops.elementwise import Number, as_node, cast
+from graphc.ops.again import attached
+from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import dimshuffle, expand, filled, iota, reshape
 from graphc.startup.record import record
 from graphc.tracing.arguments import names_of
 from graphc.tracing.interface import P, remembered
-from graphc.tracing.traced import Jitted, builder_of, transformed
+from graphc.tracing.programs import stand_in
+from graphc.tracing.traced import Jitted, builder_of, settings_for, transformed
 from graphc.trees import leaves, like, map_leaves, outline, paths
 
 Build = Callable[..., Any]
@@ -39,7 +42,8 @@ class Opened:
 
     targets: these variables. tree: the argument whose leaves they replace, or a tuple of several. outputs: the value,
     aux: the second item of a result with `has_aux`. replaced: {variable: node of the argument}. since: the serial
-    number from which on nodes belong to this call.
+    number from which on nodes belong to this call. effects: what the call does (ir/effects.py). results: the leaves of
+    outputs, where they are wanted.
     """
 
     targets: list[Node]
@@ -48,20 +52,28 @@ class Opened:
     aux: Any
     replaced: dict[Node, Node]
     since: int
+    effects: Sequence[Node] = ()
+    results: Sequence[Node] = ()
 
     def restored(self, tree: Any) -> Any:
-        """Put the arguments back in place of the variables in a tree of nodes."""
-        return map_leaves(lambda node: rebuilt(self.replaced, as_node(node), self.since), tree)
+        """Put the arguments back in place of the variables in a tree of nodes. What the call does is done with them."""
+        whole, effects = map_leaves(
+            lambda node: rebuilt(self.replaced, as_node(node), self.since), (tree, self.effects)
+        )
+        return attached(whole, effects)
 
 
-def _opened(
+def opened(
     by: str,
     function: Any,
     argnums: int | Sequence[int],
     has_aux: bool,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
+    floats_only: bool = True,
 ) -> Opened:
+    """Call a function with fresh variables in place of the arguments at `argnums`. floats_only: what is not floating
+    among them is an error; otherwise it stays, and is its own target."""
     build, since = builder_of(function), next_serial()
     numbers = [argnums] if isinstance(argnums, int) else list(argnums)
     for number in numbers:
@@ -74,7 +86,10 @@ def _opened(
     names_at = [[next(names) for _ in leaves(value)] for value in args]
     given = {place: [as_node(leaf) for leaf in leaves(args[place])] for place in places}
     targets = {  # one variable for each leaf, though its argument may be chosen twice
-        place: [_target(by, function, node, name) for node, name in zip(nodes, names_at[place], strict=True)]
+        place: [
+            node if not floats_only and not is_float(node.type.dtype) else _target(by, function, node, name)
+            for node, name in zip(nodes, names_at[place], strict=True)
+        ]
         for place, nodes in given.items()
     }
     replaced = {own: node for place, nodes in given.items() for own, node in zip(targets[place], nodes, strict=True)}
@@ -82,7 +97,8 @@ def _opened(
     chosen = [args[place] for place in places]
     tree = chosen[0] if isinstance(argnums, int) else tuple(chosen)
     try:
-        returned = build(*whole, **kwargs)
+        with TRACE, EFFECTS.frame() as effects:
+            returned = build(*whole, **kwargs)
     finally:
         LEFT.update(replaced)
     aux = None
@@ -93,7 +109,7 @@ def _opened(
                 f"{outline(returned)}"
             )
         returned, aux = returned
-    return Opened([own for place in places for own in targets[place]], tree, returned, aux, replaced, since)
+    return Opened([own for place in places for own in targets[place]], tree, returned, aux, replaced, since, effects)
 
 
 def _target(by: str, function: Any, node: Node, name: str) -> Node:
@@ -103,11 +119,7 @@ def _target(by: str, function: Any, node: Node, name: str) -> Node:
             f"{by} of {title(function)}: the argument {name} is {node.type.dtype}; only floating values have "
             "derivatives: give floats, or choose others by argnums"
         )
-    target = variable(node.type.dtype, node.type.shape, node.name or name)
-    if isinstance(node, Number):
-        target.__class__ = Number
-    TRACED[target] = f"{name}, an argument of {title(function)}"
-    return target
+    return stand_in(node, name, function)
 
 
 # --- gradients --------------------------------------------------------------------------------------------------------
@@ -121,18 +133,20 @@ def value_and_grad(
     *,
     static_argnums: Any = None,
     static_argnames: Any = None,
+    mode: str | None = None,
+    threads: int | str | None = None,
 ) -> Jitted[P, Any]:
     """Return a function that computes `(value, gradient)` of `fun`. With `has_aux`, `fun` returns `(value, aux)`, and
     the result is `((value, aux), gradient)`. Arguments and errors are those of `grad`.
 
         >>> graphc.value_and_grad(lambda x: (x**2).sum())(np.array([1.0, 2.0]))
-        (array(5.), array([2., 4.]))
+        (np.float64(5.0), array([2., 4.]))
     """
 
     def build(*args: Any, **kwargs: Any) -> Any:
         return _value_and_slopes("value_and_grad", fun, argnums, has_aux, args, kwargs)
 
-    return transformed(fun, build, static_argnums, static_argnames, prefix="value_and_grad_of_")
+    return transformed(fun, build, static_argnums, static_argnames, settings_for(mode, threads), "value_and_grad_of_")
 
 
 @remembered
@@ -143,14 +157,16 @@ def grad(
     *,
     static_argnums: Any = None,
     static_argnames: Any = None,
+    mode: str | None = None,
+    threads: int | str | None = None,
 ) -> Jitted[P, Any]:
     """Return a function that computes the gradient of `fun`, which must return a floating scalar.
 
     argnums: the position of the argument to differentiate by; the gradient has its structure, shapes and dtypes.
     Several positions give a tuple. An argument that `fun` does not depend on has gradient zero. has_aux: `fun` returns
-    `(value, aux)`, and the result is `(gradient, aux)`. Static arguments as in `jit`. The result is compiled when it is
-    called, as by `jit`. Calls raise GradientError for an argument that is not floating, and for a value that is no
-    floating scalar; GraphValueError for a position that is no argument.
+    `(value, aux)`, and the result is `(gradient, aux)`. Static arguments, `mode` and `threads` as in `jit`. The result
+    is compiled when it is called, as by `jit`. Calls raise GradientError for an argument that is not floating, and for
+    a value that is no floating scalar; GraphValueError for a position that is no argument.
 
         >>> slope = graphc.grad(lambda x: (x**2).sum())
         >>> slope(np.arange(3.0))
@@ -161,22 +177,22 @@ def grad(
         value, slopes = _value_and_slopes("grad", fun, argnums, has_aux, args, kwargs)
         return (slopes, value[1]) if has_aux else slopes
 
-    return transformed(fun, build, static_argnums, static_argnames, prefix="grad_of_")
+    return transformed(fun, build, static_argnums, static_argnames, settings_for(mode, threads), "grad_of_")
 
 
 def _value_and_slopes(
     by: str, fun: Any, argnums: int | Sequence[int], has_aux: bool, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    opened = _opened(by, fun, argnums, has_aux, args, kwargs)
-    found = leaves(opened.outputs)
-    value = as_node(found[0]) if len(found) == 1 and found[0] is opened.outputs else None
+    done = opened(by, fun, argnums, has_aux, args, kwargs)
+    found = leaves(done.outputs)
+    value = as_node(found[0]) if len(found) == 1 and found[0] is done.outputs else None
     if value is None or value.ndim or not is_float(value.type.dtype):
-        what = outline(opened.outputs) if value is None else f"{describe(value)} of type {value.type}"
+        what = outline(done.outputs) if value is None else f"{describe(value)} of type {value.type}"
         raise GradientError(
             f"{by} of {title(fun)}: it returns {what}, not a floating scalar; take the sum or the mean, or jacrev"
         )
-    slopes = autodiff.grad(value, opened.targets, disconnected_inputs="ignore")
-    own, slopes, aux = opened.restored((value, like(opened.tree, slopes), opened.aux))
+    slopes = autodiff.grad(value, done.targets, disconnected_inputs="ignore")
+    own, slopes, aux = done.restored((value, like(done.tree, slopes), done.aux))
     return ((own, aux) if has_aux else own), slopes
 
 
@@ -191,6 +207,8 @@ def jacrev(
     *,
     static_argnums: Any = None,
     static_argnames: Any = None,
+    mode: str | None = None,
+    threads: int | str | None = None,
 ) -> Jitted[P, Any]:
     """Return a function that computes the Jacobian of `fun` by the argument at `argnums`, in reverse mode.
 
@@ -206,7 +224,7 @@ def jacrev(
     def build(*args: Any, **kwargs: Any) -> Any:
         return _jacobians("jacrev", _rows_of, fun, argnums, has_aux, args, kwargs)
 
-    return transformed(fun, build, static_argnums, static_argnames, prefix="jacobian_of_")
+    return transformed(fun, build, static_argnums, static_argnames, settings_for(mode, threads), "jacobian_of_")
 
 
 @remembered
@@ -217,6 +235,8 @@ def jacfwd(
     *,
     static_argnums: Any = None,
     static_argnames: Any = None,
+    mode: str | None = None,
+    threads: int | str | None = None,
 ) -> Jitted[P, Any]:
     """Return a function that computes the same Jacobian as `jacrev` in forward mode, all columns at once: for a value
     of more elements than the argument.
@@ -229,7 +249,7 @@ def jacfwd(
     def build(*args: Any, **kwargs: Any) -> Any:
         return _jacobians("jacfwd", _columns_of, fun, argnums, has_aux, args, kwargs)
 
-    return transformed(fun, build, static_argnums, static_argnames, prefix="jacobian_of_")
+    return transformed(fun, build, static_argnums, static_argnames, settings_for(mode, threads), "jacobian_of_")
 
 
 jacobian = jacrev
@@ -243,6 +263,8 @@ def hessian(
     *,
     static_argnums: Any = None,
     static_argnames: Any = None,
+    mode: str | None = None,
+    threads: int | str | None = None,
 ) -> Jitted[P, Any]:
     """Return a function that computes the second derivatives of `fun`, as `jacrev` of `jacrev`: the shape of the value,
     followed twice by that of the argument. Other arguments and errors are those of `grad`.
@@ -252,7 +274,7 @@ def hessian(
                [ 0., 12.]])
     """
     inner = jacrev(fun, argnums, has_aux, static_argnums=static_argnums, static_argnames=static_argnames)
-    return transformed(inner, jacrev(inner, argnums, has_aux).build, prefix="")
+    return transformed(inner, jacrev(inner, argnums, has_aux).build, settings=settings_for(mode, threads))
 
 
 def _jacobians(
@@ -264,36 +286,36 @@ def _jacobians(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> Any:
-    opened = _opened(by, fun, argnums, has_aux, args, kwargs)
-    outputs = [as_node(leaf) for leaf in leaves(opened.outputs)]
-    for output, path in zip(outputs, paths(opened.outputs, "result"), strict=True):
+    done = opened(by, fun, argnums, has_aux, args, kwargs)
+    outputs = [as_node(leaf) for leaf in leaves(done.outputs)]
+    for output, path in zip(outputs, paths(done.outputs, "result"), strict=True):
         if not is_float(output.type.dtype):
             raise GradientError(
                 f"{by} of {title(fun)}: {path} is {output.type.dtype}; only floating values have derivatives"
             )
-    parts = make_parts(opened, outputs)
-    found = like(opened.outputs, [like(opened.tree, part) for part in parts])
-    return opened.restored((found, opened.aux)) if has_aux else opened.restored(found)
+    parts = make_parts(done, outputs)
+    found = like(done.outputs, [like(done.tree, part) for part in parts])
+    return done.restored((found, done.aux)) if has_aux else done.restored(found)
 
 
-def _rows_of(opened: Opened, outputs: list[Node]) -> list[list[Node]]:
+def _rows_of(done: Opened, outputs: list[Node]) -> list[list[Node]]:
     """Return for each output its derivatives by all targets, in reverse mode."""
     parts = []
     for output in outputs:
         if not output.ndim:
-            parts.append(autodiff.grad(output, opened.targets, disconnected_inputs="ignore"))
+            parts.append(autodiff.grad(output, done.targets, disconnected_inputs="ignore"))
             continue
         flat = reshape(output, (sizes.product(output.type.shape),))
-        rows = autodiff.jacobian(flat, opened.targets, disconnected_inputs="ignore")
-        shapes = [(*output.type.shape, *target.type.shape) for target in opened.targets]
+        rows = autodiff.jacobian(flat, done.targets, disconnected_inputs="ignore")
+        shapes = [(*output.type.shape, *target.type.shape) for target in done.targets]
         parts.append([reshape(row, shape) for row, shape in zip(rows, shapes, strict=True)])
     return parts
 
 
-def _columns_of(opened: Opened, outputs: list[Node]) -> list[list[Node]]:
+def _columns_of(done: Opened, outputs: list[Node]) -> list[list[Node]]:
     """Return for each output its derivatives by all targets, in forward mode: the products of the Jacobian with all
     vectors of the standard basis."""
-    columns = [_products(target, outputs) for target in opened.targets]
+    columns = [_products(target, outputs) for target in done.targets]
     return [[each[place] for each in columns] for place in range(len(outputs))]
 
 

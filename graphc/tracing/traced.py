@@ -34,10 +34,12 @@ from graphc.errors import ArgumentError, GraphcError, GraphTypeError, MissingInp
 from graphc.functions.callables import Function
 from graphc.functions.convention import In
 from graphc.functions.function import function as compile_function
+from graphc.ir.effects import EFFECTS
 from graphc.ir.node import INPUT, SIZE, Node, describe, size_owner
 from graphc.ir.source_lines import is_pythons
 from graphc.ir.traced import LEFT, TRACE, traced_hint
 from graphc.ir.walk import nodes_of
+from graphc.ops.again import attached
 from graphc.ops.at_hand import sizes_at_hand
 from graphc.ops.elementwise import as_node
 from graphc.startup.lazy import once
@@ -64,6 +66,11 @@ class Settings:
     donated: tuple[int, ...] = ()
     max_variants: int = 16
     profile: bool | None = None
+
+
+def settings_for(mode: str | None, threads: int | str | None) -> Settings | None:
+    """Return the settings of a function that is given a mode or a number of threads; None where it is given neither."""
+    return None if mode is None and threads is None else Settings(mode, threads)
 
 
 class Jitted(Direct, Interface[P, R]):
@@ -285,10 +292,11 @@ class Jitted(Direct, Interface[P, R]):
         """Run the function on tensors. written: the ids of those that it may write to. An error of graphc that NumPy
         has replaced by its own ("setting an array element with a sequence") is raised in its place."""
         try:
-            with TRACE:
+            with TRACE, EFFECTS.frame() as found:
                 if written:
                     args = map_leaves(lambda leaf: boundary.owned(leaf) if id(leaf) in written else leaf, list(args))
-                return self.build(*args, **kwargs)
+                made = self.build(*args, **kwargs)
+            return attached(made, found)
         except (TypeError, ValueError) as error:
             dropped, line = TRACE.refused
             if isinstance(error, GraphcError) or dropped is None or line_of(error) != (line.file, line.line):
@@ -482,4 +490,4 @@ def transformed(
     return Jitted(function, build, static, settings or Settings(), name)
 
 
-__all__ = ["Jitted", "jit", "transformed"]
+__all__ = ["Jitted", "jit", "settings_for", "transformed"]

@@ -1,0 +1,85 @@
+"""Values that derivatives compute again instead of keeping them, and names for those that they keep.
+
+    again([x], [g])      [x], as values that can be computed only when g is known
+    named(y, "attn")     y, which a policy of `graphc.checkpoint` knows as "attn"
+
+What is computed of `again(x)` is another node than what was computed of x, so nothing makes the two one value; and the
+plan cannot compute it before g. So what was computed of x can be forgotten in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.arrays.dtypes import is_float
+from graphc.ir import sizes
+from graphc.ir.lowering import Scalar
+from graphc.ir.node import OPS, Argument, Node, Sample, Samples, define_op, make
+from graphc.ops.elementwise import aligned, as_node, cast
+from graphc.ops.index import subtensor
+from graphc.ops.reduce import reduction
+from graphc.ops.shape import filled
+from graphc.trees import map_leaves
+
+
+def again(values: Sequence[Node], after: Sequence[Node]) -> list[Node]:
+    """Return the values, which can be computed only when those in `after`, floats, are known."""
+    signal = as_node(0.0, "float64")
+    for each in after:
+        signal = make(OPS["add"], (signal, cast(_first(each), "float64")))
+    return [make(AGAIN, (value, filled(signal, value.type.shape))) for value in values]
+
+
+def attached(made: Any, effects: Sequence[Node]) -> Any:
+    """Return a tree of results that can be computed only when effects are (ir/effects.py)."""
+    if not effects:
+        return made
+    return map_leaves(lambda leaf: again([as_node(leaf)], effects)[0] if isinstance(leaf, ARRAYS) else leaf, made)
+
+
+ARRAYS = (Node, np.ndarray, np.generic, int, float)
+"""The types of results that have a value."""
+
+
+def _first(value: Node) -> Node:
+    """Return the first element of a value, 0 where it has none."""
+    if not value.ndim:
+        return value
+    few = [1 if isinstance(size, int) and size else sizes.minimum(size, 1) for size in value.type.shape]
+    return reduction("sum", subtensor(value, [0] * value.ndim, few, [1] * value.ndim), tuple(range(value.ndim)))
+
+
+def named(value: Any, name: str) -> Node:
+    """Return `value`, which `save_only_these_names` and its kin know by `name`."""
+    return make(NAMED, (as_node(value),), {"name": name})
+
+
+def _sample(x: Node, y: Node) -> Node:
+    return again([x], [y])[0]
+
+
+AGAIN = define_op(
+    "again",
+    lambda args, attrs: args[0].type,
+    lambda node, x, signal: x,
+    lambda node: Scalar("_0"),
+    lambda node, cotangent: (cotangent, None),
+    cost=0.0,
+    batch=aligned,
+    samples=Samples(lambda: (Sample("again", _sample, (Argument((2, 3)), Argument((2,))), differentiable=False),)),
+    doc="The first argument, as a value that is computed after the second.",
+)
+NAMED = define_op(
+    "named",
+    lambda args, attrs: args[0].type,
+    lambda node, x: x,
+    lambda node: Scalar("_0"),
+    lambda node, cotangent: (cotangent if is_float(node.type.dtype) else None,),
+    cost=0.0,
+    batch=aligned,
+    samples=Samples(lambda: (Sample("named", lambda x: named(x, "x"), (Argument((2, 3)),)),)),
+    doc="The argument, which has a name for policies of `checkpoint`.",
+)

@@ -1,0 +1,357 @@
+"""Functions whose derivatives the program gives: `custom_vjp` and `custom_jvp`.
+
+In: a function of arrays, and functions that compute its derivative. Out: a function of the same arguments and values.
+Called with arrays it is compiled, as by `jit`; called with tensors it gives its values behind a node that says what
+their derivatives are (`ops/derivative.py: overridden`).
+
+    @graphc.custom_jvp
+    def f(x): return jnp.log(1 + jnp.exp(x))            f(x) is overridden([log(1 + exp(x))], [x], rule)
+    @f.defjvp
+    def slope(primals, tangents): ...                   rule: slope of (x,) and a fresh tangent t, transposed by t
+
+The rule is asked when a derivative is made, for the inputs and the cotangents of that place: within a loop, a branch or
+a batch these are not those of the call. It calls the program's functions with them, so that its result can be
+differentiated again. The node is taken away when a function is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial, update_wrapper
+from typing import Any
+
+from graphc.autodiff import of_sizes_of, pulled_back
+from graphc.control.loop import title
+from graphc.errors import GradientError, GraphTypeError, GraphValueError
+from graphc.ir.node import Node, describe, variable
+from graphc.ir.traced import TRACE
+from graphc.ir.walk import node_set, substitute
+from graphc.ops.custom import Absent, NullType
+from graphc.ops.derivative import overridden
+from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.shape import zeros
+from graphc.options import options
+from graphc.tensor import boundary
+from graphc.tracing.arguments import parameters_of
+from graphc.tracing.programs import Given, Traced, by_position, is_float_node, nodes_in, rebuilt_over, run, traced
+from graphc.tracing.traced import Jitted, transformed
+from graphc.trees import leaves, like, outline, structure, up_to
+
+
+class Custom:
+    """A function of arrays with derivatives of its own: the base of what `custom_vjp` and `custom_jvp` return."""
+
+    by = ""
+    how = ""
+
+    def __init__(self, fun: Callable[..., Any], numbers: Sequence[int]) -> None:
+        update_wrapper(self, fun, updated=())
+        self.fun = fun
+        self.nondiff = tuple(numbers)
+        self.compiled: dict[tuple[int, ...], Jitted[..., Any]] = {}
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        given = by_position(self.fun, args, kwargs)
+        self.check_defined()
+        if TRACE.depth or any(isinstance(leaf, Node) for leaf in leaves(given)):
+            made = self.over(*given)
+            return boundary.owned(made) if TRACE.depth else made  # which a traced program may write to
+        static = tuple(n for n in self.fixed(len(given)) if not hasattr(given[n], "__array__"))
+        if static not in self.compiled:
+            self.compiled[static] = transformed(self.fun, self.over, static or None)
+        return self.compiled[static](*given)
+
+    def __reduce__(self) -> str:
+        return str(vars(self)["__qualname__"])  # a pickle finds it where it is defined, as functions are
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else partial(self, instance)
+
+    @property
+    def name(self) -> str:
+        """The function in messages."""
+        return f"{self.by} of {title(self.fun)}"
+
+    def wrong(self, said: str) -> GradientError:
+        """Return the error of a derivative that does not fit."""
+        return GradientError(f"{self.name}: {said}")
+
+    def check_defined(self) -> None:
+        """Raise GraphTypeError where the derivative has not been given yet."""
+        raise NotImplementedError
+
+    def parts(self, given: Given, call: Traced, nodes: Sequence[Node], cotangents: Mapping[int, Node]) -> list[Any]:
+        """Return a cotangent, or None, for each leaf of the arguments. nodes: the tensors among these."""
+        raise NotImplementedError
+
+    def fixed(self, count: int) -> list[int]:
+        """Return the positions of the nondifferentiable ones among `count` arguments."""
+        return sorted({number % count for number in self.nondiff if -count <= number < count})
+
+    def over(self, *args: Any) -> Any:
+        """Return the values for tensors, with the derivatives of their own."""
+        given = Given(self.fun, args)
+        call = traced(self.by, self.fun, given, given.nodes)
+        values = rebuilt_over(call, given.nodes)
+        fixed, count = self.fixed(len(args)), len(given.spots)
+        absent: dict[int, Absent] = {
+            place: self.undefined(f"its argument {given.names[spot]}, which is one of nondiff_argnums")
+            for place, spot in enumerate(given.spots)
+            if given.places[spot] in fixed
+        }
+        for place, node in enumerate(call.captured, count):
+            absent[place] = self.undefined(f"{describe(node)}, which it takes from around it: make it an argument")
+
+        def rule(
+            inputs: Sequence[Node], results: Sequence[Node], cotangents: Mapping[int, Node], wanted: Collection[int]
+        ) -> list[Any]:
+            found = self.parts(given, call, inputs[:count], cotangents)
+            own = [found[spot] for spot in given.spots] + [None] * len(call.captured)
+            made = [part for part in own if isinstance(part, Node)]
+            placed = iter(substitute(made, dict(zip(call.captured, inputs[count:], strict=True))))
+            parts = [next(placed) if isinstance(part, Node) else part for part in own]
+            return [absent.get(place, part) for place, part in enumerate(parts)]
+
+        return like(call.made, overridden(values, [*given.nodes, *call.captured], rule)) if values else call.made
+
+    def undefined(self, what: str) -> Absent:
+        return NullType(f"{self.name}: it has no derivative by {what}")()
+
+    def matched(self, what: str, call: Traced, returned: Any) -> list[Node]:
+        """Return the leaves of a value of a function of the program's that must have the structure of the results.
+        Raises GradientError where it has another."""
+        if structure(returned) != structure(call.made):
+            raise self.wrong(
+                f"{what} must be like {outline(call.made)}, the result of the function, not {outline(returned)}"
+            )
+        return nodes_in(self.fun, returned)
+
+
+class CustomVjp(Custom):
+    """A function with a derivative in reverse mode: see `custom_vjp`."""
+
+    by = "custom_vjp"
+    fwd: Callable[..., Any] | None = None
+    bwd: Callable[..., Any] | None = None
+
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+        """Give the derivative. fwd: takes the arguments of the function, and returns its value and whatever `bwd`
+        needs. bwd: takes the nondifferentiable arguments, what `fwd` kept, and a cotangent in the structure of the
+        value; it returns a tuple with the cotangent of each other argument, in the structure of this, None for zero."""
+        self.fwd, self.bwd = fwd, bwd
+
+    def check_defined(self) -> None:
+        if self.fwd is None or self.bwd is None:
+            raise GraphTypeError(f"{title(self.fun)} has no derivative yet; give it by defvjp(fwd, bwd)")
+
+    def parts(self, given: Given, call: Traced, nodes: Sequence[Node], cotangents: Mapping[int, Node]) -> list[Any]:
+        fixed, whole = self.fixed(len(given.tree)), given.over(nodes)
+        others = [place for place in range(len(whole)) if place not in fixed]
+        assert self.fwd is not None and self.bwd is not None
+        returned = run(self.by, self.fwd, whole)
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise self.wrong(
+                f"{title(self.fwd)} must return the value and what {title(self.bwd)} needs, not {outline(returned)}"
+            )
+        value, kept = returned
+        results = self.matched(f"the value that {title(self.fwd)} returns", call, value)
+        along = [cotangents[place] if place in cotangents else _zeros_of(node) for place, node in enumerate(results)]
+        parts = run(self.by, self.bwd, [*(whole[place] for place in fixed), kept, like(call.made, along)])
+        if isinstance(parts, list):
+            parts = tuple(parts)
+        if not isinstance(parts, tuple) or len(parts) != len(others):
+            raise self.wrong(
+                f"{title(self.bwd)} must return a tuple of {len(others)}, "
+                f"a cotangent for each argument, not {outline(parts)}"
+            )
+        by_place = dict(zip(others, parts, strict=True))
+        found: list[Any] = []
+        for place, own in enumerate(whole):
+            found += self.of_argument(given, place, own, by_place.get(place), len(found))
+        return found
+
+    def of_argument(self, given: Given, place: int, own: Any, part: Any, first: int) -> list[Any]:
+        """Return the cotangents of the leaves of one argument, from what `bwd` returns for it."""
+        count = len(leaves(own))
+        try:
+            parts = [None] * count if part is None else up_to(own, part)
+        except ValueError:
+            raise self.wrong(
+                f"{title(self.bwd)} returns for argument {place} what must be like {outline(own)}, not {outline(part)}"
+            ) from None
+        pairs = zip(leaves(own), parts, given.names[first : first + count], strict=True)
+        return [self.cotangent(leaf, each, name) for leaf, each, name in pairs]
+
+    def cotangent(self, leaf: Any, part: Any, name: str) -> Any:
+        """Return a cotangent as a node of the type of its leaf; None of what has no derivative."""
+        if part is None or isinstance(part, Absent) or not isinstance(leaf, Node) or not is_float_node(leaf):
+            return part if isinstance(part, Absent) else None
+        node = as_node(part)
+        sizes = zip(node.type.shape, leaf.type.shape, strict=False)
+        differ = any(isinstance(one, int) and isinstance(other, int) and one != other for one, other in sizes)
+        if node.ndim != leaf.ndim or differ:
+            raise self.wrong(
+                f"the cotangent that {title(self.bwd)} returns for {name} must have the "
+                f"shape of {name}, {leaf.type}, not that of {describe(node)}, {node.type}"
+            )
+        return of_sizes_of(leaf, cast(node, leaf.type.dtype))
+
+
+class CustomJvp(Custom):
+    """A function with a derivative in forward mode: see `custom_jvp`."""
+
+    by = "custom_jvp"
+    jvp: Callable[..., Any] | None = None
+
+    def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
+        """Give the derivative; may be a decorator. jvp: takes the nondifferentiable arguments, the tuple of the others,
+        and the tuple of their tangents, each in the structure of its argument; it returns the value and its tangent,
+        which must be linear in the tangents."""
+        self.jvp = jvp
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Give the derivative by each argument: functions `jvp(tangent, value, *arguments)` of the tangent of one
+        argument, None where it is zero. The function must return one array and have no nondifferentiable arguments."""
+        if self.nondiff:
+            raise GraphValueError(f"{self.name}: defjvps takes no nondiff_argnums; use defjvp")
+
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+            value = self(*primals)
+            if len(jvps) != len(primals):
+                raise self.wrong(f"defjvps has {len(jvps)} functions for {len(primals)} arguments")
+            pairs = zip(jvps, tangents, strict=True)
+            parts = [each(tangent, value, *primals) for each, tangent in pairs if each is not None]
+            total: Any = parts[0] if parts else _zeros_of(as_node(value))
+            for part in parts[1:]:
+                total = elementwise("add", total, part)
+            return value, total
+
+        self.jvp = jvp
+
+    def check_defined(self) -> None:
+        if self.jvp is None:
+            raise GraphTypeError(f"{title(self.fun)} has no derivative yet; give it by defjvp(jvp) or defjvps(...)")
+
+    def parts(self, given: Given, call: Traced, nodes: Sequence[Node], cotangents: Mapping[int, Node]) -> list[Any]:
+        fixed, whole = self.fixed(len(given.tree)), given.over(nodes)
+        others = [place for place in range(len(whole)) if place not in fixed]
+        own: dict[int, Node] = {}  # the tangents of floats, by the number of the leaf
+        filled: list[Any] = []
+        for spot, leaf in enumerate(leaves(whole)):
+            if isinstance(leaf, Node) and is_float_node(leaf) and given.places[spot] not in fixed:
+                own[spot] = variable(leaf.type.dtype, leaf.type.shape)
+            filled.append(
+                own[spot] if spot in own else _zeros_of(as_node(leaf)) if given.places[spot] in others else leaf
+            )
+        assert self.jvp is not None
+        tangents = like(whole, filled)
+        args = [tuple(tree[place] for place in others) for tree in (whole, tangents)]
+        returned = run(self.by, self.jvp, [*(whole[place] for place in fixed), *args])
+        if not isinstance(returned, tuple | list) or len(returned) != 2:
+            raise self.wrong(f"{title(self.jvp)} must return the value and its tangent, not {outline(returned)}")
+        self.matched(f"the value that {title(self.jvp)} returns", call, returned[0])
+        ends = self.matched(f"the tangent that {title(self.jvp)} returns", call, returned[1])
+        return self.transposed(own, ends, call, cotangents, len(filled))
+
+    def transposed(
+        self, own: Mapping[int, Node], ends: Sequence[Node], call: Traced, cotangents: Mapping[int, Node], count: int
+    ) -> list[Any]:
+        """Return the cotangents of `own`, tangents of the leaves of the arguments, from those of `ends`, tangents of
+        the results. Raises GradientError where these are not linear in those."""
+        seeds: dict[Node, Node] = {}
+        for place, cotangent in cotangents.items():
+            result, end = call.results[place], ends[place]
+            if end.ndim != result.ndim:
+                raise self.wrong(
+                    f"the tangent that {title(self.jvp)} returns must have the shape of the "
+                    f"value, {result.type}, not that of {describe(end)}, {end.type}"
+                )
+            end = cast(end, result.type.dtype)
+            seeds[end] = elementwise("add", seeds[end], cotangent) if end in seeds else cotangent
+        found = pulled_back(seeds, [*own.values()])
+        if not node_set(found).isdisjoint(own.values()):
+            raise self.wrong(
+                f"the tangent that {title(self.jvp)} returns is not linear in the tangents that it is given"
+            )
+        parts: list[Any] = [None] * count
+        for spot, part in zip(own, found, strict=True):
+            parts[spot] = part
+        return parts
+
+
+def _zeros_of(node: Node) -> Node:
+    """Return zeros of the sizes of a node: of its dtype where that is floating."""
+    return zeros(node.type.dtype if is_float_node(node) else options.floatX, node.type.shape)
+
+
+def custom_vjp(
+    fun: Callable[..., Any], nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
+) -> CustomVjp:
+    """Return `fun` as a function whose derivative in reverse mode the program gives, by `defvjp(fwd, bwd)`.
+
+    fun: a function of arrays, or trees of them, that returns such. nondiff_argnums, nondiff_argnames: the arguments
+    that have no derivative: functions, strings and other values, which are given as they are, or arrays. They come
+    first among the arguments of `bwd`.
+
+    `fwd(*args)` returns `(value, kept)`, where `kept` may be anything; `bwd(*nondifferentiable, kept, cotangent)` gets
+    the cotangent in the structure, shapes and dtypes of the value, and returns a tuple with that of each other
+    argument. Both are functions of arrays, and are differentiated themselves for second derivatives. Forward mode
+    (`jvp`, `jacfwd`) transposes `bwd`, which must then be linear in the cotangent. Under `jit`, `vmap`, `scan` and
+    `cond` the derivative holds as well.
+
+    Derivatives raise GradientError where `fwd` or `bwd` return what does not fit, NullTypeGradError by what `fun`
+    takes from around it, or by a nondifferentiable argument. A call raises GraphTypeError before `defvjp`.
+
+        >>> @graphc.custom_vjp
+        ... def clipped(x):
+        ...     return x
+        >>> clipped.defvjp(lambda x: (x, None), lambda kept, g: (jnp.clip(g, -1, 1),))
+        >>> graphc.grad(lambda x: 5 * clipped(x))(2.0)
+        np.float64(1.0)
+    """
+    return CustomVjp(_function(fun, "custom_vjp"), _numbers(fun, nondiff_argnums, nondiff_argnames))
+
+
+def custom_jvp(
+    fun: Callable[..., Any], nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
+) -> CustomJvp:
+    """Return `fun` as a function whose derivative in forward mode the program gives, by `defjvp(jvp)` or `defjvps`.
+
+    fun, nondiff_argnums, nondiff_argnames: as of `custom_vjp`. `jvp(*nondifferentiable, primals, tangents)` returns
+    `(value, tangent)`; the tangent must be linear in the tangents that are given, so that reverse mode can transpose
+    it. `defjvps(*jvps)` takes a function `jvp(tangent, value, *args)` for each argument instead. Errors are as of
+    `custom_vjp`; where the tangent is not linear, GradientError.
+
+        >>> @graphc.custom_jvp
+        ... def log1pexp(x):
+        ...     return jnp.log(1.0 + jnp.exp(x))
+        >>> log1pexp.defjvps(lambda t, value, x: t * (1 - 1 / (1 + jnp.exp(x))))
+        >>> graphc.grad(log1pexp)(100.0)
+        np.float64(1.0)
+    """
+    return CustomJvp(_function(fun, "custom_jvp"), _numbers(fun, nondiff_argnums, nondiff_argnames))
+
+
+def _function(fun: Any, by: str) -> Callable[..., Any]:
+    if not callable(fun) or isinstance(fun, Node):
+        raise GraphTypeError(f"{by}: a function is to get a derivative, not {fun!r}")
+    found: Callable[..., Any] = fun
+    return found
+
+
+def _numbers(fun: Callable[..., Any], numbers: int | Sequence[int], names: str | Sequence[str]) -> list[int]:
+    """Return positions from positions and names. Raises GraphValueError for a name that is no parameter."""
+    known = parameters_of(fun)
+    found = [numbers] if isinstance(numbers, int) else list(numbers)
+    for name in [names] if isinstance(names, str) else names:
+        if name not in known:
+            raise GraphValueError(f"{title(fun)} has no parameter {name!r}, which nondiff_argnames lists")
+        found.append(known.index(name))
+    return found
+
+
+__all__ = ["Custom", "CustomJvp", "CustomVjp", "custom_jvp", "custom_vjp"]
