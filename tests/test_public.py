@@ -59,7 +59,7 @@ def test_options_show_themselves() -> None:
     assert all(inspect.getdoc(getattr(type(options), name)) for name in public(options))
 
 
-OWN = """T args attrs broadcastable clone dtype get_parents imag index mT name ndim op owner real shape size tag type
+OWN = """T args at attrs broadcastable clone dtype get_parents imag index mT name ndim op owner real shape size tag type
 where"""
 KEPT = "allow_downcast container default_update get_value set_value strict zero"
 

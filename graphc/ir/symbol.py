@@ -61,6 +61,12 @@ class Symbol(Methods):
         whose truth a program asks for by mistake."""
         raise NotImplementedError
 
+    @property
+    def at(self) -> Any:
+        """Changed copies under JAX's names: `x.at[key].set(v)`, `.add`, `.multiply`, `.divide`, `.power`, `.min`,
+        `.max`, `.apply(f)`, and `.get(mode=...)`; see control/updates.py."""
+        return HOOKS.at(self)
+
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if by_program():
             return HOOKS.handles.apply_ufunc(ufunc, method, inputs, kwargs)

@@ -37,6 +37,8 @@ class Hooks:
     """The class of shared variables that hold the state of a generator of random numbers."""
     plain_calls: Callable[[Any], Callable[..., Any]]
     """What computes a function of tensors for arrays and numbers: of the function."""
+    at: Callable[[Any], Any]
+    """`x.at` of a tensor, which makes changed copies."""
     ufunc: Callable[..., Any]
     """A function of NumPy's applied to tensors, as `__array_ufunc__` is called: (ufunc, method, inputs, kwargs)."""
     array_function: Callable[..., Any]
