@@ -33,6 +33,7 @@ from graphc.startup.versions import VERSION, warn_of_versions
 HOOKS.modules = {
     "absent": "graphc.theano.paths",
     "array_function": "graphc.tensor.dispatch",
+    "at": "graphc.control.updates",
     "compiled_part": "graphc.codegen.pipeline.compilation",
     "creations": "graphc.tensor.creations",
     "expression": "graphc.ir.expression",
@@ -130,9 +131,24 @@ if TYPE_CHECKING:
     from graphc.theano.user_ops import Op as Op
     from graphc.tracing import (
         Jitted as Jitted,
+        ShapeDtypeStruct as ShapeDtypeStruct,
+        checkpoint as checkpoint,
+        checkpoint_name as checkpoint_name,
+        checkpoint_policies as checkpoint_policies,
+        custom_jvp as custom_jvp,
+        custom_vjp as custom_vjp,
+        debug as debug,
+        disable_jit as disable_jit,
+        eval_shape as eval_shape,
+        hvp as hvp,
         jacfwd as jacfwd,
         jacrev as jacrev,
         jit as jit,
+        linearize as linearize,
+        make_graph as make_graph,
+        pure_callback as pure_callback,
+        remat as remat,
+        stop_gradient as stop_gradient,
         vectorize as vectorize,
         vmap as vmap,
     )
@@ -172,6 +188,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "layers": lambda: import_module("graphc.layers"),
     "numpy": lambda: import_module("graphc.numpy"),
     "optim": lambda: import_module("graphc.optim"),
+    "optimizers": lambda: import_module("graphc.optimizers"),
     "preprocess": lambda: import_module("graphc.preprocess"),
     "printing": lambda: import_module("graphc.printing"),
     "random": lambda: import_module("graphc.random"),
@@ -180,6 +197,9 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "tracing": lambda: import_module("graphc.tracing"),
     "train": lambda: import_module("graphc.train"),
     "tensor": lambda: tensor,
+    "tree": lambda: import_module("graphc.tree"),
+    "tree_util": lambda: import_module("graphc.tree_util"),
+    "flatten_util": lambda: import_module("graphc.flatten_util"),
     "theano": lambda: import_module("graphc.theano"),
     "theano.install": lambda: import_module("graphc.theano.install"),
 }
@@ -191,7 +211,10 @@ _NAMES = {
     "printing": "pp",
     "tensor": "get_scalar_constant_value",
     "theano.install": "install_as_theano",
-    "tracing": "Jitted jacfwd jacrev jit vectorize vmap",
+    "tracing": """
+        Jitted ShapeDtypeStruct checkpoint checkpoint_name checkpoint_policies custom_jvp custom_vjp debug disable_jit
+        eval_shape hvp jacfwd jacrev jit linearize make_graph pure_callback remat stop_gradient vectorize vmap
+    """,
 }
 _LATE = {
     **{name: name for name in _MODULES if "." not in name},

@@ -28,7 +28,8 @@ tensor.nnet tensor.signal tensor.__init__ tensor.dispatch rewrite codegen.__init
 codegen.llvm codegen.link codegen.threads codegen.vecmath codegen.vectorize codegen.gemm codegen.convolution
 codegen.lapack codegen.sort codegen.special codegen.call codegen.transform codegen.schedule codegen.lower
 codegen.frontend codegen.server
-codegen.cache codegen.pipeline shared random sparse functions inspection tracing lax numpy theano
+codegen.cache codegen.pipeline shared random sparse functions inspection tracing lax tree tree_util flatten_util
+optimizers numpy theano
 printing optim session preprocess layers train pytensor pymc bench cli
 """
 """The rooms from the lowest to the highest: folders, modules that stand alone, and doors (`__init__` of a package that
@@ -334,8 +335,8 @@ codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.so
 codegen.special.api codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.elements codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.program codegen.transform.passes codegen.llvm.target
-codegen.server.worker control.batch functions.wrappers inspection ir.expression ir.parse ir.pickling
-loopir.ir loopir.operators numpy ops.conv ops.linalg.factor ops.linalg.routine ops.windows optim rewrite
+codegen.server.worker control.batch control.updates functions.wrappers inspection ir.expression ir.parse ir.pickling
+lax loopir.ir loopir.operators numpy ops.conv ops.linalg.factor ops.linalg.routine ops.windows optim rewrite
 session tensor.dispatch testing theano tracing
 """
 
@@ -388,12 +389,13 @@ def test_a_source_is_generated_without_what_compiles_it(tmp_path: Path) -> None:
 
 
 TABLES = {
-    "codegen.llvm.typed.ELEMENTS", "ir.body._bodies",
+    "trees.REGISTERED", "codegen.llvm.typed.ELEMENTS", "ir.body._bodies",
     "ir.node.NODES", "ir.node._owners", "ir.verify._watchers", "ir.symbol.FUNCTIONS", "ir.traced.LEFT",
     "ir.traced.TRACED",
     "ops.elementwise.ROWS", "ops.linalg.routine.ROUTINES", "pytensor.linker.WARNED", "pytensor.table.NESTED",
     "pytensor.table.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",
     "tensor.indexing._selections", "theano.flags.ADDED", "theano.flags.VALUES", "theano.user_ops._performers",
+    "tracing.callbacks._TAKEN",
 }  # fmt: skip
 """What is filled in modules: tables of functions and ops, graphs, and what a session is about."""
 

@@ -19,8 +19,9 @@ from graphc.ops.elementwise import ROWS
 from graphc.tensor import elementary
 
 PACKAGE = Path(graphc.__file__ or "").parent
-ROOMS = ("numpy", "ops", "random", "sparse", "tensor")
-NAMES = {"graphc": graphc, "T": graphc.tensor, "np": np, "jnp": graphc.numpy}
+ROOMS = ("lax", "numpy", "ops", "random", "sparse", "tensor", "tracing")
+FILES = ("control/updates.py", "optimizers.py", "tree.py")
+NAMES = {"graphc": graphc, "T": graphc.tensor, "np": np, "jnp": graphc.numpy, "lax": graphc.lax}
 """What examples may use without an import, besides what their module has."""
 
 
@@ -37,8 +38,7 @@ def examples(path: Path) -> Iterator[doctest.DocTest]:
 
 FOUND = {
     str(path.relative_to(PACKAGE)): found
-    for room in ROOMS
-    for path in sorted((PACKAGE / room).rglob("*.py"))
+    for path in [*(PACKAGE / file for file in FILES), *(p for r in ROOMS for p in sorted((PACKAGE / r).rglob("*.py")))]
     if (found := list(examples(path)))
 }
 
