@@ -63,8 +63,8 @@ class PlainCalls:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         names = [*self.names[: len(args)], *self.names[-1:] * (len(args) - len(self.names)), *kwargs]
         values = [*args, *kwargs.values()]
-        if "shape" in names and type(values[place := names.index("shape")]) is int:
-            values[place] = (values[place],)  # a size like others, which a new number does not compile again
+        if "shape" in names and isinstance(values[place := names.index("shape")], int | np.integer | np.ndarray):
+            values[place] = tuple(np.atleast_1d(values[place]).tolist())  # whose numbers are arguments, as of tuples
         static = tuple(map(self.is_static, names, values))
         both = tuple([known or is_whole(value) for known, value in zip(static, values, strict=True)])
         call = len(args), tuple(kwargs), settings_now()

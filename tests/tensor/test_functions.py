@@ -1225,7 +1225,9 @@ def test_derivatives_of_bessel_functions_have_the_dtype_of_their_argument() -> N
 )
 def test_a_size_may_be_an_array_without_axes(make: Callable[[Any], Any]) -> None:
     """As NumPy takes it: the same as the number, and as a tuple of it."""
-    given = [make(size).eval() for size in (np.array(3), np.int32(3), 3, (3,), np.array([3]))]
+    with graphc.options.change(mode="interpreted"):
+        made = [make(size) for size in (np.array(3), np.int32(3), 3, (3,), np.array([3]))]
+        given = [each if isinstance(each, np.ndarray) else each.eval() for each in made]
     assert all(value.shape == (3,) for value in given)
     assert all(np.array_equal(value, given[-1]) for value in given)
 
