@@ -11,7 +11,7 @@ __all__ = [
 ]  # fmt: skip
 
 LATER = {
-    "again": "again named",
+    "again": "checkpoint_name computed_after",
     "conv": "conv",
     "windows": "inc_windows join_windows segment_of segment_sum windows",
     "order": "argsort argtop lexorder sort top",

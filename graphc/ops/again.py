@@ -62,7 +62,7 @@ def _sample(x: Node, y: Node) -> Node:
 
 
 AGAIN = define_op(
-    "again",
+    "computed_after",
     lambda args, attrs: args[0].type,
     lambda node, x, signal: x,
     lambda node: Scalar("_0"),
@@ -73,7 +73,7 @@ AGAIN = define_op(
     doc="The first argument, as a value that is computed after the second.",
 )
 NAMED = define_op(
-    "named",
+    "checkpoint_name",
     lambda args, attrs: args[0].type,
     lambda node, x: x,
     lambda node: Scalar("_0"),

@@ -150,7 +150,7 @@ HELD = _identity(
     held,
     "x, which counts as connected, though no derivative goes through it.",
 )
-IDENTITIES = ("zero_grad", "grad_scale", "grad_clip", "undefined_grad", "held", "named")
+IDENTITIES = ("zero_grad", "grad_scale", "grad_clip", "undefined_grad", "held", "checkpoint_name")
 """Ops whose value is that of their argument (`named` is in again.py)."""
 
 

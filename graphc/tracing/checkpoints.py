@@ -142,17 +142,17 @@ def dots_with_no_batch_dims_saveable(node: Node) -> bool:
 
 def save_only_these_names(*names: str) -> Policy:
     """Return the policy that keeps the values that `checkpoint_name` gave one of these names."""
-    return lambda node: node.op.name == "named" and node.attrs["name"] in names
+    return lambda node: node.op.name == "checkpoint_name" and node.attrs["name"] in names
 
 
 def save_anything_except_these_names(*names: str) -> Policy:
     """Return the policy that keeps all values but those that `checkpoint_name` gave one of these names."""
-    return lambda node: node.op.name != "named" or node.attrs["name"] not in names
+    return lambda node: node.op.name != "checkpoint_name" or node.attrs["name"] not in names
 
 
 def save_any_names_but_these(*names: str) -> Policy:
     """Return the policy that keeps the values that have any other name by `checkpoint_name`, and no value without."""
-    return lambda node: node.op.name == "named" and node.attrs["name"] not in names
+    return lambda node: node.op.name == "checkpoint_name" and node.attrs["name"] not in names
 
 
 def save_from_both_policies(first: Policy, second: Policy) -> Policy:

@@ -1219,8 +1219,8 @@ def test_derivatives_of_bessel_functions_have_the_dtype_of_their_argument() -> N
         lambda size: T.arange(3).reshape(size),
         lambda size: T.broadcast_to(1.5, size),
         lambda size: T.specify_shape(T.arange(3), size),
-        lambda size: graphc.random.uniform(graphc.random.key(0), size),
-        lambda size: graphc.numpy.full(size, 1.5),
+        lambda size: graphc.random.uniform(T.constant(graphc.random.key(0)), size),
+        lambda size: graphc.numpy.full(size, T.constant(1.5)),
     ],
 )
 def test_a_size_may_be_an_array_without_axes(make: Callable[[Any], Any]) -> None:

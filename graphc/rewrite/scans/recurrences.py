@@ -91,7 +91,7 @@ def sum_products(loop: OpenLoop, around: Surroundings) -> bool:
     Sums of rows that are stacked anyway, as in the gradient of a bias, become sums over an axis.
     """
     order = loop.order()
-    is_again = any(is_recomputed(node) or node.op.name == "again" for node in order)
+    is_again = any(is_recomputed(node) or node.op.name == "computed_after" for node in order)
     if not loop.is_whole or is_again:  # which is there so that not all steps are kept
         return False
     varying, uses = loop.varying(order), uses_of(loop, order)
