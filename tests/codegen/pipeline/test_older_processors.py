@@ -47,7 +47,9 @@ def test_random_programs_and_sums(name: str, tmp_path: Path) -> None:
         assert has_avx512() == {name == "skylake-avx512"} and has_fma() == {name in {"haswell", "skylake-avx512"}}
         import re
         import numpy as np
-        import graphc, test_reductions, test_wide_programs
+        import graphc
+        from tests.codegen.lower import test_reductions
+        from tests.programs import test_wide_programs
         from graphc.arrays import numerics
         x = graphc.tensor.dvector("x")
         machine_code = graphc.function([x], graphc.tensor.exp(x).sum()).assembly
