@@ -75,23 +75,36 @@ def found(value: Any) -> tuple[Any, frozenset[Node]] | None:
     if hand is None or not isinstance(value, Node):
         return None
     root = plain(value)
+    if not _follows(root, hand.values):
+        return None
     pending = [root]
     while pending:
         node = pending[-1]
-        if node in hand.values:
-            pending.pop()
-            continue
-        if len(node.type.shape) > 1 or not (node.args or node.op is CONSTANT):
-            return None
-        missing = [arg for arg in node.args if arg not in hand.values]
+        missing = [arg for arg in node.args if arg not in hand.values] if node not in hand.values else []
         if missing:
             pending += missing
             continue
         pending.pop()
-        pairs = [hand.values[arg] for arg in node.args]
-        hand.values[node] = _evaluated(node, [each for each, _ in pairs]), frozenset().union(*(own for _, own in pairs))
-    result = hand.values[root]
+        if node not in hand.values:
+            pairs = [hand.values[arg] for arg in node.args]
+            own = frozenset[Node]().union(*(each for _, each in pairs))
+            hand.values[node] = _evaluated(node, [each for each, _ in pairs]), own
+    result: tuple[Any, frozenset[Node]] = hand.values[root]
     return result if result[1] else None
+
+
+def _follows(root: Node, known: Mapping[Node, Any]) -> bool:
+    """Tell whether a number or a vector is computed from nothing but known values and constants."""
+    pending, seen = [root], set[Node]()
+    while pending:
+        node = pending.pop()
+        if node in known or node in seen:
+            continue
+        if len(node.type.shape) > 1 or not (node.args or node.op is CONSTANT):
+            return False
+        seen.add(node)
+        pending += node.args
+    return True
 
 
 def _evaluated(node: Node, args: list[Any]) -> Any:
