@@ -45,7 +45,17 @@ from graphc.ops.elementwise import as_node
 from graphc.startup.lazy import once
 from graphc.startup.record import record
 from graphc.tensor import boundary
-from graphc.tracing.arguments import NUMBERS, Static, axes_of_one, kinds_of, names_of, sizes_of, variables_for
+from graphc.tracing.arguments import (
+    NUMBERS,
+    Parts,
+    Static,
+    axes_of_one,
+    kinds_of,
+    names_of,
+    parameters_of,
+    sizes_of,
+    variables_for,
+)
 from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
 from graphc.tracing.variants import REFUSED, Variant, choose, log_retrace, refused, tell_of_retrace
@@ -278,7 +288,7 @@ class Jitted(Direct, Interface[P, R]):
         if others:
             return Symbolic(self.graph(args, kwargs))
         guards = guards_of(notes, variables, ones)
-        types = ", ".join(f"{node.name}: {node.type}" for node in variables)
+        types = types_of(self, variables, parts, static)
         if not results:
             return Variant(types, None, lambda *given: made, made, (), guards, ones)
         results, inputs = guarded(results, variables, guards)
@@ -369,6 +379,14 @@ def line_of(error: Exception) -> tuple[str, int] | None:
             found = step.tb_frame.f_code.co_filename, step.tb_lineno
         step = step.tb_next
     return found
+
+
+def types_of(function: Any, variables: Sequence[Node], parts: Parts, static: Sequence[int]) -> str:
+    """The types of arguments as text, and the values of those that are static."""
+    known = parameters_of(function)
+    names = [known[place] if place < len(known) else f"argument {place}" for place in static]
+    fixed = [f"{name}={value!r}" for name, value in (*zip(names, parts.values, strict=True), *parts.fixed)]
+    return ", ".join([*(f"{node.name}: {node.type}" for node in variables), *fixed])
 
 
 def arrays_alone(args: Sequence[Any]) -> bool:

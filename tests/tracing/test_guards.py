@@ -260,6 +260,11 @@ def test_variants_say_what_they_are_for() -> None:
     (variant,) = traced.variants()
     line = r"test_guards.py:\d+"
     assert variant.types == "x: float64[x.0], y: float64[]"
+    powers = jit(lambda x, k: x**k, static_argnames="k")
+    assert (powers(np.ones(2), 2), powers(np.ones(2), k=3)) and [each.types for each in powers.variants()] == [
+        "x: float64[x.0], k=2",
+        "x: float64[x.0], k=3",
+    ]
     assert __import__("re").fullmatch(rf"x: .*, y: .* where x\.shape\[0\] > 100 \({line}\)", repr(variant))
 
 
