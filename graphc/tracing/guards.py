@@ -233,7 +233,7 @@ def with_static_sizes(node: Node, fixed: Mapping[Node, int]) -> Node:
     """A variable like `node` with fixed sizes as its static ones; `node` where it has none of them."""
     if fixed.keys().isdisjoint(size for size in node.type.shape if isinstance(size, Node)):
         return node
-    shape = [fixed.get(size, size) if isinstance(size, Node) else size for size in node.type.shape]
+    shape = [fixed.get(size) if isinstance(size, Node) else size for size in node.type.shape]
     made = variable(node.type.dtype, shape, node.name)
     TRACED[made] = TRACED[node]
     return made

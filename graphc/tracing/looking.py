@@ -22,9 +22,11 @@ from graphc.errors import GraphTypeError
 from graphc.ir.node import Node, describe, variable
 from graphc.ir.text import print_graph
 from graphc.ir.traced import LEFT, TRACED
+from graphc.ops.at_hand import Note, sizes_at_hand
 from graphc.ops.elementwise import Number
-from graphc.tracing.arguments import NUMBERS, Static, names_of
+from graphc.tracing.arguments import NUMBERS, Static, names_of, sizes_of
 from graphc.tracing.callbacks import ShapeDtypeStruct
+from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.programs import nodes_in, run
 from graphc.tracing.traced import Jitted, builder_of
 from graphc.trees import leaves, like, map_leaves
@@ -40,7 +42,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         >>> graphc.eval_shape(lambda w, x: x @ w, np.ones((3, 2)), graphc.ShapeDtypeStruct((5, 3), "float32"))
         ShapeDtypeStruct(shape=(5, 2), dtype=float64)
     """
-    made = _traced(fun, args, kwargs, static_sizes=True)[1]
+    made = _traced(fun, args, kwargs, static_sizes=True)[2]
 
     def shown(leaf: Any) -> ShapeDtypeStruct:
         (node,) = nodes_in(fun, leaf)
@@ -59,7 +61,8 @@ def make_graph(
 ) -> Callable[..., str]:
     """Return a function of the arguments of `fun` that gives the text of the graph that `fun` computes of such ones:
     what JAX's `make_jaxpr` is. Static arguments as in `jit`. The text has one line for each op, and reads back by
-    `graphc.parse_graph`.
+    `graphc.parse_graph`. Where `fun` asks for sizes, they are those of the arguments: sizes that it is told are static,
+    and other answers are `checked`.
 
         >>> print(graphc.make_graph(lambda x: jnp.sin(x))(np.ones(3)), end="")
         inputs x: float64[x.0]
@@ -69,8 +72,10 @@ def make_graph(
     static = Static.of(fun, static_argnums, static_argnames)
 
     def text(*args: Any, **kwargs: Any) -> str:
-        variables, made = _traced(fun, args, kwargs, static)
-        return print_graph(nodes_in(fun, made)) if leaves(made) else "\n".join(map(str, variables))
+        variables, notes, made = _traced(fun, args, kwargs, static)
+        if not leaves(made):
+            return "\n".join(map(str, variables))
+        return print_graph(guarded(nodes_in(fun, made), variables, guards_of(notes, variables, ()))[0])
 
     text.__name__ = f"graph_of_{getattr(fun, '__name__', type(fun).__name__)}"
     return text
@@ -78,8 +83,8 @@ def make_graph(
 
 def _traced(
     fun: Callable[..., Any], args: Any, kwargs: Any, static: Static | None = None, static_sizes: bool = False
-) -> tuple[list[Node], Any]:
-    """Return variables for the leaves of arguments, and what a function gives for them."""
+) -> tuple[list[Node], list[Note], Any]:
+    """Return variables for the leaves of arguments, what a function was told of their sizes, and what it gives."""
     static = static or Static.of(fun, None, None)
     parts, (fixed, _) = static.split(args, kwargs), static.places(len(args))
     given = leaves((parts.left, dict(parts.named)))
@@ -89,12 +94,15 @@ def _traced(
     whole = list(placed)
     for place, value in zip(fixed, parts.values, strict=True):
         whole.insert(place, value)
+    known = [leaf for leaf in given if not isinstance(leaf, Node)]  # of a tensor no size is at hand
+    own = [node for node, leaf in zip(made, given, strict=True) if not isinstance(leaf, Node)]
     try:
         inner = builder_of(fun)
-        found = run(title(fun), lambda *left: inner(*left, **keywords, **dict(parts.fixed)), whole)
+        with sizes_at_hand(sizes_of(own, known)) as notes:
+            found = run(title(fun), lambda *left: inner(*left, **keywords, **dict(parts.fixed)), whole)
     finally:
         LEFT.update(made)
-    return made, found
+    return made, notes, found
 
 
 def _variable(fun: Any, leaf: Any, name: str, static_sizes: bool) -> Node:

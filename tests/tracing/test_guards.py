@@ -254,6 +254,21 @@ def test_functions_that_need_a_size_ask_for_it() -> None:
         jit(lambda x: np.cross(x, x))(np.ones(4))
 
 
+def test_the_text_of_a_graph_has_its_guards() -> None:
+    def f(x: Any) -> Any:
+        return x * len(x) if x.shape[1] > 2 else x[:1]
+
+    text = graphc.make_graph(f)(np.ones((2, 3)))
+    assert text.startswith("inputs x: float64[2, x.1]\n") and "greater(x.1, 2:int64)" in text and "checked(" in text
+    assert "less_equal(x.1, 2:int64)" in graphc.make_graph(f)(graphc.ShapeDtypeStruct((2, 2), "float64"))
+    assert graphc.eval_shape(f, np.ones((2, 2))).shape == (1, 2) and graphc.eval_shape(f, np.ones((2, 3))).shape == (
+        2,
+        3,
+    )
+    with pytest.raises(GraphcError, match=r"test_guards.py:\d+"):
+        graphc.make_graph(f)(T.dmatrix("x"))
+
+
 def test_variants_say_what_they_are_for() -> None:
     traced = jit(lambda x, y: x[:100] if x.shape[0] > 100 else x + y)
     traced(np.ones(200), 1.0)
