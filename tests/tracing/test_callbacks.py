@@ -175,6 +175,8 @@ def test_the_text_of_a_trace() -> None:
     assert text.startswith("inputs x: float64[x.0]\n") and "sin(x)" in text and "outputs" in text
     graph = graphc.parse_graph(text)
     npt.assert_allclose(graphc.function(list(graph.inputs), graph.outputs[0])(X), np.sin(X) ** 3)
+    asked = graphc.make_graph(lambda x: jnp.cos(x) if x.shape[0] == 3 else x)
+    assert "cos(x)" in asked(X) and "cos(x)" not in asked(X[:2]) and "cos(x)" in asked(of(3))
     assert "scan" in graphc.make_graph(lambda x: lax.scan(lambda c, e: (c + e, c), 0.0, x))(X)
 
 
