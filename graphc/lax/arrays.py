@@ -144,7 +144,11 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
 
 
 def empty(shape: Any, dtype: Any = None) -> Node:
-    """Return an array of a shape whose elements nobody needs: zeros, of floats where no dtype is given."""
+    """Return an array of a shape whose elements nobody needs: zeros, of floats where no dtype is given.
+
+    >>> lax.empty((2,))
+    array([0., 0.])
+    """
     return full(shape, 0, options.floatX if dtype is None else dtype)
 
 
@@ -158,7 +162,12 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Node:
 
 
 def reshape(operand: Any, new_sizes: Sequence[Any], dimensions: Axes | None = None) -> Node:
-    """Return the elements in another shape. dimensions: the order of axes in which they are read."""
+    """Return the elements in another shape. dimensions: the order of axes in which they are read. Raises ShapeError for
+    another number of elements.
+
+        >>> lax.reshape(np.array([[1, 2], [3, 4]]), (4,), (1, 0))
+        array([1, 3, 2, 4])
+    """
     node = as_node(operand) if dimensions is None else transpose(operand, dimensions)
     found: Node = tensor.reshape(node, tuple(new_sizes))
     return found
@@ -178,7 +187,11 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 
 def squeeze(array: Any, dimensions: Axes) -> Node:
     """Return the array without these axes. Raises ShapeError, at the call where sizes are not known before, for one
-    whose size is not 1."""
+    whose size is not 1.
+
+        >>> lax.squeeze(np.ones((1, 2)), (0,))
+        array([1., 1.])
+    """
     node = as_node(array)
     axes = normalise_axes(tuple(dimensions), node.ndim, "squeeze")
     held = tensor.specify_shape(node, tuple(1 if axis in axes else None for axis in range(node.ndim)))
@@ -196,7 +209,11 @@ def expand_dims(array: Any, dimensions: Axes) -> Node:
 
 
 def transpose(operand: Any, permutation: Axes) -> Node:
-    """Return the operand with its axes in another order."""
+    """Return the operand with its axes in another order. Raises AxisError for what is no order of its axes.
+
+    >>> lax.transpose(np.ones((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
     found: Node = tensor.transpose(operand, tuple(permutation))
     return found
 
@@ -214,7 +231,11 @@ def rev(operand: Any, dimensions: Axes) -> Node:
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Node:
-    """Return arrays joined along an axis."""
+    """Return arrays joined along an axis. Raises ShapeError where their other sizes differ.
+
+    >>> lax.concatenate([np.array([1]), np.array([2, 3])], 0)
+    array([1, 2, 3])
+    """
     found: Node = tensor.concatenate(list(operands), dimension)
     return found
 
@@ -285,7 +306,10 @@ def _reduction(name: str, target: str, doc: str) -> Callable[[Any, Axes], Node]:
         return cast(getattr(tensor, target)(node, axis=tuple(axes)), node.type.dtype)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return {doc} over some axes, in the dtype of the operand."
+    function.__doc__ = f"""Return {doc} over some axes, in the dtype of the operand.
+
+    lax.{name}(np.array([[1, 2], [3, 4]]), (0,)) has one element for each column. Raises AxisError for a wrong axis.
+    """
     return function
 
 
@@ -318,12 +342,20 @@ reduce_xor = _bitwise("reduce_xor", "bitwise_xor", None, 0)
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any = "int64") -> Node:
-    """Return the place of the largest element along an axis, the first where there are several."""
+    """Return the place of the largest element along an axis, the first where there are several.
+
+    >>> lax.argmax(np.array([[1, 3, 2]]), 1)
+    array([1])
+    """
     return cast(tensor.argmax(operand, axis), str(np.dtype(index_dtype)))
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any = "int64") -> Node:
-    """Return the place of the smallest element along an axis, the first where there are several."""
+    """Return the place of the smallest element along an axis, the first where there are several.
+
+    >>> lax.argmin(np.array([[1, 3, 2]]), 1, "int32")
+    array([0], dtype=int32)
+    """
     return cast(tensor.argmin(operand, axis), str(np.dtype(index_dtype)))
 
 
@@ -339,7 +371,11 @@ def _running(name: str, doc: str, run: Callable[[Node], Node]) -> Callable[..., 
         return cast(tensor.moveaxis(tensor.flip(made, 0) if reverse else made, 0, place), node.type.dtype)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return {doc} up to each element of an axis, from its end with `reverse`."
+    function.__doc__ = f"""Return {doc} up to each element of an axis, from its end with `reverse`, in the shape and the
+    dtype of the operand.
+
+    lax.{name}(np.array([1.0, 3.0, 2.0])) has three elements, the first 1. Raises AxisError for a wrong axis.
+    """
     return function
 
 
@@ -469,7 +505,12 @@ def approx_min_k(operand: Any, k: Any, reduction_dimension: int = -1, **how: Any
 
 
 def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any = None) -> Node:
-    """Return the product of vectors and matrices. preferred_element_type: the dtype that it is computed in."""
+    """Return the product of vectors and matrices. preferred_element_type: the dtype that it is computed in. Raises
+    ShapeError where sizes differ.
+
+        >>> lax.dot(np.array([1, 2]), np.array([3, 4]))
+        np.int64(11)
+    """
     left, right = _preferred(lhs, preferred_element_type), _preferred(rhs, preferred_element_type)
     found: Node = tensor.dot(left, right)
     return found
