@@ -122,6 +122,38 @@ def test_loops_and_branches_of_arrays() -> None:
     assert lax.map(lambda x: {"twice": 2 * x}, X)["twice"].tolist() == (2 * X).tolist()
 
 
+LAX = """
+lax.dynamic_slice(x, (0, 1), (2, 2))
+lax.dynamic_update_slice(x, np.zeros((1, 1)), (0, 0))
+lax.associative_scan(lambda a, b: a + b, v)
+lax.select(v > 1, v, -v)
+lax.top_k(v, 2)[1]
+lax.cumsum(x, axis=1)
+lax.expand_dims(v, (0,))
+lax.broadcast_in_dim(v, (2, 3), (1,))
+lax.pad(v, 0.0, [(1, 1, 0)])
+lax.sort_key_val(v, v)[0]
+lax.argmax(v, 0, np.int32)
+lax.clamp(0.0, v, 2.0)
+lax.dot_general(x, v, (((1,), (0,)), ((), ())))
+lax.iota(np.int32, 4)
+lax.integer_pow(v, 3)
+lax.erf_inv(v / 4)
+lax.reduce_window(v, 0.0, lax.add, (2,), (1,), "VALID")
+lax.concatenate([v, v], 0)
+lax.full((2,), 1.0)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("expression", LAX)
+def test_functions_of_lax_give_what_they_give_when_traced(expression: str) -> None:
+    """Whatever of their arguments has to be known: sizes, axes, dtypes, functions, which are told apart by trying."""
+    names = {"lax": lax, "np": np, "v": np.array([3.0, 1.0, 2.0])}
+    found = eval(expression, {**names, "x": X})
+    wanted = graphc.jit(lambda x, v: eval(expression, {**names, "x": x, "v": v}))(X, names["v"])
+    npt.assert_array_equal(found, wanted, strict=True)
+
+
 def test_a_loop_is_compiled_once_for_what_it_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fresh functions and other sizes make no new function; a function of things that change is traced again."""
     calls, traces = PlainCalls(vars(lax.scan)["__wrapped__"].__wrapped__), []
