@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
@@ -280,8 +281,7 @@ class Handle(Proxy):
             return
         key, value = HOOKS.handles.given(key), HOOKS.handles.given(value)
         try:
-            part = self.node().part(key)
-            self.write(put_item(self.node(), key, assigned(value, part)), "x[key] = value")
+            self.write(put_item(self.node(), key, partial(assigned, value)), "x[key] = value")
         except GraphcError as error:
             place(error, "x[key] = value", (self, value))
             raise
@@ -327,7 +327,7 @@ class Handle(Proxy):
     def _assign(self, value: Any) -> None:
         if not self.changed(operator.setitem, ..., value):
             node = self.node()
-            self.write(put_item(node, ..., assigned(HOOKS.handles.given(value), node)), "x[...] = value")
+            self.write(put_item(node, ..., partial(assigned, HOOKS.handles.given(value))), "x[...] = value")
 
     def sort(self, axis: Any = -1, kind: Any = None, order: None = None) -> None:  # type: ignore[override]
         """Sort along an axis."""

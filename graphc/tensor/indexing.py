@@ -11,7 +11,7 @@ stages, each a primitive op or, for a mask, few:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -334,10 +334,11 @@ def _update(name: str, x: Any, y: Any) -> Node:
     return elementwise("add", selection.base, value) if increments else value
 
 
-def put_item(x: Node, key: Any, value: Node) -> Node:
-    """`x` after `x[key] = value`."""
+def put_item(x: Node, key: Any, value: Node | Callable[[Node], Node]) -> Node:
+    """`x` after `x[key] = value`. The value may be a function of what `x[key]` is before."""
     node, items = items_of(x, key)
-    return _update("x[key] = value", select(node, _plan(node, items)), value)
+    part = select(node, _plan(node, items))
+    return _update("x[key] = value", part, value if isinstance(value, Node) else value(part))
 
 
 def put_back(whole: Node, part: Node, value: Node) -> Node | None:

@@ -6,6 +6,7 @@ np.fill_diagonal(a, 1)     WRITERS[np.fill_diagonal] gives the node that `a` sta
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -71,8 +72,7 @@ def _put_along_axis(arr: Node, indices: Any, values: Any, axis: Any = -1) -> Nod
         key.append(
             places if each == axis else line.part((None,) * each + (slice(None),) + (None,) * (arr.ndim - 1 - each))
         )
-    part = arr.part(tuple(key))
-    return put_item(arr, tuple(key), assigned(values, part))
+    return put_item(arr, tuple(key), partial(assigned, values))
 
 
 def _fill_diagonal(a: Node, val: Any, wrap: bool = False) -> Node:
