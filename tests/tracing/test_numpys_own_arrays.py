@@ -403,3 +403,46 @@ def test_their_derivatives() -> None:
             way, h = rng.normal(size=x.shape), 1e-4
             rise = (8 * (f(x + h * way) - f(x - h * way)) - (f(x + 2 * h * way) - f(x - 2 * h * way))) / (12 * h)
             npt.assert_allclose((graphc.grad(f)(x) * way).sum(), rise, rtol=1e-7, atol=1e-8)
+
+
+def test_every_transformation_goes_through_writes() -> None:
+    def f(x: Any) -> Any:
+        a = np.zeros(3)
+        a[0] = x[0] * x[1]
+        a[1:] = x[1:] ** 2
+        b = a[::2]
+        b *= x[0]
+        return a
+
+    x, way, h = np.array([0.5, 2.0, -1.0]), np.array([1.0, 0.5, 2.0]), 1e-5
+    rise = (f(x + h * way) - f(x - h * way)) / (2 * h)
+
+    @graphc.custom_vjp
+    def doubled(x: Any) -> Any:
+        y = np.empty(3)
+        y[:] = x * 2
+        return y
+
+    doubled.defvjp(lambda x: (doubled(x), None), lambda _, slope: (slope * 3,))
+
+    def changed(x: Any) -> Any:
+        a = doubled(x)
+        a[0] = x[0]
+        b: Any = np.zeros(3)
+        b[1] = x[2]
+        c = b.at[0].set(x[1])
+        c[2] = a[1]
+        return a, b, c
+
+    with graphc.options.change(mode="interpreted"):
+        for found in (
+            graphc.jvp(f, (x,), (way,))[1],
+            graphc.linearize(f, x)[1](way),
+            graphc.jacfwd(f)(x) @ way,
+            graphc.jacrev(f)(x) @ way,
+            graphc.vjp(f, x)[1](np.ones(3))[0] @ way * np.array(rise) / rise.sum(),
+        ):
+            npt.assert_allclose(found, rise, rtol=1e-8)
+        for found, want in zip(graphc.jit(changed)(x), ([0.5, 4, -2], [0, -1, 0], [2, -1, 4]), strict=True):
+            npt.assert_array_equal(found, want)
+        npt.assert_array_equal(graphc.grad(lambda x: changed(x)[2].sum())(x), [0, 4, 1])
