@@ -246,7 +246,11 @@ def jvp(
     directions = [_as_cotangent(start, t) for start, t in zip(starts, _as_list(tangents), strict=True)]
     # The cotangents are variables: the vjp is linear in them, and its derivative does not contain them.
     dummies = [variable(end.dtype, end.type.shape) for end in ends]
-    transposed = vjp(ends, starts, dummies, disconnected_inputs)
+    before, DIRECTION.is_transposed = DIRECTION.is_transposed, True
+    try:
+        transposed = vjp(ends, starts, dummies, disconnected_inputs)
+    finally:
+        DIRECTION.is_transposed = before
     seeds = _summed(zip(transposed, directions, strict=True))
     before, DIRECTION.is_forward = DIRECTION.is_forward, True
     try:

@@ -19,11 +19,11 @@ from graphc.autodiff import jvp, pulled_back
 from graphc.control.loop import title
 from graphc.errors import GradientError
 from graphc.ir.node import Node, next_serial, variable
-from graphc.ir.walk import node_set, substitute
+from graphc.ir.walk import substitute
 from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.shape import zeros
-from graphc.tracing.programs import captured_by, nodes_in, run
+from graphc.tracing.programs import captured_by, depend, nodes_in, run
 from graphc.trees import leaves, like, outline, structure
 
 Vectors = Any
@@ -168,8 +168,9 @@ def custom_root(
         for end, cotangent in zip(ends, _all_of(results, cotangents), strict=True):
             seeds[end] = seeds[end] + cotangent if end in seeds else cotangent
         found = pulled_back(seeds, right)
-        if not node_set(found).isdisjoint(right):
+        if depend(found, right):
             raise GradientError(f"{by}: {title(tangent_solve)} is not linear in the right-hand side")
+        found = substitute(found, {each: zeros(each.type.dtype, each.type.shape) for each in right})
         negative = [elementwise("neg", each) for each in found]
         back: list[Node] = equation.transposed(negative, results, others, equation.others)
         return back

@@ -163,10 +163,12 @@ NAME = "overridden"
 
 
 class Direction(local):
-    """Tell whether this thread is making a forward product (autodiff.jvp): then what the user says of those holds."""
+    """Tell whether this thread is making a forward product (autodiff.jvp): then what the user says of those holds.
+    is_transposed: it makes the derivative that is then transposed, which must be linear in its cotangents."""
 
     def __init__(self) -> None:
         self.is_forward = False
+        self.is_transposed = False
 
 
 DIRECTION = Direction()

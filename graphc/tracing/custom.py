@@ -25,15 +25,25 @@ from graphc.control.loop import title
 from graphc.errors import GradientError, GraphTypeError, GraphValueError
 from graphc.ir.node import Node, describe, variable
 from graphc.ir.traced import TRACE
-from graphc.ir.walk import node_set, substitute
+from graphc.ir.walk import substitute
 from graphc.ops.custom import Absent, NullType
-from graphc.ops.derivative import overridden
+from graphc.ops.derivative import DIRECTION, overridden
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.shape import zeros
 from graphc.options import options
 from graphc.tensor import boundary
 from graphc.tracing.arguments import parameters_of
-from graphc.tracing.programs import Given, Traced, by_position, is_float_node, nodes_in, rebuilt_over, run, traced
+from graphc.tracing.programs import (
+    Given,
+    Traced,
+    by_position,
+    depend,
+    is_float_node,
+    nodes_in,
+    rebuilt_over,
+    run,
+    traced,
+)
 from graphc.tracing.traced import Jitted, transformed
 from graphc.trees import leaves, like, outline, structure, up_to
 
@@ -159,7 +169,10 @@ class CustomVjp(Custom):
         value, kept = returned
         results = self.matched(f"the value that {title(self.fwd)} returns", call, value)
         along = [cotangents[place] if place in cotangents else _zeros_of(node) for place, node in enumerate(results)]
-        parts = run(self.by, self.bwd, [*(whole[place] for place in fixed), kept, like(call.made, along)])
+        first = [*(whole[place] for place in fixed), kept]
+        parts = run(self.by, self.bwd, [*first, like(call.made, along)])
+        if DIRECTION.is_transposed:
+            self.check_linear(first, along, call)
         if isinstance(parts, list):
             parts = tuple(parts)
         if not isinstance(parts, tuple) or len(parts) != len(others):
@@ -172,6 +185,25 @@ class CustomVjp(Custom):
         for place, own in enumerate(whole):
             found += self.of_argument(given, place, own, by_place.get(place), len(found))
         return found
+
+    def check_linear(self, first: Sequence[Any], along: Sequence[Node], call: Traced) -> None:
+        """Raise GradientError where `bwd`, which a forward product transposes, is not linear in the cotangent. first:
+        its other arguments. Of a loop that the cotangent goes into it is not known whether it is."""
+        assert self.bwd is not None
+        fresh = [variable(node.type.dtype, node.type.shape) for node in along]
+        made = run(self.by, self.bwd, [*first, like(call.made, fresh)])
+        parts = [as_node(leaf) for leaf in leaves(made) if isinstance(leaf, Node) and is_float_node(leaf)]
+        seeds = {part: variable(part.type.dtype, part.type.shape) for part in parts}
+        DIRECTION.is_transposed = False  # what `bwd` calls may call `bwd`
+        try:
+            found = pulled_back(seeds, fresh)
+        finally:
+            DIRECTION.is_transposed = True
+        if depend(found, fresh):
+            raise self.wrong(
+                f"{title(self.bwd)} is not linear in the cotangent, as forward products (jvp, jacfwd, linearize, hvp) "
+                "need it; give the derivative by custom_jvp"
+            )
 
     def of_argument(self, given: Given, place: int, own: Any, part: Any, first: int) -> list[Any]:
         """Return the cotangents of the leaves of one argument, from what `bwd` returns for it."""
@@ -273,10 +305,11 @@ class CustomJvp(Custom):
             end = cast(end, result.type.dtype)
             seeds[end] = elementwise("add", seeds[end], cotangent) if end in seeds else cotangent
         found = pulled_back(seeds, [*own.values()])
-        if not node_set(found).isdisjoint(own.values()):
+        if depend(found, [*own.values()]):
             raise self.wrong(
                 f"the tangent that {title(self.jvp)} returns is not linear in the tangents that it is given"
             )
+        found = substitute(found, {each: _zeros_of(each) for each in own.values()})  # where a loop does not need them
         parts: list[Any] = [None] * count
         for spot, part in zip(own, found, strict=True):
             parts[spot] = part

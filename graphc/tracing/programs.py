@@ -23,9 +23,11 @@ from graphc.errors import GraphTypeError
 from graphc.ir.effects import EFFECTS
 from graphc.ir.node import CONSTANT, Node, next_serial, variable
 from graphc.ir.traced import LEFT, TRACE, TRACED
-from graphc.ir.walk import nodes_since, rebuilt
+from graphc.ir.walk import dependents, nodes_of, nodes_since, rebuilt
 from graphc.ops.again import attached
+from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import Number, as_node
+from graphc.ops.scan import SCAN
 from graphc.startup.record import record
 from graphc.tracing.arguments import names_of
 from graphc.trees import leaves, like, paths
@@ -128,6 +130,14 @@ def captured_by(results: Sequence[Node], since: int) -> list[Node]:
     """Return the floats from before `since`, but constants, that results are computed from."""
     order = nodes_since(results, since)
     return [node for node in order if node.serial < since and node.op is not CONSTANT and is_float_node(node)]
+
+
+def depend(nodes: Sequence[Node], variables: Sequence[Node]) -> bool:
+    """Tell whether values depend on variables otherwise than as loops do, of which it is not known: a loop may be given
+    what it does not need."""
+    values = without_overrides(nodes)
+    order = [node for node in nodes_of(values) if node.op is not SCAN]
+    return not dependents(order, variables).isdisjoint(values)
 
 
 def is_float_node(node: Node) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -321,6 +321,19 @@ def test_tangents_that_are_not_linear() -> None:
         made(lambda x, t: t * t)(X)
     with pytest.raises(GradientError, match="must have the shape of the value"):
         made(lambda x, t: t.sum())(X)
+
+
+def test_forward_products_need_what_is_linear() -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: graphc.jvp(lambda x: clip_gradient(-1.0, 1.0, x), (X,), (X,)),
+        lambda: graphc.jacfwd(lambda x: clip_gradient(-1.0, 1.0, x))(X),
+        lambda: graphc.hvp(lambda x: (clip_gradient(-1.0, 1.0, x) ** 3).sum(), (X,), (X,)),
+    ]
+    for call in calls:
+        with pytest.raises(GradientError, match="is not linear in the cotangent, as forward products"):
+            call()
+    npt.assert_allclose(graphc.jvp(lambda x: tripled(x, x), (X,), (X,))[1], 6 * X**2, rtol=1e-13)
+    assert graphc.jvp(newton_sqrt, (2.0,), (1.0,))[1] == pytest.approx(0.5 / np.sqrt(2.0), rel=1e-10)
 
 
 def test_what_a_function_takes_from_around_it() -> None:
