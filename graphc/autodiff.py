@@ -28,7 +28,7 @@ from graphc.ir import sizes
 from graphc.ir.body import ITEM, close, item
 from graphc.ir.call_errors import explained
 from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
-from graphc.ir.source_lines import phrase, warn_user
+from graphc.ir.source_lines import lazy_format, warn_user
 from graphc.ir.walk import mention, nodes_of, rebuilt, substitute
 from graphc.ops.branch import sunk
 from graphc.ops.custom import OWN, Absent, DisconnectedType, NullType
@@ -450,7 +450,7 @@ def of_sizes_of(node: Node, cotangent: Node) -> Node:
     for axis, (size, own) in enumerate(zip(node.type.shape, cotangent.type.shape, strict=True)):
         if not sizes.equal(size, own):
             what = "the derivative given for {} has size {{left}} along axis {}, not {{right}}"
-            cotangent = held_to(cotangent, axis, Guard(own, "==", size, phrase(what, describe(node), axis)))
+            cotangent = held_to(cotangent, axis, Guard(own, "==", size, lazy_format(what, describe(node), axis)))
     return cotangent
 
 

@@ -203,7 +203,7 @@ class Guarding(Checked):
             for each in value if isinstance(value, tuple) else (value,):
                 fault = self.checks.fault(each)
                 if fault and (node in self.varying or PARAM in leaf_ops(node)) and not exempt(node):
-                    self.checks.report(f"{self.label}: {fault} in {told(node, args, each)}")
+                    self.checks.report(f"{self.label}: {fault} in {description(node, args, each)}")
 
         with watched(look):
             return run_steps(self.plan, values)
@@ -231,7 +231,7 @@ class Debugging(Checked):
             for each in value if isinstance(value, tuple) else (value,):
                 infinite = self.checks.check_isfinite and each.dtype.kind == "f" and not np.isfinite(each).all()
                 if infinite and (node in self.varying or PARAM in leaf_ops(node)):
-                    raise DebugModeError(f"{self.label}: a value that is not finite: {told(node, args, each)}")
+                    raise DebugModeError(f"{self.label}: a value that is not finite: {description(node, args, each)}")
 
         with watched(look):
             results = run_steps(self.plan, values)
@@ -276,7 +276,7 @@ class Debugging(Checked):
             args, value = seen[node]
             alone = compiled_alone(node, args)
             if alone is not None and not alike(value, alone):
-                where = told(node, args, value)
+                where = description(node, args, value)
                 raise DebugModeError(f"{self.label}: compiled code gives {shown(alone)}, the interpreter {where}")
         raise DebugModeError(
             f"{self.label}: {self.name_result(number)} is {shown(before)} interpreted, {shown(after)} compiled, though "
@@ -342,7 +342,7 @@ def shown(value: Any) -> str:
     return f"{array.dtype}{list(array.shape)} {text}" if array.ndim else f"{array.dtype} {text}"
 
 
-def told(node: Node, args: Sequence[Array], value: Any) -> str:
+def description(node: Node, args: Sequence[Array], value: Any) -> str:
     """A node for messages: its line, its value, its arguments, and whether it belongs to a derivative."""
     way = "backward, in the derivative taken there" if node.where is not None and node.where.derivative else "forward"
     went_in = "; ".join(

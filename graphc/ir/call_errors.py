@@ -77,7 +77,7 @@ def _explained(function: FunctionType, home: str) -> Callable[..., Any]:
             result = function(*args, **kwargs)
             return result if traced is None else traced.finished(result)
         except GraphcError as error:
-            place(error, _callee_name(function, args), args, kwargs)
+            add_call(error, _callee_name(function, args), args, kwargs)
             raise
         except (TypeError, AttributeError, ValueError) as error:
             if type(error) not in PLAIN or not (trace := error.__traceback__):
@@ -146,7 +146,7 @@ class Parameters:
     __hash__ = object.__hash__
 
 
-def place(error: GraphcError, name: str, args: Sequence[Any], kwargs: Mapping[str, Any] = EMPTY) -> None:
+def add_call(error: GraphcError, name: str, args: Sequence[Any], kwargs: Mapping[str, Any] = EMPTY) -> None:
     """Add to an error that names no user line: the function called, its tensor, and the line of the call. Call it only
     from functions that users call directly."""
     said = str(error)

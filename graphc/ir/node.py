@@ -28,15 +28,15 @@ import numpy as np
 
 from graphc.arrays.dtypes import NUMPY_DTYPES, SHOWN, Dtype, check_dtype
 from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError, GraphValueError, StepSizeError
-from graphc.ir.call_errors import explained, place
+from graphc.ir.call_errors import add_call, explained
 from graphc.ir.frozen import FrozenArray as FrozenArray, Interned
 from graphc.ir.samples import Argument as Argument, Laws as Laws, Sample as Sample, Samples as Samples
 from graphc.ir.source_lines import (
     PACKAGE,
     Where as Where,
     Words as Words,
-    phrase as phrase,
-    told as told,
+    lazy_format as lazy_format,
+    lazy_text as lazy_text,
     user_line as user_line,
 )
 from graphc.ir.symbol import FUNCTIONS as FUNCTIONS, INTERNAL, METHODS, asked
@@ -115,7 +115,7 @@ def tuple_of(parts: Sequence[Type]) -> TupleType:
 @record()
 class Guard:
     """A condition on sizes that is checked before its node runs. `message` may contain {left} and {right}, which become
-    the values; it may be a lazy text (`told`). `error` selects the class of the error."""
+    the values; it may be a lazy text (`lazy_text`). `error` selects the class of the error."""
 
     left: Size
     relation: Literal["==", "<=", "<"]
@@ -277,7 +277,7 @@ def _binary(function: str, reflected: bool = False) -> Callable[[Node, Any], Nod
                 return HOOKS.handles.operate(function, operands)  # type: ignore[no-any-return]
             result: Node = FUNCTIONS[function](*map(plain, operands))
         except GraphcError as error:
-            place(error, function, operands)
+            add_call(error, function, operands)
             raise
         return result
 
@@ -547,8 +547,8 @@ class Node(Unchanging):
                 return partial(_used, name, self)
             if method is None or (method not in FUNCTIONS and "later" not in FUNCTIONS):
                 if TRACE.depth and name[:2] != "__" and asked_by_user(3):
-                    told = describe(self)
-                    raise GraphAttributeError(f"{told}: a tensor has no attribute {name!r}{asked(told)}")
+                    what = describe(self)
+                    raise GraphAttributeError(f"{what}: a tensor has no attribute {name!r}{asked(what)}")
                 raise AttributeError(f"a tensor has no attribute {name!r}")
             return explained(FUNCTIONS.get(method) or FUNCTIONS["later"](method), "").__get__(self)
 

@@ -1,7 +1,7 @@
 """Lines of the user's program, and lazy texts for messages.
 
 In: the frames of a call; functions that write a text. Out: the innermost frame outside graphc (`Where`); texts that are
-formatted only when they are read (`told`, `phrase`).
+formatted only when they are read (`lazy_text`, `lazy_format`).
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ _own_files: dict[str, bool] = {f"{PACKAGE}autodiff.py": True}
 _where = lru_cache(maxsize=1024)(Where)
 
 
-class Told:
+class LazyText:
     """A text that is formatted each time it is read."""
 
     __slots__ = ("write",)
@@ -125,14 +125,14 @@ def warn_user(message: str, kind: type[Warning] = UserWarning) -> None:
     warnings.warn(message, kind, stacklevel=level)
 
 
-def told(write: Callable[[], str]) -> str:
+def lazy_text(write: Callable[[], str]) -> str:
     """A lazy text for messages. It can stand in f-strings of other lazy texts. Few messages are ever read, and until
     then it costs nothing."""
-    lazy: Any = Told(write)
+    lazy: Any = LazyText(write)
     text: str = lazy
     return text
 
 
-def phrase(template: str, *parts: object) -> str:
+def lazy_format(template: str, *parts: object) -> str:
     """`template.format(*parts)`, formatted when it is read."""
-    return told(partial(template.format, *parts))
+    return lazy_text(partial(template.format, *parts))

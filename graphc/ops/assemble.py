@@ -27,8 +27,8 @@ from graphc.ir.node import (
     Type,
     define_op,
     describe,
+    lazy_format,
     make,
-    phrase,
 )
 from graphc.ir.walk import as_size_node
 from graphc.ops.shape import as_sizes, equality_guard, label_op, size_expr
@@ -66,7 +66,7 @@ def _guards(node: Node) -> Sequence[Guard]:
     for part in parts:
         for axis, (size, whole) in enumerate(zip(part.type.shape, shape, strict=True)):
             if axis != node.attrs["axis"]:
-                message = phrase("{}: a part has {{left}} elements along axis {}, the whole {{right}}", what, axis)
+                message = lazy_format("{}: a part has {{left}} elements along axis {}, the whole {{right}}", what, axis)
                 guards += equality_guard(size, whole, message)
     return guards
 

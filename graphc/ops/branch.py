@@ -37,9 +37,9 @@ from graphc.ir.node import (
     Type,
     define_op,
     describe,
+    lazy_format,
     literal,
     make,
-    phrase,
     tuple_of,
 )
 from graphc.ir.signs import BROADCASTS
@@ -169,7 +169,7 @@ def _all_guards(node: Node) -> Iterator[Guard]:
     for operand, param in zip(operands, params, strict=True):
         for axis, (size, wanted) in enumerate(zip(operand.type.shape, param.type.shape, strict=True)):
             text = "{}: {} has {{left}} elements along axis {}, and must have {{right}}"
-            yield from equality_guard(size, outside(wanted, known), phrase(text, what, label(operand), axis))
+            yield from equality_guard(size, outside(wanted, known), lazy_format(text, what, label(operand), axis))
 
 
 # --- NumPy's meaning --------------------------------------------------------------------------------------------------

@@ -37,8 +37,8 @@ from graphc.ir.node import (
     Type,
     define_op,
     describe,
+    lazy_text,
     make,
-    told,
 )
 from graphc.ir.signs import below_broadcasts
 from graphc.ir.walk import as_size_node
@@ -87,7 +87,7 @@ def axes_of(node: Node) -> tuple[Along, ...]:
 
 def _infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, w, *numbers = args
-    what = told(lambda: f"convolution of {describe(x)} of type {x.type} with {describe(w)} of type {w.type}")
+    what = lazy_text(lambda: f"convolution of {describe(x)} of type {x.type} with {describe(w)} of type {w.type}")
     rank = x.ndim - 3
     if x.type.dtype != w.type.dtype or x.type.dtype not in SUFFIXES:
         raise GraphTypeError(f"{what}: the operands should be of one dtype of {', '.join(SUFFIXES)}")

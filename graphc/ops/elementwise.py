@@ -54,10 +54,10 @@ from graphc.ir.node import (
     define_op,
     describe,
     describe_size,
+    lazy_text,
     literal,
     make,
     plain,
-    told,
 )
 from graphc.ir.signs import below_broadcasts, is_never_zero
 from graphc.ir.traced import by_program, traced_from
@@ -437,7 +437,7 @@ def equal_sizes(node: Node) -> list[Guard]:
             right = arg.type.shape[axis]
             if not any(sizes.equal(right, other) for other in compared):
                 compared.append(right)
-                message = told(partial(_disagreement, node, first, arg, axis))
+                message = lazy_text(partial(_disagreement, node, first, arg, axis))
                 guards.append(Guard(left, "==", right, message))
     return guards
 

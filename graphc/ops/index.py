@@ -33,10 +33,10 @@ from graphc.ir.node import (
     constant_value,
     define_op,
     describe,
+    lazy_format,
+    lazy_text,
     literal,
     make,
-    phrase,
-    told,
 )
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import elementwise, repeated
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 
 def _check_region(name: str, x: Node, starts: Sequence[Size], shape: Sequence[Size], steps: Sequence[int]) -> None:
-    what = told(lambda: f"{name} of {describe(x)} of type {x.type}")
+    what = lazy_text(lambda: f"{name} of {describe(x)} of type {x.type}")
     if not len(starts) == len(shape) == len(steps) == x.ndim:
         raise GraphTypeError(f"{what}: {len(starts)} starts, {len(shape)} sizes, {len(steps)} steps for {x.ndim} axes")
     if 0 in steps:
@@ -84,7 +84,7 @@ def _region_guards(
     name: str, x: Node, starts: Sequence[Size], shape: Sequence[Size], steps: Sequence[int]
 ) -> list[Guard]:
     """Bounds of integer indices and of other regions of fixed size; slices are cut to the axis when they are made."""
-    what = phrase("{} of {}", name, label(x))
+    what = lazy_format("{} of {}", name, label(x))
     guards: list[Guard] = naturals_guard(shape, what)
     for axis, (start, size, step) in enumerate(zip(starts, shape, steps, strict=True)):
         length = x.type.shape[axis]
@@ -96,31 +96,33 @@ def _region_guards(
         last = sizes.add(start, step * (size - 1))
         low, high = (start, last) if step > 0 else (last, start)
         if not (isinstance(low, int) and low >= 0):
-            before = phrase("{}: {{right}} is before the start of axis {}", what, axis)
+            before = lazy_format("{}: {{right}} is before the start of axis {}", what, axis)
             guards.append(Guard(0, "<=", low, before, "index"))
-        message = phrase("{}: index {{left}} is out of bounds for axis {}, whose size is {{right}}", what, axis)
+        message = lazy_format("{}: index {{left}} is out of bounds for axis {}, whose size is {{right}}", what, axis)
         guards.append(Guard(high, "<", length, message, "index"))
     return guards
 
 
 def _position_guards(what: str, axis: int, start: Size, length: Size) -> list[Guard]:
     """Bounds of an integer index, told as the user wrote it: before it was counted from the start of the axis."""
-    below = Guard(0, "<=", start, phrase("{}: index {{right}} is before the start of axis {}", what, axis), "index")
+    below = Guard(
+        0, "<=", start, lazy_format("{}: index {{right}} is before the start of axis {}", what, axis), "index"
+    )
     outside = "{}: index {{left}}{} is out of bounds for axis {}, whose size is {{right}}"
     if isinstance(start, int):
-        above = Guard(start, "<", length, phrase(outside, what, "", axis), "index")
+        above = Guard(start, "<", length, lazy_format(outside, what, "", axis), "index")
         return [above] if start >= 0 else [below, above]
     if start.op is OPS["add"] and start.args[0] is length and (number := constant_value(start.args[1])) is not None:
         wanted = int(number)
-        text = phrase("{}: index {} is out of bounds for axis {}, whose size is {{right}}", what, wanted, axis)
+        text = lazy_format("{}: index {} is out of bounds for axis {}, whose size is {{right}}", what, wanted, axis)
         return [Guard(-wanted, "<=", length, text, "index"), Guard(start, "<", length, text, "index")]
     given = _before_counting(start)
-    source = phrase(", {},", label_origin(given))
-    above = Guard(start, "<", length, phrase(outside, what, source, axis), "index")
+    source = lazy_format(", {},", label_origin(given))
+    above = Guard(start, "<", length, lazy_format(outside, what, source, axis), "index")
     if given is start:
         return [below, above]
     outside = "{}: index {{right}}{} is out of bounds for axis {}, which begins at {{left}}"
-    return [Guard(sizes.subtract(0, length), "<=", given, phrase(outside, what, source, axis), "index"), above]
+    return [Guard(sizes.subtract(0, length), "<=", given, lazy_format(outside, what, source, axis), "index"), above]
 
 
 def _before_counting(start: Node) -> Node:
@@ -197,7 +199,7 @@ def _points(
 
 def _subtensor_parts(args: Sequence[Node]) -> tuple[Node, tuple[Size, ...], tuple[Size, ...]]:
     x, *rest = args
-    numbers = as_sizes(rest, told(lambda: f"subtensor of {describe(x)}"))
+    numbers = as_sizes(rest, lazy_text(lambda: f"subtensor of {describe(x)}"))
     return x, numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :]
 
 
@@ -387,7 +389,7 @@ for _name, _update, _doc in (
 
 def _check_indices(name: str, x: Node, indices: Sequence[Node], axis: int) -> tuple[Size, ...]:
     """The indices' common sizes."""
-    what = told(lambda: f"{name} of {describe(x)} of type {x.type}")
+    what = lazy_text(lambda: f"{name} of {describe(x)} of type {x.type}")
     if not indices or not 0 <= axis <= x.ndim - len(indices):
         raise GraphTypeError(f"{what}: {len(indices)} indices for the axes from {axis} on")
     shape = list(indices[0].type.shape)
@@ -405,7 +407,7 @@ def _gathered_shape(x: Node, shape: Sequence[Size], axis: int, count: int) -> tu
 
 
 def _index_guards(node: Node, indices: Sequence[Node]) -> list[Guard]:
-    message = phrase("{} of {}: indices of sizes {{left}} and {{right}}", label_op(node), label(node.args[0]))
+    message = lazy_format("{} of {}: indices of sizes {{left}} and {{right}}", label_op(node), label(node.args[0]))
     first, *rest = (index.type.shape for index in indices)
     return [g for shape in rest for a, b in zip(first, shape, strict=True) for g in equality_guard(a, b, message)]
 
@@ -615,7 +617,7 @@ def _scatter_guards(node: Node) -> Sequence[Guard]:
     guards = _index_guards(node, indices)
     for axis, (have, want) in enumerate(zip(y.type.shape, wanted, strict=True)):
         text = "{}: axis {} of {} has size {{left}}, not {{right}} as in {}"
-        guards += equality_guard(have, want, phrase(text, label_op(node), axis, label(y), label(x)))
+        guards += equality_guard(have, want, lazy_format(text, label_op(node), axis, label(y), label(x)))
     return guards
 
 

@@ -39,8 +39,8 @@ from graphc.ir.node import (
     Type,
     define_op,
     describe,
+    lazy_format,
     make,
-    phrase,
 )
 from graphc.ops.elementwise import cast, elementwise, shifted
 from graphc.ops.shape import equality_guard, label, label_op, zeros
@@ -107,7 +107,7 @@ def _recurrence_guards(node: Node) -> Sequence[Guard]:
         for guard in equality_guard(
             left,
             right,
-            phrase("{}: {} has {{left}} elements along axis {}, {} has {{right}}", what, label(a), axis, label(b)),
+            lazy_format("{}: {} has {{left}} elements along axis {}, {} has {{right}}", what, label(a), axis, label(b)),
         )
     ]
 

@@ -33,9 +33,9 @@ from graphc.ir.node import (
     Type,
     define_op,
     describe,
+    lazy_format,
     literal,
     make,
-    phrase,
 )
 from graphc.ops.elementwise import cast, elementwise, shifted
 from graphc.ops.recur import exponents, logarithms, running_prod, steady, times_power
@@ -76,9 +76,9 @@ def _check_nonempty(name: str, x: Node, axes: Sequence[int]) -> None:
 
 
 def _nonempty_guards(node: Node) -> Sequence[Guard]:
-    what = phrase("{} of {}", label_op(node), label(node.args[0]))
+    what = lazy_format("{} of {}", label_op(node), label(node.args[0]))
     return [
-        Guard(1, "<=", size, phrase("{}: zero-size reduction along axis {}, which has no identity", what, axis))
+        Guard(1, "<=", size, lazy_format("{}: zero-size reduction along axis {}, which has no identity", what, axis))
         for axis, size in zip(reduced_axes(node), reduced_sizes(node), strict=True)
         if not isinstance(size, int)
     ]

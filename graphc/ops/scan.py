@@ -40,8 +40,8 @@ from graphc.ir.node import (
     Type,
     define_op,
     describe,
+    lazy_format,
     make,
-    phrase,
     tuple_of,
 )
 from graphc.ir.walk import Graph, as_size_node, node_set
@@ -212,14 +212,14 @@ def _all_guards(node: Node) -> Iterator[Guard]:
     count = sizes.as_size(loop.count)
     yield from products_guard((count,), what)
     if not sizes.known_nonnegative(count):
-        steps = phrase(", {},", label_origin(loop.count)) if isinstance(count, Node) else ""
-        message = phrase("{}: the number of steps{} is {{right}}, which is negative", what, steps)
+        steps = lazy_format(", {},", label_origin(loop.count)) if isinstance(count, Node) else ""
+        message = lazy_format("{}: the number of steps{} is {{right}}, which is negative", what, steps)
         yield Guard(0, "<=", count, message)
     known = dict(zip(loop.body.params, loop.operands, strict=True))
     for sequence, element in zip(loop.sequences, loop.elements, strict=True):
         length = sequence.type.shape[0]
         if not sizes.equal(length, count):
-            message = phrase("{}: there are {{left}} steps, and {} has {{right}} elements", what, label(sequence))
+            message = lazy_format("{}: there are {{left}} steps, and {} has {{right}} elements", what, label(sequence))
             yield Guard(count, "<=", length, message)
         yield from _same_shape(what, sequence, sequence.type.shape[1:], element, known)
     for operand, param in zip((*loop.initial, *loop.constants), (*loop.states, *loop.fixed), strict=True):
@@ -228,7 +228,7 @@ def _all_guards(node: Node) -> Iterator[Guard]:
         shape = [outside(size, known) for size in state.type.shape]
         for axis, (size, wanted) in enumerate(zip(outside_shape(loop, after), shape, strict=True)):
             text = "{}: {} has {{right}} elements along axis {}, after a step {{left}}"
-            yield from equality_guard(size, wanted, phrase(text, what, label(state), axis))
+            yield from equality_guard(size, wanted, lazy_format(text, what, label(state), axis))
     invariant, _ = split_guards(loop.body, (*loop.elements, *loop.states))
     for guard in invariant:
         left, right = outside(guard.left, known), outside(guard.right, known)
@@ -241,7 +241,7 @@ def _same_shape(
 ) -> Iterator[Guard]:
     for axis, (size, wanted) in enumerate(zip(shape, param.type.shape, strict=True)):
         text = "{}: {} has {{left}} elements along axis {}, and must have {{right}}"
-        yield from equality_guard(size, outside(wanted, known), phrase(text, what, label(operand), axis))
+        yield from equality_guard(size, outside(wanted, known), lazy_format(text, what, label(operand), axis))
 
 
 # --- NumPy's meaning --------------------------------------------------------------------------------------------------

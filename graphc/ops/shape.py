@@ -35,10 +35,10 @@ from graphc.ir.node import (
     Words,
     define_op,
     describe,
+    lazy_format,
+    lazy_text,
     literal,
     make,
-    phrase,
-    told,
     user_line,
 )
 from graphc.ir.walk import as_size_node, node_set
@@ -75,12 +75,12 @@ def size_exprs(shape: Sequence[Size], element: Element) -> tuple[Expr, ...]:
 
 def label(node: Node) -> str:
     """`describe(node)` for the text of a guard, whose braces mean something."""
-    return told(lambda: _escaped(describe(node)))
+    return lazy_text(lambda: _escaped(describe(node)))
 
 
 def label_origin(node: Node) -> str:
     """`label` of what the user wrote, without the casts and new axes that graphc put around it."""
-    return told(lambda: _escaped(describe_origin(node)))
+    return lazy_text(lambda: _escaped(describe_origin(node)))
 
 
 def _escaped(text: str) -> str:
@@ -90,7 +90,7 @@ def _escaped(text: str) -> str:
 def label_op(node: Node) -> str:
     """The label of `node` in messages: the user's name for the result, else the op, with the user's line."""
     name, where = node.name or node.op.name, node.where
-    return told(lambda: _escaped(f"{name} ({where})" if where else name))
+    return lazy_text(lambda: _escaped(f"{name} ({where})" if where else name))
 
 
 def label_call(name: str) -> str:
@@ -101,7 +101,7 @@ def label_call(name: str) -> str:
 
 def label_size(size: Size) -> str:
     """The variable or expression that a size comes from, for the text of a guard; nothing for a number."""
-    return phrase(", {},", label_origin(size)) if isinstance(size, Node) else ""
+    return lazy_format(", {},", label_origin(size)) if isinstance(size, Node) else ""
 
 
 def equality_guard(left: Size, right: Size, message: str) -> list[Guard]:
@@ -117,7 +117,7 @@ def naturals_guard(shape: Sequence[Size], what: str) -> list[Guard]:
     return [
         *products_guard(shape, what),
         *(
-            Guard(0, "<=", size, phrase(NEGATIVE, what, axis, label_size(size)))
+            Guard(0, "<=", size, lazy_format(NEGATIVE, what, axis, label_size(size)))
             for axis, size in enumerate(shape)
             if not sizes.known_nonnegative(size)
         ),
@@ -132,7 +132,7 @@ def products_guard(shape: Sequence[Size], what: str) -> list[Guard]:
     size of 2**64 would be none. They are exact where one factor is a number, or both are positive."""
     guards: list[Guard] = []
     for axis, size in enumerate(shape):
-        message = phrase("{}: the size of axis {}{} does not fit 64 bits", what, axis, label_size(size))
+        message = lazy_format("{}: the size of axis {}{} does not fit 64 bits", what, axis, label_size(size))
         pending = [] if isinstance(size, int) or _is_of_arrays(size) else [size]
         seen: set[Node] = set()
         while pending:
@@ -195,7 +195,7 @@ def factors(shape: Sequence[Size]) -> Counter[Size]:
 
 def _broadcast_to_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, *rest = args
-    what = told(lambda: f"broadcast_to of {describe(x)}")
+    what = lazy_text(lambda: f"broadcast_to of {describe(x)}")
     target = as_sizes(rest, what)
     if len(target) != x.ndim:
         raise GraphTypeError(f"{what} of type {x.type}: {len(target)} sizes for {x.ndim} axes")
@@ -239,7 +239,7 @@ def _broadcast_to_guards(node: Node) -> Sequence[Guard]:
         elif words is not None:
             guards += equality_guard(*((new, old) if words.turned else (old, new)), words.message)
         else:
-            message = phrase("{}: axis {} of {} has size {{left}}, not {{right}}", what, axis, label(x))
+            message = lazy_format("{}: axis {} of {} has size {{left}}, not {{right}}", what, axis, label(x))
             guards += equality_guard(old, new, message)
     return guards
 
@@ -312,7 +312,7 @@ def _dimshuffle_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     (x,) = args
     order: Order = attrs["order"]
     kept = [axis for axis in order if axis != "x"]
-    what = told(lambda: f"dimshuffle of {describe(x)} of type {x.type} to {order}")
+    what = lazy_text(lambda: f"dimshuffle of {describe(x)} of type {x.type} to {order}")
     if len(set(kept)) < len(kept):
         raise GraphValueError(f"{what}: an axis is named twice")
     for axis in kept:
@@ -409,7 +409,7 @@ define_op(
 
 def _reshape_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     x, *rest = args
-    what = told(lambda: f"reshape of {describe(x)} of type {x.type}")
+    what = lazy_text(lambda: f"reshape of {describe(x)} of type {x.type}")
     shape = as_sizes(rest, what)
     check_naturals(shape, what)
     before, after = sizes.product(x.type.shape), sizes.product(shape)
@@ -447,11 +447,11 @@ def _kept_axes(before: Sequence[Expr], after: Sequence[Expr]) -> tuple[int, int]
 
 def _reshape_guards(node: Node) -> Sequence[Guard]:
     before, after = node.args[0].type.shape, node.type.shape
-    what = phrase("{} of {}", label_op(node), label(node.args[0]))
+    what = lazy_format("{} of {}", label_op(node), label(node.args[0]))
     guards = naturals_guard(after, what)
     if factors(before) != factors(after):
         guards += _count_guards(after, what)
-        message = phrase("{}: {{left}} elements cannot become {{right}}", what)
+        message = lazy_format("{}: {{left}} elements cannot become {{right}}", what)
         guards += equality_guard(sizes.product(before), sizes.product(after), message)
     return guards
 
@@ -463,7 +463,7 @@ def _count_guards(shape: Sequence[Size], what: str) -> list[Guard]:
     for axis, size in enumerate(shape):
         if axis and not (isinstance(count, int) and isinstance(size, int)):
             most = sizes.floor_divide(MOST_ELEMENTS, sizes.maximum(size, 1))
-            text = phrase("{}: the sizes up to axis {} make more elements than there can be", what, axis)
+            text = lazy_format("{}: the sizes up to axis {} make more elements than there can be", what, axis)
             guards.append(Guard(count, "<=", most, text))
         count = sizes.multiply(count, size)
     return guards
@@ -561,7 +561,7 @@ def _concatenate_guards(node: Node) -> Sequence[Guard]:
         for k, size in enumerate(arg.type.shape):
             if k != axis:
                 pair = label_origin(first), label_origin(arg)
-                message = phrase("{} of {} and {}: axis {} has sizes {{left}} and {{right}}", what, *pair, k)
+                message = lazy_format("{} of {} and {}: axis {} has sizes {{left}} and {{right}}", what, *pair, k)
                 guards += equality_guard(first.type.shape[k], size, message)
     return guards
 
@@ -618,7 +618,7 @@ def _iota_guards(node: Node) -> Sequence[Guard]:
     (size,) = node.type.shape
     what = f"range ({node.where})" if node.where else "range"
     if isinstance(size, Node) and size.op.name == "where" and (last := size.args[2]).op.name == "where":
-        return [Guard(0, "<=", size, phrase("{}: its step, {}, is 0", what, label(last.args[0].args[0])))]
+        return [Guard(0, "<=", size, lazy_format("{}: its step, {}, is 0", what, label(last.args[0].args[0])))]
     return naturals_guard(node.type.shape, what)
 
 

@@ -34,9 +34,9 @@ from graphc.ir.node import (
     Type,
     define_op,
     describe,
+    lazy_text,
     literal,
     make,
-    told,
 )
 from graphc.ir.walk import as_size_node
 from graphc.ops.checked import checked
@@ -102,7 +102,7 @@ def _parts(name: str, args: Sequence[Node], attrs: Attributes) -> list[Sliding]:
 
 
 def _check(name: str, x: Node, slidings: Sequence[Sliding]) -> None:
-    what = told(lambda: f"{name} of {describe(x)} of type {x.type}")
+    what = lazy_text(lambda: f"{name} of {describe(x)} of type {x.type}")
     if len(slidings) > x.ndim or not slidings:
         raise GraphTypeError(f"{what}: windows over {len(slidings)} axes")
     check_naturals([size for sliding in slidings for size in (sliding.count, sliding.width)], what)

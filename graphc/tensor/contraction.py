@@ -15,7 +15,7 @@ from graphc.arrays.dtypes import promote
 from graphc.errors import GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe
-from graphc.ir.source_lines import phrase
+from graphc.ir.source_lines import lazy_format
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import ONLY_STATIC, as_node, cast, elementwise
 from graphc.ops.shape import label_origin
@@ -196,7 +196,7 @@ def _disagreement(what: str, letter: str, place: Place, other: Place) -> str:
     )
     shown = [part for k, node, axis in (place, other) for part in (k + 1, label_origin(node), axis)]
     name = "of an ellipsis" if ord(letter) >= HIDDEN else letter
-    return phrase(text + "axis {}; {}", what, name, *shown, ONLY_STATIC)
+    return lazy_format(text + "axis {}; {}", what, name, *shown, ONLY_STATIC)
 
 
 # --- the order ------------------------------------------------------------------------------------------------------

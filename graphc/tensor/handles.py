@@ -26,7 +26,7 @@ import numpy as np
 
 from graphc.errors import GraphcError, GraphTypeError, RankError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.call_errors import place
+from graphc.ir.call_errors import add_call
 from graphc.ir.node import FUNCTIONS, Array, Guard, Node, Proxy, Type, describe, literal, plain
 from graphc.ir.source_lines import program_line
 from graphc.ir.symbol import METHODS, asked
@@ -283,7 +283,7 @@ class Handle(Proxy):
         try:
             self.write(put_item(self.node(), key, partial(assigned, value)), "x[key] = value")
         except GraphcError as error:
-            place(error, "x[key] = value", (self, value))
+            add_call(error, "x[key] = value", (self, value))
             raise
 
     def _set_masked(self, key: Any, value: Any) -> bool:
@@ -402,7 +402,7 @@ def changing(symbol: str, function: str, native: Callable[[Any, Any], Any]) -> C
             if masked is not None:
                 self.masked = (*masked[:3], cast(FUNCTIONS[function](masked[3], plain(other)), node.type.dtype))
         except GraphcError as error:
-            place(error, f"{function} in place", (self, other))
+            add_call(error, f"{function} in place", (self, other))
             raise
         return self
 

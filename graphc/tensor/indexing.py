@@ -21,7 +21,7 @@ import numpy as np
 from graphc.arrays.dtypes import INTEGERS, can_cast_safely
 from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, RankError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, make, told
+from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, lazy_text, make
 from graphc.ir.walk import as_size_node
 from graphc.ops import index as ops, shape as layout
 from graphc.ops.checked import checked
@@ -429,7 +429,7 @@ def _fitted(name: str, x: Node, y: Any) -> Node:
     """`y` in the dtype and shape of the part it goes to."""
     weak = isinstance(y, (bool, int, float, list, tuple)) and not holds_node(y)
     value = as_node(y, x.type.dtype) if weak and _keeps_kind(y, x.type.dtype) else as_node(y)
-    what = told(lambda: f"{name}: {describe(value)} of type {value.type} into {describe(x)} of type {x.type}")
+    what = lazy_text(lambda: f"{name}: {describe(value)} of type {value.type} into {describe(x)} of type {x.type}")
     if not can_cast_safely(value.type.dtype, x.type.dtype) and not (value.type.dtype[0] == x.type.dtype[0] == "f"):
         raise GraphTypeError(f"{what}: {value.type.dtype} does not fit into {x.type.dtype}; cast it")
     if value.ndim > x.ndim:
@@ -463,7 +463,7 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
         array([7, 5])
     """
     node = as_node(x) if axis is not None else flatten(x)
-    what = told(lambda: f"take of {describe(node)} of type {node.type}")
+    what = lazy_text(lambda: f"take of {describe(node)} of type {node.type}")
     if mode not in ("raise", "wrap", "clip"):
         raise GraphValueError(f"{what}: mode {mode!r} is not one of raise, wrap, clip")
     place = normalise_axis(axis or 0, node.ndim, what)
@@ -496,7 +496,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
     array([1, 4])
     """
     node = as_node(x)
-    what = told(lambda: f"diagonal of {describe(node)} of type {node.type}")
+    what = lazy_text(lambda: f"diagonal of {describe(node)} of type {node.type}")
     rows, columns = normalise_axes((axis1, axis2), node.ndim, what)
     others = [axis for axis in range(node.ndim) if axis not in (rows, columns)]
     down, right = max(-offset, 0), max(offset, 0)
@@ -516,7 +516,7 @@ def flip(x: Any, axis: Any = None) -> Node:
         array([2, 1, 0])
     """
     node = as_node(x)
-    axes = normalise_axes(axis, node.ndim, told(lambda: f"flip of {describe(node)} of type {node.type}"))
+    axes = normalise_axes(axis, node.ndim, lazy_text(lambda: f"flip of {describe(node)} of type {node.type}"))
     key = tuple(slice(None, None, -1) if k in axes else slice(None) for k in range(node.ndim))
     return getitem(node, key) if axes else node
 

@@ -16,7 +16,7 @@ import numpy as np
 from graphc.arrays.dtypes import INTEGERS, promote
 from graphc.errors import GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, literal, make, told
+from graphc.ir.node import FUNCTIONS, OPS, Node, Size, constant_value, describe, describe_size, lazy_text, literal, make
 from graphc.ir.walk import as_size_node
 from graphc.ops import index, shape as ops
 from graphc.ops.checked import checked
@@ -181,7 +181,7 @@ def split(x: Any, splits_size: Any, n_splits: int | None = None, axis: int = 0) 
         [[0], [1, 2, 3]]
     """
     node = as_node(x)
-    what = told(lambda: f"split of {describe(node)} of type {node.type}")
+    what = lazy_text(lambda: f"split of {describe(node)} of type {node.type}")
     place = normalise_axis(axis, node.ndim, what)
     length = node.type.shape[place]
     if n_splits is not None:
@@ -233,7 +233,7 @@ def array_split(x: Any, sections: Any, axis: int = 0) -> list[Node]:
     [[0, 1, 2], [3, 4]]
     """
     node = as_node(x)
-    what = told(lambda: f"array_split of {describe(node)} of type {node.type}")
+    what = lazy_text(lambda: f"array_split of {describe(node)} of type {node.type}")
     place = normalise_axis(axis, node.ndim, what)
     if isinstance(sections, (list, tuple, np.ndarray)):
         return _split_at(node, list(sections), place)
@@ -255,7 +255,7 @@ def tile(x: Any, reps: Any, ndim: int | None = None) -> Node:
            [1, 2, 1, 2]])
     """
     node = as_node(x)
-    what = told(lambda: f"tile of {describe(node)} of type {node.type}")
+    what = lazy_text(lambda: f"tile of {describe(node)} of type {node.type}")
     times = list(as_shape(reps, what, ndim))
     ops.check_naturals(times, what)
     node = ops.expand(node, range(max(len(times) - node.ndim, 0)))
@@ -277,14 +277,14 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Node:
         array([1, 2, 2, 2])
     """
     node = as_node(x) if axis is not None else flatten(x)
-    what = told(lambda: f"repeat of {describe(node)} of type {node.type}")
+    what = lazy_text(lambda: f"repeat of {describe(node)} of type {node.type}")
     place = normalise_axis(axis or 0, node.ndim, what)
     count = as_node(repeats)
     if count.ndim == 1 and sizes.equal(count.type.shape[0], 1):
         count = ops.drop(count, (0,))
     if count.ndim:
         return _repeat_each(node, count, place, what)
-    times, length = as_size(count, told(lambda: f"{what}: repeats")), node.type.shape[place]
+    times, length = as_size(count, lazy_text(lambda: f"{what}: repeats")), node.type.shape[place]
     ops.check_naturals((times,), what)
     shape = list(node.type.shape)
     wide = ops.broadcast_to(ops.expand(node, (place + 1,)), (*shape[: place + 1], times, *shape[place + 1 :]))
@@ -326,7 +326,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Node:
     node = as_node(x)
     if axis is None:
         return ops.reshape(roll(flatten(node), shift, 0), node.type.shape)
-    axes = normalise_axes(axis, node.ndim, told(lambda: f"roll of {describe(node)} of type {node.type}"))
+    axes = normalise_axes(axis, node.ndim, lazy_text(lambda: f"roll of {describe(node)} of type {node.type}"))
     shifts = list(shift) if isinstance(shift, (tuple, list)) else [shift] * len(axes)
     for place, one in zip(axes, shifts, strict=True):
         node = _roll(node, as_size(one, "roll: the shift"), place)

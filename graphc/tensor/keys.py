@@ -16,7 +16,7 @@ from graphc.arrays.dtypes import INTEGERS
 from graphc.arrays.values import refuse_masked
 from graphc.errors import GraphValueError, IndexKindError, IndexOutOfBounds, RankError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, Node, Size, constant_value, describe, literal, told
+from graphc.ir.node import FUNCTIONS, Node, Size, constant_value, describe, lazy_text, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops import index, recur, reduce, shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
@@ -80,7 +80,7 @@ def _is_static(key: slice) -> bool:
 
 def items_of(x: Node, key: Any) -> tuple[Node, list[Item]]:
     """A key as one item for each axis, and None for each new one; `x` with its sizes checked against masks."""
-    what = told(lambda: f"index of {describe(x)} of type {x.type}")
+    what = lazy_text(lambda: f"index of {describe(x)} of type {x.type}")
     listed = isinstance(key, list) and any(isinstance(part, slice) for part in key)  # as Theano takes it
     parts = list(key) if listed or isinstance(key, tuple) else [key]
     masks = [_mask(part, what) for part in parts]
@@ -133,7 +133,7 @@ def _is_alone(parts: list[Any]) -> bool:
 def _agreeing(x: Node, mask: Node, axis: int) -> tuple[Node, Node]:
     """`x` and a mask of its axes from `axis` on, of the same sizes: held to be where that is not known."""
     ours = x.type.shape[axis : axis + mask.ndim]
-    what = told(lambda: f"index of {describe(x)}: the mask {describe(mask)}")
+    what = lazy_text(lambda: f"index of {describe(x)}: the mask {describe(mask)}")
     common = [sizes.common(size, other, what) for size, other in zip(ours, mask.type.shape, strict=True)]
     before, after = x.type.shape[:axis], x.type.shape[axis + mask.ndim :]
     return specify_shape(x, (*before, *common, *after)), specify_shape(mask, common)
@@ -203,9 +203,10 @@ def at_least(value: Size, low: int) -> Size:
 def _cut(part: slice, length: Size, what: str) -> Cut:
     """The start, size and step of a slice of an axis of size `length`."""
     start, stop = (
-        None if bound is None else as_size(bound, told(lambda: f"{what}: a bound")) for bound in (part.start, part.stop)
+        None if bound is None else as_size(bound, lazy_text(lambda: f"{what}: a bound"))
+        for bound in (part.start, part.stop)
     )
-    step = 1 if part.step is None else as_size(part.step, told(lambda: f"{what}: a step"))
+    step = 1 if part.step is None else as_size(part.step, lazy_text(lambda: f"{what}: a step"))
     if isinstance(step, int):
         if step == 0:
             raise ShapeError(f"{what}: a slice's step cannot be 0")

@@ -13,7 +13,7 @@ from graphc.arrays.dtypes import is_float, promote
 from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Guard, Node, Size, describe
-from graphc.ir.source_lines import phrase
+from graphc.ir.source_lines import lazy_format
 from graphc.ops import shape as ops
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.linalg import products as linalg
@@ -117,7 +117,7 @@ def _paired(a: Node, axis: int, b: Node, other: int, name: str) -> tuple[Node, N
         b, a = _paired(b, other, a, axis, name)
         return a, b
     parts = (ops.label_call(name), other, ops.label_origin(b), axis, ops.label_origin(a))
-    message = phrase("{}: axis {} of {} has size {{left}}, axis {} of {} has size {{right}}", *parts)
+    message = lazy_format("{}: axis {} of {} has size {{left}}, axis {} of {} has size {{right}}", *parts)
     return a, ops.held_to(b, other, Guard(right, "==", left, message))
 
 

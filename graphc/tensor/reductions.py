@@ -16,7 +16,7 @@ from typing import Any
 from graphc.arrays.dtypes import accumulator, floating, is_float, promote
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, Node, describe, literal, told
+from graphc.ir.node import FUNCTIONS, Node, describe, lazy_text, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops import recur, reduce as ops, shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
@@ -32,7 +32,7 @@ __all__ = [
 
 def _axes(name: str, x: Node, axis: Any) -> tuple[int, ...]:
     """The reduced axes in ascending order."""
-    return tuple(sorted(normalise_axes(axis, x.ndim, told(lambda: f"{name} of {describe(x)} of type {x.type}"))))
+    return tuple(sorted(normalise_axes(axis, x.ndim, lazy_text(lambda: f"{name} of {describe(x)} of type {x.type}"))))
 
 
 def _reduce(name: str, x: Node, axis: Any, keepdims: bool) -> Node:
@@ -472,7 +472,7 @@ def _running(name: str, function: Any, x: Any, axis: int | None, dtype: Any) -> 
     node = as_node(x) if axis is not None else flatten(x)
     kind = accumulator(node.type.dtype) if dtype is None else resolve_dtype(dtype)
     node = cast(cast(node, kind), accumulator(kind))
-    place = normalise_axis(axis or 0, node.ndim, told(lambda: f"{name} of {describe(node)} of type {node.type}"))
+    place = normalise_axis(axis or 0, node.ndim, lazy_text(lambda: f"{name} of {describe(node)} of type {node.type}"))
     return cast(function(node, place), kind)
 
 

@@ -25,9 +25,9 @@ from graphc.ir.node import (
     constant_value,
     describe,
     describe_size,
+    lazy_text,
     literal,
     make,
-    told,
 )
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import shape as ops
@@ -117,8 +117,8 @@ def as_shape(shape: Any, what: str, ndim: int | None = None, instead: str = "giv
             items = [_folded(_element(shape, position)) for position in range(length)]
         return tuple(items)
     if isinstance(shape, Iterable) and not isinstance(shape, (str, Node)):
-        return tuple(as_size(size, told(lambda: f"{what}: a size")) for size in shape)
-    return (as_size(shape, told(lambda: f"{what}: a size")),)
+        return tuple(as_size(size, lazy_text(lambda: f"{what}: a size")) for size in shape)
+    return (as_size(shape, lazy_text(lambda: f"{what}: a size")),)
 
 
 def _element(vector: Node, position: int) -> Node:
@@ -228,7 +228,7 @@ def reshape(
                [2, 3]])
     """
     node = as_node(x)
-    what = told(lambda: f"reshape of {describe(node)} of type {node.type}")
+    what = lazy_text(lambda: f"reshape of {describe(node)} of type {node.type}")
     named = [each for each in (newshape, shape) if each is not None]
     if named and (sizes or len(named) > 1):
         raise ArgumentError(f"{what}: the shape is given more than once")
@@ -303,7 +303,7 @@ def flatten(x: Any, ndim: Any = 1, *, outdim: int | None = None, order: str = "C
         ndim = outdim
     if isinstance(ndim, str):
         ndim, order = 1, ndim
-    what = told(lambda: f"flatten of {describe(node)} of type {node.type}")
+    what = lazy_text(lambda: f"flatten of {describe(node)} of type {node.type}")
     if _first_axis_first(order, what):
         if ndim != 1:
             raise GraphValueError(f"{what}: order 'F' makes a vector, not {ndim} axes")
@@ -341,7 +341,7 @@ def dimshuffle(x: Any, *pattern: Any) -> Node:
     """
     node = as_node(x)
     order = tuple(pattern[0]) if len(pattern) == 1 and isinstance(pattern[0], (tuple, list)) else pattern
-    what = told(lambda: f"dimshuffle of {describe(node)} of type {node.type} to {order}")
+    what = lazy_text(lambda: f"dimshuffle of {describe(node)} of type {node.type} to {order}")
     return ops.dimshuffle(node, [axis if axis == "x" else normalise_axis(axis, node.ndim, what) for axis in order])
 
 
@@ -357,7 +357,9 @@ def transpose(x: Any, axes: Any = None, *more: Any) -> Node:
     order = None if axes is None else unpack((axes, *more))
     if order is None:
         return ops.dimshuffle(node, range(node.ndim)[::-1])
-    positions = normalise_axes(order, node.ndim, told(lambda: f"transpose of {describe(node)} of type {node.type}"))
+    positions = normalise_axes(
+        order, node.ndim, lazy_text(lambda: f"transpose of {describe(node)} of type {node.type}")
+    )
     if len(positions) != node.ndim:
         raise GraphValueError(
             f"transpose of {describe(node)} of type {node.type}: axes {order} do not name each of its axes once"
@@ -374,7 +376,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Node:
         (4, 3, 2)
     """
     node = as_node(x)
-    what = told(lambda: f"swapaxes of {describe(node)} of type {node.type}")
+    what = lazy_text(lambda: f"swapaxes of {describe(node)} of type {node.type}")
     first, second = normalise_axis(axis1, node.ndim, what), normalise_axis(axis2, node.ndim, what)
     order = list(range(node.ndim))
     order[first], order[second] = second, first
@@ -390,7 +392,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Node:
         (3, 4, 2)
     """
     node = as_node(x)
-    what = told(lambda: f"moveaxis of {describe(node)} of type {node.type}")
+    what = lazy_text(lambda: f"moveaxis of {describe(node)} of type {node.type}")
     origin, goal = normalise_axes(source, node.ndim, what), normalise_axes(destination, node.ndim, what)
     if len(origin) != len(goal):
         raise GraphValueError(f"{what}: {len(origin)} source axes, {len(goal)} destinations")
@@ -410,7 +412,9 @@ def expand_dims(x: Any, axis: Any) -> Node:
     """
     node = as_node(x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
-    return ops.expand(node, normalise_axes(axis, node.ndim + count, told(lambda: f"expand_dims of {describe(node)}")))
+    return ops.expand(
+        node, normalise_axes(axis, node.ndim + count, lazy_text(lambda: f"expand_dims of {describe(node)}"))
+    )
 
 
 def squeeze(x: Any, axis: Any = None) -> Node:
@@ -422,7 +426,7 @@ def squeeze(x: Any, axis: Any = None) -> Node:
         (3,)
     """
     node = as_node(x)
-    what = told(lambda: f"squeeze of {describe(node)} of type {node.type}")
+    what = lazy_text(lambda: f"squeeze of {describe(node)} of type {node.type}")
     axes = normalise_axes(axis, node.ndim, what)
     if axis is None:
         axes = tuple(k for k in axes if asked_equal(node.type.shape[k], 1))
@@ -492,7 +496,7 @@ def broadcast_to(x: Any, shape: Any) -> Node:
            [1, 2]])
     """
     node = as_node(x)
-    what = told(lambda: f"broadcast_to of {describe(node)} of type {node.type}")
+    what = lazy_text(lambda: f"broadcast_to of {describe(node)} of type {node.type}")
     target = as_shape(shape, what, instead=ONE_BY_ONE)
     if len(target) < node.ndim:
         raise ShapeError(f"{what}: it has more axes than {tuple(map(describe_size, target))}")
@@ -521,12 +525,12 @@ def specify_shape(x: Any, shape: Any) -> Node:
         3
     """
     node = as_node(x)
-    what = told(lambda: f"specify_shape of {describe(node)} of type {node.type}")
+    what = lazy_text(lambda: f"specify_shape of {describe(node)} of type {node.type}")
     given: Sequence[Any] = as_shape(shape, what, node.ndim) if isinstance(shape, Node) else listed(shape)
     if len(given) != node.ndim:
         raise GraphValueError(f"{what}: {len(given)} sizes for {node.ndim} axes")
     target = [
-        old if new is None else as_size(new, told(lambda: f"{what}: a size"))
+        old if new is None else as_size(new, lazy_text(lambda: f"{what}: a size"))
         for old, new in zip(node.type.shape, given, strict=True)
     ]
     for axis, (old, new) in enumerate(zip(node.type.shape, target, strict=True)):
@@ -537,7 +541,7 @@ def specify_shape(x: Any, shape: Any) -> Node:
 def addbroadcast(x: Any, *axes: int) -> Node:
     """`x`, whose `axes` have size 1 and broadcast from here on; an error at run time where they have another size."""
     node = as_node(x)
-    known = normalise_axes(axes, node.ndim, told(lambda: f"addbroadcast of {describe(node)} of type {node.type}"))
+    known = normalise_axes(axes, node.ndim, lazy_text(lambda: f"addbroadcast of {describe(node)} of type {node.type}"))
     return specify_shape(node, [1 if axis in known else None for axis in range(node.ndim)])
 
 

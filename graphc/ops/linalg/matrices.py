@@ -30,9 +30,9 @@ from graphc.ir.node import (
     Type,
     define_op,
     describe,
+    lazy_format,
     literal,
     make,
-    phrase,
 )
 from graphc.ir.walk import as_size_node
 from graphc.ops.custom import PYTHON
@@ -60,7 +60,7 @@ def check_matrices(name: str, a: Node, *, square: bool = True) -> None:
 def square_guards(node: Node) -> list[Guard]:
     """Guards: the matrices of the first argument are square."""
     a = node.args[0]
-    message = phrase(NOT_SQUARE, phrase("{} of {}", label_op(node), label_origin(a)))
+    message = lazy_format(NOT_SQUARE, lazy_format("{} of {}", label_op(node), label_origin(a)))
     return equality_guard(a.type.shape[-2], a.type.shape[-1], message)
 
 
@@ -137,9 +137,9 @@ def _solve_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 def _solve_guards(node: Node) -> Sequence[Guard]:
     a, b = node.args
     guards = square_guards(node)
-    what = phrase("{} of {} and {}", label_op(node), label_origin(a), label_origin(b))
+    what = lazy_format("{} of {} and {}", label_op(node), label_origin(a), label_origin(b))
     for axis, (left, right) in enumerate(zip(a.type.shape[:-1], b.type.shape[:-1], strict=True)):
-        guards += equality_guard(left, right, phrase("{}: axis {} has sizes {{left}} and {{right}}", what, axis))
+        guards += equality_guard(left, right, lazy_format("{}: axis {} has sizes {{left}} and {{right}}", what, axis))
     return guards
 
 

@@ -48,9 +48,9 @@ from graphc.ir.node import (
     constant_value,
     define_op,
     describe,
+    lazy_format,
+    lazy_text,
     make,
-    phrase,
-    told,
 )
 from graphc.ops.elementwise import elementwise, repeated
 from graphc.ops.reduce import reduce_sum
@@ -82,7 +82,7 @@ def _check_alike(name: str, *operands: Node) -> None:
 
 def _matmul_infer(args: Sequence[Node], attrs: Attributes) -> Type:
     a, b = args
-    what = told(lambda: f"matmul of {describe(a)} of type {a.type} and {describe(b)} of type {b.type}")
+    what = lazy_text(lambda: f"matmul of {describe(a)} of type {a.type} and {describe(b)} of type {b.type}")
     _check_alike("matmul", a, b)
     if not a.ndim or not b.ndim or (a.ndim != b.ndim and max(a.ndim, b.ndim) > 2):
         raise RankError(f"{what}: the ranks should be 1 or 2, or equal")
@@ -171,13 +171,13 @@ def _is_tiny(a: Node, b: Node) -> bool:
 
 def _matmul_guards(node: Node) -> Sequence[Guard]:
     a, b = node.args
-    what = phrase("{} of {} and {}", label_op(node), label_origin(a), label_origin(b))
+    what = lazy_format("{} of {} and {}", label_op(node), label_origin(a), label_origin(b))
     summed = b.type.shape[-2 if b.ndim > 1 else 0]
-    message = phrase("{}: the summed axis has sizes {{left}} and {{right}}", what)
+    message = lazy_format("{}: the summed axis has sizes {{left}} and {{right}}", what)
     guards = equality_guard(a.type.shape[-1], summed, message)
     if a.ndim > 2:
         for axis, (left, right) in enumerate(zip(a.type.shape[:-2], b.type.shape[:-2], strict=True)):
-            message = phrase("{}: axis {} has sizes {{left}} and {{right}}", what, axis)
+            message = lazy_format("{}: axis {} has sizes {{left}} and {{right}}", what, axis)
             guards += equality_guard(left, right, message)
     return guards
 
@@ -372,9 +372,9 @@ def _gemm_guards(node: Node) -> Sequence[Guard]:
     product = matmul(parts.a, parts.b)
     guards = list(_matmul_guards(product))
     if parts.c is not None:
-        what = phrase("gemm of {} and {}: {}", label(parts.a), label(parts.b), label(parts.c))
+        what = lazy_format("gemm of {} and {}: {}", label(parts.a), label(parts.b), label(parts.c))
         for axis, (left, right) in enumerate(zip(parts.c.type.shape, product.type.shape, strict=True)):
-            message = phrase("{} has size {{left}} along axis {}, not {{right}}", what, axis)
+            message = lazy_format("{} has size {{left}} along axis {}, not {{right}}", what, axis)
             guards += equality_guard(left, right, message)
     return guards
 

@@ -37,9 +37,9 @@ from graphc.ir.node import (
     Vjp,
     Vjps,
     define_op,
+    lazy_format,
+    lazy_text,
     make,
-    phrase,
-    told,
     tuple_of,
 )
 from graphc.ops.elementwise import describe_origin, repeated
@@ -182,7 +182,9 @@ def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size
 
 def _infer(routine: Routine, args: Sequence[Node]) -> Type:
     first = args[0]
-    what = told(lambda: f"{routine.name} of {' and '.join(f'{describe_origin(a)} of type {a.type}' for a in args)}")
+    what = lazy_text(
+        lambda: f"{routine.name} of {' and '.join(f'{describe_origin(a)} of type {a.type}' for a in args)}"
+    )
     if any(arg.type.dtype != first.type.dtype or not is_float(arg.type.dtype) for arg in args):
         raise GraphTypeError(f"{what}: the operands should be floats of one dtype")
     rank = first.ndim - len(routine.operands[0])
@@ -217,17 +219,19 @@ def letters_of(routine: Routine, node: Node) -> Letters:
 def _guards(routine: Routine, node: Node) -> list[Guard]:
     first = node.args[0]
     template = "{} of " + " and ".join("{}" for _ in node.args)
-    what = phrase(template, label_op(node), *map(label_origin, node.args))
+    what = lazy_format(template, label_op(node), *map(label_origin, node.args))
     rank = first.ndim - len(routine.operands[0])
     guards: list[Guard] = []
     for arg in node.args[1:]:
         for axis, (left, right) in enumerate(zip(first.type.shape[:rank], arg.type.shape[:rank], strict=True)):
-            guards += equality_guard(left, right, phrase("{}: axis {} has sizes {{left}} and {{right}}", what, axis))
+            guards += equality_guard(
+                left, right, lazy_format("{}: axis {} has sizes {{left}} and {{right}}", what, axis)
+            )
     known: dict[str, tuple[Node, Size]] = {}
     for arg, axes in zip(node.args, routine.operands, strict=True):
         for letter, size in zip(axes, arg.type.shape[rank:], strict=True):
             other, before = known.setdefault(letter, (arg, size))
-            guards += equality_guard(before, size, phrase(NOT_SQUARE if other is arg else OF_OTHER_ROWS, what))
+            guards += equality_guard(before, size, lazy_format(NOT_SQUARE if other is arg else OF_OTHER_ROWS, what))
     return guards
 
 

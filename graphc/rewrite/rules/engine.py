@@ -56,11 +56,11 @@ from graphc.ir.node import (
     Size,
     Where,
     describe,
+    lazy_text,
     literal,
     make,
     next_serial,
     remade,
-    told,
     variable,
 )
 from graphc.ir.signs import BROADCASTS, scalar_constant
@@ -191,7 +191,7 @@ class Fired:
     @staticmethod
     def at(rule: str, node: Node) -> Fired:
         """The description of the node is formatted only when it is read."""
-        return Fired(rule, told(lambda: describe(node)), node.where)
+        return Fired(rule, lazy_text(lambda: describe(node)), node.where)
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.node}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import floating, is_float
 from graphc.ir import sizes
-from graphc.ir.node import Node, describe, told
+from graphc.ir.node import Node, describe, lazy_text
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import reshape
 from graphc.tensor.elementary import (
@@ -156,7 +156,7 @@ def glu(x: Any, axis: int = -1) -> Node:
     """The first half of `x` along `axis` times the sigmoid of the second (Dauphin et al. 2017). The axis should have an
     even size: an odd one is an error, at the call where it is not known before."""
     node = in_floats(x)
-    place = normalise_axis(axis, node.ndim, told(lambda: f"glu of {describe(node)} of type {node.type}"))
+    place = normalise_axis(axis, node.ndim, lazy_text(lambda: f"glu of {describe(node)} of type {node.type}"))
     shape = node.type.shape
     halves = reshape(node, (*shape[:place], 2, sizes.floor_divide(shape[place], 2), *shape[place + 1 :]))
     before = (slice(None),) * place

@@ -14,7 +14,7 @@ from graphc.arrays.dtypes import is_float
 from graphc.control.functional import scan
 from graphc.errors import GraphTypeError, RankError
 from graphc.ir import sizes
-from graphc.ir.node import Node, Size, describe, told
+from graphc.ir.node import Node, Size, describe, lazy_text
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.derivative import overridden
@@ -100,7 +100,7 @@ def scaled_dot_product_attention(
     likewise. Raises GraphTypeError for ranks that do not fit, ShapeError for sizes.
     """
     queries, keys, values = (in_floats(each) for each in (q, k, v))
-    what = told(lambda: f"attention of {describe(queries)} of type {queries.type}")
+    what = lazy_text(lambda: f"attention of {describe(queries)} of type {queries.type}")
     for node in (keys, values):
         if node.ndim != queries.ndim or node.type.dtype != queries.type.dtype or node.ndim < 2:
             raise RankError(f"{what}: {describe(node)} of type {node.type} has other axes, or another dtype")

@@ -15,7 +15,7 @@ from graphc.control.functional import scan
 from graphc.errors import GraphTypeError, RankError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
-from graphc.ir.node import Node, describe, make, told
+from graphc.ir.node import Node, describe, lazy_text, make
 from graphc.ir.signs import BROADCASTS, scalar_number
 from graphc.ops import index, shape as layout
 from graphc.ops.derivative import zero_grad
@@ -61,7 +61,7 @@ __all__ = [
 def _softmax_axes(name: str, x: Node, axis: Any) -> tuple[int, ...]:
     if x.ndim == 0:
         raise RankError(f"{name} of {describe(x)} of type {x.type}: a scalar has no axis")
-    return tuple(sorted(normalise_axes(axis, x.ndim, told(lambda: f"{name} of {describe(x)} of type {x.type}"))))
+    return tuple(sorted(normalise_axes(axis, x.ndim, lazy_text(lambda: f"{name} of {describe(x)} of type {x.type}"))))
 
 
 def softmax(x: Any, axis: Any = -1) -> Node:
@@ -291,7 +291,7 @@ def ctc(activations: Any, labels: Any, input_lengths: Any) -> Node:
         >>> cost = T.nnet.ctc.ctc(scores, labels, lengths).mean()
     """
     scores, marks, lengths = in_floats(activations), as_node(labels), as_node(input_lengths)
-    what = told(lambda: f"ctc of {describe(scores)} of type {scores.type}")
+    what = lazy_text(lambda: f"ctc of {describe(scores)} of type {scores.type}")
     if scores.ndim != 3:
         raise RankError(f"{what}: it has {scores.ndim} axes, not 3: (time, batch, symbols)")
     for node, rank in ((marks, 2), (lengths, 1)):

@@ -10,7 +10,7 @@ from typing import Any
 from graphc.errors import GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
-from graphc.ir.node import Node, Size, describe, told
+from graphc.ir.node import Node, Size, describe, lazy_text
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.checked import checked
@@ -45,7 +45,7 @@ def images2neibs(ten4: Any, neib_shape: Any, neib_step: Any = None, mode: str = 
     other side; odd numbers of rows and columns). Rows come in the order of images, channels, rows and columns.
     """
     x = as_node(ten4)
-    what = told(lambda: f"images2neibs of {describe(x)} of type {x.type}")
+    what = lazy_text(lambda: f"images2neibs of {describe(x)} of type {x.type}")
     if x.ndim != 4:
         raise RankError(f"{what}: it has {x.ndim} axes, not 4")
     if mode not in MODES:
@@ -102,7 +102,7 @@ def neibs2images(neibs: Any, neib_shape: Any, original_shape: Any, mode: str = "
     """The images of `original_shape` whose neighbourhoods, which follow one another, are the rows of a matrix: what
     `images2neibs` made of them. mode: "valid", or "ignore_borders", where what was left out is 0."""
     rows = as_node(neibs)
-    what = told(lambda: f"neibs2images of {describe(rows)} of type {rows.type}")
+    what = lazy_text(lambda: f"neibs2images of {describe(rows)} of type {rows.type}")
     widths, shape = as_shape(neib_shape, what, 2), as_shape(original_shape, what, 4)
     if rows.ndim != 2 or len(widths) != 2 or len(shape) != 4:
         raise RankError(f"{what}: it takes a matrix, two sizes of neighbourhoods and four of images")

@@ -16,7 +16,7 @@ import numpy as np
 from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
-from graphc.ir.node import Node, Size, describe, told
+from graphc.ir.node import Node, Size, describe, lazy_text
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.derivative import overridden
@@ -51,7 +51,7 @@ def normalize(x: Any, axes: Any, epsilon: Any = 1e-5, gamma: Any = None, beta: A
         >>> y, mean, variance = normalize(T.dtensor4("x"), (0, 2, 3))
     """
     node = in_floats(x)
-    found = normalise_axes(axes, node.ndim, told(lambda: f"normalize of {describe(node)} of type {node.type}"))
+    found = normalise_axes(axes, node.ndim, lazy_text(lambda: f"normalize of {describe(node)} of type {node.type}"))
     over = tuple(sorted(found))
     first = node.ndim
     while first and first - 1 in over:
@@ -191,7 +191,7 @@ def local_response_normalization(
     """x / (k + alpha * the sum of the squares in the `n` channels around each, an odd number) ** beta (Krizhevsky et
     al. 2012). Around the first and last channels there are fewer."""
     node = in_floats(x)
-    what = told(lambda: f"local_response_normalization of {describe(node)} of type {node.type}")
+    what = lazy_text(lambda: f"local_response_normalization of {describe(node)} of type {node.type}")
     if n < 1 or n % 2 == 0:
         raise GraphValueError(f"{what}: n is {n}, not an odd number")
     (place,) = normalise_axes(axis, node.ndim, what)
@@ -229,7 +229,7 @@ class _Layout:
     these with size 1, or have the other axes alone."""
 
     def __init__(self, name: str, x: Node, axes: Any, given: Sequence[tuple[str, Node]]) -> None:
-        what = told(lambda: f"{name} of {describe(x)} of type {x.type}")
+        what = lazy_text(lambda: f"{name} of {describe(x)} of type {x.type}")
         self.axes = _axes(axes, x.ndim, what)
         self.kept = tuple(axis for axis in range(x.ndim) if axis not in self.axes)
         self.rank = x.ndim if given[0][1].ndim == x.ndim else len(self.kept)
@@ -343,7 +343,7 @@ def dropout(x: Any, rate: Any, stream: Any, rescale: bool = True, shared_axes: A
         >>> hidden = T.nnet.dropout(T.dmatrix("hidden"), 0.5, RandomStreams(7))
     """
     node = in_floats(x)
-    what = told(lambda: f"dropout of {describe(node)} of type {node.type}")
+    what = lazy_text(lambda: f"dropout of {describe(node)} of type {node.type}")
     if isinstance(rate, (int, float)) and not 0 <= rate < 1:
         raise GraphValueError(f"{what}: a rate is from 0 to below 1, not {rate}")
     shared = normalise_axes(shared_axes, node.ndim, what) if shared_axes != () else ()

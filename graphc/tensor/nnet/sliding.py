@@ -22,7 +22,7 @@ from typing import Any
 from graphc.arrays.dtypes import is_float, promote
 from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
-from graphc.ir.node import Guard, Node, Size, describe, told
+from graphc.ir.node import Guard, Node, Size, describe, lazy_text
 from graphc.ir.walk import as_size_node
 from graphc.ops import conv, shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
@@ -192,7 +192,7 @@ def convolution(
         T.nnet.convolution(images, kernels, stride=2, padding="same")
     """
     images, kernels, dtype = operands(x, w, "convolution")
-    what = told(lambda: f"convolution of {describe(images)} with {describe(kernels)}")
+    what = lazy_text(lambda: f"convolution of {describe(images)} with {describe(kernels)}")
     slide = sliding(images.ndim - 2, stride, padding, dilation, groups, flip, what)
     return cast(slid(images, kernels, slide, what, channels_last), dtype)
 
@@ -351,7 +351,7 @@ def frac_bilinear_upsampling(input: Any, frac_ratio: Any) -> Node:
 
 def _upsampled(input: Any, ratios: Any) -> Node:
     x = in_floats(input)
-    what = told(lambda: f"bilinear_upsampling of {describe(x)} of type {x.type}")
+    what = lazy_text(lambda: f"bilinear_upsampling of {describe(x)} of type {x.type}")
     if x.ndim != 4:
         raise RankError(f"{what}: it has {x.ndim} axes, not 4")
     for axis, (ratio, step) in enumerate(ratios, 2):

@@ -16,7 +16,7 @@ from graphc.autodiff import jvp, pulled_back
 from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
-from graphc.ir.node import Node, Size, describe, literal, told
+from graphc.ir.node import Node, Size, describe, lazy_text, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
@@ -167,14 +167,14 @@ def pool(
         array([1., 3., 5.])
     """
     x = as_node(input)
-    what = told(lambda: f"pool of {describe(x)} of type {x.type}")
+    what = lazy_text(lambda: f"pool of {describe(x)} of type {x.type}")
     return _pool(x, _slide(x, ws, ignore_border, stride, pad, None, what), mode, what)
 
 
 def global_pool(input: Any, mode: str = "max", axes: int = 2) -> Node:
     """`pool` with windows as large as the last `axes` axes, which the result keeps with size 1."""
     x = as_node(input)
-    what = told(lambda: f"global_pool of {describe(x)} of type {x.type}")
+    what = lazy_text(lambda: f"global_pool of {describe(x)} of type {x.type}")
     if not 0 < axes <= x.ndim:
         raise RankError(f"{what}: it has no {axes} axes to pool over")
     reduced = tuple(range(x.ndim - axes, x.ndim))
@@ -198,7 +198,7 @@ def _renamed(new: Any, old: Any, names: str, default: Any = None) -> Any:
 
 def _pool_nd(rank: int, input: Any, ws: Any, ignore_border: bool | None, stride: Any, pad: Any, mode: str) -> Node:
     x = as_node(input)
-    what = told(lambda: f"pool_{rank}d of {describe(x)} of type {x.type}")
+    what = lazy_text(lambda: f"pool_{rank}d of {describe(x)} of type {x.type}")
     if ws is None:
         raise ValueError(f"{what}: the size of a window, ws, is needed")
     return _pool(x, _slide(x, ws, bool(ignore_border), stride, pad, rank, what), mode, what)
@@ -245,7 +245,7 @@ def max_pool_2d_same_size(input: Any, patch_size: Any) -> Node:
     """`input` with zeros for all that is no maximum of its window of `patch_size`; windows follow one another, and
     what is left of the axes is zero (Theano's)."""
     x = as_node(input)
-    what = told(lambda: f"max_pool_2d_same_size of {describe(x)} of type {x.type}")
+    what = lazy_text(lambda: f"max_pool_2d_same_size of {describe(x)} of type {x.type}")
     slidings = [axis.sliding for axis in _slide(x, patch_size, True, None, None, 2, what)]
     found, axes = windows(x, slidings), (x.ndim, x.ndim + 1)
     highest = layout.expand(reduce_each_max(found, axes), axes)
@@ -302,7 +302,7 @@ class PoolGrad:
     out_shape = Pool.out_shape
 
     def _pooled(self, x: Node, ws: Any, stride: Any, pad: Any) -> tuple[_Pooled, ...]:
-        what = told(lambda: f"{type(self).__name__} of {describe(x)} of type {x.type}")
+        what = lazy_text(lambda: f"{type(self).__name__} of {describe(x)} of type {x.type}")
         return _slide(x, ws, self.ignore_border, stride, pad, self.ndim, what)
 
     def _at_maxima(self, x: Node, maxout: Any, values: Node, pooled: tuple[_Pooled, ...]) -> Node:
