@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from operator import itemgetter
 from typing import Any
@@ -128,19 +129,29 @@ def finishing(made: Any, results: Sequence[Node]) -> Rebuild | None:
     tree like `made`; None where there is nothing to do. Those of `results` that have no axes are arrays, and become
     NumPy's scalars."""
     places = [place for place, node in enumerate(results) if not node.ndim]
-    kind = type(made)
-    if structure(made) == LEAF:
+    known = structure(made)
+    if known == LEAF:
         return itemgetter(()) if places else None
-    whole = kind if kind in (tuple, list) and all(part == LEAF for part in map(structure, made)) else None
-    if whole is not None and not places:
+    kind, *parts = known
+    whole: Rebuild = partial(like, made)
+    if kind in (tuple, list) and all(part == LEAF for part in parts):
+        whole = kind
+    elif kind is dict and all(part == LEAF and type(key) is str for key, part in zip(made, parts[1:], strict=True)):
+        whole = partial(_filled, dict.fromkeys(made), parts[0])
+    if not places:
         return whole
 
     def rebuild(arrays: list[Any]) -> Any:
         for place in places:
             arrays[place] = arrays[place][()]
-        return like(made, arrays) if whole is None else whole(arrays)
+        return whole(arrays)
 
     return rebuild
+
+
+def _filled(empty: dict[str, None], keys: Sequence[str], arrays: Sequence[Any]) -> dict[str, Any]:
+    """A dict with the keys of another one in its order, and arrays in the order of `keys`."""
+    return {**empty, **dict(zip(keys, arrays, strict=True))}
 
 
 def shapes_of(leaves: Sequence[Any]) -> Shapes:
