@@ -136,7 +136,13 @@ class Symbol(Methods):
         )
 
     def __index__(self) -> int:
-        return int(self._number("index", "cannot be the size of a range or an index of a list; T.arange makes a range"))
+        return int(
+            self._number(
+                "index",
+                "cannot be the size of a range, an index of a list or a bound of a slice of NumPy's array; T.arange "
+                "makes a range, jnp.asarray(a)[i:j] a part",
+            )
+        )
 
     def __int__(self) -> int:
         return int(self._number("int", "cannot become an int; x.astype('int64') converts it in the graph"))

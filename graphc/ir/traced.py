@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from _thread import _local
+from collections.abc import Iterator
 from itertools import count
 from opcode import opname
 from types import FrameType
@@ -34,7 +35,8 @@ class Trace(_local):
     """The tracing state of a thread. depth: nesting of the traced functions being called. levels: an object for each of
     them; an array is written to only where it was made. scalars: tensors without axes made meanwhile, which the program
     must not hash. refused: the last error about an unknown value, with its line; NumPy drops such errors and raises its
-    own. at_hand: the sizes of the arguments (`ops.at_hand`); None without."""
+    own. at_hand: the sizes of the arguments (`ops.at_hand`); None without. asked_of: the descriptions of the arguments
+    that the value in the last error follows from."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -42,6 +44,7 @@ class Trace(_local):
         self.at_hand: Any = None
         self.refused: tuple[Any, Any] = (None, None)
         self.scalars: list[Any] = []
+        self.asked_of: frozenset[str] = frozenset()
 
     def __enter__(self) -> None:
         self.depth += 1
@@ -66,32 +69,35 @@ TRACE = Trace()
 def traced_from(node: Any, by_sizes: bool = True) -> str | None:
     """The description of the argument that a value follows from; None if there is none. by_sizes: count dependence on
     the argument's sizes, too."""
-    found = _argument(node, by_sizes)
+    found = next(_arguments(node, by_sizes), None)
     return None if found is None else str(TRACED[found])
 
 
-def _argument(node: Any, by_sizes: bool = True) -> Any:
-    """The variable of the argument that a value follows from, or None."""
+def _arguments(node: Any, by_sizes: bool = True) -> Iterator[Any]:
+    """The variables of the arguments that a value follows from."""
     pending, seen = [] if node is None else [node], set[Any]()
     while pending and TRACED:
         found = pending.pop()
         if by_sizes and found.op.name == "size":
             owner = found.sized()
             found = found if owner is None else owner
+        if found in seen:
+            continue
+        seen.add(found)
         if found in TRACED:
-            return found
-        if found not in seen:
-            seen.add(found)
+            yield found
+        else:
             pending += found.args
-    return None
 
 
 def traced_hint(node: Any) -> str:
     """The part of an error message that names the argument of the traced function a value follows from, and the
     remedy."""
-    found = _argument(node)
-    if found is None:
+    arguments = list(_arguments(node))
+    TRACE.asked_of = frozenset(TRACED[each] for each in arguments)
+    if not arguments:
         return ""
+    found = arguments[0]
     why = "whose value only static_argnames would make known"
     if found in LEFT:
         why = "which has returned: what is used outside it must be among its results"

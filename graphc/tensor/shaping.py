@@ -29,6 +29,7 @@ from graphc.ir.node import (
     literal,
     make,
 )
+from graphc.ir.traced import traced_hint
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import shape as ops
 from graphc.ops.at_hand import asked_equal, asked_number, asked_size
@@ -174,7 +175,8 @@ def normalise_axis(axis: Any, ndim: int, what: str) -> int:
     is no whole number."""
     axis = known_number(axis)
     if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
-        raise GraphTypeError(f"{what}: an axis is a whole number, not {axis!r}")
+        hint = traced_hint(axis) if isinstance(axis, Node) else ""
+        raise GraphTypeError(f"{what}: an axis is a whole number, not {axis!r}{hint}")
     if not -ndim <= axis < ndim:
         raise AxisError(int(axis), ndim, what)
     return int(axis) % ndim

@@ -9,7 +9,7 @@ variable for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from inspect import Parameter, signature
 from operator import attrgetter
@@ -26,7 +26,7 @@ from graphc.ir.walk import type_sizes
 from graphc.ops.elementwise import Number
 from graphc.options import options
 from graphc.startup.record import record
-from graphc.trees import exact_kind, paths
+from graphc.trees import exact_kind, leaves as leaves_of, paths
 
 NUMBERS = frozenset((float, int, bool))
 """The types of Python numbers, which have a kind but no dtype of their own."""
@@ -70,6 +70,49 @@ class Static:
         fixed = () if not kwargs else tuple([(name, kwargs[name]) for name in self.names if name in kwargs])
         named = kwargs if not fixed else {name: value for name, value in kwargs.items() if name not in self.names}
         return Parts(tuple([args[place] for place in own]), fixed, tuple([args[place] for place in others]), named)
+
+
+class Argument(NamedTuple):
+    """An argument of a call: the name of its parameter, its position or None, its value."""
+
+    name: str
+    place: int | None
+    value: Any
+
+
+class Unchanged(NamedTuple):
+    """The arguments that a transform gives on as they are: `grad` those that it does not differentiate by, `vmap` those
+    without an axis of elements. Where Python needs their values they become static. places: a function of the number of
+    arguments by position; by_name: arguments by name are given on, too.
+    """
+
+    places: Callable[[int], Collection[int]] = lambda count: ()
+    by_name: bool = False
+
+    def among(
+        self, function: Callable[..., Any], static: Static, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> list[Argument]:
+        """The arguments of a call that are given on and are not static."""
+        places = sorted(self.places(len(args)))
+        if not places and not self.by_name:
+            return []
+        known, (fixed, _) = parameters_of(function), static.places(len(args))
+        names = [known[place] if place < len(known) else f"argument {place}" for place in range(len(args))]
+        found = [Argument(names[place], place, args[place]) for place in places if place not in fixed]
+        named = kwargs.items() if self.by_name else ()
+        return found + [Argument(name, None, value) for name, value in named if name not in static.names]
+
+
+NOTHING_UNCHANGED = Unchanged()
+
+
+def is_no_array(value: Any) -> bool:
+    """True for a value, which can be hashed, with a leaf that is neither an array nor a number: text, a function."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return any(type(leaf) not in NUMBERS and not hasattr(type(leaf), "__array__") for leaf in leaves_of(value))
 
 
 class Parts(NamedTuple):
@@ -185,7 +228,7 @@ def _variable(what: str, leaf: Any, name: str, ones: Iterable[int]) -> Node:
         number = variable(dtype, (), name)
         number.__class__ = Number
         return number
-    if not hasattr(leaf, "__array__"):
+    if not hasattr(kind, "__array__"):
         root = name.split("[", maxsplit=1)[0].split(".", maxsplit=1)[0]
         raise GraphTypeError(
             f"{what}: {name} is {leaf!r} of type {kind.__name__}, no array of numbers; arguments are arrays, numbers, "

@@ -22,7 +22,7 @@ from graphc.ir.traced import LEFT, TRACED
 from graphc.ops.again import attached
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import dimshuffle, drop, expand, held_to, label
-from graphc.tracing.arguments import names_of
+from graphc.tracing.arguments import Unchanged, names_of
 from graphc.tracing.interface import P, remembered
 from graphc.tracing.traced import Jitted, builder_of, settings_for, transformed
 from graphc.trees import leaves, like, outline, paths, spread
@@ -74,7 +74,12 @@ def vmap(
 
         return _mapped(fun, call, parts.left, parts.named, axes, out_axes, axis_size, static)
 
-    made = transformed(fun, build, static_argnums, static_argnames, settings_for(mode, threads), "vmap_of_")
+    def same_for_all(count: int) -> list[int]:
+        axes = in_axes if isinstance(in_axes, tuple | list) and len(in_axes) == count else ()
+        return [place for place, axis in enumerate(axes) if axis is None]
+
+    settings = settings_for(mode, threads)
+    made = transformed(fun, build, static_argnums, static_argnames, settings, "vmap_of_", Unchanged(same_for_all))
     return made
 
 

@@ -27,7 +27,7 @@ from graphc.ops.again import attached
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import dimshuffle, expand, filled, iota, reshape
 from graphc.startup.record import record
-from graphc.tracing.arguments import names_of
+from graphc.tracing.arguments import Unchanged, names_of
 from graphc.tracing.interface import P, remembered
 from graphc.tracing.programs import stand_in
 from graphc.tracing.traced import Jitted, builder_of, settings_for, transformed
@@ -122,6 +122,12 @@ def _target(by: str, function: Any, node: Node, name: str) -> Node:
     return stand_in(node, name, function)
 
 
+def others_than(argnums: int | Sequence[int]) -> Unchanged:
+    """The arguments that are not differentiated by."""
+    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    return Unchanged(lambda count: set(range(count)) - {n % count for n in numbers if isinstance(n, int)}, True)
+
+
 # --- gradients --------------------------------------------------------------------------------------------------------
 
 
@@ -146,7 +152,10 @@ def value_and_grad(
     def build(*args: Any, **kwargs: Any) -> Any:
         return _value_and_slopes("value_and_grad", fun, argnums, has_aux, args, kwargs)
 
-    return transformed(fun, build, static_argnums, static_argnames, settings_for(mode, threads), "value_and_grad_of_")
+    settings = settings_for(mode, threads)
+    return transformed(
+        fun, build, static_argnums, static_argnames, settings, "value_and_grad_of_", others_than(argnums)
+    )
 
 
 @remembered
@@ -177,7 +186,8 @@ def grad(
         value, slopes = _value_and_slopes("grad", fun, argnums, has_aux, args, kwargs)
         return (slopes, value[1]) if has_aux else slopes
 
-    return transformed(fun, build, static_argnums, static_argnames, settings_for(mode, threads), "grad_of_")
+    settings = settings_for(mode, threads)
+    return transformed(fun, build, static_argnums, static_argnames, settings, "grad_of_", others_than(argnums))
 
 
 def _value_and_slopes(
@@ -224,7 +234,8 @@ def jacrev(
     def build(*args: Any, **kwargs: Any) -> Any:
         return _jacobians("jacrev", _rows_of, fun, argnums, has_aux, args, kwargs)
 
-    return transformed(fun, build, static_argnums, static_argnames, settings_for(mode, threads), "jacobian_of_")
+    settings = settings_for(mode, threads)
+    return transformed(fun, build, static_argnums, static_argnames, settings, "jacobian_of_", others_than(argnums))
 
 
 @remembered
@@ -249,7 +260,8 @@ def jacfwd(
     def build(*args: Any, **kwargs: Any) -> Any:
         return _jacobians("jacfwd", _columns_of, fun, argnums, has_aux, args, kwargs)
 
-    return transformed(fun, build, static_argnums, static_argnames, settings_for(mode, threads), "jacobian_of_")
+    settings = settings_for(mode, threads)
+    return transformed(fun, build, static_argnums, static_argnames, settings, "jacobian_of_", others_than(argnums))
 
 
 jacobian = jacrev
@@ -274,7 +286,8 @@ def hessian(
                [ 0., 12.]])
     """
     inner = jacrev(fun, argnums, has_aux, static_argnums=static_argnums, static_argnames=static_argnames)
-    return transformed(inner, jacrev(inner, argnums, has_aux).build, settings=settings_for(mode, threads))
+    build = jacrev(inner, argnums, has_aux).build
+    return transformed(inner, build, settings=settings_for(mode, threads), unchanged=others_than(argnums))
 
 
 def _jacobians(

@@ -46,10 +46,14 @@ from graphc.startup.lazy import once
 from graphc.startup.record import record
 from graphc.tensor import boundary
 from graphc.tracing.arguments import (
+    NOTHING_UNCHANGED,
     NUMBERS,
+    Argument,
     Parts,
     Static,
+    Unchanged,
     axes_of_one,
+    is_no_array,
     kinds_of,
     names_of,
     parameters_of,
@@ -103,13 +107,20 @@ class Jitted(Direct, Interface[P, R]):
         return found
 
     def __init__(
-        self, function: Callable[P, R], build: Callable[..., Any], static: Static, settings: Settings, name: str
+        self,
+        function: Callable[P, R],
+        build: Callable[..., Any],
+        static: Static,
+        settings: Settings,
+        name: str,
+        unchanged: Unchanged = NOTHING_UNCHANGED,
     ) -> None:
         update_wrapper(self, function, updated=())
         self.build = build
         self.static = static
         self.has_static = bool(static)
         self.settings = settings
+        self.unchanged = unchanged
         self.entries: dict[Any, list[Variant]] = {}
         self.last: Any = None
         self.__name__ = name
@@ -227,11 +238,43 @@ class Jitted(Direct, Interface[P, R]):
                 return Symbolic(self.graph(args, kwargs)), given, variants
             if variants:
                 tell_of_retrace(self.title, variants, given, self.settings.max_variants)
-            variant = self.trace(args, kwargs, given, ((),) * len(given))
+            variant, asked = self.trace_unless_asked(args, kwargs, given)
+            if asked:
+                self.fix(asked)
+                return self.find(args, kwargs)
             if type(variant) is Variant:
                 variants.append(variant)
                 self.entries[key] = variants
         return variant, given, variants
+
+    def trace_unless_asked(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any]
+    ) -> tuple[Any, list[Argument]]:
+        """Trace the function, and return the arguments that must be static before it can be. These are given on
+        unchanged, and are no arrays, or numbers whose value the function asks for."""
+        unchanged = self.unchanged.among(self, self.static, args, kwargs)
+        others = [each for each in unchanged if is_no_array(each.value)]
+        if others:
+            return None, others
+        TRACE.asked_of = frozenset()
+        try:
+            return self.trace(args, kwargs, given, ((),) * len(given)), []
+        except GraphTypeError:
+            numbers = {
+                f"{each.name}, an argument of {self.title}": each for each in unchanged if type(each.value) in NUMBERS
+            }
+            if not TRACE.asked_of or not TRACE.asked_of <= numbers.keys():
+                raise
+            return None, [numbers[each] for each in TRACE.asked_of]
+
+    def fix(self, found: Sequence[Argument]) -> None:
+        """Make arguments static."""
+        known = parameters_of(self)
+        places = [known.index(each.name) if each.place is None and each.name in known else each.place for each in found]
+        numbers = (place for place in places if place is not None)
+        self.static = Static((*self.static.numbers, *numbers), (*self.static.names, *(each.name for each in found)))
+        self.has_static = True
+        self.use(None)
 
     def broadcasting(
         self,
@@ -496,16 +539,17 @@ def transformed(
     static_argnames: Any = None,
     settings: Settings | None = None,
     prefix: str = "",
+    unchanged: Unchanged = NOTHING_UNCHANGED,
 ) -> Jitted[P, Any]:
     """Return `build` as a `Jitted` named after `function`. Static arguments and settings of a `Jitted` function are
-    kept."""
+    kept. unchanged: the arguments that `build` gives on to `function` as they are."""
     static = Static.of(function, static_argnums, static_argnames)
     if isinstance(function, Jitted):
         own = function.static
         static = Static((*own.numbers, *static.numbers), (*own.names, *static.names))
         settings = settings or function.settings
     name = prefix + getattr(function, "__name__", type(function).__name__)
-    return Jitted(function, build, static, settings or Settings(), name)
+    return Jitted(function, build, static, settings or Settings(), name, unchanged)
 
 
 __all__ = ["Jitted", "jit", "settings_for", "transformed"]
