@@ -33,8 +33,8 @@ from graphc.tensor.shaping import reshape
 from graphc.trees import REGISTERED, Registered, Shield
 
 __all__ = [
-    "TreeDef", "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map",
-    "map_with_path", "ravel_pytree", "reduce", "register_dataclass", "register_pytree_node",
+    "TreeDef", "all", "broadcast", "flatten", "flatten_with_path", "keystr", "leaves", "leaves_with_path",
+    "map", "map_with_path", "ravel_pytree", "reduce", "register_dataclass", "register_pytree_node",
     "register_pytree_node_class", "register_static", "structure", "transpose", "unflatten",
 ]  # fmt: skip
 
@@ -226,6 +226,15 @@ def leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[str, Any]]
 def flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tuple[str, Any]], TreeDef]:
     """Return what `leaves_with_path` and `structure` do."""
     return leaves_with_path(tree, is_leaf), structure(tree, is_leaf)
+
+
+def keystr(keys: str) -> str:
+    """Return a path as text, which it is: for programs that call JAX's function of this name.
+
+    >>> [graphc.tree_util.keystr(path) for path, leaf in graphc.tree.leaves_with_path({"w": [1, 2]})]
+    ["['w'][0]", "['w'][1]"]
+    """
+    return keys
 
 
 def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:

@@ -5,6 +5,7 @@ from graphc.tree import (
     all as tree_all,
     flatten as tree_flatten,
     flatten_with_path as tree_flatten_with_path,
+    keystr,
     leaves as tree_leaves,
     leaves_with_path as tree_leaves_with_path,
     map as tree_map,
@@ -20,7 +21,7 @@ from graphc.tree import (
 )
 
 __all__ = [
-    "PyTreeDef", "register_dataclass", "register_pytree_node", "register_pytree_node_class", "register_static",
-    "tree_all", "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path", "tree_map",
-    "tree_map_with_path", "tree_reduce", "tree_structure", "tree_transpose", "tree_unflatten",
+    "PyTreeDef", "keystr", "register_dataclass", "register_pytree_node", "register_pytree_node_class",
+    "register_static", "tree_all", "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_leaves_with_path",
+    "tree_map", "tree_map_with_path", "tree_reduce", "tree_structure", "tree_transpose", "tree_unflatten",
 ]  # fmt: skip

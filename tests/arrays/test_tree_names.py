@@ -129,6 +129,7 @@ def test_paths() -> None:
     pairs, kind = tree.flatten_with_path({"w": [1, Point(2, 3)], "r": Range(4, Step(5, "sgd"))})
     assert dict(pairs) == {"['w'][0]": 1, "['w'][1].x": 2, "['w'][1].y": 3, "['r'][0]": 4, "['r'][1].rate": 5}
     assert kind.num_leaves == 5
+    assert [graphc.tree_util.keystr(path) for path, _ in tree.leaves_with_path({"w": [1]})] == ["['w'][0]"]
     assert tree.map_with_path(lambda path, x, y: f"{path}{x}{y}", [1, 2], [3, 4]) == ["[0]13", "[1]24"]
 
 
