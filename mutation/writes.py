@@ -57,7 +57,7 @@ WRITES = Area(
         M("np.subtract.at adds", "tensor/boundary.py",
           'value if ufunc is np.add else FUNCTIONS["neg"](value)', "value"),
         M("np.zeros is not put back", "tensor/creations.py",
-          "            vars(np).update(ORIGINALS)\n", "            pass\n"),
+          "                setattr(home, name, original)\n", "                pass\n"),
         M("functions in C are given what a program is given", "tensor/creations.py",
           " and calls(frame.f_code, frame.f_lasti, name):", ":"),
         M("what np.place writes begins at its second value", "tensor/writers.py",

@@ -60,7 +60,7 @@ from graphc.ir.node import (
     plain,
 )
 from graphc.ir.signs import below_broadcasts, is_never_zero
-from graphc.ir.traced import by_program, traced_from
+from graphc.ir.traced import TRACE, by_program, traced_from
 from graphc.ir.walk import as_size_node
 from graphc.options import options
 from graphc.startup.hooks import HOOKS
@@ -549,7 +549,10 @@ def _weigh(value: Any) -> Operand:
     if isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, (list, tuple)) and _holds_nodes(value):
-        return promote(*_settle([_weigh(item) for item in value]))
+        weights = [_weigh(item) for item in value]
+        if TRACE.depth:  # the list becomes an array, as in NumPy: its numbers have a dtype
+            weights = [each if isinstance(each, str) else str(np.asarray(each).dtype) for each in weights]
+        return promote(*_settle(weights))
     array = _array(value)
     if isinstance(value, (list, tuple)) and not _has_strong(value):
         return {"b": False, "f": 0.0}.get(array.dtype.kind, 0)

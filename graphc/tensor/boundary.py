@@ -225,7 +225,7 @@ class Call:
             kind = "itself"
         if self.name == "nan_to_num" and kind == "itself":
             return store(subject, result, "nan_to_num", {})
-        if kind is None or self.copies():
+        if kind is None or isinstance(subject, (list, tuple)) or self.copies():
             return self.new(result)
         if not any(isinstance(each, Handle) for each in leaves(self.given)):  # of an argument, perhaps a view of it
             is_cast = kind == "itself" and str(result.dtype) != str(getattr(subject, "dtype", result.dtype))

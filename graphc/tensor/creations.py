@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable
 from dis import get_instructions
 from functools import lru_cache, wraps
+from itertools import islice
 from threading import Lock
 from types import CodeType
 from typing import Any
@@ -25,19 +26,29 @@ import numpy as np
 
 from graphc.errors import GraphTypeError
 from graphc.ir.node import OPS, Node, literal, make
-from graphc.ir.source_lines import PACKAGE, is_pythons, program_line
+from graphc.ir.source_lines import NUMPY, PACKAGE, is_pythons, program_line
 from graphc.ir.traced import TRACE
 from graphc.ops.elementwise import Number, as_node
 from graphc.startup.hooks import HOOKS
 from graphc.tensor import boundary
+from graphc.tensor.by_class import OF_CLASSES
 from graphc.tensor.handles import UNKNOWN, known
 from graphc.trees import leaves
 
 MAKERS = (
     "zeros ones empty full arange linspace logspace geomspace eye identity tri zeros_like ones_like empty_like "
-    "full_like copy array asarray asanyarray ascontiguousarray nditer".split()
+    "full_like copy array asarray asanyarray ascontiguousarray nditer fromiter".split()
 )
 """The functions that are replaced."""
+
+OF_LISTS = {
+    (home, name): found
+    for home in (np, np.linalg)
+    for name, found in vars(home).items()
+    if hasattr(found, "_implementation") and not (home is np and (name in MAKERS or "memory" in name))
+}
+"""Functions that NumPy asks of arrays, but many not of lists: they are replaced for lists of tensors, as in
+`np.min([x[0], x[1]])`."""
 
 EMPTY = {"empty": "zeros", "empty_like": "zeros_like"}
 """Functions whose elements are whatever the memory holds: here they are zeros."""
@@ -63,6 +74,8 @@ def _made(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs
         )
     if name == "nditer":
         return function(*args, **kwargs)
+    if name == "fromiter":
+        return _from_iterator(*args, **kwargs)
     is_kin = name[-5:] == "array"
     if is_kin and isinstance(first, np.ndarray) and name != "array":
         return function(*args, **kwargs)  # an array from outside, or a cast of it
@@ -77,6 +90,30 @@ def _made(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs
         made = boundary.call(symbolic, function, args, {key: each for key, each in kwargs.items() if each is not None})
         return boundary.computed(made)
     return boundary.computed(function(*boundary.given(args), **boundary.given(kwargs)))
+
+
+def _from_iterator(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
+    """np.fromiter, of an iterator that may give tensors."""
+    items = list(iter if count < 0 else islice(iter, count))
+    if not any(isinstance(each, Node) for each in items):
+        return boundary.computed(ORIGINALS["fromiter"](items, dtype, count, **kwargs))
+    return boundary.owned(_array(boundary.given(items), dtype), (), True)
+
+
+def _of_lists(name: str, function: Any) -> Callable[..., Any]:
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if TRACE.depth and any(type(each) in (list, tuple) for each in args):
+            frame = sys._getframe(1)
+            is_asked = is_programs(frame.f_code.co_filename) and calls(frame.f_code, frame.f_lasti, name)
+            if is_asked and any(isinstance(each, Node) for each in leaves(args)):
+                return boundary.apply_function(function, args, kwargs)
+        return function(*args, **kwargs)
+
+    made: Any = call
+    made.__code__ = made.__code__.replace(co_filename=f"{NUMPY}<of lists>")  # for those who ask who calls: NumPy
+    return call
 
 
 def _replacement(name: str) -> Callable[..., Any]:
@@ -118,7 +155,12 @@ def calls(code: CodeType, place: int, name: str) -> bool:
 SCIPY = "/site-packages/scipy/"
 
 ORIGINALS = {name: getattr(np, name) for name in MAKERS}
-REPLACEMENTS = {name: _replacement(name) for name in MAKERS}
+REPLACED = (
+    *((np, name, original, _replacement(name)) for name, original in ORIGINALS.items()),
+    *((home, name, original, _of_lists(name, original)) for (home, name), original in OF_LISTS.items()),
+    *OF_CLASSES,
+)
+"""All that is replaced: where it is, its name, NumPy's own and the replacement."""
 COUNT, LOCK = [0], Lock()
 """How many threads trace."""
 
@@ -128,7 +170,8 @@ def replace() -> None:
     with LOCK:
         COUNT[0] += 1
         if COUNT[0] == 1:
-            vars(np).update(REPLACEMENTS)
+            for home, name, _, replacement in REPLACED:
+                setattr(home, name, replacement)
 
 
 def restore() -> None:
@@ -136,7 +179,8 @@ def restore() -> None:
     with LOCK:
         COUNT[0] -= 1
         if not COUNT[0]:
-            vars(np).update(ORIGINALS)
+            for home, name, original, _ in REPLACED:
+                setattr(home, name, original)
 
 
 HOOKS.creations = sys.modules[__name__]

@@ -437,6 +437,48 @@ def linalg_diagonal(x: Any, offset: int = 0) -> Node:
     return tensor.diagonal(x, offset, -2, -1)
 
 
+def along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.apply_along_axis: the function is traced once, for all vectors."""
+    node = as_node(arr)
+    rows, place = tensor.moveaxis(node, axis, -1), range(node.ndim)[axis]
+    others = node.ndim - 1
+
+    def mapped(row: Any) -> Any:
+        return func1d(row, *args, **kwargs)
+
+    for _ in range(others):
+        mapped = HOOKS.of_functions.vmap(mapped)
+    made = as_node(mapped(rows))
+    new = range(made.ndim - others)
+    return tensor.moveaxis(made, [others + k for k in new], [place + k for k in new]) if new else made
+
+
+def shifted(inverse: bool) -> Function:
+    """np.fft.fftshift and its inverse."""
+
+    def shift(x: Any, axes: Any = None) -> Node:
+        node = as_node(x)
+        chosen = range(node.ndim) if axes is None else [axes] if isinstance(axes, int | np.integer) else axes
+        for axis in chosen:
+            half = node.shape[axis] // 2
+            node = tensor.roll(node, -half if inverse else half, axis)
+        return node
+
+    return shift
+
+
+def windows(x: Any, window_shape: Any, axis: Any = None) -> Node:
+    """np.lib.stride_tricks.sliding_window_view."""
+    node = as_node(x)
+    lengths = window_shape if isinstance(window_shape, tuple | list) else (window_shape,)
+    axes = range(node.ndim) if axis is None else [axis] if isinstance(axis, int | np.integer) else axis
+    for place, length in zip(axes, lengths, strict=True):
+        size, place = node.type.shape[range(node.ndim)[place]], range(node.ndim)[place]
+        starts = tensor.arange(size - length + 1)
+        node = tensor.moveaxis(tensor.take(node, starts[:, None] + tensor.arange(length), place), place + 1, -1)
+    return node
+
+
 def of_arrays(function: Function) -> Function:
     """A product of NumPy's, to which Python's numbers are arrays that have a dtype."""
     return lambda a, b: function(as_node(a), as_node(b))
@@ -456,8 +498,9 @@ OWN: dict[str, Function] = {
     "np.zeros_like": filled(0), "np.ones_like": filled(1), "np.empty_like": filled(0), "np.full_like": full_like,
     "np.iscomplexobj": is_complex, "np.isrealobj": is_real, "np.real": real, "np.imag": imag,
     "np.result_type": result_type, "np.can_cast": can_cast, "np.array_equal": array_equal, "np.clip": clip,
-    "np.linalg.matrix_transpose": matrix_transpose, "np.linalg.trace": linalg_trace,
-    "np.linalg.diagonal": linalg_diagonal,
+    "np.apply_along_axis": along_axis, "np.fft.fftshift": shifted(False), "np.fft.ifftshift": shifted(True),
+    "np.lib.stride_tricks.sliding_window_view": windows, "np.linalg.matrix_transpose": matrix_transpose,
+    "np.linalg.trace": linalg_trace, "np.linalg.diagonal": linalg_diagonal,
     **({} if hasattr(tensor, "linalg") else {"np.linalg.norm": linalg_norm}),
 }  # fmt: skip
 """Stand-ins for NumPy's functions where the function of that name in `tensor` is another one or lacks a form."""

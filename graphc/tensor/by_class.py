@@ -1,0 +1,192 @@
+"""NumPy's objects that take arrays without asking them, as a traced program uses them.
+
+    np.c_[np.ones(len(x)), x]                 columns, some of which are tensors
+    np.vectorize(lambda a, b: a * b)(x, y)    the function once, for all elements
+    for place, value in np.ndenumerate(x)     numbers of the graph
+
+In: methods of NumPy's classes, which `creations.replace` puts others in place of while a function is traced, wherever
+the program has the object from. Out: what NumPy's own give where no tensor is among their arguments, or all that they
+hold is known; else nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc import tensor
+from graphc.errors import GraphTypeError
+from graphc.ir.node import Node
+from graphc.ir.source_lines import program_line
+from graphc.ir.traced import TRACE
+from graphc.ops.elementwise import Number, as_node, cast
+from graphc.startup.hooks import HOOKS
+from graphc.tensor import boundary
+from graphc.tensor.handles import UNKNOWN, known
+from graphc.trees import leaves, like
+
+Maker: Any = type(np.r_).__mro__[1]
+"""The class of np.r_ and np.c_."""
+
+
+def _has_tensors(value: Any) -> bool:
+    parts = [value.start, value.stop, value.step] if isinstance(value, slice) else None
+    if parts is None and type(value) in (tuple, list):
+        parts = value
+    return isinstance(value, Node) if parts is None else any(map(_has_tensors, parts))
+
+
+# --- np.r_ and np.c_ ------------------------------------------------------------------------------------------------
+
+
+def join(maker: Any, key: Any) -> Any:
+    """`np.r_[key]` and `np.c_[key]`, by NumPy's rules for axes."""
+    if not (TRACE.depth and _has_tensors(key)):
+        return JOIN(maker, key)
+    if known(key) is not UNKNOWN:
+        return boundary.computed(JOIN(maker, boundary.given(key)))
+    items = list(boundary.given(key if isinstance(key, tuple) else (key,)))
+    axis, ndmin, trans = maker.axis, maker.ndmin, maker.trans1d
+    while items and isinstance(items[0], str):
+        axis, ndmin, trans = _directive(items.pop(0), axis, ndmin, trans)
+    arrays = [_spread(item, ndmin, trans) for item in items]
+    kinds = [_weight(item, array) for item, array in zip(items, arrays, strict=True)]
+    dtype = str(np.result_type(*kinds))
+    return boundary.owned(tensor.concatenate([cast(array, dtype) for array in arrays], axis), (), True)
+
+
+def _directive(text: str, *before: int) -> tuple[int, ...]:
+    """The axis, the number of axes and the place of the new ones, of a text as "0,2"."""
+    try:
+        return (*map(int, text.split(",")), *before[text.count(",") + 1 :])
+    except ValueError:
+        raise GraphTypeError(
+            f"np.r_[{text!r}, …] makes a matrix of NumPy's, which a traced function has not; np.r_['0,2', …] makes an "
+            f"array of two axes (at {program_line()})"
+        ) from None
+
+
+def _weight(item: Any, array: Node) -> Any:
+    """What an item counts for in the common dtype: a number of Python's has a kind alone."""
+    if type(item) is Number:
+        return {"f": 0.0, "b": np.dtype("bool")}.get(np.dtype(item.type.dtype).kind, 0)
+    return item if isinstance(item, (bool, int, float)) else np.dtype(array.type.dtype)
+
+
+def _spread(item: Any, ndmin: int, trans: int) -> Node:
+    """An item of the key as an array of `ndmin` axes or more."""
+    if isinstance(item, slice):
+        start, step = 0 if item.start is None else item.start, 1 if item.step is None else item.step
+        count = isinstance(step, complex) and int(abs(step))
+        node = as_node(tensor.linspace(start, item.stop, count) if count else tensor.arange(start, item.stop, step))
+    else:
+        node = as_node(item)
+    new = ndmin - node.ndim
+    if new <= 0:
+        return node
+    is_number = not node.ndim
+    node = node[(None,) * new]
+    if trans == -1 or (is_number and np.isscalar(item)):
+        return node
+    place, axes = trans + (new + 1 if trans < 0 else 0), [*range(ndmin)]
+    return node.transpose(axes[:place] + axes[new:] + axes[place:new])
+
+
+# --- functions of single elements -----------------------------------------------------------------------------------
+
+
+def call_vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """A call of what `np.vectorize` made: the function is traced once, for all elements."""
+    if not (TRACE.depth and _has_tensors([*args, *kwargs.values()])):
+        return VECTORIZED(self, *args, **kwargs)
+    if kwargs or self.signature is not None or self.excluded:
+        raise GraphTypeError(
+            "np.vectorize of tensors takes functions of single elements, by position; graphc.vmap(f, in_axes=…) maps "
+            f"others, with None for an argument that is the same for all (at {program_line()})"
+        )
+    given = boundary.given(args)
+    values = known(tuple(args))
+    if values is not UNKNOWN:
+        rows = np.broadcast_arrays(*values)
+        made = [self.pyfunc(*each) for each in zip(*(row.flat for row in rows), strict=True)]
+        if not any(isinstance(each, Node) for each in made):
+            return boundary.computed(VECTORIZED(self, *given))
+        return boundary.owned(as_node(boundary.given(made)).reshape(rows[0].shape), (), True)
+    arrays = tensor.broadcast_arrays(*map(as_node, given))
+    if self.otypes:  # then NumPy gives the function numbers of Python's
+        arrays = [cast(each, {"f": "float64", "b": "bool"}.get(np.dtype(each.dtype).kind, "int64")) for each in arrays]
+    shape, flat = arrays[0].type.shape, [tensor.flatten(each) for each in arrays]
+    function = _of_tensors(self.pyfunc)
+    if function is not None:
+        made = function(*(cast(each, "float64") for each in flat))
+    else:
+        made = HOOKS.of_functions.vmap(self.pyfunc)(*flat) if arrays[0].ndim else self.pyfunc(*arrays)
+    results = [tensor.reshape(as_node(boundary.given(each)), shape) for each in leaves(made)]
+    if self.otypes:
+        results = [cast(each, str(np.dtype(kind))) for each, kind in zip(results, self.otypes, strict=True)]
+    return boundary.owned(like(made, results), (), True)
+
+
+FLOATS = (
+    "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp exp2 expm1 fabs gamma hypot lgamma log log10 "
+    "log1p log2 pow sin sinh sqrt tan tanh".split()
+)
+"""Functions of Python's math that give floats."""
+NAMES = {
+    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
+    "atanh": "arctanh", "fabs": "abs", "lgamma": "gammaln",
+}  # fmt: skip
+
+
+def _of_tensors(function: Any) -> Callable[..., Any] | None:
+    """The function of tensors that computes one of Python's math; None for others."""
+    name = getattr(function, "__name__", "")
+    if name not in FLOATS or getattr(math, name, None) is not function:
+        return None
+    return getattr(tensor, NAMES.get(name, name), None)
+
+
+# --- np.ndenumerate -------------------------------------------------------------------------------------------------
+
+
+class Places:
+    """The elements of a tensor in C order; `coords` are those of the next one."""
+
+    def __init__(self, node: Node) -> None:
+        self.node, self.places = node, np.ndindex(*map(int, node.shape))
+        self.coords: Sequence[int] = ()
+        self.step()
+
+    def step(self) -> None:
+        self.following = next(self.places, None)
+        self.coords = () if self.following is None else self.following
+
+    def __iter__(self) -> Iterator[Node]:
+        return self
+
+    def __next__(self) -> Node:
+        if self.following is None:
+            raise StopIteration
+        found = self.node[self.following]
+        self.step()
+        return found
+
+
+def enumerate_places(self: Any, arr: Any) -> None:
+    """`np.ndenumerate(arr)`."""
+    if TRACE.depth and isinstance(arr, Node):
+        self.iter = Places(arr)
+    else:
+        ENUMERATE(self, arr)
+
+
+JOIN, VECTORIZED, ENUMERATE = Maker.__getitem__, np.vectorize.__call__, np.ndenumerate.__init__
+OF_CLASSES: tuple[tuple[Any, str, Any, Any], ...] = (
+    (Maker, "__getitem__", JOIN, join),
+    (np.vectorize, "__call__", VECTORIZED, call_vectorized),
+    (np.ndenumerate, "__init__", ENUMERATE, enumerate_places),
+)
+"""Methods of NumPy's classes: the class, the name, NumPy's own, and what takes its place while a function is traced."""

@@ -1,0 +1,106 @@
+"""Programs as notebooks and textbooks have them: NumPy's text, unchanged, compiled."""
+# ruff: noqa: E501 - programs as people write them
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.testing as npt
+import pytest
+
+import graphc
+from graphc.errors import GraphTypeError
+from graphc.trees import leaves
+
+SQUARE = np.vectorize(lambda a: a * a)
+
+
+@np.vectorize
+def larger(a: Any, b: Any = 1) -> Any:
+    return np.where(a > b, a, b)
+
+
+PROGRAMS = """
+np.c_[x, x], np.c_[x[0], x[0][::-1]], np.c_[np.ones(len(x)), x, x**2], np.c_[x[0], np.arange(x.shape[1])], np.c_[x[:, 0], 1:len(x) + 1]
+np.r_[w, 1], np.r_[w, 1.5], np.r_[1, w[0]], np.r_[w[0], w[1]], np.r_[True, w > 0], np.r_[[w[0], 2], w], np.r_[w[:2], np.zeros(2, "f4")], np.r_[x, x]
+np.r_["0,2", w, w], np.r_["0,2,0", w, w], np.r_["1,2,0", w, w], np.r_["-1", x, x], np.r_["1", x, x], np.r_["0,3", x, x]
+np.r_[0 : len(w)], np.r_[0 : len(w), len(w)], np.r_[0:1:5j, w], w[np.r_[0:2, len(w) - 1]], np.r_[-1:1:0.5, w], np.r_[w[::2], 0:3]
+np.vectorize(lambda a, b: a * b + 1)(x, 2), np.vectorize(lambda a: (a, 2 * a))(x), SQUARE(x), larger(x), larger(x, 0), np.vectorize(lambda a: 0.0)(w)
+np.vectorize(lambda a, b: a * b)(x, w), np.vectorize(lambda a, b: a - b)(x[:, 0][:, None], w), np.vectorize(math.exp)(w), np.vectorize(math.atan2)(w, x), np.vectorize(lambda a: a + 1, otypes=[float])(x)
+np.vectorize(lambda k: w[int(k)] * 2)(np.arange(3)), np.vectorize(lambda k: 2 * k)(np.zeros(3)), np.vectorize(lambda k: 2 * k)([w[0], w[1]])
+np.apply_along_axis(np.sum, 1, x), np.apply_along_axis(lambda r: r - r.mean(), 0, x), np.apply_along_axis(lambda r, k: r[0] * k, -1, x, 3), np.apply_along_axis(np.sort, 1, x)
+np.apply_along_axis(lambda r: np.outer(r, r), 0, x), np.apply_along_axis(np.cumsum, 0, x), np.apply_along_axis(lambda r: 1.0, 0, x), np.apply_along_axis(np.argmax, 0, w)
+np.array([sum(k) * e for k, e in np.ndenumerate(x)]), [k for k, _ in np.ndenumerate(x)], sum(e for _, e in np.ndenumerate(w))
+np.fromiter((r.sum() for r in x), float), np.fromiter((k for k in range(3)), int), np.fromiter((w[0] * k for k in range(5)), "f4", 3)
+np.min([w[0], w[1]]), np.max([w[0], 1]), np.mean([w, w]), np.std([w[0], w[2]]), np.argmax([w[0], w[1]]), np.median([w[0], w[1], w[2]]), np.max([w, w + 1], axis=0)
+np.dot([w[0], w[1]], [1, 2]), np.cumsum([w[0], 1]), np.sort([w[1], w[0]]), np.any([w[0] > 0, w[1] > 0]), np.average([w[0], w[1]], weights=[1, 3]), np.diff([w[0], w[1], 3])
+np.where([w[0] > 0, True], 1, 2), np.reshape([w[0], 1], (2, 1)), np.tile([w[0], w[1]], 2), np.diag([w[0], 1]), np.outer([w[0], 1], [w[1], 2]), np.round([w[0], 1.5])
+np.linalg.norm([w[0], w[1]]), np.linalg.det([[w[0], 1.0], [2.0, w[1]]]), np.linalg.solve([[3.0, 1.0], [2.0, w[1] ** 2 + 5]], [1.0, w[0]])
+np.array([w[0], 1]), np.array([[w[0], 1], [2, 3]]), np.array([w[0], 1.0]), np.asarray([w, w]), w + [w[0], *w[1:] * 0], np.array([True, w[0] > 0])
+np.lib.stride_tricks.sliding_window_view(x, (2, 2)), np.lib.stride_tricks.sliding_window_view(x, 2, axis=-1).max(axis=-1), np.lib.stride_tricks.sliding_window_view(w, 2)
+np.fft.fftshift(x), np.fft.ifftshift(x, axes=0), np.fft.fftshift(w), np.fft.ifftshift(x, axes=(0, 1)), np.fft.fftshift(np.fft.fftfreq(len(w))) * w
+"""
+"""Results of one function of a matrix and a vector of as many columns, in each line."""
+
+
+def compare(function: Callable[..., Any], compiled: Callable[..., Any], *args: Any) -> None:
+    wanted, found = leaves(function(*args)), leaves(compiled(*args))
+    assert len(wanted) == len(found)
+    for want, got in zip(wanted, found, strict=True):
+        assert np.asarray(got).dtype == np.asarray(want).dtype and np.shape(got) == np.shape(want)
+        exact = 1e-5 if np.asarray(want).dtype == np.float32 or args[0].dtype == np.float32 else 1e-12
+        npt.assert_allclose(got, want, rtol=exact, atol=exact)
+
+
+@pytest.mark.parametrize("text", PROGRAMS.strip().split("\n"))
+def test_programs_give_what_numpy_gives(text: str) -> None:
+    function = eval(f"lambda x, w: ({text},)", {**globals(), "math": math})
+    compiled = graphc.jit(function, mode="interpreted")
+    for shape, dtype in (((3, 4), "float64"), ((5, 3), "float64"), ((2, 3), "float32"), ((3, 4), "int64")):
+        x = np.random.default_rng(shape[0]).normal(size=shape) * 4
+        compare(function, compiled, x.astype(dtype), x[0].astype(dtype))
+
+
+def test_numbers_of_python_have_no_dtype_in_rows() -> None:
+    def function(x: Any, a: Any, n: Any) -> Any:
+        return np.r_[x, a], np.r_[x, n], np.c_[a, n], np.array([x[0], a]), np.array([x[0], n])
+
+    compiled = graphc.jit(function, mode="interpreted")
+    for dtype in ("float64", "float32", "int32"):
+        compare(function, compiled, np.arange(3).astype(dtype), 0.5, 7)
+
+
+def test_elements_and_rows_have_derivatives() -> None:
+    def cost(w: Any) -> Any:
+        a = np.c_[w, w**2]
+        b = np.apply_along_axis(lambda r: r / (1 + (r**2).sum()), 1, a)
+        return np.vectorize(lambda u: u * np.sin(u))(b).sum() + np.max([w[0], w[1]]) * np.r_[w, 1].prod()
+
+    w = np.array([0.3, -1.2, 0.7])
+    slopes = graphc.grad(cost)(w)
+    step = np.eye(3) * 1e-6
+    npt.assert_allclose(slopes, [(cost(w + e) - cost(w - e)) / 2e-6 for e in step], rtol=1e-6)
+    rows = np.stack([w, 2 * w])
+    npt.assert_allclose(graphc.vmap(cost)(rows), [cost(row) for row in rows], rtol=1e-12)
+
+
+def test_numpys_classes_are_its_own_outside() -> None:
+    compiled = graphc.jit(lambda x: np.r_[x, 1], mode="interpreted")
+    before = type(np.r_).__getitem__, np.vectorize.__call__, np.min, np.linalg.norm
+    compiled(np.ones(2))
+    assert before == (type(np.r_).__getitem__, np.vectorize.__call__, np.min, np.linalg.norm)
+
+
+WRONG = [
+    (lambda x: np.r_["c", x, x], r"np.r_\['c', …\] makes a matrix"),
+    (lambda x: np.vectorize(lambda a, b: a @ b, signature="(n),(n)->()")(x, x), r"graphc.vmap\(f, in_axes=…\)"),
+]
+
+
+@pytest.mark.parametrize(("function", "told"), WRONG)
+def test_what_is_left_out_is_refused(function: Callable[..., Any], told: str) -> None:
+    with pytest.raises(GraphTypeError, match=rf"{told}.*test_notebook_programs.py:\d+"):
+        graphc.jit(function, mode="interpreted")(np.ones(3))
