@@ -60,8 +60,9 @@ from graphc.ir.node import (
     plain,
 )
 from graphc.ir.signs import below_broadcasts, is_never_zero
-from graphc.ir.traced import TRACE, by_program, traced_from
+from graphc.ir.traced import TRACE, TRACED, by_program, traced_from
 from graphc.ir.walk import as_size_node
+from graphc.ops.at_hand import asked_size, found as at_hand
 from graphc.options import options
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
@@ -463,6 +464,37 @@ def broadcast_sizes(name: str, nodes: Sequence[Node]) -> tuple[Size, ...]:
     return tuple(reversed(shape))
 
 
+def narrowed(nodes: Sequence[Node]) -> Sequence[Node]:
+    """Operands of a function that is traced, in which an axis whose size is computed, is 1 for the sizes at hand, and
+    meets another size has the static size 1: `x[:, :1] * x`. It broadcasts then, as in NumPy."""
+    first = nodes[0].type.shape
+    if TRACE.at_hand is None or all(node.type.shape == first for node in nodes):
+        return nodes
+    found: list[Node] = []
+    for node in nodes:
+        made = node
+        for place, size in enumerate(node.type.shape, -node.ndim):
+            others = [each.type.shape[place] for each in nodes if each.ndim >= -place]
+            if not _is_computed(size) or all(sizes.equal(size, each) for each in others):
+                continue
+            if _at_hand(size) == 1 and any(_at_hand(each) not in (1, None) for each in others):
+                asked_size(size)
+                made = made.part((slice(None),) * (place + node.ndim) + (0, None))
+        found.append(made)
+    return found
+
+
+def _is_computed(size: Size) -> bool:
+    """True for a size that is none of an argument's: of these, `tracing` finds out itself that they broadcast."""
+    return isinstance(size, Node) and not (size.op.name == "size" and size.sized() in TRACED)
+
+
+def _at_hand(size: Size) -> int | None:
+    """The number that a size is for the sizes at hand, if it follows from them."""
+    known = (size,) if isinstance(size, int) else at_hand(size)
+    return None if known is None else int(known[0])
+
+
 def _differing(nodes: Sequence[Node], axis: int) -> list[Node]:
     """The first two nodes whose static sizes along the axis, counted from the last, differ and are not 1."""
     holders: dict[Size, Node] = {}
@@ -699,6 +731,7 @@ def _alike(row: Row, operands: Sequence[Any]) -> bool:
 
 def _apply(name: str, nodes: Sequence[Node]) -> Node:
     """The op on nodes of the right dtypes, broadcast to one shape."""
+    nodes = narrowed(nodes)
     shape = broadcast_sizes(name, nodes)
     return make(OPS[name], [broadcast_node(node, shape) for node in nodes])
 

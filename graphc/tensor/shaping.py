@@ -33,7 +33,7 @@ from graphc.ir.traced import traced_hint
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import shape as ops
 from graphc.ops.at_hand import asked_equal, asked_number, asked_size
-from graphc.ops.elementwise import Number, as_node, broadcast_node, broadcast_sizes, describe_origin
+from graphc.ops.elementwise import Number, as_node, broadcast_node, broadcast_sizes, describe_origin, narrowed
 
 __all__ = [
     "addbroadcast", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to", "dimshuffle",
@@ -513,7 +513,7 @@ def broadcast_arrays(*arrays: Any) -> list[Node]:
         >>> [each.eval().shape for each in T.broadcast_arrays(T.ones((2, 1)), T.ones(3))]
         [(2, 3), (2, 3)]
     """
-    nodes = [as_node(x) for x in arrays]
+    nodes = narrowed([as_node(x) for x in arrays]) if arrays else []
     shape = broadcast_sizes("broadcast_arrays", nodes) if nodes else ()
     return [broadcast_node(node, shape) for node in nodes]
 

@@ -41,6 +41,8 @@ np.where([w[0] > 0, True], 1, 2), np.reshape([w[0], 1], (2, 1)), np.tile([w[0], 
 np.linalg.norm([w[0], w[1]]), np.linalg.det([[w[0], 1.0], [2.0, w[1]]]), np.linalg.solve([[3.0, 1.0], [2.0, w[1] ** 2 + 5]], [1.0, w[0]])
 np.array([w[0], 1]), np.array([[w[0], 1], [2, 3]]), np.array([w[0], 1.0]), np.asarray([w, w]), w + [w[0], *w[1:] * 0], np.array([True, w[0] > 0])
 np.lib.stride_tricks.sliding_window_view(x, (2, 2)), np.lib.stride_tricks.sliding_window_view(x, 2, axis=-1).max(axis=-1), np.lib.stride_tricks.sliding_window_view(w, 2)
+x[:, :1] * w, x[:, :1] - x, np.maximum(x[:, -1:], x[:1]), np.where(x[:1] > 0, x, x[:, :1]), *np.broadcast_arrays(x[:, :1], w), x[:, 0:1] + x[0:1]
+np.vectorize(lambda a, b: a * b)(x[:, :1], w), x - x[: len(x) - len(x) + 1], np.hypot(x[:, 1:2], w)
 np.fft.fftshift(x), np.fft.ifftshift(x, axes=0), np.fft.fftshift(w), np.fft.ifftshift(x, axes=(0, 1)), np.fft.fftshift(np.fft.fftfreq(len(w))) * w
 """
 """Results of one function of a matrix and a vector of as many columns, in each line."""
@@ -71,6 +73,14 @@ def test_numbers_of_python_have_no_dtype_in_rows() -> None:
     compiled = graphc.jit(function, mode="interpreted")
     for dtype in ("float64", "float32", "int32"):
         compare(function, compiled, np.arange(3).astype(dtype), 0.5, 7)
+
+
+def test_axes_that_are_computed_to_have_one_element_broadcast_for_all_sizes() -> None:
+    compiled = graphc.jit(lambda x: (x / x[:, :1]).sum() + (x[:1] * x[:, -1:]).sum(), mode="interpreted")
+    for shape in ((3, 4), (2, 6), (5, 1), (1, 5), (1, 1)):
+        x = np.arange(1.0, 1 + math.prod(shape)).reshape(shape)
+        npt.assert_allclose(compiled(x), (x / x[:, :1]).sum() + (x[:1] * x[:, -1:]).sum())
+    assert len(compiled.variants()) == 1
 
 
 def test_elements_and_rows_have_derivatives() -> None:
