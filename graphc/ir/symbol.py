@@ -16,7 +16,7 @@ import numpy as np
 
 from graphc.errors import GraphTypeError
 from graphc.ir.source_lines import PLACED, program_line
-from graphc.ir.traced import TRACE, asked_by_user, by_program, instruction, traced_from, traced_hint
+from graphc.ir.traced import TRACE, asked_by_user, by_program, called_names, instruction, traced_from, traced_hint
 from graphc.startup.hooks import HOOKS
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ class Symbol(Methods):
             return value
         if instruction()[0] == "STORE_SUBSCR":
             raise self._has_no_value(WRITTEN)
+        if TRACE.depth:
+            raise self._has_no_value(f"has no elements while the function is traced, {_instead(called_names())}")
         raise self._has_no_value(
             "has no elements while the graph is built, so it is no array for NumPy or SciPy: call the function of "
             "graphc.tensor, write np.dot(a, x) or a @ x for a.dot(x), T.constant(a)[x] for a[x], T.stack([…]) for "
@@ -130,7 +132,7 @@ class Symbol(Methods):
         compared = "; T.eq(a, b) compares in the graph, and x.type.shape has the sizes that are known"
         return refused(
             f"{name} is symbolic: it has no truth value while the graph is built, as `if`, `and`, `or`, `not` and "
-            "chained comparisons ask for; use T.where(condition, a, b), graphc.ifelse, or &, |, ~"
+            f"chained comparisons ask for; use {_of_order()}T.where(condition, a, b), graphc.ifelse, or &, |, ~"
             f"{compared if ' == ' in name or ' != ' in name or 'size' in name else ''}"
             f"{traced_hint(self)}{asked(name)}"
         )
@@ -184,6 +186,38 @@ class Symbol(Methods):
     def _has_no_value(self, why: str) -> GraphTypeError:
         name = self.told()[0]
         return refused(f"{name} is symbolic: it {why}{traced_hint(self)}{asked(name)}")
+
+
+def _of_order() -> str:
+    """NumPy's functions in place of Python's that compare, if the program calls one of those."""
+    names = called_names() if TRACE.depth else []
+    found = ORDERS.get(names[0]) if len(names) == 1 else None
+    return "" if found is None else f"{found} in place of {names[0]}, "
+
+
+ORDERS = {
+    "min": "np.minimum(a, b) or x.min()", "max": "np.maximum(a, b) or x.max()", "sorted": "np.sort(x)",
+    "any": "np.any(x)", "all": "np.all(x)",
+}  # fmt: skip
+
+
+def _instead(names: list[str]) -> str:
+    """The call that asked for elements, and what a traced program writes in its place."""
+    text, last = ".".join(names), names[-1] if names else ""
+    found = getattr(np, last, None)
+    if isinstance(found, type) and issubclass(found, np.generic):
+        return f"as {text}(x) asks for; x.astype({last!r}) converts it"
+    if isinstance(found, np.ufunc):
+        return f"as {text} asks for of a list; np.array([…]) of it makes an array"
+    if hasattr(np.random.Generator, last):
+        return (
+            f"as {text} asks for; draw positions for the size, as in x[rng.permutation(len(x))], or use graphc.random"
+        )
+    asks = f"as {text} asks for" if text else "as NumPy or SciPy asks for"
+    return (
+        f"{asks}; the functions of NumPy, graphc.numpy, graphc.tensor and graphc.lax that graphc knows take it, "
+        "np.array([…]) makes an array of a list, np.where(mask, x, 0) stands for a masked one"
+    )
 
 
 def refused(message: str) -> GraphTypeError:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from _thread import _local
 from collections.abc import Iterator
+from dis import get_instructions
 from itertools import count
 from opcode import opname
 from types import FrameType
@@ -36,7 +37,8 @@ class Trace(_local):
     them; an array is written to only where it was made. scalars: tensors without axes made meanwhile, which the program
     must not hash. refused: the last error about an unknown value, with its line; NumPy drops such errors and raises its
     own. at_hand: the sizes of the arguments (`ops.at_hand`); None without. asked_of: the descriptions of the arguments
-    that the value in the last error follows from."""
+    that the value in the last error follows from. seeded: the outermost level in which the program has called
+    np.random.seed."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -45,6 +47,7 @@ class Trace(_local):
         self.refused: tuple[Any, Any] = (None, None)
         self.scalars: list[Any] = []
         self.asked_of: frozenset[str] = frozenset()
+        self.seeded: object = None
 
     def __enter__(self) -> None:
         self.depth += 1
@@ -116,6 +119,20 @@ def asked_by_user(depth: int = 2) -> bool:
             return True
         frame = frame.f_back
     return True
+
+
+def called_names() -> list[str]:
+    """The names in the call that the program's innermost frame makes: ["np", "float64"] of `np.float64(x)`."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (frame.f_code.co_filename.startswith(PACKAGE) or is_pythons(frame.f_code.co_filename)):
+        frame = frame.f_back
+    if frame is None:
+        return []
+    place = frame.f_lasti
+    done = [each for each in get_instructions(frame.f_code) if each.offset <= place]
+    begins = [each.positions and (each.positions.lineno, each.positions.col_offset) for each in done]
+    pairs = zip(done, begins, strict=True)
+    return [str(each.argval) for each, begin in pairs if begin == begins[-1] and each.opname.startswith("LOAD_")]
 
 
 def instruction(depth: int = 2) -> tuple[str, str]:

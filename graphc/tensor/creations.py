@@ -116,6 +116,39 @@ def _of_lists(name: str, function: Any) -> Callable[..., Any]:
     return call
 
 
+def _drawing(name: str, function: Any) -> Callable[..., Any]:
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if TRACE.depth:
+            frame = sys._getframe(1)
+            if is_programs(frame.f_code.co_filename) and calls(frame.f_code, frame.f_lasti, name):
+                if name == "seed":
+                    TRACE.seeded = TRACE.levels[0]
+                elif TRACE.seeded is not TRACE.levels[0] and (name != "default_rng" or given_none(args, kwargs)):
+                    raise GraphTypeError(
+                        f"np.random.{name} draws once, while the function is traced, and each call would compute with "
+                        "the same numbers; give them as an argument, or use graphc.random, whose functions take a key "
+                        f"(at {program_line()})"
+                    )
+        return function(*args, **kwargs)
+
+    return call
+
+
+def given_none(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """True for a generator without a seed."""
+    return all(each is None for each in (*args, *kwargs.values()))
+
+
+DRAWING = {
+    name: found
+    for name, found in vars(np.random).items()
+    if name in ("seed", "default_rng")
+    or (isinstance(getattr(found, "__self__", None), np.random.RandomState) and "state" not in name)
+}
+"""Functions that draw from NumPy's one generator, `seed`, and the one that makes generators."""
+
+
 def _replacement(name: str) -> Callable[..., Any]:
     function = getattr(np, name)
     maker = getattr(np, EMPTY.get(name, name))
@@ -158,6 +191,7 @@ ORIGINALS = {name: getattr(np, name) for name in MAKERS}
 REPLACED = (
     *((np, name, original, _replacement(name)) for name, original in ORIGINALS.items()),
     *((home, name, original, _of_lists(name, original)) for (home, name), original in OF_LISTS.items()),
+    *((np.random, name, original, _drawing(name, original)) for name, original in DRAWING.items()),
     *OF_CLASSES,
 )
 """All that is replaced: where it is, its name, NumPy's own and the replacement."""
