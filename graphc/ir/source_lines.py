@@ -63,13 +63,13 @@ def user_line() -> Where | None:
     derivative = False
     while frame is not None:
         file = frame.f_code.co_filename
-        known = _own_files.get(file)
+        known = OWN_FILES.get(file)
         if known:
             derivative = True
         elif known is None:
             if not file.startswith(PACKAGE):
                 return _where(file, frame.f_lineno, None, True) if derivative else _where(file, frame.f_lineno)
-            _own_files[file] = False
+            OWN_FILES[file] = False
         frame = frame.f_back
     return None
 
@@ -93,7 +93,7 @@ def is_pythons(file: str) -> bool:
 
 STANDARD, NUMPY = (os.path.dirname(str(module.__file__)) + os.sep for module in (os, np))
 
-_own_files: dict[str, bool] = {f"{PACKAGE}autodiff.py": True}
+OWN_FILES: dict[str, bool] = {f"{PACKAGE}autodiff.py": True}
 """graphc's files seen so far, looked up for each frame of each node; True for the file that takes derivatives."""
 _where = lru_cache(maxsize=1024)(Where)
 

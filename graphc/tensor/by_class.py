@@ -17,15 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from graphc import tensor
 from graphc.errors import GraphTypeError
-from graphc.ir.node import Node
+from graphc.ir.node import FUNCTIONS, Node
 from graphc.ir.source_lines import program_line
 from graphc.ir.traced import TRACE
 from graphc.ops.elementwise import Number, as_node, cast
 from graphc.startup.hooks import HOOKS
-from graphc.tensor import boundary
+from graphc.tensor import boundary, elementary
+from graphc.tensor.creation import arange, linspace
 from graphc.tensor.handles import UNKNOWN, known
+from graphc.tensor.joining import concatenate
+from graphc.tensor.shaping import broadcast_arrays, flatten, reshape
 from graphc.trees import leaves, like
 
 Maker: Any = type(np.r_).__mro__[1]
@@ -55,7 +57,7 @@ def join(maker: Any, key: Any) -> Any:
     arrays = [_spread(item, ndmin, trans) for item in items]
     kinds = [_weight(item, array) for item, array in zip(items, arrays, strict=True)]
     dtype = str(np.result_type(*kinds))
-    return boundary.owned(tensor.concatenate([cast(array, dtype) for array in arrays], axis), (), True)
+    return boundary.owned(concatenate([cast(array, dtype) for array in arrays], axis), (), True)
 
 
 def _directive(text: str, *before: int) -> tuple[int, ...]:
@@ -81,7 +83,7 @@ def _spread(item: Any, ndmin: int, trans: int) -> Node:
     if isinstance(item, slice):
         start, step = 0 if item.start is None else item.start, 1 if item.step is None else item.step
         count = isinstance(step, complex) and int(abs(step))
-        node = as_node(tensor.linspace(start, item.stop, count) if count else tensor.arange(start, item.stop, step))
+        node = as_node(linspace(start, item.stop, count) if count else arange(start, item.stop, step))
     else:
         node = as_node(item)
     new = ndmin - node.ndim
@@ -115,16 +117,16 @@ def call_vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not any(isinstance(each, Node) for each in made):
             return boundary.computed(VECTORIZED(self, *given))
         return boundary.owned(as_node(boundary.given(made)).reshape(rows[0].shape), (), True)
-    arrays = tensor.broadcast_arrays(*map(as_node, given))
+    arrays = broadcast_arrays(*map(as_node, given))
     if self.otypes:  # then NumPy gives the function numbers of Python's
         arrays = [cast(each, {"f": "float64", "b": "bool"}.get(np.dtype(each.dtype).kind, "int64")) for each in arrays]
-    shape, flat = arrays[0].type.shape, [tensor.flatten(each) for each in arrays]
+    shape, flat = arrays[0].type.shape, [flatten(each) for each in arrays]
     function = _of_tensors(self.pyfunc)
     if function is not None:
         made = function(*(cast(each, "float64") for each in flat))
     else:
         made = HOOKS.of_functions.vmap(self.pyfunc)(*flat) if arrays[0].ndim else self.pyfunc(*arrays)
-    results = [tensor.reshape(as_node(boundary.given(each)), shape) for each in leaves(made)]
+    results = [reshape(as_node(boundary.given(each)), shape) for each in leaves(made)]
     if self.otypes:
         results = [cast(each, str(np.dtype(kind))) for each, kind in zip(results, self.otypes, strict=True)]
     return boundary.owned(like(made, results), (), True)
@@ -146,7 +148,9 @@ def _of_tensors(function: Any) -> Callable[..., Any] | None:
     name = getattr(function, "__name__", "")
     if name not in FLOATS or getattr(math, name, None) is not function:
         return None
-    return getattr(tensor, NAMES.get(name, name), None)
+    known_as = NAMES.get(name, name)
+    found: Callable[..., Any] = getattr(elementary, known_as, None) or FUNCTIONS["later"](known_as)
+    return found
 
 
 # --- np.ndenumerate -------------------------------------------------------------------------------------------------

@@ -26,13 +26,14 @@ import numpy as np
 
 from graphc.errors import GraphTypeError
 from graphc.ir.node import OPS, Node, literal, make
-from graphc.ir.source_lines import NUMPY, PACKAGE, is_pythons, program_line
+from graphc.ir.source_lines import NUMPY, OWN_FILES, PACKAGE, is_pythons, program_line
 from graphc.ir.traced import TRACE
 from graphc.ops.elementwise import Number, as_node
 from graphc.startup.hooks import HOOKS
 from graphc.tensor import boundary
 from graphc.tensor.by_class import OF_CLASSES
 from graphc.tensor.handles import UNKNOWN, known
+from graphc.tensor.writers import WRITERS
 from graphc.trees import leaves
 
 MAKERS = (
@@ -41,11 +42,16 @@ MAKERS = (
 )
 """The functions that are replaced."""
 
+OF_LISTS_FILE = f"{NUMPY}<of lists>"
+"""The file of functions that are called in place of NumPy's: for those who ask who calls, it is NumPy."""
+OWN_FILES[OF_LISTS_FILE] = False
+
 OF_LISTS = {
     (home, name): found
     for home in (np, np.linalg)
     for name, found in vars(home).items()
-    if hasattr(found, "_implementation") and not (home is np and (name in MAKERS or "memory" in name))
+    if hasattr(found, "_implementation")
+    and not (home is np and (name in MAKERS or found in WRITERS or "memory" in name))
 }
 """Functions that NumPy asks of arrays, but many not of lists: they are replaced for lists of tensors, as in
 `np.min([x[0], x[1]])`."""
@@ -112,7 +118,7 @@ def _of_lists(name: str, function: Any) -> Callable[..., Any]:
         return function(*args, **kwargs)
 
     made: Any = call
-    made.__code__ = made.__code__.replace(co_filename=f"{NUMPY}<of lists>")  # for those who ask who calls: NumPy
+    made.__code__ = made.__code__.replace(co_filename=OF_LISTS_FILE)
     return call
 
 
