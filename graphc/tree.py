@@ -83,7 +83,7 @@ class TreeDef:
 
 
 class _Leaf:
-    """The one leaf of structures."""
+    """A leaf of structures, of which there is one."""
 
     def __reduce__(self) -> str:
         return "_LEAF"

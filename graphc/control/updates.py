@@ -38,7 +38,7 @@ MODES = (None, "promise_in_bounds", "clip", "drop", "fill")
 
 
 class Updates:
-    """What `x.at` is: `x.at[key]` selects a part of `x` that a changed copy is made of."""
+    """`x.at`: `x.at[key]` selects a part of `x` that a changed copy is made of."""
 
     def __init__(self, x: Any) -> None:
         self.x = as_node(x)

@@ -127,7 +127,7 @@ def _kernel(
     threads: int | str | None,
     fast_math: bool,
 ) -> Kernel:
-    """What is compiled: inputs, outputs and updates, with the settings of this function alone."""
+    """The kernel that is compiled: inputs, outputs and updates, with the settings of this function alone."""
     return Kernel(
         _printable(name),
         tuple(record.variable for record in records),

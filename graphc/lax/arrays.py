@@ -34,7 +34,7 @@ Axes: TypeAlias = "Sequence[int]"
 
 
 class Precision:
-    """How exact a product is to be, for JAX's sake: graphc computes in the dtype of the operands, whatever is given."""
+    """The precision of a product, for JAX's sake: graphc computes in the dtype of the operands, whatever is given."""
 
     DEFAULT = "default"
     HIGH = "high"

@@ -208,7 +208,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[Any, An
 
 
 class GatherScatterMode:
-    """What becomes of indices out of bounds: moved into them, left out, or promised not to be."""
+    """The treatment of indices out of bounds: clipped, left out, or promised not to be there."""
 
     CLIP = "clip"
     FILL_OR_DROP = "fill"
@@ -217,7 +217,7 @@ class GatherScatterMode:
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """How the axes of a gather belong together, as in XLA.
+    """The roles of the axes of a gather, as in XLA.
 
     offset_dims: the axes of the result along which a slice lies. collapsed_slice_dims: the axes of the operand that
     slices have size 1 along, and the result has not. start_index_map: the axis of the operand that each component of an
@@ -232,7 +232,7 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """How the axes of a scatter belong together, as in XLA: those of `GatherDimensionNumbers`, with the updates in
+    """The roles of the axes of a scatter, as in XLA: those of `GatherDimensionNumbers`, with the updates in
     place of the result."""
 
     update_window_dims: tuple[int, ...]

@@ -35,7 +35,7 @@ DIVISIONS = ("floor_div", "mod", "true_div")
 
 @record(eq=False)
 class Note:
-    """What holds of sizes for the arguments at hand: `relation` (of RELATIONS) between two values. sizes: those that it
+    """A fact about sizes for the arguments at hand: `relation` (of RELATIONS) between two values. sizes: those that it
     follows from. where: the line that asked."""
 
     left: Node

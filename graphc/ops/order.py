@@ -61,7 +61,7 @@ def argsort(x: Node) -> Node:
 
 
 def top(rows: Node, wanted: Node) -> Node:
-    """As many elements of each row as the vector `wanted` has: the largest, the largest first, or where that is
+    """Return as many elements of each row as the vector `wanted` has: the largest, the largest first, or where that is
     negative the smallest."""
     return make(OPS["top"], (rows, wanted))
 

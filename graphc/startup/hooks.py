@@ -36,7 +36,7 @@ class Hooks:
     shared_generator: type[Any]
     """The class of shared variables that hold the state of a generator of random numbers."""
     plain_calls: Callable[[Any], Callable[..., Any]]
-    """What computes a function of tensors for arrays and numbers: of the function."""
+    """The computation of a function of tensors for arrays and numbers, by the function."""
     at: Callable[[Any], Any]
     """`x.at` of a tensor, which makes changed copies."""
     ufunc: Callable[..., Any]

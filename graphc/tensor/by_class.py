@@ -72,7 +72,7 @@ def _directive(text: str, *before: int) -> tuple[int, ...]:
 
 
 def _weight(item: Any, array: Node) -> Any:
-    """What an item counts for in the common dtype: a number of Python's has a kind alone."""
+    """The weight of an item in the common dtype: a number of Python's has a kind alone."""
     if type(item) is Number:
         return {"f": 0.0, "b": np.dtype("bool")}.get(np.dtype(item.type.dtype).kind, 0)
     return item if isinstance(item, (bool, int, float)) else np.dtype(array.type.dtype)

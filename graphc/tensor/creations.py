@@ -72,7 +72,7 @@ def _array(
 
 
 def _made(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a traced program gets of one of the functions."""
+    """Return the result of one of the functions for a traced program."""
     first = args[0] if args else next(iter(kwargs.values()), None)
     if name == "nditer" and any(isinstance(each, Node) for each in leaves((args, kwargs))):
         raise GraphTypeError(
@@ -202,7 +202,7 @@ REPLACED = (
 )
 """All that is replaced: where it is, its name, NumPy's own and the replacement."""
 COUNT, LOCK = [0], Lock()
-"""How many threads trace."""
+"""The number of threads that trace."""
 
 
 def replace() -> None:

@@ -30,7 +30,7 @@ from graphc.tensor.shaping import as_size
 from graphc.trees import leaves, like, outline, structure
 
 _TAKEN: WeakValueDictionary[str, Callable[..., Any]] = WeakValueDictionary()
-"""What ops of functions that are called back compute, under the names of the ops, which no two have."""
+"""The functions that are called back, under the names of the ops, which no two have."""
 
 
 class ShapeDtypeStruct:
@@ -208,7 +208,7 @@ def _read_only(value: Array) -> Array:
 
 
 class Debug:
-    """What a program does while it computes, for its author to see.
+    """Actions of a program while it computes, for its author to see.
 
     print(form, *args, **kwargs): prints text with the values of tensors. callback(function, *args, **kwargs): calls a
     Python function with them. Both are done whenever the results of the traced function are computed in which they

@@ -42,7 +42,7 @@ CODES = {
 }  # fmt: skip
 """Ops that Python and native code compute to the same bits, of whole numbers; comparisons of floats too."""
 OF_INTEGERS = frozenset({"add", "sub", "mul", "floor_div", "mod", "neg", "abs"})
-"""Those that mean something else of bools."""
+"""Ops of CODES that mean something else of bools."""
 CASTS = {"int64": "int({})", "bool": "bool({})", "float64": "float({})"}
 LONGEST = 2000
 """Letters of a condition in Python. For a longer one, each of its sizes is a guard."""
@@ -113,7 +113,7 @@ def guards_of(notes: Iterable[Note], variables: Sequence[Node], ones: Sequence[S
 
 @record(eq=False)
 class Facts:
-    """What notes say together: numbers that sizes are, and other conditions with their code, both with the line; and
+    """The facts of several notes: numbers that sizes are, and other conditions with their code, both with the line; and
     the least and the most that each size may be, with the conditions that say so."""
 
     fixed: dict[Node, tuple[int, Where | None]]
@@ -172,7 +172,7 @@ def line_of(note: Note) -> tuple[Node, int, bool] | None:
 
 
 def condition_of(note: Note) -> Node:
-    """What a note says, as a bool scalar."""
+    """The fact of a note, as a bool scalar."""
     if note.left.type.dtype == "bool" and note.right in (0, 1) and note.relation in ("equal", "not_equal"):
         return note.left if (note.relation == "equal") == bool(note.right) else elementwise("logical_not", note.left)
     return elementwise(note.relation, note.left, note.right)

@@ -56,7 +56,7 @@ def remembered(transform: F) -> F:
 
 
 def made_again(module: str, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """What a transform makes of its arguments: the way of pickles back."""
+    """Make the result of a transform again from its arguments, as pickles do."""
     return getattr(import_module(module), name)(*args, **kwargs)
 
 

@@ -78,7 +78,7 @@ class Variant:
 
     @property
     def guards(self) -> list[str]:
-        """What must hold of sizes, each with the line that asked: "x.shape[0] > 100 (model.py:1)"."""
+        """The conditions on sizes, each with the line that asked: "x.shape[0] > 100 (model.py:1)"."""
         return [str(each) for each in self.asked.conditions]
 
     def __repr__(self) -> str:
@@ -113,7 +113,7 @@ class Variant:
             return dispatch(args, kwargs)
 
         def failed(code: int, *args: Any) -> Any:
-            """Of guards, which are checked before anything is written, or of another check."""
+            """A guard failed, before anything was written, or another check."""
             if holds is not None and not holds(shapes_of(args)):
                 return dispatch(args, {})
             try:

@@ -71,7 +71,7 @@ def sort_run(code: Code, dtype: str, x: Ptr, row: I64, column: I64, n: I64, m: I
 
 @line_function("is_row_less")
 def is_row_less(code: Code, dtype: str, x: Ptr, row: I64, column: I64, m: I64, i: I64, j: I64) -> Bool:
-    """Whether row i comes before row j; equal ones are in the order of places."""
+    """Tell whether row i comes before row j; equal ones are in the order of places."""
     kind = KINDS[dtype]
     left, right = x.at(i * row, kind), x.at(j * row, kind)
     with code.count(1, m) as number:

@@ -150,7 +150,7 @@ def argsort_line(code: Code, dtype: str, x: Ptr, step: I64, n: I64, keys: Ptr) -
 
 @line_function("is_rising")
 def is_rising(code: Code, dtype: str, x: Ptr, step: I64, n: I64) -> Bool:
-    """Whether the elements are in order."""
+    """Tell whether the elements are in order."""
     kind = KINDS[dtype]
     with code.count(1, n) as i:
         before, here = (x.at((i - back) * step, kind).load(kind) for back in (1, 0))

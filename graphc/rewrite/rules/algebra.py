@@ -50,7 +50,7 @@ def _argument(node: Node, uses: Uses) -> Node:
 
 
 def _checked_by_sizes(node: Node, uses: Uses) -> Node | None:
-    """What is checked by sizes of arguments alone: these checks are made of the graph as written, before a kernel
+    """Remove checks of the sizes of arguments: these checks are made of the graph as written, before a kernel
     runs."""
     leaves = (each for each in node_set(node.args[1:]) if not each.args)
     return node.args[0] if all(each.op is SIZE or each.op is CONSTANT for each in leaves) else None
