@@ -37,7 +37,7 @@ TRACING = Area(
         M("axes of one element do not broadcast in native code", "tracing/variants.py",
           "            except ShapeError:  # `dispatch`", "            except ZeroDivisionError:  # `dispatch`"),
         M("native code goes on with a variant that is none any more", "tracing/traced.py",
-          "        self.use(None)\n", ""),
+          '"axes of one element broadcast")\n        self.use(None)\n', '"axes of one element broadcast")\n'),
         M("a call takes the variant that was made first", "tracing/variants.py",
           "        if variant.holds(shapes):\n            return variant", "        return variant"),
         M("axes of one element are looked at last", "tracing/traced.py",

@@ -59,7 +59,7 @@ WRITES = Area(
         M("np.zeros is not put back", "tensor/creations.py",
           "                setattr(home, name, original)\n", "                pass\n"),
         M("functions in C are given what a program is given", "tensor/creations.py",
-          " and calls(frame.f_code, frame.f_lasti, name):", ":"),
+          " and calls(frame.f_code, frame.f_lasti, name):\n                return _made", ":\n                return _made"),
         M("what np.place writes begins at its second value", "tensor/writers.py",
           'FUNCTIONS["cumsum"](flat) - 1', 'FUNCTIONS["cumsum"](flat)'),
         M("np.put takes its first value alone", "tensor/writers.py",

@@ -2,16 +2,28 @@
 what is in LATER."""
 
 from graphc.ir.node import OPS
-from graphc.ops import assemble, branch, checked, derivative, index, questions, recur, reduce, scalar, scan, shape
+from graphc.ops import (
+    again,
+    assemble,
+    branch,
+    checked,
+    derivative,
+    index,
+    questions,
+    recur,
+    reduce,
+    scalar,
+    scan,
+    shape,
+)  # fmt: skip
 from graphc.ops.linalg import products
 
 __all__ = [
-    "assemble", "branch", "checked", "derivative", "index", "products", "questions", "recur", "reduce", "scalar",
-    "scan", "shape",
+    "again", "assemble", "branch", "checked", "derivative", "index", "products", "questions", "recur", "reduce",
+    "scalar", "scan", "shape",
 ]  # fmt: skip
 
 LATER = {
-    "again": "checkpoint_name computed_after",
     "conv": "conv",
     "windows": "inc_windows join_windows segment_of segment_sum windows",
     "order": "argsort argtop lexorder sort top",

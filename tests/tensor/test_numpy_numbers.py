@@ -244,7 +244,7 @@ x > y | x >= y | x == y | x != y | xp.where(x > y, x, y) | xp.clip(x, y[0], y[9]
 xp.searchsorted(xp.sort(x), y) | xp.searchsorted(xp.sort(x), y, side='right') | xp.array_equal(x, y) | xp.sum(x)
 xp.max(x) | xp.argmax(x) | xp.sort(x) | xp.cumsum(x) | xp.unique(x) | xp.diff(x) | xp.sign(x) | x > 2**63 | x == -1
 x < 2**64 | -1 < x | xp.clip(x, 0, 2**63 - 1) | x == 9007199254740993.0 | x.astype('float64') | x.astype('int32')
-x // 7 | xp.take(xp.arange(10), x[:1]) | xp.arange(10)[x[:1]]
+x // 7 | xp.take(xp.arange(10), x[:1]) | (xp.arange(10) + 0 * y[0].astype('int64'))[x[:1]]
 """.replace("\n", "|").split("|")
 
 

@@ -421,7 +421,7 @@ def convolved(g: Grower) -> Any:
 
 
 def random_numbers(g: Grower) -> Any:
-    key = R.fold_in(R.key(g.draw.randrange(100)), g.draw.randrange(9))
+    key = T.constant(R.fold_in(R.key(g.draw.randrange(100)), g.draw.randrange(9)))
     x = g.pick("f")
     if x is None:
         return None
