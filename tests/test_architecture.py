@@ -99,7 +99,7 @@ ON_TOP = {
     "pytensor": {
         "control.batch": "batched",
         "ir.interpret": "interpret",
-        "ir.node": "LEAVES Size constant_value",
+        "ir.node": "LEAVES Size constant_value variable",
         "ir.walk": "as_size_node",
         "ops.checked": "checked",
         "ops.derivative": "overridden",

@@ -11,7 +11,7 @@ import numpy as np
 import graphc.tensor as T
 from graphc.control.batch import batched
 from graphc.control.branch import ifelse
-from graphc.ir.node import Node, Size
+from graphc.ir.node import Node, Size, variable
 from graphc.ir.walk import as_size_node
 from graphc.ops.checked import checked
 from graphc.pytensor.table import Table, Unknown, folded, known, row, scalars
@@ -356,7 +356,7 @@ def _blockwise(apply: Any, args: list[Any], table: Table) -> Any:
         if all(size == 1 for size in own):
             elements.append(folded(T.reshape(arg, inner), [arg]))
             continue
-        element = T.tensor(arg.dtype, inner)
+        element = variable(arg.dtype, inner)  # its sizes are those of the argument
         pairs[element] = T.reshape(T.broadcast_to(arg, (*outer, *inner)), (_product(outer), *inner)), True
         elements.append(element)
     count = _product(outer)
