@@ -74,11 +74,11 @@ def _array(
 def _made(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of one of the functions for a traced program."""
     first = args[0] if args else next(iter(kwargs.values()), None)
-    if name == "nditer" and any(isinstance(each, Node) for each in leaves((args, kwargs))):
-        raise GraphTypeError(
-            f"np.nditer reads and writes memory, which a tensor has not; use for x in a.flat (at {program_line()})"
-        )
     if name == "nditer":
+        if any(isinstance(each, Node) for each in leaves((args, kwargs))):
+            raise GraphTypeError(
+                f"np.nditer reads and writes memory, which a tensor has not; use for x in a.flat (at {program_line()})"
+            )
         return function(*args, **kwargs)
     if name == "fromiter":
         return _from_iterator(*args, **kwargs)
@@ -110,11 +110,9 @@ def _of_lists(name: str, function: Any) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if TRACE.depth and any(type(each) in (list, tuple) for each in args):
-            frame = sys._getframe(1)
-            is_asked = is_programs(frame.f_code.co_filename) and calls(frame.f_code, frame.f_lasti, name)
-            if is_asked and any(isinstance(each, Node) for each in leaves(args)):
-                return boundary.apply_function(function, args, kwargs)
+        is_asked = TRACE.depth and any(type(each) in (list, tuple) for each in args) and is_programs_call(name)
+        if is_asked and any(isinstance(each, Node) for each in leaves(args)):
+            return boundary.apply_function(function, args, kwargs)
         return function(*args, **kwargs)
 
     made: Any = call
@@ -125,17 +123,15 @@ def _of_lists(name: str, function: Any) -> Callable[..., Any]:
 def _drawing(name: str, function: Any) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if TRACE.depth:
-            frame = sys._getframe(1)
-            if is_programs(frame.f_code.co_filename) and calls(frame.f_code, frame.f_lasti, name):
-                if name == "seed":
-                    TRACE.seeded = TRACE.levels[0]
-                elif TRACE.seeded is not TRACE.levels[0] and (name != "default_rng" or given_none(args, kwargs)):
-                    raise GraphTypeError(
-                        f"np.random.{name} draws once, while the function is traced, and each call would compute with "
-                        "the same numbers; give them as an argument, or use graphc.random, whose functions take a key "
-                        f"(at {program_line()})"
-                    )
+        if TRACE.depth and is_programs_call(name):
+            if name == "seed":
+                TRACE.seeded = TRACE.levels[0]
+            elif TRACE.seeded is not TRACE.levels[0] and (name != "default_rng" or given_none(args, kwargs)):
+                raise GraphTypeError(
+                    f"np.random.{name} draws once, while the function is traced, and each call would compute with the "
+                    "same numbers; give them as an argument, or use graphc.random, whose functions take a key "
+                    f"(at {program_line()})"
+                )
         return function(*args, **kwargs)
 
     return call
@@ -161,13 +157,17 @@ def _replacement(name: str) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if TRACE.depth:
-            frame = sys._getframe(1)
-            if is_programs(frame.f_code.co_filename) and calls(frame.f_code, frame.f_lasti, name):
-                return _made(name, maker, args, kwargs)
+        if TRACE.depth and is_programs_call(name):
+            return _made(name, maker, args, kwargs)
         return function(*args, **kwargs)
 
     return call
+
+
+def is_programs_call(name: str) -> bool:
+    """True if a program called the calling function, under that name."""
+    frame = sys._getframe(2)
+    return is_programs(frame.f_code.co_filename) and calls(frame.f_code, frame.f_lasti, name)
 
 
 def is_programs(file: str) -> bool:
