@@ -102,6 +102,7 @@ if TYPE_CHECKING:
         optim as optim,
         printing as printing,
         random as random,
+        scipy as scipy,
         session as session,
     )
     from graphc.control.scan import OrderedUpdates as OrderedUpdates
@@ -192,6 +193,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "preprocess": lambda: import_module("graphc.preprocess"),
     "printing": lambda: import_module("graphc.printing"),
     "random": lambda: import_module("graphc.random"),
+    "scipy": lambda: import_module("graphc.scipy"),
     "session": lambda: import_module("graphc.session"),
     "sparse": lambda: import_module("graphc.sparse"),
     "tracing": lambda: import_module("graphc.tracing"),

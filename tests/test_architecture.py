@@ -29,7 +29,7 @@ codegen.llvm codegen.link codegen.threads codegen.vecmath codegen.vectorize code
 codegen.lapack codegen.sort codegen.special codegen.call codegen.transform codegen.schedule codegen.lower
 codegen.frontend codegen.server
 codegen.cache codegen.pipeline shared random sparse functions inspection tracing lax tree tree_util flatten_util
-optimizers numpy theano
+optimizers numpy scipy theano
 printing optim session preprocess layers train pytensor pymc bench cli
 """
 """The rooms from the lowest to the highest: folders, modules that stand alone, and doors (`__init__` of a package that
@@ -74,8 +74,8 @@ UPWARD = {
 """Late imports of other packages: (module, what it imports). There are none of what stands higher: hooks are filled."""
 
 BY_NAME = {
-    "codegen.routines", "startup.aliases", "startup.hooks", "startup.lazy", "theano.install", "theano.paths",
-    "tracing.interface",
+    "codegen.routines", "scipy.named", "startup.aliases", "startup.hooks", "startup.lazy", "theano.install",
+    "theano.paths", "tracing.interface",
 }  # fmt: skip
 """The modules that import what tables, import statements and pickles name: those of packages, families of routines, and
 the public door, which says who fills a hook."""

@@ -1,0 +1,50 @@
+"""SciPy's functions under SciPy's names: `from graphc.scipy import linalg, special, stats`.
+
+In: tensors, arrays and numbers, as SciPy's function of that name takes them. Out: what SciPy's own function gives,
+where no argument is a tensor and no function is traced; else tensors, with derivatives. Each module is imported when it
+is first asked for, and SciPy when a function of arrays is called.
+
+    graphc.scipy.special.gammainc(2.0, np.ones(3))       SciPy's array
+    graphc.scipy.special.gammainc(2.0, T.dvector("x"))   a tensor
+    graphc.grad(graphc.scipy.stats.norm.logpdf)(0.5)     np.float64(-0.5)
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from graphc.startup.lazy import lazily
+
+if TYPE_CHECKING:
+    from graphc.scipy import special as special
+
+LAZY = dict.fromkeys("integrate interpolate linalg optimize signal special stats".split(), "")
+"""The modules, each under the name of SciPy's."""
+
+INSTEAD = {
+    "constants": "scipy.constants has numbers, which tensors take as they are",
+    "fft": "graphc.tensor.fft has transforms of real values",
+    "ndimage": "graphc.tensor.nnet and graphc.scipy.signal have convolutions",
+    "sparse": "graphc.sparse has sparse matrices",
+}
+"""Modules of SciPy's that are not here, with the reason or what to use instead."""
+
+
+def _missing(name: str) -> str:
+    return INSTEAD.get(name, "")
+
+
+if not TYPE_CHECKING:  # which know the names
+    _find = lazily(__name__, LAZY, _missing)
+
+    def __getattr__(name: str) -> Any:
+        if name == "__all__":
+            found = globals()[name] = sorted(LAZY)
+            return found
+        return _find(name)
+
+
+def __dir__() -> list[str]:
+    names: list[str] = sys.modules[__name__].__all__
+    return names
