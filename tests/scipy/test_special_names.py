@@ -47,7 +47,7 @@ def test_arrays_are_given_to_scipy_and_tensors_make_a_graph() -> None:
     with pytest.raises(GraphTypeError, match="gammainc of x"):
         special.gammainc(T.dvector("x"))
     with graphc.options.change(mode="interpreted"):
-        assert graphc.grad(special.gammaln)(5.0) == scipy.special.digamma(5.0)
+        np.testing.assert_allclose(graphc.grad(special.gammaln)(5.0), scipy.special.digamma(5.0), rtol=1e-14)
         log = graphc.jit(lambda a, b: special.logsumexp(a, axis=0, b=b, return_sign=True))
         for b in (np.array([0.0, -1.0, -2.0]), np.array([1.0, -1.0, 3.0]), np.zeros(3)):
             np.testing.assert_allclose(
