@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, compress
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import graphc
 from graphc.ir.node import OPS, Node, Op, Sample, variable
 from graphc.startup.process import PROCESS
 from tests.support.bounds import assert_within
-from tests.support.op_samples import NAMES, SAMPLES, Array, draw, inputs_for
+from tests.support.op_samples import SAMPLES, Array, draw, inputs_for
 
 TOLERANCE = {"float32": 3e-5, "float64": 1e-11}
 MODES = ("interpreted", "python", "compiled")
@@ -32,39 +33,38 @@ def run_everywhere(inputs: list[Node], outputs: list[Node], values: list[Array])
         yield mode, call(*values)
 
 
-HAVE_FLOATS = [any(argument.kind == "float" for argument in sample.args) for _, sample in SAMPLES]
-TYPED = [
-    pytest.param(op, sample, dtype, id=f"{op.name}-{sample.name}-{dtype}")
-    for (op, sample), has_floats in zip(SAMPLES, HAVE_FLOATS, strict=True)
-    for dtype in (("float64", "float32") if has_floats else ("float64",))
+FLOATS = [any(argument.kind == "float" for argument in sample.args) for _, sample in SAMPLES]
+TOGETHER = 12
+"""Samples that are one function: a compilation costs as much as some ops."""
+BATCHES = [
+    pytest.param(dtype, some[place : place + TOGETHER], id=f"{some[place][0].name}-{place}-{dtype}")
+    for dtype, some in (("float64", SAMPLES), ("float32", [*compress(SAMPLES, FLOATS)]))
+    for place in range(0, len(some), TOGETHER)
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("op", "sample", "dtype"), TYPED)
-def test_modes_agree(op: Op, sample: Sample, dtype: str) -> None:
-    rng = np.random.default_rng(7)
-    values = [draw(argument, rng, dtype) for argument in sample.args]
-    inputs = inputs_for(sample, values)
-    output = sample.build(*inputs)
-    results = dict(run_everywhere(inputs, [output], values))
-    assert results["interpreted"][0].dtype == output.dtype
-    for mode in MODES[1:]:
-        assert_within(results[mode], [output], dict(zip(inputs, values, strict=True)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("op", "sample"), SAMPLES, ids=NAMES)
-def test_layouts(op: Op, sample: Sample) -> None:
-    """Strided, Fortran-ordered, reversed and read-only arguments give what contiguous ones give."""
-    rng = np.random.default_rng(8)
-    values = [draw(argument, rng) for argument in sample.args]
-    inputs = inputs_for(sample, values)
-    call = graphc.function(inputs, sample.build(*inputs), on_unused_input="ignore")
-    want = call(*values)
+@pytest.mark.parametrize(("dtype", "samples"), BATCHES)
+def test_modes_and_layouts_agree(dtype: str, samples: list[tuple[Op, Sample]]) -> None:
+    """In every mode; and strided, Fortran-ordered, reversed and read-only arguments give what contiguous ones give."""
+    values = []
+    for _, sample in samples:
+        rng = np.random.default_rng(7)  # what a sample is given does not depend on its neighbours
+        values.append([draw(argument, rng, dtype) for argument in sample.args])
+    inputs = [inputs_for(sample, own) for (_, sample), own in zip(samples, values, strict=True)]
+    outputs = [sample.build(*own) for (_, sample), own in zip(samples, inputs, strict=True)]
+    leaves, given = [*chain(*inputs)], [*chain(*values)]
+    for mode in MODES:
+        call = graphc.function(leaves, outputs, mode=mode, on_unused_input="ignore")
+        results = call(*given)
+        for (op, sample), output, result in zip(samples, outputs, results, strict=True):
+            assert result.dtype == output.dtype
+            where = f"{op.name}, {sample.name}, {mode}"
+            assert_within([result], [output], dict(zip(leaves, given, strict=True)), message=where)
     compiled = PROCESS.compilations
     for layout in (fortran, spread, backwards, frozen):
-        agree(call(*map(layout, values)), want)
+        for found, want in zip(call(*map(layout, given)), results, strict=True):
+            agree(found, want)
     assert PROCESS.compilations == compiled
 
 

@@ -1012,26 +1012,7 @@ def test_derivatives_to_second_order(row: Row) -> None:
     check_gradient(floating, *row[3])
 
 
-def compiled_together(rows: list[Row]) -> None:
-    """Rows in one function, whose inputs are the arrays of all of them, against NumPy."""
-    inputs = [leaves(row[3], needs_sizes(row)) for row in rows]
-    results = [listed(row[1](*own)) for row, own in zip(rows, inputs, strict=True)]
-    outputs = [T.as_tensor(one) for several in results for one in several]
-    values = function([x for own in inputs for x in own], outputs, on_unused_input="ignore")(
-        *(np.asarray(a) for row in rows for a in row[3])
-    )
-    wanted = [one for row in rows for one in expected(row)]
-    for value, want in zip(values, wanted, strict=True):
-        compare(value, want)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("table", TABLES)
-def test_some_of_each_table_are_compiled(table: str) -> None:
-    compiled_together(list(TABLES[table][::9]))
-
-
-TOGETHER = 10
+TOGETHER = 24
 CHUNKS = [
     pytest.param(list(rows[k : k + TOGETHER]), id=f"{table} from {k}")
     for table, rows in TABLES.items()
@@ -1042,7 +1023,16 @@ CHUNKS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", CHUNKS)
 def test_all_are_compiled(rows: list[Row]) -> None:
-    compiled_together(rows)
+    """Rows in one function, whose inputs are the arrays of all of them, against NumPy."""
+    inputs = [leaves(row[3], needs_sizes(row)) for row in rows]
+    results = [listed(row[1](*own)) for row, own in zip(rows, inputs, strict=True)]
+    outputs = [T.as_tensor(one) for several in results for one in several]
+    values = function([x for own in inputs for x in own], outputs, on_unused_input="ignore")(
+        *(np.asarray(a) for row in rows for a in row[3])
+    )
+    wanted = [one for row in rows for one in expected(row)]
+    for value, want in zip(values, wanted, strict=True):
+        compare(value, want)
 
 
 NEED_SIZES = ("poly", "cross", "array_equiv")

@@ -118,14 +118,14 @@ def loops(length: int) -> graphc.Function:
 @pytest.mark.slow
 @pytest.mark.parametrize("build", [chain, reductions, scalars, body, branches, loops])
 def test_generated_source_grows_linearly_with_the_graph(build: Callable[[int], graphc.Function]) -> None:
-    small, middle, large = (len(build(length).source.splitlines()) for length in (180, 360, 540))
+    small, middle, large = (len(build(length).source.splitlines()) for length in (140, 280, 420))
     assert large - middle <= 1.3 * (middle - small)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("build", [reductions, scalars])
 def test_equal_parts_of_a_larger_graph_need_no_more_functions(build: Callable[[int], graphc.Function]) -> None:
-    middle, large = (len(re.findall("^def ", code(build(length).source), re.MULTILINE)) for length in (300, 600))
+    middle, large = (len(re.findall("^def ", code(build(length).source), re.MULTILINE)) for length in (200, 400))
     assert large <= middle + 4 < 20
 
 
