@@ -126,8 +126,8 @@ if TYPE_CHECKING:
         graph_replace as graph_replace,
         is_same_graph as is_same_graph,
     )
-    from graphc.theano.install import install_as_theano as install_as_theano
     from graphc.theano.owners import Apply as Apply
+    from graphc.theano.paths import install_as_theano as install_as_theano
     from graphc.theano.rebuilding import map_variables as map_variables
     from graphc.theano.user_ops import Op as Op
     from graphc.tracing import (
@@ -203,7 +203,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "tree_util": lambda: import_module("graphc.tree_util"),
     "flatten_util": lambda: import_module("graphc.flatten_util"),
     "theano": lambda: import_module("graphc.theano"),
-    "theano.install": lambda: import_module("graphc.theano.install"),
+    "theano.paths": lambda: import_module("graphc.theano.paths"),
 }
 """Modules that few programs need: loaded when one is first named."""
 _NAMES = {
@@ -212,7 +212,7 @@ _NAMES = {
     "inspection": "inspect",
     "printing": "pp",
     "tensor": "get_scalar_constant_value",
-    "theano.install": "install_as_theano",
+    "theano.paths": "install_as_theano",
     "tracing": """
         Jitted ShapeDtypeStruct checkpoint checkpoint_name checkpoint_policies custom_jvp custom_vjp debug disable_jit
         eval_shape hvp jacfwd jacrev jit linearize make_graph pure_callback remat stop_gradient vectorize vmap

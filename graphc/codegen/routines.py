@@ -50,7 +50,7 @@ FAMILIES = (
         "graphc.codegen.convolution.convolution",
         frees="gc_blocks_free_",
     ),
-    Family("gc_", "graphc.codegen.gemm.prototypes", "graphc.codegen.gemm.dispatch", modules=2),
+    Family("gc_", "graphc.codegen.gemm.api", "graphc.codegen.gemm.dispatch", modules=2),
 )
 """The first whose prefix fits is that of a routine: products stand last."""
 

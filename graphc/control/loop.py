@@ -25,8 +25,7 @@ from graphc.ir import sizes
 from graphc.ir.body import close, item
 from graphc.ir.node import OPS, SIZE, Node, Size, TupleType, describe, literal, make, variable
 from graphc.ir.source_lines import written
-from graphc.ir.tags import keep_within
-from graphc.ir.walk import as_size_node, nodes_since, substitute
+from graphc.ir.walk import as_size_node, keep_within, nodes_since, substitute
 from graphc.ops.branch import resized, sized
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import cast, elementwise

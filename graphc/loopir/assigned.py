@@ -29,7 +29,7 @@ from typing import NoReturn, TypeAlias
 from graphc.errors import VerifyError
 from graphc.loopir import ir
 from graphc.loopir.operators import BLOCKS, FILLS, MUL, READS
-from graphc.loopir.text import print_statement
+from graphc.loopir.syntax import print_statement
 from graphc.loopir.visit import defined
 from graphc.startup.record import record
 

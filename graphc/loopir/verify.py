@@ -26,7 +26,7 @@ from graphc.errors import VerifyError
 from graphc.loopir import ir
 from graphc.loopir.assigned import verify_assigned
 from graphc.loopir.operators import FILLS, READS, OperandError, Operator, result_dtype
-from graphc.loopir.text import print_statement
+from graphc.loopir.syntax import print_statement
 from graphc.loopir.visit import is_left
 
 Kinds = Sequence[str]

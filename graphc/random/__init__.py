@@ -8,7 +8,7 @@ number of threads.
     graphc.random.normal(key, (3, 4))            an array
     noise = graphc.random.normal(key, (3, n))    a tensor, where the scalar n is one
 
-bits.py has the generator, distributions.py what is a function of uniform numbers, rejection.py what takes trials,
+distributions.py has the generator and what is a function of uniform numbers, rejection.py what takes trials,
 vectors.py orders, choices and vectors of a covariance, derivatives.py derivatives by parameters, streams.py Theano's
 RandomStreams, raw.py Theano's raw_random.
 """
@@ -21,21 +21,23 @@ from graphc.ir.call_errors import explain_all
 if TYPE_CHECKING:
     from graphc.random.names import *  # noqa: F403 - arrays or tensors (tests/test_stubs.py)
 else:
-    from graphc.random.bits import fold_in, key, split
     from graphc.random.distributions import (
         bernoulli,
         bits,
         categorical,
         cauchy,
         exponential,
+        fold_in,
         geometric,
         gumbel,
+        key,
         laplace,
         logistic,
         lognormal,
         normal,
         pareto,
         randint,
+        split,
         uniform,
         wald,
         weibull_min,

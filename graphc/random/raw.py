@@ -23,7 +23,7 @@ from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node, describe
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.shape import reshape
-from graphc.random.bits import fold_in, word
+from graphc.random.distributions import fold_in, word
 from graphc.random.streams import RandomStreams
 from graphc.tensor.creation import arange
 from graphc.tensor.indexing import set_subtensor

@@ -20,9 +20,22 @@ from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast, elementwise as E
 from graphc.ops.scalar import stop_gradient
 from graphc.ops.shape import expand, reshape
-from graphc.random.bits import as_key, blocks, fold_in, places, unit, word
 from graphc.random.derivatives import angle_by_concentration, by_its_place, slope, truncated_by_limits
-from graphc.random.distributions import Shape, float_of, log1p, normal, not_negative, sized, whole
+from graphc.random.distributions import (
+    Shape,
+    as_key,
+    blocks,
+    float_of,
+    fold_in,
+    log1p,
+    normal,
+    not_negative,
+    places,
+    sized,
+    unit,
+    whole,
+    word,
+)
 
 EXACTLY = "float64"
 """The dtype that whole numbers are drawn in, whatever the dtypes of parameters."""

@@ -19,7 +19,7 @@ from graphc.ir.node import Node, literal
 from graphc.ops.elementwise import as_node, broadcast_node, cast, elementwise
 from graphc.options import options
 from graphc.random import distributions, rejection, vectors
-from graphc.random.bits import FOLDING, fold_in, word
+from graphc.random.distributions import FOLDING, fold_in, word
 from graphc.shared import SharedVariable, own_variable
 from graphc.startup.hooks import HOOKS
 from graphc.tensor.indexing import set_subtensor

@@ -24,8 +24,22 @@ from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cas
 from graphc.ops.linalg import factor, spectral
 from graphc.ops.linalg.derivatives import diagonal_matrix, triangle
 from graphc.ops.shape import reshape, zeros
-from graphc.random.bits import as_key, below, blocks, fold_in, places, units, words
-from graphc.random.distributions import Shape, exponential, float_of, held, most_likely, normal, sized
+from graphc.random.distributions import (
+    Shape,
+    as_key,
+    below,
+    blocks,
+    exponential,
+    float_of,
+    fold_in,
+    held,
+    most_likely,
+    normal,
+    places,
+    sized,
+    units,
+    words,
+)
 from graphc.random.rejection import binomial, chisquare
 from graphc.tensor.creation import arange
 from graphc.tensor.elementary import maximum, sqrt

@@ -5,7 +5,8 @@
     "expression": "graphc.ir.expression" in graphc/__init__.py, the table of defining modules
 
 In: functions of higher modules. Out: the same, for lower modules. The defining module is imported when its hook is
-first used, so few programs import it. `Finder` asks a hook for modules without a file: Theano's paths.
+first used, so few programs import it. `Finder` asks a hook for modules without a file: Theano's paths. `alias` loads a
+module under a second name, never a second copy of its code: `import graphc.nnet` gives graphc.tensor.nnet itself.
 """
 
 from __future__ import annotations
@@ -14,9 +15,34 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from graphc.startup.aliases import alias
+
+class Alias:
+    """A loader of the module of another name."""
+
+    def __init__(self, of: str) -> None:
+        self.of = of
+        self.spec: Any = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The module itself, imported where it is not yet."""
+        module = import_module(self.of)
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing but to give it back its own spec, in whose place Python has put the one of the other name."""
+        module.__spec__ = self.spec
+
+
+def alias(name: str, of: str) -> ModuleSpec:
+    """The spec by which `import name` gives the module `of`."""
+    return ModuleSpec(name, Alias(of), is_package=True)  # type: ignore[arg-type]
+
+
+# --- hooks ------------------------------------------------------------------------------------------------------------
 
 
 class Hooks:

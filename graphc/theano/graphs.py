@@ -18,9 +18,8 @@ from typing import Any
 from graphc.errors import GraphcError, GraphTypeError, GraphValueError, MissingInputError
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, NODES, SHARED, SIZE, Constant, Node, describe, size_owner
-from graphc.ir.tags import with_tags
 from graphc.ir.text import print_graph
-from graphc.ir.walk import Graph, as_size_node, node_set, nodes_of, reachable, toposort
+from graphc.ir.walk import Graph, as_size_node, node_set, nodes_of, reachable, toposort, with_tags
 from graphc.ops.elementwise import as_node
 from graphc.tensor.variables import Variable
 from graphc.theano.owners import Apply, Composed, apply_of

@@ -17,8 +17,7 @@ from graphc.autodiff import jvp, pulled_back
 from graphc.errors import GradientError, GraphTypeError, GraphValueError
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Array, Node, describe, variable
-from graphc.ir.tags import with_tags
-from graphc.ir.walk import substitute
+from graphc.ir.walk import substitute, with_tags
 from graphc.ops.custom import Absent, DisconnectedType
 from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast

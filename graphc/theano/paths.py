@@ -4,6 +4,7 @@
     import graphc.gpuarray.dnn       an empty module: many programs import what they never use
     graphc.gof.CLinker               an AttributeError: "there is no C code and no linker: ..."
     graphc.tensor.ARange             graphc.theano.opclasses.ARange
+    import theano.tensor as T        graphc.tensor itself, after `install_as_theano()`
 
 In: an import statement that Python has found no file for; a name that a package of graphc does not have. Out: a module
 that has the names of others; what the name stands for; or the sentence that says what to use instead. Tests and the
@@ -19,7 +20,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from graphc.startup.hooks import HOOKS
+from graphc.errors import GraphcError
+from graphc.startup.hooks import HOOKS, alias
 
 PATHS = {
     "compat": "theano.names",
@@ -394,3 +396,45 @@ def find_spec(name: str) -> ModuleSpec | None:
 
 
 HOOKS.absent, HOOKS.names, HOOKS.find_spec = absent, names, find_spec
+
+
+# --- import theano ----------------------------------------------------------------------------------------------------
+
+
+THEANO = "theano"
+
+
+class Finder:
+    """The first of Python's finders: others would find the files of graphc, and load them again."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """The module of graphc for one of Theano's; None for the modules of others, and for what nobody has."""
+        if name != THEANO and not name.startswith(f"{THEANO}."):
+            return None
+        own = f"graphc{name.removeprefix(THEANO)}"
+        try:
+            import_module(own)
+        except ModuleNotFoundError as error:
+            if error.name != own:
+                raise
+            return None
+        return alias(name, own)
+
+
+def install_as_theano() -> None:
+    """Let every import of `theano`, and of what is below it, find graphc: for libraries that were written for Theano.
+
+    A second call changes nothing. Raises GraphcError where Theano itself has been imported before.
+
+        >>> graphc.install_as_theano()
+        >>> import theano.tensor
+        >>> theano.tensor is graphc.tensor
+        True
+    """
+    known = sys.modules.get(THEANO)
+    if known is not None and known is not sys.modules["graphc"]:
+        raise GraphcError("install_as_theano: Theano is imported already; call this before anything imports it")
+    sys.modules.setdefault(THEANO, sys.modules["graphc"])
+    if Finder not in sys.meta_path:
+        sys.meta_path.insert(0, Finder)

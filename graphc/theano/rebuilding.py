@@ -21,8 +21,7 @@ from graphc.functions.function import default_updates, function, updates_of
 from graphc.ir.body import close, opened
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import INPUT, SHARED, Node, describe, next_serial
-from graphc.ir.tags import keep_within, tag_step, with_tags
-from graphc.ir.walk import as_size_node, nodes_of, renamed, substitute
+from graphc.ir.walk import as_size_node, keep_within, nodes_of, renamed, substitute, tag_step, with_tags
 from graphc.ops.branch import COND, cond_node
 from graphc.ops.elementwise import as_node
 from graphc.ops.scan import SCAN, loop_of, make_scan, with_body

@@ -15,8 +15,7 @@ from typing import Any
 
 from graphc.errors import GraphcError
 from graphc.ir.node import CONSTANT, NODES, SIZE, Node, constant_value, literal, size_owner
-from graphc.ir.tags import tags_of
-from graphc.ir.walk import reachable
+from graphc.ir.walk import reachable, tags_of
 from graphc.theano import opclasses
 
 __all__ = ["RULES", "recognised"]

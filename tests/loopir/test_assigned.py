@@ -13,7 +13,7 @@ import graphc.tensor as T
 from graphc import sparse
 from graphc.codegen.lower.elements import Lowerer
 from graphc.codegen.pipeline import program
-from graphc.codegen.schedule.uses import Uses
+from graphc.codegen.schedule.drafts import Uses
 from graphc.codegen.transform.passes import KERNEL_PASSES
 from graphc.errors import VerifyError
 from graphc.loopir.ir import Loop, Stmt, Store

@@ -35,7 +35,7 @@ from graphc.loopir.ir import (
     integer,
 )
 from graphc.loopir.operators import CALLS, LT, NEG, OR, SUB
-from graphc.loopir.text import print_function
+from graphc.loopir.syntax import print_function
 from graphc.loopir.verify import verify_functions
 from graphc.options import options
 from graphc.rewrite.rules.engine import Transformation, apply_in_turn

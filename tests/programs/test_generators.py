@@ -16,7 +16,7 @@ import pytest
 from graphc.ir.node import NODES, Node
 from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph
-from graphc.loopir.text import print_function
+from graphc.loopir.syntax import print_function
 from tests.support import plain_programs, random_blocks, random_loops, random_scans, sparse_programs, wide_programs
 from tests.support.blends import running as blends
 from tests.support.corners import programs as corners

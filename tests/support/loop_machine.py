@@ -380,7 +380,7 @@ def conv(images: int, groups: int, outs: int, channels: int, *rest: Any) -> int:
     return 0
 
 
-PRODUCT_ROOMS = ("graphc.codegen.gemm.prototypes", "graphc.codegen.convolution.api")
+PRODUCT_ROOMS = ("graphc.codegen.gemm.api", "graphc.codegen.convolution.api")
 PRODUCTS = {"gemm": gemm, "gemv": gemv, "batched_gemm": batched_gemm, "conv": conv, "grouped_conv": conv}
 SHIMS = {
     name: PRODUCTS[name.removeprefix("gc_").rpartition("_")[0]]

@@ -1,4 +1,4 @@
-"""What `graphc.loopir.text` prints of the program of loops, read back.
+"""What `graphc.loopir.syntax` prints of the program of loops, read back.
 
 In: the text of functions. Out: functions that are equal to the printed ones.
 """
@@ -35,8 +35,7 @@ from graphc.loopir.ir import (
     Target,
     Var,
 )
-from graphc.loopir.syntax import read_operator
-from graphc.loopir.text import Declared, expected_dtype, literal_dtype
+from graphc.loopir.syntax import Declared, expected_dtype, literal_dtype, read_operator
 
 _HEAD = re.compile(r"def (\w+)\((.*)\):")
 _PARAMS = re.compile(r", (?=\w+: )")

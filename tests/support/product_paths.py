@@ -16,10 +16,18 @@ import numpy as np
 import pytest
 
 from graphc.codegen.gemm import blocked, dispatch, gemv, gemv as gemv_kernels, small, tiles as microkernel
-from graphc.codegen.gemm.api import ENTRIES, PRODUCT_WORDS, VECTORS, blas_symbols, load_blocks, vector_name
+from graphc.codegen.gemm.api import (
+    ENTRIES,
+    PRODUCT_WORDS,
+    PROTOTYPES,
+    PYTHON_SHIMS,
+    VECTORS,
+    blas_symbols,
+    load_blocks,
+    vector_name,
+)
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import functions as definitions
-from graphc.codegen.gemm.prototypes import PROTOTYPES, PYTHON_SHIMS
 from graphc.codegen.link.elf import link
 from graphc.codegen.llvm.functions import module_text
 from graphc.codegen.llvm.target import emit_object

@@ -25,7 +25,7 @@ from graphc.ir.node import Node
 from graphc.ir.verify import Step, on_pass
 from graphc.ir.walk import Graph
 from graphc.loopir.ir import Function, Var
-from graphc.loopir.text import print_functions
+from graphc.loopir.syntax import print_functions
 from tests.support.loop_machine import Exact, run
 from tests.support.loop_text import parse_functions
 

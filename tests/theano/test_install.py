@@ -12,7 +12,7 @@ import pytest
 
 import graphc
 from graphc.errors import GraphcError
-from graphc.theano.install import Finder
+from graphc.theano.paths import Finder
 
 
 @pytest.fixture

@@ -19,8 +19,7 @@ from typing import Any
 
 from numpy.lib.stride_tricks import as_strided
 
-from graphc.codegen.gemm.api import DTYPES, Flat
-from graphc.codegen.gemm.prototypes import kind_of
+from graphc.codegen.gemm.api import DTYPES, Flat, kind_of
 from graphc.ops.conv import MOST_SPATIAL, convolve_arrays
 
 ROUTINES = ("conv", "grouped_conv")

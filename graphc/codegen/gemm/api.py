@@ -1,12 +1,26 @@
-"""The symbols of matrix products, what their objects need when they are loaded, and the parts that machine code loads
-when it first needs them: large products, the pool of threads.
+"""Matrix products for generated source, by pointer and element strides; their symbols, and parts that are loaded late.
 
-In: names of functions that a kernel calls (prototypes.py says what they are given). Out: the symbols of the objects
-that they need; `blas_symbols`, the addresses of these that are not ours.
+In: names that a source calls, whose definitions are in dispatch.py. Out: PROTOTYPES, their types; PYTHON_SHIMS, their
+meaning over flat arrays; the symbols of the objects that they need; `blas_symbols`, the addresses of these that are not
+ours.
 
-In: functions that make and load a part (`defer`). Out: its address in `blas_table`. Beside the entry of each there is
-the address of a function of Python that fills it: so what is seldom needed costs nothing before. Machine code calls
-that, looks again, and does without where there is nothing still. It never depends on how Python's function ends.
+    gc_gemm_<t>(m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, c_row, c_col)
+        c[i, j] = alpha * sum_p a[i, p] * b[p, j] + beta * c[i, j]          i < m, j < n, p < k
+    gc_gemv_<t>(m, n, alpha, a, a_row, a_col, x, x_step, beta, y, y_step)
+        y[i] = alpha * sum_j a[i, j] * x[j] + beta * y[i]                   i < m, j < n
+    gc_batched_gemm_<t>(count, m, n, k, alpha, a, a_batch, a_row, a_col, b, b_batch, b_row, b_col,
+                        beta, c, c_batch, c_row, c_col)
+        a gc_gemm for each of count matrices that many elements apart; a batch stride 0 repeats one matrix
+
+t is f64, f32, i64 or i32. Element (i, j) of a stands at a[i * a_row + j * a_col]: a transposed or sliced operand needs
+no copy. c must not overlap a or b. Where beta is 0, c is written but its old values do not count, NaN or not; all else
+is IEEE arithmetic, or wraps. Each returns 0. Large products of matrices may go to the BLAS that NumPy itself has
+loaded, small ones, and layouts that no BLAS takes, to loops of their own; so do those with a vector.
+
+Large products and the pool of threads are loaded when machine code first needs them. In: functions that make and load
+a part (`defer`). Out: its address in `blas_table`. Beside the entry of each there is the address of a function of
+Python that fills it: so what is seldom needed costs nothing before. Machine code calls that, looks again, and does
+without where there is nothing still. It never depends on how Python's function ends.
 """
 
 from __future__ import annotations
@@ -22,6 +36,7 @@ from typing import Any
 
 import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+from numpy.lib.stride_tricks import as_strided
 
 from graphc.codegen.link.image import load
 from graphc.codegen.threads.chunking import PARALLEL, SETTINGS_WORDS
@@ -203,3 +218,61 @@ def free_panels() -> None:
     """Give back the memory that large products keep between calls, but for what a call on another thread is using."""
     for give in tuple(PROCESS.givers):
         give()
+
+
+# --- prototypes -------------------------------------------------------------------------------------------------------
+
+
+ARGUMENTS = {
+    "gemm": "m n k alpha a a_row a_col b b_row b_col beta c c_row c_col",
+    "gemv": "m n alpha a a_row a_col x x_step beta y y_step",
+    "batched_gemm": "count m n k alpha a a_batch a_row a_col b b_batch b_row b_col beta c c_batch c_row c_col",
+}
+"""The arguments of each routine, in order."""
+
+
+def kind_of(argument: str, dtype: str) -> str:
+    """The type of an argument, by its name."""
+    if argument in ("alpha", "beta"):
+        return dtype
+    return f"{dtype}*" if argument in ("a", "b", "c", "x", "y", "w") else "int64"
+
+
+PROTOTYPES: dict[str, tuple[str, ...]] = {
+    f"gc_{routine}_{suffix}": tuple(kind_of(argument, dtype) for argument in arguments.split())
+    for suffix, dtype in DTYPES.items()
+    for routine, arguments in ARGUMENTS.items()
+}
+"""The types of the arguments, "*" after those that are pointers."""
+
+
+OPERANDS = {
+    "gemm": {"a": "m k", "b": "k n", "c": "m n"},
+    "gemv": {"a": "m n", "x": "n", "y": "m"},
+    "batched_gemm": {"a": "count m k", "b": "count k n", "c": "count m n"},
+}
+"""The sizes of two factors and of what their product is added to."""
+
+
+def _product(routine: str, scalar: Callable[[float], np.number[Any]], *values: Any) -> int:
+    given = dict(zip(ARGUMENTS[routine].split(), values, strict=True))
+
+    def view(name: str, sizes: str) -> Flat:
+        flat = given[name]
+        steps = [step * flat.itemsize for argument, step in given.items() if argument.startswith(f"{name}_")]
+        return as_strided(flat, [given[size] for size in sizes.split()], steps)
+
+    left, right, result = (view(name, sizes) for name, sizes in OPERANDS[routine].items())
+    alpha, beta = scalar(given["alpha"]), scalar(given["beta"])
+    product = alpha * (left @ right)
+    result[...] = product if beta == 0 else product + beta * result
+    return 0
+
+
+PYTHON_SHIMS: dict[str, Callable[..., int]] = {
+    f"gc_{routine}_{suffix}": partial(_product, routine, np.dtype(dtype).type)
+    for suffix, dtype in DTYPES.items()
+    for routine in ARGUMENTS
+}
+"""The functions for generated source under CPython. A pointer is a flat array whose first element it points to (`x[i
+* n :]`)."""

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from graphc.codegen.gemm.api import ENTRIES, VECTOR_FINDERS, VECTORS
+from graphc.codegen.gemm.api import ENTRIES, PROTOTYPES, VECTOR_FINDERS, VECTORS
 from graphc.codegen.gemm.context import ENTRY, SETTING, find
 from graphc.codegen.gemm.gemv import VectorProduct, vector_function, vector_product
-from graphc.codegen.gemm.prototypes import PROTOTYPES
 from graphc.codegen.gemm.small import batch, loops
 from graphc.codegen.gemm.tiles import ARITHMETIC, Matrix, Product, arguments, product_function
 from graphc.codegen.llvm.builder import Code, Label

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from graphc.codegen.gemm.api import ARGUMENTS
 from graphc.codegen.gemm.context import Words, share
-from graphc.codegen.gemm.prototypes import ARGUMENTS
 from graphc.codegen.gemm.tiles import ARITHMETIC, Columns, Product, first_lanes, lanes_of, panels, product_function
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function, Global, external, function, poison

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from graphc.codegen.gemm.api import ARGUMENTS
 from graphc.codegen.gemm.context import SETTING, Words, share
 from graphc.codegen.gemm.gemv import dots
-from graphc.codegen.gemm.prototypes import ARGUMENTS
 from graphc.codegen.gemm.tiles import (
     ARITHMETIC,
     GROUP,

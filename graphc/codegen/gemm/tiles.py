@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphc.codegen.gemm.prototypes import ARGUMENTS
+from graphc.codegen.gemm.api import ARGUMENTS
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external, function
 from graphc.codegen.llvm.target import has_avx512

@@ -1,7 +1,8 @@
-"""Nests while they are being planned: the problem, the order of its values, drafts and the dependences between them.
+"""Nests while they are being planned: the problem, the order of its values, drafts, and the elements that they need.
 
 In: the results of a graph with the buffers they go to. Out: `Goals`, the problem; `GraphOrder`, its values in an order
-in which they can be computed; `Drafts`, the nests so far and which must come after which. As an example:
+in which they can be computed; `Drafts`, the nests so far and which must come after which; `Uses`, the elements of other
+values that nests need, noted before it is decided whether these are materialised. As an example:
 
     drafts = Drafts()
     first, second = drafts.new("loops", (n,)), drafts.new("loops", (n,))
@@ -9,21 +10,60 @@ in which they can be computed; `Drafts`, the nests so far and which must come af
     drafts.is_later(second.number, first.number)    # True
     drafts.ordered()                                # [first, second]; CycleError where there is no order
 
-placement.py puts values into drafts, uses.py notes what these need, materialize.py decides.
+and, where nest 0 stores `(x.T + y).sum(axis=1)` for matrices `x` and `y`, in a loop `i` and a loop of the sum `r`:
+
+    expand(uses, sum, Use(0, (i,), (i,)))     # notes that nest 0 needs x.T + y at (i, r), in the loops (i, r)
+    expand(uses, add, Use(0, (i, r), (i, r))) # then x.T and y at (i, r), if the addition is not materialised
+    expand(uses, x.T, Use(0, (i, r), (i, r))) # then x at (r, i)
+
+placement.py puts values into drafts, materialize.py decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from graphc.codegen.schedule.bodies import branch_graph, branch_sizes, scan_graph, scan_sizes
-from graphc.codegen.schedule.nodes import loop_vars, lowering_of, nowhere, segment_count, unrolls
-from graphc.codegen.schedule.plan import BranchGraph, NestDraft, NestKind, Purpose, ScanGraph
+from graphc.codegen.schedule.cost import EXPENSIVE, lies_in_memory
+from graphc.codegen.schedule.nodes import (
+    buffer_view,
+    call_of,
+    fold_vars,
+    gathered,
+    in_range,
+    is_by_segment,
+    loop_vars,
+    lowering_of,
+    nowhere,
+    reach,
+    segment_count,
+    segment_var,
+    unrolls,
+    variables_of,
+)
+from graphc.codegen.schedule.plan import COPY, BranchGraph, IndexCheck, NestDraft, NestKind, Purpose, ScanGraph, Use
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir.body import guard_sides
-from graphc.ir.lowering import Branch, Fold, Repeat, SegmentNumber
-from graphc.ir.node import Node, Size, TupleType
-from graphc.ir.walk import toposort
+from graphc.ir.lowering import (
+    Branch,
+    ByValue,
+    Call,
+    Extent,
+    Fold,
+    Iota,
+    Repeat,
+    Scalar,
+    SegmentNumber,
+    Strided,
+    View,
+    Whole,
+    Workspace,
+    Writes,
+)
+from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, TupleType, constant_value
+from graphc.ir.walk import as_size_node, reachable, toposort
+from graphc.loopir.ir import INDEX, ONE, Apply, Expr, Opaque, Var, add, cast, integer
+from graphc.loopir.operators import ADD
 from graphc.startup.record import record
 
 
@@ -173,3 +213,284 @@ class Drafts:
             sorted(self.by_number, reverse=True), lambda number: sorted(self._before[number], reverse=True)
         )
         return [self.by_number[number] for number in order]
+
+
+# --- uses -------------------------------------------------------------------------------------------------------------
+
+
+class Uses:
+    """The uses of the values of one kernel.
+
+    `pending`: uses of values that are not decided on yet; `of_leaves`: of those that lie in memory before; `of_stored`:
+    of those that a nest stores, which `nest_of` tells. `whole`: values that keep a buffer of all their elements, since
+    a call takes its address. `before_change`: values that must be computed before the buffer that they read is changed.
+    `index_checks`: checks of indices, by nest. `expected`: values that an earlier plan has materialised.
+    """
+
+    def __init__(
+        self, goals: Goals, order: Iterable[Node], drafts: Drafts, expected: frozenset[Node] = frozenset()
+    ) -> None:
+        self.goals, self.drafts, self.expected = goals, drafts, expected
+        self.undecided = set(order)
+        self.pending: dict[Node, list[Use]] = {}
+        self.of_leaves: dict[Node, list[Use]] = {}
+        self.of_stored: dict[Node, Sequence[Use]] = {}
+        self.nest_of: dict[Node, int] = {}
+        deferred = (node for node, buffer in goals.targets.items() if buffer in goals.deferred)
+        self.whole: set[Node] = {node.args[0] for node in deferred if node.op is COPY}
+        self.before_change: set[Node] = set()
+        self.index_checks: dict[int, IndexCheck] = {}
+        self._check_of: dict[tuple[Node, Size], int] = {}
+        self._recomputed: set[tuple[int, Node]] = set()
+        """Scalars that nests compute anew, by nest."""
+
+    def take(self, node: Node) -> list[Use]:
+        """All uses of a value, which is then decided on."""
+        uses = self.pending.pop(node, [])
+        self.undecided.discard(node)
+        for use in uses:
+            self.drafts.by_number[use.nest].undecided.discard(node)
+        return uses
+
+    def store(self, node: Node, draft: NestDraft, uses: Sequence[Use], shape: Iterable[Size]) -> None:
+        """Make a value of this shape a root of a nest, for these uses."""
+        draft.roots.append(node)
+        self.nest_of[node] = draft.number
+        self.of_stored[node] = uses
+        for use in uses:
+            self.drafts.depend(draft.number, use.nest)
+        self.add_sizes(shape, draft)
+
+    def is_materialised(self, node: Node) -> bool:
+        """Tell whether a value yet to be decided on will be materialised: in any case, or because it is expensive."""
+        certain = node in self.goals.targets or node in self.whole or node in self.expected
+        return certain or node.op.cost > EXPENSIVE
+
+    def add(self, node: Node, use: Use) -> None:
+        """Note that a nest needs an element of a value. A scalar that is decided on already, or is in no order because
+        an index map has made it, is computed anew: what it is made of is needed instead."""
+        if not (use.index or node in self.undecided or node.op in LEAVES):
+            self._add_operands(node, use)
+            return
+        self.pending.setdefault(node, []).append(use)
+        if self.expected and not (self.is_materialised(node) or lies_in_memory(node)):
+            draft = self.drafts.by_number[use.nest]
+            if node.ndim >= len(draft.space):
+                draft.undecided.add(node)
+
+    def _add_operands(self, scalar: Node, use: Use) -> None:
+        """Note that a nest needs what a scalar is made of, once for each nest."""
+        pending = [scalar]
+        while pending:
+            node = pending.pop()
+            if node in self.undecided or node.op in LEAVES:
+                self.pending.setdefault(node, []).append(use)
+            elif (use.nest, node) not in self._recomputed:
+                self._recomputed.add((use.nest, node))
+                if isinstance(lowering_of(node), Scalar):
+                    pending.extend(node.args)
+                elif node in self.nest_of:
+                    self.drafts.depend(self.nest_of[node], use.nest)
+                    self.of_stored[node] = (*self.of_stored[node], use)
+                else:
+                    expand(self, node, use)
+
+    def add_sizes(self, shape: Iterable[Size], draft: NestDraft) -> None:
+        """Note that a nest needs some sizes."""
+        for size in map(self.goals.sizing.of, shape):
+            if isinstance(size, Node) and size.op is not SIZE:
+                self.add(size, Use(draft.number, (), ()))
+
+    def add_whole(self, node: Node, draft: NestDraft) -> None:
+        """Note that a nest needs all elements of a value, in loops of its own."""
+        path = loop_vars(node.ndim)
+        self.add(node, Use(draft.number, path, path))
+
+    def add_captured(
+        self, sizes: Iterable[Size], sources: Iterable[Node], scalars: Iterable[Node], draft: NestDraft
+    ) -> None:
+        """Note what the bodies of a nest take from outside: sizes, values in memory and scalars."""
+        self.add_sizes(sizes, draft)
+        for source in dict.fromkeys(sources):
+            self.whole.add(source)
+            self.add_whole(source, draft)
+        for scalar in scalars:
+            self.add(scalar, Use(draft.number, (), ()))
+
+    def element(self, use: Use) -> Callable[[Node, Index], Expr]:
+        """A function that index maps call for the elements of other arguments, and that notes the use."""
+
+        def noted(node: Node, index: Index) -> Expr:
+            if node.op is SIZE:
+                node = as_size_node(self.goals.sizing.of(node))
+                if (value := constant_value(node)) is not None:
+                    return integer(int(value))
+            self.add(node, Use(use.nest, index, reach(index, use.path)))
+            return Opaque(node, index, node.type.dtype)
+
+        return noted
+
+    def check_indices(self, node: Node, nest: int) -> None:
+        """Plan the check of the indices of a gather or scatter, once for each index array and axis."""
+        sizing = self.goals.sizing
+        for index, axis_size in gathered(node):
+            size = sizing.of(axis_size)
+            if in_range(index, size, sizing):
+                continue
+            number = self._check_of.get((index, size))
+            if number is None:
+                draft = self.drafts.new("check", sizing.shape(index))
+                number = self._check_of[index, size] = draft.number
+                self.index_checks[number] = IndexCheck(index, size, node)
+                self.add(index, Use(number, draft.vars, draft.vars))
+                self.add_sizes((size, *draft.space), draft)
+            self.drafts.depend(number, nest)
+
+
+# What lowerings need --------------------------------------------------------------------------------------------------
+
+
+def expand(uses: Uses, node: Node, use: Use) -> None:
+    """Note what one element of `node` needs of its arguments."""
+    draft = uses.drafts.by_number[use.nest]
+    draft.ops += 1
+    draft.cost += node.op.cost
+    lowering = lowering_of(node)
+    match lowering:
+        case Scalar():
+            for arg in node.args:
+                uses.add(arg, Use(use.nest, use.index, use.path))
+        case View():
+            position, index = lowering.index(node, use.index, uses.element(use))
+            uses.add(node.args[position], Use(use.nest, index, reach(index, use.path)))
+            uses.check_indices(node, use.nest)
+        case Fold():
+            reduced = fold_vars(node, lowering)
+            inner = (*reach(use.index, use.path), *reduced)
+            uses.add_sizes(lowering.sizes(node), draft)
+            for position, index in lowering.operands(node, use.index, reduced):
+                uses.add(node.args[position], Use(use.nest, index, inner))
+        case SegmentNumber():
+            draft.segments = node
+            _expand_starts(uses, node.args[0], Use(use.nest, (segment_var(node),), (segment_var(node),)))
+        case Iota() | None:
+            pass
+        case Call():
+            expand_call(uses, node, draft)
+        case _:
+            raise AssertionError(f"{node.op.name} cannot be computed inside another nest")
+
+
+def expand_reduction(uses: Uses, node: Node, fold: Fold, kept: Index, reduced: Index, draft: NestDraft) -> None:
+    """Note what a nest needs that carries out one reduction: loops over the axes that are kept and reduced."""
+    draft.ops += 1
+    for position, index in fold.operands(node, kept, reduced):
+        uses.add(node.args[position], Use(draft.number, index, reach(index, draft.path)))
+
+
+def expand_recurrence(uses: Uses, node: Node, draft: NestDraft) -> None:
+    """Note what a recurrence needs: each element of the result the same one of every argument."""
+    draft.ops += 1
+    for arg in node.args:
+        uses.add(arg, Use(draft.number, draft.vars, draft.vars) if arg.ndim else Use(draft.number, (), ()))
+
+
+def expand_segments(uses: Uses, node: Node, draft: NestDraft) -> None:
+    """Note what sums of segments need: where each begins and ends, and its rows in turn."""
+    draft.ops += 1
+    x, starts = node.args
+    row, *columns = draft.vars
+    begin = _expand_starts(uses, starts, Use(draft.number, (row,), draft.vars))
+    step = segment_var(node)
+    index = (add(cast(begin, INDEX), step), *columns)
+    uses.add(x, Use(draft.number, index, (row, step, *columns)))
+
+
+def _expand_starts(uses: Uses, starts: Node, use: Use) -> Expr:
+    """Note what a loop over segments needs, whose variable is the index of a use: where each begins and ends."""
+    uses.add_sizes((segment_count(starts),), uses.drafts.by_number[use.nest])
+    element, (row,) = uses.element(use), use.index
+    begin, _ = element(starts, (row,)), element(starts, (add(row, ONE),))
+    return begin
+
+
+def expand_writes(uses: Uses, node: Node, lowering: Writes, draft: NestDraft) -> None:
+    """Note what a nest needs that builds a value by writes: the element and the position of each."""
+    uses.check_indices(node, draft.number)
+    for region in lowering.regions(node):
+        if region.copies and uses.goals.is_in_place(node.args[0], node):
+            draft.in_place = True
+            uses.before_change.update(arg for arg in node.args[1:] if depends_on(arg, node.args[0]))
+            continue
+        path = loop_vars(len(region.sizes))
+        use = Use(draft.number, path, path)
+        uses.add_sizes(region.sizes, draft)
+        target = region.target(path, uses.element(use))
+        in_order = not path or _follows(target[-1], path[-1]) or is_by_segment(target[-1])
+        draft.scattered = draft.scattered or not in_order
+        position, index = region.value(path)
+        uses.add(node.args[position], Use(draft.number, index, reach(index, path)))
+        draft.ops += 1
+
+
+def expand_call(uses: Uses, node: Node, draft: NestDraft) -> None:
+    """Note what an external function takes, and what it adds to element by element, unless that is there."""
+    call = call_of(node)
+    assert call is not None
+    for passed in call.passed(node):
+        match passed:
+            case Whole(operand):
+                uses.whole.add(operand)
+                uses.add_whole(operand, draft)
+                uses.add_sizes(operand.type.shape, draft)
+            case Strided(operand):
+                view = buffer_view(operand, uses.goals.sizing)
+                uses.whole.add(view.base)
+                uses.add_whole(view.base, draft)
+                uses.add_sizes((*view.shape, *operand.type.shape, *(axis.start for axis in view.along)), draft)
+            case ByValue(scalar):
+                uses.add(scalar, Use(draft.number, (), ()))
+            case Extent(size):
+                uses.add_sizes((size,), draft)
+            case Workspace(_, shape):
+                uses.add_sizes(shape, draft)
+    if (added := call.added(node)) is not None:
+        operand, factor = added
+        uses.add(factor, Use(draft.number, (), ()))
+        if uses.goals.is_in_place(operand, draft.roots[0]):
+            draft.in_place = True
+        else:
+            uses.add_whole(operand, draft)
+    draft.ops += 1
+
+
+def goes_over(uses: Uses, node: Node, use: Use) -> bool:
+    """Tell whether numbers of segments are read in the order of positions by the first loop of a nest, which may then
+    be one over these segments."""
+    sizing, draft = uses.goals.sizing, uses.drafts.by_number[use.nest]
+    if draft.segments not in (None, node):
+        return False
+    count = sizing.of(node.type.shape[0])
+    if draft.kind == "loops":
+        return use.index == draft.index[:1] and draft.space[:1] == (count,)
+    if draft.kind != "writes" or use.index != loop_vars(1):
+        return False
+    (root,) = draft.roots
+    lowering = lowering_of(root)
+    assert isinstance(lowering, Writes)
+    regions = [region for region in lowering.regions(root) if not (region.copies and draft.in_place)]
+    others = [region for region in regions if region.sizes and sizing.of(region.sizes[0]) != count]
+    return not any(depends_on(root.args[each.value(loop_vars(len(each.sizes)))[0]], node) for each in others)
+
+
+def _follows(position: Expr, var: Var) -> bool:
+    """Tell whether positions follow one another as a variable counts."""
+    if isinstance(position, Apply) and position.op is ADD:
+        moving = [arg for arg in position.args if var in variables_of([arg])]
+        return moving == [var]
+    return position == var
+
+
+def depends_on(node: Node, leaf: Node) -> bool:
+    """Tell whether the value of a node that is computed depends on a leaf."""
+    return node is not leaf and leaf in reachable([node], lambda each: each.args)

@@ -23,12 +23,11 @@ from itertools import islice
 from math import prod
 
 from graphc.codegen.schedule.cost import EXPENSIVE, MANY, ROW, WHOLE, materialising_pays, recompute_cost
-from graphc.codegen.schedule.drafts import Drafts, Goals, GraphOrder, is_column_reduction
+from graphc.codegen.schedule.drafts import Drafts, Goals, GraphOrder, Uses, goes_over, is_column_reduction
 from graphc.codegen.schedule.fusion import ALONE, Access, reads_of
 from graphc.codegen.schedule.nodes import is_bufferless, is_by_segment, is_product, lowering_of, variables_of
 from graphc.codegen.schedule.placement import NEST_OPS, Placement
 from graphc.codegen.schedule.plan import BranchGraph, IndexCheck, NestDraft, ScanGraph, Use
-from graphc.codegen.schedule.uses import Uses, goes_over
 from graphc.ir.body import ITEM
 from graphc.ir.lowering import Call, Fold, Recur, Scalar, SegmentNumber, Segments, Writes
 from graphc.ir.node import LEAVES, Guard, Index, Node

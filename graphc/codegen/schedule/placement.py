@@ -1,7 +1,7 @@
 """Values placed in nests: in one that goes over the same sizes where no dependence forbids it, else in a new one.
 
 In: a value that is to be materialised, or computed at each use. Out: drafts of nests that store it, with what they
-need of others (uses.py). As an example, `y = exp(x)` and `z = y * 2`, both results: `z` is placed first (values come
+need of others (drafts.py). As an example, `y = exp(x)` and `z = y * 2`, both results: `z` is placed first (values come
 from the results backwards) in a new nest `loops over [n]`; then `y`, whose only use is in that nest at the element at
 hand, joins it.
 """
@@ -12,11 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 from graphc.codegen.schedule.bodies import branch_sizes, scan_sizes
-from graphc.codegen.schedule.drafts import Drafts, Goals, GraphOrder, is_column_reduction, reduced_operand
-from graphc.codegen.schedule.nodes import lowering_of, split_axes, unrolls
-from graphc.codegen.schedule.plan import BranchGraph, NestDraft, NestKind, ScanGraph, Use
-from graphc.codegen.schedule.sizes import Sizing
-from graphc.codegen.schedule.uses import (
+from graphc.codegen.schedule.drafts import (
+    Drafts,
+    Goals,
+    GraphOrder,
     Uses,
     expand,
     expand_call,
@@ -24,7 +23,12 @@ from graphc.codegen.schedule.uses import (
     expand_reduction,
     expand_segments,
     expand_writes,
+    is_column_reduction,
+    reduced_operand,
 )
+from graphc.codegen.schedule.nodes import lowering_of, split_axes, unrolls
+from graphc.codegen.schedule.plan import BranchGraph, NestDraft, NestKind, ScanGraph, Use
+from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir.body import guard_sides, items_of
 from graphc.ir.lowering import Branch, Call, Fold, Part, Recur, Repeat, SegmentNumber, Segments, Writes
 from graphc.ir.node import Guard, Node, Size

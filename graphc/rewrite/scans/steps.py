@@ -118,7 +118,7 @@ def keep_last_row(loop: OpenLoop, around: Surroundings) -> bool:
 
 def _after_a_step(loop: OpenLoop, row: Node) -> Node:
     """The last row of an `until` loop, with a check that there is a step: this node may be all that is left of the loop
-    when it runs before the guards are evaluated (codegen/pipeline/stages.py)."""
+    when it runs before the guards are evaluated (codegen/pipeline/kernel.py)."""
     if isinstance(loop.count, int):
         return row if loop.count > 0 else checked(row, [literal(0, "int64")], NO_STEP, "index")
     some = elementwise("less_equal", literal(1, "int64"), as_size_node(loop.count))

@@ -23,8 +23,7 @@ from graphc.ir.node import Node, Op, Sample
 from graphc.ir.verify import Step, on_pass
 from graphc.ir.walk import Graph
 from graphc.loopir.ir import Buffer, Function, Let, Loop, Set
-from graphc.loopir.syntax import Names
-from graphc.loopir.text import print_functions
+from graphc.loopir.syntax import Names, print_functions
 from graphc.loopir.verify import verify_functions
 from graphc.loopir.visit import statements
 from graphc.options import options

@@ -14,7 +14,7 @@ from graphc.codegen.transform.independence import mark_independent
 from graphc.errors import VerifyError
 from graphc.loopir.ir import INDEX, Buffer, Const, Expr, Function, Let, Load, Loop, Stmt, Store, Var, apply, integer
 from graphc.loopir.operators import ADD, FLOORDIV, MINIMUM, MOD, MUL
-from graphc.loopir.text import print_functions
+from graphc.loopir.syntax import print_functions
 from graphc.loopir.verify import verify_functions
 from graphc.loopir.visit import statements
 from graphc.startup.record import replace

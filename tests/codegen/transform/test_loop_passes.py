@@ -21,8 +21,7 @@ from graphc.codegen.routines import routine_prototypes
 from graphc.codegen.transform.outline_regions import FIXED_NAMES
 from graphc.codegen.transform.passes import FORWARD, KERNEL_PASSES, Subject
 from graphc.loopir.ir import INDEX, Buffer, Function, Let, Loop, Set, Var
-from graphc.loopir.syntax import Names
-from graphc.loopir.text import print_functions
+from graphc.loopir.syntax import Names, print_functions
 from graphc.loopir.verify import verify_functions
 from graphc.loopir.visit import statements
 from graphc.startup.record import replace

@@ -43,8 +43,7 @@ from graphc.loopir.ir import (
     integer,
 )
 from graphc.loopir.operators import ACCUMULATE, ADD, MUL, SUB
-from graphc.loopir.syntax import Names
-from graphc.loopir.text import print_functions
+from graphc.loopir.syntax import Names, print_functions
 from graphc.loopir.verify import verify_functions
 from graphc.loopir.visit import statements
 from graphc.startup.record import replace

@@ -12,8 +12,7 @@ import graphc.tensor as T
 from graphc.codegen.transform.unroll import unroll_steps
 from graphc.ir.node import Node
 from graphc.loopir.ir import INDEX, Var
-from graphc.loopir.syntax import Names
-from graphc.loopir.text import print_functions
+from graphc.loopir.syntax import Names, print_functions
 from graphc.options import options
 from tests.support.generated import code
 from tests.support.loop_text import parse_functions
