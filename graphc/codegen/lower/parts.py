@@ -219,7 +219,9 @@ def _clear(lowerer: Lowerer, output: Node, begin: Expr, end: Expr, outer: Scope)
 
 
 def _begin(lowerer: Lowerer, state: Node, initial: Node, outer: Scope) -> None:
-    """The initial value of a state, in its buffer."""
+    """The initial value of a state, in its buffer, unless it is there."""
+    if lowerer.materialised(initial) == lowerer.storage.buffers[state]:
+        return
     index = loop_vars(initial.ndim)
     scope = lowerer.scopes.enter_all(outer, index, lowerer.extents(initial.type.shape))
     value = lowerer.element(initial, index)

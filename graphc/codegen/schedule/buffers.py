@@ -32,15 +32,16 @@ from graphc.codegen.schedule.nodes import (
     gathered,
     lowering_of,
 )
-from graphc.codegen.schedule.plan import COPY, Nest, NestDraft, nests_of
+from graphc.codegen.schedule.plan import COPY, Nest, NestDraft, Use, nests_of
 from graphc.codegen.schedule.sizes import Sizing
-from graphc.ir.body import nodes_within, outputs_of
+from graphc.ir.body import ITEM, nodes_within, outputs_of
 from graphc.ir.lowering import Fold, Recur, Repeat, Scalar, Workspace, Writes
 from graphc.ir.node import INPUT, LEAVES, Node, Size
 from graphc.ir.walk import node_set, reachable
 from graphc.loopir.ir import INDEX, ONE, Buffer, Expr, Target, Var, apply, integer, multiply
 from graphc.loopir.operators import MAXIMUM
 from graphc.ops.branch import given_sizes
+from graphc.ops.scan import loop_of
 from graphc.startup.record import record
 
 
@@ -85,25 +86,40 @@ def conflicts(nests: Nests) -> list[str]:
     fail, and must leave everything as it was, comes after. The states of a scan are gone where the call ends."""
     wrong, of_step = list[str](), nests.goals.purpose.of == "step"
     failing = [] if of_step else [number for number, draft in nests.drafts.by_number.items() if may_fail(nests, draft)]
-    for buffer, leaf in nests.goals.overwritten.items():
-        writer = next((nests.uses.nest_of[r] for r, target in nests.goals.targets.items() if target == buffer), None)
-        if writer is None:
-            continue
+    for result, older in nests.goals.older.items():
+        buffer, old = nests.goals.targets[result], older[-1]
+        writer = nests.uses.nest_of[result]
         draft = nests.drafts.by_number[writer]
-        within = writes_within(nests, draft, leaf)
-        for use in nests.uses.of_leaves.get(leaf, []):
+        before = [nests.uses.nest_of[old]] if len(older) > 1 else []
+        for use in (*nests.uses.of_leaves.get(old, ()), *nests.uses.of_stored.get(old, ())):
             if use.nest != writer:
-                nests.drafts.depend(use.nest, writer)
-            elif not within and draft.kind != "full reduction" and (use.index != draft.index or draft.kind != "loops"):
+                before.append(use.nest)
+            elif not may_change(nests, draft, old, use):
                 wrong.append(buffer)
-        for number in failing:
-            if number == writer and within:
+        for number in before:
+            if number == writer or nests.drafts.is_later(number, writer):
+                wrong.append(buffer)
+            else:
+                nests.drafts.depend(number, writer)
+        for number in failing if len(older) == 1 else ():
+            if number == writer and writes_within(nests, draft, old):
                 continue
             if number == writer or nests.drafts.is_later(number, writer):
                 wrong.append(buffer)
             else:
                 nests.drafts.depend(number, writer)
     return wrong
+
+
+def may_change(nests: Nests, draft: NestDraft, old: Node, use: Use) -> bool:
+    """Tell whether a nest that reads a value may write its result over it: it reads the element that it writes, or it
+    begins with that value (a scan), or keeps the order itself (a branch)."""
+    if draft.number in nests.scans:
+        graph = nests.scans[draft.number]
+        return graph.loop.initial.count(old) == 1 and old not in graph.sources.values() and use.index == use.path
+    if draft.kind == "loops":
+        return use.index == draft.index
+    return draft.kind == "full reduction" or writes_within(nests, draft, old)
 
 
 def may_fail(nests: Nests, draft: NestDraft) -> bool:
@@ -135,36 +151,79 @@ def chains(nests: Nests, order: Sequence[NestDraft]) -> dict[Node, tuple[Node, .
     order."""
     found: dict[Node, tuple[Node, ...]] = {}
     for draft in order:
-        pair = overwriting(nests, draft)
-        if pair is None or draft.in_place:
-            continue
-        before, node = pair
-        uses = nests.uses.of_stored.get(before, ())
-        if len(uses) != 1 or uses[0].nest != draft.number or before in nests.goals.targets:
-            continue
-        if nests.draft_of(before).kind in ("loops", "writes", "call") and not nests.goals.is_update(node):
-            draft.in_place = True
-            chain = (*found.get(before, (before,)), node)
-            found |= dict.fromkeys(chain, chain)
+        for before, node in () if draft.in_place else overwriting(nests, draft):
+            uses = nests.uses.of_stored.get(before, ())
+            if len(uses) != 1 or uses[0].nest != draft.number or before in nests.goals.targets:
+                continue
+            if nests.draft_of(before).kind in MADE_OVER and not nests.goals.is_update(node):
+                draft.in_place = draft.kind != "steps"
+                chain = (*found.get(before, (before,)), node)
+                found |= dict.fromkeys(chain, chain)
     return found
 
 
-def overwriting(nests: Nests, draft: NestDraft) -> tuple[Node, Node] | None:
-    """The operand of a nest that may become one of its results, and that result."""
-    if draft.kind == "writes":
-        (node,) = draft.roots
-        lowering = lowering_of(node)
-        copies = isinstance(lowering, Writes) and any(region.copies for region in lowering.regions(node))
-        return (node.args[0], node) if copies else None  # what is joined is longer than its first part
+MADE_OVER = ("loops", "writes", "call", "steps")
+"""The kinds of nests over whose results others may be made."""
+
+
+def overwriting(nests: Nests, draft: NestDraft) -> list[tuple[Node, Node]]:
+    """The operands of a nest that may become results of it, and these results."""
+    if draft.kind in ("writes", "steps"):
+        made = [(made_over(root), root) for root in draft.roots]
+        return [(old, root) for old, root in made if old is not None and old.op not in LEAVES]
     if draft.kind != "call":
-        return None
+        return []
     call, node = call_of(draft.roots[0]), call_node(draft.roots[0])
     if call is None or call.overwritten is None:
-        return None
+        return []
     operand, result = node.args[call.overwritten[0]], outputs_of(node)[call.overwritten[1]]
     if nests.goals.purpose.of == "step" and result in nests.goals.targets:
-        return None  # it goes to a row of an output, or to a state: the operand is no part of either
-    return (operand, result) if buffer_view(operand, nests.goals.sizing).base is operand else None
+        return []  # it goes to a row of an output, or to a state: the operand is no part of either
+    return [(operand, result)] if buffer_view(operand, nests.goals.sizing).base is operand else []
+
+
+def made_over(node: Node) -> Node | None:
+    """The value that a node changes elements of, or that a loop begins with whose last state it is; None for others."""
+    lowering = lowering_of(node)
+    if isinstance(lowering, Writes):
+        return node.args[0] if any(region.copies for region in lowering.regions(node)) else None
+    if node.op is not ITEM or not isinstance(lowering_of(node.args[0]), Repeat):
+        return None
+    whole, index = node.args[0], node.attrs["index"]
+    initial = loop_of(whole.args, whole.attrs).initial
+    return initial[index] if index < len(initial) and node.ndim else None
+
+
+def versions(leaf: Node, last: Node) -> tuple[Node, ...]:
+    """The values from a leaf to its last version, each made over the one before; () where there is no such line."""
+    found = [last]
+    while found[-1] is not leaf:
+        before = made_over(found[-1])
+        if before is None:
+            return ()
+        found.append(before)
+    return tuple(reversed(found))
+
+
+def with_versions(
+    targets: Mapping[Node, str], overwritten: Mapping[str, Node], deferred: Container[str], of: str
+) -> tuple[dict[Node, str], dict[Node, tuple[Node, ...]]]:
+    """The targets, and for each result in an overwritten buffer what lay there before. Where a state of a scan is
+    changed several times in a step, each version is a target: all are made in the state's buffer."""
+    goals: dict[Node, str] = {}
+    older: dict[Node, tuple[Node, ...]] = {}
+    for node, buffer in targets.items():
+        leaf = overwritten.get(buffer)
+        if leaf is None:
+            goals[node] = buffer
+            continue
+        line = versions(leaf, node) if of == "step" and buffer not in deferred else ()
+        if len(line) < 2 or any(each in targets for each in line[1:-1]):
+            line = leaf, node
+        for place, each in enumerate(line[1:], 1):
+            goals[each] = buffer
+            older[each] = line[:place]
+    return goals, older
 
 
 def deferred_targets(targets: Mapping[Node, str], deferred: frozenset[str]) -> dict[Node, str]:

@@ -64,25 +64,30 @@ from graphc.ir.node import LEAVES, SIZE, Index, Node, Size, TupleType, constant_
 from graphc.ir.walk import as_size_node, reachable, toposort
 from graphc.loopir.ir import INDEX, ONE, Apply, Expr, Opaque, Var, add, cast, integer
 from graphc.loopir.operators import ADD
-from graphc.startup.record import record
+from graphc.startup.record import fresh, record
 
 
 @record()
 class Goals:
     """The problem: every result node in `targets` is to be computed into its buffer. `overwritten`: buffers of leaves
     to which results go, so that what reads the old value must come first. `deferred`: those of them whose new value is
-    computed elsewhere, and copied at the end."""
+    computed elsewhere, and copied at the end. `older`: for each result in such a buffer, the values that were there
+    before it: the leaf, then the results before it (buffers.py)."""
 
     targets: Mapping[Node, str]
     overwritten: Mapping[str, Node]
     sizing: Sizing
     purpose: Purpose
     deferred: frozenset[str] = frozenset()
+    older: Mapping[Node, tuple[Node, ...]] = fresh(factory=dict)
 
-    def is_in_place(self, leaf: Node, root: Node) -> bool:
-        """Tell whether a result goes to this leaf's own buffer, which is changed as it is computed, not copied."""
-        target = self.targets.get(root)
-        return target is not None and self.overwritten.get(target) is leaf
+    def is_in_place(self, operand: Node, root: Node) -> bool:
+        """Tell whether a result goes to this operand's own buffer, which is changed as it is computed, not copied."""
+        return self.older.get(root, ())[-1:] == (operand,)
+
+    def reads_older(self, node: Node, root: Node) -> bool:
+        """Tell whether a value is computed from what lay in a result's buffer before."""
+        return any(depends_on(node, old) for old in self.older.get(root, ())[:1])
 
     def is_update(self, node: Node) -> bool:
         """Tell whether a result goes to a buffer that has an old value."""
@@ -420,7 +425,7 @@ def expand_writes(uses: Uses, node: Node, lowering: Writes, draft: NestDraft) ->
     for region in lowering.regions(node):
         if region.copies and uses.goals.is_in_place(node.args[0], node):
             draft.in_place = True
-            uses.before_change.update(arg for arg in node.args[1:] if depends_on(arg, node.args[0]))
+            uses.before_change.update(arg for arg in node.args[1:] if uses.goals.reads_older(arg, node))
             continue
         path = loop_vars(len(region.sizes))
         use = Use(draft.number, path, path)

@@ -55,11 +55,11 @@ ALONE: Mapping[NestKind, str] = {
 @record()
 class Access:
     """Reads and writes of memory: the `reads` of each nest, the nests that are `readers` of each materialised value,
-    the leaf that each result overwrites, the nests that must come `after` a nest."""
+    the values that each result overwrites, the nests that must come `after` a nest."""
 
     reads: Mapping[int, Sequence[tuple[Node, Index]]]
     readers: Mapping[Node, set[int]]
-    overwrites: Mapping[Node, Node]
+    overwrites: Mapping[Node, Sequence[Node]]
     after: Mapping[int, set[int]]
     whole: frozenset[Node]
     """Values that keep a buffer of all their elements: results, and what calls take the address of."""
@@ -266,7 +266,7 @@ def why_not_allowed(first: NestDraft, then: NestDraft, depth: int, access: Acces
         draft.kind == "column reduction" and first_reduced(draft.roots[0]) == depth - 1 for draft in (first, then)
     ):
         return "a reduction takes several iterations of the loop at a time"
-    updated = {access.overwrites[root]: root for root in then.roots if root in access.overwrites}
+    updated = {old for root in then.roots for old in access.overwrites.get(root, ())}
     for node, index in access.reads[first.number]:
         if node in updated and (index[:depth] != iteration or then.kind != "loops"):
             return f"it overwrites {access.labels(node)} where the other still reads it"

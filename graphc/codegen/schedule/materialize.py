@@ -305,11 +305,10 @@ class Nests:
     def access(self) -> Access:
         """The reads of the nests, and what they overwrite."""
         uses, goals = self.uses, self.goals
-        overwritten = ((node, goals.overwritten.get(buffer)) for node, buffer in goals.targets.items())
         return Access(
             reads=reads_of({**uses.of_leaves, **uses.of_stored}, self.drafts.by_number),
             readers={node: {use.nest for use in found} for node, found in uses.of_stored.items()},
-            overwrites={node: leaf for node, leaf in overwritten if leaf is not None},
+            overwrites=goals.older,
             after=self.drafts.after,
             whole=frozenset((*uses.whole, *goals.targets)),
         )

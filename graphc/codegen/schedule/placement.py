@@ -182,6 +182,9 @@ class Placement:
         self._uses.add_captured(given_sizes(node), graph.sources.values(), graph.scalars.values(), draft)
         for initial in graph.loop.initial:
             self._uses.add_whole(initial, draft)
+        for result in items_of(node):
+            scalars = graph.scalars.values()
+            self._uses.before_change.update(each for each in scalars if self._goals.reads_older(each, result))
         self._uses.add_sizes(scan_sizes(graph), draft)
 
     def _expand_branch(self, node: Node, draft: NestDraft) -> None:

@@ -21,8 +21,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 
-from graphc.codegen.schedule.bodies import branch_ranges, is_size, step_ranges, upper_bound_of
-from graphc.codegen.schedule.buffers import buffers_of, chains, conflicts, deferred_targets, how_written
+from graphc.codegen.schedule.bodies import is_size
+from graphc.codegen.schedule.buffers import (
+    buffers_of,
+    chains,
+    conflicts,
+    deferred_targets,
+    how_written,
+    versions,
+    with_versions,
+)
 from graphc.codegen.schedule.drafts import Goals, GraphOrder
 from graphc.codegen.schedule.fusion import in_blocks, share
 from graphc.codegen.schedule.materialize import Nests, plan_nests
@@ -41,6 +49,7 @@ from graphc.codegen.schedule.plan import (
     ScanGraph,
     ScanPlan,
 )
+from graphc.codegen.schedule.ranges import branch_ranges, decided, step_ranges, upper_bound_of
 from graphc.errors import CycleError
 from graphc.ir.body import ITEM, guard_sides, items_of
 from graphc.ir.lowering import Call, Scalar, View
@@ -59,7 +68,8 @@ def schedule(targets: Mapping[Node, str], overwritten: Mapping[str, Node], conte
     deferred: frozenset[str] = frozenset()
     expected: frozenset[Node] = frozenset()
     while True:
-        goals = Goals(deferred_targets(targets, deferred), overwritten, context.sizing, purpose, deferred)
+        wanted, older = with_versions(deferred_targets(targets, deferred), overwritten, deferred, purpose.of)
+        goals = Goals(wanted, overwritten, context.sizing, purpose, deferred, older)
         graph = GraphOrder(goals)
         nests = plan_nests(goals, graph, expected)
         wrong = [buffer for buffer in conflicts(nests) if buffer not in deferred]
@@ -172,23 +182,26 @@ def _plan_bodies(
 def plan_scan(graph: ScanGraph, buffers: Mapping[Node, Buffer], context: Context) -> ScanPlan:
     """The plan of one step of a scan whose results have these buffers: the states are updated in theirs, as shared
     variables are by a function."""
+    ranges = step_ranges(graph, context.ranges)
+    graph = decided(graph, ranges, context.sizing)
     items = items_of(graph.node)
     names = [buffers[item].name for item in items]
     states, stop = len(graph.states), context.fresh("stop") if graph.loop.repeat.until else None
     rows = dict(zip(names[states : states + len(graph.loop.outputs)], items[states:], strict=False))
     goals = list(zip(graph.results[states:], [*rows, *([stop] if stop else [])], strict=True))
-    for node, leaf, name in zip(graph.results, graph.states, names, strict=False):
-        goals += [] if node is leaf else [(node, name)]
     targets: dict[Node, str] = {}
     for node, name in goals:
         aim(targets, node, name, name in rows)
+    for node, leaf, name in zip(graph.results, graph.states, names, strict=False):
+        if node is not leaf:
+            aim(targets, node, name, False, is_version=bool(versions(leaf, node)))
     var = Var(context.fresh("step"), INDEX)
     known = dict(zip(graph.states, names, strict=False))
     for leaf, source in graph.sources.items():
         known[leaf] = buffers[source].name if source in buffers else context.leaves[source]
     updated = {name: leaf for name, leaf in zip(names, graph.states, strict=False) if name in targets.values()}
     inside = context.within(graph.results, known, {graph.number: var.name})
-    inside = replace(inside, ranges=step_ranges(graph, context.ranges))
+    inside = replace(inside, ranges=ranges)
     plan = _with_upper_bounds(schedule(targets, updated, inside, Purpose("step", graph.guarded)), inside)
     written = {node: rows[name] for node, name in targets.items() if name in rows}
     return ScanPlan(graph=graph, plan=plan, var=var, rows=written, stop=Buffer(stop, "bool", True) if stop else None)
@@ -238,9 +251,10 @@ def in_turn(checks: Iterable[Guard]) -> list[list[Guard]]:
     return groups
 
 
-def aim(targets: dict[Node, str], node: Node, name: str, is_row: bool) -> None:
+def aim(targets: dict[Node, str], node: Node, name: str, is_row: bool, is_version: bool = False) -> None:
     """Add to `targets` where a value of a body goes. It is computed there, or only copied: a row of an output is not
-    where a value is changed, or added up, in a place of its own."""
-    may_be = node not in targets and node.op not in LEAVES and node.op is not ITEM
+    where a value is changed, or added up, in a place of its own. is_version: a loop makes the value from what is
+    there."""
+    may_be = node not in targets and node.op not in LEAVES and (node.op is not ITEM or is_version)
     direct = may_be and (not is_row or isinstance(node.op.lower(node), Scalar | View | Call))
     targets[node if direct else Node(COPY, (node,), {"to": name}, node.type, node.name)] = name

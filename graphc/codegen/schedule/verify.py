@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import NoReturn
 
-from graphc.codegen.schedule.buffers import may_refuse, workspaces_of
+from graphc.codegen.schedule.buffers import made_over, may_refuse, workspaces_of
 from graphc.codegen.schedule.fusion import ALONE
 from graphc.codegen.schedule.nodes import (
     buffer_view,
@@ -232,7 +232,10 @@ class _Verifier:
                     self.fail(f"{labels} live at the same time, and lie both in {name}")
 
     def _place(self, life: _Life) -> int:
-        return self.order[self.writers[life.node].number]
+        return self._place_of(life.node)
+
+    def _place_of(self, node: Node) -> int:
+        return self.order[self.writers[node].number]
 
     def _is_made_over(self, old: _Life, new: _Life) -> bool:
         """Tell whether a value is made over another one, which nothing else needs."""
@@ -240,10 +243,13 @@ class _Verifier:
             return False
         maker = self.writers[new.node]
         readers = {number: [i for node, i in reads if node is old.node] for number, reads in self.reads.items()}
-        if any(indices for number, indices in readers.items() if number != maker.number):
+        place = self.order[maker.number]
+        if any(indices and self.order[number] > place for number, indices in readers.items()):
             return False
         if self.writers[old.node].number in self.producers:
             return all(index == maker.index for index in readers[maker.number])
+        if maker.kind == "steps":
+            return made_over(new.node) is old.node
         return maker.in_place and self._overwritten_operand(maker) is old.node
 
     def _overwritten_operand(self, nest: Nest) -> Node | None:
@@ -287,7 +293,8 @@ class _Verifier:
             if nest.in_place and nest.kind == "writes":
                 operand, (root,) = self._overwritten_operand(nest), nest.roots
                 held = memory.buffers.get(operand) or memory.leaves.get(operand) if operand is not None else None
-                if held is None or held.name != memory.buffers[root].name:
+                is_there = operand not in self.writers or self._place_of(operand) < self.order[nest.number]
+                if held is None or held.name != memory.buffers[root].name or not is_there:
                     self.fail(f"nest {nest.number} changes {self.label(root)} in place, which is not there")
 
     def _verify_update(self, name: str, writer: Nest) -> None:
@@ -310,8 +317,12 @@ class _Verifier:
                     self.fail(f"nest {nest.number} reads the old value of {name}, which is overwritten by then")
 
     def _orders_within(self, nest: Nest, name: str) -> bool:
-        """Tell whether a nest is a branch whose bodies themselves keep the order of reads and writes of a buffer."""
-        branch = self.plan.contents.branches.get(nest.number)
+        """Tell whether a nest is a branch whose bodies themselves keep the order of reads and writes of a buffer, or a
+        scan that begins with what is there, and does not read it otherwise."""
+        scan, branch = self.plan.contents.scans.get(nest.number), self.plan.contents.branches.get(nest.number)
+        if scan is not None and self.plan.of == "step":
+            old = self.plan.memory.overwritten[name]
+            return scan.graph.loop.initial.count(old) == 1 and old not in scan.graph.sources.values()
         if branch is None:
             return False
         leaf = self.plan.memory.overwritten[name]

@@ -9,8 +9,8 @@ In: a graph, a function that rewrites bodies, and the passes that are on. Out: a
 A pass is a function of an open loop (`open_loops.py`) that returns True if it changed it, or a function of all loops of
 the graph. A nested loop is rewritten with the body that contains it, before the outer loop.
 
-    exact    loop_operands, loop_bodies, loop_results, join_loops, constant_states, last_row, first_row, rows_outside,
-             fuse_loops, sink_elementwise, expensive_rows
+    exact    loop_operands, loop_bodies, loop_results, join_loops, constant_states, counted_states, last_row, first_row,
+             rows_outside, fuse_loops, sink_elementwise, expensive_rows
     close    batch_products, sum_of_products, project_rows, recurrence: sums in another order
 
 Guards are those of the graph as written: an error remains an error even if a pass could produce a value, as for the

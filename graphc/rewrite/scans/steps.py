@@ -3,6 +3,7 @@
 In: an open loop and the graph around it. Out: True if the loop was changed. `CHANGES` lists the passes in order:
 
     constant_states     a state that no step changes becomes a constant
+    counted_states      a state to which each step adds a number becomes a function of the step's number
     last_row            an output whose last row alone is used becomes the final state
     first_row           a sequence of zeros except for its first row becomes the initial value of a state
     rows_outside        outputs that are elementwise in elements are computed outside
@@ -19,11 +20,12 @@ from graphc.arrays.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.body import ITEM
 from graphc.ir.node import CONSTANT, Node, literal, make, variable
+from graphc.ir.signs import scalar_constant
 from graphc.ir.walk import as_size_node, nodes_since, rebuilt, toposort
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.index import subtensor
-from graphc.ops.shape import drop, expand, filled, zeros
+from graphc.ops.shape import drop, expand, filled, iota, zeros
 from graphc.rewrite.rules.engine import is_number
 from graphc.rewrite.scans.open_loops import (
     Change,
@@ -244,6 +246,42 @@ def _fix_states(loop: OpenLoop, around: Surroundings) -> bool:
     return bool(found)
 
 
+def _count_states(loop: OpenLoop, around: Surroundings) -> bool:
+    """An int64 scalar to which each step adds a number follows from the number of the step, whose range is known: so
+    a place `a[i]` of a loop over `i` needs no check in each step."""
+    steps = {state: step for state, after in loop.after.items() if (step := _added(state, after)) is not None}
+    if not loop.is_whole or not steps:
+        return False
+    count, number = as_size_node(loop.count), loop.element_of(iota(loop.count))
+    if loop.reverse:
+        number = elementwise("sub", as_size_node(sizes.add(loop.count, -1)), number)
+    found: dict[Node, Node] = {}
+    for state, step in steps.items():
+        initial = loop.states.pop(state)
+        del loop.after[state]
+        found[state] = _counted(initial, step, number)
+        ends = {stand_in: _counted(initial, step, count) for stand_in, own in loop.last.items() if own is state}
+        loop.last = {stand_in: own for stand_in, own in loop.last.items() if own is not state}
+        leave(loop, ends)
+    loop.replace(found)
+    return True
+
+
+def _added(state: Node, after: Node) -> int | None:
+    """The number that a step adds to a state; None where it does something else."""
+    if state.ndim or state.type.dtype != "int64" or after.op.name != "add" or state not in after.args:
+        return None
+    one, other = after.args
+    number = scalar_constant(other if one is state else one)
+    return None if number is None else int(number)
+
+
+def _counted(initial: Node, step: int, number: Node) -> Node:
+    """initial + step * number."""
+    product = number if step == 1 else elementwise("mul", number, literal(step, "int64"))
+    return product if is_number(initial, 0) else elementwise("add", product, initial)
+
+
 def _move_rows_outside(loop: OpenLoop, around: Surroundings) -> bool:
     """Outputs that are elementwise functions of elements are computed outside, since they are stored anyway.
 
@@ -311,6 +349,7 @@ def _resolved(known: Mapping[Node, Node], since: int) -> dict[Node, Node]:
 
 CHANGES: dict[str, Change] = {
     "constant_states": _fix_states,
+    "counted_states": _count_states,
     "last_row": keep_last_row,
     "first_row": begin_with_row,
     "batch_products": batch_products,
