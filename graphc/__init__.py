@@ -74,7 +74,6 @@ with uncollected():
         value_and_grad,
         vjp,
     )
-    from graphc.codegen.cache import store as cache
     from graphc.codegen.pipeline.kernel import on_phase
     from graphc.control import scan as scan_utils
     from graphc.control.branch import ifelse
@@ -105,6 +104,7 @@ if TYPE_CHECKING:
         scipy as scipy,
         session as session,
     )
+    from graphc.codegen.cache import manage as cache
     from graphc.control.scan import OrderedUpdates as OrderedUpdates
     from graphc.functions.debug_modes import DebugMode as DebugMode, NanGuardMode as NanGuardMode
     from graphc.inspection import inspect as inspect
@@ -182,6 +182,7 @@ def compilations() -> int:
 
 
 _MODULES: dict[str, Callable[[], ModuleType]] = {
+    "cache": lambda: import_module("graphc.codegen.cache.manage"),
     "control.scan": lambda: import_module("graphc.control.scan"),
     "functions.debug_modes": lambda: import_module("graphc.functions.debug_modes"),
     "inspection": lambda: import_module("graphc.inspection"),
@@ -242,7 +243,7 @@ if not TYPE_CHECKING:
 
 __all__ = [
     "Constant", "Function", "Graph", "GraphcError", "In", "Lop", "Node", "Out", "Rop", "SharedVariable", "Variable",
-    "cache", "compilations", "cond", "config", "custom_op", "dot", "foldl", "foldr", "for_loop", "function", "grad",
+    "compilations", "cond", "config", "custom_op", "dot", "foldl", "foldr", "for_loop", "function", "grad",
     "hessian", "hessian_vector_product", "ifelse", "jacobian", "jvp", "map", "nnet", "on_phase", "op", "options",
     "parse_graph", "print_graph", "reduce", "scan", "scan_utils", "shared", "subgraph_grad",
     "switch_case", "tensor", "until", "value_and_grad", "vjp", "while_loop",
@@ -255,8 +256,8 @@ vars(ifelse).update(ifelse=ifelse)  # in Theano theano.ifelse is a module: thean
 
 
 __all__ += [
-    "Apply", "FunctionGraph", "Mode", "Op", "OpFromGraph", "OrderedUpdates", "Param", "as_op", "change_flags", "clone",
-    "compile", "configdefaults", "gof", "gradient", "lax", "pp", "printing", "scalar", "sparse",
+    "Apply", "FunctionGraph", "Mode", "Op", "OpFromGraph", "OrderedUpdates", "Param", "as_op", "cache", "change_flags",
+    "clone", "compile", "configdefaults", "gof", "gradient", "lax", "pp", "printing", "scalar", "sparse",
     "sparse_grad", "theano",
 ]  # fmt: skip
 """And what `from theano import *` gives besides, loaded when it is asked for."""

@@ -1,3 +1,3 @@
-"""`graphc.cache` for type checkers: the module is `graphc/codegen/cache/store.py`."""
+"""`graphc.cache` for type checkers: the module is `graphc/codegen/cache/manage.py`."""
 
-from graphc.codegen.cache.store import *
+from graphc.codegen.cache.manage import *

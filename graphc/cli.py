@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 
 from graphc import bench
-from graphc.codegen.cache import store
+from graphc.codegen.cache import manage, store
 from graphc.errors import GraphcError
 from graphc.options import options
 from graphc.startup.versions import VERSION
@@ -77,19 +77,19 @@ def run_bench(parsed: argparse.Namespace) -> int:
 def run_cache(parsed: argparse.Namespace) -> int:
     """List, measure or empty the user's cache folder."""
     if parsed.action == "list":
-        for entry in store.list_entries():
+        for entry in manage.list_entries():
             used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
             print(f"{entry.key[:12]}  {used}  {entry.size:>8} bytes  {entry.metadata.get('name', '')}")
     elif parsed.action == "size":
-        print(f"{store.size()} bytes in {options.cache_dir}")
+        print(f"{manage.size()} bytes in {options.cache_dir}")
     else:
-        print(f"{store.clear()} entries removed from {options.cache_dir}")
+        print(f"{manage.clear()} entries removed from {options.cache_dir}")
     return 0
 
 
 def run_show(parsed: argparse.Namespace) -> int:
     """Print the graph, plan or source of one entry."""
-    found = [entry for entry in store.list_entries() if entry.key.startswith(parsed.key)]
+    found = [entry for entry in manage.list_entries() if entry.key.startswith(parsed.key)]
     if len(found) != 1:
         raise GraphcError(f"{len(found) or 'no'} entries have a key that begins with {parsed.key!r}")
     with open(os.path.join(found[0].folder, store.TEXTS[parsed.text]), encoding="utf-8") as file:

@@ -115,7 +115,7 @@ class Hooks:
 HOOKS = Hooks()
 
 
-ALIASES = {"cache": "codegen.cache.store", "nnet": "tensor.nnet", "scan_utils": "control.scan"}
+ALIASES = {"cache": "codegen.cache.manage", "nnet": "tensor.nnet", "scan_utils": "control.scan"}
 """Names of modules in graphc, and where they are."""
 
 

@@ -29,6 +29,8 @@ class Process:
         call/bind.py)."""
         self.target = ""
         """The CPU target that code is generated for, set by the first function (llvm/cpu.py)."""
+        self.is_foreign = False
+        """True where code is made for other processors and never run here (`graphc compile --target`)."""
         self.pool: Any = None
         """The loaded thread pool (threads/settings.py)."""
         self.crossover = 0
@@ -49,6 +51,8 @@ class Process:
         """Threads about to fork, which wait for all locks."""
         self.listeners: list[Callable[[str], object]] = []
         """Callbacks for phases of compilation; the last one is called (pipeline/kernel.py)."""
+        self.lookups: list[int] = []
+        """The hits and misses of lookups of graphs in the cache; empty before the first one (cache/store.py)."""
         self.start_afresh()
 
     def start_afresh(self) -> None:

@@ -74,7 +74,7 @@ def test_theano_itself_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_modules_under_second_names() -> None:
-    for name, own in (("nnet", "tensor.nnet"), ("cache", "codegen.cache.store"), ("scan_utils", "control.scan")):
+    for name, own in (("nnet", "tensor.nnet"), ("cache", "codegen.cache.manage"), ("scan_utils", "control.scan")):
         module = import_module(f"graphc.{name}")
         assert module is getattr(graphc, name) is import_module(f"graphc.{own}")
         assert module.__name__ == module.__spec__.name == f"graphc.{own}"

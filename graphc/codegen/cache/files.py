@@ -17,6 +17,7 @@ from graphc.options import options
 from graphc.startup.process import PROCESS
 
 OTHERS = stat.S_IWGRP | stat.S_IWOTH
+ROOT = 0
 
 Owners = frozenset[int] | None
 """The users who may own a file of the cache; None where the system has no owners."""
@@ -31,18 +32,32 @@ class Untrusted(Damaged):
 
 
 def own() -> Owners:
-    """The set of this user alone."""
+    """Return the set of this user alone, whose files may be changed."""
     return frozenset([os.geteuid()]) if hasattr(os, "geteuid") else None
 
 
+def readable() -> Owners:
+    """Return the users whose entries of the user's own folder are loaded: the user, and root, who may do anything."""
+    user = own()
+    return None if user is None else user | {ROOT}
+
+
 def objection(status: os.stat_result, owners: Owners) -> str:
-    """Return the reason why a file or folder is not trusted, as the end of a sentence; "" for a trusted one."""
+    """Return the reason why a file or folder is not trusted and what to do, as the end of a sentence; "" for a trusted
+    one."""
     if owners is None:
         return ""
     if status.st_uid not in owners:
-        return "belongs to another user, who could have put any machine code there; delete it"
+        return (
+            f"belongs to another user ({status.st_uid}), who could have put any machine code there: set "
+            "GRAPHC_CACHE_DIR to a folder of your own, and where you trust that user name this one in "
+            "GRAPHC_CACHE_SHARED"
+        )
     if status.st_mode & OTHERS:
-        return "can be written by other users, who could have put any machine code there; delete it"
+        return (
+            "can be written by other users, who could have put any machine code there: delete it, and make it anew "
+            "without their permission to write (chmod go-w)"
+        )
     return ""
 
 
@@ -61,10 +76,10 @@ def make_folder(root: str) -> None:
 
 
 def owners_of(root: str) -> Owners:
-    """Return the users who may own entries of a folder: the user; of a shared folder also root and its owner, whom the
+    """Return the users who may own entries of a folder: the user and root; of a shared folder also its owner, whom the
     user trusts by naming the folder."""
-    user = own()
-    return user if user is None or root == options.cache_dir else user | {0, os.stat(root).st_uid}
+    users = readable()
+    return users if users is None or root == options.cache_dir else users | {os.stat(root).st_uid}
 
 
 def is_trusted(root: str) -> bool:

@@ -16,7 +16,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 
@@ -39,14 +39,16 @@ SETTLED_SECONDS = 5.0
 MOST_KEPT = 8
 """The number of installations whose digests one file keeps."""
 SHOWN = 16
+LONGEST_SHOWN = 60
+"""The number of characters of a value that a message shows."""
 
 
 @record()
 class Key:
     """Everything that determines the machine code of a graph.
 
-    graph: the printed graph before any rewrite. settings: the options that matter, as text. fingerprint: versions and
-    CPU, as parts "name value" joined by "; ".
+    graph: the printed graph before any rewrite. settings: the options that matter, as text. fingerprint: versions,
+    target and processor, as parts "name value" joined by "; ".
     """
 
     graph: str
@@ -73,9 +75,20 @@ def key_of_text(text: str, settings: Mapping[str, str]) -> Key:
     return Key(text, {**settings, **chosen}, fingerprint())
 
 
-def fingerprint() -> str:
-    """Return the versions and the CPU that code is compiled by and for."""
-    return f"{target_fingerprint()}; {package_fingerprint()}"
+def fingerprint(target: str | None = None) -> str:
+    """Return the versions that code is compiled by and the target that it is compiled for, by default that of the
+    options."""
+    return f"{target_fingerprint(target)}; {package_fingerprint()}"
+
+
+def for_target(key: Key, target: str) -> Key:
+    """Return the key of the same graph with code for a named target."""
+    return Key(key.graph, key.settings, fingerprint(target))
+
+
+def fingerprint_parts(fingerprint: str) -> dict[str, str]:
+    """Return the parts of a fingerprint by name: "target" and "graphc" among them."""
+    return {part.partition(" ")[0]: part.partition(" ")[2] for part in fingerprint.split("; ")}
 
 
 def cache_key(graph_text: str, settings: Mapping[str, str], fingerprint: str) -> str:
@@ -194,17 +207,23 @@ def _setting_differences(key: Key, other: Key) -> list[str]:
 
 
 def _version_differences(key: Key, other: Key) -> list[str]:
-    """The parts of the fingerprint that differ. Of one long list, such as the CPU's features, only the items that
-    differ."""
-    here, there = key.fingerprint.split("; "), other.fingerprint.split("; ")
-    only_here, only_there = _without(here, there), _without(there, here)
-    if len(only_here) == len(only_there) == 1:
-        items, others = only_here[0].split(","), only_there[0].split(",")
-        only_here, only_there = [",".join(_without(items, others))], [",".join(_without(others, items))]
-    if not only_here and not only_there:
-        return []
-    return [f"  versions and CPU: here {', '.join(only_here) or '(none)'}; stored {', '.join(only_there) or '(none)'}"]
+    """The parts of the fingerprint that differ, a line for each. Of the processor's features, those that only one has;
+    of graphc's sources, no digests."""
+    here, there = fingerprint_parts(key.fingerprint), fingerprint_parts(other.fingerprint)
+    names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
+    return [_part_difference(name, here.get(name, "(none)"), there.get(name, "(none)")) for name in names]
 
 
-def _without(parts: Sequence[str], others: Sequence[str]) -> list[str]:
-    return [part for part in parts if part not in others]
+def _part_difference(name: str, here: str, there: str) -> str:
+    if name == "graphc":
+        return "  graphc: the stored code was made by other sources of graphc"
+    if name != "features" or "(none)" in (here, there):
+        return f"  {name}: here {_short(here)}, stored {_short(there)}"
+    own, others = here.split(","), there.split(",")
+    more = ", ".join(each for each in own if each not in others) or "none"
+    less = ", ".join(each for each in others if each not in own) or "none"
+    return f"  features of the processor: here alone {more}; stored alone {less}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."

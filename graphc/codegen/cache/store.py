@@ -25,34 +25,25 @@ another user could have written is refused (files.py).
 
 from __future__ import annotations
 
+import atexit
 import errno
 import marshal
 import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from importlib import import_module
-from typing import Any, Literal, NoReturn
+from itertools import chain
+from typing import Any, Literal
 
 from graphc.codegen.cache import files
 from graphc.codegen.cache.files import Damaged, Owners, Untrusted, aside
-from graphc.codegen.cache.key import SOURCES, Key, cache_key, difference, distance, package_fingerprint
+from graphc.codegen.cache.key import SOURCES, Key, fingerprint_parts, for_target
+from graphc.codegen.llvm.cpu import runnable
 from graphc.codegen.server.prestart import USAGE
-from graphc.errors import CacheMissError, GraphcError
-from graphc.ir.call_errors import explain_all
-from graphc.options import options
+from graphc.options import NATIVE, options
 from graphc.startup.digest import DIGITS, digest_of
+from graphc.startup.process import PROCESS
 from graphc.startup.record import record
-
-__all__ = [
-    "Entry", "Key", "Loaded", "Summary", "cache_key", "clear", "explain_miss", "export", "find", "import_",
-    "list_entries", "package_fingerprint", "size", "store",
-]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 Metadata = dict[str, Any]
 Text = Literal["graph", "plan", "source"]
@@ -63,6 +54,12 @@ FILES = (METADATA, OBJECT, *TEXTS.values())
 MARSHAL_VERSION = 2
 """A version that every Python reads and in which equal metadata give equal bytes; in later ones the bytes depend on
 reference counts. json would cost a warm start a millisecond."""
+TARGETS_FILE = "targets"
+"""The file of a folder that lists the named targets of imported entries."""
+LOOKUPS = "lookups"
+"""The file that counts lookups: for each process a line with its hits and misses."""
+MOST_LOOKUPS = 4096
+"""The bytes of that file from which its lines are added up to one."""
 COUNTED = b"bytes"
 SPARE = 0.1
 """The part of a full folder that is cleared at a time, so that not every store has to scan it."""
@@ -105,56 +102,95 @@ class Loaded:
         return content.decode() if digest_of(content) == self.checksums[TEXTS[kind]] else None
 
 
-@record()
-class Summary:
-    """An item of `list_entries`. size: in bytes. used: the time of the last use in seconds since the epoch."""
-
-    key: str
-    size: int
-    used: float
-    folder: str
-    metadata: Metadata
-
-
 # Loading and storing
-
-
-def refuse_miss(key: Key) -> NoReturn:
-    """Raise CacheMissError, which tells the difference from the most similar stored entry."""
-    raise CacheMissError(f"the graph is not in the cache, which the option cache_require demands\n{explain_miss(key)}")
 
 
 def find(key: Key) -> Loaded | None:
     """Return the entry for `key` in the user's folder, else in the shared ones; None where there is none, and where
-    `options.cache` is off. A damaged entry is removed with a CacheWarning.
+    `options.cache` is off. Where that is for this machine alone, an imported one for a named target does as well. A
+    damaged entry is removed with a CacheWarning.
     """
     digest = key.digest
-    for root in _roots():
-        if not files.is_trusted(root):
-            continue
+    for root in roots():
+        found = _find_in(root, digest)
+        if found is not None:
+            return found
+    return next((found for root, other in _portable(key) if (found := _find_in(root, other)) is not None), None)
+
+
+def _portable(key: Key) -> Iterator[tuple[str, str]]:
+    """The folders and digests of entries for named targets that serve a key for "native": those that were imported and
+    that this processor runs, the best first."""
+    imported: dict[str, str] = {}
+    for root in roots():
+        with suppress(OSError, Damaged):
+            for target in files.read(f"{root}{os.sep}{TARGETS_FILE}", files.owners_of(root)).decode().split():
+                imported.setdefault(target, root)
+    if imported and fingerprint_parts(key.fingerprint).get("target") == NATIVE:
+        for target in runnable():
+            if target in imported:
+                digest = for_target(key, target).digest
+                yield from ((root, digest) for root in roots())
+
+
+def _find_in(root: str, digest: str) -> Loaded | None:
+    """The entry in one folder, None where it has none that can be used."""
+    if files.is_trusted(root):
         entry = place_of(root, digest)
         try:
-            found = _read(entry, digest, files.owners_of(root))
+            found = read_entry(entry, digest, files.owners_of(root))
+            _mark_used(entry)
+            return found
         except FileNotFoundError:
-            continue
+            pass
         except Untrusted as problem:
             files.warn_once(root, str(problem), "an entry of the compile cache is not used")
-            continue
         except OSError as error:
             files.warn_once(root, f"{root} cannot be read ({error.strerror})")
-            continue
         except Damaged as damage:
             discard(entry)
             files.warn_once(f"damaged in {root}", f"cache entry {entry} is damaged ({damage})", "compiling again")
-            continue
-        _mark_used(entry)
-        return found
     return None
 
 
 def holds(key: Key) -> bool:
     """True where there is an entry for `key`; it may be damaged."""
-    return any(os.path.isdir(place_of(root, key.digest)) for root in _roots())
+    places = ((root, key.digest) for root in roots())
+    return any(os.path.isdir(place_of(*place)) for place in chain(places, _portable(key)))
+
+
+# How often graphs were found
+
+
+def count_lookup(hit: bool) -> None:
+    """Count a lookup of a graph. The counts of this process are written to the user's folder when it ends."""
+    if not PROCESS.lookups:
+        PROCESS.lookups = [0, 0]
+        atexit.register(_write_lookups)
+        PROCESS.forgetting.append(PROCESS.lookups.clear)
+    PROCESS.lookups[not hit] += 1
+
+
+def _write_lookups() -> None:
+    if PROCESS.lookups and options.cache and files.is_trusted(options.cache_dir):
+        place, (hits, misses) = f"{options.cache_dir}{os.sep}{LOOKUPS}", PROCESS.lookups
+        PROCESS.lookups = []
+        with suppress(OSError):
+            with open(place, "a+b", buffering=0) as file:
+                file.write(b"%d %d\n" % (hits, misses))
+                is_long = file.tell() > MOST_LOOKUPS
+            if is_long:
+                files.replace(place, b"%d %d\n" % counts_of(options.cache_dir))
+
+
+def counts_of(root: str) -> tuple[int, int]:
+    """Return the hits and misses that processes counted in a folder, this one included where it is the user's."""
+    hits, misses = PROCESS.lookups if PROCESS.lookups and root == options.cache_dir else (0, 0)
+    with suppress(OSError, Damaged, ValueError):
+        for line in files.read(f"{root}{os.sep}{LOOKUPS}", files.owners_of(root)).splitlines():
+            more, others = map(int, line.split())
+            hits, misses = hits + more, misses + others
+    return hits, misses
 
 
 def store(entry: Entry) -> bool:
@@ -181,7 +217,7 @@ def store(entry: Entry) -> bool:
     return True
 
 
-def _roots() -> tuple[str, ...]:
+def roots() -> tuple[str, ...]:
     return (options.cache_dir, *options.cache_shared) if options.cache else ()
 
 
@@ -197,9 +233,9 @@ def _mark_used(entry: str) -> None:
         return  # a read-only folder keeps no order of use
 
 
-def _read(entry: str, digest: str, owners: Owners) -> Loaded:
+def read_entry(entry: str, digest: str, owners: Owners) -> Loaded:
     """Load the entry in a folder. Raises FileNotFoundError where there is none, Damaged where it fails a check."""
-    header = _read_metadata(entry, digest, owners)
+    header = read_header(entry, digest, owners)
     content = _read_file(entry, OBJECT, owners)
     checksums = header["files"]
     if digest_of(content) != checksums[OBJECT]:
@@ -207,7 +243,7 @@ def _read(entry: str, digest: str, owners: Owners) -> Loaded:
     return Loaded(entry, header["metadata"], content, checksums, owners)
 
 
-def _read_metadata(entry: str, digest: str, owners: Owners) -> Metadata:
+def read_header(entry: str, digest: str, owners: Owners) -> Metadata:
     files.check_folder(os.path.dirname(entry), owners)
     files.check_folder(entry, owners)
     content = _read_file(entry, METADATA, owners)
@@ -294,36 +330,7 @@ def _remove(folder: str) -> None:
         os.rmdir(folder)
 
 
-# Looking after the folder
-
-
-def list_entries() -> list[Summary]:
-    """Return all entries that can be loaded, of the user's and the shared folders, the most recently used first."""
-    summaries = []
-    for root in _roots():
-        if not files.is_trusted(root):
-            continue
-        for entry in entries(root):
-            try:
-                digest = os.path.basename(entry)
-                metadata = _read_metadata(entry, digest, files.owners_of(root))["metadata"]
-                summaries.append(Summary(digest, _size_of(entry), os.stat(entry).st_mtime, entry, metadata))
-            except (OSError, Damaged):
-                continue
-    return sorted(summaries, key=lambda summary: -summary.used)
-
-
-def size() -> int:
-    """Return the bytes of all entries in the user's folder."""
-    return sum(map(_size_of, entries(options.cache_dir)))
-
-
-def clear() -> int:
-    """Remove all entries from the user's folder, and return their number. Shared folders are never changed."""
-    found = list(entries(options.cache_dir))
-    for entry in found:
-        discard(entry)
-    return len(found)
+# The folder
 
 
 def is_key(name: str) -> bool:
@@ -350,7 +357,7 @@ def _scan(folder: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _size_of(entry: str) -> int:
+def size_of(entry: str) -> int:
     try:
         return sum(item.stat().st_size for item in _scan(entry))
     except OSError:
@@ -381,7 +388,7 @@ def _trim(root: str, limit: int, keep: str) -> None:
         except OSError:
             continue
         if is_key(folder.name):
-            ages.append((used, _size_of(folder.path), folder.name, folder.path))
+            ages.append((used, size_of(folder.path), folder.name, folder.path))
         elif used < time.time() - STALE_SECONDS:
             _remove(folder.path)
     total = sum(size for _, size, _, _ in ages)
@@ -399,91 +406,3 @@ def _trim(root: str, limit: int, keep: str) -> None:
                 os.unlink(item.path)
     with suppress(OSError):  # the next store then scans the folder again
         files.replace(f"{root}{os.sep}{USAGE}", b"%s\n%d\n" % (COUNTED, total))
-
-
-# Bundles
-
-
-def export(path: str | os.PathLike[str]) -> int:
-    """Write all entries of the user's folder to a zip file, for `import_` on a machine alike. Returns their number."""
-    exported, zipfile = 0, import_module("zipfile")  # a warm start needs none
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bundle:
-        for entry in sorted(entries(options.cache_dir)):
-            try:
-                contents = read_files(entry)
-            except (FileNotFoundError, Untrusted):
-                continue  # another process has just removed it, or somebody else could have written it
-            for name, content in contents.items():
-                bundle.writestr(f"{os.path.basename(entry)}/{name}", content)
-            exported += 1
-    return exported
-
-
-def import_(path: str | os.PathLike[str]) -> int:
-    """Add the entries of a bundle to the user's folder. Returns the number of those that were not there.
-
-    A bundle holds machine code that will be run: take it from people you trust. Raises GraphcError for a file that is
-    no bundle.
-    """
-    added, zipfile, root = 0, import_module("zipfile"), options.cache_dir
-    files.make_folder(root)
-    problem = files.objection_to(root)
-    if problem:
-        raise GraphcError(f"nothing is imported: {root} {problem}")
-    try:
-        with zipfile.ZipFile(path) as bundle:
-            for digest in sorted({name.partition("/")[0] for name in bundle.namelist()}):
-                place = place_of(root, digest)
-                if not is_key(digest):
-                    raise GraphcError(f"{path} is not a bundle of cache entries: it holds {digest!r}")
-                if not os.path.exists(place):
-                    write(root, digest, {name: bundle.read(f"{digest}/{name}") for name in FILES})
-                    verify(place, digest)
-                    added += 1
-    except (zipfile.BadZipFile, KeyError, Damaged) as error:
-        raise GraphcError(f"{path} is not a bundle of cache entries: {error}") from error
-    return added
-
-
-def read_files(entry: str) -> dict[str, bytes]:
-    """The content of every file of an entry; FileNotFoundError where it is gone."""
-    return {name: files.read(f"{entry}{os.sep}{name}", files.own()) for name in FILES}
-
-
-def verify(entry: str, digest: str) -> None:
-    """Check every file of an entry, which is removed where one is wrong; raises Damaged."""
-    try:
-        loaded = _read(entry, digest, files.own())
-        for kind, name in TEXTS.items():
-            if loaded.text(kind) is None:
-                raise Damaged(f"the checksum of {name} is wrong")
-    except Damaged:
-        discard(entry)
-        raise
-
-
-# Why a lookup missed
-
-
-def explain_miss(key: Key) -> str:
-    """Return the difference of `key` from the most similar stored key: lines of the graph, options, versions."""
-    candidates = [found for root in _roots() for entry in entries(root) if (found := _stored_key(root, entry))]
-    if not candidates:
-        return f"the cache is empty: {', '.join(_roots()) or 'it is switched off'}"
-    differences = difference(key, min(candidates, key=lambda found: distance(key, found)))
-    if not differences:
-        return "the graph is in the cache"
-    return f"differences from the most similar of {len(candidates)} stored graphs:\n" + "\n".join(differences)
-
-
-def _stored_key(root: str, entry: str) -> Key | None:
-    try:
-        owners = files.owners_of(root)
-        header = _read_metadata(entry, os.path.basename(entry), owners)
-        graph = files.read(f"{entry}{os.sep}{TEXTS['graph']}", owners).decode()
-        return Key(graph, header["settings"], header["fingerprint"])
-    except (OSError, ValueError, Damaged):
-        return None
-
-
-explain_all(globals())

@@ -1,111 +1,45 @@
 """The processor that kernels are compiled for: this machine's, or an older one that `options.target` names; and LLVM.
 
 In: LLVM IR as text. Out: a relocatable object. What decides its bytes besides the text is said by `cpu.py`.
-
-`llvm` is llvmlite's binding, loaded without what it has no use for. It finds its own library by importlib.resources,
-which imports zipfile, tempfile, pathlib and more: a quarter of its import, while a first compilation waits. Where
-llvmlite is files in a folder, something smaller does.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
 from functools import cache
-from importlib.util import find_spec
-from platform import machine
-from types import ModuleType
 
-from graphc.codegen.llvm.module import AHEAD, IR, Module
-from graphc.errors import CompileError, GraphcError
+from graphc.codegen.llvm.binding import ModulePassManager, NewPassManager, llvm
+from graphc.codegen.llvm.cpu import NAMED, check_target
+from graphc.codegen.llvm.module import IR, Module
+from graphc.errors import CompileError
 from graphc.options import NATIVE, options
-
-RESOURCES = "importlib.resources"
-
-
-class Place:
-    """A file or a folder, as `importlib.resources.files` gives it."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __truediv__(self, name: str) -> Place:
-        return Place(os.path.join(self.path, name))
-
-    def __str__(self) -> str:
-        return self.path
-
-
-def files(package: str) -> Place:
-    """The folder of a package."""
-    return Place(os.path.dirname(os.path.abspath(sys.modules[package].__file__ or "")))
-
-
-@contextmanager
-def plain_resources() -> Iterator[None]:
-    """importlib.resources is a module of two functions, unless the real one is there, or needed: by llvmlite, or by
-    another thread of the program, which may import what it likes meanwhile."""
-    spec = find_spec("llvmlite")
-    alone = all(thread is threading.current_thread() or thread.name == AHEAD for thread in threading.enumerate())
-    if RESOURCES in sys.modules or spec is None or not os.path.isfile(spec.origin or "") or not alone:
-        yield
-        return
-    stand_in = ModuleType(RESOURCES)
-    vars(stand_in).update(files=files, as_file=nullcontext)
-    sys.modules[RESOURCES] = stand_in
-    try:
-        yield
-    finally:
-        del sys.modules[RESOURCES]
-
-
-try:
-    with plain_resources():
-        import llvmlite.binding as llvm
-except Exception:  # a version of llvmlite that needs more of it
-    for name in [name for name in sys.modules if name.partition(".")[0] == "llvmlite"]:
-        del sys.modules[name]
-    import llvmlite.binding as llvm
-
-from llvmlite.binding.newpassmanagers import ModulePassManager, NewPassManager  # noqa: E402 - after the binding
+from graphc.startup.process import PROCESS
 
 __all__ = ["llvm"]  # what others import from here though it is not defined here
 
 # --- the processor ----------------------------------------------------------------------------------------------------
 
 
-_SECOND = frozenset("cx16 popcnt sahf sse3 ssse3 sse4.1 sse4.2".split())
-_THIRD = _SECOND | frozenset("avx avx2 bmi bmi2 f16c fma lzcnt movbe".split())
-_FOURTH = _THIRD | frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split())
-NAMED: dict[str, frozenset[str]] = {
-    "x86-64": frozenset(),
-    "nehalem": _SECOND,
-    "haswell": _THIRD,
-    "skylake-avx512": _FOURTH,
-}
-"""The features that code for each of `options.TARGETS` may use besides those of the first x86-64: the four levels of
-its binary interface (the psABI's x86-64-v1 to v4)."""
+BASE = frozenset("64bit cmov cx8 fxsr mmx sse sse2 x87".split())
+"""The features of the first x86-64."""
 
 
 @cache
 def processor(target: str = NATIVE) -> tuple[str, frozenset[str], str]:
-    """LLVM's name of a target, the features that code for it has, and all that LLVM is to know of features.
+    """Return LLVM's name of a target, the features that its code has, and what LLVM is told of features.
 
-    What a named processor has by LLVM's account and this machine has not, such as keys for memory, is left out. Raises
-    GraphcError where code would need what this machine has not.
+    Code for a named target is the same on every machine: LLVM is told to use nothing beyond `NAMED`, whatever else it
+    knows of that processor. Raises GraphcError where this machine lacks what such code needs, unless all code of the
+    process is for others (`PROCESS.is_foreign`).
     """
     own: dict[str, bool] = llvm.get_host_cpu_features()
-    features = frozenset(name for name, present in own.items() if present)
     if target == NATIVE:
+        features = frozenset(name for name, present in own.items() if present)
         return llvm.get_host_cpu_name(), features, llvm.get_host_cpu_features().flatten()
-    lacking = sorted(NAMED[target] - features) if machine().lower() in ("x86_64", "amd64") else [machine()]
-    if lacking:
-        what = f"it has no {', '.join(lacking)}" if lacking != [machine()] else f"it is {machine()}"
-        raise GraphcError(f"option target={target!r}: this machine cannot run such code: {what}")
-    return target, NAMED[target], ",".join(f"-{name}" for name in sorted(own) if name not in features)
+    if not PROCESS.is_foreign:
+        check_target(target)
+    named = NAMED[target]
+    return target, named, ",".join(f"-{name}" for name in sorted(own) if name not in named | BASE)
 
 
 def _has(feature: str) -> bool:

@@ -186,7 +186,10 @@ def look_up(kernel: Kernel, known: Key | None = None) -> Lookup:
         key = known or key_of(kernel)
         report.key = key.digest
     with report.phase("cache"):
-        return Lookup(key, report, store.find(key))
+        entry = store.find(key)
+        if options.cache:
+            store.count_lookup(entry is not None)
+        return Lookup(key, report, entry)
 
 
 def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mapping[str, int]], Library]]:
@@ -207,7 +210,7 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
             codes()[report.key] = code
             return built, loader(kernel, code, linked, report)
     if entry is None and options.cache_require:
-        store.refuse_miss(key)
+        import_module("graphc.codegen.cache.manage").refuse_miss(key)
     with told_when_slow(report):
         try:
             return compile_native(kernel, key, report)

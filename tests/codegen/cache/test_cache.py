@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from graphc.codegen.cache import files, key, store
+from graphc.codegen.cache import files, key, manage, store
 from graphc.codegen.cache.key import Key
 from graphc.codegen.cache.store import Entry
 from graphc.codegen.server.prestart import USAGE
@@ -28,7 +28,9 @@ from graphc.startup.process import PROCESS
 from graphc.startup.record import replace
 
 SETTINGS = {"fast_math": "False", "excluding": ""}
-KEY = Key("a = input float64[n]\nb = exp a\nreturn b\n", SETTINGS, "graphc 1; numpy 2.4; +avx,+fma")
+KEY = Key(
+    "a = input float64[n]\nb = exp a\nreturn b\n", SETTINGS, "target native; features avx,fma; graphc 0123; numpy 2.4"
+)
 ENTRY = Entry(KEY, "one loop\n", "def kernel():\n    pass\n", {"name": "f", "sizes": [1, "μ"]}, bytes(range(256)) * 8)
 
 
@@ -117,7 +119,7 @@ def test_a_damaged_text_is_not_shown() -> None:
     loaded = store.find(KEY)
     (place(ENTRY) / "source.py").write_text("import os\n")
     assert loaded is not None and loaded.text("source") is None
-    store.clear()
+    manage.clear()
     assert loaded.text("plan") is None
 
 
@@ -175,7 +177,7 @@ def test_a_write_that_stops_half_way(folder: Path) -> None:
     program = [sys.executable, "-c", textwrap.dedent(LIMITED), str(folder), os.path.dirname(__file__)]
     done = subprocess.run(program, capture_output=True, text=True, check=True)
     assert "File too large" in done.stdout
-    assert store.list_entries() == [] and os.listdir(place(ENTRY).parent) == []
+    assert manage.list_entries() == [] and os.listdir(place(ENTRY).parent) == []
 
 
 @pytest.fixture
@@ -215,8 +217,23 @@ def test_a_read_only_folder_is_read() -> None:
 
 def test_the_folder_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     store.store(ENTRY)
+    monkeypatch.setattr(files, "ROOT", -1)  # which may run the tests
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert_useless("belongs to another user")
+
+
+def test_a_folder_of_root_is_read_by_all_and_written_by_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    """As in an image that root built: the test runs as another user by what the system says."""
+    store.store(ENTRY)
+    monkeypatch.setattr(files, "ROOT", os.getuid())
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert store.find(KEY) is not None and len(manage.list_entries()) == 1
+    assert not recwarn.list
+    folder.chmod(0o770)
+    with pytest.warns(CacheWarning, match="chmod go-w"):
+        assert store.find(KEY) is None
 
 
 def test_a_folder_that_others_can_write_is_refused(folder: Path) -> None:
@@ -236,8 +253,8 @@ def test_a_shared_folder_is_read_and_never_written(folder: Path, tmp_path: Path)
     with options.change(cache_dir=tmp_path / "mine", cache_shared=[folder]):
         assert store.find(KEY) is not None
         assert store.store(other)
-        assert store.clear() == 1
-        assert [summary.folder for summary in store.list_entries()] == [str(place_in(folder))]
+        assert manage.clear() == 1
+        assert [summary.folder for summary in manage.list_entries()] == [str(place_in(folder))]
     assert store.find(KEY) is not None
     assert store.find(other.key) is None
 
@@ -261,7 +278,7 @@ CONTENDER = """
     import sys
     from pathlib import Path
     sys.path.insert(0, sys.argv[2])
-    from test_cache import store, keyed, options
+    from test_cache import keyed, manage, options, store
 
     options.cache_dir, options.cache_megabytes = Path(sys.argv[1]), 1
     for iteration in range(60):
@@ -271,7 +288,7 @@ CONTENDER = """
         assert loaded is None or loaded.text("graph") in (None, entry.key.graph)
         store.store(entry)
         if iteration % 20 == 19:
-            store.clear()
+            manage.clear()
 """
 
 
@@ -280,7 +297,7 @@ def test_processes_that_write_load_evict_and_clear_at_once(folder: Path) -> None
     program = [sys.executable, "-W", "error", "-c", textwrap.dedent(CONTENDER), str(folder), os.path.dirname(__file__)]
     contenders = [subprocess.Popen(program, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     assert [contender.communicate()[1] for contender in contenders] == [""] * 3
-    assert {path.name for path in store._folders(str(folder))} == {summary.key for summary in store.list_entries()}
+    assert {path.name for path in store._folders(str(folder))} == {summary.key for summary in manage.list_entries()}
 
 
 def test_threads_that_store_the_same_entry() -> None:
@@ -306,7 +323,7 @@ def test_the_least_recently_used_entries_go_first() -> None:
         assert store.find(entries[0].key) is not None
         store.store(entries[3])
         assert [store.find(entry.key) is not None for entry in entries] == [True, False, True, True]
-        assert store.size() <= 2**20
+        assert manage.size() <= 2**20
 
 
 def test_an_entry_above_the_limit_is_kept_alone() -> None:
@@ -314,7 +331,7 @@ def test_an_entry_above_the_limit_is_kept_alone() -> None:
     with options.change(cache_megabytes=1):
         store.store(small)
         store.store(large)
-    assert [summary.key for summary in store.list_entries()] == [large.key.digest]
+    assert [summary.key for summary in manage.list_entries()] == [large.key.digest]
 
 
 def test_what_a_dead_process_left_is_removed() -> None:
@@ -346,13 +363,13 @@ def test_the_folder_is_looked_through_only_where_it_may_be_full(monkeypatch: pyt
     for number in range(5):
         store.store(keyed(f"graph {number}", 300_000))
     assert len(looks) == 1, "the size was unknown at first"
-    assert sum(map(int, usage().read_bytes().split()[1:])) == store.size()
+    assert sum(map(int, usage().read_bytes().split()[1:])) == manage.size()
     looks.clear()
     with options.change(cache_megabytes=1):
         store.store(keyed("one too many", 300_000))
     assert len(looks) == 1
-    assert store.size() <= 2**20 - 2**16, "with room for more, so that the next one does not look again"
-    assert usage().read_bytes().split()[1:] == [b"%d" % store.size()]
+    assert manage.size() <= 2**20 - 2**16, "with room for more, so that the next one does not look again"
+    assert usage().read_bytes().split()[1:] == [b"%d" % manage.size()]
 
 
 @pytest.mark.parametrize("content", [b"", b"bytes\nx\n", b"\xff", b"5\n5\n", b"bytes\n" + 300 * b"1\n"])
@@ -360,7 +377,7 @@ def test_a_size_that_is_not_believed_is_counted_again(content: bytes) -> None:
     store.store(ENTRY)
     usage().write_bytes(content)
     store.store(keyed("another graph"))
-    assert usage().read_bytes().split()[1:] == [b"%d" % store.size()]
+    assert usage().read_bytes().split()[1:] == [b"%d" % manage.size()]
 
 
 def test_entries_are_listed_by_use() -> None:
@@ -369,30 +386,73 @@ def test_entries_are_listed_by_use() -> None:
         store.store(entry)
         os.utime(place(entry), (1e9, 1e9))
     store.find(first.key)
-    listed = store.list_entries()
+    listed = manage.list_entries()
     assert [summary.key for summary in listed] == [first.key.digest, second.key.digest]
     assert listed[0].metadata == ENTRY.metadata
-    assert sum(summary.size for summary in listed) == store.size()
-    assert store.clear() == 2
-    assert (store.size(), store.list_entries(), store.find(first.key)) == (0, [], None)
+    assert sum(summary.size for summary in listed) == manage.size()
+    assert manage.clear() == 2
+    assert (manage.size(), manage.list_entries(), store.find(first.key)) == (0, [], None)
+
+
+def test_entries_are_pruned_by_age_size_and_name() -> None:
+    old, large, named = keyed("old"), keyed("large", 70_000), replace(keyed("named"), metadata={"name": "train_step"})
+    for entry in (ENTRY, old, large, named):
+        store.store(entry)
+    os.utime(place(old), (1e9, 1e9))
+    with pytest.raises(GraphcError, match="prune wants a condition"):
+        manage.prune()
+    assert manage.prune(older=30, larger=70_000) == 0
+    assert (manage.prune(older=30), manage.prune(larger=70_000), manage.prune(name="train*")) == (1, 1, 1)
+    assert [summary.key for summary in manage.list_entries()] == [KEY.digest]
+
+
+def test_what_is_damaged_is_found_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [keyed(f"graph {number}") for number in range(3)]
+    for entry in (ENTRY, *others):
+        store.store(entry)
+    assert manage.verify() == []
+    (place(others[0]) / "plan.txt").write_text("another plan")
+    (place(others[1]) / store.OBJECT).unlink()
+    planted(place(others[2]), monkeypatch)
+    said = sorted(problem.partition(":")[0] for problem in manage.verify())
+    assert said == ["not used", "removed", "removed"]
+    assert len(list(store.entries(str(place(ENTRY).parent.parent)))) == 2
+
+
+def test_lookups_are_counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MOST_LOOKUPS", 20)
+    monkeypatch.setattr(PROCESS, "lookups", [])
+    store.store(ENTRY)
+    for process in range(9):
+        for hit in (True, True, False):
+            store.count_lookup(hit)
+        assert store.counts_of(str(folder)) == (2 * process + 2, process + 1)
+        store._write_lookups()
+        assert store.counts_of(str(folder)) == (2 * process + 2, process + 1)
+    figures = manage.statistics()
+    assert (figures.entries, figures.hits, figures.misses, figures.targets) == (1, 18, 9, {"native": 1})
+    assert "27: 18 hits (67 %), 9 misses" in str(figures) and (folder / store.LOOKUPS).stat().st_size <= 20
 
 
 # Explaining
 
 
 def test_a_miss_is_explained_by_the_nearest_entry() -> None:
-    assert "empty" in store.explain_miss(KEY)
+    assert "empty" in manage.explain_miss(KEY)
     store.store(ENTRY)
     store.store(keyed("something\nwholly\nelse"))
-    assert store.explain_miss(KEY) == "the graph is in the cache"
-    graph = store.explain_miss(replace(KEY, graph=KEY.graph.replace("exp", "log")))
+    assert manage.explain_miss(KEY) == "the graph is in the cache"
+    graph = manage.explain_miss(replace(KEY, graph=KEY.graph.replace("exp", "log")))
     assert "line 2" in graph and "here    b = log a" in graph and "stored  b = exp a" in graph
-    setting = store.explain_miss(replace(KEY, settings={**KEY.settings, "fast_math": "True"}))
+    setting = manage.explain_miss(replace(KEY, settings={**KEY.settings, "fast_math": "True"}))
     assert setting.splitlines()[1:] == ["  option fast_math: here True, stored False"]
-    version = store.explain_miss(replace(KEY, fingerprint=KEY.fingerprint.replace("2.4", "2.5")))
-    assert version.splitlines()[1:] == ["  versions and CPU: here numpy 2.5; stored numpy 2.4"]
-    feature = store.explain_miss(replace(KEY, fingerprint=KEY.fingerprint + ",+bmi"))
-    assert feature.splitlines()[1:] == ["  versions and CPU: here +bmi; stored (none)"]
+    version = manage.explain_miss(replace(KEY, fingerprint=KEY.fingerprint.replace("2.4", "2.5")))
+    assert version.splitlines()[1:] == ["  numpy: here 2.5, stored 2.4"]
+    feature = manage.explain_miss(replace(KEY, fingerprint=KEY.fingerprint.replace("avx,fma", "avx2,fma,sse4")))
+    said = "  features of the processor: here alone avx2, sse4; stored alone avx"
+    assert feature.splitlines()[1:] == [said]
+    sources = manage.explain_miss(replace(KEY, fingerprint=KEY.fingerprint.replace("0123", "4567")))
+    assert sources.splitlines()[1:] == ["  graphc: the stored code was made by other sources of graphc"]
 
 
 def test_a_miss_can_be_an_error() -> None:
@@ -400,7 +460,7 @@ def test_a_miss_can_be_an_error() -> None:
     with options.change(cache_require=True):
         assert store.find(KEY) is not None
         with pytest.raises(CacheMissError, match="option fast_math: here True, stored False"):
-            store.refuse_miss(replace(KEY, settings={**KEY.settings, "fast_math": "True"}))
+            manage.refuse_miss(replace(KEY, settings={**KEY.settings, "fast_math": "True"}))
 
 
 # Bundles
@@ -411,13 +471,45 @@ def test_a_bundle_carries_the_entries(tmp_path: Path) -> None:
     store.store(ENTRY)
     store.store(other)
     bundle = tmp_path / "bundle.zip"
-    assert store.export(bundle) == 2
+    assert manage.export(bundle) == 2
     with options.change(cache_dir=tmp_path / "elsewhere"):
         store.store(other)
-        assert store.import_(bundle) == 1
+        assert manage.import_(bundle) == 1
         loaded = store.find(KEY)
         assert loaded is not None and loaded.object == ENTRY.object and loaded.text("source") == ENTRY.source
         assert place(ENTRY).stat().st_mode & 0o777 == 0o700
+
+
+def keyed_for(target: str, number: int = 0) -> Entry:
+    """An entry with code for a target of this machine."""
+    return replace(ENTRY, key=Key(ENTRY.key.graph, {"number": str(number)}, key.fingerprint(target)))
+
+
+def test_imported_entries_of_a_named_target_serve_processors_that_run_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native, haswell, nehalem = (keyed_for(name) for name in ("native", "haswell", "nehalem"))
+    for entry in (haswell, nehalem, keyed_for("nehalem", 1)):
+        store.store(replace(entry, object=entry.key.fingerprint.encode()))
+    assert store.find(native.key) is None, "own code for an older processor is not what was asked for"
+    bundle = tmp_path / "bundle.zip"
+    assert manage.export(bundle) == 3
+    with options.change(cache_dir=tmp_path / "elsewhere"):
+        monkeypatch.setattr(store, "runnable", lambda: ("haswell", "nehalem", "x86-64"))
+        assert manage.import_(bundle) == 3
+        assert sorted(entry.target for entry in manage.list_entries()) == ["haswell", "nehalem", "nehalem"]
+        best = store.find(native.key)
+        assert best is not None and b"; target haswell; " in b"; " + best.object and store.holds(native.key)
+        only = store.find(keyed_for("native", 1).key)
+        assert only is not None and b"; target nehalem; " in b"; " + only.object
+        monkeypatch.setattr(store, "runnable", lambda: ("nehalem", "x86-64"))
+        older = store.find(native.key)
+        assert older is not None and b"target nehalem" in older.object
+        monkeypatch.setattr(store, "runnable", lambda: ("x86-64",))
+        assert store.find(native.key) is None and not store.holds(native.key)
+    with options.change(cache_dir=tmp_path / "mine", cache_shared=[tmp_path / "elsewhere"]):
+        monkeypatch.setattr(store, "runnable", lambda: ("haswell",))
+        assert store.find(native.key) is not None, "a shared folder keeps the list"
 
 
 def tampered(bundle: Path, name: str, content: bytes) -> Path:
@@ -432,12 +524,12 @@ def tampered(bundle: Path, name: str, content: bytes) -> Path:
 @pytest.mark.parametrize("name", store.FILES)
 def test_a_tampered_bundle_is_refused(name: str, tmp_path: Path) -> None:
     store.store(ENTRY)
-    store.export(tmp_path / "bundle.zip")
+    manage.export(tmp_path / "bundle.zip")
     bundle = tampered(tmp_path / "bundle.zip", name, b"tampered")
-    store.clear()
+    manage.clear()
     with pytest.raises(GraphcError, match="not a bundle"):
-        store.import_(bundle)
-    assert store.list_entries() == []
+        manage.import_(bundle)
+    assert manage.list_entries() == []
 
 
 @pytest.mark.parametrize("member", ["../../evil.py", "/etc/evil", "notes.txt"])
@@ -445,14 +537,14 @@ def test_a_foreign_zip_file_is_refused(member: str, tmp_path: Path, folder: Path
     with zipfile.ZipFile(tmp_path / "foreign.zip", "w") as foreign:
         foreign.writestr(member, "text")
     with pytest.raises(GraphcError, match="not a bundle"):
-        store.import_(tmp_path / "foreign.zip")
+        manage.import_(tmp_path / "foreign.zip")
     assert list(folder.rglob("*")) == []
 
 
 def test_a_file_that_is_no_zip_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("text")
     with pytest.raises(GraphcError, match="not a bundle"):
-        store.import_(tmp_path / "text")
+        manage.import_(tmp_path / "text")
 
 
 # What other users could have written
@@ -466,7 +558,7 @@ def planted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def status(*args: Any, **kwargs: Any) -> os.stat_result:
             found = call(*args, **kwargs)
             fields = list(found)
-            fields[4] += found.st_ino == number
+            fields[4] += 1234 * (found.st_ino == number)
             return os.stat_result(fields)
 
         return status
@@ -497,10 +589,10 @@ def test_entries_that_others_could_write_are_refused_though_the_folder_is_mended
     else:
         path.chmod(path.stat().st_mode | (0o020 if how == "group" else 0o002))
     change = options.change(cache_dir=tmp_path / "mine", cache_shared=[folder]) if shared else options.change()
-    with change, pytest.warns(CacheWarning, match="not used.*delete it") as warned:
+    with change, pytest.warns(CacheWarning, match="not used.*(delete it|GRAPHC_CACHE_DIR)") as warned:
         assert store.find(KEY) is None
         assert store.find(KEY) is None
-        assert store.list_entries() == [] or part == "object"  # which a list does not read
+        assert manage.list_entries() == [] or part == "object"  # which a list does not read
     assert len(warned) == 1 and str(path) in str(warned[0].message)
 
 
@@ -525,11 +617,11 @@ def test_files_are_written_for_the_user_alone() -> None:
 @pytest.mark.skipif(os.name != "posix", reason="needs users")
 def test_nothing_is_imported_into_a_folder_that_others_can_write(tmp_path: Path, folder: Path) -> None:
     store.store(ENTRY)
-    store.export(tmp_path / "bundle.zip")
-    store.clear()
+    manage.export(tmp_path / "bundle.zip")
+    manage.clear()
     folder.chmod(0o777)
     with pytest.raises(GraphcError, match="can be written by other users"):
-        store.import_(tmp_path / "bundle.zip")
+        manage.import_(tmp_path / "bundle.zip")
     assert not place(ENTRY).exists()
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 import graphc
-from graphc.codegen.llvm import target
+from graphc.codegen.llvm import cpu, target
 from graphc.codegen.llvm.target import llvm
 from graphc.codegen.pipeline import build
 from graphc.options import options
+from graphc.startup.process import PROCESS
 
 VARIANTS = {"skylake-avx512": [4, 8], "haswell": [4, 8], "x86-64": [2, 4]}
 """How many lanes of float64 the guard of log_gamma is made for: those of one vector, and of two."""
@@ -117,13 +118,38 @@ def test_a_target_is_chosen_once(tmp_path: Path) -> None:
 def test_targets_that_are_not_known_or_not_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(graphc.GraphcError, match="target='pentium': must be one of native, x86-64, nehalem, haswell"):
         options.target = "pentium"
-    own = dict(llvm.get_host_cpu_features())
-    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: llvm.FeatureMap({**own, "bmi2": False}))
+    name, features = cpu.processor()
+    without = ",".join(each for each in features.split(",") if each != "bmi2")
+    monkeypatch.setattr(cpu, "processor", lambda: (name, without))
+    monkeypatch.setattr(cpu, "lacking", cpu.lacking.__wrapped__)
     choose = target.processor.__wrapped__
-    assert choose("x86-64")[:2] == ("x86-64", frozenset()) and "-bmi2" in choose("x86-64")[2].split(",")
+    assert choose("x86-64")[:2] == ("x86-64", frozenset()) and cpu.runnable.__wrapped__() == ("nehalem", "x86-64")
     monkeypatch.setattr(target, "processor", choose)
     with options.change(target="haswell"), pytest.raises(graphc.GraphcError, match="cannot run .*: it has no bmi2"):
         build.start_compiler()
-    monkeypatch.setattr(target, "machine", lambda: "riscv64")
+    monkeypatch.setattr(PROCESS, "is_foreign", True)
+    assert choose("haswell")[1] == cpu.NAMED["haswell"], "it is compiled for others"
+    monkeypatch.setattr(PROCESS, "is_foreign", False)
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     with pytest.raises(graphc.GraphcError, match="target='x86-64': this machine cannot run such code: it is riscv64"):
         choose("x86-64")
+
+
+def test_code_for_a_named_target_and_its_key_do_not_depend_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {name: target.processor.__wrapped__(name)[2] for name in cpu.runnable()}
+    fingerprints = {name: cpu.target_fingerprint(name) for name in cpu.runnable()}
+    own = dict(llvm.get_host_cpu_features())
+    more = llvm.FeatureMap({name: name not in ("rdseed", "aes") for name in own})
+    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: more)
+    monkeypatch.setattr(cpu, "processor", lambda: ("another", "one,more"))
+    monkeypatch.setattr(platform, "python_version", lambda: "3.99.9")
+    monkeypatch.setattr(target, "check_target", lambda name: None)
+    for name in cpu.runnable():
+        assert target.processor.__wrapped__(name)[2] == told[name]
+        assert cpu._fingerprint.__wrapped__(name) == fingerprints[name] and f"; target {name}; " in fingerprints[name]
+
+
+def test_the_system_and_the_compiler_agree_on_what_this_processor_has() -> None:
+    own = {name for name, has in llvm.get_host_cpu_features().items() if has}
+    for name, needed in cpu.NAMED.items():
+        assert set(cpu.lacking(name)) == (needed - own if platform.machine().lower() in cpu.X86 else {"x86-64"})

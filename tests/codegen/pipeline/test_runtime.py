@@ -15,7 +15,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.cache import store
+from graphc.codegen.cache import manage, store
 from graphc.codegen.gemm import dispatch
 from graphc.codegen.link.elf import link
 from graphc.codegen.link.image import MAGIC
@@ -80,7 +80,7 @@ def test_a_part_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stored() -> list[str]:
-    return sorted(entry.metadata["name"] for entry in store.list_entries())
+    return sorted(entry.metadata["name"] for entry in manage.list_entries())
 
 
 @pytest.mark.slow
@@ -158,7 +158,7 @@ def many_nests() -> graphc.Function:
 
 
 def code_of(function: graphc.Function) -> bytes:
-    (entry,) = (entry for entry in store.list_entries() if entry.metadata["name"] == function.name)
+    (entry,) = (entry for entry in manage.list_entries() if entry.metadata["name"] == function.name)
     return Path(entry.folder, store.OBJECT).read_bytes()
 
 

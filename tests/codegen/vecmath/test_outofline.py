@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.cache import store
+from graphc.codegen.cache import manage, store
 from graphc.codegen.frontend.lowering import lower_source
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.pipeline import compilation
@@ -163,7 +163,7 @@ def test_machine_code_calls_functions_of_vectors(dtype: str) -> None:
 
 
 def stored() -> set[str]:
-    return {entry.metadata["name"] for entry in store.list_entries()}
+    return {entry.metadata["name"] for entry in manage.list_entries()}
 
 
 @pytest.mark.slow

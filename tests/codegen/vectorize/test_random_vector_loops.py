@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graphc.codegen.llvm.target import NAMED, processor
+from graphc.codegen.llvm.cpu import NAMED
+from graphc.codegen.llvm.target import processor
 from graphc.codegen.vectorize import vectorizer
 from graphc.errors import GraphcError
 from graphc.options import NATIVE, options
