@@ -115,3 +115,8 @@ class CacheMissError(GraphcError, LookupError):
 
 class CacheWarning(UserWarning):
     """The compile cache could not be used; the result is right, only slower to come by."""
+
+
+def plural(count: int, one: str, several: str) -> str:
+    """A count with its noun: `no argument`, `1 argument`, `2 arguments`."""
+    return f"{count or 'no'} {one if count == 1 else several}"

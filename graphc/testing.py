@@ -67,7 +67,7 @@ def leaf_like(value: Array, name: str) -> Node:
 
 def draw(argument: Argument, rng: np.random.Generator, dtype: str = "float64") -> Array:
     """Return a random array for an argument of a sample; `dtype` is that of the kind "float"."""
-    match argument.kind:
+    match argument.category:
         case "float":
             return np.asarray(rng.uniform(argument.low, argument.high, argument.shape), dtype)
         case "bool":

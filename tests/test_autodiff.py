@@ -29,7 +29,7 @@ from graphc.testing import check_gradient, draw, leaf_like
 
 def has_derivative(sample: Sample) -> bool:
     leaves = [leaf_like(draw(argument, np.random.default_rng(0)), "x") for argument in sample.args]
-    floating = any(a.kind == "float" and 0 not in a.shape for a in sample.args)
+    floating = any(a.category == "float" and 0 not in a.shape for a in sample.args)
     return sample.differentiable and floating and is_float(sample.build(*leaves).dtype)
 
 

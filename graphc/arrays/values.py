@@ -88,8 +88,8 @@ def refuse_masked(value: Any, what: str) -> None:
 def _numbers(value: Any, what: str) -> Array:
     """A number, list or array as an array of a supported dtype."""
     refuse_masked(value, what)
-    if hasattr(value, "told"):
-        raise GraphTypeError(f"{what}: {value.told()[0]} is symbolic, and a value is needed: an array or a number")
+    if hasattr(value, "facts"):
+        raise GraphTypeError(f"{what}: {value.facts()[0]} is symbolic, and a value is needed: an array or a number")
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:

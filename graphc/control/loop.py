@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 from graphc.arrays.dtypes import accumulator, can_cast_safely, is_float
-from graphc.errors import GraphTypeError, GraphValueError, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, ShapeError, plural
 from graphc.ir import sizes
 from graphc.ir.body import close, item
 from graphc.ir.node import OPS, SIZE, Node, Size, TupleType, describe, literal, make, variable
@@ -175,14 +175,9 @@ def called(by: str, fn: Callable[..., Any], given: Sequence[Any], names: Sequenc
         return fn(*given)
     except TypeError as error:
         if error.__traceback__ is None or error.__traceback__.tb_next is None:  # the call, and nothing within it
-            count = counted(len(given), "argument", "arguments")
+            count = plural(len(given), "argument", "arguments")
             error.add_note(f"{by} {title(fn)} with {count}{': ' * bool(names)}{', '.join(names)}")
         raise
-
-
-def counted(count: int, one: str, several: str) -> str:
-    """A count with its noun: `no argument`, `1 argument`, `2 arguments`."""
-    return f"{count or 'no'} {one if count == 1 else several}"
 
 
 def at(name: str | None, tap: int) -> str | None:

@@ -29,7 +29,6 @@ from graphc.control.loop import (
     as_step,
     at,
     called,
-    counted,
     flat,
     make_loop,
     rows_from,
@@ -37,7 +36,7 @@ from graphc.control.loop import (
     title,
     until_end,
 )
-from graphc.errors import GraphTypeError, GraphValueError, MissingInputError, RankError, UpdateError
+from graphc.errors import GraphTypeError, GraphValueError, MissingInputError, RankError, UpdateError, plural
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import SHARED, Node, Size, describe, next_serial, variable
@@ -197,8 +196,8 @@ def _call_step(
     returned = _returned(fn, called("scan calls the step", fn, operands, names))
     if states and len(states) != len(returned.outputs):
         raise GraphValueError(
-            f"scan: outputs_info has {counted(len(states), 'entry', 'entries')}, and the step {title(fn)} returns "
-            f"{counted(len(returned.outputs), 'output', 'outputs')}; there is one entry for each output, None for "
+            f"scan: outputs_info has {plural(len(states), 'entry', 'entries')}, and the step {title(fn)} returns "
+            f"{plural(len(returned.outputs), 'output', 'outputs')}; there is one entry for each output, None for "
             "one that no step reads"
         )
     if strict:

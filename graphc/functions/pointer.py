@@ -75,7 +75,7 @@ class Pointer:
         self.words = np.zeros(count + len(FIELDS), np.int64)
         loaded = load(part_code(form.name), {WORDS: self.words.ctypes.data}, [POINTER, CALM])
         self.owner, self.address = loaded.owner, loaded.addresses[POINTER]
-        asked = {"PyErr_CheckSignals": loaded.addresses[CALM]} if built.signature.polls else {}
+        asked = {"PyErr_CheckSignals": loaded.addresses[CALM]} if built.signature.has_safepoints else {}
         self.library = load_kernel(asked)
         assert isinstance(self.library.code, Code)
         find_all(self.library.code.metadata["products"])

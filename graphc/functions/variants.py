@@ -215,7 +215,7 @@ def fail(code: int, *args: Any) -> Failed:
     return Failed(code)
 
 
-def beside() -> Any:
+def background() -> Any:
     """The module that builds kernels in another process, imported when first needed: a start needs none of it."""
     return import_module("graphc.codegen.pipeline.background")
 
@@ -301,7 +301,7 @@ class Variants:
                 return None
             variant.state = "building"
             if not is_stored(variant.kernel):
-                variant.process = beside().build_in_background(variant.kernel)
+                variant.process = background().build_in_background(variant.kernel)
         if variant.state == "building" and (variant.process is None or variant.process.poll() is not None):
             variant.entry = self.load_entry(variant.kernel, donated)
             variant.state = "done"

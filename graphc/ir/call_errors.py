@@ -208,10 +208,10 @@ def _message(function: FunctionType, args: tuple[Any, ...], kwargs: Mapping[str,
 
 def _message_head(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """The start of a message: the function, the first tensor with a short text, and the user line of the call."""
-    tensors = (arg.told()[0] for arg in _flat((*args, *kwargs.values())) if hasattr(arg, "told"))
-    told = next((each for each in tensors if len(each) < LONG), None)
+    tensors = (arg.facts()[0] for arg in _flat((*args, *kwargs.values())) if hasattr(arg, "facts"))
+    short = next((each for each in tensors if len(each) < LONG), None)
     where = user_line()
-    return f"{name}{f' of {told}' if told else ''}{f', called at {where}' if where else ''}"
+    return f"{name}{f' of {short}' if short else ''}{f', called at {where}' if where else ''}"
 
 
 LONG = 60

@@ -90,7 +90,7 @@ class Recur(Lowering):
 class Write:
     """One region of a stored result: for every index within `sizes`, result[target(index)] = (or +=) a value.
 
-    `value` is (argument position, its index). `copies` marks the region that copies an argument of the result's own
+    `value` is (argument position, its index). `is_copy` marks the region that copies an argument of the result's own
     shape; copy elision drops it when the result reuses that argument's buffer.
     """
 
@@ -98,7 +98,7 @@ class Write:
     target: Callable[[Index, Element], Index]
     value: Callable[[Index], tuple[int, Index]]
     accumulate: bool = False
-    copies: bool = False
+    is_copy: bool = False
 
 
 @record()

@@ -466,7 +466,7 @@ class Node(Unchanging):
         """The leaf that this size belongs to."""
         return size_owner(self)
 
-    def told(self) -> tuple[str, Array | None, bool]:
+    def facts(self) -> tuple[str, Array | None, bool]:
         return describe(self), constant_value(self), bool(self.args) and self.type.dtype == "bool"
 
     __hash__ = object.__hash__

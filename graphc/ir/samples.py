@@ -13,10 +13,10 @@ from graphc.startup.record import record
 
 @record()
 class Argument:
-    """An argument of a sample, drawn at random: its shape, kind of dtype, and the interval of its elements."""
+    """An argument of a sample, drawn at random: its shape, category of dtype, and the interval of its elements."""
 
     shape: tuple[int, ...]
-    kind: Literal["float", "int", "bool", "index"] = "float"
+    category: Literal["float", "int", "bool", "index"] = "float"
     low: float = -2.0
     high: float = 2.0
 

@@ -42,9 +42,9 @@ METHODS = {
 `FUNCTIONS["later"]` imports those that are loaded on demand."""
 
 INTERNAL = {
-    "_name", "attributes", "cell", "compared", "flat", "found", "free_rank", "has_no_truth", "is_tuple", "is_written",
-    "keeper", "known", "lock", "mend", "mentioned", "node", "operands", "part", "relation", "serial", "sized", "sizes",
-    "stand_back", "strides", "told", "verified", "wanted",
+    "_name", "attributes", "cell", "compared", "facts", "flat", "found", "free_rank", "has_no_truth", "is_tuple",
+    "is_written", "keeper", "known", "lock", "mend", "mentioned", "node", "operands", "part", "relation", "serial",
+    "sized", "sizes", "stand_back", "strides", "verified", "wanted",
 }  # fmt: skip
 """Attributes of nodes that `dir` hides from users."""
 
@@ -56,7 +56,7 @@ class Symbol(Methods):
 
     __array_priority__ = 1000
 
-    def told(self) -> tuple[str, np.ndarray[Any, np.dtype[Any]] | None, bool]:
+    def facts(self) -> tuple[str, np.ndarray[Any, np.dtype[Any]] | None, bool]:
         """Its description for messages; its value if it is constant, else None; and True if it is a computed bool,
         whose truth a program asks for by mistake."""
         raise NotImplementedError
@@ -105,15 +105,17 @@ class Symbol(Methods):
         )
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        name = self.facts()[0]
         raise GraphTypeError(
-            f"{self.told()[0]} is symbolic and cannot be assigned to; set_subtensor(x[key], value) makes a changed copy"
-            f"{traced_hint(self)}{asked(self.told()[0])}"
+            f"{name} is symbolic and cannot be assigned to; set_subtensor(x[key], value) makes a changed copy"
+            f"{traced_hint(self)}{asked(name)}"
         )
 
     def __delitem__(self, key: Any) -> None:
+        name = self.facts()[0]
         raise GraphTypeError(
-            f"{self.told()[0]} is symbolic, and its elements cannot be deleted; jnp.delete(x, key) makes a shorter copy"
-            f"{asked(self.told()[0])}"
+            f"{name} is symbolic, and its elements cannot be deleted; jnp.delete(x, key) makes a shorter copy"
+            f"{asked(name)}"
         )
 
     def __bool__(self) -> bool:
@@ -122,7 +124,7 @@ class Symbol(Methods):
         known: bool | None = FUNCTIONS["truth_of"](self)
         if known is not None:
             return known
-        name, _, in_question = self.told()
+        name, _, in_question = self.facts()
         if in_question or traced_from(self) or (asked_by_user() and (TRACE.depth or FUNCTIONS["is_size"](self))):
             raise self.has_no_truth(name)
         return True
@@ -160,7 +162,7 @@ class Symbol(Methods):
 
     def _number(self, wanted: str, refused: str) -> Any:
         """The Python number of a constant, or of sizes at hand. Raises GraphTypeError for any other tensor."""
-        _, value, _ = self.told()
+        _, value, _ = self.facts()
         if value is None:
             number = FUNCTIONS["asked_number"](self)
             if number is not None and (wanted != "index" or isinstance(number, int)):
@@ -184,7 +186,7 @@ class Symbol(Methods):
         return str(self)
 
     def _has_no_value(self, why: str) -> GraphTypeError:
-        name = self.told()[0]
+        name = self.facts()[0]
         return refused(f"{name} is symbolic: it {why}{traced_hint(self)}{asked(name)}")
 
 

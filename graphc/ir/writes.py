@@ -40,11 +40,11 @@ IN_PLACE = {
 
 def refuse_write(node: Symbol, what: str) -> GraphTypeError:
     """The error for a write to a tensor that is no array of the program's own: a variable, or what may be a view."""
-    told, found = node.told()[0], traced_from(node)
+    name, found = node.facts()[0], traced_from(node)
     whose = "comes from outside of the function" if found is None else f"is {found}, or may be a view of it"
     return GraphTypeError(
-        f"{told} cannot be written to by `{what}`: it {whose}, and the array of a caller is not changed; write "
-        f"x = x.copy() first{asked(told)}"
+        f"{name} cannot be written to by `{what}`: it {whose}, and the array of a caller is not changed; write "
+        f"x = x.copy() first{asked(name)}"
     )
 
 
@@ -61,9 +61,9 @@ def unwritten(name: str, read: Callable[[Any], T]) -> T:
     """A read-only property for an attribute that NumPy's arrays let programs assign."""
 
     def write(self: Any, value: Any) -> None:
-        told = self.told()[0]
+        name = self.facts()[0]
         raise GraphAttributeError(
-            f"{told} is symbolic, its {name} cannot be written; {WRITES[name]}{traced_hint(self)}{asked(told, True)}"
+            f"{name} is symbolic, its {name} cannot be written; {WRITES[name]}{traced_hint(self)}{asked(name, True)}"
         )
 
     made: Any = property(read, write, doc=read.__doc__)
@@ -85,19 +85,19 @@ def hash_of_a_number(self: Any) -> int:
         number = FUNCTIONS["asked_number"](self)
         if number is not None:
             return hash(number)
-        told = self.told()[0]
+        name = self.facts()[0]
         raise GraphTypeError(
-            f"{told} is symbolic: it has no value while the graph is built that a dict, a set or a cache could find it "
-            f"by; use T.where(condition, a, b) or jnp.stack(values)[index]{traced_hint(self)}{asked(told)}"
+            f"{name} is symbolic: it has no value while the graph is built that a dict, a set or a cache could find it "
+            f"by; use T.where(condition, a, b) or jnp.stack(values)[index]{traced_hint(self)}{asked(name)}"
         )
     return object.__hash__(self)
 
 
 def refuse_in_place(name: str, node: Symbol) -> GraphAttributeError | GraphTypeError:
     """The error for an operation that NumPy's arrays do in place."""
-    told = node.told()[0]
+    name = node.facts()[0]
     kind = GraphTypeError if name in METHODS else GraphAttributeError
-    return kind(f"{told} is symbolic and has no memory: {IN_PLACE[name]}{traced_hint(node)}{asked(told, True)}")
+    return kind(f"{name} is symbolic and has no memory: {IN_PLACE[name]}{traced_hint(node)}{asked(name, True)}")
 
 
 class Unchanging(Symbol):

@@ -113,9 +113,9 @@ def undefined_grad(x: Any) -> Node:
     return make(UNDEFINED_GRAD, (as_node(x),))
 
 
-def held(x: Node) -> Node:
+def kept_connected(x: Node) -> Node:
     """`x`, which counts as connected, though no derivative goes through it."""
-    return make(HELD, (x,))
+    return make(KEPT_CONNECTED, (x,))
 
 
 ZERO_GRAD = _identity(
@@ -144,13 +144,13 @@ UNDEFINED_GRAD = _identity(
     undefined_grad,
     "x, whose derivative is undefined.",
 )
-HELD = _identity(
-    "held",
+KEPT_CONNECTED = _identity(
+    "kept_connected",
     lambda node, cotangent: None,
-    held,
+    kept_connected,
     "x, which counts as connected, though no derivative goes through it.",
 )
-IDENTITIES = ("zero_grad", "grad_scale", "grad_clip", "undefined_grad", "held", "checkpoint_name")
+IDENTITIES = ("zero_grad", "grad_scale", "grad_clip", "undefined_grad", "kept_connected", "checkpoint_name")
 """Ops whose value is that of their argument (`named` is in again.py)."""
 
 
@@ -340,7 +340,7 @@ def hold_shifts(roots: Sequence[Node], others: Sequence[Node]) -> dict[Node, Nod
 
 def release(nodes: Sequence[Node]) -> list[Node]:
     """Nodes over shifts as they are, from nodes over shifts that are held."""
-    return substitute(nodes, {node: node.args[0] for node in nodes_of(nodes) if node.op is HELD})
+    return substitute(nodes, {node: node.args[0] for node in nodes_of(nodes) if node.op is KEPT_CONNECTED})
 
 
 def _with_held(root: Node, shift: Node, shares: Mapping[Node, Share], done: dict[Node, Node]) -> Node:
@@ -349,7 +349,7 @@ def _with_held(root: Node, shift: Node, shares: Mapping[Node, Share], done: dict
     def contains(node: Node) -> bool:
         return node in shares and shares[node].shift is shift
 
-    made = {shift: held(shift)}
+    made = {shift: kept_connected(shift)}
     pending = [root]
     while pending:
         node = pending[-1]

@@ -30,7 +30,7 @@ from graphc.arrays.dtypes import (
 )
 from graphc.arrays.numerics import convert
 from graphc.arrays.values import refuse_masked
-from graphc.errors import GraphTypeError, GraphValueError, IntegerTooLarge, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, IntegerTooLarge, ShapeError, plural
 from graphc.ir import sizes
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import (
@@ -274,7 +274,7 @@ def user_function(row: Row) -> Callable[..., Node]:
 def _infer(row: Row) -> Infer:
     def infer(args: Sequence[Node], attrs: Attributes) -> Type:
         if len(args) != row.arity:
-            raise GraphTypeError(f"{row.name} takes {counted(row.arity)}, not {len(args)}")
+            raise GraphTypeError(f"{row.name} takes {plural(row.arity, 'argument', 'arguments')}, not {len(args)}")
         if _alike(row, args):
             first = args[0].type
             return first if row.rule.result is None else Type(row.rule.result, first.shape)
@@ -418,11 +418,6 @@ def common_shape(name: str, args: Sequence[Node]) -> tuple[Size, ...]:
             if isinstance(size, int) and not isinstance(shape[axis], int):
                 shape[axis], holders[axis] = size, arg
     return tuple(shape)
-
-
-def counted(number: int) -> str:
-    """A number of arguments, for a message."""
-    return f"{number} argument" if number == 1 else f"{number} arguments"
 
 
 ONLY_STATIC = "only a size that the type says is 1 (row, col, or a 1 in shape=) broadcasts"
@@ -683,7 +678,7 @@ def elementwise(name: str, *operands: Any) -> Node:
     """
     row = ROWS[name]
     if len(operands) != row.arity:
-        raise GraphTypeError(f"{name}() takes {counted(row.arity)}, not {len(operands)}")
+        raise GraphTypeError(f"{name}() takes {plural(row.arity, 'argument', 'arguments')}, not {len(operands)}")
     if _alike(row, operands):
         checks = name == "pow" and operands[0].dtype in SIGNED
         return make(OPS[name], _with_natural_exponent(*operands) if checks else operands)

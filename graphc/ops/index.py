@@ -309,7 +309,7 @@ def _update_writes(node: Node) -> Sequence[Write]:
         return _region_index(starts, node.attrs["steps"], index, element)
 
     return [
-        Write(x.type.shape, lambda index, element: index, lambda index: (0, index), copies=True),
+        Write(x.type.shape, lambda index, element: index, lambda index: (0, index), is_copy=True),
         Write(y.type.shape, target, lambda index: (1, index), accumulate=node.op.name == "inc_subtensor"),
     ]
 
@@ -585,7 +585,7 @@ def _scatter_writes(node: Node) -> Sequence[Write]:
         return _source_index(x, indices, node.attrs["axis"], index, element)
 
     return [
-        Write(x.type.shape, lambda index, element: index, lambda index: (0, index), copies=True),
+        Write(x.type.shape, lambda index, element: index, lambda index: (0, index), is_copy=True),
         Write(y.type.shape, target, lambda index: (1, index), accumulate=node.op.name == "inc_gather"),
     ]
 

@@ -283,7 +283,7 @@ def _first_samples(function: Callable[[Node, Node], Node], differentiable: bool)
 
 def _row_samples() -> Samples:
     given = Argument((4, 3)), Argument((7, 2), "int", -1, 1), Argument((6, 3), "bool"), Argument((3, 0))
-    return Samples(lambda: [Sample(f"{each.kind} {each.shape}", lexorder, (each,), False) for each in given])
+    return Samples(lambda: [Sample(f"{each.category} {each.shape}", lexorder, (each,), False) for each in given])
 
 
 def _define(name: str, compute: Callable[..., Array], call: Call, doc: str, **own: Any) -> Op:

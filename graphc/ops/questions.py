@@ -62,8 +62,8 @@ def truth(asked: Comparison) -> bool:
     if made_up or any(traced_from(each) for each in (left, right) if isinstance(each, Node)):
         symbol = "==" if relation == "equal" else "!="
         line = user_line()
-        told = f"{named(left)} {symbol} {named(right)}"
-        raise left.has_no_truth(f"{told} ({line})" if line else told)
+        asked_of = f"{named(left)} {symbol} {named(right)}"
+        raise left.has_no_truth(f"{asked_of} ({line})" if line else asked_of)
     return relation != "equal"
 
 

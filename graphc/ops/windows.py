@@ -315,7 +315,7 @@ def _inc_writes(node: Node) -> Sequence[Write]:
         extents = (*y.type.shape[:-1], count)
         return Write(tuple(extents[axis] for axis in order), target, value, accumulate=True)
 
-    whole = Write(x.type.shape, lambda index, element: index, lambda index: (0, index), copies=True)
+    whole = Write(x.type.shape, lambda index, element: index, lambda index: (0, index), is_copy=True)
     return [whole, *(added(*part) for part in parts)]
 
 

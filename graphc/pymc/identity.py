@@ -92,7 +92,7 @@ class Teller:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.data: dict[Any, str] = {}
-        self.told: dict[Any, str] = {}
+        self.names: dict[Any, str] = {}
         self.kept: list[Any] = []
 
     def of(self, item: Any) -> str:
@@ -125,14 +125,14 @@ class Teller:
 
     def once(self, item: Any) -> str:
         """A reference to a value that is written down where it is met first."""
-        if id(item) not in self.told:
+        if id(item) not in self.names:
             self.kept.append(item)
-            self.told[id(item)] = f"an outer {type(item).__name__}"
+            self.names[id(item)] = f"an outer {type(item).__name__}"
             self.define(id(item), self.whole(item))
-        return self.told[id(item)]
+        return self.names[id(item)]
 
     def define(self, key: Any, text: str) -> None:
-        self.told[key] = f"%{len(self.lines)}"
+        self.names[key] = f"%{len(self.lines)}"
         self.lines.append(text)
 
     def whole(self, item: Any) -> str:
@@ -169,21 +169,21 @@ class Teller:
         takes = []
         for number, variable in enumerate(inputs):
             self.define(variable, f"input {number}: {self.of(variable.type)}")
-            takes.append(self.told[variable])
+            takes.append(self.names[variable])
         return f"graph({', '.join(takes)}; {', '.join([self.of(out) for out in outputs])})"
 
     def variable(self, wanted: Any) -> str:
         """Return a reference to a variable, after writing the definitions that it needs."""
-        if wanted in self.told:
-            return self.told[wanted]
-        for apply in applys([variable for variable in self.told if isinstance(variable, Variable)], [wanted]):
-            args = [self.told.get(arg) or self.leaf(arg) for arg in apply.inputs]
+        if wanted in self.names:
+            return self.names[wanted]
+        for apply in applys([variable for variable in self.names if isinstance(variable, Variable)], [wanted]):
+            args = [self.names.get(arg) or self.leaf(arg) for arg in apply.inputs]
             whole = self.of(apply.op)
             self.lines.append(f"{whole}({', '.join(args)})")
             place = len(self.lines) - 1
             for number, out in enumerate(apply.outputs):
-                self.told[out] = f"%{place}.{number}: {self.of(out.type)}"
-        return self.told.get(wanted) or self.leaf(wanted)
+                self.names[out] = f"%{place}.{number}: {self.of(out.type)}"
+        return self.names.get(wanted) or self.leaf(wanted)
 
     def leaf(self, variable: Any) -> str:
         kind = self.of(variable.type)
@@ -196,7 +196,7 @@ class Teller:
             self.define(variable, f"data {variable.name!r} {kind} {variable.get_value(borrow=True).dtype}")
         else:
             self.define(variable, f"shared {kind}")
-        return self.told[variable]
+        return self.names[variable]
 
 
 def named(item: Any) -> str:

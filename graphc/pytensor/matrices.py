@@ -10,7 +10,7 @@ import numpy as np
 import graphc.tensor as T
 from graphc.control.scan import scan, until
 from graphc.ir.node import Node
-from graphc.pytensor.table import Table, Unknown, held, known, row
+from graphc.pytensor.table import Table, Unknown, as_declared, known, row
 
 
 @row("Dot")
@@ -255,7 +255,7 @@ def _scan(apply: Any, args: list[Any], table: Table) -> list[Node]:
         values += [value for own in past for value in own]
         values += [*last, *others]
         inner = op.fgraph.inputs
-        values = [held(value, variable.type) for value, variable in zip(values, inner, strict=True)]
+        values = [as_declared(value, variable.type) for value, variable in zip(values, inner, strict=True)]
         made = table.values_of(outs, dict(zip(inner, values, strict=True)))
         written = []
         for buffer, reads, writes in zip(carried, info.mit_mot_in_slices, info.mit_mot_out_slices, strict=True):

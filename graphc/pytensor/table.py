@@ -67,7 +67,7 @@ class Table:
         function = self.row_of(type(apply.op))
         made = function(apply, list(args), self) if function in NESTED else function(apply, list(args))
         results = made if isinstance(made, list) else [made]
-        return [folded(held(value, out.type), args) for value, out in zip(results, apply.outputs, strict=True)]
+        return [folded(as_declared(value, out.type), args) for value, out in zip(results, apply.outputs, strict=True)]
 
     def values_of(self, outputs: Sequence[Any], values: dict[Any, Any]) -> list[Any]:
         """Return the nodes of a graph's outputs, from `values` of its inputs. Raises Unknown where PyTensor has to
@@ -84,7 +84,7 @@ def known(value: Any) -> Any:
     return value if constant is None else constant.item()
 
 
-def held(value: Any, kind: Any) -> Any:
+def as_declared(value: Any, kind: Any) -> Any:
     """Return a value with the dtype and the static sizes of its PyTensor type."""
     if not isinstance(value, Node):
         return value
@@ -138,7 +138,7 @@ def constant(variable: Any) -> Any:
         raise Unknown(f"{variable} is neither an input nor a constant")
     data = variable.data
     if isinstance(data, CONSTANT_KINDS):
-        return held(T.constant(data, dtype=variable.type.dtype), variable.type)
+        return as_declared(T.constant(data, dtype=variable.type.dtype), variable.type)
     if data is None or isinstance(data, slice):
         return data
     raise Unknown(f"a constant of type {type(data).__name__}")

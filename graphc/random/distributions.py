@@ -232,7 +232,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape = None) -> Node:
     return E("less", units(as_key(key), own, kind), cast(chance, kind))
 
 
-def held(x: Node, condition: Node, message: str) -> Node:
+def require(x: Node, condition: Node, message: str) -> Node:
     """`x` where a condition holds, else an error of values."""
     return checked(x, (cast(condition, "int64"),), message, "value")
 
@@ -251,7 +251,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape = None) -> N
     place = axis % scores.ndim
     largest = reductions.max(scores, place)
     message = f"categorical: {describe(scores)} has a logit that is NaN, or no category of a chance above 0"
-    return most_likely(key, held(scores, E("greater", largest, -np.inf).all(), message), place, shape)
+    return most_likely(key, require(scores, E("greater", largest, -np.inf).all(), message), place, shape)
 
 
 def most_likely(key: Any, scores: Node, place: int, shape: Shape = None) -> Node:

@@ -109,7 +109,7 @@ class Element:
         return literal(np.dtype(self.kind).type(value), self.kind)
 
 
-def tried(
+def first_accepted(
     what: str, trial_of: Callable[..., Trial], key: Any, shape: Shape, dtype: Any, *parameters: Any, at_once: int = 1
 ) -> Node:
     """For each element the number of the first of `trial_of(element, *parameters)` that is accepted. The first trials
@@ -177,7 +177,7 @@ def _drawn_gamma(what: str, which: int, key: Any, a: Any, shape: Shape, dtype: A
     own, (alpha,) = sized(what, shape, a)
     kind = float_of(what, dtype, alpha)
     alpha = cast(alpha, kind)
-    cube = tried(what, _cubes, key, own, kind, alpha)
+    cube = first_accepted(what, _cubes, key, own, kind, alpha)
     element = Element(as_key(key), places(own), kind)
     return _gamma(element, stop_gradient(alpha), cube)[which], alpha
 
@@ -398,7 +398,7 @@ def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape = None, dtype: Any = No
     own, (centre, concentration) = sized("vonmises", shape, mu, kappa)
     kind = float_of("vonmises", dtype, centre, concentration)
     concentration = not_negative(concentration, kind)
-    cosine = tried("vonmises", trial_of, fold_in(key, 0), own, kind, concentration, at_once=2)
+    cosine = first_accepted("vonmises", trial_of, fold_in(key, 0), own, kind, concentration, at_once=2)
     low, high = blocks(fold_in(key, 1), places(own))
     side = E("where", E("less", unit(low, kind), 0.5), -1.0, 1.0)
     # without concentration the angle is uniform

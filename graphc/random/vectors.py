@@ -32,10 +32,10 @@ from graphc.random.distributions import (
     exponential,
     float_of,
     fold_in,
-    held,
     most_likely,
     normal,
     places,
+    require,
     sized,
     units,
     words,
@@ -116,8 +116,8 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
             chosen = below(words(as_key(key), own), broadcast_node(count, own))
         else:
             chances = as_node(p)
-            scores = held(E("portable_log", chances), *_all_chances("choice", chances))
-            scores = held(scores, E("greater", chances, 0.0).any(), f"choice: {_none_possible(chances)}")
+            scores = require(E("portable_log", chances), *_all_chances("choice", chances))
+            scores = require(scores, E("greater", chances, 0.0).any(), f"choice: {_none_possible(chances)}")
             chosen = most_likely(key, scores, 0, own)
     else:
         total = as_size_node(sizes.product(own))
@@ -134,13 +134,13 @@ def multinomial(key: Any, n: Any, pvals: Any, shape: Shape = None, dtype: Any = 
     what is left, one category after the other. shape: without the axis of categories; by default that of both. A call
     raises GraphValueError where a chance is negative or NaN, or none is above 0 and there are trials."""
     given = as_node(pvals)
-    chances = held(given, *_all_chances("multinomial", given))
+    chances = require(given, *_all_chances("multinomial", given))
     kind = float_of("multinomial", None, chances)
     rest, categories = chances.type.shape[:-1], chances.type.shape[-1]
     own, (trials, _) = sized("multinomial", shape, n, zeros("bool", rest))
     wide = broadcast_node(cast(chances, kind), (*own, categories))
     possible = E("logical_or", E("greater", wide, 0.0).any(axis=-1), E("equal", trials, 0))
-    wide = held(wide, possible.all(), f"multinomial: {_none_possible(given)}")
+    wide = require(wide, possible.all(), f"multinomial: {_none_possible(given)}")
     if isinstance(n, int | np.integer) and n == 1:
         limit = units(as_key(key), own, kind) * wide.sum(axis=-1)
         below_it = E(
@@ -192,13 +192,13 @@ def _different(what: str, ranked: Node, number: Node, chances: Node | None) -> N
     if known is not None and isinstance(count, int) and known > count:
         raise ShapeError(f"{fewer}: {known} of {count}")
     ranked = checked(ranked, (cast(E("less_equal", number, as_size_node(count)), "int64"),), fewer, "shape")
-    ranked = held(ranked, E("greater_equal", number, 0), f"{what}: the number of draws is negative")
+    ranked = require(ranked, E("greater_equal", number, 0), f"{what}: the number of draws is negative")
     if chances is None:
         return ranked
-    ranked = held(ranked, *_all_chances(what, chances))
+    ranked = require(ranked, *_all_chances(what, chances))
     possible = cast(E("greater", chances, 0.0), "int64").sum(axis=-1)
     message = f"{what}: {describe(chances)} has fewer chances above 0 than there are draws without replacement"
-    return held(ranked, E("greater_equal", possible, number).all(), message)
+    return require(ranked, E("greater_equal", possible, number).all(), message)
 
 
 def _all_chances(what: str, chances: Node) -> tuple[Node, str]:

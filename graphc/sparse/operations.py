@@ -28,7 +28,7 @@ from graphc.sparse.variable import (
     SparseVariable,
     as_sparse_or_tensor_variable,
     as_sparse_variable,
-    held,
+    require_equal,
 )
 from graphc.tensor import elementary
 from graphc.tensor.creation import arange
@@ -239,7 +239,7 @@ def get_item_list(x: Any, index: Any) -> SparseVariable:
     by_rows = asformat(matrix, "csr")
     chosen = _counted(cast(as_node(index), "int64"), matrix.sizes[0])
     rows, entries = expanded(by_rows.starts, chosen)
-    data, columns = (gather(each, (entries,), 0) for each in (by_rows.data, cast(by_rows.counted, "int64")))
+    data, columns = (gather(each, (entries,), 0) for each in (by_rows.data, cast(by_rows.positions, "int64")))
     return ordered(matrix.format, data, (rows, columns), (chosen.type.shape[0], matrix.sizes[1]))
 
 
@@ -294,7 +294,7 @@ def _stacked(blocks: Sequence[Any], format: str | None, dtype: str | None, axis:
     common = parts[0].sizes[1 - axis]
     pairs = [(common, part.sizes[1 - axis]) for part in parts[1:]]
     message = f"stack: the matrices have different numbers of {'columns' if axis == 0 else 'rows'}"
-    data = [held(part.astype(wanted).data, pairs, message) for part in parts]
+    data = [require_equal(part.astype(wanted).data, pairs, message) for part in parts]
     rows, columns = (concatenate(each, 0) for each in places)
     shape = (common, before) if axis else (before, common)
     return ordered(format or "csc", concatenate(data, 0), (rows, columns), shape)
@@ -368,7 +368,7 @@ def _at_entries(x: SparseVariable, y: Node) -> Node:
 def _alike(what: str, x: SparseVariable, y: SparseVariable) -> SparseVariable:
     """The second of two matrices, held to the sizes of the first."""
     pairs = zip(x.sizes, y.sizes, strict=True)
-    return y.with_data(held(y.data, pairs, f"{what}: {x!r} and {y!r} have different sizes"))
+    return y.with_data(require_equal(y.data, pairs, f"{what}: {x!r} and {y!r} have different sizes"))
 
 
 # --- by elements ----------------------------------------------------------------------------------------------------
@@ -544,7 +544,7 @@ def _summed(matrix: SparseVariable, axis: int | None) -> Node:
     kept = 1 - axis % 2
     if (kept == 0) == (matrix.format == "csr"):
         return cast(checked_sum(_accumulating(matrix.data), matrix.starts), matrix.dtype)
-    return inc_gather(zeros(matrix.dtype, (matrix.sizes[kept],)), matrix.data, (matrix.counted,), 0)
+    return inc_gather(zeros(matrix.dtype, (matrix.sizes[kept],)), matrix.data, (matrix.positions,), 0)
 
 
 def _accumulating(x: Node) -> Node:
@@ -562,10 +562,10 @@ def _sparse_dense(x: SparseVariable, y: Node) -> Node:
     y = broadcast_to(y, (columns, *y.type.shape[1:]))  # which holds it to that size
     data = x.data if y.ndim == 1 else expand(x.data, (1,))
     if x.format == "csr":
-        terms = elementwise("mul", data, gather(y, (x.counted,), 0))
+        terms = elementwise("mul", data, gather(y, (x.positions,), 0))
         return cast(checked_sum(_accumulating(terms), x.starts), terms.type.dtype)
     terms = elementwise("mul", data, gather(y, (x.places()[1],), 0))
-    return inc_gather(zeros(terms.type.dtype, (rows, *y.type.shape[1:])), terms, (x.counted,), 0)
+    return inc_gather(zeros(terms.type.dtype, (rows, *y.type.shape[1:])), terms, (x.positions,), 0)
 
 
 def dot(x: Any, y: Any) -> Node:
@@ -582,10 +582,12 @@ def _sparse_sparse(x: SparseVariable, y: SparseVariable) -> SparseVariable:
     """The product of two sparse matrices: for each entry of the first all of a row of the second."""
     by_rows = asformat(y, "csr")
     (rows, columns), (height, _) = x.places(), x.sizes
-    columns = held(columns, [(x.sizes[1], y.sizes[0])], f"dot: the columns of {x!r} are not as many as rows of {y!r}")
+    columns = require_equal(
+        columns, [(x.sizes[1], y.sizes[0])], f"dot: the columns of {x!r} are not as many as rows of {y!r}"
+    )
     source, entries = expanded(by_rows.starts, columns)
     terms = elementwise("mul", gather(x.data, (source,), 0), gather(by_rows.data, (entries,), 0))
-    places = gather(rows, (source,), 0), gather(cast(by_rows.counted, "int64"), (entries,), 0)
+    places = gather(rows, (source,), 0), gather(cast(by_rows.positions, "int64"), (entries,), 0)
     return ordered(x.format, terms, places, (height, y.sizes[1]), summed=True)
 
 

@@ -181,13 +181,13 @@ class SparseVariable:
         return ascending(self.indptr, self.nnz, f"indptr of {self.name or self.format}")
 
     @property
-    def counted(self) -> Node:
+    def positions(self) -> Node:
         """`indices` as numbers that never count from the end: a negative one is beyond every size."""
         return cast(self.indices, "uint32") if self.indices.dtype == "int32" else self.indices
 
     def places(self) -> tuple[Node, Node]:
         """The row and the column of each entry, int64."""
-        own = segment_of(self.starts, self.nnz), cast(self.counted, "int64")
+        own = segment_of(self.starts, self.nnz), cast(self.positions, "int64")
         return own if self.format == "csr" else own[::-1]
 
     def with_data(self, data: Node) -> SparseVariable:
@@ -380,7 +380,7 @@ csr_dmatrix, csc_dmatrix = SparseType("csr", "float64"), SparseType("csc", "floa
 csr_fmatrix, csc_fmatrix = SparseType("csr", "float32"), SparseType("csc", "float32")
 
 
-def held(x: Node, pairs: Iterable[tuple[Size, Size]], message: str) -> Node:
+def require_equal(x: Node, pairs: Iterable[tuple[Size, Size]], message: str) -> Node:
     """`x`, checked at each call: two sizes are equal."""
     differ = [pair for pair in pairs if not sizes.equal(*pair)]
     conditions = [cast(elementwise("equal", *map(as_size_node, pair)), "int64") for pair in differ]
@@ -398,9 +398,11 @@ def _of_parts(format: str) -> Callable[..., SparseVariable]:
         given = [as_node(shape)[axis] for axis in range(2)]
         major, minor = given if format == "csr" else given[::-1]
         walked = sizes.as_size(cast(major, "int64")), sizes.subtract(starts.type.shape[0], 1)
-        starts = held(starts, [walked], f"{format}: indptr has not one element more than the axis that it walks")
+        starts = require_equal(
+            starts, [walked], f"{format}: indptr has not one element more than the axis that it walks"
+        )
         lengths = [(values.type.shape[0], places.type.shape[0])]
-        places = held(places, lengths, f"{format}: data and indices differ in length")
+        places = require_equal(places, lengths, f"{format}: data and indices differ in length")
         return SparseVariable(values, cast(places, "int32"), cast(starts, "int32"), cast(minor, "int64"), format)
 
     make.__doc__ = f"""A sparse matrix of its parts: `data`, `indices`, `indptr`, `shape`, in the format {format}.

@@ -41,7 +41,7 @@ class Process:
         """A compile process started in advance, for the first function that needs one (server/process.py)."""
         self.forgetting: list[Callable[[], None]] = []
         """Callbacks by which a forked child drops each compile process (server/process.py, server/client.py)."""
-        self.beside: list[Any] = []
+        self.background: list[Any] = []
         """Processes that build kernels in the background (pipeline/background.py)."""
         self.is_expecting = False
         """True if a compile process was started speculatively and is not used yet (server/prestart.py)."""

@@ -303,9 +303,9 @@ class Handle(Proxy):
     def __deepcopy__(self, memo: dict[int, Any]) -> Handle:
         return self.__copy__()
 
-    def told(self) -> tuple[str, Array | None, bool]:
+    def facts(self) -> tuple[str, Array | None, bool]:
         content = self.content()
-        return super().told() if isinstance(content, Node) else (describe(self.node()), content, False)
+        return super().facts() if isinstance(content, Node) else (describe(self.node()), content, False)
 
     def known(self) -> Array | None:
         content = self.content()

@@ -89,7 +89,7 @@ def test_out_of_any_layout_and_any_overlap(mode: str) -> None:
 @pytest.mark.slow
 def test_results_given_the_array_of_an_argument_are_made_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(variants, "COPIED_FIRST", 0)
-    monkeypatch.setattr(variants.beside(), "build_in_background", lambda kernel: None)
+    monkeypatch.setattr(variants.background(), "build_in_background", lambda kernel: None)
     x, y = T.dmatrix("x"), T.dmatrix("y")
     outputs = [T.exp(-x) * y + x, x[::-1] * y]
     f, want = (graphc.function([x, y], outputs, mode) for mode in ("compiled", "interpreted"))

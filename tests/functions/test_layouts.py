@@ -47,7 +47,7 @@ assert 8 * ROWS * COLUMNS > MOST_COPIED
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Variants are compiled at the first call."""
     monkeypatch.setattr(variants, "COPIED_FIRST", 0)
-    monkeypatch.setattr(variants.beside(), "build_in_background", lambda kernel: None)
+    monkeypatch.setattr(variants.background(), "build_in_background", lambda kernel: None)
 
 
 SLICES = st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from([1, 1, 2, 3, -1, -2]))

@@ -162,7 +162,7 @@ q = T.tensor("float64", (2,), name="q")
 steps = T.lscalar("steps")
 last = graphc.scan(lambda s: T.tanh(s) + 0.1, outputs_info=q[0], n_steps=steps)[0][-1]
 f = graphc.function([q, steps], [last, 2 * q])
-assert f.built.signature.polls
+assert f.built.signature.has_safepoints
 call = Pointer("density", f, [30_000_000]).ctypes
 x, g, v = np.ones(2), np.zeros(2), np.zeros(1)
 def handler(*_): raise KeyError("from the handler")

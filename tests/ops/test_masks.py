@@ -97,7 +97,9 @@ def test_compiled_code_keeps_the_choice_outside(start: int, fast_math: bool) -> 
 def guarded(sample: Sample, negate: bool) -> tuple[list[Node], list[Node], Node, list[Node]]:
     """Arguments and condition of a sample's op, and derivatives without and with a choice around it."""
     mask = T.TensorType("bool", (False,))("mask")
-    args = [T.TensorType({"bool": "bool"}.get(a.kind, "float64"), (False,))(f"x{i}") for i, a in enumerate(sample.args)]
+    args = [
+        T.TensorType({"bool": "bool"}.get(a.category, "float64"), (False,))(f"x{i}") for i, a in enumerate(sample.args)
+    ]
     value = sample.build(*args)
     chosen = T.switch(mask, 0, value) if negate else T.switch(mask, value, 0)
     wrt = [arg for arg in args if arg.dtype == "float64"]

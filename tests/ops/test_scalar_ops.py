@@ -452,7 +452,7 @@ def test_samples_cover_every_op_and_build() -> None:
     for name in [*NAMES, "cast", "stop_gradient"]:
         assert OPS[name].samples, name
         for sample in OPS[name].samples:
-            variables = [variable(kinds[a.kind], a.shape) for a in sample.args]
+            variables = [variable(kinds[a.category], a.shape) for a in sample.args]
             assert sample.build(*variables).ndim == 2
 
 
@@ -503,7 +503,7 @@ def test_derivative_to_second_order(sample: Sample) -> None:
     rng = np.random.default_rng(3)
     variables, values = [], {}
     for argument in sample.args:
-        dtype = "bool" if argument.kind == "bool" else "float64"
+        dtype = "bool" if argument.category == "bool" else "float64"
         v = variable(dtype, argument.shape)
         drawn = rng.uniform(argument.low, argument.high, argument.shape)
         variables.append(v)

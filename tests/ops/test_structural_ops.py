@@ -47,9 +47,9 @@ SAMPLES = [
 
 def draw(argument: Argument, generator: np.random.Generator) -> Array:
     """An array for an argument of a sample."""
-    if argument.kind == "float":
+    if argument.category == "float":
         return generator.uniform(argument.low, argument.high, argument.shape)
-    if argument.kind == "bool":
+    if argument.category == "bool":
         return generator.random(argument.shape) < 0.5
     return generator.integers(int(argument.low), int(argument.high) + 1, argument.shape)
 
@@ -60,7 +60,7 @@ def drawn(sample: Sample, static: bool) -> tuple[dict[Node, Array], Node]:
     inputs = {}
     for position, argument in enumerate(sample.args):
         sizes = [size if static or size == 1 else None for size in argument.shape]
-        inputs[variable(DTYPES[argument.kind], sizes, f"v{position}")] = draw(argument, generator)
+        inputs[variable(DTYPES[argument.category], sizes, f"v{position}")] = draw(argument, generator)
     return inputs, sample.build(*inputs)
 
 

@@ -33,7 +33,7 @@ def run_everywhere(inputs: list[Node], outputs: list[Node], values: list[Array])
         yield mode, call(*values)
 
 
-FLOATS = [any(argument.kind == "float" for argument in sample.args) for _, sample in SAMPLES]
+FLOATS = [any(argument.category == "float" for argument in sample.args) for _, sample in SAMPLES]
 TOGETHER = 12
 """Samples that are one function: a compilation costs as much as some ops."""
 BATCHES = [
@@ -104,7 +104,7 @@ def is_of_one_vector(op: Op) -> bool:
     if not op.samples or len(op.samples[0].args) != 1:
         return False
     (argument,) = op.samples[0].args
-    return argument.kind == "float" and len(argument.shape) == 1
+    return argument.category == "float" and len(argument.shape) == 1
 
 
 @pytest.mark.slow

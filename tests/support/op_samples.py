@@ -20,7 +20,7 @@ NAMES = [f"{op.name}-{sample.name}" for op, sample in SAMPLES]
 def draw(argument: Argument, rng: np.random.Generator, dtype: str = "float64") -> Array:
     """Elements for an argument of a sample."""
     low, high = argument.low, argument.high
-    match argument.kind:
+    match argument.category:
         case "float":
             return rng.uniform(low, high, argument.shape).astype(dtype)
         case "bool":

@@ -136,7 +136,7 @@ def places(signature: Signature, extents: Sequence[int]) -> tuple[list[tuple[int
     shapes = [tuple(next(left) for _ in output.shape) for output in signature.outputs]
     lengths = {}
     for temp in signature.temps:
-        extents = [prod(next(left) for _ in range(rank)) * itemsize(dtype) for dtype, rank in temp.held]
+        extents = [prod(next(left) for _ in range(rank)) * itemsize(dtype) for dtype, rank in temp.values]
         lengths[temp.name] = max(extents) // itemsize(temp.dtype)
     return shapes, lengths
 

@@ -157,7 +157,7 @@ def _entry_points(signature: Signature, poison: bool) -> list[Function[..., Any]
             code.ret(NULL)
         return entry(code, self, args, flagged & (2**63 - 1), kwnames)
 
-    return [entry, vectorcall, *((interrupted, stopped) if signature.polls else ())]
+    return [entry, vectorcall, *((interrupted, stopped) if signature.has_safepoints else ())]
 
 
 def _modes(signature: Signature) -> list[int]:
@@ -169,7 +169,7 @@ def _modes(signature: Signature) -> list[int]:
 def _extents(signature: Signature) -> list[int]:
     """For each value of outputs and temps its rank, its itemsize, and the number of its buffer."""
     held = [((output.dtype, len(output.shape)),) for output in signature.outputs]
-    extents = [*enumerate(held), *enumerate((temp.held for temp in signature.temps), len(held))]
+    extents = [*enumerate(held), *enumerate((temp.values for temp in signature.temps), len(held))]
     return [word for number, each in extents for dtype, rank in each for word in (rank, itemsize(dtype), number)]
 
 
@@ -359,7 +359,7 @@ class Call:
             with self.code.when(end < 0):
                 self.status.value = I64.of(ABSURD)
                 self.failed.go()
-        if self.signature.polls:
+        if self.signature.has_safepoints:
             self.loops = self.dims.at(self.signature.extents - 1, I64).load(I64)
             counts.append(self.loops // WORK_OF_ELEMENT)
         work: I64 | int = sum(count for count in counts if isinstance(count, int))
@@ -471,7 +471,7 @@ class Call:
         free, wait = code.label("free"), code.label("wait")
         activity = word(self.record, "activity")
         free.when(activity == NULL)
-        if self.signature.polls:
+        if self.signature.has_safepoints:
             wait.when(self.loops.above(PATIENT))
         calls = activity.load(I64) | activity.at(1, I64).load(I64)
         free.unless((calls != 0) | is_heavy)
@@ -594,7 +594,7 @@ class Call:
 
         code.place(self.failed)
         release(code, self.result.value, record)
-        if self.signature.polls:
+        if self.signature.has_safepoints:
             with code.when(has_error(record) != NULL):
                 release_all(code, self.references, record)
                 code.ret(NULL)

@@ -29,13 +29,13 @@ def launch_python(
     arrays: Sequence[AnyArray],
     cells: Sequence[Cell],
     fail: Callable[..., Any],
-    told: Callable[[list[tuple[int, ...]]], object] | None = None,
+    on_shapes: Callable[[list[tuple[int, ...]]], object] | None = None,
 ) -> Any:
     """Run one call of the generated source under CPython.
 
-    arrays: the inputs, C-contiguous, of the signature's dtypes, without operands `overlapping` written buffers. told:
-    called with the shapes of the results before the kernel runs. Returns the results in a list, or the result of
-    `fail`.
+    arrays: the inputs, C-contiguous, of the signature's dtypes, without operands `overlapping` written buffers.
+    on_shapes: called with the shapes of the results before the kernel runs. Returns the results in a list, or the
+    result of `fail`.
     """
     operands = [*arrays, *(cell[0] for cell in cells)]
     pointers = [_pointer(operand) for operand in operands]
@@ -49,8 +49,8 @@ def launch_python(
     if need is None:
         return fail(-1, *arrays)
     shapes = need.shapes
-    if told is not None:
-        told(result_shapes(signature, need, arrays))
+    if on_shapes is not None:
+        on_shapes(result_shapes(signature, need, arrays))
     outputs = [_empty(shape, output.dtype) for shape, output in zip(shapes, signature.outputs, strict=True)]
     temps = [
         _empty((length // itemsize(temp.dtype),), temp.dtype)

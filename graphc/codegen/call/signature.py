@@ -61,7 +61,7 @@ class Temp:
     extents: tuple[tuple[str, int], ...] = ()
 
     @property
-    def held(self) -> tuple[tuple[str, int], ...]:
+    def values(self) -> tuple[tuple[str, int], ...]:
         """The dtype and rank of each value that the buffer holds."""
         return self.extents or ((self.dtype, 1),)
 
@@ -82,7 +82,7 @@ class Signature:
     """The operands whose elements `sizes` reads, because sizes follow from their values."""
     donated: tuple[tuple[int, int], ...] = ()
     """Results that are made in the array of a written input: (position among the results, number of the input)."""
-    polls: bool = False
+    has_safepoints: bool = False
     """True where the kernel has safepoints (callback.py). `sizes` then writes the work of its loops last."""
 
     def __post_init__(self) -> None:
@@ -121,7 +121,7 @@ class Signature:
     def extents(self) -> int:
         """The number of int64 that `sizes` writes."""
         dims = sum(len(output.shape) for output in self.outputs)
-        return dims + sum(rank for temp in self.temps for _, rank in temp.held) + self.polls
+        return dims + sum(rank for temp in self.temps for _, rank in temp.values) + self.has_safepoints
 
     @staticmethod
     def from_fields(fields: Any) -> Signature:
@@ -163,7 +163,7 @@ def need_of(signature: Signature, sizes: Sequence[int]) -> Need | None:
         return shape, -1 if min(shape, default=0) < 0 or max(products) > MOST else products[-1]
 
     outputs = [take(output.dtype, len(output.shape)) for output in signature.outputs]
-    lengths = [[take(*extent)[1] for extent in temp.held] for temp in signature.temps]
+    lengths = [[take(*extent)[1] for extent in temp.values] for temp in signature.temps]
     if any(length < 0 for length in (*(length for _, length in outputs), *chain(*lengths))):
         return None
     temps = tuple(map(max, lengths))

@@ -95,9 +95,9 @@ def group_block(suffix: str, registers: int) -> Function[..., None]:
                 with code.when(at_0.below(first.size)), code.count(0, second.taps) as j:
                     at_1 = q * second.stride + j * second.dilation - second.low
                     with code.when(at_1.below(second.size)):
-                        apart = c * w["x_c"] + at_0 * first.x + at_1 * second.x
+                        offset = c * w["x_c"] + at_0 * first.x + at_1 * second.x
                         line = kernel.at(c * w["w_c"] + i * first.w + j * second.w, own.kind)
-                        _add(code, columns, third, sums, [base.at(apart, own.kind) for base in bases], line, *taps)
+                        _add(code, columns, third, sums, [base.at(offset, own.kind) for base in bases], line, *taps)
                         with code.when(third.taps >= LONG):
                             _join(columns, sums, totals)
             _join(columns, sums, totals)
@@ -139,11 +139,11 @@ def _add(
     end.value = most(code, begin.value, end.value)
 
     def add(tap: I64, chosen: Sequence[int]) -> None:
-        kernel, apart = line.at(tap * axis.w, own.kind), tap * (axis.dilation * axis.x)
+        kernel, offset = line.at(tap * axis.w, own.kind), tap * (axis.dilation * axis.x)
         for number in range(len(sums[0])):
             weights = columns.read(code, kernel.at(number * lanes, own.kind))
             for place in chosen:
-                numbers = columns.read(code, bases[place].at(apart, own.kind).at(number * lanes, own.kind))
+                numbers = columns.read(code, bases[place].at(offset, own.kind).at(number * lanes, own.kind))
                 total = sums[place][number]
                 total.value = total.value.apply(own.plus, numbers.apply(own.times, weights))
 

@@ -225,8 +225,8 @@ def conv_tile(suffix: str, registers: int) -> Function[..., None]:
         with code.when(terms > 0):
             _multiply(code, own, sums, bases, terms, offsets, kernels, tile_width(suffix))
         places = [results.at(row, Ptr).load(Ptr) for row in (0, count - 1)]
-        apart = places[1].integer() - places[0].integer()
-        is_beside = (rows == count) & (apart == (count - 1) * own.align)
+        distance = places[1].integer() - places[0].integer()
+        is_beside = (rows == count) & (distance == (count - 1) * own.align)
         is_fresh = fresh != 0
         with code.when(step == 1):
             _store(code, suffix, sums, results, rows, there, is_fresh)

@@ -182,8 +182,8 @@ def short(vectors: int, suffix: str) -> Function[..., None]:
 
 def ask(code: Code, at: Ptr, length: int = LINE_BYTES) -> None:
     """Asks for as many bytes as an iteration reads there, some iterations ahead."""
-    for apart in range(0, length, LINE_BYTES):
-        prefetch(code, at.at(AHEAD + apart), I32.of(0), I32.of(3), I32.of(1))
+    for distance in range(0, length, LINE_BYTES):
+        prefetch(code, at.at(AHEAD + distance), I32.of(0), I32.of(3), I32.of(1))
 
 
 def within(code: Code, size: I64, place: I64, suffix: str) -> Columns:
@@ -203,12 +203,12 @@ def add_lanes(vectors: Sequence[Any], suffix: str) -> Any:
     def alone(one: Any) -> Any:
         return type(one)(None, "poison")
 
-    for apart in (1, 2):
+    for distance in (1, 2):
         if len(vectors) > 1:
             # those of two vectors beside each other, so that the sums of all come to be neighbours
-            places = [(lane & ~apart) + (size if lane & apart else 0) for lane in range(size)]
+            places = [(lane & ~distance) + (size if lane & distance else 0) for lane in range(size)]
             pairs = zip(left[::2], left[1::2], strict=True)
-            left = [add(first, other, places, [place + apart for place in places]) for first, other in pairs]
+            left = [add(first, other, places, [place + distance for place in places]) for first, other in pairs]
         else:
             left = [add(left[0], alone(left[0]), range(0, size, 2), range(1, size, 2))]
             size //= 2

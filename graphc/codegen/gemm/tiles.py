@@ -146,10 +146,10 @@ def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[
         columns, a, b, c = Columns(suffix, width, there), product.a, product.b, product.c
         sums = [code.variable(columns.kind.of(0)) for _ in range(rows)]
         a_here, b_here, p = code.variable(a.at), code.variable(b.at), code.variable(I64.of(0))
-        apart = [a.row * row for row in range(rows)]
+        offsets = [a.row * row for row in range(rows)]
         with code.when(product.k > 0), code.loop() as iteration:
             b_row = columns.read(code, b_here.value)
-            for offset, total in zip(apart, sums, strict=True):
+            for offset, total in zip(offsets, sums, strict=True):
                 number = a_here.value.at(offset, own.kind).load(own.kind)
                 total.value = total.value.apply(own.plus, number.spread(width).apply(own.times, b_row))
             a_here.value = a_here.value.at(a.column, own.kind)
@@ -255,11 +255,12 @@ def _transpose(suffix: str, source: Ptr, lane_step: I64, target: Ptr, lead: I64)
     """Eight rows of eight numbers, `lane_step` apart, to columns `lead` apart."""
     own, group = ARITHMETIC[suffix], vector(ARITHMETIC[suffix].kind, GROUP)
     rows = [source.at(lane_step * row, own.kind).load(group, align=own.align) for row in range(GROUP)]
-    for apart in (1, 2, 4):
+    for distance in (1, 2, 4):
         places = [
-            [(lane & ~apart) + low + (GROUP if lane & apart else 0) for lane in range(GROUP)] for low in (0, apart)
+            [(lane & ~distance) + low + (GROUP if lane & distance else 0) for lane in range(GROUP)]
+            for low in (0, distance)
         ]
-        rows = [rows[row & ~apart].pick(rows[row | apart], places[row & apart > 0]) for row in range(GROUP)]
+        rows = [rows[row & ~distance].pick(rows[row | distance], places[row & distance > 0]) for row in range(GROUP)]
     for number, column in enumerate(rows):
         target.at(lead * number, own.kind).store(column, align=own.align)
 

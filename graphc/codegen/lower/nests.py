@@ -179,7 +179,7 @@ def lower_writes(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
     (node,) = nest.roots
     lowering = node.op.lower(node)
     assert isinstance(lowering, Writes)
-    regions = [region for region in lowering.regions(node) if not (region.copies and nest.in_place)]
+    regions = [region for region in lowering.regions(node) if not (region.is_copy and nest.in_place)]
     around, rows = (outer, ()) if nest.segments else enter_own_rows(lowerer, node, regions, outer)
     for region in regions:
         path = loop_vars(len(region.sizes))

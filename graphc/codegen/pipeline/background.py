@@ -52,16 +52,16 @@ def build_in_background(kernel: Kernel) -> subprocess.Popen[bytes] | None:
             )
         except OSError:
             return None
-    if not PROCESS.beside:
-        PROCESS.forgetting.append(PROCESS.beside.clear)
+    if not PROCESS.background:
+        PROCESS.forgetting.append(PROCESS.background.clear)
         atexit.register(_end)
-    PROCESS.beside.append(process)
+    PROCESS.background.append(process)
     return process
 
 
 def _end() -> None:
     """Nobody waits for what is not ready yet."""
-    for process in PROCESS.beside:
+    for process in PROCESS.background:
         process.kill()
         process.wait()
 

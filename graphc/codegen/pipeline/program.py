@@ -98,10 +98,12 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
     )
     subject = lower_kernel(plan, lowerer, results, [ir.Var(dim.name, ir.INDEX) for dim in dims], outlining)
     marked = subject.after["mark_independent"]
-    polls = subject.after["place_safepoints"] != marked
+    has_safepoints = subject.after["place_safepoints"] != marked
     check_sizes(sizing, dims, sizes_lowerer, failure)
     temporaries = arena(plan, subject, marked, sizes_lowerer)
-    loops = work_of_loops(kernel.results, nests=subject.after["request_safepoints"] != marked) if polls else None
+    loops = (
+        work_of_loops(kernel.results, nests=subject.after["request_safepoints"] != marked) if has_safepoints else None
+    )
     work = [] if loops is None else [sizing.of(loops)]
     bodies = write_sizes(results, temporaries, work, dims, sizes_lowerer), subject.body
     used = {part for body in bodies for part in all_expressions(body) if isinstance(part, ir.Var)}
@@ -118,7 +120,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         returns=kernel.returns,  # type: ignore[arg-type]
         reads=operands_read(bodies[0], (*inputs, *shared)),
         donated=tuple(sorted(results.donated.items())),
-        polls=polls,
+        has_safepoints=has_safepoints,
     )
     functions = (
         *subject.functions,

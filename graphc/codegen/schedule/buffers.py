@@ -186,7 +186,7 @@ def made_over(node: Node) -> Node | None:
     """The value that a node changes elements of, or that a loop begins with whose last state it is; None for others."""
     lowering = lowering_of(node)
     if isinstance(lowering, Writes):
-        return node.args[0] if any(region.copies for region in lowering.regions(node)) else None
+        return node.args[0] if any(region.is_copy for region in lowering.regions(node)) else None
     if node.op is not ITEM or not isinstance(lowering_of(node.args[0]), Repeat):
         return None
     whole, index = node.args[0], node.attrs["index"]

@@ -423,7 +423,7 @@ def expand_writes(uses: Uses, node: Node, lowering: Writes, draft: NestDraft) ->
     """Note what a nest needs that builds a value by writes: the element and the position of each."""
     uses.check_indices(node, draft.number)
     for region in lowering.regions(node):
-        if region.copies and uses.goals.is_in_place(node.args[0], node):
+        if region.is_copy and uses.goals.is_in_place(node.args[0], node):
             draft.in_place = True
             uses.before_change.update(arg for arg in node.args[1:] if uses.goals.reads_older(arg, node))
             continue
@@ -483,7 +483,7 @@ def goes_over(uses: Uses, node: Node, use: Use) -> bool:
     (root,) = draft.roots
     lowering = lowering_of(root)
     assert isinstance(lowering, Writes)
-    regions = [region for region in lowering.regions(root) if not (region.copies and draft.in_place)]
+    regions = [region for region in lowering.regions(root) if not (region.is_copy and draft.in_place)]
     others = [region for region in regions if region.sizes and sizing.of(region.sizes[0]) != count]
     return not any(depends_on(root.args[each.value(loop_vars(len(each.sizes)))[0]], node) for each in others)
 

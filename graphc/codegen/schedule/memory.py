@@ -94,14 +94,14 @@ class Layout:
 class _OpenSlot:
     """A slot while it is being filled. `lives` are those of the values it holds, (first, last) in order."""
 
-    held: list[Temporary] = fresh(factory=list)
+    values: list[Temporary] = fresh(factory=list)
     lives: list[tuple[int, int]] = fresh(factory=list)
     classes: set[SizeClass] = fresh(factory=set)
     longest: int = 0
 
     def hold(self, value: Temporary, length: int) -> None:
         """Put a value of this nominal length here."""
-        self.held.append(value)
+        self.values.append(value)
         insort(self.lives, (value.first, value.last))
         self.classes.add(value.size_class)
         self.longest = max(self.longest, length)
@@ -110,9 +110,9 @@ class _OpenSlot:
         """Tell whether all that is held is dead while a value lives. Lives do not meet, so that one neighbour tells.
 
         A slot has one dtype: functions are told that their buffers do not overlap."""
-        if self.held[0].dtype != value.dtype:
+        if self.values[0].dtype != value.dtype:
             return False
-        if self.classes != {value.size_class} and (value.is_particular or self.held[0].is_particular):
+        if self.classes != {value.size_class} and (value.is_particular or self.values[0].is_particular):
             return False
         before = bisect_right(self.lives, (value.last, NEVER)) - 1
         return before < 0 or self.lives[before][1] < value.first
@@ -140,7 +140,7 @@ def lay_out(values: Sequence[Temporary], fresh: Callable[[str], str], free: Sequ
     for number, value in enumerate(values):
         draft = held_in[number]
         if draft not in slots:
-            slot = _slot(f"t{len(slots)}", sorted(draft.held, key=lambda value: value.first))
+            slot = _slot(f"t{len(slots)}", sorted(draft.values, key=lambda value: value.first))
             like = _like(slot, others) if slot.is_plain else None
             name = fresh(slot.buffer.name) if like is None else others.pop(like).buffer.name
             slots[draft] = replace(slot, buffer=replace(slot.buffer, name=name))

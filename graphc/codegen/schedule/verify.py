@@ -466,7 +466,7 @@ class _Reader:
 
     def _writes(self, node: Node, lowering: Writes) -> None:
         for region in lowering.regions(node):
-            if region.copies and self._nest.in_place:
+            if region.is_copy and self._nest.in_place:
                 continue
             path = loop_vars(len(region.sizes))
             self._sizes(region.sizes)

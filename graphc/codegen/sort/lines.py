@@ -94,18 +94,18 @@ def insert_by_steps(code: Code, a: Ptr, kind: Any, n: I64, comes_before: Callabl
         widening.leave.unless(step.value * 9 < n)
         step.value = step.value * 3 + 1
     with code.loop() as narrowing:
-        apart = step.value
-        with code.count(apart, n) as i:
+        distance = step.value
+        with code.count(distance, n) as i:
             value, place = a.at(i, kind).load(kind), code.variable(i)
             with code.loop() as moving:
-                moving.leave.when(place.value < apart)
-                before = a.at(place.value - apart, kind).load(kind)
+                moving.leave.when(place.value < distance)
+                before = a.at(place.value - distance, kind).load(kind)
                 moving.leave.unless(comes_before(value, before))
                 a.at(place.value, kind).store(before)
-                place.value = place.value - apart
+                place.value = place.value - distance
             a.at(place.value, kind).store(value)
-        narrowing.leave.when(apart == 1)
-        step.value = apart // 3
+        narrowing.leave.when(distance == 1)
+        step.value = distance // 3
 
 
 @line_function("shell_sort")
@@ -138,10 +138,10 @@ def argsort_line(code: Code, dtype: str, x: Ptr, step: I64, n: I64, keys: Ptr) -
     bits = bits_of(code, n)
     base, is_exact = code.variable(I64.of(0)), code.variable(Bool.of(itemsize(dtype) < 8))
     if kind is I64:
-        extremes = code.local(I64, 2)
-        find_extremes(dtype)(code, x, step, n, extremes)
-        lowest = extremes.load(I64)
-        is_exact.value = (extremes.at(1, I64).load(I64) - lowest).below(I64.of(HIGHEST) >> bits)
+        bounds = code.local(I64, 2)
+        find_extremes(dtype)(code, x, step, n, bounds)
+        lowest = bounds.load(I64)
+        is_exact.value = (bounds.at(1, I64).load(I64) - lowest).below(I64.of(HIGHEST) >> bits)
         base.value = is_exact.value.choose(lowest, 0)
     make_keys(dtype)(code, x, step, n, I64.of(0), base.value, bits, is_exact.value, keys)
     sort_line("int64")(code, keys, n)
@@ -171,15 +171,15 @@ def key_of(dtype: str, x: Ptr, step: I64, place: I64, flip: I64) -> Any:
 
 
 @line_function("find_extremes")
-def find_extremes(code: Code, dtype: str, x: Ptr, step: I64, n: I64, extremes: Ptr) -> None:
+def find_extremes(code: Code, dtype: str, x: Ptr, step: I64, n: I64, bounds: Ptr) -> None:
     """The least and the greatest of the encoded elements."""
     lowest, highest = code.variable(I64.of(HIGHEST)), code.variable(I64.of(-HIGHEST - 1))
     with code.count(0, n) as i:
         each = key_of(dtype, x, step, i, I64.of(0))
         lowest.value = each.minimum(lowest.value)
         highest.value = (each > highest.value).choose(each, highest.value)
-    extremes.store(lowest.value)
-    extremes.at(1, I64).store(highest.value)
+    bounds.store(lowest.value)
+    bounds.at(1, I64).store(highest.value)
 
 
 @line_function("make_keys")
@@ -277,12 +277,12 @@ def find_limit(code: Code, dtype: str, x: Ptr, step: I64, n: I64, k: I64, flip: 
     count = eighth.minimum(SAMPLED)
     with code.when(count < LEAST_SAMPLED):
         code.ret(Bool.of(False))
-    apart, share = n // count * step, k * count // n
+    distance, share = n // count * step, k * count // n
     rank = share + share // 4 + 8
     with code.when(rank * 4 > count * 3):
         code.ret(Bool.of(False))
     with code.count(0, count) as i:
-        space.at(i, kind).store(x.at(i * apart, kind).load(kind))
+        space.at(i, kind).store(x.at(i * distance, kind).load(kind))
     sort_line(dtype)(code, space, count)
     place = (flip == 0).choose(rank, count - 1 - rank)
     limit.store(space.at(place, kind).load(kind))

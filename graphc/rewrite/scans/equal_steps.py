@@ -330,7 +330,7 @@ class Finder:
     def __init__(self, text: Text, end: int) -> None:
         self.text, self.end = text, end
         self.step_of: dict[int, Run] = {}
-        self.tried: dict[int, int] = {}
+        self.searched: dict[int, int] = {}
         """For each period, the position before which no run begins."""
 
     def add(self, run: Run) -> None:
@@ -342,7 +342,7 @@ class Finder:
         tokens = self.text.tokens
         for other in others:
             period = other - place
-            if place < self.tried.get(period, 0):
+            if place < self.searched.get(period, 0):
                 continue
             end = place
             while end + period < self.end and tokens[end] == tokens[end + period]:
@@ -351,7 +351,7 @@ class Finder:
             run = self.checked(place, period, count)
             if run is not None:
                 return run
-            self.tried[period] = end + 1
+            self.searched[period] = end + 1
         return None
 
     def checked(self, start: int, period: int, count: int) -> Run | None:
