@@ -30,6 +30,7 @@ from graphc.arrays.dtypes import NUMPY_DTYPES, SHOWN, Dtype, check_dtype
 from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError, GraphValueError, StepSizeError
 from graphc.ir.call_errors import add_call, explained
 from graphc.ir.frozen import FrozenArray as FrozenArray, Interned
+from graphc.ir.likeness import Numbers, OfArrays
 from graphc.ir.samples import Argument as Argument, Laws as Laws, Sample as Sample, Samples as Samples
 from graphc.ir.source_lines import (
     PACKAGE,
@@ -638,17 +639,18 @@ def _compared(relation: str, left: Node, right: object) -> Comparison:
     return compared
 
 
-class Scalar(Node):
+class Scalar(Node, metaclass=Numbers):
     """A tensor without axes made while a function is traced; it stands for a number, so hashing it is refused."""
 
     __slots__ = ()
 
     __hash__ = hash_of_a_number
+    __len__, __iter__ = OfArrays(Node.__len__), OfArrays(Node.__iter__)
 
     def stand_back(self) -> None:
         """Become an ordinary Node once the traced function has returned."""
         if type(self) is Scalar:
-            self.__class__ = Node  # type: ignore[assignment]
+            self.__class__ = Node
 
 
 def _used(name: str, node: Node, *args: Any, **kwargs: Any) -> Any:

@@ -28,6 +28,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """The implementations of operators and methods of nodes, by name; filled by the modules that define them."""
 
 
+_TRUE_CLASS = vars(object)["__class__"]
+
 METHODS = {
     name: name
     for name in (
@@ -55,6 +57,16 @@ class Symbol(Methods):
     __slots__ = ()
 
     __array_priority__ = 1000
+
+    @property
+    def __class__(self) -> Any:
+        """The class that `isinstance` is told beside the true one: in a traced function, that of the array or number
+        that the tensor stands for (`ops/questions.py`)."""
+        return FUNCTIONS["class_of"](self) if TRACE.depth and asked_by_user() else type(self)
+
+    @__class__.setter
+    def __class__(self, kind: Any) -> None:
+        _TRUE_CLASS.__set__(self, kind)
 
     def facts(self) -> tuple[str, np.ndarray[Any, np.dtype[Any]] | None, bool]:
         """Its description for messages; its value if it is constant, else None; and True if it is a computed bool,

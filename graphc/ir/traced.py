@@ -37,7 +37,8 @@ class Trace(_local):
     them; an array is written to only where it was made. scalars: tensors without axes made meanwhile, which the program
     must not hash. refused: the last error about an unknown value, with its line; NumPy drops such errors and raises its
     own. at_hand: the sizes of the arguments (`ops.at_hand`); None without. asked_of: the descriptions of the arguments
-    that the value in the last error follows from. seeded: the outermost level in which the program has called
+    that the value in the last error follows from. has_asked_class: the program has asked for the class of an argument
+    without axes, which is an array or a number of NumPy's. seeded: the outermost level in which the program has called
     np.random.seed."""
 
     def __init__(self) -> None:
@@ -47,6 +48,7 @@ class Trace(_local):
         self.refused: tuple[Any, Any] = (None, None)
         self.scalars: list[Any] = []
         self.asked_of: frozenset[str] = frozenset()
+        self.has_asked_class = False
         self.seeded: object = None
 
     def __enter__(self) -> None:

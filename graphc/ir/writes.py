@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
 from graphc.errors import GraphAttributeError, GraphTypeError
 from graphc.ir.symbol import FUNCTIONS, METHODS, Symbol, asked
 from graphc.ir.traced import TRACE, asked_by_user, traced_from, traced_hint
+from graphc.startup.hooks import HOOKS
 
 T = TypeVar("T")
 
@@ -29,7 +32,7 @@ IN_PLACE = {
     "byteswap": "x.byteswap() is of the memory of an array, and a tensor has none",
     "tolist": "x.tolist() takes the elements, which have no values while the graph is built",
     "tobytes": "x.tobytes() takes the elements, which have no values while the graph is built",
-    "view": "x.view() is of the memory of an array, and a tensor has none; x.astype(dtype) converts",
+    "view": "x.view(dtype) is of the memory of an array, and a tensor has none; x.astype(dtype) converts",
     "strides": "x.strides are of the memory of an array, and a tensor has none",
     "flags": "x.flags are of the memory of an array, and a tensor has none",
     "data": "x.data is the memory of an array, and a tensor has none",
@@ -115,6 +118,12 @@ class Unchanging(Symbol):
         if TRACE.depth and asked_by_user():
             raise refuse_write(self, "x[key] = value")
         super().__setitem__(key, value)
+
+    def view(self, dtype: Any = None) -> Any:
+        """The same array, by another name. Raises GraphAttributeError for a dtype that would read its bytes anew."""
+        if not (dtype in (None, np.ndarray) or np.dtype(dtype) == np.dtype(self.type.dtype)):  # type: ignore[attr-defined]
+            raise refuse_in_place("view", self)
+        return HOOKS.handles.item(self, ...) if TRACE.depth else self
 
     def _flat(self) -> Any:
         """All elements in C order, as a vector."""

@@ -32,6 +32,7 @@ from graphc.arrays.numerics import convert
 from graphc.arrays.values import refuse_masked
 from graphc.errors import GraphTypeError, GraphValueError, IntegerTooLarge, ShapeError, plural
 from graphc.ir import sizes
+from graphc.ir.likeness import OfArrays
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import (
     FUNCTIONS,
@@ -153,6 +154,10 @@ class Number(Scalar_):
     operators make of it and of other numbers."""
 
     __slots__ = ()
+
+    __getitem__, __array__ = OfArrays(Node.__getitem__), OfArrays(Node.__array__)
+    shape, dtype, ndim = OfArrays(Node.shape), OfArrays(Node.dtype), OfArrays(Node.ndim)
+    size, T = OfArrays(Node.size), OfArrays(Node.T)
 
 
 WEAK: dict[str, Number_] = {"bool": False, "int64": 0, "float32": 0.0, "float64": 0.0}

@@ -26,6 +26,7 @@ from graphc.ir.node import (
     Node,
     Scalar,
     Size,
+    Type,
     constant_value,
     describe,
     plain,
@@ -188,7 +189,21 @@ def is_outside(node: Node) -> bool:
     return node.op is SHARED or (node.op is INPUT and node not in TRACED and "_declared" in node.__dict__)
 
 
-FUNCTIONS.update(truth=truth, truth_of=truth_of, decided=decided, is_size=is_size)
+def class_of(node: Any) -> type:
+    """The class of NumPy's or Python's object that a tensor stands for in a traced function."""
+    if type(node) is not Comparison and (type(node.type) is not Type or is_outside(plain(node))):
+        return type(node)
+    kind = np.dtype(node.type.dtype)
+    if type(node) is Number:
+        return {"f": float, "b": bool}.get(kind.kind, int)
+    if node.type.shape or type(node) not in (Node, Scalar, Comparison):
+        return np.ndarray
+    given: type | None = node.__dict__.get("_given")
+    TRACE.has_asked_class |= given is not None
+    return given or kind.type
+
+
+FUNCTIONS.update(class_of=class_of, truth=truth, truth_of=truth_of, decided=decided, is_size=is_size)
 
 
 # --- plain shape ------------------------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def item(x: Node, key: Any) -> Any:
         part = whole[key]
         if not isinstance(part, np.ndarray) or not all(map(_is_basic, keys)):
             return computed(part)
-        return x.view(part, Item(key), x.is_dense and _keeps_order(keys))
+        return x.derived(part, Item(key), x.is_dense and _keeps_order(keys))
     made = plain(x).part(key)
     if not all(map(_is_basic, keys)):
         copied = owned(made)
@@ -141,7 +141,12 @@ def item(x: Node, key: Any) -> Any:
     is_array = made.type.shape or any(each is Ellipsis for each in keys)
     if not isinstance(x, Handle) or not is_array:
         return outside(made, x) if is_array and x.type.shape else made
-    return x.view(made, Item(key), x.is_dense and _keeps_order(keys))
+    return x.derived(made, Item(key), x.is_dense and _keeps_order(keys))
+
+
+def is_number(value: Any) -> bool:
+    """True for a tensor that stands for a number, of Python's or of NumPy's."""
+    return isinstance(value, Node) and FUNCTIONS["class_of"](value) is not np.ndarray
 
 
 def outside(made: Any, x: Node) -> Any:
@@ -172,6 +177,9 @@ def _keeps_order(keys: Sequence[Any]) -> bool:
 
 CREATIONS = set("arange array copy empty eye flatten full identity linspace ones tri zeros".split())
 """Functions whose results lie in C order."""
+
+MADE_OF_NUMBERS = {"asarray", "asanyarray", "require"}
+"""Functions that give an array as it is, and make one of a number."""
 
 ARRAYS_OF_ONE = CREATIONS | {"empty_like", "full_like", "ones_like", "where", "zeros_like"}
 """Functions that give an array, which can be written to, where it has no axes, too."""
@@ -225,6 +233,8 @@ class Call:
             kind = "itself"
         if self.name == "nan_to_num" and kind == "itself":
             return store(subject, result, "nan_to_num", {})
+        if self.name in MADE_OF_NUMBERS and is_number(subject):
+            return Handle(as_node(result), True)
         if kind is None or isinstance(subject, (list, tuple)) or self.copies():
             return self.new(result)
         if not any(isinstance(each, Handle) for each in leaves(self.given)):  # of an argument, perhaps a view of it
@@ -277,7 +287,7 @@ class Call:
             return None if function is None else apply
 
         made = [
-            subject.view(
+            subject.derived(
                 each, Applied(part(self.function, place), part(self.native, place), kind != "read only"), is_dense
             )
             for place, each in enumerate(leaves(result))

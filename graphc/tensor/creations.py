@@ -38,7 +38,7 @@ from graphc.trees import leaves
 
 MAKERS = (
     "zeros ones empty full arange linspace logspace geomspace eye identity tri zeros_like ones_like empty_like "
-    "full_like copy array asarray asanyarray ascontiguousarray nditer fromiter".split()
+    "full_like copy array asarray asanyarray ascontiguousarray asfortranarray require nditer fromiter".split()
 )
 """The functions that are replaced."""
 
@@ -62,7 +62,7 @@ EMPTY = {"empty": "zeros", "empty_like": "zeros_like"}
 
 def _array(
     object: Any, dtype: Any = None, *, copy: Any = None, order: Any = None, subok: bool = False, ndmin: int = 0,
-    like: Any = None,
+    like: Any = None, requirements: Any = None,
 ) -> Node:  # fmt: skip
     """np.array and its kin, of what holds tensors."""
     node = as_node(object, None if dtype is None else str(np.dtype(dtype)))
@@ -82,7 +82,7 @@ def _made(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs
         return function(*args, **kwargs)
     if name == "fromiter":
         return _from_iterator(*args, **kwargs)
-    is_kin = name[-5:] == "array"
+    is_kin = name[-5:] == "array" or name == "require"
     if is_kin and isinstance(first, np.ndarray) and name != "array":
         return function(*args, **kwargs)  # an array from outside, or a cast of it
     if known((args, kwargs)) is UNKNOWN and not is_kin:
@@ -90,7 +90,8 @@ def _made(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs
     if is_kin:
 
         def symbolic(*args: Any, **kwargs: Any) -> Node:
-            return _array(*args, **kwargs)
+            kwargs = kwargs | {"ndmin": 1} if name[-15:] == "contiguousarray" or name == "asfortranarray" else kwargs
+            return _array(*args[:2], **kwargs) if name == "require" else _array(*args, **kwargs)
 
         symbolic.__name__ = name
         made = boundary.call(symbolic, function, args, {key: each for key, each in kwargs.items() if each is not None})

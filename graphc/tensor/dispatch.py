@@ -26,7 +26,7 @@ from graphc.ir.symbol import asked
 from graphc.ir.traced import TRACE, traced_hint
 from graphc.ir.walk import as_size_node
 from graphc.ops.at_hand import asked_equal, asked_size
-from graphc.ops.elementwise import as_node, cast
+from graphc.ops.elementwise import WEAK, as_node, cast, is_number
 from graphc.ops.questions import plain_shape
 from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import nearest
@@ -392,7 +392,14 @@ def imag(val: Any) -> Node:
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
     """np.result_type: a dtype, as no value is needed for it."""
-    return np.result_type(*(np.dtype(x.type.dtype) if isinstance(x, Node) else x for x in arrays_and_dtypes))
+    return np.result_type(*map(weight, arrays_and_dtypes))
+
+
+def weight(x: Any) -> Any:
+    """What stands for a value in NumPy's promotion: of a tensor its dtype, of a Python number another one."""
+    if not isinstance(x, Node):
+        return x
+    return WEAK[x.type.dtype] if is_number(x) else np.dtype(x.type.dtype)
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:

@@ -248,7 +248,7 @@ class Handle(Proxy):
                     "order of elements in memory: make it a copy, by x.copy(), before the write"
                 )
 
-    def view(self, content: Content, step: Item, is_dense: bool) -> Handle:
+    def derived(self, content: Content, step: Item, is_dense: bool) -> Handle:
         """A view of this array, whose value is `content` now."""
         return Handle(content, is_dense, self, step)
 
@@ -357,7 +357,7 @@ class Handle(Proxy):
 
     def _turned(self, name: str) -> Handle:
         step = Applied(FUNCTIONS.get(name) or FUNCTIONS["later"](name), getattr(np, name))
-        return self.view(step.read(self.content()), step, self.is_dense and self.ndim < 2)
+        return self.derived(step.read(self.content()), step, self.is_dense and self.ndim < 2)
 
     flat: Any = property(_flat, _set_flat)
     real: Any = property(_real, _assign)

@@ -181,8 +181,8 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Node:
 
 
 def asfortranarray(a: Any, dtype: Any = None) -> Node:
-    """`a` as a tensor: graphc decides on the order of memory itself."""
-    return array(a, dtype)
+    """`a` as a tensor of at least one axis: graphc decides on the order of memory itself."""
+    return array(a, dtype, ndmin=1)
 
 
 def require(a: Any, dtype: Any = None, requirements: Any = None) -> Node:

@@ -20,8 +20,8 @@ import numpy as np
 from graphc.arrays.values import natural_dtype
 from graphc.control.loop import title
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
-from graphc.ir.node import Node, variable
-from graphc.ir.traced import TRACED
+from graphc.ir.node import Node, Scalar, variable
+from graphc.ir.traced import TRACE, TRACED
 from graphc.ir.walk import type_sizes
 from graphc.ops.elementwise import Number
 from graphc.options import options
@@ -198,8 +198,11 @@ _typed = attrgetter("dtype", "ndim")
 _ARRAYS = frozenset((np.ndarray,))
 
 
-def kinds_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the type of each leaf as a key: (dtype, rank) of an array, the class of a Python number or other value."""
+def kinds_of(leaves: Sequence[Any], by_class: bool = False) -> tuple[Any, ...]:
+    """Return the type of each leaf as a key: (dtype, rank) of an array, the class of a Python number or other value.
+    by_class: tell arrays without axes from numbers of NumPy's."""
+    if by_class:
+        return *kinds_of(leaves), *(isinstance(leaf, np.generic) for leaf in leaves)
     if _ARRAYS.issuperset(map(type, leaves)):
         return tuple(map(_typed, leaves))
     return tuple(
@@ -238,6 +241,15 @@ def _variable(what: str, leaf: Any, name: str, ones: Iterable[int]) -> Node:
     node = variable(dtype, [1 if axis in ones else None for axis in range(np.ndim(leaf))], name)
     for size in type_sizes(node):
         size.__class__ = Number  # as the sizes of NumPy's arrays are Python numbers
+    return node if node.ndim else as_given(node, np.ndarray if isinstance(leaf, np.ndarray) else np.dtype(dtype).type)
+
+
+def as_given(node: Node, kind: type) -> Node:
+    """A variable without axes, which stands for an array or for a number of NumPy's."""
+    node.__dict__["_given"] = kind
+    if kind is not np.ndarray:
+        node.__class__ = Scalar
+        TRACE.scalars.append(node)
     return node
 
 

@@ -22,7 +22,7 @@ from graphc.ir.traced import LEFT, TRACED
 from graphc.ops.again import attached
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import dimshuffle, drop, expand, held_to, label
-from graphc.tracing.arguments import Unchanged, names_of
+from graphc.tracing.arguments import Unchanged, as_given, names_of
 from graphc.tracing.interface import P, remembered
 from graphc.tracing.traced import Jitted, builder_of, settings_for, transformed
 from graphc.trees import leaves, like, outline, paths, spread
@@ -112,6 +112,8 @@ def _mapped(
         if has:
             held = _held(row, size)
             element = variable(row.dtype, row.type.shape[1:], row.name)
+            if not element.ndim:
+                as_given(element, np.dtype(element.type.dtype).type)
             TRACED[element] = f"{name}, an argument of {title(fun)}"
             pairs[element] = held, True
             elements.append(element)

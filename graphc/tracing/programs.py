@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any
 
+import numpy as np
+
 from graphc.arrays.dtypes import is_float
 from graphc.control.loop import called, title
 from graphc.errors import GraphTypeError
@@ -29,7 +31,7 @@ from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import Number, as_node
 from graphc.ops.scan import SCAN
 from graphc.startup.record import record
-from graphc.tracing.arguments import names_of
+from graphc.tracing.arguments import as_given, names_of
 from graphc.trees import leaves, like, paths
 
 
@@ -96,6 +98,8 @@ def stand_in(node: Node, name: str, function: Any) -> Node:
     own = variable(node.type.dtype, node.type.shape, node.name or name)
     if isinstance(node, Number):
         own.__class__ = Number
+    elif not node.ndim:
+        as_given(own, node.__dict__.get("_given", np.dtype(node.type.dtype).type))
     TRACED[own] = f"{name}, an argument of {title(function)}"
     return own
 

@@ -123,6 +123,7 @@ class Jitted(Direct, Interface[P, R]):
         self.unchanged = unchanged
         self.entries: dict[Any, list[Variant]] = {}
         self.last: Any = None
+        self.by_class = False
         self.__name__ = name
 
     def __repr__(self) -> str:
@@ -225,7 +226,7 @@ class Jitted(Direct, Interface[P, R]):
             shape = "by name", shape
         elif not PLAIN.issuperset(map(type, left)):
             given, shape = flatten(left)
-        return (kinds_of(given), shape, static), given
+        return (kinds_of(given, self.by_class), shape, static), given
 
     def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Sequence[Any], list[Variant]]:
         """Return the variant for arguments, their leaves that are not static, and all variants for their types. A
@@ -242,6 +243,9 @@ class Jitted(Direct, Interface[P, R]):
             if asked:
                 self.fix(asked)
                 return self.find(args, kwargs)
+            if TRACE.has_asked_class and not self.by_class:
+                self.by_class = True
+                key = self.keyed(args, kwargs)[0]
             if type(variant) is Variant:
                 variants.append(variant)
                 self.entries[key] = variants
@@ -256,7 +260,7 @@ class Jitted(Direct, Interface[P, R]):
         others = [each for each in unchanged if is_no_array(each.value)]
         if others:
             return None, others
-        TRACE.asked_of = frozenset()
+        TRACE.asked_of, TRACE.has_asked_class = frozenset(), False
         try:
             return self.trace(args, kwargs, given, ((),) * len(given)), []
         except GraphTypeError:
@@ -337,7 +341,9 @@ class Jitted(Direct, Interface[P, R]):
         results, inputs = guarded(results, variables, guards)
         function, call = self.compiled(made, results, inputs, donated)
         variant = Variant(types, function, call, made, results, guards, ones)
-        if call is function and variables and not parts.named and len(parts.left) == len(args) and arrays_alone(args):
+        is_exact = not (TRACE.has_asked_class or self.by_class) or all(leaf.ndim for leaf in variables)
+        by_place = not parts.named and len(parts.left) == len(args) and arrays_alone(args)
+        if call is function and variables and by_place and is_exact:
             variant.make_fast(self.dispatch if variant.rebuild_fast is None else refused)
         return variant
 

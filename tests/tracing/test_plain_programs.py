@@ -108,11 +108,24 @@ def outcome(text: str, way: str, ours: Any, given: tuple[Any, ...]) -> str:
         return "an argument was changed"
     if len(found) != len(wanted):
         return f"silent: {found!r}, not {wanted!r}"
-    for got, want in zip(found, wanted, strict=True):
+    for place, (got, want) in enumerate(zip(found, wanted, strict=True)):
         close = np.shape(got) == np.shape(want) and np.allclose(got, want, rtol=1e-4, atol=1e-5, equal_nan=True)
+        if not close and np.shape(got) == np.shape(want):
+            close = rounds(WAYS[way][1], function_of(text, np), before, place, got)
         if not close or (way == "jit" and np.asarray(got).dtype != np.asarray(want).dtype):
             return f"silent: {got!r}, not {want!r}"
     return "same"
+
+
+def rounds(run: Any, f: Any, given: list[Any], place: int, got: Any) -> bool:
+    """True where the elements of a result are those that NumPy gives of arguments one bit away: `a.mean() // b.mean()`
+    of equal numbers is 1 or 0 by the rounding of the sums, which graphc adds up more exactly than NumPy does float32."""
+    rng, near = np.random.default_rng(0), np.zeros(np.shape(got), bool)
+    with np.errstate(all="ignore"):
+        for _ in range(20):
+            moved = [np.nextafter(each, rng.choice([-np.inf, np.inf], each.shape), dtype=each.dtype) for each in given]
+            near |= np.isclose(got, leaves(run(f, *moved))[place], rtol=1e-4, atol=1e-5, equal_nan=True)
+    return bool(near.all())
 
 
 def trial(seed: int, of_sizes: bool = False) -> tuple[str, str, list[str]]:
