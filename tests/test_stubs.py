@@ -106,6 +106,11 @@ def linalg_names() -> str:
     return stub_of(graphc.numpy.linalg, np.linalg)
 
 
+def fft_names() -> str:
+    """graphc/numpy/fft_names.pyi"""
+    return stub_of(graphc.numpy.fft, np.fft)
+
+
 def random_names() -> str:
     """graphc/random/names.pyi"""
     return stub_of(graphc.random, graphc.random)
@@ -116,6 +121,7 @@ STUBS: dict[str, Callable[[], str]] = {
     "tensor/rows.pyi": rows,
     "numpy/names.pyi": numpy_names,
     "numpy/linalg_names.pyi": linalg_names,
+    "numpy/fft_names.pyi": fft_names,
     "random/names.pyi": random_names,
 }
 

@@ -2,8 +2,9 @@
 
 In: tensors, arrays, numbers and lists, as NumPy's function of that name takes them. Out: what NumPy's own function
 gives, where no argument is a tensor and no function is being traced; else tensors: what NumPy's function gives of these
-(`tensor/dispatch.py`). Names of NumPy's that have no meaning for tensors, or that graphc has not, are not here;
-`linalg` has those of `np.linalg`.
+(`tensor/dispatch.py`). Every name of NumPy's is here, and the older names of NumPy 1: a function that graphc has not
+takes arrays, and refuses tensors in a sentence; classes, constants and other modules are NumPy's own. `linalg` and
+`fft` have the names of NumPy's modules.
 
     jnp.sum(np.ones(3))          np.float64(3.0)
     jnp.zeros((3,))              an array; a tensor in a traced function
@@ -14,31 +15,28 @@ Type checkers read `names.pyi`, which is written from this module (tests/test_st
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import DTYPES
 from graphc.ir.call_errors import explain_all, explained
 from graphc.ir.node import Node
 from graphc.numpy import linalg as linalg
-from graphc.numpy.named import Indexed, Ufunc, has_function, instead_of, named, ndarray as ndarray
+from graphc.numpy.named import Indexed, Ufunc, function_for, instead_of, ndarray as ndarray
 from graphc.ops.elementwise import as_node, elementwise
 from graphc.startup.lazy import nearest
 from graphc.tensor import selecting
-from graphc.tensor.dispatch import ufunc_target
 from graphc.tensor.inspection import index_exp as index_exp, s_ as s_
 from graphc.tracing import vectorize as vectorize
 
 if TYPE_CHECKING:
+    from graphc.numpy import fft as fft
     from graphc.numpy.names import *  # noqa: F403
 
 
-e, euler_gamma, inf, nan, newaxis, pi = np.e, np.euler_gamma, np.inf, np.nan, np.newaxis, np.pi
-dtype, finfo, iinfo, isdtype, issubdtype = np.dtype, np.finfo, np.iinfo, np.isdtype, np.issubdtype
-integer, floating, number, signedinteger, unsignedinteger = (
-    np.integer, np.floating, np.number, np.signedinteger, np.unsignedinteger
-)  # fmt: skip
 c_, r_ = Indexed(np.c_, selecting.c_), Indexed(np.r_, selecting.r_)
 mgrid, ogrid = Indexed(np.mgrid, selecting.mgrid), Indexed(np.ogrid, selecting.ogrid)
 
@@ -89,25 +87,25 @@ def compared(relation: str, doc: str) -> Any:
 equal = Ufunc("equal", np.equal, compared("equal", "x1 == x2; NaN equals nothing."))
 not_equal = Ufunc("not_equal", np.not_equal, compared("not_equal", "x1 != x2; NaN differs from all."))
 
-_OWN = {
-    "Any", "DTYPES", "Indexed", "Node", "TYPE_CHECKING", "Ufunc", "as_node", "compared", "elementwise", "explain_all",
-    "explained", "has_function", "instead_of", "named", "nearest", "np", "selecting", "ufunc_target",
+OLD = {
+    "Inf": "inf", "Infinity": "inf", "NaN": "nan", "alltrue": "all", "bool8": "bool_", "cumproduct": "cumprod",
+    "float_": "float64", "in1d": "isin", "infty": "inf", "product": "prod", "round_": "round", "row_stack": "vstack",
+    "sometrue": "any", "trapz": "trapezoid",
 }  # fmt: skip
-"""Names of this module that are none of NumPy's."""
+"""Names of NumPy 1 that NumPy 2 has not, and the names that are left."""
+AS_IT_IS = {"iterable"}
+"""Functions of NumPy's that ask tensors as they ask arrays."""
 
 
 def _offer() -> list[str]:
-    """Define every name of NumPy's that graphc has a function for."""
+    """Define the functions of NumPy's names. What else NumPy has is found when it is asked for."""
     scope = globals()
-    scope.update({name: getattr(np, name) for name in (*DTYPES, "bool_") if name != "bool"})
-    for name, function in vars(np).items():
-        if name[0] == "_" or name in scope:
-            continue
-        if isinstance(function, np.ufunc) and ufunc_target(function) is not None:
-            scope[name] = Ufunc(name, function)
-        elif has_function(function):
-            scope[name] = named(name, function)
-    return sorted({name for name in scope if name[0] != "_"} - _OWN - {"annotations"})
+    names = {name for name, item in vars(np).items() if name[0] != "_" and not isinstance(item, ModuleType)}
+    for name in names - scope.keys() - AS_IT_IS:
+        found = function_for(name, vars(np)[name])
+        if found is not None:
+            scope[name] = found
+    return sorted({*names, *OLD, "fft", "linalg", "random"})
 
 
 __all__ = _offer()  # noqa: PLE0605 - the names are NumPy's
@@ -116,10 +114,14 @@ __all__ = _offer()  # noqa: PLE0605 - the names are NumPy's
 if not TYPE_CHECKING:  # which know the names
 
     def __getattr__(name: str) -> Any:
-        if name == "bool":  # in this module Python's
-            return np.bool
+        if name == "fft":
+            return import_module("graphc.numpy.fft")
         if name[0] != "_" and hasattr(np, name):
-            raise AttributeError(f"np.{name} is not in graphc: graphc.numpy has no {name!r}")
+            found = globals()[name] = getattr(np, name)
+            return found
+        if name in OLD:
+            found = globals()[name] = getattr(sys.modules[__name__], OLD[name])
+            return found
         near = nearest(name, __all__)
         raise AttributeError(f"module 'graphc.numpy' has no attribute {name!r}{near and '; '}{near}")
 

@@ -18,10 +18,11 @@ import numpy as np
 
 from graphc.ir.at_once import at_once, is_plain
 from graphc.ir.node import Node
-from graphc.ir.traced import by_program
-from graphc.tensor.boundary import Call, apply_function, apply_ufunc
+from graphc.ir.traced import TRACE, by_program
+from graphc.tensor.boundary import Call, apply_function, apply_ufunc, computed
 from graphc.tensor.dispatch import OWN, call_function, call_ufunc, find_target, title, ufunc_target
 from graphc.tensor.writers import WRITERS
+from graphc.trees import leaves
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,6 +52,38 @@ def instead_of(theirs: Callable[..., Any]) -> Callable[[F], F]:
         return cast("F", at_once(function, theirs))
 
     return decorate
+
+
+def of_arrays(name: str, function: Any) -> Callable[..., Any]:
+    """One of NumPy's functions that graphc has not: of what holds no tensors NumPy's own, of tensors an error that says
+    why."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(leaf, Node) for leaf in leaves((args, kwargs))):
+            return call_function(function, args, kwargs)
+        made = function(*args, **kwargs)
+        return computed(made) if TRACE.depth else made
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = getattr(function, "__doc__", None)
+    vars(call)["__wrapped__"] = function
+    return call
+
+
+def function_for(name: str, function: Any) -> Callable[..., Any] | None:
+    """One of NumPy's functions, of arrays and of tensors; None for what is no function."""
+    if isinstance(function, np.ufunc):
+        return Ufunc(name, function)
+    if has_function(function):
+        return named(name, function)
+    return of_arrays(name, function) if isinstance(function, CALLABLE) else None
+
+
+def offered(module: Any, namespace: dict[str, Any]) -> list[str]:
+    """Define what a module of NumPy's offers; return the names."""
+    names = [name for name in module.__all__ if name != "test"]
+    namespace.update({name: function_for(name, getattr(module, name)) or getattr(module, name) for name in names})
+    return sorted(names)
 
 
 def named(name: str, function: Any) -> Callable[..., Any]:

@@ -6,18 +6,145 @@ Written by `GRAPHC_UPDATE=1 pytest tests/test_stubs.py`, for editors and type ch
 from typing import Any
 
 from numpy import (
+    False_ as False_,
+    ScalarType as ScalarType,
+    True_ as True_,
+    array2string as array2string,
+    array_repr as array_repr,
+    array_str as array_str,
+    asarray_chkfinite as asarray_chkfinite,
+    asmatrix as asmatrix,
+    base_repr as base_repr,
+    binary_repr as binary_repr,
+    bmat as bmat,
     bool as bool,
     bool_ as bool_,
+    broadcast as broadcast,
+    busday_count as busday_count,
+    busday_offset as busday_offset,
+    busdaycalendar as busdaycalendar,
+    byte as byte,
+    bytes_ as bytes_,
+    cdouble as cdouble,
+    character as character,
+    clongdouble as clongdouble,
+    common_type as common_type,
+    complex64 as complex64,
+    complex128 as complex128,
+    complex256 as complex256,
+    complexfloating as complexfloating,
+    csingle as csingle,
+    datetime64 as datetime64,
+    datetime_as_string as datetime_as_string,
+    datetime_data as datetime_data,
+    double as double,
+    dtype as dtype,
+    e as e,
+    errstate as errstate,
+    euler_gamma as euler_gamma,
+    finfo as finfo,
+    flatiter as flatiter,
+    flexible as flexible,
+    float16 as float16,
     float32 as float32,
     float64 as float64,
+    float128 as float128,
+    floating as floating,
+    format_float_positional as format_float_positional,
+    format_float_scientific as format_float_scientific,
+    frombuffer as frombuffer,
+    fromfile as fromfile,
+    fromiter as fromiter,
+    frompyfunc as frompyfunc,
+    fromregex as fromregex,
+    fromstring as fromstring,
+    generic as generic,
+    genfromtxt as genfromtxt,
+    get_include as get_include,
+    get_printoptions as get_printoptions,
+    getbufsize as getbufsize,
+    geterr as geterr,
+    geterrcall as geterrcall,
+    half as half,
+    iinfo as iinfo,
+    inexact as inexact,
+    inf as inf,
+    info as info,
     int8 as int8,
     int16 as int16,
     int32 as int32,
     int64 as int64,
+    int_ as int_,
+    intc as intc,
+    integer as integer,
+    intp as intp,
+    is_busday as is_busday,
+    isdtype as isdtype,
+    isfortran as isfortran,
+    issubdtype as issubdtype,
+    iterable as iterable,
+    little_endian as little_endian,
+    load as load,
+    loadtxt as loadtxt,
+    long as long,
+    longdouble as longdouble,
+    longlong as longlong,
+    matrix as matrix,
+    may_share_memory as may_share_memory,
+    memmap as memmap,
+    min_scalar_type as min_scalar_type,
+    mintypecode as mintypecode,
+    nan as nan,
+    ndenumerate as ndenumerate,
+    ndindex as ndindex,
+    nditer as nditer,
+    nested_iters as nested_iters,
+    newaxis as newaxis,
+    number as number,
+    object_ as object_,
+    packbits as packbits,
+    pi as pi,
+    poly1d as poly1d,
+    printoptions as printoptions,
+    promote_types as promote_types,
+    recarray as recarray,
+    record as record,
+    save as save,
+    savetxt as savetxt,
+    savez as savez,
+    savez_compressed as savez_compressed,
+    sctypeDict as sctypeDict,
+    set_printoptions as set_printoptions,
+    setbufsize as setbufsize,
+    seterr as seterr,
+    seterrcall as seterrcall,
+    shares_memory as shares_memory,
+    short as short,
+    show_config as show_config,
+    show_runtime as show_runtime,
+    signedinteger as signedinteger,
+    single as single,
+    sort_complex as sort_complex,
+    str_ as str_,
+    test as test,
+    timedelta64 as timedelta64,
+    typecodes as typecodes,
+    typename as typename,
+    ubyte as ubyte,
+    ufunc as ufunc,
+    uint as uint,
     uint8 as uint8,
     uint16 as uint16,
     uint32 as uint32,
     uint64 as uint64,
+    uintc as uintc,
+    uintp as uintp,
+    ulong as ulong,
+    ulonglong as ulonglong,
+    unpackbits as unpackbits,
+    unsignedinteger as unsignedinteger,
+    ushort as ushort,
+    void as void,
 )
 
 from graphc.numpy.named import Ufunc
@@ -84,6 +211,7 @@ invert: Unary
 isfinite: Unary
 isinf: Unary
 isnan: Unary
+isnat: Unary
 lcm: Binary
 ldexp: Binary
 left_shift: Binary
@@ -232,14 +360,12 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = ..., return_indices: An
 def isclose(a: Any, b: Any, rtol: Any = ..., atol: Any = ..., equal_nan: Any = ...) -> Any: ...
 def iscomplex(x: Any) -> Any: ...
 def iscomplexobj(x: Any) -> Any: ...
-def isdtype(dtype: Any, kind: Any) -> Any: ...
 def isin(element: Any, test_elements: Any, assume_unique: Any = ..., invert: Any = ..., *, kind: Any = ...) -> Any: ...
 def isneginf(x: Any, out: Any = ...) -> Any: ...
 def isposinf(x: Any, out: Any = ...) -> Any: ...
 def isreal(x: Any) -> Any: ...
 def isrealobj(x: Any) -> Any: ...
 def isscalar(element: Any) -> Any: ...
-def issubdtype(arg1: Any, arg2: Any) -> Any: ...
 def ix_(*args: Any) -> Any: ...
 def kaiser(M: Any, beta: Any) -> Any: ...
 def kron(a: Any, b: Any) -> Any: ...
@@ -356,3 +482,17 @@ def vstack(tup: Any, *, dtype: Any = ..., casting: Any = ...) -> Any: ...
 def where(condition: Any, x: Any = ..., y: Any = ..., /) -> Any: ...
 def zeros(shape: Any, dtype: Any = ..., order: Any = ..., *, device: Any = ..., like: Any = ...) -> Any: ...
 def zeros_like(a: Any, dtype: Any = ..., order: Any = ..., subok: Any = ..., shape: Any = ..., *, device: Any = ...) -> Any: ...
+
+Inf = inf
+Infinity = inf
+NaN = nan
+alltrue = all
+bool8 = bool_
+cumproduct = cumprod
+float_ = float64
+in1d = isin
+infty = inf
+product = prod
+round_ = round
+sometrue = any
+trapz = trapezoid

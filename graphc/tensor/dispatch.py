@@ -31,6 +31,7 @@ from graphc.ops.questions import plain_shape
 from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import nearest
 from graphc.startup.record import record
+from graphc.tensor.absent import why
 
 Function = Callable[..., Any]
 
@@ -147,7 +148,7 @@ def call_function(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any])
     changes = name in IN_PLACE and what == f"np.{name}"
     target = OWN.get(what) or find_target(function)
     if target is None and not changes:
-        instead = "compose it of those in graphc.tensor, or make an op of a Python function with graphc.op"
+        instead = why(name) or "compose it of those in graphc.tensor, or make an op of a Python function with graphc.op"
         if what.startswith("np.fft."):
             instead = "graphc.tensor.fft has transforms of real values, real and imaginary parts along a last axis"
         refuse(what, (args, kwargs), f"graphc has no function {what.removeprefix('np.')}; {instead}")
@@ -474,6 +475,17 @@ def shifted(inverse: bool) -> Function:
     return shift
 
 
+def frequencies(n: Any, d: Any = 1.0, device: Any = None) -> Node:
+    """np.fft.fftfreq."""
+    rising = [tensor.arange(0, (n - 1) // 2 + 1), tensor.arange(-(n // 2), 0)]
+    return tensor.mul(tensor.concatenate(rising), 1.0 / (n * d))
+
+
+def real_frequencies(n: Any, d: Any = 1.0, device: Any = None) -> Node:
+    """np.fft.rfftfreq."""
+    return tensor.mul(tensor.arange(0, n // 2 + 1), 1.0 / (n * d))
+
+
 def windows(x: Any, window_shape: Any, axis: Any = None) -> Node:
     """np.lib.stride_tricks.sliding_window_view."""
     node = as_node(x)
@@ -506,6 +518,7 @@ OWN: dict[str, Function] = {
     "np.iscomplexobj": is_complex, "np.isrealobj": is_real, "np.real": real, "np.imag": imag,
     "np.result_type": result_type, "np.can_cast": can_cast, "np.array_equal": array_equal, "np.clip": clip,
     "np.apply_along_axis": along_axis, "np.fft.fftshift": shifted(False), "np.fft.ifftshift": shifted(True),
+    "np.fft.fftfreq": frequencies, "np.fft.rfftfreq": real_frequencies,
     "np.lib.stride_tricks.sliding_window_view": windows, "np.linalg.matrix_transpose": matrix_transpose,
     "np.linalg.trace": linalg_trace, "np.linalg.diagonal": linalg_diagonal,
     **({} if hasattr(tensor, "linalg") else {"np.linalg.norm": linalg_norm}),

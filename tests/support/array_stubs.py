@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from graphc.numpy.named import has_function
+
 NUMPY = ".".join(np.__version__.split(".")[:2])
 """The NumPy whose names are written down; another has others."""
 HEAD = '''"""The functions of `{module}`{version}.
@@ -39,18 +41,41 @@ def stub_of(module: Any, theirs: Any) -> str:
     written = {node.name for node in ast.parse(inspect.getsource(module)).body if hasattr(node, "name")}
     known = {name: getattr(theirs, name, None) for name in module.__all__ if name not in {*written, *WRITTEN}}
     found = {name: item for name, item in known.items() if callable(item)}
-    types = [*(name for name, item in found.items() if isinstance(item, type) and name[-1].isdigit()), "bool", "bool_"]
-    functions = [line(name, item) for name, item in found.items() if not isinstance(item, type | np.ufunc)]
+    is_own = module is theirs
+    types = [name for name, item in known.items() if hasattr(theirs, name) and name not in LEFT and not is_typed(item)]
+    old = [f"{name} = {new}" for name, new in getattr(module, "OLD", {}).items() if not hasattr(theirs, name)]
+    functions = [
+        line(name, item)
+        for name, item in found.items()
+        if is_own or (is_typed(item) and not isinstance(item, np.ufunc))
+    ]
     elements = [f"{name}: {kind(item)}" for name, item in found.items() if isinstance(item, np.ufunc)]
-    head = HEAD.format(module=module.__name__, version="" if module is theirs else f" that are those of NumPy {NUMPY}")
+    head = HEAD.format(module=module.__name__, version="" if is_own else f" that are those of NumPy {NUMPY}")
     if module.__name__ != "graphc.numpy":
-        return head + "\n".join([*functions, ""])
+        imports = "" if is_own else imported(theirs.__name__, types)
+        return head.replace("from typing import Any\n", f"from typing import Any\n{imports and chr(10)}{imports}") + (
+            "\n".join([*functions, ""])
+        )
     imports = "".join(f"    {name} as {name},\n" for name in sorted(types, key=in_order))
-    return f"{head}from numpy import (\n{imports})\n{CLASSES}" + "\n".join([*elements, "", *functions, ""])
+    return f"{head}from numpy import (\n{imports})\n{CLASSES}" + "\n".join([*elements, "", *functions, "", *old, ""])
+
+
+def imported(module: str, names: list[str]) -> str:
+    """The import of names, as ruff writes it."""
+    parts = [f"{name} as {name}" for name in names]
+    wide = "".join(f"    {part},\n" for part in parts)
+    return f"from {module} import {parts[0]}\n" if len(parts) == 1 else f"from {module} import (\n{wide})\n"
 
 
 WRITTEN = {"equal", "ndarray", "not_equal"}
 """Names that the module defines by assignments."""
+LEFT = {"c_", "index_exp", "linalg", "fft", "mgrid", "ogrid", "r_", "random", "s_", "vectorize"}
+"""Names that the module imports or makes."""
+
+
+def is_typed(item: Any) -> bool:
+    """True for a function that takes tensors, which the stub gives a signature to. Others are typed by NumPy."""
+    return isinstance(item, np.ufunc) or has_function(item)
 
 
 def in_order(name: str) -> tuple[str, int]:

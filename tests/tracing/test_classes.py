@@ -13,7 +13,7 @@ import pytest
 
 import graphc
 
-CLASSES: tuple[type, ...] = (
+CLASSES: tuple[Any, ...] = (
     np.ndarray, int, float, bool, list, np.generic, np.floating, np.integer, np.bool_, abc.Iterable, abc.Sized,
     abc.Sequence, abc.Container, abc.Mapping, abc.Callable, numbers.Number, numbers.Integral,
 )  # fmt: skip

@@ -119,7 +119,7 @@ def outcome(text: str, way: str, ours: Any, given: tuple[Any, ...]) -> str:
 
 def rounds(run: Any, f: Any, given: list[Any], place: int, got: Any) -> bool:
     """True where the elements of a result are those that NumPy gives of arguments one bit away: `a.mean() // b.mean()`
-    of equal numbers is 1 or 0 by the rounding of the sums, which graphc adds up more exactly than NumPy does float32."""
+    of equal numbers is 1 or 0 by the rounding of the sums, for graphc adds up float32 more exactly than NumPy."""
     rng, near = np.random.default_rng(0), np.zeros(np.shape(got), bool)
     with np.errstate(all="ignore"):
         for _ in range(20):

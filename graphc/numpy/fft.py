@@ -1,0 +1,29 @@
+"""The names of `np.fft`.
+
+In: what NumPy's functions of these names take. Out: what NumPy gives of arrays. Of tensors there are the functions
+that order or make frequencies; graphc has no complex dtypes, which the transforms give or take. Type checkers
+read `fft_names.pyi`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphc.ir.call_errors import explain_all
+from graphc.numpy.named import offered
+
+if TYPE_CHECKING:
+    from graphc.numpy.fft_names import *  # noqa: F403
+
+__all__ = offered(np.fft, globals())  # noqa: PLE0605 - the names are NumPy's
+
+
+if not TYPE_CHECKING:  # which know the names
+
+    def __getattr__(name: str) -> Any:
+        raise AttributeError(f"module 'graphc.numpy.fft' has no attribute {name!r}")
+
+
+explain_all(globals())
