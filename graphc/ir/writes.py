@@ -64,9 +64,9 @@ def unwritten(name: str, read: Callable[[Any], T]) -> T:
     """A read-only property for an attribute that NumPy's arrays let programs assign."""
 
     def write(self: Any, value: Any) -> None:
-        name = self.facts()[0]
+        who = self.facts()[0]
         raise GraphAttributeError(
-            f"{name} is symbolic, its {name} cannot be written; {WRITES[name]}{traced_hint(self)}{asked(name, True)}"
+            f"{who} is symbolic, its {name} cannot be written; {WRITES[name]}{traced_hint(self)}{asked(who, True)}"
         )
 
     made: Any = property(read, write, doc=read.__doc__)
@@ -98,9 +98,9 @@ def hash_of_a_number(self: Any) -> int:
 
 def refuse_in_place(name: str, node: Symbol) -> GraphAttributeError | GraphTypeError:
     """The error for an operation that NumPy's arrays do in place."""
-    name = node.facts()[0]
+    who = node.facts()[0]
     kind = GraphTypeError if name in METHODS else GraphAttributeError
-    return kind(f"{name} is symbolic and has no memory: {IN_PLACE[name]}{traced_hint(node)}{asked(name, True)}")
+    return kind(f"{who} is symbolic and has no memory: {IN_PLACE[name]}{traced_hint(node)}{asked(who, True)}")
 
 
 class Unchanging(Symbol):
