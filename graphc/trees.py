@@ -85,7 +85,7 @@ def _flatten(tree: Any, found: list[Any]) -> Structure:
         named, rest = REGISTERED[kind].children(tree)
         return (kind, tuple(named), rest, exact_kind(rest), *_several(named.values(), found))
     if kind is dict or isinstance(tree, dict):
-        keys = _ordered(tree)
+        keys = ordered(tree)
         told = keys if _TEXT.issuperset(map(type, keys)) else (keys, exact_kind(keys))
         return (kind, told, *_several(map(tree.__getitem__, keys), found))
     if kind is tuple or kind is list or isinstance(tree, (tuple, list)):
@@ -111,7 +111,8 @@ def _several(trees: Iterable[Any], found: list[Any]) -> list[Structure]:
     return parts
 
 
-def _ordered(tree: dict[Any, Any]) -> tuple[Any, ...]:
+def ordered(tree: dict[Any, Any]) -> tuple[Any, ...]:
+    """The keys of a dict in the order of its leaves."""
     keys = tuple(tree)
     return _sorted_text(keys) if _TEXT.issuperset(map(type, keys)) else _sorted(keys)
 
@@ -148,7 +149,7 @@ def _parts(tree: Any) -> dict[str, Any] | None:
     if type(tree) in REGISTERED:
         return REGISTERED[type(tree)].children(tree)[0]
     if isinstance(tree, dict):
-        return {f"[{key!r}]": tree[key] for key in _ordered(tree)}
+        return {f"[{key!r}]": tree[key] for key in ordered(tree)}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return {f".{name}": part for name, part in zip(tree._fields, tree, strict=True)}
     if isinstance(tree, tuple | list):
@@ -173,7 +174,7 @@ def _filled(tree: Any, leaves: Iterator[Any], of_part: Callable[..., Any] | None
         return REGISTERED[type(tree)].restored(rest, [fill(part, leaves) for part in named.values()])
     if isinstance(tree, dict):
         filled = tree.copy()
-        filled.update([(key, fill(tree[key], leaves)) for key in _ordered(tree)])
+        filled.update([(key, fill(tree[key], leaves)) for key in ordered(tree)])
         return filled
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return type(tree)(*[fill(part, leaves) for part in tree])

@@ -43,6 +43,7 @@ from graphc.ir.interpret import check_guards
 from graphc.ir.node import Array
 from graphc.shared import SharedVariable
 from graphc.startup.lazy import once
+from graphc.startup.record import replace
 
 
 class Compiled(Lowered, Direct, mode="compiled"):
@@ -99,12 +100,13 @@ class Compiled(Lowered, Direct, mode="compiled"):
         beside = self.entry.__self__
         return bind(self.library, signature, self.cells, self.refuse, self.failed_again, keywords, beside=beside)
 
-    def exact_entry(self, refuse: Callable[..., Any], failed: Callable[..., Any]) -> Any:
-        """Return an entry point for arrays of exactly the inputs' types, by position, whose results without axes are
-        NumPy's scalars. It calls `refuse` for others, and `failed` where a check fails (as `failed_again`). The
-        function must have no shared variables."""
+    def exact_entry(self, refuse: Callable[..., Any], failed: Callable[..., Any], taken: Keywords) -> Any:
+        """Return an entry point for arrays of exactly the inputs' types, whose results without axes are NumPy's
+        scalars. It calls `refuse` for others, and `failed` where a check fails (as `failed_again`). taken: the names of
+        the inputs, those that take numbers, and whether results are a tuple. The function must have no shared
+        variables."""
         beside = self.entry.__self__
-        exact = Keywords(exact=True, scalars=True)
+        exact = replace(taken, exact=True, scalars=True)
         return bind(self.library, self.built.signature, self.cells, refuse, failed, exact, beside=beside)
 
     def contended(self, /, *args: Any, **kwargs: Any) -> Any:

@@ -173,6 +173,18 @@ def parameters_of(function: Callable[..., Any]) -> list[str]:
     return [p.name for p in found if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
 
 
+def keywords_in_order(function: Callable[..., Any], parts: Parts) -> tuple[str, ...]:
+    """Return the names of the parameters that the arguments are given for, in the order of leaves, where each may be
+    given by position and by name; else ()."""
+    try:
+        found = [*signature(function).parameters.values()][: len(parts.left) + len(parts.named)]
+    except (TypeError, ValueError):
+        return ()
+    names = tuple([each.name for each in found])
+    wanted = (*names[: len(parts.left)], *sorted(parts.named))
+    return names if names == wanted and all(p.kind is Parameter.POSITIONAL_OR_KEYWORD for p in found) else ()
+
+
 def takes_keyword(function: Callable[..., Any], name: str) -> bool:
     """True where a function takes an argument of this name, or has no signature that would tell."""
     try:

@@ -125,7 +125,8 @@ def _target(by: str, function: Any, node: Node, name: str) -> Node:
 def others_than(argnums: int | Sequence[int]) -> Unchanged:
     """The arguments that are not differentiated by."""
     numbers = [argnums] if isinstance(argnums, int) else list(argnums)
-    return Unchanged(lambda count: set(range(count)) - {n % count for n in numbers if isinstance(n, int)}, True)
+    known = [number for number in numbers if isinstance(number, int)]
+    return Unchanged(lambda count: set(range(count)) - {n % count for n in known if count}, True)
 
 
 # --- gradients --------------------------------------------------------------------------------------------------------

@@ -54,6 +54,7 @@ from graphc.tracing.arguments import (
     Unchanged,
     axes_of_one,
     is_no_array,
+    keywords_in_order,
     kinds_of,
     names_of,
     parameters_of,
@@ -62,9 +63,12 @@ from graphc.tracing.arguments import (
 )
 from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
-from graphc.tracing.variants import REFUSED, Variant, choose, log_retrace, refused, tell_of_retrace
+from graphc.tracing.shortcuts import REFUSED, Shortcut
+from graphc.tracing.variants import Variant, choose, log_retrace, tell_of_retrace
 from graphc.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
 
+MOST_RECENT = 4
+"""The variants that a call tries before the table."""
 PLAIN = frozenset((np.ndarray, *NUMBERS))
 """The types of arguments that are leaves without a look at the tree: most calls have no others."""
 
@@ -122,7 +126,7 @@ class Jitted(Direct, Interface[P, R]):
         self.settings = settings
         self.unchanged = unchanged
         self.entries: dict[Any, list[Variant]] = {}
-        self.last: Any = None
+        self.recent: tuple[Shortcut, ...] = ()
         self.by_class = False
         self.__name__ = name
 
@@ -137,11 +141,14 @@ class Jitted(Direct, Interface[P, R]):
     @overload
     def __call__(self, /, *args: Any, out: Any, **kwargs: Any) -> R: ...
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        last = self.last
-        if last is not None and not kwargs:
-            results = last.fast(*args)
+        return self.again(args, kwargs)
+
+    def again(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Call the variant for these arguments by its shortcut, if it was called lately, or by the table."""
+        for call in self.recent:
+            results = call(args, kwargs)
             if results is not REFUSED:
-                return last.rebuild_fast(results)
+                return results
         return self.dispatch(args, kwargs)
 
     @property
@@ -203,13 +210,17 @@ class Jitted(Direct, Interface[P, R]):
         return results
 
     def use(self, variant: Variant | None) -> None:
-        """Let the next calls go to a variant first: without Python where it has one result."""
-        entry: Any = None if variant is None else variant.fast
-        is_rebuilt = variant is not None and variant.rebuild_fast is not None
-        self.last = variant if entry is not None and is_rebuilt else None
-        if entry is None or is_rebuilt:
+        """Let the next calls go to a variant first: without Python where it has a native entry point. None forgets all
+        that were called lately."""
+        if variant is None:
+            self.recent = ()
             detach(self)
-        else:
+            return
+        if variant.shortcut is not None:
+            others = (each for each in self.recent if each is not variant.shortcut)
+            self.recent = (variant.shortcut, *others)[:MOST_RECENT]
+        entry: Any = variant.fast
+        if entry is not None:
             attach(self, entry.__self__)
 
     def keyed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Sequence[Any]]:
@@ -301,7 +312,8 @@ class Jitted(Direct, Interface[P, R]):
             return None
         for each in variants:
             if not any(each.ones):
-                each.fast = None  # or a call would find out by an error that axes of one element are to broadcast
+                # or a call would find out by an error that axes of one element are to broadcast
+                each.fast = each.shortcut = None
         variants.insert(0, made)
         log_retrace(self.title, given, "axes of one element broadcast")
         self.use(None)
@@ -341,10 +353,9 @@ class Jitted(Direct, Interface[P, R]):
         results, inputs = guarded(results, variables, guards)
         function, call = self.compiled(made, results, inputs, donated)
         variant = Variant(types, function, call, made, results, guards, ones)
-        is_exact = not (TRACE.has_asked_class or self.by_class) or all(leaf.ndim for leaf in variables)
-        by_place = not parts.named and len(parts.left) == len(args) and arrays_alone(args)
-        if call is function and variables and by_place and is_exact:
-            variant.make_fast(self.dispatch if variant.rebuild_fast is None else refused)
+        if call is function and variables:
+            known = keywords_in_order(self.build, parts) if self.build is self.__wrapped__ else ()
+            variant.make_fast((args, kwargs, static, self.static.names), given, known, self.again)
         return variant
 
     def run(self, args: Sequence[Any], kwargs: Mapping[str, Any], written: Collection[int] = ()) -> Any:
@@ -436,10 +447,6 @@ def types_of(function: Any, variables: Sequence[Node], parts: Parts, static: Seq
     names = [known[place] if place < len(known) else f"argument {place}" for place in static]
     fixed = [f"{name}={value!r}" for name, value in (*zip(names, parts.values, strict=True), *parts.fixed)]
     return ", ".join([*(f"{node.name}: {node.type}" for node in variables), *fixed])
-
-
-def arrays_alone(args: Sequence[Any]) -> bool:
-    return all(type(value) is np.ndarray for value in args)
 
 
 def others_in(results: Sequence[Node], variables: Sequence[Node]) -> list[Node]:

@@ -15,31 +15,34 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from graphc.codegen.call.bind import Keywords
 from graphc.errors import ArgumentError, ShapeError
 from graphc.functions.callables import Function
 from graphc.functions.native import Compiled
 from graphc.ir.node import Node
 from graphc.ir.source_lines import warn_user
 from graphc.options import options
+from graphc.startup.record import replace
 from graphc.tracing.arguments import NUMBERS
 from graphc.tracing.guards import Guards, Shapes
-from graphc.trees import LEAF, like, structure, up_to
+from graphc.tracing.shortcuts import REFUSED, Shortcut, shortcut
+from graphc.trees import LEAF, is_nested, like, structure, up_to
 
 Rebuild = Callable[[Any], Any]
 
 LOG = "graphc.recompiles"
 """The name of the log."""
 
-REFUSED = object()
-"""The result of a native entry point where the jitted function must choose a variant."""
+Call: TypeAlias = "tuple[Sequence[Any], Mapping[str, Any], Sequence[int], Sequence[str]]"
+"""The arguments of a call, by position and by name, and which of both are static."""
 
 
 def refused(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
-    """The `dispatch` of an entry point whose results are put together by Python."""
+    """The `dispatch` of the entry point of a shortcut."""
     return REFUSED
 
 
@@ -48,12 +51,13 @@ class Variant:
 
     types: those of the arguments, as text. function: None where there are no arrays among the results. call: takes the
     leaves of the arguments. made: the tree of results that the function returned. rebuild: makes such a tree of what
-    `call` gives, rebuild_fast of what `fast` gives (`finishing`). asked: what must hold of sizes; holds: tells it of
-    shapes. ones: for each leaf, the axes of static size 1. fast: the native entry point for exact types, whose results
-    without axes are scalars, and which leaves other calls to the jitted function; None where there is none.
+    `call` gives (`finishing`). asked: what must hold of sizes; holds: tells it of shapes. ones: for each leaf, the axes
+    of static size 1. shortcut: a function of the arguments for calls of exactly these types and this form
+    (shortcuts.py). fast: where neither arguments nor results need Python, a native entry point that does the same, and
+    leaves other calls to the jitted function. Each is None where there is none.
     """
 
-    __slots__ = ("asked", "call", "fast", "function", "holds", "made", "ones", "rebuild", "rebuild_fast", "types")
+    __slots__ = ("asked", "call", "fast", "function", "holds", "made", "ones", "rebuild", "shortcut", "types")
 
     def __init__(
         self,
@@ -70,11 +74,11 @@ class Variant:
         self.call = call
         self.made = made
         self.rebuild = None if function is None else finishing(made, results)
-        self.rebuild_fast = None if function is None else finishing(made, ())
         self.asked = asked
         self.holds = asked.test()
         self.ones = ones
         self.fast: Callable[..., Any] | None = None
+        self.shortcut: Shortcut | None = None
 
     @property
     def guards(self) -> list[str]:
@@ -99,15 +103,32 @@ class Variant:
         made = [results] if single else results
         return like(self.made, [new[()] if old is None else old for old, new in zip(arrays, made, strict=True)])
 
-    def make_fast(self, dispatch: Callable[[tuple[Any, ...], Mapping[str, Any]], Any]) -> None:
-        """Bind the native entry point for exact types, where the function has one. `dispatch(args, kwargs)` takes the
-        calls that it refuses, and those of sizes for which another variant may be right."""
-        function, holds = self.function, self.holds
+    def make_fast(
+        self, call: Call, leaves: Sequence[Any], names: Sequence[str], again: Callable[[tuple[Any, ...], Any], Any]
+    ) -> None:
+        """Make the shortcut and the native entry point for calls like this one, where the function has one.
+
+        leaves: those of the arguments. names: of the parameters that the leaves are given for, () where these may not
+        be given by name. `again(args, kwargs)` takes the calls that the entry point refuses, and those of sizes for
+        which another variant may be right.
+        """
+        function = self.function
         if not isinstance(function, Compiled) or function.kind is not Compiled or function.profile is not None:
             return
-        if function.wanted or function.foreign:
+        if function.wanted or function.foreign or not all(map(is_taken_exactly, leaves)):
             return
-        again = function.failed_again
+        numbers = tuple(None if type(leaf) is np.ndarray else type(leaf) for leaf in leaves)
+        several = type(self.made) in (list, tuple) and not any(map(is_nested, self.made))
+        taken = Keywords(numbers=numbers, tuples=type(self.made) is tuple)
+        self.shortcut = shortcut(*call, self.made, self.entry(function, taken, refused))
+        args, kwargs, *static = call
+        plain = not any(static) and len(args) + len(kwargs) == len(leaves) and not any(map(is_nested, args))
+        if plain and (several or not is_nested(self.made)) and (names or not kwargs):
+            self.fast = self.entry(function, replace(taken, names=tuple(names)), again)
+
+    def entry(self, function: Compiled, taken: Keywords, dispatch: Callable[[tuple[Any, ...], Any], Any]) -> Any:
+        """Bind a native entry point for exact types, which leaves other calls to `dispatch`."""
+        again, holds = function.failed_again, self.holds
 
         def refuse(*args: Any, **kwargs: Any) -> Any:
             return dispatch(args, kwargs)
@@ -121,7 +142,12 @@ class Variant:
             except ShapeError:  # `dispatch` finds out whether an axis broadcasts
                 return dispatch(args, {})
 
-        self.fast = function.exact_entry(refuse, failed)
+        return function.exact_entry(refuse, failed, taken)
+
+
+def is_taken_exactly(leaf: Any) -> bool:
+    """True for an array, and for a number of Python's or NumPy's."""
+    return type(leaf) is np.ndarray or type(leaf) in NUMBERS or isinstance(leaf, np.generic)
 
 
 def finishing(made: Any, results: Sequence[Node]) -> Rebuild | None:

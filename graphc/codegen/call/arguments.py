@@ -64,22 +64,24 @@ as_long_long = Imported("PyLong_AsLongLongAndOverflow", I64, Ptr, Ptr)
 
 
 @cache
-def scalar_function(dtype: str) -> Function[[Ptr, Ptr, Ptr, Ptr], Ptr]:
+def scalar_function(dtype: str) -> Function[[Ptr, Ptr, Ptr, Ptr, Ptr], Ptr]:
     """Return the function that finds the element of a 0-d parameter. It returns the address of the element in the
     object itself, or `room` with the converted element; null to refuse.
 
     It takes arrays of rank 0 and NumPy scalars whose dtype casts safely, and Python numbers that fit; integers and
-    floats are rounded to the floats of the parameter.
+    floats are rounded to the floats of the parameter. Where nothing may be converted, it takes arrays of its dtype, or,
+    where `kind` is not null, numbers of exactly this type.
     """
 
     @function("noinline", name=f"scalar_{dtype}")
-    def scalar(code: Code, object: Ptr, record: Ptr, ndarray: Ptr, room: Ptr) -> Ptr:
+    def scalar(code: Code, object: Ptr, record: Ptr, ndarray: Ptr, kind: Ptr, room: Ptr) -> Ptr:
         sources = [source for source in DTYPES if source != dtype and can_cast_safely(source, dtype)]
         cast_from = {source: code.label(f"from_{source}") for source in sources}
         refuse = code.label("refuse")
         exact, type_ = word(record, "exact"), object.get(OBJECT_TYPE)
         element = code.variable(object.at(VALUE))
         with code.when(type_ == ndarray):
+            refuse.when(kind != NULL)
             refuse.when(((object.get(ARRAY_FLAGS) & ALIGNED) == 0) | (object.get(ARRAY_RANK) != 0))
             element.value = object.get(ARRAY_DATA)
             descriptor = object.get(ARRAY_DTYPE)
@@ -89,7 +91,7 @@ def scalar_function(dtype: str) -> Function[[Ptr, Ptr, Ptr, Ptr], Ptr]:
             for source in sources:
                 cast_from[source].when(descriptor == word(record, f"{source} descriptor"))
             refuse.go()
-        refuse.unless(exact == NULL)
+        refuse.unless((exact == NULL) | (type_ == kind))
         with code.when(type_ == word(record, f"{dtype} scalar")):
             code.ret(element.value)
         _take_python_number(code, dtype, object, record, room, refuse)

@@ -76,7 +76,9 @@ ABSENT = object()
 class Keywords:
     """The keyword of each input (None for none) and its default (`ABSENT` for none); () where there are none at all.
     exact: nothing is converted but contiguous copies of arrays. out: `out=` gives arrays for results. scalars: results
-    without axes are NumPy's scalars, not arrays; only without `out` and updates.
+    without axes are NumPy's scalars, not arrays; only without `out` and updates. tuples: several results are a tuple,
+    not a list. numbers: for each input the type of the numbers that it takes though it is exact, None for arrays; ()
+    where all take arrays.
     """
 
     names: tuple[str | None, ...] = ()
@@ -84,6 +86,8 @@ class Keywords:
     exact: bool = False
     out: bool = False
     scalars: bool = False
+    tuples: bool = False
+    numbers: tuple[type | None, ...] = ()
 
 
 POSITIONAL = Keywords()
@@ -176,6 +180,7 @@ def bind(
     own = [id(cell) for cell in cells]
     own += [0 if name is None else id(name) for name in keywords.names]
     own += [0 if value is ABSENT else id(value) for value in keywords.defaults]
+    own += [0 if kind is None else id(kind) for kind in (keywords.numbers or (None,) * inputs)]
     if locking is not None:
         own += [_address(locks.CLOSED if locking.always else words) for words in locking.words]
     words = np.array([*_process_record(), *own], np.intp)
@@ -189,6 +194,7 @@ def bind(
         words[[RECORD.index(field) for field in TAKEN]] = 0
     words[RECORD.index("exact")] = keywords.exact
     words[RECORD.index("scalars")] = keywords.scalars
+    words[RECORD.index("tuples")] = keywords.tuples
     words[RECORD.index("out name")] = id(OUT) if keywords.out else 0
     name = signature.name.encode()
     name_address = ctypes.cast(ctypes.c_char_p(name), ctypes.c_void_p).value
@@ -208,7 +214,7 @@ def _process_record() -> tuple[int, ...]:
     verify_layout()
     table = _array_api()
     words = {
-        **dict.fromkeys(("busy", "arena", "refuse", "fail", "exact", "scalars", "out name"), 0),
+        **dict.fromkeys(("busy", "arena", "refuse", "fail", "exact", "scalars", "tuples", "out name"), 0),
         **dict.fromkeys(("activity", "contended"), 0),
         "block": id(block),
         "wake": id(locks.wake),

@@ -104,7 +104,7 @@ taking it again costs 0.1 µs alone, and a switch of threads when contended."""
 WORK_OF_ELEMENT = 8
 """Work of loops of steps that counts as one of these elements."""
 
-new_list = Imported("PyList_New", Ptr, I64)
+new_list, new_tuple = (Imported(name, Ptr, I64) for name in ("PyList_New", "PyTuple_New"))
 save_thread = Imported("PyEval_SaveThread", Ptr)
 restore_thread = Imported("PyEval_RestoreThread", NOTHING, Ptr)
 bad_call: Function[[], None] = external("bad_call", None)
@@ -254,10 +254,18 @@ class Call:
         return self.result.value
 
     def begin(self) -> None:
-        """Make the list of results before the cells are read: a garbage collection may run, and switch threads."""
+        """Make the list or tuple of results before the cells are read: a garbage collection may run, and switch
+        threads."""
         if self.signature.returns == "list":
-            self.result.value = new_list(self.record, I64.of(len(self.signature.results)))
+            count = I64.of(len(self.signature.results))
+            with self.code.when(self.returns_tuple()):
+                self.result.value = new_tuple(self.record, count)
+            with self.code.otherwise():
+                self.result.value = new_list(self.record, count)
             self.done.when(self.result.value == NULL)
+
+    def returns_tuple(self) -> Bool:
+        return word(self.record, "tuples") != NULL
 
     def sort_arguments(self) -> Ptr:
         """Return the address of the arguments in the order of the inputs."""
@@ -299,7 +307,9 @@ class Call:
     def take_scalar(self, number: int, object: Ptr) -> Operand:
         array = self.known[number]
         self.objects.at(number + 1, Ptr).store(object)
-        own = self.record, self.ndarray, self.scalars.at(number, I64)
+        inputs, shared = len(self.signature.inputs), len(self.signature.shared)
+        kind = word_at(self.record, 8 * (len(RECORD) + shared + 2 * inputs + number))
+        own = self.record, self.ndarray, kind, self.scalars.at(number, I64)
         data = scalar_function(array.dtype)(self.code, object, *own)
         self.refuse.when(data == NULL)
         return self.operand(object, data, array, [])
@@ -456,7 +466,7 @@ class Call:
     def locks(self) -> I64:
         """The offset in the record of the words of the locks."""
         shared = len(self.signature.shared)
-        return I64.of(8 * (len(RECORD) + shared + 2 * len(self.signature.inputs)))
+        return I64.of(8 * (len(RECORD) + shared + 3 * len(self.signature.inputs)))
 
     def modes(self) -> tuple[Ptr, I64]:
         """The arguments of `enter` and `depart` about marks: the table of `_modes`, the number of shared variables."""
@@ -535,7 +545,10 @@ class Call:
             if output.replaces is not None:
                 old = install(code, self.cell(output.replaces), self.made_array(number))
                 self.made.at(number, Ptr).store(old)
-        items = self.result.value.get(LIST_ITEMS) if signature.returns == "list" else NULL
+        items = NULL
+        if signature.returns == "list":
+            of_tuple, of_list = self.result.value.at(TUPLE_ITEMS), self.result.value.get(LIST_ITEMS)
+            items = self.returns_tuple().choose(of_tuple, of_list)
         for at, (role, number) in enumerate(signature.results):
             if role == "input":
                 array = self.operands[number].object

@@ -45,6 +45,7 @@ PYTHON_API = (
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
     "PyList_New",
+    "PyTuple_New",
     "PyErr_Clear",
     "PyErr_Occurred",
     "PyErr_ExceptionMatches",
@@ -63,17 +64,19 @@ results or temporaries failed."""
 RECORD = (
     *("busy", "arena", "refuse", "fail", "exact", "out name", "block", "activity", "contended", "wake"),
     *("ndarray", "list", "tuple", "float", "int", "true", "false", "none", "memory error"),
-    *("scalars", "true scalar", "false scalar"),
+    *("scalars", "tuples", "true scalar", "false scalar"),
     *PYTHON_API,
     *ARRAY_API,
     *(f"{dtype} descriptor" for dtype in DTYPES),
     *(f"{dtype} scalar" for dtype in DTYPES),
 )
-"""The words of a record, by name. All are addresses but `exact`, which is 1 where nothing may be converted, and
-`scalars`, which is 1 where results without axes are NumPy's scalars. `busy`: of a word that is 1 while a call uses the
-arena. `activity`: of the words of locks.py, 0 where the caller holds the locks.
-Behind them stand the cells of the shared variables, the keyword of each input, the default of each (0 for none), and
-the words of the lock of each shared variable."""
+"""The words of a record, by name. All are addresses but `exact`, which is 1 where nothing may be converted, `scalars`,
+which is 1 where results without axes are NumPy's scalars, and `tuples`, which is 1 where several results are a tuple.
+`busy`: of a word that is 1 while a call uses the arena. `activity`: of the words of locks.py, 0 where the caller holds
+the locks.
+Behind them stand the cells of the shared variables, the keyword of each input, the default of each (0 for none), the
+type that the number for each must have where nothing may be converted (0: an array), and the words of the lock of each
+shared variable."""
 
 
 def layout_tag() -> int:
