@@ -5,6 +5,7 @@ The stubs of tensors are written from the tables, by `GRAPHC_UPDATE=1 pytest tes
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 import re
@@ -116,6 +117,12 @@ def random_names() -> str:
     return stub_of(graphc.random, graphc.random)
 
 
+def scipy_names(module: str) -> Callable[[], str]:
+    """The stub of a module of graphc/scipy."""
+    found = importlib.import_module(f"graphc.scipy.{module}")
+    return lambda: stub_of(found, found)
+
+
 STUBS: dict[str, Callable[[], str]] = {
     "ir/methods.pyi": methods,
     "tensor/rows.pyi": rows,
@@ -123,6 +130,8 @@ STUBS: dict[str, Callable[[], str]] = {
     "numpy/linalg_names.pyi": linalg_names,
     "numpy/fft_names.pyi": fft_names,
     "random/names.pyi": random_names,
+    "scipy/special/names.pyi": scipy_names("special"),
+    "scipy/linalg_names.pyi": scipy_names("linalg"),
 }
 
 

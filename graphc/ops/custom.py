@@ -8,6 +8,7 @@ back into Python for it. The op's version is a fingerprint of the user's code, s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import CodeType, FunctionType
@@ -318,13 +319,65 @@ def _null(what: str, op: object, position: int, node: object, comment: str) -> A
 # (codegen/special). Numbers of fewer bits are computed as float64 in every mode.
 
 
-OPERANDS: Mapping[str, int] = {
-    **dict.fromkeys("erfcinv erfinv gamma i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e ndtri y0 y1".split(), 1),
-    **dict.fromkeys("betaln gammainc gammaincc gammainccinv gammaincinv iv ive jv kv kve owens_t stdtr yv".split(), 2),
-    **dict.fromkeys(("betainc", "betaincinv"), 3),
-    "hyp2f1": 4,
+@record()
+class Source:
+    """A function of SciPy's. operands: "d" for a float64, "l" for an integer, in order. count: its results, of which
+    the op gives the one of number `place`. options: True if it may be given options."""
+
+    name: str
+    operands: str
+    place: int = 0
+    count: int = 1
+    options: bool = False
+
+
+_TABLE = """
+d: bei beip ber berp cosdg cosm1 cotdg dawsn ellipe ellipk ellipkm1 erfcinv erfi erfinv exp1 expi exprel gamma gammasgn
+   i0 i0e i1 i1e it2struve0 itmodstruve0 itstruve0 j0 j1 k0 k0e k1 k1e kei keip ker kerp kolmogi kolmogorov loggamma
+   ndtri ndtri_exp rgamma sindg spence tandg wrightomega y0 y1 zetac
+dd: agm beta betaln binom boxcox boxcox1p chdtriv ellipeinc ellipkinc elliprc eval_chebyt eval_chebyu eval_laguerre
+    eval_legendre expn gammainc gammaincc gammainccinv gammaincinv hyp0f1 inv_boxcox inv_boxcox1p iv ive jv jve kn kv
+    kve mathieu_a mathieu_b modstruve owens_t pdtrik poch powm1 pseudo_huber smirnov smirnovi stdtr stdtridf stdtrit
+    struve tklmbda yn yv yve
+ddd: bdtrik bdtrin besselpoly betainc betaincc betainccinv betaincinv btdtria btdtrib chndtr chndtridf chndtrinc
+     chndtrix elliprd elliprf elliprg eval_gegenbauer eval_genlaguerre fdtridfd gdtria gdtrib gdtrix hyp1f1 hyperu
+     log_wright_bessel lpmv nbdtrik nbdtrin nctdtr nctdtridf nctdtrinc nctdtrit nrdtrimn nrdtrisd
+     voigt_profile wright_bessel
+dddd: elliprj eval_jacobi hyp2f1 ncfdtr ncfdtri ncfdtridfd ncfdtridfn ncfdtrinc
+ld: eval_hermite eval_hermitenorm
+ld?: spherical_in spherical_jn spherical_kn spherical_yn
+"""
+_OF_INTEGERS = """
+ld: eval_chebyt eval_chebyu eval_laguerre eval_legendre
+ldd: eval_gegenbauer eval_genlaguerre
+lddd: eval_jacobi
+"""
+"""Functions that SciPy computes in another way of an integer: ops of their own, "_n" after the name."""
+_SEVERAL = """
+d 2: fresnel it2i0k0 it2j0y0 iti0k0 itj0y0 shichi sici
+d 4: airy airye itairy
+dd 2: pbdv pbvv pbwa
+dd 4: ellipj
+"""
+"""Functions of several results: an op for each, "_0", "_1", … after the name."""
+
+
+def _rows(table: str) -> list[tuple[str, str]]:
+    """The kinds and the name of each function of a table."""
+    rows = [line.partition(":") for line in re.sub(r"\n +", " ", table).split("\n") if line]
+    return [(kinds, name) for kinds, _, names in rows for name in names.split()]
+
+
+SOURCES: Mapping[str, Source] = {
+    **{name: Source(name, kinds.strip("?"), options="?" in kinds) for kinds, name in _rows(_TABLE)},
+    **{f"{name}_n": Source(name, kinds) for kinds, name in _rows(_OF_INTEGERS)},
+    **{
+        f"{name}_{place}": Source(name, kinds.split()[0], place, int(kinds[-1]))
+        for kinds, name in _rows(_SEVERAL)
+        for place in range(int(kinds[-1]))
+    },
 }
-"""The number of operands of each function."""
+"""The functions that kernels call, by the names of their ops."""
 PREFIX = "special_"
 """The beginning of the names of the ops."""
 ELEMENT_WORK = 200
@@ -338,7 +391,14 @@ def symbol(name: str, dtype: str) -> str:
 
 def value_of(name: str, arrays: Sequence[Array]) -> Any:
     """The value of SciPy's function of arrays."""
-    return getattr(import_module("scipy.special"), name)(*(array.astype("float64") for array in arrays))
+    source = SOURCES[name]
+    with np.errstate(invalid="ignore"):
+        given = [
+            array.astype("float64" if kind == "d" else "int64")
+            for array, kind in zip(arrays, source.operands, strict=True)
+        ]
+    found = getattr(import_module("scipy.special"), source.name)(*given)
+    return found if source.count == 1 else found[source.place]
 
 
 def _special_passed(node: Node) -> list[Passed]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import INTEGERS, UNSIGNED, floating, is_float
+from graphc.arrays.dtypes import INTEGERS, UNSIGNED, floating, is_float, promote
 from graphc.arrays.incomplete import betainc_by, gammainc_by_k, stdtr_by_df
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Array, Node, describe
@@ -79,7 +79,10 @@ Partial = Callable[[Node, Node, Sequence[Node]], Any]
 """(cotangent, node, args) -> the cotangent of an argument."""
 
 
-def _special(name: str, doc: str, *partials: Partial) -> Callable[..., Node]:
+def scipy_function(name: str, doc: str, *partials: Partial) -> Callable[..., Node]:
+    """A function of `SOURCES` (ops/custom.py), with the cotangent of each argument. Python's numbers take the dtype of
+    the other operands, as in NumPy."""
+
     def vjp(node: Node, cotangent: Node) -> list[Any]:
         parts = (strong(cotangent, partial, node, node.args) for partial in partials)
         return [
@@ -92,36 +95,42 @@ def _special(name: str, doc: str, *partials: Partial) -> Callable[..., Node]:
     def function(*operands: Any) -> Node:
         if len(operands) != len(partials):
             raise GraphTypeError(f"{name}() takes {len(partials)} arguments, not {len(operands)}")
-        return made(*operands)
+        nodes = [as_node(operand) for operand in operands]
+        dtypes = [floating(node.type.dtype) for node in nodes if not is_number(node)]
+        if dtypes:
+            nodes = [cast(node, promote(*dtypes)) if is_number(node) else node for node in nodes]
+        return made(*nodes)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function
 
 
-def _unknown(position: int) -> Partial:
+def unknown(position: int) -> Partial:
     """The derivative by an argument for which there is no formula: asking for it is an error."""
     return lambda g, z, args: not_implemented(z.op.name.removeprefix(PREFIX), position, args[position])
 
 
 _HALF_ROOT_PI = math.sqrt(math.pi) / 2
 
-erfinv: Function = _special("erfinv", "The inverse of erf.", lambda g, z, args: g * (_HALF_ROOT_PI * exp(z * z)))
-erfcinv: Function = _special("erfcinv", "The inverse of erfc.", lambda g, z, args: g * (-_HALF_ROOT_PI * exp(z * z)))
-ndtri: Function = _special(
+erfinv: Function = scipy_function("erfinv", "The inverse of erf.", lambda g, z, args: g * (_HALF_ROOT_PI * exp(z * z)))
+erfcinv: Function = scipy_function(
+    "erfcinv", "The inverse of erfc.", lambda g, z, args: g * (-_HALF_ROOT_PI * exp(z * z))
+)
+ndtri: Function = scipy_function(
     "ndtri",
     "The inverse of the standard normal distribution function.",
     lambda g, z, args: g * (math.sqrt(2 * math.pi) * exp(0.5 * z * z)),
 )
-gamma: Function = _special("gamma", "The gamma function.", lambda g, z, args: g * z * digamma(args[0]))
+gamma: Function = scipy_function("gamma", "The gamma function.", lambda g, z, args: g * z * digamma(args[0]))
 
 
-def _density(k: Node, x: Node) -> Node:
+def gamma_density(k: Node, x: Node) -> Node:
     """The derivative of the regularised lower incomplete gamma function with respect to x."""
     return exp(xlogy(k - 1, x) - x - gammaln(k))
 
 
-def _by_parameters(name: str, doc: str, compute: Callable[..., Array], *partials: Partial) -> Function:
+def python_function(name: str, doc: str, compute: Callable[..., Array], *partials: Partial) -> Function:
     """A derivative of a function by its parameters, which Python computes."""
 
     def vjp(z: Node, g: Node) -> list[Any]:
@@ -140,109 +149,115 @@ def _gamma_slopes(k: Node, x: Node) -> tuple[Node, Node]:
     return first, sqr(first) - polygamma(1, k)
 
 
-_gammainc_by_kk: Function = _by_parameters(
+_gammainc_by_kk: Function = python_function(
     "gammainc_by_kk",
     "The second derivative of gammainc by k.",
     lambda k, x: gammainc_by_k(k, x, 2),
-    _unknown(0),
-    lambda g, z, args: g * _density(*args) * _gamma_slopes(*args)[1],
+    unknown(0),
+    lambda g, z, args: g * gamma_density(*args) * _gamma_slopes(*args)[1],
 )
-_gammainc_by_k: Function = _by_parameters(
+gammainc_by_k_of: Function = python_function(
     "gammainc_by_k",
     "The derivative of gammainc by k.",
     lambda k, x: gammainc_by_k(k, x, 1),
     lambda g, z, args: g * _gammainc_by_kk(*args),
-    lambda g, z, args: g * _density(*args) * _gamma_slopes(*args)[0],
+    lambda g, z, args: g * gamma_density(*args) * _gamma_slopes(*args)[0],
 )
-gammainc: Function = _special(
+gammainc: Function = scipy_function(
     "gammainc",
     "The regularised lower incomplete gamma function of k and x.",
-    lambda g, z, args: g * _gammainc_by_k(*args),
-    lambda g, z, args: g * _density(*args),
+    lambda g, z, args: g * gammainc_by_k_of(*args),
+    lambda g, z, args: g * gamma_density(*args),
 )
-gammaincc: Function = _special(
+gammaincc: Function = scipy_function(
     "gammaincc",
     "The regularised upper incomplete gamma function of k and x.",
-    lambda g, z, args: -g * _gammainc_by_k(*args),
-    lambda g, z, args: -g * _density(*args),
+    lambda g, z, args: -g * gammainc_by_k_of(*args),
+    lambda g, z, args: -g * gamma_density(*args),
 )
-j0: Function = _special("j0", "The Bessel function of the first kind of order 0.", lambda g, z, args: -g * j1(args[0]))
-j1: Function = _special(
+j0: Function = scipy_function(
+    "j0", "The Bessel function of the first kind of order 0.", lambda g, z, args: -g * j1(args[0])
+)
+j1: Function = scipy_function(
     "j1",
     "The Bessel function of the first kind of order 1.",
     lambda g, z, args: g * 0.5 * (j0(args[0]) - jv(2, args[0])),
 )
-jv: Function = _special(
+jv: Function = scipy_function(
     "jv",
     "The Bessel function of the first kind of order v at x; by v it has no derivative.",
-    _unknown(0),
+    unknown(0),
     lambda g, z, args: g * 0.5 * (jv(args[0] - 1, args[1]) - jv(args[0] + 1, args[1])),
 )
-i0: Function = _special("i0", "The modified Bessel function of order 0.", lambda g, z, args: g * i1(args[0]))
-i1: Function = _special(
+i0: Function = scipy_function("i0", "The modified Bessel function of order 0.", lambda g, z, args: g * i1(args[0]))
+i1: Function = scipy_function(
     "i1", "The modified Bessel function of order 1.", lambda g, z, args: g * 0.5 * (i0(args[0]) + iv(2, args[0]))
 )
-iv: Function = _special(
+iv: Function = scipy_function(
     "iv",
     "The modified Bessel function of order v at x; by v it has no derivative.",
-    _unknown(0),
+    unknown(0),
     lambda g, z, args: g * 0.5 * (iv(args[0] - 1, args[1]) + iv(args[0] + 1, args[1])),
 )
 
-i0e: Function = _special("i0e", "i0 over exp(abs(x)).", lambda g, z, args: g * (i1e(args[0]) - sgn(args[0]) * z))
-i1e: Function = _special(
+i0e: Function = scipy_function("i0e", "i0 over exp(abs(x)).", lambda g, z, args: g * (i1e(args[0]) - sgn(args[0]) * z))
+i1e: Function = scipy_function(
     "i1e",
     "i1 over exp(abs(x)).",
     lambda g, z, args: g * (0.5 * (i0e(args[0]) + ive(2, args[0])) - sgn(args[0]) * z),
 )
-ive: Function = _special(
+ive: Function = scipy_function(
     "ive",
     "iv over exp(abs(x)); by v it has no derivative.",
-    _unknown(0),
+    unknown(0),
     lambda g, z, args: g * (0.5 * (ive(args[0] - 1, args[1]) + ive(args[0] + 1, args[1])) - sgn(args[1]) * z),
 )
-y0: Function = _special("y0", "The Bessel function of the second kind of order 0.", lambda g, z, args: -g * y1(args[0]))
-y1: Function = _special(
+y0: Function = scipy_function(
+    "y0", "The Bessel function of the second kind of order 0.", lambda g, z, args: -g * y1(args[0])
+)
+y1: Function = scipy_function(
     "y1",
     "The Bessel function of the second kind of order 1.",
     lambda g, z, args: g * 0.5 * (y0(args[0]) - yv(2, args[0])),
 )
-yv: Function = _special(
+yv: Function = scipy_function(
     "yv",
     "The Bessel function of the second kind of order v at x; by v it has no derivative.",
-    _unknown(0),
+    unknown(0),
     lambda g, z, args: g * 0.5 * (yv(args[0] - 1, args[1]) - yv(args[0] + 1, args[1])),
 )
-k0: Function = _special(
+k0: Function = scipy_function(
     "k0", "The modified Bessel function of the second kind of order 0.", lambda g, z, args: -g * k1(args[0])
 )
-k1: Function = _special(
+k1: Function = scipy_function(
     "k1",
     "The modified Bessel function of the second kind of order 1.",
     lambda g, z, args: -0.5 * g * (k0(args[0]) + kv(2, args[0])),
 )
-kv: Function = _special(
+kv: Function = scipy_function(
     "kv",
     "The modified Bessel function of the second kind of order v at x; by v it has no derivative.",
-    _unknown(0),
+    unknown(0),
     lambda g, z, args: -0.5 * g * (kv(args[0] - 1, args[1]) + kv(args[0] + 1, args[1])),
 )
-k0e: Function = _special("k0e", "k0 times exp(x).", lambda g, z, args: g * (z - k1e(args[0])))
-k1e: Function = _special("k1e", "k1 times exp(x).", lambda g, z, args: g * (z - 0.5 * (k0e(args[0]) + kve(2, args[0]))))
-kve: Function = _special(
+k0e: Function = scipy_function("k0e", "k0 times exp(x).", lambda g, z, args: g * (z - k1e(args[0])))
+k1e: Function = scipy_function(
+    "k1e", "k1 times exp(x).", lambda g, z, args: g * (z - 0.5 * (k0e(args[0]) + kve(2, args[0])))
+)
+kve: Function = scipy_function(
     "kve",
     "kv times exp(x); by v it has no derivative.",
-    _unknown(0),
+    unknown(0),
     lambda g, z, args: g * (z - 0.5 * (kve(args[0] - 1, args[1]) + kve(args[0] + 1, args[1]))),
 )
 
 
-def _beta_density(a: Node, b: Node, x: Node) -> Node:
+def beta_density(a: Node, b: Node, x: Node) -> Node:
     """The derivative of the regularised incomplete beta function with respect to x."""
     return exp(xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b))
 
 
-betaln: Function = _special(
+betaln: Function = scipy_function(
     "betaln",
     "The logarithm of the beta function.",
     lambda g, z, args: g * (digamma(args[0]) - digamma(args[0] + args[1])),
@@ -270,75 +285,75 @@ def _betainc_twice(by: str) -> Function:
         both, *each = (betainc_by(a, b, x, *way, 2) for way in ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0)))
         return 0.5 * (both - each[0] - each[1])
 
-    return _by_parameters(
+    return python_function(
         f"betainc_by_{by}",
         f"The second derivative of betainc by {' and '.join(by)}.",
         compute,
-        _unknown(0),
-        _unknown(1),
-        lambda g, z, args: g * _beta_density(*args) * _beta_slope(args, by),
+        unknown(0),
+        unknown(1),
+        lambda g, z, args: g * beta_density(*args) * _beta_slope(args, by),
     )
 
 
 _betainc_by_aa, _betainc_by_ab, _betainc_by_bb = map(_betainc_twice, ("aa", "ab", "bb"))
-_betainc_by_a: Function = _by_parameters(
+betainc_by_a: Function = python_function(
     "betainc_by_a",
     "The derivative of betainc by a.",
     lambda a, b, x: betainc_by(a, b, x, 1.0, 0.0, 1),
     lambda g, z, args: g * _betainc_by_aa(*args),
     lambda g, z, args: g * _betainc_by_ab(*args),
-    lambda g, z, args: g * _beta_density(*args) * _beta_slope(args, "a"),
+    lambda g, z, args: g * beta_density(*args) * _beta_slope(args, "a"),
 )
-_betainc_by_b: Function = _by_parameters(
+betainc_by_b: Function = python_function(
     "betainc_by_b",
     "The derivative of betainc by b.",
     lambda a, b, x: betainc_by(a, b, x, 0.0, 1.0, 1),
     lambda g, z, args: g * _betainc_by_ab(*args),
     lambda g, z, args: g * _betainc_by_bb(*args),
-    lambda g, z, args: g * _beta_density(*args) * _beta_slope(args, "b"),
+    lambda g, z, args: g * beta_density(*args) * _beta_slope(args, "b"),
 )
-betainc: Function = _special(
+betainc: Function = scipy_function(
     "betainc",
     "The regularised incomplete beta function of a, b and x.",
-    lambda g, z, args: g * _betainc_by_a(*args),
-    lambda g, z, args: g * _betainc_by_b(*args),
-    lambda g, z, args: g * _beta_density(*args),
+    lambda g, z, args: g * betainc_by_a(*args),
+    lambda g, z, args: g * betainc_by_b(*args),
+    lambda g, z, args: g * beta_density(*args),
 )
 
 
-def _held_place(slope: Node, density: Node) -> Node:
+def held_place(slope: Node, density: Node) -> Node:
     """The derivative of an inverse function by a parameter: what keeps the place in the distribution. The place stays
     at the ends, where both are 0."""
     is_end = equal(slope, 0)
     return where(is_end, 0, -slope / where(is_end, 1, density))
 
 
-betaincinv: Function = _special(
+betaincinv: Function = scipy_function(
     "betaincinv",
     "The x whose betainc(a, b, x) is y.",
-    lambda g, z, args: g * _held_place(_betainc_by_a(*args[:2], z), _beta_density(args[0], args[1], z)),
-    lambda g, z, args: g * _held_place(_betainc_by_b(*args[:2], z), _beta_density(args[0], args[1], z)),
-    lambda g, z, args: g / _beta_density(args[0], args[1], z),
+    lambda g, z, args: g * held_place(betainc_by_a(*args[:2], z), beta_density(args[0], args[1], z)),
+    lambda g, z, args: g * held_place(betainc_by_b(*args[:2], z), beta_density(args[0], args[1], z)),
+    lambda g, z, args: g / beta_density(args[0], args[1], z),
 )
-gammaincinv: Function = _special(
+gammaincinv: Function = scipy_function(
     "gammaincinv",
     "The x whose gammainc(k, x) is y.",
-    lambda g, z, args: g * _held_place(_gammainc_by_k(args[0], z), _density(args[0], z)),
-    lambda g, z, args: g / _density(args[0], z),
+    lambda g, z, args: g * held_place(gammainc_by_k_of(args[0], z), gamma_density(args[0], z)),
+    lambda g, z, args: g / gamma_density(args[0], z),
 )
-gammainccinv: Function = _special(
+gammainccinv: Function = scipy_function(
     "gammainccinv",
     "The x whose gammaincc(k, x) is y.",
-    lambda g, z, args: g * _held_place(_gammainc_by_k(args[0], z), _density(args[0], z)),
-    lambda g, z, args: -g / _density(args[0], z),
+    lambda g, z, args: g * held_place(gammainc_by_k_of(args[0], z), gamma_density(args[0], z)),
+    lambda g, z, args: -g / gamma_density(args[0], z),
 )
-hyp2f1: Function = _special(
+hyp2f1: Function = scipy_function(
     "hyp2f1",
     "Gauss's hypergeometric function of a, b, c at z; by a, b and c it has no derivative.",
-    *map(_unknown, range(3)),
+    *map(unknown, range(3)),
     lambda g, z, args: g * strong_product(args[0] * args[1] / args[2], hyp2f1(*(arg + 1 for arg in args[:3]), args[3])),
 )
-owens_t: Function = _special(
+owens_t: Function = scipy_function(
     "owens_t",
     "Owen's T: the probability that a standard normal variable is above h, and another between 0 and a times it.",
     lambda g, z, args: (
@@ -348,7 +363,7 @@ owens_t: Function = _special(
 )
 
 
-def _student_density(df: Node, t: Node) -> Node:
+def student_density(df: Node, t: Node) -> Node:
     """The density of Student's t, the derivative of its distribution function by t."""
     return exp(-betaln(0.5 * df, 0.5) - 0.5 * (log(df) + (df + 1) * log1p(sqr(t) / df)))
 
@@ -362,25 +377,25 @@ def _student_slope(df: Node, t: Node) -> Node:
 
 def _stdtr_by_df_twice(df: Node, t: Node) -> Node:
     """The second derivative of stdtr by df, by the chain rule from that of betainc (arrays/incomplete.py)."""
-    a, square, density = 0.5 * df, sqr(t), _student_density(df, t) * t / df
+    a, square, density = 0.5 * df, sqr(t), student_density(df, t) * t / df
     bent = _student_slope(df, t) - 1 / df + 0.5 * (digamma(a + 0.5) - digamma(a) - log1p(square / df))
     low = _betainc_by_aa(a, 0.5, df / (df + square))
     high = -_betainc_by_bb(0.5, a, square / (df + square))
     return -0.125 * sgn(t) * where(square < df, high, low) - 0.5 * density * bent
 
 
-_stdtr_by_df: Function = _by_parameters(
+stdtr_by_df_of: Function = python_function(
     "stdtr_by_df",
     "The derivative of stdtr by df.",
     stdtr_by_df,
     lambda g, z, args: g * _stdtr_by_df_twice(*args),
-    lambda g, z, args: g * _student_density(*args) * _student_slope(*args),
+    lambda g, z, args: g * student_density(*args) * _student_slope(*args),
 )
-stdtr: Function = _special(
+stdtr: Function = scipy_function(
     "stdtr",
     "The probability that a variable with Student's t distribution of df degrees of freedom is below t.",
-    lambda g, z, args: g * _stdtr_by_df(*args),
-    lambda g, z, args: g * _student_density(*args),
+    lambda g, z, args: g * stdtr_by_df_of(*args),
+    lambda g, z, args: g * student_density(*args),
 )
 
 

@@ -18,15 +18,15 @@ from importlib import import_module
 from typing import Any
 
 from graphc.errors import GraphcError
-from graphc.ops.custom import OPERANDS, symbol, value_of
+from graphc.ops.custom import SOURCES, symbol, value_of
 
 FUNCTIONS: dict[str, tuple[str, str]] = {
-    symbol(name, dtype): (name, dtype) for name in OPERANDS for dtype in ("float64", "float32")
+    symbol(name, dtype): (name, dtype) for name in SOURCES for dtype in ("float64", "float32")
 }
 """The name and the dtype of each function."""
 
 PROTOTYPES: dict[str, tuple[str, ...]] = {
-    function: ("int64", *(f"{dtype}*" for _ in range(OPERANDS[name] + 1)))
+    function: ("int64", *(f"{dtype}*" for _ in range(len(SOURCES[name].operands) + 1)))
     for function, (name, dtype) in FUNCTIONS.items()
 }
 """The types of the arguments, "*" after those that are pointers."""
@@ -48,18 +48,27 @@ def _place(name: str) -> ctypes.c_void_p:
     return ctypes.c_void_p(address_of(name))
 
 
+C_TYPES = {"d": "double", "l": "(Py_ssize_t|long)"}
+FLAG, OPTIONS = "int __pyx_skip_dispatch", r"struct \w+ \*__pyx_optional_args"
+"""What follows the operands of a function of one result: 0, and a null pointer where it may be given options."""
+
+
 def address_of(name: str) -> int:
-    """The address of SciPy's function of float64, which takes a 0 after its operands; raises GraphcError where there is
-    none."""
+    """The address of SciPy's function of float64; raises GraphcError where there is none."""
+    source = SOURCES[name]
+    taken = [C_TYPES[kind] for kind in source.operands]
+    taken += [FLAG, *[OPTIONS] * source.options] if source.count == 1 else [r"double \*"] * source.count
+    kind = rf"{'double' if source.count == 1 else 'void'} \({', '.join(taken)}\)"
     capsules = import_module("scipy.special.cython_special").__pyx_capi__
-    kind = f"double ({'double, ' * OPERANDS[name]}int __pyx_skip_dispatch)".encode()
     name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     for key, capsule in capsules.items():
-        if re.fullmatch(rf"(__pyx_fuse_\d+)?{name}", key) and name_of(capsule) == kind:
-            return int(pointer_of(capsule, kind))
-    raise GraphcError(f"SciPy {import_module('scipy').__version__} has no {name} of float64 for other modules")
+        if re.fullmatch(rf"(__pyx_fuse_\d+)?(_\d)?{source.name}", key):
+            text = name_of(capsule)
+            if re.fullmatch(kind, text.decode()):
+                return int(pointer_of(capsule, text))
+    raise GraphcError(f"SciPy {import_module('scipy').__version__} has no {source.name} of float64 for other modules")
 
 
 # --- under CPython ----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global
 from graphc.codegen.llvm.typed import F32, F64, I32, I64, Ptr
 from graphc.codegen.special.api import FUNCTIONS, slot
-from graphc.ops.custom import OPERANDS
+from graphc.ops.custom import SOURCES
 
 KINDS: dict[str, Any] = {"float64": F64, "float32": F32}
 
@@ -26,15 +26,23 @@ def functions(names: Sequence[str]) -> list[Function[..., Any]]:
 
 def all_elements(symbol: str, name: str, dtype: str) -> Function[..., I64]:
     """The function of a dtype."""
-    places = [f"x{place}" for place in range(OPERANDS[name])]
+    places = [f"x{place}" for place in range(len(SOURCES[name].operands))]
     kinds = {"count": I64, **dict.fromkeys([*places, "result"], Ptr)}
     return Function(symbol, I64, kinds, partial(_write, name, KINDS[dtype]), "noinline optsize")
 
 
 def _write(name: str, kind: Any, code: Code, count: I64, *places: Ptr) -> I64:
     *operands, result = places
+    source = SOURCES[name]
     one = Global(slot(name), "external global ptr")(code).load(Ptr)
+    found = [code.local(F64) for _ in range(source.count if source.count > 1 else 0)]
     with code.count(0, count) as element:
-        values = [operand.at(element, kind).load(kind).to(F64) for operand in operands]
-        result.at(element, kind).store(one.call(F64, *values, I32.of(0)).to(kind))
+        values: list[Any] = [operand.at(element, kind).load(kind).to(F64) for operand in operands]
+        taken = [value if each == "d" else value.to(I64) for value, each in zip(values, source.operands, strict=True)]
+        if source.count == 1:
+            value = one.call(F64, *taken, I32.of(0), *[Ptr(None, "null")] * source.options)
+        else:
+            one.call(None, *taken, *found)
+            value = found[source.place].load(F64)
+        result.at(element, kind).store(value.to(kind))
     return I64.of(0)

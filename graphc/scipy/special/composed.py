@@ -8,12 +8,18 @@ In: tensors, arrays and numbers. Out: tensors.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from graphc.arrays.dtypes import floating, is_float
-from graphc.ir.node import Node
+from graphc.errors import GraphTypeError, GraphValueError
+from graphc.ir.node import Array, Node
 from graphc.ops.elementwise import as_node, cast
-from graphc.tensor import elementary as el, reductions
+from graphc.scipy.special import addressed as by
+from graphc.tensor import elementary as el, reductions, special as sp
 from graphc.tensor.nnet import losses
 from graphc.tensor.shaping import squeeze
 
@@ -53,7 +59,7 @@ def softmax(x: Any, axis: Any = None) -> Node:
 
     Raises AxisError for a wrong axis.
     """
-    return losses.softmax(x, axis)
+    return _of_axes(losses.softmax, x, axis)
 
 
 def log_softmax(x: Any, axis: Any = None) -> Node:
@@ -61,4 +67,365 @@ def log_softmax(x: Any, axis: Any = None) -> Node:
 
     Raises AxisError for a wrong axis.
     """
-    return losses.log_softmax(x, axis)
+    return _of_axes(losses.log_softmax, x, axis)
+
+
+def _of_axes(function: Callable[..., Node], x: Any, axis: Any) -> Node:
+    """A function over axes, of a number as of one element."""
+    node = as_node(x)
+    return function(node, axis) if node.ndim else function(node[None], axis)[0]
+
+
+# --- information, losses, logarithms ----------------------------------------------------------------------------------
+
+
+def entr(x: Any) -> Node:
+    """-x log(x), 0 at 0 and -inf below."""
+    x = floats(x)
+    return el.where(el.less(x, 0), -math.inf, -el.xlogy(x, x))
+
+
+def rel_entr(x: Any, y: Any) -> Node:
+    """x log(x / y), 0 where x is 0 and y not negative; inf where either is negative, and where y alone is 0."""
+    x, y = floats(x), floats(y)
+    inside, at_zero = (x > 0) & (y > 0), (x == 0) & (y >= 0)
+    ratio = el.where(inside, x, 1) / el.where(inside, y, 1)
+    value = el.where(at_zero, 0, el.where(inside, x * el.log(ratio), math.inf))
+    return el.where(el.isnan(x) | el.isnan(y), math.nan, value)
+
+
+def kl_div(x: Any, y: Any) -> Any:
+    """x log(x / y) - x + y, y where x is 0, and inf where rel_entr is."""
+    x, y = floats(x), floats(y)
+    return rel_entr(x, y) + (y - x)
+
+
+def huber(delta: Any, r: Any) -> Node:
+    """r**2 / 2 where abs(r) <= delta, else delta (abs(r) - delta / 2); inf for delta below 0."""
+    delta, r = floats(delta), floats(r)
+    size = el.abs(r)
+    value = el.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
+    return el.where(delta < 0, math.inf, value)
+
+
+def log_expit(x: Any) -> Node:
+    """log(expit(x)), exact where expit is 0 or 1."""
+    return -el.softplus(-as_node(x))
+
+
+def exp10(x: Any) -> Node:
+    """10**x."""
+    return el.pow(10.0, x)
+
+
+def round(x: Any) -> Node:
+    """x to the nearest whole number, halves to the even one; it has no slope."""
+    return el.rint(x)
+
+
+def radian(d: Any, m: Any, s: Any) -> Node:
+    """Degrees, minutes and seconds as radians."""
+    return el.deg2rad(floats(d) + floats(m) / 60 + floats(s) / 3600)
+
+
+def diric(x: Any, n: int) -> Node:
+    """sin(n x / 2) / (n sin(x / 2)), Dirichlet's kernel, of a whole number n; NaN for n below 1."""
+    if n < 1:
+        return el.mul(floats(x), math.nan)
+    half = 0.5 * floats(x)
+    bottom = el.sin(half)
+    turns = el.abs(bottom) < 1e-9
+    ends = el.cos(el.rint(half / math.pi) * (math.pi * (n - 1)))
+    return el.where(turns, ends, el.sin(n * half) / (n * el.where(turns, 1, bottom)))
+
+
+# --- of the gamma function --------------------------------------------------------------------------------------------
+
+
+def multigammaln(a: Any, d: int) -> Any:
+    """The logarithm of the gamma function of d dimensions."""
+    a = floats(a)
+    parts: Any = sum(el.gammaln(a - 0.5 * j) for j in range(d))
+    return 0.25 * d * (d - 1) * math.log(math.pi) + parts
+
+
+def _not_exact(name: str, exact: Any) -> None:
+    if exact:
+        raise GraphValueError(f"{name} of a tensor: exact=True gives Python's integers; exact=False gives floats")
+
+
+def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Node:  # noqa: N803 - SciPy's name
+    """The combinations of N things taken k at a time, 0 for k above N and for numbers below 0. Raises GraphValueError
+    for exact=True."""
+    _not_exact("comb", exact)
+    if repetition:
+        return comb(floats(N) + k - 1, k)
+    n, k = floats(N), floats(k)
+    valid = (k <= n) & (n >= 0) & (k >= 0)
+    return el.where(valid, by.binom(el.where(valid, n, 1), el.where(valid, k, 1)), 0)
+
+
+def perm(N: Any, k: Any, exact: bool = False) -> Node:  # noqa: N803 - SciPy's name
+    """The permutations of k out of N things, 0 for k above N and for numbers below 0. Raises GraphValueError for
+    exact=True."""
+    _not_exact("perm", exact)
+    n, k = floats(N), floats(k)
+    valid = (k <= n) & (n >= 0) & (k >= 0)
+    n, k = el.where(valid, n, 1), el.where(valid, k, 1)
+    return el.where(valid, by.poch(n - k + 1, k), 0)
+
+
+def factorial(n: Any, exact: bool = False) -> Node:
+    """gamma(n + 1), 0 for n below 0. Raises GraphValueError for exact=True."""
+    _not_exact("factorial", exact)
+    n = floats(n)
+    return el.where(n < 0, 0, sp.gamma(el.where(n < 0, 0, n) + 1))
+
+
+# --- derivatives of Bessel functions ----------------------------------------------------------------------------------
+
+
+def _derivative_of(function: Callable[..., Node], name: str, sign: int, doc: str) -> Callable[..., Node]:
+    """The derivative of order n: a sum over neighbours (DLMF 10.6.7, 10.29.5)."""
+
+    def derivative(v: Any, z: Any, n: int = 1) -> Any:
+        if not isinstance(n, int) or n < 0:
+            raise GraphTypeError(f"{name}: the order n of the derivative is a whole number of Python's, not {n!r}")
+        v, z = floats(v), as_node(z)
+        terms = [sign**k * math.comb(n, k) * function(v - n + 2 * k, z) for k in range(n + 1)]
+        total: Any = sum(terms[1:], terms[0])
+        return total * ((-1) ** n if name == "kvp" else 1) * 0.5**n
+
+    derivative.__name__ = derivative.__qualname__ = name
+    derivative.__doc__ = doc
+    return derivative
+
+
+jvp = _derivative_of(sp.jv, "jvp", -1, "The derivative of order n of jv(v, z) by z.")
+yvp = _derivative_of(sp.yv, "yvp", -1, "The derivative of order n of yv(v, z) by z.")
+ivp = _derivative_of(sp.iv, "ivp", 1, "The derivative of order n of iv(v, z) by z.")
+kvp = _derivative_of(sp.kv, "kvp", 1, "The derivative of order n of kv(v, z) by z.")
+
+
+def _spherical(name: str, doc: str) -> Callable[..., Node]:
+    """A function of a whole order n. Where SciPy's addresses take no z below 0, it is of -z by parity, i_n even or odd,
+    and k_n what is left of a sum with pi i_n."""
+    of_positive = getattr(by, name)
+
+    def value(n: Node, z: Node) -> Any:
+        if name[-2] in "jy":
+            return of_positive(n, z)
+        size, sign = el.abs(z), el.where(el.equal(el.mod(n, 2), 0), 1.0, -1.0)
+        found = of_positive(n, size)
+        if name == "spherical_in":
+            return el.where(z < 0, sign * found, found)
+        below = -sign * found - math.pi * by.spherical_in(n, size)
+        return el.where(z < 0, below, found)
+
+    def function(n: Any, z: Any, derivative: bool = False) -> Any:
+        order, z = as_node(n), floats(z)
+        if is_float(order.type.dtype):
+            raise GraphTypeError(f"{name}: the order n is of dtype {order.type.dtype}, not an integer")
+        n = cast(order, z.type.dtype)
+        if not derivative:
+            return value(n, z)
+        down, up = {"j": (1, -1), "y": (1, -1), "i": (1, 1), "k": (-1, -1)}[name[-2]]
+        return (down * n * value(el.maximum(n - 1, 0), z) + up * (n + 1) * value(n + 1, z)) / (2 * n + 1)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+spherical_jn, spherical_yn, spherical_in, spherical_kn = (
+    _spherical(f"spherical_{kind}n", f"The spherical Bessel function {kind} of a whole order n, or its derivative.")
+    for kind in "jyik"
+)
+
+# --- several results --------------------------------------------------------------------------------------------------
+
+
+def _several(name: str, count: int, doc: str) -> Callable[..., tuple[Node, ...]]:
+    parts = [getattr(by, f"{name}_{place}") for place in range(count)]
+
+    def function(*args: Any) -> tuple[Node, ...]:
+        return tuple(part(*args) for part in parts)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+airy = _several("airy", 4, "Airy's functions and their derivatives: Ai, Ai', Bi, Bi'.")
+airye = _several("airye", 4, "Airy's functions and their derivatives, scaled by exp(2/3 z**1.5).")
+itairy = _several("itairy", 4, "Integrals of Airy's functions: of Ai and Bi from 0 to x, and from -x to 0.")
+ellipj = _several("ellipj", 4, "Jacobi's elliptic functions sn, cn, dn and the amplitude; by m without a derivative.")
+fresnel = _several("fresnel", 2, "Fresnel's integrals of the sine and of the cosine.")
+sici = _several("sici", 2, "The sine and the cosine integral.")
+shichi = _several("shichi", 2, "The hyperbolic sine and cosine integrals.")
+iti0k0 = _several("iti0k0", 2, "The integrals of i0 and k0 from 0 to x.")
+itj0y0 = _several("itj0y0", 2, "The integrals of j0 and y0 from 0 to x.")
+it2i0k0 = _several("it2i0k0", 2, "The integrals of (i0(t) - 1) / t from 0, and of k0(t) / t from x on.")
+it2j0y0 = _several("it2j0y0", 2, "The integrals of (1 - j0(t)) / t from 0, and of y0(t) / t from x on.")
+pbdv = _several("pbdv", 2, "The parabolic cylinder function D, and its derivative.")
+pbvv = _several("pbvv", 2, "The parabolic cylinder function V, and its derivative.")
+pbwa = _several("pbwa", 2, "The parabolic cylinder function W, and its derivative.")
+
+# --- distributions ----------------------------------------------------------------------------------------------------
+
+
+def chdtr(v: Any, x: Any) -> Node:
+    """The probability that a chi-squared variable of v degrees of freedom is below x."""
+    return sp.gammainc(0.5 * floats(v), 0.5 * floats(x))
+
+
+def chdtrc(v: Any, x: Any) -> Node:
+    """The probability that a chi-squared variable of v degrees of freedom is above x."""
+    return sp.gammaincc(0.5 * floats(v), 0.5 * floats(x))
+
+
+def chdtri(v: Any, p: Any) -> Node:
+    """The x whose chdtrc(v, x) is p."""
+    return 2 * sp.gammainccinv(0.5 * floats(v), p)
+
+
+def gdtr(a: Any, b: Any, x: Any) -> Node:
+    """The probability that a gamma variable of rate a and shape b is below x."""
+    return sp.gammainc(b, floats(a) * x)
+
+
+def gdtrc(a: Any, b: Any, x: Any) -> Node:
+    """The probability that a gamma variable of rate a and shape b is above x."""
+    return sp.gammaincc(b, floats(a) * x)
+
+
+def pdtr(k: Any, m: Any) -> Node:
+    """The probability that a Poisson variable of mean m is at most k; k is rounded down."""
+    return sp.gammaincc(el.floor(floats(k)) + 1, m)
+
+
+def pdtrc(k: Any, m: Any) -> Node:
+    """The probability that a Poisson variable of mean m is above k; k is rounded down."""
+    return sp.gammainc(el.floor(floats(k)) + 1, m)
+
+
+def pdtri(k: Any, y: Any) -> Node:
+    """The mean m whose pdtr(k, m) is y; k is rounded down."""
+    return sp.gammainccinv(el.floor(floats(k)) + 1, y)
+
+
+def bdtr(k: Any, n: Any, p: Any) -> Node:
+    """The probability of at most k successes of probability p in n trials; k is rounded down."""
+    n, p = floats(n), floats(p)
+    k = el.floor(floats(k))
+    inside = k < n
+    value = sp.betainc(el.where(inside, n - k, 1), k + 1, 1 - p)
+    return el.where(k == n, 1, el.where(inside, value, math.nan))
+
+
+def bdtrc(k: Any, n: Any, p: Any) -> Node:
+    """The probability of more than k successes of probability p in n trials; k is rounded down."""
+    n, p = floats(n), floats(p)
+    k = el.floor(floats(k))
+    inside = k < n
+    value = sp.betainc(k + 1, el.where(inside, n - k, 1), p)
+    return el.where(k == n, 0, el.where(inside, value, math.nan))
+
+
+def bdtri(k: Any, n: Any, y: Any) -> Any:
+    """The p whose bdtr(k, n, p) is y; k is rounded down."""
+    k = el.floor(floats(k))
+    return 1 - sp.betaincinv(floats(n) - k, k + 1, y)
+
+
+def nbdtri(k: Any, n: Any, y: Any) -> Node:
+    """The p whose nbdtr(k, n, p) is y."""
+    return sp.betaincinv(n, floats(k) + 1, y)
+
+
+def nbdtr(k: Any, n: Any, p: Any) -> Node:
+    """The probability of at most k failures before the n-th success of probability p."""
+    return sp.betainc(n, floats(k) + 1, p)
+
+
+def nbdtrc(k: Any, n: Any, p: Any) -> Node:
+    """The probability of more than k failures before the n-th success of probability p."""
+    return sp.betainc(floats(k) + 1, n, 1 - floats(p))
+
+
+def fdtr(dfn: Any, dfd: Any, x: Any) -> Node:
+    """The probability that an F variable of dfn and dfd degrees of freedom is below x."""
+    dfn, dfd = floats(dfn), floats(dfd)
+    top = dfn * x
+    return sp.betainc(0.5 * dfn, 0.5 * dfd, top / (dfd + top))
+
+
+def fdtrc(dfn: Any, dfd: Any, x: Any) -> Node:
+    """The probability that an F variable of dfn and dfd degrees of freedom is above x."""
+    dfn, dfd = floats(dfn), floats(dfd)
+    return sp.betainc(0.5 * dfd, 0.5 * dfn, dfd / (dfd + dfn * x))
+
+
+def fdtri(dfn: Any, dfd: Any, p: Any) -> Any:
+    """The x whose fdtr(dfn, dfd, x) is p."""
+    dfn, dfd = floats(dfn), floats(dfd)
+    y = sp.betaincinv(0.5 * dfn, 0.5 * dfd, p)
+    return dfd * y / (dfn * (1 - y))
+
+
+# --- functions that Python computes -----------------------------------------------------------------------------------
+
+
+def _of_scipy(name: str, doc: str, compute: Callable[..., Array], *slopes: Callable[..., Any]) -> Callable[..., Node]:
+    """A function of arrays with derivatives by its arguments, which are functions of the value and the arguments."""
+    partials = [
+        sp.unknown(place) if slope is sp.unknown else (lambda g, z, args, slope=slope: g * slope(z, *args))
+        for place, slope in enumerate(slopes)
+    ]
+    return sp.python_function(name, doc, compute, *partials)
+
+
+_hurwitz: Any = _of_scipy(
+    "zeta",
+    "Hurwitz' zeta function.",
+    lambda x, q: import_module("scipy.special").zeta(x, q),
+    sp.unknown,
+    lambda z, x, q: -x * _hurwitz(x + 1, q),
+)
+
+
+def zeta(x: Any, q: Any = None) -> Node:
+    """Hurwitz' zeta function of x and q, Riemann's where q is None; by x it has no derivative here."""
+    return by.zetac(x) + 1 if q is None else _hurwitz(x, q)
+
+
+def _lambert(k: int) -> Callable[..., Node]:
+    def compute(x: Array) -> Array:
+        found = import_module("scipy.special").lambertw(x, k)
+        is_real = (found.imag == 0) & ((k == 0) | (x <= 0))
+        return np.asarray(np.where(is_real, found.real, math.nan))
+
+    doc = f"The branch {k} of Lambert's W on the real line."
+    return _of_scipy(f"lambertw_{-k}", doc, compute, lambda w, x: el.exp(-w) / (1 + w))
+
+
+_BRANCHES = {0: _lambert(0), -1: _lambert(-1)}
+
+
+def lambertw(z: Any, k: int = 0, tol: float = 1e-8) -> Node:
+    """The w of w exp(w) = z, of the branches k = 0 and -1, where it is real; NaN elsewhere. SciPy's is complex.
+
+    Raises GraphValueError for another branch.
+    """
+    if k not in (0, -1):
+        raise GraphValueError(f"lambertw: the branch {k!r} has no real values; 0 and -1 have")
+    return _BRANCHES[k](z)
+
+
+def real_lambertw(z: Any, k: int = 0, tol: float = 1e-8) -> Any:
+    """lambertw of arrays."""
+    found = np.asarray(import_module("scipy.special").lambertw(z, k, tol))
+    return np.where(found.imag == 0, found.real, math.nan)[()]
+
+
+vars(lambertw)["of_arrays"] = real_lambertw
