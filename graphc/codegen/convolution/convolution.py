@@ -46,7 +46,7 @@ from graphc.codegen.convolution.tiles import (
 )
 from graphc.codegen.gemm.blocked import give_back, leave_panels, take_panels
 from graphc.codegen.gemm.context import SETTING, Words, share
-from graphc.codegen.gemm.tiles import ARITHMETIC, GROUP, lanes_of, least, most, pack, panels
+from graphc.codegen.gemm.tiles import ARITHMETIC, GROUP, element_function, lanes_of, least, most, pack, panels
 from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.typed import F64, I64, NULL, Bool, Ptr, vector
@@ -63,44 +63,41 @@ from graphc.ops.conv import MOST_SPATIAL
 #     conv_is_finite_<t>   whether panels hold neither NaN nor infinities
 
 
-def kernels_range(suffix: str) -> Function[..., None]:
+@range_function("conv_kernels")
+def kernels_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Copies kernels to panels: the groups of lanes from begin to end, each for every channel."""
     kind, width = ARITHMETIC[suffix].kind, tile_width(suffix)
-
-    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
-        w = words_of().read(context)
-        axes = axes_of(w)
-        channels = w["channels_here"]
-        # Taps that stand one after the other, in memory and among terms, are one run.
-        runs = [axes[2].taps, axes[1].taps, axes[0].taps]
-        is_plain = w["is_sliced"] == 0
-        run, counts = code.variable(runs[0]), []
-        for axis, taps in ((axes[1], runs[1]), (axes[0], runs[2])):
-            joins = is_plain & (axis.w == run.value * axes[2].w)
-            counts.append(joins.choose(I64.of(1), taps))
-            run.value = joins.choose(run.value * taps, run.value)
-            is_plain &= joins
-        with code.count(begin, end) as unit:
-            begin_, channel = unit // channels * GROUP, unit % channels
-            lanes = most(code, least(code, w["outs"] - begin_, I64.of(GROUP)), I64.of(0))
-            panel = w["panels"].at(begin_ // width * (w["terms"] * width), kind)
-            # A part of a group is copied as a whole one that begins before it, where the panel does: the same numbers
-            # to the same places. What is behind the last lane is 0.
-            moved = w["outs"] - GROUP
-            is_part = (lanes > 0) & (lanes < GROUP) & ~(moved < begin_ // width * width)
-            with code.when(lanes < GROUP):
-                _clear(code, suffix, w, counts, run.value, channel, panel.at(begin_ % width, kind))
-            lane = is_part.choose(moved, begin_)
-            lanes = is_part.choose(I64.of(GROUP), lanes)
-            with code.when(lanes > 0):
-                source = w["first_w"].at(lane * w["w_o"] + channel * w["w_c"], kind)
-                with code.count(0, counts[1]) as first, code.count(0, counts[0]) as second:
-                    term = channel * w["step_c"] + first * w["step_0"] + second * w["step_1"]
-                    from_ = source.at(first * axes[0].w + second * axes[1].w, kind)
-                    to = panel.at(term * width + lane % width, kind)
-                    pack(suffix)(code, lanes, run.value, from_, w["w_o"], axes[2].w, to, w["step_2"] * width)
-
-    return range_function(f"conv_kernels_{suffix}", write)
+    w = words_of().read(context)
+    axes = axes_of(w)
+    channels = w["channels_here"]
+    # Taps that stand one after the other, in memory and among terms, are one run.
+    runs = [axes[2].taps, axes[1].taps, axes[0].taps]
+    is_plain = w["is_sliced"] == 0
+    run, counts = code.variable(runs[0]), []
+    for axis, taps in ((axes[1], runs[1]), (axes[0], runs[2])):
+        joins = is_plain & (axis.w == run.value * axes[2].w)
+        counts.append(joins.choose(I64.of(1), taps))
+        run.value = joins.choose(run.value * taps, run.value)
+        is_plain &= joins
+    with code.count(begin, end) as unit:
+        begin_, channel = unit // channels * GROUP, unit % channels
+        lanes = most(code, least(code, w["outs"] - begin_, I64.of(GROUP)), I64.of(0))
+        panel = w["panels"].at(begin_ // width * (w["terms"] * width), kind)
+        # A part of a group is copied as a whole one that begins before it, where the panel does: the same numbers
+        # to the same places. What is behind the last lane is 0.
+        moved = w["outs"] - GROUP
+        is_part = (lanes > 0) & (lanes < GROUP) & ~(moved < begin_ // width * width)
+        with code.when(lanes < GROUP):
+            _clear(code, suffix, w, counts, run.value, channel, panel.at(begin_ % width, kind))
+        lane = is_part.choose(moved, begin_)
+        lanes = is_part.choose(I64.of(GROUP), lanes)
+        with code.when(lanes > 0):
+            source = w["first_w"].at(lane * w["w_o"] + channel * w["w_c"], kind)
+            with code.count(0, counts[1]) as first, code.count(0, counts[0]) as second:
+                term = channel * w["step_c"] + first * w["step_0"] + second * w["step_1"]
+                from_ = source.at(first * axes[0].w + second * axes[1].w, kind)
+                to = panel.at(term * width + lane % width, kind)
+                pack(suffix)(code, lanes, run.value, from_, w["w_o"], axes[2].w, to, w["step_2"] * width)
 
 
 def _clear(
@@ -114,32 +111,29 @@ def _clear(
         panel.at(term * width, own.kind).store(group.of(0), align=own.align)
 
 
-def images_range(suffix: str) -> Function[..., None]:
+@range_function("conv_images")
+def images_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Copies channels of images into zeros: those from begin to end."""
     kind = ARITHMETIC[suffix].kind
-
-    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
-        w = words_of().read(context)
-        axes = axes_of(w)
-        lengths = [w[f"length_{axis}"] for axis in range(MOST_SPATIAL)]
-        lows = [w[f"from_{axis}"] for axis in range(MOST_SPATIAL)]
-        with code.count(begin, end) as unit:
-            n, c = unit // w["channels_here"], unit % w["channels_here"]
-            source = w["source"].at(n * w["x_n"] + c * w["x_c"], kind)
-            target = w["image"].at(n * w["image_n"] + c * w["image_c"], kind)
-            with code.count(0, lengths[0]) as i, code.count(0, lengths[1]) as j:
-                at = [i + lows[0], j + lows[1]]
-                is_there = at[0].below(axes[0].size) & at[1].below(axes[1].size)
-                begin_ = least(code, most(code, I64.of(0) - lows[2], I64.of(0)), lengths[2])
-                end_ = least(code, most(code, axes[2].size - lows[2], begin_), lengths[2])
-                first, last = is_there.choose(begin_, lengths[2]), is_there.choose(end_, lengths[2])
-                to = target.at((i * lengths[1] + j) * lengths[2], kind)
-                from_ = source.at(at[0] * axes[0].x + at[1] * axes[1].x + lows[2] * axes[2].x, kind)
-                _fill(code, suffix, to, I64.of(0), first)
-                _copy(code, suffix, from_, axes[2].x, to, first, last)
-                _fill(code, suffix, to, last, lengths[2])
-
-    return range_function(f"conv_images_{suffix}", write)
+    w = words_of().read(context)
+    axes = axes_of(w)
+    lengths = [w[f"length_{axis}"] for axis in range(MOST_SPATIAL)]
+    lows = [w[f"from_{axis}"] for axis in range(MOST_SPATIAL)]
+    with code.count(begin, end) as unit:
+        n, c = unit // w["channels_here"], unit % w["channels_here"]
+        source = w["source"].at(n * w["x_n"] + c * w["x_c"], kind)
+        target = w["image"].at(n * w["image_n"] + c * w["image_c"], kind)
+        with code.count(0, lengths[0]) as i, code.count(0, lengths[1]) as j:
+            at = [i + lows[0], j + lows[1]]
+            is_there = at[0].below(axes[0].size) & at[1].below(axes[1].size)
+            begin_ = least(code, most(code, I64.of(0) - lows[2], I64.of(0)), lengths[2])
+            end_ = least(code, most(code, axes[2].size - lows[2], begin_), lengths[2])
+            first, last = is_there.choose(begin_, lengths[2]), is_there.choose(end_, lengths[2])
+            to = target.at((i * lengths[1] + j) * lengths[2], kind)
+            from_ = source.at(at[0] * axes[0].x + at[1] * axes[1].x + lows[2] * axes[2].x, kind)
+            _fill(code, suffix, to, I64.of(0), first)
+            _copy(code, suffix, from_, axes[2].x, to, first, last)
+            _fill(code, suffix, to, last, lengths[2])
 
 
 def _fill(code: Code, suffix: str, to: Ptr, begin: I64, end: I64) -> None:
@@ -206,28 +200,25 @@ MOST_TILES = 32
 # Results one by one. --------------------------------------------------------------------------------------------------
 
 
-def rows_range(suffix: str) -> Function[..., None]:
+@range_function("conv_rows")
+def rows_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """The rows of results from begin to end, element by element."""
     own = ARITHMETIC[suffix]
-
-    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
-        words = words_of().read(context)
-        axes = axes_of(words)
-        last = axes[-1]
-        with code.count(begin, end) as row:
-            place = place_of_line(code, row, words, axes)
-            x, w, y = (
-                address_of(words, name, place, parts, own.kind)
-                for name, parts in (("x", "ng"), ("w", "go"), ("y", "ngo01"))
-            )
-            with code.count(0, last.count) as p:
-                total: Variable[Any] = code.variable(own.kind.of(0))
-                with code.count(0, words["channels"]) as c:
-                    at = x.at(c * words["x_c"], own.kind), w.at(c * words["w_c"], own.kind)
-                    _add(code, own, total, axes, (place["0"], place["1"], p), at)
-                y.at(p * last.y, own.kind).store(total.value)
-
-    return range_function(f"conv_rows_{suffix}", write)
+    words = words_of().read(context)
+    axes = axes_of(words)
+    last = axes[-1]
+    with code.count(begin, end) as row:
+        place = place_of_line(code, row, words, axes)
+        x, w, y = (
+            address_of(words, name, place, parts, own.kind)
+            for name, parts in (("x", "ng"), ("w", "go"), ("y", "ngo01"))
+        )
+        with code.count(0, last.count) as p:
+            total: Variable[Any] = code.variable(own.kind.of(0))
+            with code.count(0, words["channels"]) as c:
+                at = x.at(c * words["x_c"], own.kind), w.at(c * words["w_c"], own.kind)
+                _add(code, own, total, axes, (place["0"], place["1"], p), at)
+            y.at(p * last.y, own.kind).store(total.value)
 
 
 def _add(
@@ -249,17 +240,14 @@ def _add(
             total.value = total.value.apply(own.plus, left.apply(own.times, right))
 
 
-def one_by_one(suffix: str) -> Function[..., None]:
+@element_function("conv_one_by_one", "noinline optsize")
+def one_by_one(code: Code, suffix: str, context: Ptr) -> None:
     """All results, one by one."""
-
-    def write(code: Code, context: Ptr) -> None:
-        words = words_of().read(context)
-        first, second, third = axes_of(words)
-        rows = words["images"] * words["groups"] * words["outs"] * first.count * second.count
-        each = third.count * words["channels"] * first.taps * second.taps * third.taps
-        distribute(code, rows_range(suffix), context, rows, each.to(F64) * ONE_BY_ONE + 1.0)
-
-    return Function(f"conv_one_by_one_{suffix}", None, {"context": Ptr}, write, "noinline optsize", is_internal=True)
+    words = words_of().read(context)
+    first, second, third = axes_of(words)
+    rows = words["images"] * words["groups"] * words["outs"] * first.count * second.count
+    each = third.count * words["channels"] * first.taps * second.taps * third.taps
+    distribute(code, rows_range(suffix), context, rows, each.to(F64) * ONE_BY_ONE + 1.0)
 
 
 def distribute(code: Code, body: Function[..., None], context: Ptr, count: I64, work: F64) -> None:
@@ -272,38 +260,35 @@ def distribute(code: Code, body: Function[..., None], context: Ptr, count: I64, 
 # Tiles. ---------------------------------------------------------------------------------------------------------------
 
 
-def tiles_range(suffix: str) -> Function[..., None]:
+@range_function("conv_tiles")
+def tiles_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Computes the parts of the results from begin to end: some tiles of one panel of lanes each."""
     width = tile_width(suffix)
-
-    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
-        w = words_of().read(context)
-        kind, count = ARITHMETIC[suffix].kind, rows_of_tile()
-        bases, targets = code.local(Ptr, count), code.local(Ptr, count)
-        across, results = panels(w["outs"], width), w["images_here"] * w["pixels"]
-        part = w["height"] * count
-        with code.count(begin, end, sure=True) as unit:
-            lane, from_ = unit % across * width, unit // across * part
-            there = least(code, w["outs"] - lane, I64.of(width))
-            panel = w["panels"].at(lane * w["terms"], kind)
-            target = w["target"].at(lane * w["y_o"], kind)
-            depth = (w["is_sliced"] == 0).choose(I64.of(DEPTH), w["terms"])
-            until = least(code, from_ + part, results)
-            with code.count(0, w["terms"], depth, sure=True) as term:
-                stop = least(code, term + depth, w["terms"])
-                fresh = (term == 0).choose(w["is_fresh"], I64.of(0))
-                with code.count(from_, until, count, sure=True) as row:
-                    rows = least(code, until - row, I64.of(count))
-                    first, last = _rows(code, suffix, w, row, rows, target, bases, targets, term, stop)
-                    terms = most(code, last - first, I64.of(0))
-                    given = terms, bases, w["offsets"].at(first, I64), panel.at(first * width, kind)
-                    more = rows, there, targets, w["y_o"], fresh
-                    with code.when(there > lanes_of(suffix)):
-                        conv_tile(suffix, 2)(code, *given, *more)
-                    with code.otherwise():
-                        conv_tile(suffix, 1)(code, *given, *more)
-
-    return range_function(f"conv_tiles_{suffix}", write)
+    w = words_of().read(context)
+    kind, count = ARITHMETIC[suffix].kind, rows_of_tile()
+    bases, targets = code.local(Ptr, count), code.local(Ptr, count)
+    across, results = panels(w["outs"], width), w["images_here"] * w["pixels"]
+    part = w["height"] * count
+    with code.count(begin, end, sure=True) as unit:
+        lane, from_ = unit % across * width, unit // across * part
+        there = least(code, w["outs"] - lane, I64.of(width))
+        panel = w["panels"].at(lane * w["terms"], kind)
+        target = w["target"].at(lane * w["y_o"], kind)
+        depth = (w["is_sliced"] == 0).choose(I64.of(DEPTH), w["terms"])
+        until = least(code, from_ + part, results)
+        with code.count(0, w["terms"], depth, sure=True) as term:
+            stop = least(code, term + depth, w["terms"])
+            fresh = (term == 0).choose(w["is_fresh"], I64.of(0))
+            with code.count(from_, until, count, sure=True) as row:
+                rows = least(code, until - row, I64.of(count))
+                first, last = _rows(code, suffix, w, row, rows, target, bases, targets, term, stop)
+                terms = most(code, last - first, I64.of(0))
+                given = terms, bases, w["offsets"].at(first, I64), panel.at(first * width, kind)
+                more = rows, there, targets, w["y_o"], fresh
+                with code.when(there > lanes_of(suffix)):
+                    conv_tile(suffix, 2)(code, *given, *more)
+                with code.otherwise():
+                    conv_tile(suffix, 1)(code, *given, *more)
 
 
 def _rows(
@@ -333,64 +318,61 @@ def _rows(
 # All of a convolution without spreads. --------------------------------------------------------------------------------
 
 
-def by_tiles(suffix: str) -> Function[..., Bool]:
+@element_function("conv_by_tiles", "noinline optsize")
+def by_tiles(code: Code, suffix: str, context: Ptr) -> Bool:
     """A convolution without spreads by tiles; false where it is to be computed one by one."""
-
-    def write(code: Code, context: Ptr) -> Bool:
-        own, width = ARITHMETIC[suffix], tile_width(suffix)
-        record = words_of()
-        w = record.read(context)
-        axes = axes_of(w)
-        taps = axes[0].taps * axes[1].taps * axes[2].taps
-        pixels = axes[0].count * axes[1].count * axes[2].count
-        lanes = panels(w["outs"], width) * width
-        passes = least(code, most(code, PANEL_BYTES // own.align // lanes // taps, I64.of(1)), w["channels"])
-        padding = _lengths(code, record, context, axes)
-        volume = padding["length_0"] * padding["length_1"] * padding["length_2"]
-        is_padded = padding["is_padded"] != 0
-        fitting = most(code, IMAGE_BYTES // own.align // passes // volume, I64.of(1))
-        chunk = least(code, w["images"], is_padded.choose(fitting, w["images"]))
-        sizes = [passes * taps, *[pixels] * 4]
-        words = sum(sizes[1:], sizes[0])
-        copied = is_padded.choose(chunk * passes * volume, 0)
-        length = words * 8 + (passes * taps * lanes + copied) * own.align + 256
-        memory, is_mine = take_panels(code, length)
-        with code.when(memory == NULL):
+    own, width = ARITHMETIC[suffix], tile_width(suffix)
+    record = words_of()
+    w = record.read(context)
+    axes = axes_of(w)
+    taps = axes[0].taps * axes[1].taps * axes[2].taps
+    pixels = axes[0].count * axes[1].count * axes[2].count
+    lanes = panels(w["outs"], width) * width
+    passes = least(code, most(code, PANEL_BYTES // own.align // lanes // taps, I64.of(1)), w["channels"])
+    padding = _lengths(code, record, context, axes)
+    volume = padding["length_0"] * padding["length_1"] * padding["length_2"]
+    is_padded = padding["is_padded"] != 0
+    fitting = most(code, IMAGE_BYTES // own.align // passes // volume, I64.of(1))
+    chunk = least(code, w["images"], is_padded.choose(fitting, w["images"]))
+    sizes = [passes * taps, *[pixels] * 4]
+    words = sum(sizes[1:], sizes[0])
+    copied = is_padded.choose(chunk * passes * volume, 0)
+    length = words * 8 + (passes * taps * lanes + copied) * own.align + 256
+    memory, is_mine = take_panels(code, length)
+    with code.when(memory == NULL):
+        leave_panels(code, memory, is_mine)
+        code.ret(False)
+    aligned = memory.at(((memory.integer() + 63) & -64) - memory.integer())
+    tables, at = {}, aligned
+    for name, size in zip(TABLES, sizes, strict=True):
+        tables[name] = at
+        at = at.at(size, I64)
+    panel = at.at(((at.integer() + 63) & -64) - at.integer())
+    image = panel.at(passes * taps * lanes, own.kind)
+    record.put(context, {**tables, "panels": panel, "pixels": pixels})
+    with (
+        code.count(0, w["groups"], sure=True) as group,
+        code.count(0, w["images"], chunk, sure=True) as n,
+        code.count(0, w["channels"], passes, sure=True) as c,
+    ):
+        here = least(code, w["images"] - n, chunk)
+        there = least(code, w["channels"] - c, passes)
+        source = w["x"].at(group * w["x_g"] + n * w["x_n"] + c * w["x_c"], own.kind)
+        first_w = w["w"].at(group * w["w_g"] + c * w["w_c"], own.kind)
+        target = w["y"].at(group * w["y_g"] + n * w["y_n"], own.kind)
+        record.put(context, {
+                "source": source, "first_w": first_w, "target": target, "images_here": here, "channels_here": there,
+                "is_new": ((group + n + c == 0) | (w["channels"] > passes)).to(I64, signed=False),
+                "terms": there * taps, "is_fresh": (c == 0).to(I64, signed=False),
+                "image": is_padded.choose(image, source), "image_c": is_padded.choose(volume, w["x_c"]),
+                "image_n": is_padded.choose(volume * there, w["x_n"]),
+            })  # fmt: skip
+        is_fit = part(suffix)(code, context)
+        with code.when(~is_fit):
             leave_panels(code, memory, is_mine)
             code.ret(False)
-        aligned = memory.at(((memory.integer() + 63) & -64) - memory.integer())
-        tables, at = {}, aligned
-        for name, size in zip(TABLES, sizes, strict=True):
-            tables[name] = at
-            at = at.at(size, I64)
-        panel = at.at(((at.integer() + 63) & -64) - at.integer())
-        image = panel.at(passes * taps * lanes, own.kind)
-        record.put(context, {**tables, "panels": panel, "pixels": pixels})
-        with (
-            code.count(0, w["groups"], sure=True) as group,
-            code.count(0, w["images"], chunk, sure=True) as n,
-            code.count(0, w["channels"], passes, sure=True) as c,
-        ):
-            here = least(code, w["images"] - n, chunk)
-            there = least(code, w["channels"] - c, passes)
-            source = w["x"].at(group * w["x_g"] + n * w["x_n"] + c * w["x_c"], own.kind)
-            first_w = w["w"].at(group * w["w_g"] + c * w["w_c"], own.kind)
-            target = w["y"].at(group * w["y_g"] + n * w["y_n"], own.kind)
-            record.put(context, {
-                    "source": source, "first_w": first_w, "target": target, "images_here": here, "channels_here": there,
-                    "is_new": ((group + n + c == 0) | (w["channels"] > passes)).to(I64, signed=False),
-                    "terms": there * taps, "is_fresh": (c == 0).to(I64, signed=False),
-                    "image": is_padded.choose(image, source), "image_c": is_padded.choose(volume, w["x_c"]),
-                    "image_n": is_padded.choose(volume * there, w["x_n"]),
-                })  # fmt: skip
-            is_fit = part(suffix)(code, context)
-            with code.when(~is_fit):
-                leave_panels(code, memory, is_mine)
-                code.ret(False)
-        leave_panels(code, memory, is_mine)
-        return Bool.of(True)
-
-    return Function(f"conv_by_tiles_{suffix}", Bool, {"context": Ptr}, write, "noinline optsize", is_internal=True)
+    leave_panels(code, memory, is_mine)
+    return Bool.of(True)
 
 
 def _lengths(code: Code, record: Words, context: Ptr, axes: Sequence[Axis]) -> dict[str, I64]:
@@ -408,46 +390,43 @@ def _lengths(code: Code, record: Words, context: Ptr, axes: Sequence[Axis]) -> d
     return found
 
 
-def part(suffix: str) -> Function[..., Bool]:
+@element_function("conv_part", "noinline optsize")
+def part(code: Code, suffix: str, context: Ptr) -> Bool:
     """Some channels of some images of a group; false where a kernel is not finite and may meet what is not there."""
-
-    def write(code: Code, context: Ptr) -> Bool:
-        width, record = tile_width(suffix), words_of()
-        w = record.read(context)
-        axes = axes_of(w)
-        is_padded = w["is_padded"] != 0
-        is_by_lines = (w["outs"] <= FEW) & (is_padded | (axes[2].x == 1)) & (axes[2].stride == 1) & (axes[2].y == 1)
-        may_slice = is_padded & (w["terms"] <= SLICED) & ~is_by_lines
-        record.put(context, term_steps(code, w, axes, may_slice))
-        w = record.read(context)
-        with code.when(w["is_new"] != 0):
-            steps = [is_padded.choose(step, axis.x) for step, axis in zip(_dense(w), axes, strict=True)]
-            write_offsets(code, w, axes, steps)
-            write_places(code, w, axes, steps)
-        across = panels(w["outs"], width)
-        groups = is_by_lines.choose(I64.of(1), across * (width // GROUP))
-        each = (w["terms"] // w["channels_here"]).to(F64) * (COPIED * GROUP)
-        distribute(code, kernels_range(suffix), context, groups * w["channels_here"], each)
-        with code.when(is_padded):
-            with code.when(
-                ~is_finite(suffix)(code, w["panels"], w["terms"] * across, least(code, groups, I64.of(width // GROUP)))
-            ):
-                code.ret(False)
-            copied = w["images_here"] * w["channels_here"]
-            distribute(code, images_range(suffix), context, copied, w["image_c"].to(F64) * COPIED)
-        with code.when(is_by_lines):
-            lines = w["images_here"] * axes[0].count * axes[1].count
-            work = (w["outs"] * w["terms"] * axes[2].count).to(F64) * UNIT[suffix]
-            distribute(code, lines_range(suffix), context, lines, work)
-            code.ret(True)
-        tiles = panels(w["images_here"] * w["pixels"], I64.of(rows_of_tile()))
-        height = most(code, least(code, tiles * across // PARTS, I64.of(MOST_TILES)), I64.of(1))
-        record.put(context, {"height": height})
-        work = (height * w["terms"]).to(F64) * (UNIT[suffix] * rows_of_tile() * width)
-        distribute(code, tiles_range(suffix), context, panels(tiles, height) * across, work)
-        return Bool.of(True)
-
-    return Function(f"conv_part_{suffix}", Bool, {"context": Ptr}, write, "noinline optsize", is_internal=True)
+    width, record = tile_width(suffix), words_of()
+    w = record.read(context)
+    axes = axes_of(w)
+    is_padded = w["is_padded"] != 0
+    is_by_lines = (w["outs"] <= FEW) & (is_padded | (axes[2].x == 1)) & (axes[2].stride == 1) & (axes[2].y == 1)
+    may_slice = is_padded & (w["terms"] <= SLICED) & ~is_by_lines
+    record.put(context, term_steps(code, w, axes, may_slice))
+    w = record.read(context)
+    with code.when(w["is_new"] != 0):
+        steps = [is_padded.choose(step, axis.x) for step, axis in zip(_dense(w), axes, strict=True)]
+        write_offsets(code, w, axes, steps)
+        write_places(code, w, axes, steps)
+    across = panels(w["outs"], width)
+    groups = is_by_lines.choose(I64.of(1), across * (width // GROUP))
+    each = (w["terms"] // w["channels_here"]).to(F64) * (COPIED * GROUP)
+    distribute(code, kernels_range(suffix), context, groups * w["channels_here"], each)
+    with code.when(is_padded):
+        with code.when(
+            ~is_finite(suffix)(code, w["panels"], w["terms"] * across, least(code, groups, I64.of(width // GROUP)))
+        ):
+            code.ret(False)
+        copied = w["images_here"] * w["channels_here"]
+        distribute(code, images_range(suffix), context, copied, w["image_c"].to(F64) * COPIED)
+    with code.when(is_by_lines):
+        lines = w["images_here"] * axes[0].count * axes[1].count
+        work = (w["outs"] * w["terms"] * axes[2].count).to(F64) * UNIT[suffix]
+        distribute(code, lines_range(suffix), context, lines, work)
+        code.ret(True)
+    tiles = panels(w["images_here"] * w["pixels"], I64.of(rows_of_tile()))
+    height = most(code, least(code, tiles * across // PARTS, I64.of(MOST_TILES)), I64.of(1))
+    record.put(context, {"height": height})
+    work = (height * w["terms"]).to(F64) * (UNIT[suffix] * rows_of_tile() * width)
+    distribute(code, tiles_range(suffix), context, panels(tiles, height) * across, work)
+    return Bool.of(True)
 
 
 def _dense(w: dict[str, Any]) -> list[I64]:

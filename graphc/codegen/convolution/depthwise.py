@@ -207,67 +207,61 @@ def _block(code: Code, suffix: str, context: Ptr, at: Sequence[Ptr], places: Seq
         group_block(suffix, 1)(code, context, *given, *places, least(code, there - lane, I64.of(lanes)), fresh)
 
 
-def group_lines_range(suffix: str) -> Function[..., None]:
+@range_function("conv_group_lines")
+def group_lines_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """conv_group_lines_<t>: the number of a line is that of its image, channel, and places along the first axes."""
     kind, width = ARITHMETIC[suffix].kind, tile_width(suffix)
-
-    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
-        w = words_of().read(context)
-        first, second, third = axes_of(w)
-        with code.count(begin, end, sure=True) as number:
-            q, rest = number % second.count, number // second.count
-            p, rest = rest % first.count, rest // first.count
-            o, n = rest % w["outs"], rest // w["outs"]
-            image, kernel = w["x"].at(n * w["x_n"], kind), w["w"].at(o * w["w_o"], kind)
-            result = w["y"].at(n * w["y_n"] + o * w["y_o"] + p * w["y_0"] + q * w["y_1"], kind)
-            with (
-                code.count(0, third.count, _results(), sure=True) as r,
-                code.count(0, w["groups"], width, sure=True) as lane,
-            ):
-                at = image.at(lane, kind), kernel.at(lane, kind), result.at(lane * w["y_g"], kind)
-                there = least(code, w["groups"] - lane, I64.of(width))
-                _block(code, suffix, context, at, (p, q, r), there, I64.of(1))
-
-    return range_function(f"conv_group_lines_{suffix}", write)
+    w = words_of().read(context)
+    first, second, third = axes_of(w)
+    with code.count(begin, end, sure=True) as number:
+        q, rest = number % second.count, number // second.count
+        p, rest = rest % first.count, rest // first.count
+        o, n = rest % w["outs"], rest // w["outs"]
+        image, kernel = w["x"].at(n * w["x_n"], kind), w["w"].at(o * w["w_o"], kind)
+        result = w["y"].at(n * w["y_n"] + o * w["y_o"] + p * w["y_0"] + q * w["y_1"], kind)
+        with (
+            code.count(0, third.count, _results(), sure=True) as r,
+            code.count(0, w["groups"], width, sure=True) as lane,
+        ):
+            at = image.at(lane, kind), kernel.at(lane, kind), result.at(lane * w["y_g"], kind)
+            there = least(code, w["groups"] - lane, I64.of(width))
+            _block(code, suffix, context, at, (p, q, r), there, I64.of(1))
 
 
-def group_panels_range(suffix: str) -> Function[..., None]:
+@range_function("conv_group_panels")
+def group_panels_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """conv_group_panels_<t>: the number of a panel is that of its image and its first group."""
     own, width = ARITHMETIC[suffix], tile_width(suffix)
-
-    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
-        record = words_of()
-        w = record.read(context)
-        axes = axes_of(w)
-        image_length, kernel_length = _turned_length(suffix, w)
-        is_turned = ~_beside(w)
-        length = is_turned.choose((image_length + kernel_length) * own.align, I64.of(64))
-        memory, is_mine = take_panels(code, length)
-        with code.when(memory == NULL):
-            leave_panels(code, memory, is_mine)
-            record.put(context, {"is_new": I64.of(1)})
-            code.ret()
-        mine = record.write(code, w)
-        record.put(mine, {"channels": I64.of(1)})
-        sizes, taps = [axis.size for axis in axes], [w["outs"], *(axis.taps for axis in axes)]
-        with code.when(is_turned):
-            record.put(mine, _dense("x", "012", sizes, width) | _dense("w", "o012", taps, width))
-        across = panels(w["groups"], width)
-        with code.count(begin, end, sure=True) as number, code.count(0, w["channels"], sure=True) as c:
-            lane, n = number % across * width, number // across
-            there = least(code, w["groups"] - lane, I64.of(width))
-            image = code.variable(w["x"].at(n * w["x_n"] + lane * w["x_g"] + c * w["x_c"], own.kind))
-            kernel = code.variable(w["w"].at(lane * w["w_g"] + c * w["w_c"], own.kind))
-            with code.when(is_turned):
-                _copy(code, suffix, image.value, w, "x", "012", sizes, there, memory)
-                _copy(code, suffix, kernel.value, w, "w", "o012", taps, there, memory.at(image_length, own.kind))
-                image.value, kernel.value = memory, memory.at(image_length, own.kind)
-            result = w["y"].at(n * w["y_n"] + lane * w["y_g"], own.kind)
-            fresh = (c == 0).to(I64, signed=False)
-            _panel(code, suffix, mine, (image.value, kernel.value, result), there, fresh)
+    record = words_of()
+    w = record.read(context)
+    axes = axes_of(w)
+    image_length, kernel_length = _turned_length(suffix, w)
+    is_turned = ~_beside(w)
+    length = is_turned.choose((image_length + kernel_length) * own.align, I64.of(64))
+    memory, is_mine = take_panels(code, length)
+    with code.when(memory == NULL):
         leave_panels(code, memory, is_mine)
-
-    return range_function(f"conv_group_panels_{suffix}", write)
+        record.put(context, {"is_new": I64.of(1)})
+        code.ret()
+    mine = record.write(code, w)
+    record.put(mine, {"channels": I64.of(1)})
+    sizes, taps = [axis.size for axis in axes], [w["outs"], *(axis.taps for axis in axes)]
+    with code.when(is_turned):
+        record.put(mine, _dense("x", "012", sizes, width) | _dense("w", "o012", taps, width))
+    across = panels(w["groups"], width)
+    with code.count(begin, end, sure=True) as number, code.count(0, w["channels"], sure=True) as c:
+        lane, n = number % across * width, number // across
+        there = least(code, w["groups"] - lane, I64.of(width))
+        image = code.variable(w["x"].at(n * w["x_n"] + lane * w["x_g"] + c * w["x_c"], own.kind))
+        kernel = code.variable(w["w"].at(lane * w["w_g"] + c * w["w_c"], own.kind))
+        with code.when(is_turned):
+            _copy(code, suffix, image.value, w, "x", "012", sizes, there, memory)
+            _copy(code, suffix, kernel.value, w, "w", "o012", taps, there, memory.at(image_length, own.kind))
+            image.value, kernel.value = memory, memory.at(image_length, own.kind)
+        result = w["y"].at(n * w["y_n"] + lane * w["y_g"], own.kind)
+        fresh = (c == 0).to(I64, signed=False)
+        _panel(code, suffix, mine, (image.value, kernel.value, result), there, fresh)
+    leave_panels(code, memory, is_mine)
 
 
 def _panel(code: Code, suffix: str, context: Ptr, at: Sequence[Ptr], there: I64, fresh: I64) -> None:
@@ -374,27 +368,24 @@ def line(suffix: str, registers: int) -> Function[..., None]:
     return write
 
 
-def lines_range(suffix: str) -> Function[..., None]:
+@range_function("conv_lines")
+def lines_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """conv_lines_<t>."""
-
-    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
-        w: dict[str, Any] = words_of().read(context)
-        kind, lanes, length = ARITHMETIC[suffix].kind, lanes_of(suffix), axes_of(w)[2].count
-        lines = w["pixels"] // length
-        with code.count(begin, end) as number, code.count(0, w["outs"], sure=True) as lane:
-            n, pixel = number // lines, number % lines * length
-            image = w["image"].at(n * w["image_n"] + w["places"].at(pixel, I64).load(I64), kind)
-            result = w["target"].at(n * w["y_n"] + lane * w["y_o"] + w["targets"].at(pixel, I64).load(I64), kind)
-            kernel = w["panels"].at(lane, kind)
-            with code.count(0, length, LINE_REGISTERS * lanes, sure=True) as first:
-                left = length - first
-                given = w["terms"], image.at(first, kind), w["offsets"], kernel, left, result.at(first, kind)
-                with code.when(left > lanes):
-                    line(suffix, LINE_REGISTERS)(code, *given, w["is_fresh"])
-                with code.otherwise():
-                    line(suffix, 1)(code, *given, w["is_fresh"])
-
-    return range_function(f"conv_lines_{suffix}", write)
+    w: dict[str, Any] = words_of().read(context)
+    kind, lanes, length = ARITHMETIC[suffix].kind, lanes_of(suffix), axes_of(w)[2].count
+    lines = w["pixels"] // length
+    with code.count(begin, end) as number, code.count(0, w["outs"], sure=True) as lane:
+        n, pixel = number // lines, number % lines * length
+        image = w["image"].at(n * w["image_n"] + w["places"].at(pixel, I64).load(I64), kind)
+        result = w["target"].at(n * w["y_n"] + lane * w["y_o"] + w["targets"].at(pixel, I64).load(I64), kind)
+        kernel = w["panels"].at(lane, kind)
+        with code.count(0, length, LINE_REGISTERS * lanes, sure=True) as first:
+            left = length - first
+            given = w["terms"], image.at(first, kind), w["offsets"], kernel, left, result.at(first, kind)
+            with code.when(left > lanes):
+                line(suffix, LINE_REGISTERS)(code, *given, w["is_fresh"])
+            with code.otherwise():
+                line(suffix, 1)(code, *given, w["is_fresh"])
 
 
 # --- conv dots --------------------------------------------------------------------------------------------------------
@@ -422,28 +413,25 @@ def takes_dots(w: dict[str, Any], axes: list[Axis], few: int) -> Bool:
     return in_order & is_short & (axes[2].taps > axes[2].count)
 
 
-def dots_range(suffix: str) -> Function[..., None]:
+@range_function("conv_dots")
+def dots_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """conv_dots_<t>: the number of a line is that of its image, group, channel, and places along the first axes."""
     kind = ARITHMETIC[suffix].kind
-
-    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
-        w = words_of().read(context)
-        axes = axes_of(w)
-        last = axes[-1]
-        with code.count(begin, end) as number:
-            place = place_of_line(code, number, w, axes)
-            image = address_of(w, "x", place, "ng", kind)
-            kernel = address_of(w, "w", place, "go", kind)
-            result = address_of(w, "y", place, "ngo01", kind)
-            with code.count(0, last.count) as p:
-                total = code.variable(kind.of(0))
-                with code.count(0, w["channels"]) as c:
-                    here = image.at(c * w["x_c"], kind), kernel.at(c * w["w_c"], kind)
-                    part = _sum(code, suffix, axes, (place["0"], place["1"], p), *here)
-                    total.value = total.value.apply(ARITHMETIC[suffix].join, part)
-                result.at(p * last.y, kind).store(total.value)
-
-    return range_function(f"conv_dots_{suffix}", write)
+    w = words_of().read(context)
+    axes = axes_of(w)
+    last = axes[-1]
+    with code.count(begin, end) as number:
+        place = place_of_line(code, number, w, axes)
+        image = address_of(w, "x", place, "ng", kind)
+        kernel = address_of(w, "w", place, "go", kind)
+        result = address_of(w, "y", place, "ngo01", kind)
+        with code.count(0, last.count) as p:
+            total = code.variable(kind.of(0))
+            with code.count(0, w["channels"]) as c:
+                here = image.at(c * w["x_c"], kind), kernel.at(c * w["w_c"], kind)
+                part = _sum(code, suffix, axes, (place["0"], place["1"], p), *here)
+                total.value = total.value.apply(ARITHMETIC[suffix].join, part)
+            result.at(p * last.y, kind).store(total.value)
 
 
 def _sum(code: Code, suffix: str, axes: list[Axis], places: tuple[I64, I64, I64], image: Ptr, kernel: Ptr) -> Any:

@@ -14,7 +14,16 @@ from typing import Any
 
 from graphc.codegen.convolution.api import ALONG, WORDS
 from graphc.codegen.gemm.context import Words
-from graphc.codegen.gemm.tiles import ARITHMETIC, Arithmetic, Columns, first_lanes, lanes_of, least, most
+from graphc.codegen.gemm.tiles import (
+    ARITHMETIC,
+    Arithmetic,
+    Columns,
+    element_function,
+    first_lanes,
+    lanes_of,
+    least,
+    most,
+)
 from graphc.codegen.llvm.builder import Code, Iteration, Variable
 from graphc.codegen.llvm.functions import Function, function
 from graphc.codegen.llvm.target import has_avx512
@@ -37,8 +46,9 @@ def words_of() -> Words:
     return Words({name: Ptr if name in pointers else I64 for name in (*WORDS, *TABLES, *OWN)})
 
 
-def range_function(name: str, body: Callable[..., None]) -> Function[..., None]:
-    return Function(name, None, {"context": Ptr, "begin": I64, "end": I64}, body, "noinline", is_internal=True)
+def range_function(name: str) -> Callable[[Callable[..., None]], Callable[[str], Function[..., None]]]:
+    """Makes functions of threads, one for each suffix: `(context, begin, end)`, the numbers that one computes."""
+    return element_function(name, "noinline")
 
 
 @record(eq=False)

@@ -26,7 +26,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from graphc.codegen.gemm.api import blocks_name, free_name
 from graphc.codegen.gemm.context import Words
 from graphc.codegen.gemm.gemv import free, malloc
 from graphc.codegen.gemm.tiles import (
@@ -36,6 +35,7 @@ from graphc.codegen.gemm.tiles import (
     Matrix,
     Product,
     arguments,
+    element_function,
     lanes_of,
     least,
     most,
@@ -45,9 +45,9 @@ from graphc.codegen.gemm.tiles import (
     tile,
 )
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.functions import Function, Global, external, function, module_text, poison
+from graphc.codegen.llvm.functions import Global, external, function, module_text, poison
 from graphc.codegen.llvm.target import has_avx512
-from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Bool, Ptr
+from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Bool, Ptr, Value
 from graphc.codegen.threads.chunking import BACK_OFF_WORD, LEAST_CHUNKS, LEAST_WORK, PARALLEL, SETTINGS_WORDS, THREADS
 from graphc.startup.record import record, replace
 
@@ -181,19 +181,15 @@ def leave_panels(code: Code, memory: Ptr, is_mine: Bool) -> None:
         free(code, memory)
 
 
-def give_back(suffix: str) -> Function[[], None]:
+@element_function("gc_blocks_free", "noinline", is_internal=False)
+def give_back(code: Code, suffix: str) -> None:
     """Gives back the memory that is kept, unless a call uses it."""
-
-    @function("noinline", name=free_name(suffix), is_internal=False)
-    def write(code: Code) -> None:
-        _, is_mine = KEPT_USED(code).exchange(I32.of(0), I32.of(1), "acquire", failure="monotonic", align=4)
-        with code.when(is_mine):
-            free(code, KEPT(code).load(Ptr))
-            KEPT(code).store(NULL)
-            KEPT_BYTES(code).store(I64.of(0))
-            KEPT_USED(code).store(I32.of(0), order="release", align=4)
-
-    return write
+    _, is_mine = KEPT_USED(code).exchange(I32.of(0), I32.of(1), "acquire", failure="monotonic", align=4)
+    with code.when(is_mine):
+        free(code, KEPT(code).load(Ptr))
+        KEPT(code).store(NULL)
+        KEPT_BYTES(code).store(I64.of(0))
+        KEPT_USED(code).store(I32.of(0), order="release", align=4)
 
 
 # What threads do. -----------------------------------------------------------------------------------------------------
@@ -205,23 +201,19 @@ def words_of(suffix: str) -> Words:
     return Words({name: kinds.get(name, I64) for name in WORDS})
 
 
-def pack_range(suffix: str) -> Function[..., None]:
+@element_function("pack_range", "")
+def pack_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Packs the panels from begin to end: those of a come first."""
     width = 2 * lanes_of(suffix)
-
-    @function("", name=f"pack_range_{suffix}")
-    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
-        w = words_of(suffix).read(context)
-        count, pack = panels(w["m"], GROUP), pack_panels(suffix)
-        own = w["a"], w["a_row"], w["a_col"], w["a_panels"]
-        last = least(code, end + w["a_first"], count)
-        pack(code, begin + w["a_first"], last, w["m"], w["k"], w["depth"], I64.of(GROUP), *own)
-        packed = count - w["a_first"]
-        first = most(code, begin - packed, I64.of(0)) + w["b_first"]
-        own = w["b"], w["b_col"], w["b_row"], w["b_panels"]
-        pack(code, first, end - packed + w["b_first"], w["n"], w["k"], w["depth"], I64.of(width), *own)
-
-    return write
+    w = words_of(suffix).read(context)
+    count, pack = panels(w["m"], GROUP), pack_panels(suffix)
+    own = w["a"], w["a_row"], w["a_col"], w["a_panels"]
+    last = least(code, end + w["a_first"], count)
+    pack(code, begin + w["a_first"], last, w["m"], w["k"], w["depth"], I64.of(GROUP), *own)
+    packed = count - w["a_first"]
+    first = most(code, begin - packed, I64.of(0)) + w["b_first"]
+    own = w["b"], w["b_col"], w["b_row"], w["b_panels"]
+    pack(code, first, end - packed + w["b_first"], w["n"], w["k"], w["depth"], I64.of(width), *own)
 
 
 def panel_tile(code: Code, suffix: str, product: Product) -> None:
@@ -232,201 +224,186 @@ def panel_tile(code: Code, suffix: str, product: Product) -> None:
         tile(rows, 2 * lanes_of(suffix), suffix)(code, *arguments(replace(product, a=a, c=c), TILE))
 
 
-def edge(suffix: str) -> Function[..., None]:
+@product_function("edge", ("m", "n", "b_col"), {"rows": I64, "columns": I64})
+def edge(code: Code, suffix: str, p: Product, rows: I64, columns: I64) -> None:
     """A tile of c of which some rows or columns are missing, or whose columns are not contiguous."""
     own, width = ARITHMETIC[suffix], 2 * lanes_of(suffix)
-
-    @product_function(f"edge_{suffix}", suffix, ("m", "n", "b_col"), {"rows": I64, "columns": I64})
-    def write(code: Code, p: Product, rows: I64, columns: I64) -> None:
-        sums = code.local(own.kind, GROUP * width, align=64)
-        if code.poison:
-            poison(code, sums, I64.of(GROUP * width * own.align))
-        made = Matrix(sums, code.variable(I64.of(width)).value, I64.of(1))
-        panel_tile(code, suffix, replace(p, beta=own.kind.of(0), c=made))
-        is_fresh = p.beta.compare(own.equal, 0)
-        with code.count(0, rows, sure=True) as i, code.count(0, columns, sure=True) as j:
-            at = p.c.at.at(i * p.c.row + j * p.c.column, own.kind)
-            value = code.variable(sums.at(i * width + j, own.kind).load(own.kind))
-            with code.when(~is_fresh):
-                value.value = value.value.apply(own.join, at.load(own.kind).apply(own.scale, p.beta))
-            at.store(value.value)
-
-    return write
+    sums = code.local(own.kind, GROUP * width, align=64)
+    if code.poison:
+        poison(code, sums, I64.of(GROUP * width * own.align))
+    made = Matrix(sums, code.variable(I64.of(width)).value, I64.of(1))
+    panel_tile(code, suffix, replace(p, beta=own.kind.of(0), c=made))
+    is_fresh = p.beta.compare(own.equal, 0)
+    with code.count(0, rows, sure=True) as i, code.count(0, columns, sure=True) as j:
+        at = p.c.at.at(i * p.c.row + j * p.c.column, own.kind)
+        value = code.variable(sums.at(i * width + j, own.kind).load(own.kind))
+        with code.when(~is_fresh):
+            value.value = value.value.apply(own.join, at.load(own.kind).apply(own.scale, p.beta))
+        at.store(value.value)
 
 
-def multiply_blocks(suffix: str) -> Function[..., None]:
+@element_function("multiply_blocks", "")
+def multiply_blocks(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """Computes the blocks of c from begin to end."""
     kind, columns = ARITHMETIC[suffix].kind, 2 * lanes_of(suffix)
-
-    @function("", name=f"multiply_blocks_{suffix}")
-    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
-        w = words_of(suffix).read(context)
-        a_count, b_count = panels(w["m"], GROUP), panels(w["n"], columns)
-        with code.count(begin, end, sure=True) as block:
-            top, left = block // w["across"] * w["height"], block % w["across"] * w["width"]
-            bottom, right = least(code, top + w["height"], a_count), least(code, left + w["width"], b_count)
-            p, factor = code.variable(I64.of(0)), code.variable(w["beta"])
-            with code.loop() as iteration:
-                depth = least(code, w["k"] - p.value, w["depth"])
-                a_packed = w["a_panels"].at(p.value * (a_count * GROUP), kind)
-                b_packed = w["b_panels"].at(p.value * (b_count * columns), kind)
-                a_there = w["a"].at(p.value * w["a_col"], kind)
-                b_there = w["b"].at(p.value * w["b_row"], kind)
-                with code.count(left, right, sure=True) as j:
-                    column = j * columns
-                    is_packed = j >= w["b_first"]
-                    b_panel = is_packed.choose(b_packed.at(j * (depth * columns), kind), b_there.at(column, kind))
-                    b = Matrix(b_panel, is_packed.choose(I64.of(columns), w["b_row"]), I64.of(1))
-                    there = least(code, w["n"] - column, I64.of(columns))
-                    is_whole = (there == columns) & (w["c_col"] == 1)
-                    c_column = w["c"].at(column * w["c_col"], kind)
-                    above = column - w["diagonal"]
-                    with code.count(top, bottom, sure=True) as i:
-                        row = i * GROUP
-                        with code.when(row + GROUP > above):  # else it is wholly above the diagonal
-                            in_panel = i >= w["a_first"]
-                            packed = a_packed.at(i * (depth * GROUP), kind)
-                            a_panel = in_panel.choose(packed, a_there.at(row * w["a_row"], kind))
-                            steps = in_panel.choose(I64.of(1), w["a_row"]), in_panel.choose(I64.of(GROUP), w["a_col"])
-                            rows = least(code, w["m"] - row, I64.of(GROUP))
-                            c = Matrix(c_column.at(row * w["c_row"], kind), w["c_row"], w["c_col"])
-                            a = Matrix(a_panel, *steps)
-                            part = Product(rows, there, depth, w["alpha"], a, b, factor.value, c)
-                            with code.when(is_whole & (rows == GROUP)):
-                                panel_tile(code, suffix, part)
-                            with code.otherwise():
-                                edge(suffix)(code, *arguments(part, ("m", "n", "b_col")), rows, there)
-                factor.value = kind.of(1)
-                p.value = p.value.apply("add nsw", depth)
-                iteration.leave.unless(p.value < w["k"])
-
-    return write
+    w = words_of(suffix).read(context)
+    a_count, b_count = panels(w["m"], GROUP), panels(w["n"], columns)
+    with code.count(begin, end, sure=True) as block:
+        top, left = block // w["across"] * w["height"], block % w["across"] * w["width"]
+        bottom, right = least(code, top + w["height"], a_count), least(code, left + w["width"], b_count)
+        p, factor = code.variable(I64.of(0)), code.variable(w["beta"])
+        with code.loop() as iteration:
+            depth = least(code, w["k"] - p.value, w["depth"])
+            a_packed = w["a_panels"].at(p.value * (a_count * GROUP), kind)
+            b_packed = w["b_panels"].at(p.value * (b_count * columns), kind)
+            a_there = w["a"].at(p.value * w["a_col"], kind)
+            b_there = w["b"].at(p.value * w["b_row"], kind)
+            with code.count(left, right, sure=True) as j:
+                column = j * columns
+                is_packed = j >= w["b_first"]
+                b_panel = is_packed.choose(b_packed.at(j * (depth * columns), kind), b_there.at(column, kind))
+                b = Matrix(b_panel, is_packed.choose(I64.of(columns), w["b_row"]), I64.of(1))
+                there = least(code, w["n"] - column, I64.of(columns))
+                is_whole = (there == columns) & (w["c_col"] == 1)
+                c_column = w["c"].at(column * w["c_col"], kind)
+                above = column - w["diagonal"]
+                with code.count(top, bottom, sure=True) as i:
+                    row = i * GROUP
+                    with code.when(row + GROUP > above):  # else it is wholly above the diagonal
+                        in_panel = i >= w["a_first"]
+                        packed = a_packed.at(i * (depth * GROUP), kind)
+                        a_panel = in_panel.choose(packed, a_there.at(row * w["a_row"], kind))
+                        steps = in_panel.choose(I64.of(1), w["a_row"]), in_panel.choose(I64.of(GROUP), w["a_col"])
+                        rows = least(code, w["m"] - row, I64.of(GROUP))
+                        c = Matrix(c_column.at(row * w["c_row"], kind), w["c_row"], w["c_col"])
+                        a = Matrix(a_panel, *steps)
+                        part = Product(rows, there, depth, w["alpha"], a, b, factor.value, c)
+                        with code.when(is_whole & (rows == GROUP)):
+                            panel_tile(code, suffix, part)
+                        with code.otherwise():
+                            edge(suffix)(code, *arguments(part, ("m", "n", "b_col")), rows, there)
+            factor.value = kind.of(1)
+            p.value = p.value.apply("add nsw", depth)
+            iteration.leave.unless(p.value < w["k"])
 
 
 # The product. ---------------------------------------------------------------------------------------------------------
 
 
-def slabs(suffix: str) -> Function[..., None]:
+LAUNCHED: dict[str, type[Value]] = {"settings": Ptr, "triangle": I64, "depth": I64, "pass": I64, "memory": Ptr}
+
+
+@product_function("slabs", more=LAUNCHED)
+def slabs(
+    code: Code, suffix: str, p: Product, settings: Ptr, triangle: I64, depth: I64, pass_: I64, memory: Ptr
+) -> None:
     """Computes c with the panels in the memory given, a slab of c and as much of the depth as there is room for at a
     time."""
     own, columns = ARITHMETIC[suffix], 2 * lanes_of(suffix)
-    before = {"settings": Ptr, "triangle": I64, "depth": I64, "pass": I64, "memory": Ptr}
+    words = words_of(suffix)
+    given = {"a_row": p.a.row, "a_col": p.a.column, "b_row": p.b.row, "b_col": p.b.column, "c_row": p.c.row}
+    context = words.write(code, {**given, "depth": depth, "c_col": p.c.column, "alpha": p.alpha})
 
-    @product_function(f"slabs_{suffix}", suffix, more=before)
-    def write(code: Code, p: Product, settings: Ptr, triangle: I64, depth: I64, pass_: I64, memory: Ptr) -> None:
-        words = words_of(suffix)
-        given = {"a_row": p.a.row, "a_col": p.a.column, "b_row": p.b.row, "b_col": p.b.column, "c_row": p.c.row}
-        context = words.write(code, {**given, "depth": depth, "c_col": p.c.column, "alpha": p.alpha})
+    def tell(values: Mapping[str, Any]) -> None:
+        words.put(context, values)
 
-        def tell(values: Mapping[str, Any]) -> None:
-            words.put(context, values)
-
-        # Rows of a that are contiguous are read where they are; so are its columns, and rows of b, that stay in cache.
-        limit, of_a = limits(), p.k * p.m
-        by_rows = (p.a.column == 1) & of_a.below(limit.resident_a // own.align)
-        a_stays = by_rows | ((p.a.row == 1) & of_a.below(limit.resident_columns // own.align))
-        b_stays = (p.b.column == 1) & ~(p.k * p.n).above(limit.resident_b // own.align)
-        with code.count(0, p.m, SLAB, sure=True) as i:
-            m = least(code, p.m - i, I64.of(SLAB))
-            a_first = a_stays.choose(m // GROUP, 0)
-            tell({"m": m, "a_first": a_first})
-            a_panels = panels(m, GROUP)
-            with code.count(0, p.n, SLAB, sure=True) as j:
-                n = least(code, p.n - j, I64.of(SLAB))
-                b_first = b_stays.choose(n // columns, 0)
-                b_panels = panels(n, columns)
-                # About PARTS parts, of as many panels of a as stay in cache.
-                wanted = most(code, a_panels * b_panels // PARTS, I64.of(LEAST_TILES))
-                height = least(code, least(code, a_panels, I64.of(BLOCK_PANELS)), wanted)
-                width = most(code, wanted // height, I64.of(1))
-                across = panels(b_panels, width)
-                blocks = across * panels(a_panels, height)
-                diagonal = (triangle == 0).choose(I64.of(FAR), i - j)
-                c = p.c.at.at(i * p.c.row + j * p.c.column, own.kind)
-                shape = {"height": height, "width": width, "across": across, "diagonal": diagonal}
-                tell({"n": n, "b_first": b_first, "c": c, **shape})
-                at, factor = code.variable(I64.of(0)), code.variable(p.beta)
-                with code.loop() as iteration:
-                    length = least(code, p.k - at.value, pass_)
-                    a = p.a.at.at(i * p.a.row + at.value * p.a.column, own.kind)
-                    b = p.b.at.at(at.value * p.b.row + j * p.b.column, own.kind)
-                    b_memory = memory.at(a_panels * GROUP * length, own.kind)
-                    tell({"k": length, "a": a, "b": b, "beta": factor.value})
-                    tell({"a_panels": memory, "b_panels": b_memory})
-                    packed = a_panels - a_first + (b_panels - b_first)
-                    share = most(code, PACKED // columns // length, I64.of(1))
-                    launch(code, pack_range(suffix).pointer(code), context, packed, share, settings)
-                    launch(code, multiply_blocks(suffix).pointer(code), context, blocks, I64.of(1), settings)
-                    factor.value = own.kind.of(1)
-                    at.value = at.value.apply("add nsw", length)
-                    iteration.leave.unless(at.value < p.k)
-
-    return write
+    # Rows of a that are contiguous are read where they are; so are its columns, and rows of b, that stay in cache.
+    limit, of_a = limits(), p.k * p.m
+    by_rows = (p.a.column == 1) & of_a.below(limit.resident_a // own.align)
+    a_stays = by_rows | ((p.a.row == 1) & of_a.below(limit.resident_columns // own.align))
+    b_stays = (p.b.column == 1) & ~(p.k * p.n).above(limit.resident_b // own.align)
+    with code.count(0, p.m, SLAB, sure=True) as i:
+        m = least(code, p.m - i, I64.of(SLAB))
+        a_first = a_stays.choose(m // GROUP, 0)
+        tell({"m": m, "a_first": a_first})
+        a_panels = panels(m, GROUP)
+        with code.count(0, p.n, SLAB, sure=True) as j:
+            n = least(code, p.n - j, I64.of(SLAB))
+            b_first = b_stays.choose(n // columns, 0)
+            b_panels = panels(n, columns)
+            # About PARTS parts, of as many panels of a as stay in cache.
+            wanted = most(code, a_panels * b_panels // PARTS, I64.of(LEAST_TILES))
+            height = least(code, least(code, a_panels, I64.of(BLOCK_PANELS)), wanted)
+            width = most(code, wanted // height, I64.of(1))
+            across = panels(b_panels, width)
+            blocks = across * panels(a_panels, height)
+            diagonal = (triangle == 0).choose(I64.of(FAR), i - j)
+            c = p.c.at.at(i * p.c.row + j * p.c.column, own.kind)
+            shape = {"height": height, "width": width, "across": across, "diagonal": diagonal}
+            tell({"n": n, "b_first": b_first, "c": c, **shape})
+            at, factor = code.variable(I64.of(0)), code.variable(p.beta)
+            with code.loop() as iteration:
+                length = least(code, p.k - at.value, pass_)
+                a = p.a.at.at(i * p.a.row + at.value * p.a.column, own.kind)
+                b = p.b.at.at(at.value * p.b.row + j * p.b.column, own.kind)
+                b_memory = memory.at(a_panels * GROUP * length, own.kind)
+                tell({"k": length, "a": a, "b": b, "beta": factor.value})
+                tell({"a_panels": memory, "b_panels": b_memory})
+                packed = a_panels - a_first + (b_panels - b_first)
+                share = most(code, PACKED // columns // length, I64.of(1))
+                launch(code, pack_range(suffix).pointer(code), context, packed, share, settings)
+                launch(code, multiply_blocks(suffix).pointer(code), context, blocks, I64.of(1), settings)
+                factor.value = own.kind.of(1)
+                at.value = at.value.apply("add nsw", length)
+                iteration.leave.unless(at.value < p.k)
 
 
-def team(suffix: str) -> Function[..., None]:
+@element_function("crew", "noinline optsize")
+def team(code: Code, suffix: str, settings: Ptr, m: I64, n: I64, k: I64, own: Ptr) -> None:
     """The settings of launches: threads only where the product is worth them."""
-
-    @function("noinline optsize", name=f"crew_{suffix}")
-    def write(code: Code, settings: Ptr, m: I64, n: I64, k: I64, own: Ptr) -> None:
-        threads, chunks, chunk, back_off = (
-            settings.at(place, I64).load(I64) for place in (THREADS, LEAST_CHUNKS, LEAST_WORK, BACK_OFF_WORD)
-        )
-        work = m.to(F64) * n.to(F64) * k.to(F64) * (limits().work * ARITHMETIC[suffix].align)
-        is_worthy = work >= (chunks * chunk).to(F64)
-        own.at(THREADS, I64).store(is_worthy.choose(threads, 1))
-        own.at(LEAST_CHUNKS, I64).store(I64.of(2))
-        own.at(BACK_OFF_WORD, I64).store(back_off)
-
-    return write
+    threads, chunks, chunk, back_off = (
+        settings.at(place, I64).load(I64) for place in (THREADS, LEAST_CHUNKS, LEAST_WORK, BACK_OFF_WORD)
+    )
+    work = m.to(F64) * n.to(F64) * k.to(F64) * (limits().work * ARITHMETIC[suffix].align)
+    is_worthy = work >= (chunks * chunk).to(F64)
+    own.at(THREADS, I64).store(is_worthy.choose(threads, 1))
+    own.at(LEAST_CHUNKS, I64).store(I64.of(2))
+    own.at(BACK_OFF_WORD, I64).store(back_off)
 
 
-def blocks(suffix: str) -> Function[..., I64]:
+@element_function("gc_blocks", "noinline optsize", is_internal=False)
+def blocks(
+    code: Code,
+    suffix: str,
+    settings: Ptr,
+    triangle: I64,
+    m: I64,
+    n: I64,
+    k: I64,
+    alpha: Element,
+    a: Ptr,
+    a_row: I64,
+    a_col: I64,
+    b: Ptr,
+    b_row: I64,
+    b_col: I64,
+    beta: Element,
+    c: Ptr,
+    c_row: I64,
+    c_col: I64,
+) -> I64:
     """gc_blocks_<t>."""
     own, columns = ARITHMETIC[suffix], 2 * lanes_of(suffix)
-
-    @function("noinline optsize", name=blocks_name(suffix), kinds={"Element": own.kind}, is_internal=False)
-    def write(
-        code: Code,
-        settings: Ptr,
-        triangle: I64,
-        m: I64,
-        n: I64,
-        k: I64,
-        alpha: Element,
-        a: Ptr,
-        a_row: I64,
-        a_col: I64,
-        b: Ptr,
-        b_row: I64,
-        b_col: I64,
-        beta: Element,
-        c: Ptr,
-        c_row: I64,
-        c_col: I64,
-    ) -> I64:
-        with code.when((c_col != 1) & (c_row == 1)):
-            turned = n, m, k, alpha, b, b_col, b_row, a, a_col, a_row, beta, c, c_col, c_row
-            code.ret(blocks(suffix)(code, settings, I64.of(0), *turned))
-        # Depths of about the same length, in whole groups.
-        depths = panels(k, limits().depth)
-        depth = panels(panels(k, depths), GROUP) * GROUP
-        a_panels = panels(least(code, m, I64.of(SLAB)), GROUP)
-        b_panels = panels(least(code, n, I64.of(SLAB)), columns)
-        lanes = a_panels * GROUP + b_panels * columns
-        fitting = PANEL_BYTES // own.align // lanes // depth
-        pass_ = least(code, most(code, fitting, I64.of(1)), depths) * depth
-        length = lanes * pass_ * own.align + 64
-        memory, is_mine = take_panels(code, length)
-        is_missing = memory == NULL
-        with code.when(~is_missing):
-            launches = code.local(I64, SETTINGS_WORDS)
-            team(suffix)(code, settings, m, n, k, launches)
-            address = memory.integer()
-            aligned = memory.at(((address + 63) & -64) - address)
-            product = m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, c_row, c_col
-            slabs(suffix)(code, *product, launches, triangle, depth, pass_, aligned)
-        leave_panels(code, memory, is_mine)
-        return is_missing.to(I64, signed=False)
-
-    return write
+    with code.when((c_col != 1) & (c_row == 1)):
+        turned = n, m, k, alpha, b, b_col, b_row, a, a_col, a_row, beta, c, c_col, c_row
+        code.ret(blocks(suffix)(code, settings, I64.of(0), *turned))
+    # Depths of about the same length, in whole groups.
+    depths = panels(k, limits().depth)
+    depth = panels(panels(k, depths), GROUP) * GROUP
+    a_panels = panels(least(code, m, I64.of(SLAB)), GROUP)
+    b_panels = panels(least(code, n, I64.of(SLAB)), columns)
+    lanes = a_panels * GROUP + b_panels * columns
+    fitting = PANEL_BYTES // own.align // lanes // depth
+    pass_ = least(code, most(code, fitting, I64.of(1)), depths) * depth
+    length = lanes * pass_ * own.align + 64
+    memory, is_mine = take_panels(code, length)
+    is_missing = memory == NULL
+    with code.when(~is_missing):
+        launches = code.local(I64, SETTINGS_WORDS)
+        team(suffix)(code, settings, m, n, k, launches)
+        address = memory.integer()
+        aligned = memory.at(((address + 63) & -64) - address)
+        product = m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, c_row, c_col
+        slabs(suffix)(code, *product, launches, triangle, depth, pass_, aligned)
+    leave_panels(code, memory, is_mine)
+    return is_missing.to(I64, signed=False)

@@ -14,9 +14,9 @@ from graphc.codegen.gemm.api import ENTRIES, PROTOTYPES, VECTOR_FINDERS, VECTORS
 from graphc.codegen.gemm.context import ENTRY, SETTING, find
 from graphc.codegen.gemm.gemv import VectorProduct, vector_function, vector_product
 from graphc.codegen.gemm.small import batch, loops
-from graphc.codegen.gemm.tiles import ARITHMETIC, Matrix, Product, arguments, product_function
+from graphc.codegen.gemm.tiles import ARITHMETIC, Matrix, Product, arguments, element_function, product_function
 from graphc.codegen.llvm.builder import Code, Label
-from graphc.codegen.llvm.functions import Function, function
+from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.target import has_avx512, has_vector_products
 from graphc.codegen.llvm.typed import F64, I8, I64, NULL, Bool, NoAlias, Ptr, Value
 from graphc.codegen.threads.pool import has_threads
@@ -127,24 +127,20 @@ def _place(code: Code, value: Value) -> Ptr:
 # Products of matrices. ------------------------------------------------------------------------------------------------
 
 
-def gemm(suffix: str) -> Function[..., Any]:
+@product_function("gc_gemm", returns=I64)
+def gemm(code: Code, suffix: str, p: Product) -> I64:
     """gc_gemm_<t>."""
-
-    @product_function(f"gc_gemm_{suffix}", suffix, returns=I64)
-    def write(code: Code, p: Product) -> I64:
-        done = code.label("done")
-        done.when((p.m < 1) | (p.n < 1))
-        multiply_vector(code, suffix, p)
-        if suffix in LETTERS:
-            by_loops = code.label("loops")
-            is_symmetric = choose(code, suffix, p, by_loops, done)
-            multiply_by_blas(code, suffix, p, is_symmetric, by_loops, done)
-            code.place(by_loops)
-        loops(suffix)(code, *arguments(p))
-        code.place(done)
-        return I64.of(0)
-
-    return write
+    done = code.label("done")
+    done.when((p.m < 1) | (p.n < 1))
+    multiply_vector(code, suffix, p)
+    if suffix in LETTERS:
+        by_loops = code.label("loops")
+        is_symmetric = choose(code, suffix, p, by_loops, done)
+        multiply_by_blas(code, suffix, p, is_symmetric, by_loops, done)
+        code.place(by_loops)
+    loops(suffix)(code, *arguments(p))
+    code.place(done)
+    return I64.of(0)
 
 
 def multiply_vector(code: Code, suffix: str, p: Product) -> None:
@@ -160,14 +156,10 @@ def multiply_vector(code: Code, suffix: str, p: Product) -> None:
             code.ret(vector.call(I64, *own))
 
 
-def find_vector(suffix: str) -> Function[[], Ptr]:
+@element_function("vector_product", "noinline")
+def find_vector(code: Code, suffix: str) -> Ptr:
     """The product with a vector; null where there is none."""
-
-    @function("noinline", name=f"vector_product_{suffix}")
-    def write(code: Code) -> Ptr:
-        return find(code, SETTING(code), VECTORS[suffix], VECTOR_FINDERS[suffix])
-
-    return write
+    return find(code, SETTING(code), VECTORS[suffix], VECTOR_FINDERS[suffix])
 
 
 def choose(code: Code, suffix: str, p: Product, by_loops: Label, done: Label) -> Bool:
@@ -230,91 +222,76 @@ def multiply_by_blas(code: Code, suffix: str, p: Product, is_symmetric: Bool, by
     done.go()
 
 
-def symmetric(suffix: str) -> Function[..., Bool]:
+@element_function("symmetric", "noinline optsize")
+def symmetric(
+    code: Code,
+    suffix: str,
+    m: I64,
+    k: I64,
+    alpha: Element,
+    a: NoAlias,
+    a_row: I64,
+    a_col: I64,
+    c: NoAlias,
+    c_row: I64,
+    c_col: I64,
+) -> Bool:
     """c = alpha a a' by BLAS where it takes the layouts; false where it does not, and nothing is done."""
-
-    @function("noinline optsize", name=f"symmetric_{suffix}", kinds={"Element": ARITHMETIC[suffix].kind})
-    def write(
-        code: Code,
-        m: I64,
-        k: I64,
-        alpha: Element,
-        a: NoAlias,
-        a_row: I64,
-        a_col: I64,
-        c: NoAlias,
-        c_row: I64,
-        c_col: I64,
-    ) -> Bool:
-        routine = blas_routine(code, suffix, "syrk")
-        factor = Operand(Matrix(a, a_row, a_col), m, k)
-        is_fit = factor.fits & rows_fit(m, m, c_row, c_col) & in_range(m, k, factor.leading, c_row)
-        with code.when(~(is_fit & (routine != NULL))):
-            code.ret(False)
-        # The upper triangle to Fortran, whose columns are our rows: the lower one to us.
-        letters = I8.of(ord("U")), factor.letter("T", "N")
-        zero = type(alpha).of(0)
-        call_blas(code, routine, *letters, m, k, alpha, factor.at, factor.leading, zero, c, c_row)
-        mirror(suffix)(code, m, c, c_row)
-        return Bool.of(True)
-
-    return write
+    routine = blas_routine(code, suffix, "syrk")
+    factor = Operand(Matrix(a, a_row, a_col), m, k)
+    is_fit = factor.fits & rows_fit(m, m, c_row, c_col) & in_range(m, k, factor.leading, c_row)
+    with code.when(~(is_fit & (routine != NULL))):
+        code.ret(False)
+    # The upper triangle to Fortran, whose columns are our rows: the lower one to us.
+    letters = I8.of(ord("U")), factor.letter("T", "N")
+    zero = type(alpha).of(0)
+    call_blas(code, routine, *letters, m, k, alpha, factor.at, factor.leading, zero, c, c_row)
+    mirror(suffix)(code, m, c, c_row)
+    return Bool.of(True)
 
 
-def mirror(suffix: str) -> Function[..., None]:
+@element_function("mirror", "noinline")
+def mirror(code: Code, suffix: str, m: I64, c: NoAlias, c_row: I64) -> None:
     """Copies the triangle below the diagonal to that above it, block by block."""
     kind = ARITHMETIC[suffix].kind
-
-    @function("noinline", name=f"mirror_{suffix}")
-    def write(code: Code, m: I64, c: NoAlias, c_row: I64) -> None:
-        with code.count(0, m, MIRRORED, sure=True) as row:
-            below = row.apply("add nsw", MIRRORED)
-            end = below.minimum(m)
-            with code.count(0, end, MIRRORED, sure=True) as column:
-                beside = column.apply("add nsw", MIRRORED)
-                with code.count(row, end, sure=True) as i:
-                    source, target = c.at(i * c_row, kind), c.at(i, kind)
-                    with code.count(column, beside.minimum(i)) as j:
-                        target.at(j * c_row, kind).store(source.at(j, kind).load(kind))
-
-    return write
+    with code.count(0, m, MIRRORED, sure=True) as row:
+        below = row.apply("add nsw", MIRRORED)
+        end = below.minimum(m)
+        with code.count(0, end, MIRRORED, sure=True) as column:
+            beside = column.apply("add nsw", MIRRORED)
+            with code.count(row, end, sure=True) as i:
+                source, target = c.at(i * c_row, kind), c.at(i, kind)
+                with code.count(column, beside.minimum(i)) as j:
+                    target.at(j * c_row, kind).store(source.at(j, kind).load(kind))
 
 
 # Products with a vector. ----------------------------------------------------------------------------------------------
 
 
-def gemv(suffix: str) -> Function[..., I64]:
+@vector_function("gc_gemv", returns=I64, is_internal=False)
+def gemv(code: Code, suffix: str, p: VectorProduct) -> I64:
     """gc_gemv_<t>."""
-
-    @vector_function("gc_gemv", suffix, returns=I64, is_internal=False)
-    def write(code: Code, p: VectorProduct) -> I64:
-        done = code.label("done")
-        done.when(p.m < 1)
-        if suffix in LETTERS and not has_threads():
-            done.when(p.call(code, vector_by_blas(suffix)))
-        p.call(code, vector_product(suffix))
-        code.place(done)
-        return I64.of(0)
-
-    return write
+    done = code.label("done")
+    done.when(p.m < 1)
+    if suffix in LETTERS and not has_threads():
+        done.when(p.call(code, vector_by_blas(suffix)))
+    p.call(code, vector_product(suffix))
+    code.place(done)
+    return I64.of(0)
 
 
-def vector_by_blas(suffix: str) -> Function[..., Bool]:
+@vector_function("vector_by_blas", returns=Bool)
+def vector_by_blas(code: Code, suffix: str, p: VectorProduct) -> Bool:
     """y = alpha a x + beta y by BLAS where it takes the layouts; false where it does not, and nothing is done."""
-
-    @vector_function("vector_by_blas", suffix, returns=Bool)
-    def write(code: Code, p: VectorProduct) -> Bool:
-        is_heavy = p.m.to(F64) * p.n.to(F64) > SMALL_GEMV
-        counts = p.alpha == 1  # BLAS may multiply x by alpha first, which may be more or less than the dtype holds
-        routine = blas_routine(code, suffix, "gemv")
-        matrix = Operand(Matrix(p.a, p.a_row, p.a_col), p.m, p.n)
-        is_forward = (p.x_step > 0) & (p.y_step > 0)
-        is_fit = matrix.fits & is_forward & in_range(p.m, p.n, matrix.leading, p.x_step, p.y_step)
-        with code.when(~(is_fit & is_heavy & counts & (routine != NULL))):
-            code.ret(False)
-        rows, columns = matrix.is_plain.choose(p.n, p.m), matrix.is_plain.choose(p.m, p.n)
-        operands = matrix.at, matrix.leading, p.x, p.x_step
-        call_blas(code, routine, matrix.letter("T", "N"), rows, columns, p.alpha, *operands, p.beta, p.y, p.y_step)
-        return Bool.of(True)
-
-    return write
+    is_heavy = p.m.to(F64) * p.n.to(F64) > SMALL_GEMV
+    counts = p.alpha == 1  # BLAS may multiply x by alpha first, which may be more or less than the dtype holds
+    routine = blas_routine(code, suffix, "gemv")
+    matrix = Operand(Matrix(p.a, p.a_row, p.a_col), p.m, p.n)
+    is_forward = (p.x_step > 0) & (p.y_step > 0)
+    is_fit = matrix.fits & is_forward & in_range(p.m, p.n, matrix.leading, p.x_step, p.y_step)
+    with code.when(~(is_fit & is_heavy & counts & (routine != NULL))):
+        code.ret(False)
+    rows, columns = matrix.is_plain.choose(p.n, p.m), matrix.is_plain.choose(p.m, p.n)
+    operands = matrix.at, matrix.leading, p.x, p.x_step
+    call_blas(code, routine, matrix.letter("T", "N"), rows, columns, p.alpha, *operands, p.beta, p.y, p.y_step)
+    return Bool.of(True)

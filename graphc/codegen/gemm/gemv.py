@@ -16,13 +16,23 @@ threads. A vector with a step is copied where it is read along rows, and a y wit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache, wraps
 from typing import Any, TypeAlias
 
 from graphc.codegen.gemm.api import ARGUMENTS
 from graphc.codegen.gemm.context import Words, share
-from graphc.codegen.gemm.tiles import ARITHMETIC, Columns, Product, first_lanes, lanes_of, panels, product_function
+from graphc.codegen.gemm.tiles import (
+    ARITHMETIC,
+    Columns,
+    Product,
+    element_function,
+    first_lanes,
+    lanes_of,
+    panels,
+    product_function,
+)
 from graphc.codegen.llvm.builder import Code, Variable
-from graphc.codegen.llvm.functions import Function, Global, external, function, poison
+from graphc.codegen.llvm.functions import Function, Global, external, poison
 from graphc.codegen.llvm.target import has_avx512
 from graphc.codegen.llvm.typed import F64, I8, I32, I64, NULL, Bool, NoAlias, Ptr, Value, vector
 from graphc.startup.record import record, replace
@@ -279,63 +289,61 @@ class VectorProduct:
 
 def vector_function(
     name: str,
-    suffix: str,
     words: str = ARGUMENTS["gemv"],
     attributes: str = "noinline optsize",
     returns: type[Value] | None = None,
     *,
     is_internal: bool = True,
-) -> Callable[[Callable[[Code, VectorProduct], Any]], Function[..., Any]]:
-    """Makes a function of a product with a vector that is told these words of it; distances that are left out are 1."""
-    kinds = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].kind) | dict.fromkeys("axy", NoAlias)
-    params = {word: (kinds | {"size": F64, "by_rows": Bool}).get(word, I64) for word in words.split()}
+) -> Callable[[Callable[[Code, str, VectorProduct], Any]], Callable[[str], Function[..., Any]]]:
+    """Makes functions of a product with a vector, one for each suffix of a dtype, that are told these words of it;
+    distances that are left out are 1."""
 
-    def make(body: Callable[[Code, VectorProduct], Any]) -> Function[..., Any]:
-        def write(code: Code, *values: Any) -> Any:
-            word = dict.fromkeys(("a_row", "a_col", "x_step", "y_step"), I64.of(1))
-            return body(code, VectorProduct(**word | dict(zip(params, values, strict=True))))
+    def make(body: Callable[[Code, str, VectorProduct], Any]) -> Callable[[str], Function[..., Any]]:
+        @cache
+        @wraps(body)
+        def of(suffix: str) -> Function[..., Any]:
+            kinds = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].kind) | dict.fromkeys("axy", NoAlias)
+            params = {word: (kinds | {"size": F64, "by_rows": Bool}).get(word, I64) for word in words.split()}
 
-        return Function(f"{name}_{suffix}", returns, params, write, attributes, is_internal=is_internal)
+            def write(code: Code, *values: Any) -> Any:
+                word = dict.fromkeys(("a_row", "a_col", "x_step", "y_step"), I64.of(1))
+                return body(code, suffix, VectorProduct(**word | dict(zip(params, values, strict=True))))
+
+            return Function(f"{name}_{suffix}", returns, params, write, attributes, is_internal=is_internal)
+
+        return of
 
     return make
 
 
-def dot(suffix: str) -> Function[..., Any]:
+@element_function("dot", "noinline")
+def dot(code: Code, suffix: str, k: I64, a: NoAlias, a_step: I64, b: NoAlias, b_step: I64) -> Element:
     """One inner product."""
     own = ARITHMETIC[suffix]
-
-    @function("noinline", name=f"dot_{suffix}", kinds={"Element": own.kind})
-    def write(code: Code, k: I64, a: NoAlias, a_step: I64, b: NoAlias, b_step: I64) -> Element:
-        with code.when((a_step == 1) & (b_step == 1)):
-            code.ret(rows(1, suffix)(code, k, a, I64.of(0), b).lane(0))
-        total = code.variable(own.kind.of(0))
-        with code.count(0, k) as p:
-            left, right = (at.at(p * step, own.kind).load(own.kind) for at, step in ((a, a_step), (b, b_step)))
-            total.value = total.value.apply(own.plus, left.apply(own.times, right))
-        return total.value
-
-    return write
+    with code.when((a_step == 1) & (b_step == 1)):
+        code.ret(rows(1, suffix)(code, k, a, I64.of(0), b).lane(0))
+    total = code.variable(own.kind.of(0))
+    with code.count(0, k) as p:
+        left, right = (at.at(p * step, own.kind).load(own.kind) for at, step in ((a, a_step), (b, b_step)))
+        total.value = total.value.apply(own.plus, left.apply(own.times, right))
+    return total.value
 
 
-def dots(suffix: str) -> Function[..., None]:
+@product_function("dots")
+def dots(code: Code, suffix: str, p: Product) -> None:
     """The product of any layout, an inner product for each element of c."""
     own = ARITHMETIC[suffix]
-
-    @product_function(f"dots_{suffix}", suffix)
-    def write(code: Code, p: Product) -> None:
-        is_fresh = p.beta.compare(own.equal, 0)
-        with code.count(0, p.m) as i:
-            a, c = p.a.part(i, 0, own.kind), p.c.part(i, 0, own.kind)
-            with code.count(0, p.n) as j:
-                b = p.b.part(0, j, own.kind)
-                total = dot(suffix)(code, p.k, a.at, a.column, b.at, b.row)
-                value, at = code.variable(total.apply(own.scale, p.alpha)), c.part(0, j, own.kind).at
-                with code.when(~is_fresh):
-                    kept = at.load(own.kind).apply(own.scale, p.beta)
-                    value.value = value.value.apply(own.join, kept)
-                at.store(value.value)
-
-    return write
+    is_fresh = p.beta.compare(own.equal, 0)
+    with code.count(0, p.m) as i:
+        a, c = p.a.part(i, 0, own.kind), p.c.part(i, 0, own.kind)
+        with code.count(0, p.n) as j:
+            b = p.b.part(0, j, own.kind)
+            total = dot(suffix)(code, p.k, a.at, a.column, b.at, b.row)
+            value, at = code.variable(total.apply(own.scale, p.alpha)), c.part(0, j, own.kind).at
+            with code.when(~is_fresh):
+                kept = at.load(own.kind).apply(own.scale, p.beta)
+                value.value = value.value.apply(own.join, kept)
+            at.store(value.value)
 
 
 def by_dots(code: Code, suffix: str, p: VectorProduct) -> None:
@@ -345,94 +353,78 @@ def by_dots(code: Code, suffix: str, p: VectorProduct) -> None:
     dots(suffix)(code, p.m, one, p.n, p.alpha, p.a, p.a_row, p.a_col, *x, p.beta, *y)
 
 
-def row_vector(suffix: str) -> Function[..., None]:
+@vector_function("row_vector", "m n alpha a a_row x beta y")
+def row_vector(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y where the rows of a, x and y are contiguous."""
     own = ARITHMETIC[suffix]
     kind = vector(own.kind, ROWS)
-
-    @vector_function("row_vector", suffix, "m n alpha a a_row x beta y")
-    def write(code: Code, p: VectorProduct) -> None:
-        is_fresh = p.beta.compare(own.equal, 0)
-        factor, keep = p.alpha.spread(ROWS), p.beta.spread(ROWS)
-        i, end = code.variable(I64.of(0)), p.m - (ROWS - 1)
-        with code.loop() as iteration:
-            iteration.leave.unless(i.value < end)
-            at = p.y.at(i.value, own.kind)
-            sums = rows(ROWS, suffix)(code, p.n, p.a.at(i.value * p.a_row, own.kind), p.a_row, p.x)
-            value = code.variable(sums.apply(own.scale, factor))
-            with code.when(~is_fresh):
-                kept = at.load(kind, align=own.align).apply(own.scale, keep)
-                value.value = value.value.apply(own.join, kept)
-            at.store(value.value, align=own.align)
-            i.value = i.value.apply("add nsw", ROWS)
-        a, y = p.a.at(i.value * p.a_row, own.kind), p.y.at(i.value, own.kind)
-        by_dots(code, suffix, replace(p, m=p.m - i.value, a=a, y=y))
-
-    return write
+    is_fresh = p.beta.compare(own.equal, 0)
+    factor, keep = p.alpha.spread(ROWS), p.beta.spread(ROWS)
+    i, end = code.variable(I64.of(0)), p.m - (ROWS - 1)
+    with code.loop() as iteration:
+        iteration.leave.unless(i.value < end)
+        at = p.y.at(i.value, own.kind)
+        sums = rows(ROWS, suffix)(code, p.n, p.a.at(i.value * p.a_row, own.kind), p.a_row, p.x)
+        value = code.variable(sums.apply(own.scale, factor))
+        with code.when(~is_fresh):
+            kept = at.load(kind, align=own.align).apply(own.scale, keep)
+            value.value = value.value.apply(own.join, kept)
+        at.store(value.value, align=own.align)
+        i.value = i.value.apply("add nsw", ROWS)
+    a, y = p.a.at(i.value * p.a_row, own.kind), p.y.at(i.value, own.kind)
+    by_dots(code, suffix, replace(p, m=p.m - i.value, a=a, y=y))
 
 
-def begin(suffix: str) -> Function[..., None]:
+@element_function("begin", "noinline")
+def begin(code: Code, suffix: str, m: I64, beta: Element, y: NoAlias) -> None:
     """y = beta y for a contiguous y, whose old values do not count where beta is 0."""
     own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
     kind = vector(own.kind, lanes)
-
-    @function("noinline", name=f"begin_{suffix}", kinds={"Element": own.kind})
-    def write(code: Code, m: I64, beta: Element, y: NoAlias) -> None:
-        with code.when(beta.compare(own.equal, 0)):
-            set_memory(code, y, I8.of(0), m * own.align, Bool.of(False))
-            code.ret()
-        with code.when(beta.compare(own.equal, 1)):
-            code.ret()
-        whole, keep = m - m % lanes, beta.spread(lanes)
-        with code.count(0, whole, lanes) as i:
-            at = y.at(i, own.kind)
-            at.store(at.load(kind, align=own.align).apply(own.scale, keep), align=own.align)
-        with code.count(whole, m) as i:
-            at = y.at(i, own.kind)
-            at.store(at.load(own.kind).apply(own.scale, beta))
-
-    return write
+    with code.when(beta.compare(own.equal, 0)):
+        set_memory(code, y, I8.of(0), m * own.align, Bool.of(False))
+        code.ret()
+    with code.when(beta.compare(own.equal, 1)):
+        code.ret()
+    whole, keep = m - m % lanes, beta.spread(lanes)
+    with code.count(0, whole, lanes) as i:
+        at = y.at(i, own.kind)
+        at.store(at.load(kind, align=own.align).apply(own.scale, keep), align=own.align)
+    with code.count(whole, m) as i:
+        at = y.at(i, own.kind)
+        at.store(at.load(own.kind).apply(own.scale, beta))
 
 
-def column_vector(suffix: str) -> Function[..., None]:
+@vector_function("column_vector", "m n alpha a a_col x x_step beta y")
+def column_vector(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y where the columns of a, and y, are contiguous: some columns at a time, the larger numbers
     first."""
     own, lanes = ARITHMETIC[suffix], lanes_of(suffix)
-
-    @vector_function("column_vector", suffix, "m n alpha a a_col x x_step beta y")
-    def write(code: Code, p: VectorProduct) -> None:
-        begin(suffix)(code, p.m, p.beta, p.y)
-        for registers in SHORT:
-            with code.when(p.m <= registers * lanes):
-                short(registers, suffix)(code, p.m, p.n, p.alpha, p.a, p.a_col, p.x, p.x_step, p.y)
-                code.ret()
-        j = code.variable(I64.of(0))
-        for count in COLUMNS:
-            end = p.n - (count - 1)
-            with code.loop() as iteration:
-                iteration.leave.unless(j.value < end)
-                places = [j.value.apply("add nsw", place) * p.x_step for place in range(count)]
-                numbers = [p.x.at(place, own.kind).load(own.kind) for place in places]
-                columns(count, suffix)(code, p.m, p.alpha, *numbers, p.a.at(j.value * p.a_col, own.kind), p.a_col, p.y)
-                j.value = j.value.apply("add nsw", count)
-
-    return write
+    begin(suffix)(code, p.m, p.beta, p.y)
+    for registers in SHORT:
+        with code.when(p.m <= registers * lanes):
+            short(registers, suffix)(code, p.m, p.n, p.alpha, p.a, p.a_col, p.x, p.x_step, p.y)
+            code.ret()
+    j = code.variable(I64.of(0))
+    for count in COLUMNS:
+        end = p.n - (count - 1)
+        with code.loop() as iteration:
+            iteration.leave.unless(j.value < end)
+            places = [j.value.apply("add nsw", place) * p.x_step for place in range(count)]
+            numbers = [p.x.at(place, own.kind).load(own.kind) for place in places]
+            columns(count, suffix)(code, p.m, p.alpha, *numbers, p.a.at(j.value * p.a_col, own.kind), p.a_col, p.y)
+            j.value = j.value.apply("add nsw", count)
 
 
-def piece(suffix: str) -> Function[..., None]:
+@vector_function("piece", "m n alpha a a_row a_col x x_step beta y")
+def piece(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y for a contiguous y, and an x that is contiguous or not read along rows."""
-
-    @vector_function("piece", suffix, "m n alpha a a_row a_col x x_step beta y")
-    def write(code: Code, p: VectorProduct) -> None:
-        with code.when((p.a_col == 1) & (p.x_step == 1)):
-            p.call(code, row_vector(suffix))
-            code.ret()
-        with code.when(p.a_row == 1):
-            p.call(code, column_vector(suffix))
-            code.ret()
-        by_dots(code, suffix, p)
-
-    return write
+    with code.when((p.a_col == 1) & (p.x_step == 1)):
+        p.call(code, row_vector(suffix))
+        code.ret()
+    with code.when(p.a_row == 1):
+        p.call(code, column_vector(suffix))
+        code.ret()
+    by_dots(code, suffix, p)
 
 
 def context_of(suffix: str) -> Words:
@@ -440,44 +432,38 @@ def context_of(suffix: str) -> Words:
     return Words({name: kinds.get(name, I64) for name in PIECES})
 
 
-def pieces_of(suffix: str) -> Function[..., None]:
+@element_function("pieces", "noinline optsize")
+def pieces_of(code: Code, suffix: str, context: Ptr, begin: I64, end: I64) -> None:
     """The pieces from begin to end, those of the first part first."""
     kind = ARITHMETIC[suffix].kind
-
-    @function("noinline optsize", name=f"pieces_{suffix}")
-    def write(code: Code, context: Ptr, begin: I64, end: I64) -> None:
-        p = context_of(suffix).read(context)
-        pieces, height, length = p.pop("pieces"), p.pop("height"), p.pop("length")
-        y_part, told = p.pop("y_part"), VectorProduct(**p, y_step=None)
-        with code.count(begin, end) as task:
-            part = task // pieces
-            i, j = task % pieces * height, part * length
-            i_left, j_left = told.m - i, told.n - j
-            m, n = i_left.minimum(height), j_left.minimum(length)
-            a, x = told.a.at(i * told.a_row + j * told.a_col, kind), told.x.at(j * told.x_step, kind)
-            here = replace(told, m=m, n=n, a=a, x=x, y=told.y.at(part * y_part + i, kind))
-            here.call(code, piece(suffix))
-
-    return write
+    p = context_of(suffix).read(context)
+    pieces, height, length = p.pop("pieces"), p.pop("height"), p.pop("length")
+    y_part, told = p.pop("y_part"), VectorProduct(**p, y_step=None)
+    with code.count(begin, end) as task:
+        part = task // pieces
+        i, j = task % pieces * height, part * length
+        i_left, j_left = told.m - i, told.n - j
+        m, n = i_left.minimum(height), j_left.minimum(length)
+        a, x = told.a.at(i * told.a_row + j * told.a_col, kind), told.x.at(j * told.x_step, kind)
+        here = replace(told, m=m, n=n, a=a, x=x, y=told.y.at(part * y_part + i, kind))
+        here.call(code, piece(suffix))
 
 
-def combine(suffix: str) -> Function[..., None]:
+@element_function("combine", "noinline optsize")
+def combine(
+    code: Code, suffix: str, m: I64, parts: I64, partial: NoAlias, beta: Element, y: NoAlias, y_step: I64
+) -> None:
     """y = beta y + the results of parts that follow each other."""
     own = ARITHMETIC[suffix]
     ones = Global(f"one_{suffix}", f"internal constant {own.kind.of(1)}")
-
-    @function("noinline optsize", name=f"combine_{suffix}", kinds={"Element": own.kind})
-    def write(code: Code, m: I64, parts: I64, partial: NoAlias, beta: Element, y: NoAlias, y_step: I64) -> None:
-        number, one, none = own.kind.of(1), I64.of(1), I64.of(0)
-        p = VectorProduct(m, parts, number, partial, one, m, ones(code), none, beta, y, y_step)
-        with code.when(y_step == 1):
-            p.call(code, column_vector(suffix))
-            code.ret()
-        second = replace(p, a=partial.at(m, own.kind), n=parts - 1, beta=number, y=partial)
-        second.call(code, column_vector(suffix))
-        by_dots(code, suffix, replace(p, n=one, a_col=none))
-
-    return write
+    number, one, none = own.kind.of(1), I64.of(1), I64.of(0)
+    p = VectorProduct(m, parts, number, partial, one, m, ones(code), none, beta, y, y_step)
+    with code.when(y_step == 1):
+        p.call(code, column_vector(suffix))
+        code.ret()
+    second = replace(p, a=partial.at(m, own.kind), n=parts - 1, beta=number, y=partial)
+    second.call(code, column_vector(suffix))
+    by_dots(code, suffix, replace(p, n=one, a_col=none))
 
 
 def whole(number: I64, unit: int) -> I64:
@@ -485,89 +471,81 @@ def whole(number: I64, unit: int) -> I64:
     return (number + (unit - 1)) & -unit
 
 
-def piecewise(suffix: str) -> Function[..., None]:
+@vector_function("piecewise", "m n size alpha a a_row a_col by_rows x x_step beta y y_step")
+def piecewise(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y without BLAS, m > 0: in pieces, with memory for what is not used in place."""
     own = ARITHMETIC[suffix]
-
-    @vector_function("piecewise", suffix, "m n size alpha a a_row a_col by_rows x x_step beta y y_step")
-    def write(code: Code, p: VectorProduct) -> None:
-        m, n, by_rows = p.m, p.n, p.by_rows
-        exact = p.size / float(PIECE)
-        most = (exact > float(MOST_PIECES)).choose(F64.of(MOST_PIECES), exact).to(I64)
-        wanted = (most < 1).choose(I64.of(1), most)
-        # Whole groups of rows; as few pieces by columns as there can be; one part where neither is contiguous.
-        by_columns = (p.a_row == 1) & ~by_rows
-        tall = whole(panels(m, panels(m, TALL)), PART)
-        height = by_columns.choose(tall, whole(panels(m, wanted), ROWS))
-        pieces = panels(m, height)
-        parts_exact, parts_room = wanted // pieces, MOST_PARTIAL // m
-        parts_most = (parts_exact > parts_room).choose(parts_room, parts_exact)
-        is_divided = (by_rows | by_columns) & (parts_most > 1)
-        length_whole = whole(panels(n, is_divided.choose(parts_most, 1)), PART)
-        length = (n == 0).choose(I64.of(PART), length_whole)
-        parts = (n == 0).choose(I64.of(1), panels(n, length))
-        # Memory for the parts, and for x.
-        is_beside, is_copied = (p.y_step != 1) | (parts > 1), by_rows & (p.x_step != 1)
-        partial_numbers = is_beside.choose(parts * m, 0)
-        x_numbers = is_copied.choose(n, 0)
-        numbers = partial_numbers + x_numbers
-        partial = code.variable(NULL)
-        with code.when(numbers > 0):
-            room = numbers * own.align
-            partial.value = malloc(code, room)
-            if code.poison:
-                poison(code, partial.value, room)
-            with code.when(partial.value == NULL):
-                by_dots(code, suffix, p)
-                code.ret()
-        x_copy = partial.value.at(partial_numbers, own.kind)
-        with code.count(0, x_numbers) as j:
-            x_copy.at(j, own.kind).store(p.x.at(j * p.x_step, own.kind).load(own.kind))
-        made = {
-            "x": is_copied.choose(x_copy, p.x),
-            "x_step": is_copied.choose(I64.of(1), p.x_step),
-            "y": is_beside.choose(partial.value, p.y),
-            "y_part": is_beside.choose(m, 0),
-            "beta": is_beside.choose(own.kind.of(0), p.beta),
-            **{name: getattr(p, name) for name in ("m", "n", "alpha", "a", "a_row", "a_col")},
-            "height": height,
-            "pieces": pieces,
-            "length": length,
-        }
-        context = context_of(suffix).write(code, made)
-        work = p.size * (own.align * BYTE_WORK)
-        share(code, pieces_of(suffix).pointer(code), context, pieces * parts, I64.of(1), work)
-        with code.when(is_beside):
-            combine(suffix)(code, m, parts, partial.value, p.beta, p.y, p.y_step)
-        free(code, partial.value)
-
-    return write
+    m, n, by_rows = p.m, p.n, p.by_rows
+    exact = p.size / float(PIECE)
+    most = (exact > float(MOST_PIECES)).choose(F64.of(MOST_PIECES), exact).to(I64)
+    wanted = (most < 1).choose(I64.of(1), most)
+    # Whole groups of rows; as few pieces by columns as there can be; one part where neither is contiguous.
+    by_columns = (p.a_row == 1) & ~by_rows
+    tall = whole(panels(m, panels(m, TALL)), PART)
+    height = by_columns.choose(tall, whole(panels(m, wanted), ROWS))
+    pieces = panels(m, height)
+    parts_exact, parts_room = wanted // pieces, MOST_PARTIAL // m
+    parts_most = (parts_exact > parts_room).choose(parts_room, parts_exact)
+    is_divided = (by_rows | by_columns) & (parts_most > 1)
+    length_whole = whole(panels(n, is_divided.choose(parts_most, 1)), PART)
+    length = (n == 0).choose(I64.of(PART), length_whole)
+    parts = (n == 0).choose(I64.of(1), panels(n, length))
+    # Memory for the parts, and for x.
+    is_beside, is_copied = (p.y_step != 1) | (parts > 1), by_rows & (p.x_step != 1)
+    partial_numbers = is_beside.choose(parts * m, 0)
+    x_numbers = is_copied.choose(n, 0)
+    numbers = partial_numbers + x_numbers
+    partial = code.variable(NULL)
+    with code.when(numbers > 0):
+        room = numbers * own.align
+        partial.value = malloc(code, room)
+        if code.poison:
+            poison(code, partial.value, room)
+        with code.when(partial.value == NULL):
+            by_dots(code, suffix, p)
+            code.ret()
+    x_copy = partial.value.at(partial_numbers, own.kind)
+    with code.count(0, x_numbers) as j:
+        x_copy.at(j, own.kind).store(p.x.at(j * p.x_step, own.kind).load(own.kind))
+    made = {
+        "x": is_copied.choose(x_copy, p.x),
+        "x_step": is_copied.choose(I64.of(1), p.x_step),
+        "y": is_beside.choose(partial.value, p.y),
+        "y_part": is_beside.choose(m, 0),
+        "beta": is_beside.choose(own.kind.of(0), p.beta),
+        **{name: getattr(p, name) for name in ("m", "n", "alpha", "a", "a_row", "a_col")},
+        "height": height,
+        "pieces": pieces,
+        "length": length,
+    }
+    context = context_of(suffix).write(code, made)
+    work = p.size * (own.align * BYTE_WORK)
+    share(code, pieces_of(suffix).pointer(code), context, pieces * parts, I64.of(1), work)
+    with code.when(is_beside):
+        combine(suffix)(code, m, parts, partial.value, p.beta, p.y, p.y_step)
+    free(code, partial.value)
 
 
-def vector_product(suffix: str) -> Function[..., None]:
+@vector_function("vector", attributes="alwaysinline")
+def vector_product(code: Code, suffix: str, p: VectorProduct) -> None:
     """y = alpha a x + beta y without BLAS, m > 0."""
     kind = ARITHMETIC[suffix].kind
-
-    @vector_function("vector", suffix, attributes="alwaysinline")
-    def write(code: Code, p: VectorProduct) -> None:
-        # Rows and columns that are contiguous backwards, from their other ends.
-        is_back, is_up = p.a_col == -1, p.a_row == -1
-        column, row = is_back.choose(p.n - 1, 0), is_up.choose(p.m - 1, 0)
-        a = p.a.at(row * p.a_row + column * p.a_col, kind)
-        x, y = p.x.at(column * p.x_step, kind), p.y.at(row * p.y_step, kind)
-        one = I64.of(1)
-        # Steps between no two elements do not count.
-        a_row = (p.m == 1).choose(I64.of(0), is_up.choose(one, p.a_row))
-        a_col = (p.n <= 1).choose(I64.of(0), is_back.choose(one, p.a_col))
-        x_step = (p.n <= 1).choose(one, is_back.choose(0 - p.x_step, p.x_step))
-        y_step = (p.m == 1).choose(one, is_up.choose(0 - p.y_step, p.y_step))
-        by_rows = a_col == 1
-        is_fit = ((x_step == 1) | ~by_rows) & (y_step == 1)
-        size = p.m.to(F64) * p.n.to(F64)
-        own = VectorProduct(p.m, p.n, p.alpha, a, a_row, a_col, x, x_step, p.beta, y, y_step, size, by_rows)
-        with code.when(is_fit & (size <= float(SMALL))):
-            own.call(code, piece(suffix))
-            code.ret()
-        own.call(code, piecewise(suffix))
-
-    return write
+    # Rows and columns that are contiguous backwards, from their other ends.
+    is_back, is_up = p.a_col == -1, p.a_row == -1
+    column, row = is_back.choose(p.n - 1, 0), is_up.choose(p.m - 1, 0)
+    a = p.a.at(row * p.a_row + column * p.a_col, kind)
+    x, y = p.x.at(column * p.x_step, kind), p.y.at(row * p.y_step, kind)
+    one = I64.of(1)
+    # Steps between no two elements do not count.
+    a_row = (p.m == 1).choose(I64.of(0), is_up.choose(one, p.a_row))
+    a_col = (p.n <= 1).choose(I64.of(0), is_back.choose(one, p.a_col))
+    x_step = (p.n <= 1).choose(one, is_back.choose(0 - p.x_step, p.x_step))
+    y_step = (p.m == 1).choose(one, is_up.choose(0 - p.y_step, p.y_step))
+    by_rows = a_col == 1
+    is_fit = ((x_step == 1) | ~by_rows) & (y_step == 1)
+    size = p.m.to(F64) * p.n.to(F64)
+    own = VectorProduct(p.m, p.n, p.alpha, a, a_row, a_col, x, x_step, p.beta, y, y_step, size, by_rows)
+    with code.when(is_fit & (size <= float(SMALL))):
+        own.call(code, piece(suffix))
+        code.ret()
+    own.call(code, piecewise(suffix))

@@ -54,23 +54,23 @@ def strip(rows: int, suffix: str, *, part: bool) -> Function[..., None]:
     name, lanes = "narrow" if part else "wide", lanes_of(suffix)
     width = lanes if part else 2 * lanes
 
-    @product_function(f"{name}_{rows}_{suffix}", suffix, ("m", *ROWS))
-    def write(code: Code, p: Product) -> None:
+    @product_function(f"{name}_{rows}", ("m", *ROWS))
+    def write(code: Code, suffix: str, p: Product) -> None:
         kind = ARITHMETIC[suffix].kind
         with code.count(0, p.n, width, sure=True) as j:
             count = [(p.n - j).minimum(width)] if part else []
             here = replace(p, b=p.b.part(0, j, kind), c=p.c.part(0, j, kind))
             tile(rows, width, suffix, part=part)(code, *arguments(here, TILE), *count)
 
-    return write
+    return write(suffix)
 
 
 def columns(suffix: str, *, part: bool) -> Function[..., None]:
     """All rows of c, by strips of these numbers of rows: the larger ones while they last."""
     blocks: Sequence[int] = NARROW_ROWS if part else WIDE_ROWS[has_avx512()]
 
-    @product_function(f"{'narrow' if part else 'wide'}_{suffix}", suffix, ROWS)
-    def write(code: Code, p: Product) -> None:
+    @product_function("narrow" if part else "wide", ROWS)
+    def write(code: Code, suffix: str, p: Product) -> None:
         kind, i = ARITHMETIC[suffix].kind, code.variable(I64.of(0))
         for rows in blocks:
             end = p.m - (rows - 1)
@@ -80,92 +80,76 @@ def columns(suffix: str, *, part: bool) -> Function[..., None]:
                 strip(rows, suffix, part=part)(code, *arguments(here, ("m", *ROWS)))
                 i.value = i.value.apply("add nsw", rows)
 
-    return write
+    return write(suffix)
 
 
-def tiles(suffix: str) -> Function[..., None]:
+@product_function("tiles", ROWS)
+def tiles(code: Code, suffix: str, p: Product) -> None:
     """The product where the columns of b and c are contiguous: blocks of a few rows and columns of c, in registers
     while p runs."""
-
-    @product_function(f"tiles_{suffix}", suffix, ROWS)
-    def write(code: Code, p: Product) -> None:
-        kind = ARITHMETIC[suffix].kind
-        left = p.n % (2 * lanes_of(suffix))
-        done = p.n - left
-        with code.when(done > 0):
-            columns(suffix, part=False)(code, *arguments(replace(p, n=done), ROWS))
-        with code.when(left > 0):
-            rest = replace(p, n=left, b=p.b.part(0, done, kind), c=p.c.part(0, done, kind))
-            columns(suffix, part=True)(code, *arguments(rest, ROWS))
-
-    return write
+    kind = ARITHMETIC[suffix].kind
+    left = p.n % (2 * lanes_of(suffix))
+    done = p.n - left
+    with code.when(done > 0):
+        columns(suffix, part=False)(code, *arguments(replace(p, n=done), ROWS))
+    with code.when(left > 0):
+        rest = replace(p, n=left, b=p.b.part(0, done, kind), c=p.c.part(0, done, kind))
+        columns(suffix, part=True)(code, *arguments(rest, ROWS))
 
 
-def packed(suffix: str) -> Function[..., None]:
+@product_function("packed", ("c_col",))
+def packed(code: Code, suffix: str, p: Product) -> None:
     """The product for a c with contiguous rows and any b, of which a few columns and rows at a time are copied."""
     own = ARITHMETIC[suffix]
     kind = own.kind
-
-    @product_function(f"packed_{suffix}", suffix, ("c_col",))
-    def write(code: Code, p: Product) -> None:
-        panel = code.local(kind, PANEL_ROWS * PANEL_COLUMNS, align=64)
-        if code.poison:
-            poison(code, panel, I64.of(PANEL_ROWS * PANEL_COLUMNS * own.align))
-        j = code.variable(I64.of(0))
-        with code.loop() as by_columns:
-            width = (p.n - j.value).minimum(PANEL_COLUMNS)
-            lead = (width + (GROUP - 1)) & -GROUP
-            top, c_here = p.b.part(0, j.value, kind), p.c.part(0, j.value, kind)
-            depth, factor = code.variable(I64.of(0)), code.variable(p.beta)
-            with code.loop() as by_depth:
-                height = (p.k - depth.value).minimum(PANEL_ROWS)
-                a_here, b_here = p.a.part(0, depth.value, kind), top.part(depth.value, 0, kind)
-                with code.count(0, width, GROUP, sure=True) as g:
-                    lanes, group = (width - g).minimum(GROUP), b_here.part(0, g, kind)
-                    pack(suffix)(code, lanes, height, group.at, p.b.column, p.b.row, panel.at(g, kind), lead)
-                copy = Matrix(panel, lead, I64.of(1))
-                part = Product(p.m, width, height, p.alpha, a_here, copy, factor.value, c_here)
-                tiles(suffix)(code, *arguments(part, ROWS))
-                factor.value = kind.of(1)
-                depth.value = depth.value.apply("add nsw", height)
-                by_depth.leave.unless(depth.value < p.k)
-            j.value = j.value.apply("add nsw", width)
-            by_columns.leave.unless(j.value < p.n)
-
-    return write
+    panel = code.local(kind, PANEL_ROWS * PANEL_COLUMNS, align=64)
+    if code.poison:
+        poison(code, panel, I64.of(PANEL_ROWS * PANEL_COLUMNS * own.align))
+    j = code.variable(I64.of(0))
+    with code.loop() as by_columns:
+        width = (p.n - j.value).minimum(PANEL_COLUMNS)
+        lead = (width + (GROUP - 1)) & -GROUP
+        top, c_here = p.b.part(0, j.value, kind), p.c.part(0, j.value, kind)
+        depth, factor = code.variable(I64.of(0)), code.variable(p.beta)
+        with code.loop() as by_depth:
+            height = (p.k - depth.value).minimum(PANEL_ROWS)
+            a_here, b_here = p.a.part(0, depth.value, kind), top.part(depth.value, 0, kind)
+            with code.count(0, width, GROUP, sure=True) as g:
+                lanes, group = (width - g).minimum(GROUP), b_here.part(0, g, kind)
+                pack(suffix)(code, lanes, height, group.at, p.b.column, p.b.row, panel.at(g, kind), lead)
+            copy = Matrix(panel, lead, I64.of(1))
+            part = Product(p.m, width, height, p.alpha, a_here, copy, factor.value, c_here)
+            tiles(suffix)(code, *arguments(part, ROWS))
+            factor.value = kind.of(1)
+            depth.value = depth.value.apply("add nsw", height)
+            by_depth.leave.unless(depth.value < p.k)
+        j.value = j.value.apply("add nsw", width)
+        by_columns.leave.unless(j.value < p.n)
 
 
-def rows_of(suffix: str) -> Function[..., None]:
+@product_function("rows", ("c_col",))
+def rows_of(code: Code, suffix: str, p: Product) -> None:
     """The product without BLAS for a c with contiguous rows."""
-
-    @product_function(f"rows_{suffix}", suffix, ("c_col",))
-    def write(code: Code, p: Product) -> None:
-        with code.when(p.b.column == 1):
-            tiles(suffix)(code, *arguments(p, ROWS))
-            code.ret()
-        with code.when(p.m <= 2):  # what is copied for one or two rows is hardly used again
-            dots(suffix)(code, *arguments(p))
-            code.ret()
-        packed(suffix)(code, *arguments(p, ("c_col",)))
-
-    return write
-
-
-def loops(suffix: str) -> Function[..., None]:
-    """The product without BLAS: c by rows, or turned by columns, else an inner product for each element."""
-
-    @product_function(f"loops_{suffix}", suffix)
-    def write(code: Code, p: Product) -> None:
-        with code.when(p.c.column == 1):
-            rows_of(suffix)(code, *arguments(p, ("c_col",)))
-            code.ret()
-        with code.when(p.c.row == 1):
-            turned = replace(p, m=p.n, n=p.m, a=p.b.turned(), b=p.a.turned(), c=p.c.turned())
-            rows_of(suffix)(code, *arguments(turned, ("c_col",)))
-            code.ret()
+    with code.when(p.b.column == 1):
+        tiles(suffix)(code, *arguments(p, ROWS))
+        code.ret()
+    with code.when(p.m <= 2):  # what is copied for one or two rows is hardly used again
         dots(suffix)(code, *arguments(p))
+        code.ret()
+    packed(suffix)(code, *arguments(p, ("c_col",)))
 
-    return write
+
+@product_function("loops")
+def loops(code: Code, suffix: str, p: Product) -> None:
+    """The product without BLAS: c by rows, or turned by columns, else an inner product for each element."""
+    with code.when(p.c.column == 1):
+        rows_of(suffix)(code, *arguments(p, ("c_col",)))
+        code.ret()
+    with code.when(p.c.row == 1):
+        turned = replace(p, m=p.n, n=p.m, a=p.b.turned(), b=p.a.turned(), c=p.c.turned())
+        rows_of(suffix)(code, *arguments(turned, ("c_col",)))
+        code.ret()
+    dots(suffix)(code, *arguments(p))
 
 
 # --- batched ----------------------------------------------------------------------------------------------------------

@@ -9,14 +9,17 @@ In: the suffix of a dtype (f64, f32, i64, i32). Out: LLVM's arithmetic for it; i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import cache, wraps
+from typing import Any, TypeVar
 
 from graphc.codegen.gemm.api import ARGUMENTS
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.functions import Function, external, function
+from graphc.codegen.llvm.functions import Function, external, functions
 from graphc.codegen.llvm.target import has_avx512
 from graphc.codegen.llvm.typed import F32, F64, I32, I64, Bool, NoAlias, Ptr, Value, vector
 from graphc.startup.record import record
+
+R = TypeVar("R")
 
 AVX2 = {"f64": 4, "f32": 8, "i64": 4, "i32": 8}
 AVX512 = {suffix: 2 * lanes for suffix, lanes in AVX2.items()}
@@ -96,27 +99,45 @@ ROWS = ("b_col", "c_col")
 """The arguments that are left out where the columns of b and c are contiguous."""
 
 
+def element_function(
+    name: str, attributes: str, *, is_internal: bool = True
+) -> Callable[[Callable[..., R]], Callable[[str], Function[..., R]]]:
+    """Makes functions of numbers of any dtype, one for each suffix (llvm/functions.py, `functions`)."""
+    return functions(name, attributes, lambda suffix: ARITHMETIC[suffix].kind, is_internal=is_internal)
+
+
 def product_function(
     name: str,
-    suffix: str,
     without: Sequence[str] = (),
     more: dict[str, type[Value]] | None = None,
     returns: type[Value] | None = None,
-) -> Callable[[Callable[..., Any]], Function[..., Any]]:
-    """Makes a function of a product, but for some arguments, and with some more; a column that is left out is 1, and
-    sizes are then of no account. One that returns something is exported."""
-    kinds = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].kind) | dict.fromkeys("abc", NoAlias)
-    params = {each: kinds.get(each, I64) for each in WORDS if each not in without}
+) -> Callable[[Callable[..., Any]], Callable[[str], Function[..., Any]]]:
+    """Makes functions of a product, one for each suffix of a dtype, but for some arguments, and with some more; a
+    column that is left out is 1, and sizes are then of no account. One that returns something is exported.
 
-    def make(body: Callable[..., Any]) -> Function[..., Any]:
-        def write(code: Code, *values: Any) -> Any:
-            word = dict.fromkeys(without, I64.of(1)) | dict(zip(params, values, strict=False))
-            a, b, c = (Matrix(word[each], word[f"{each}_row"], word[f"{each}_col"]) for each in "abc")
-            product = Product(word["m"], word["n"], word["k"], word["alpha"], a, b, word["beta"], c)
-            return body(code, product, *values[len(params) :])
+        @product_function("tiles", ROWS)
+        def tiles(code: Code, suffix: str, p: Product) -> None: ...
 
-        internal = returns is None
-        return Function(name, returns, params | (more or {}), write, "noinline optsize", is_internal=internal)
+        tiles("f64")(code, *arguments(p, ROWS))
+    """
+
+    def make(body: Callable[..., Any]) -> Callable[[str], Function[..., Any]]:
+        @cache
+        @wraps(body)
+        def of(suffix: str) -> Function[..., Any]:
+            kinds = dict.fromkeys(("alpha", "beta"), ARITHMETIC[suffix].kind) | dict.fromkeys("abc", NoAlias)
+            params = {each: kinds.get(each, I64) for each in WORDS if each not in without}
+
+            def write(code: Code, *values: Any) -> Any:
+                word = dict.fromkeys(without, I64.of(1)) | dict(zip(params, values, strict=False))
+                a, b, c = (Matrix(word[each], word[f"{each}_row"], word[f"{each}_col"]) for each in "abc")
+                product = Product(word["m"], word["n"], word["k"], word["alpha"], a, b, word["beta"], c)
+                return body(code, suffix, product, *values[len(params) :])
+
+            exported, known = returns is not None, params | (more or {})
+            return Function(f"{name}_{suffix}", returns, known, write, "noinline optsize", is_internal=not exported)
+
+        return of
 
     return make
 
@@ -138,10 +159,10 @@ def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[
     of c, those of b contiguous too. part: `part` instead of `tile`, and one more argument says how many columns there
     are; beyond them nothing is read or written."""
     own = ARITHMETIC[suffix]
-    name = f"{'part' if part else 'tile'}_{rows}_{width}_{suffix}"
+    name = f"{'part' if part else 'tile'}_{rows}_{width}"
 
-    @product_function(name, suffix, TILE, {"columns": I64} if part else None)
-    def write(code: Code, product: Product, count: I64 | None = None) -> None:
+    @product_function(name, TILE, {"columns": I64} if part else None)
+    def write(code: Code, suffix: str, product: Product, count: I64 | None = None) -> None:
         there = None if count is None else first_lanes(count, width)
         columns, a, b, c = Columns(suffix, width, there), product.a, product.b, product.c
         sums = [code.variable(columns.kind.of(0)) for _ in range(rows)]
@@ -167,7 +188,7 @@ def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[
         for value, place in zip(new, places, strict=True):
             columns.write(code, value.value, place)
 
-    return write
+    return write(suffix)
 
 
 def first_lanes(count: I64 | I32, lanes: int) -> Bool:
@@ -217,38 +238,41 @@ least = external("llvm.smin.i64", I64, I64, I64)
 most = external("llvm.smax.i64", I64, I64, I64)
 
 
-def pack(suffix: str) -> Function[..., None]:
-    """pack_<t>(lanes, depth, from, lane_step, depth_step, to, lead)."""
+@element_function("pack", "noinline")
+def pack(
+    code: Code,
+    suffix: str,
+    lanes: I64,
+    depth: I64,
+    source: NoAlias,
+    lane_step: I64,
+    depth_step: I64,
+    target: NoAlias,
+    lead: I64,
+) -> None:
+    """pack_<t>(lanes, depth, from, lane_step, depth_step, to, lead). Copies `lanes` lanes, at most GROUP, of `depth`
+    numbers each: number p of lane i goes to place p * lead + i of the target. Lanes that are missing are 0."""
     own = ARITHMETIC[suffix]
     kind, group = own.kind, vector(own.kind, GROUP)
-
-    @function("noinline", name=f"pack_{suffix}")
-    def write(
-        code: Code, lanes: I64, depth: I64, source: NoAlias, lane_step: I64, depth_step: I64, target: NoAlias, lead: I64
-    ) -> None:
-        """Copies `lanes` lanes, at most GROUP, of `depth` numbers each: number p of lane i goes to place p * lead + i
-        of the target. Lanes that are missing are 0."""
-        is_full = lanes == GROUP
-        with code.when(is_full & (lane_step == 1) & (depth > 0)):
-            with code.count(0, depth, sure=True) as p:
-                numbers = source.at(p * depth_step, kind).load(group, align=own.align)
-                target.at(p * lead, kind).store(numbers, align=own.align)
-            code.ret()
-        turned = code.variable(I64.of(0))
-        with code.when(is_full & (depth_step == 1) & (depth >= GROUP)), code.loop() as iteration:
-            here = turned.value
-            _transpose(suffix, source.at(here, kind), lane_step, target.at(here * lead, kind), lead)
-            turned.value += GROUP
-            iteration.leave.unless(turned.value + GROUP <= depth)
-        with code.count(turned.value, depth) as r:
-            from_, to = source.at(r * depth_step, kind), target.at(r * lead, kind)
-            with code.count(0, GROUP, sure=True) as i:
-                number = code.variable(kind.of(0))
-                with code.when(i < lanes):
-                    number.value = from_.at(i * lane_step, kind).load(kind)
-                to.at(i, kind).store(number.value)
-
-    return write
+    is_full = lanes == GROUP
+    with code.when(is_full & (lane_step == 1) & (depth > 0)):
+        with code.count(0, depth, sure=True) as p:
+            numbers = source.at(p * depth_step, kind).load(group, align=own.align)
+            target.at(p * lead, kind).store(numbers, align=own.align)
+        code.ret()
+    turned = code.variable(I64.of(0))
+    with code.when(is_full & (depth_step == 1) & (depth >= GROUP)), code.loop() as iteration:
+        here = turned.value
+        _transpose(suffix, source.at(here, kind), lane_step, target.at(here * lead, kind), lead)
+        turned.value += GROUP
+        iteration.leave.unless(turned.value + GROUP <= depth)
+    with code.count(turned.value, depth) as r:
+        from_, to = source.at(r * depth_step, kind), target.at(r * lead, kind)
+        with code.count(0, GROUP, sure=True) as i:
+            number = code.variable(kind.of(0))
+            with code.when(i < lanes):
+                number.value = from_.at(i * lane_step, kind).load(kind)
+            to.at(i, kind).store(number.value)
 
 
 def _transpose(suffix: str, source: Ptr, lane_step: I64, target: Ptr, lead: I64) -> None:
@@ -270,51 +294,48 @@ def panels(lanes: I64, size: I64 | int) -> I64:
     return (lanes + size - 1) // size
 
 
-def pack_panels(suffix: str) -> Function[..., None]:
+@element_function("pack_panels", "noinline")
+def pack_panels(
+    code: Code,
+    suffix: str,
+    begin: I64,
+    end: I64,
+    size: I64,
+    depth: I64,
+    step: I64,
+    lead: I64,
+    source: Ptr,
+    lane_step: I64,
+    depth_step: I64,
+    target: Ptr,
+) -> None:
     """pack_panels_<t>(begin, end, size, depth, step, lead, source, lane_step, depth_step, target): the panels of `lead`
-    lanes from begin to end, of `depth` numbers each, `step` of them at a time."""
+    lanes from begin to end, of `depth` numbers each, `step` of them at a time. Packs the panels from begin to end of
+    one operand, GROUP numbers of each lane at a time where its lanes stand apart. Where they stand beside each
+    other, a number of all lanes at a time, so that memory is read in order."""
     own = ARITHMETIC[suffix]
     kind, group = own.kind, vector(own.kind, GROUP)
-
-    @function("noinline", name=f"pack_panels_{suffix}")
-    def write(
-        code: Code,
-        begin: I64,
-        end: I64,
-        size: I64,
-        depth: I64,
-        step: I64,
-        lead: I64,
-        source: Ptr,
-        lane_step: I64,
-        depth_step: I64,
-        target: Ptr,
-    ) -> None:
-        """Packs the panels from begin to end of one operand, GROUP numbers of each lane at a time where its lanes stand
-        apart. Where they stand beside each other, a number of all lanes at a time, so that memory is read in order."""
-        with code.when(begin >= end):
-            code.ret()
-        all_ = panels(size, lead) * lead
-        beside = (lane_step == 1).choose(least(code, end, size // lead), begin)
-        p = code.variable(I64.of(0))
-        with code.loop() as iteration:
-            height = least(code, depth - p.value, step)
-            from_, to = source.at(p.value * depth_step, kind), target.at(p.value * all_, kind)
-            numbers = height * lead
-            with code.when(begin < beside), code.count(0, height, sure=True) as r:
-                r_from, r_to = from_.at(r * depth_step, kind), to.at(r * lead, kind)
-                with code.count(begin, beside, sure=True) as q:
-                    q_from, q_to = r_from.at(q * lead, kind), r_to.at(q * numbers, kind)
-                    with code.count(0, lead, GROUP, sure=True) as i:
-                        q_to.at(i, kind).store(q_from.at(i, kind).load(group, align=own.align), align=own.align)
-            # what is left, by groups of lanes; those beyond the last are read nowhere
-            with code.count(beside * lead, end * lead, GROUP) as g:
-                lanes = most(code, least(code, size - g, I64.of(GROUP)), I64.of(0))
-                inside = (lanes == 0).choose(I64.of(0), g)
-                place = (g // lead) * numbers + g % lead
-                given = from_.at(inside * lane_step, kind), lane_step, depth_step, to.at(place, kind), lead
-                pack(suffix)(code, lanes, height, *given)
-            p.value += height
-            iteration.leave.unless(p.value < depth)
-
-    return write
+    with code.when(begin >= end):
+        code.ret()
+    all_ = panels(size, lead) * lead
+    beside = (lane_step == 1).choose(least(code, end, size // lead), begin)
+    p = code.variable(I64.of(0))
+    with code.loop() as iteration:
+        height = least(code, depth - p.value, step)
+        from_, to = source.at(p.value * depth_step, kind), target.at(p.value * all_, kind)
+        numbers = height * lead
+        with code.when(begin < beside), code.count(0, height, sure=True) as r:
+            r_from, r_to = from_.at(r * depth_step, kind), to.at(r * lead, kind)
+            with code.count(begin, beside, sure=True) as q:
+                q_from, q_to = r_from.at(q * lead, kind), r_to.at(q * numbers, kind)
+                with code.count(0, lead, GROUP, sure=True) as i:
+                    q_to.at(i, kind).store(q_from.at(i, kind).load(group, align=own.align), align=own.align)
+        # what is left, by groups of lanes; those beyond the last are read nowhere
+        with code.count(beside * lead, end * lead, GROUP) as g:
+            lanes = most(code, least(code, size - g, I64.of(GROUP)), I64.of(0))
+            inside = (lanes == 0).choose(I64.of(0), g)
+            place = (g // lead) * numbers + g % lead
+            given = from_.at(inside * lane_step, kind), lane_step, depth_step, to.at(place, kind), lead
+            pack(suffix)(code, lanes, height, *given)
+        p.value += height
+        iteration.leave.unless(p.value < depth)

@@ -138,7 +138,7 @@ def function(
 
 
 def functions(
-    name: str, attributes: str, kind_of: Callable[[str], type[Value]]
+    name: str, attributes: str, kind_of: Callable[[str], type[Value]], *, is_internal: bool = True
 ) -> Callable[[Callable[..., R]], Callable[[str], Function[..., R]]]:
     """Makes a Python function that writes one of LLVM's for any dtype into a table of these by dtype, of the names
     `{name}_{dtype}`. It takes the code and the dtype before its parameters, in whose annotations `Element` is the
@@ -159,7 +159,7 @@ def functions(
                 return body(code, dtype, *args)
 
             returns, types = _types(body, 2, {"Element": kind_of(dtype)})
-            return Function(f"{name}_{dtype}", returns, types, write, attributes, is_internal=True)
+            return Function(f"{name}_{dtype}", returns, types, write, attributes, is_internal=is_internal)
 
         return of
 

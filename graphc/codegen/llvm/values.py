@@ -121,7 +121,9 @@ def call_llvm(builder: Builder, name: str, args: Sequence[Value], flags: tuple[s
 
 def suffix_of(kind: ir.Type) -> str:
     """The part of the names of LLVM's functions that stands for a scalar type."""
-    return f"i{kind.width}" if isinstance(kind, ir.IntType) else "f32" if isinstance(kind, ir.FloatType) else "f64"
+    if isinstance(kind, ir.IntType):
+        return f"i{kind.width}"
+    return next(f"f{bits}" for bits, each in FLOAT_TYPES.items() if each == kind)
 
 
 def declare(module: ir.Module, name: str, kind: ir.Type, arity: int) -> ir.Function:
