@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     )
     from graphc.codegen.cache import manage as cache
     from graphc.control.scan import OrderedUpdates as OrderedUpdates
+    from graphc.functions.background import wait as wait
     from graphc.functions.debug_modes import DebugMode as DebugMode, NanGuardMode as NanGuardMode
     from graphc.inspection import inspect as inspect
     from graphc.printing import pp as pp
@@ -184,6 +185,7 @@ def compilations() -> int:
 _MODULES: dict[str, Callable[[], ModuleType]] = {
     "cache": lambda: import_module("graphc.codegen.cache.manage"),
     "control.scan": lambda: import_module("graphc.control.scan"),
+    "functions.background": lambda: import_module("graphc.functions.background"),
     "functions.debug_modes": lambda: import_module("graphc.functions.debug_modes"),
     "inspection": lambda: import_module("graphc.inspection"),
     "lax": lambda: import_module("graphc.lax"),
@@ -209,6 +211,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
 """Modules that few programs need: loaded when one is first named."""
 _NAMES = {
     "control.scan": "OrderedUpdates",
+    "functions.background": "wait",
     "functions.debug_modes": "DebugMode NanGuardMode",
     "inspection": "inspect",
     "printing": "pp",

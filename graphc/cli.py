@@ -1,4 +1,4 @@
-"""The command line: `graphc bench|cache|show|options`, or `python -m graphc` with the same arguments.
+"""The command line: `graphc bench|cache|compile|info|options|show`, or `python -m graphc` with the same arguments.
 
 In: arguments. Out: text on standard output and an exit code: 0, 1 where modes disagree, 2 for arguments that are wrong.
 """
@@ -9,16 +9,23 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
 
 from graphc import bench
 from graphc.codegen.cache import manage, store
+from graphc.codegen.llvm import cpu
 from graphc.errors import GraphcError
-from graphc.options import options
-from graphc.startup.versions import VERSION
+from graphc.options import NATIVE, OPTIONS, TARGETS, options
+from graphc.startup.versions import TESTED, VERSION, version_of
 
 TOLERANCE = 1e-9
 """The difference allowed between modes, relative to the largest element: they add in different orders."""
+
+
+WIDE = ("sse", "ssse", "avx", "fma", "f16c", "bmi", "asimd", "sve", "neon")
+"""How the names of the features begin that decide how fast loops are."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except GraphcError as error:
         print(f"graphc: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever reads the text, `head` for instance, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     return code
 
 
@@ -44,20 +54,64 @@ def _parser() -> argparse.ArgumentParser:
     timing.add_argument("--repeat", type=int, default=7, metavar="N", help="rounds of which the median counts (7)")
     timing.set_defaults(command=run_bench)
 
-    folder = commands.add_parser("cache", help="the compiled graphs on disk")
-    folder.add_argument("action", choices=["list", "size", "clear"])
-    folder.set_defaults(command=run_cache)
+    _add_cache(commands)
 
-    showing = commands.add_parser("show", help="print what the cache holds of a compiled graph")
-    showing.add_argument("key", help="first digits of a key, as `graphc cache list` prints them")
-    showing.add_argument("text", nargs="?", choices=list(store.TEXTS), default="source")
-    showing.set_defaults(command=run_show)
+    filling = commands.add_parser(
+        "compile",
+        help="run a program, and compile all its functions into the cache",
+        description="Runs a program to its end, and compiles all functions that it makes into the cache, several at a "
+        "time. They run in the interpreted mode until their code is there.",
+    )
+    filling.add_argument("--target", default="", metavar="NAMES", help=f"for what: some of {', '.join(TARGETS)}")
+    filling.add_argument("program", help="the path of a Python program")
+    filling.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    filling.set_defaults(command=run_compile)
+
+    about = commands.add_parser("info", help="print what a report of a fault should say: versions, processor, cache")
+    about.set_defaults(command=run_info)
+
+    showing = commands.add_parser("show", help="the same as `graphc cache show`")
+    _show_arguments(showing)
 
     settings = commands.add_parser(
         "options", help="print the options, their values here, and their environment variables"
     )
     settings.set_defaults(command=run_options)
     return parser
+
+
+def _add_cache(commands: Any) -> None:
+    """The commands of `graphc cache`."""
+    folder = commands.add_parser("cache", help="look at and after the compiled graphs on disk")
+    actions = folder.add_subparsers(required=True, metavar="action")
+
+    def add(name: str, run: Callable[[argparse.Namespace], int], about: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = actions.add_parser(name, help=about, description=f"{about.capitalize()}.")
+        parser.set_defaults(command=run)
+        return parser
+
+    add("list", run_list, "list all entries: key, last use, bytes, target, name; the last used first")
+    _show_arguments(add("show", run_show, "print what the cache holds of a compiled graph"))
+    why = add("why", run_why, "run a program without compiling, and tell why the cache lacks which of its functions")
+    why.add_argument("program", help="the path of a Python program")
+    why.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    pruning = add("prune", run_prune, "remove the entries that meet all conditions")
+    pruning.add_argument("--older", type=float, metavar="DAYS", help="not used for so many days")
+    pruning.add_argument("--larger", type=int, metavar="BYTES", help="larger than so many bytes")
+    pruning.add_argument("--name", metavar="PATTERN", help='of functions of such a name, as in "train*"')
+    add("clear", run_clear, "remove all entries of the user's folder")
+    add("export", run_export, "write all entries to a bundle").add_argument("bundle", help="the path of a zip file")
+    adding = add("import", run_import, "add the entries of a bundle, which is machine code: from those you trust")
+    adding.add_argument("bundle", help="the path of a zip file")
+    add("verify", run_verify, "check every file of every entry, and remove those that are damaged")
+    add("stats", run_stats, "print entries, bytes, hits and misses, last uses, targets")
+    add("size", run_size, "print the bytes of all entries")
+
+
+def _show_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("key", help="first digits of a key, as `graphc cache list` prints them")
+    parser.add_argument("text", nargs="?", choices=list(store.TEXTS), default="source")
+    parser.set_defaults(command=run_show)
 
 
 def run_bench(parsed: argparse.Namespace) -> int:
@@ -74,17 +128,117 @@ def run_bench(parsed: argparse.Namespace) -> int:
     return 0 if agree else 1
 
 
-def run_cache(parsed: argparse.Namespace) -> int:
-    """List, measure or empty the user's cache folder."""
-    if parsed.action == "list":
-        for entry in manage.list_entries():
-            used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
-            print(f"{entry.key[:12]}  {used}  {entry.size:>8} bytes  {entry.metadata.get('name', '')}")
-    elif parsed.action == "size":
-        print(f"{manage.size()} bytes in {options.cache_dir}")
-    else:
-        print(f"{manage.clear()} entries removed from {options.cache_dir}")
+def run_list(parsed: argparse.Namespace) -> int:
+    """List all entries."""
+    for entry in manage.list_entries():
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
+        print(f"{entry.key[:12]}  {used}  {entry.size:>8} bytes  {entry.target:8}  {entry.metadata.get('name', '')}")
     return 0
+
+
+def run_why(parsed: argparse.Namespace) -> int:
+    """Tell why the cache lacks functions of a program; 1 where it does."""
+    ahead = import_module("graphc.ahead")
+    hits, missing = ahead.explain_program(parsed.program, parsed.arguments)
+    for each in missing:
+        print(f"{each.name} ({each.where}) is not in the cache: {each.why}")
+    print(f"{hits} of {hits + len(missing)} kernels are in the cache")
+    return 1 if missing else 0
+
+
+def run_prune(parsed: argparse.Namespace) -> int:
+    """Remove entries by age, size and name."""
+    print(f"{manage.prune(parsed.older, parsed.larger, parsed.name)} entries removed from {options.cache_dir}")
+    return 0
+
+
+def run_clear(parsed: argparse.Namespace) -> int:
+    """Empty the user's folder."""
+    print(f"{manage.clear()} entries removed from {options.cache_dir}")
+    return 0
+
+
+def run_export(parsed: argparse.Namespace) -> int:
+    """Write a bundle."""
+    print(f"{manage.export(parsed.bundle)} entries written to {parsed.bundle}")
+    return 0
+
+
+def run_import(parsed: argparse.Namespace) -> int:
+    """Read a bundle."""
+    print(f"{manage.import_(parsed.bundle)} entries added to {options.cache_dir}")
+    return 0
+
+
+def run_verify(parsed: argparse.Namespace) -> int:
+    """Check all entries; 1 where one is damaged or cannot be trusted."""
+    problems = manage.verify()
+    print("\n".join(problems) if problems else f"all entries in {options.cache_dir} are in order")
+    return 1 if problems else 0
+
+
+def run_stats(parsed: argparse.Namespace) -> int:
+    """Print the figures of the cache."""
+    print(manage.statistics())
+    return 0
+
+
+def run_size(parsed: argparse.Namespace) -> int:
+    """Print the bytes of the cache."""
+    print(f"{manage.size()} bytes in {options.cache_dir}")
+    return 0
+
+
+def run_compile(parsed: argparse.Namespace) -> int:
+    """Compile the functions of a program; 1 where one could not be, or the program raised."""
+    ahead = import_module("graphc.ahead")
+    targets = [target.strip() for target in parsed.target.split(",") if target.strip()] or [options.target]
+    problem = ""
+    try:
+        outcomes = ahead.compile_program(parsed.program, parsed.arguments, targets)
+    except ahead.ProgramError as error:
+        outcomes, problem = error.outcomes, str(error)
+    for each in outcomes:
+        how = each.error or (f"compiled in {each.seconds:.1f} s" if each.seconds else "was in the cache")
+        print(f"{each.name} ({each.where})  {each.target}  {how}")
+    made = sum(not each.error for each in outcomes)
+    print(f"{made} of {len(outcomes)} kernels are in {options.cache_dir}")
+    if problem:
+        print(f"graphc: {problem}", file=sys.stderr)
+    return 1 if problem or made < len(outcomes) else 0
+
+
+def run_info(parsed: argparse.Namespace) -> int:
+    """Print versions, system, processor, threads and cache."""
+    platform, settings = import_module("platform"), import_module("graphc.codegen.threads.settings")
+    name, features = cpu.processor()
+    versions = ", ".join(f"{package} {version_of(package)}" for package in (*TESTED, "scipy"))
+    changed = [line for line in repr(options).splitlines() if line != _default_line(line)]
+    print(f"graphc     {VERSION}, sources {manage.package_fingerprint().split()[1].rstrip(';')}")
+    print(f"python     {platform.python_version()} ({platform.python_implementation()}), {sys.executable}")
+    print(f"packages   {versions}")
+    print(f"system     {platform.platform()}")
+    print(f"processor  {name}")
+    print(f"features   {' '.join(each for each in features.split(',') if each.startswith(WIDE)) or 'none of vectors'}")
+    print(f"targets    {', '.join((NATIVE, *cpu.runnable()))}")
+    print(f"threads    {settings.available_processors()} of {os.cpu_count()} processors")
+    print(f"blas       {_blas()}")
+    print(f"options    {'; '.join(changed) or 'all as by default'}")
+    print(manage.statistics())
+    return 0
+
+
+def _default_line(line: str) -> str:
+    name = line.partition(" ")[0]
+    default = OPTIONS[name]
+    return f"{name} = {default.check(name, default.default)!r}"
+
+
+def _blas() -> str:
+    """The library that NumPy's products come from, as NumPy tells."""
+    told: Any = import_module("numpy").show_config(mode="dicts")
+    found = told["Build Dependencies"]["blas"]
+    return f"{found.get('name', 'unknown')} {found.get('version', '')} (NumPy's)"
 
 
 def run_show(parsed: argparse.Namespace) -> int:

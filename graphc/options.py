@@ -58,6 +58,7 @@ ELSEWHERE = ("GRAPHC_PROGRAMS", "GRAPHC_UPDATE")
 
 MODES = ("compiled", "interpreted", "python", "FAST_RUN", "FAST_COMPILE", "JIT", "Mode")
 MOST_THREADS = 1024
+BACKGROUND = "background"
 NATIVE = "native"
 TARGETS = (NATIVE, "x86-64", "nehalem", "haswell", "skylake-avx512")
 """Processors that code can be compiled for: this machine's, and older ones by LLVM's names (codegen/llvm/target.py)."""
@@ -170,7 +171,12 @@ class Options:
         _choice("float32", "float64"), "float64", "The dtype of Python floats and of the typeless constructors."
     )
     mode = option(_choice(*MODES), "compiled", "How functions run; Theano's names mean one of the first three.")
-    compile = option(_choice("process", "inline"), "process", "Compile in a helper process or in this one.")
+    compile = option(
+        _choice("process", "inline", BACKGROUND),
+        "process",
+        'Compile in a helper process or in this one; "background": in other processes, while functions run in the '
+        "interpreted mode until their code is there.",
+    )
     target = option(
         _choice(*TARGETS),
         NATIVE,

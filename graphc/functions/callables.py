@@ -27,6 +27,7 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeVar
 
+from graphc.codegen.cache.key import Key
 from graphc.codegen.call.bind import OUT
 from graphc.codegen.call.locks import run
 from graphc.codegen.pipeline.build import build_python, compilation, stages_of
@@ -470,6 +471,20 @@ class Function:
     def explain(self) -> str:
         """Return a report of the compilation: phases with their times, rules that fired, the plan with its reasons."""
         return f"{self!r}\ninterpreted: one NumPy call for each of {len(node_set(self.kernel.results))} nodes"
+
+
+@record(eq=False)
+class Wanted:
+    """A function that is to be made in the compiled mode. stages: the kernels that run one after the other. key: that
+    of `kernel` in the cache. is_cached: its code is there. make: makes the function, which compiles what is missing."""
+
+    kernel: Kernel
+    call: Convention
+    profile: bool
+    stages: Sequence[Kernel]
+    key: Key
+    is_cached: bool
+    make: Callable[[], Function]
 
 
 class Interpreted(Function, mode="interpreted"):

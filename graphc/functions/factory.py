@@ -11,20 +11,22 @@ In: a `Kernel`, a `Convention` and the class of the mode. Out: a `Function`: of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-from graphc.codegen.pipeline.build import look_up, stages_of
+from graphc.codegen.pipeline.build import codes, look_up, stages_of
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.errors import StepSizeError
-from graphc.functions.callables import Function, Interpreted, Mode
+from graphc.functions.callables import Function, Interpreted, Mode, Wanted
 from graphc.functions.convention import Convention
 from graphc.functions.lowered import Generated, Lowered
 from graphc.functions.native import Compiled, Guarded
 from graphc.ir.source_lines import warn_user
 from graphc.ir.walk import node_set
 from graphc.ops.scan import SCAN
-from graphc.options import options
+from graphc.options import BACKGROUND, options
+from graphc.startup.process import PROCESS
 
 
 def make_function(
@@ -48,15 +50,35 @@ def make_function(
         return Interpreted(kernel, call, profile)
 
 
-def _made(kind: type[Function], kernel: Kernel, call: Convention, profile: bool) -> Function:
+def _made(kind: type[Function], kernel: Kernel, call: Convention, profile: bool, is_asked: bool = True) -> Function:
+    """Return the function of a kernel. is_asked: others may make it instead, interpreted until it is compiled."""
     stages: tuple[Kernel, ...] = (kernel,)
     if issubclass(kind, Compiled):
         found = look_up(kernel)
-        if found.entry is not None or (stages := stages_of(kernel))[0] is kernel:
+        if found.entry is None:
+            stages = stages_of(kernel)
+        if kind is Compiled and (PROCESS.planner is not None or options.compile == BACKGROUND):
+            make = partial(_made, kind, kernel, call, False, is_asked=False)
+            wanted = Wanted(kernel, call, profile, stages, found.key, found.entry is not None, make)
+            instead = _instead(wanted) if is_asked else None
+            if instead is not None:
+                return instead
+        if stages[0] is kernel:
             return kind(kernel, call, profile, found)
     elif not issubclass(kind, Lowered) or (stages := stages_of(kernel))[0] is kernel:
         return kind(kernel, call, profile)
     made: Function = import_module("graphc.functions.wrappers").Staged(kernel, call, profile, stages, kind)
+    return made
+
+
+def _instead(wanted: Wanted) -> Function | None:
+    """Return a function that is not compiled here and now; None where the usual one is to be made."""
+    if PROCESS.planner is not None:
+        planned: Function | None = PROCESS.planner(wanted)
+        return planned
+    if wanted.is_cached or wanted.key.digest in codes():
+        return None
+    made: Function | None = import_module("graphc.functions.background").begun(wanted)
     return made
 
 

@@ -1,6 +1,11 @@
-"""Kernels that are built beside the program, which goes on meanwhile: by a process that leaves them in the cache.
+"""Kernels that are built in other processes, which leave them in the cache, while the program goes on.
 
-In: a kernel. Out: a process; when it has ended, the kernel is a hit of the cache, or could not be made there.
+In: a kernel, a target. Out: a process, or a `Job`, which waits for its turn where all processors are busy. When it has
+ended, the kernel is a hit of the cache, or could not be made there.
+
+    job = QUEUE.add(kernel, "native")     None where another process cannot build it
+    job.poll()                            False: it waits or runs; each call begins what has its turn
+    job.error                             "" where the kernel is in the cache, else the last line of its complaint
 """
 
 from __future__ import annotations
@@ -9,18 +14,24 @@ import atexit
 import pickle
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Sequence
 from importlib import import_module
+from time import monotonic, perf_counter, sleep
 from typing import Any
 
+from graphc.codegen.llvm.cpu import lacking
 from graphc.codegen.pipeline.build import build_native, look_up
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.codegen.server.process import scratch_file
+from graphc.codegen.threads.settings import available_processors
 from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, node_set
 from graphc.options import options
 from graphc.startup.process import PROCESS
 
+PAUSE = 0.005
+"""The seconds between two looks at processes that are waited for."""
 BOOT = """
 import sys
 sys.path[:] = {path!r}
@@ -32,31 +43,124 @@ main()
 def build_in_background(kernel: Kernel) -> subprocess.Popen[bytes] | None:
     """The process that builds a kernel; None where none can: without a cache, with ops of the user, or where the system
     gives no process."""
-    if (
-        not options.cache
-        or options.cache_require
-        or not sys.executable
-        or any(node.op.version for node in node_set(kernel.results))
-    ):
+    if not can_build(kernel):
         return None
+    try:
+        return _start(kernel, options.target, subprocess.DEVNULL)
+    except OSError:
+        return None
+
+
+def can_build(kernel: Kernel) -> bool:
+    """True where another process can build a kernel: it gets no Python functions, and leaves code in the cache."""
+    own = any(node.op.version for node in node_set(kernel.results))
+    return options.cache and not options.cache_require and bool(sys.executable) and not own
+
+
+def _start(kernel: Kernel, target: str, complaints: Any) -> subprocess.Popen[bytes]:
+    settings = {**vars(options), "compile": "inline", "target": target}
     # A file, not a pipe: a graph may be more than a pipe holds before the process reads it.
     with scratch_file() as request:
-        pickle.dump((vars(options), *describe(kernel)), request)
+        pickle.dump((settings, *describe(kernel)), request)
         request.seek(0)
-        try:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", BOOT.format(path=sys.path)],
-                stdin=request,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-        except OSError:
-            return None
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", BOOT.format(path=sys.path)],
+            stdin=request,
+            stdout=subprocess.DEVNULL,
+            stderr=complaints,
+        )
     if not PROCESS.background:
         PROCESS.forgetting.append(PROCESS.background.clear)
         atexit.register(_end)
     PROCESS.background.append(process)
     return process
+
+
+class Job:
+    """A kernel that another process builds for a target, or will. error: why it could not, "" before and otherwise.
+    seconds: how long the process ran."""
+
+    def __init__(self, queue: Queue, kernel: Kernel, target: str) -> None:
+        self.queue, self.kernel, self.target = queue, kernel, target
+        self.process: subprocess.Popen[bytes] | None = None
+        self.is_done, self.error, self.seconds = False, "", 0.0
+
+    def start(self) -> None:
+        self.complaints, self.began = scratch_file(), perf_counter()
+        try:
+            self.process = _start(self.kernel, self.target, self.complaints)
+        except OSError as error:
+            self.finish(str(error))
+
+    def finish(self, error: str) -> None:
+        self.is_done, self.error, self.seconds = True, error, perf_counter() - self.began
+        self.complaints.close()
+
+    def look(self) -> None:
+        """Note the end of the process."""
+        if self.process is not None and not self.is_done and self.process.poll() is not None:
+            self.complaints.seek(0)
+            said = self.complaints.read().decode(errors="replace").strip().splitlines()
+            code = self.process.returncode
+            self.finish("" if code == 0 else said[-1] if said else f"the process ended with code {code}")
+
+    def poll(self) -> bool:
+        """Return whether it is done."""
+        if not self.is_done:
+            self.queue.advance()
+        return self.is_done
+
+    def cancel(self) -> None:
+        """Give it up."""
+        if not self.is_done:
+            if self.process is None:
+                self.complaints, self.began = scratch_file(), perf_counter()
+                self.queue.waiting.remove(self)
+            else:
+                self.process.kill()
+                self.process.wait()
+            self.finish("cancelled")
+            self.queue.advance()
+
+
+class Queue:
+    """Jobs in order. As many run at a time as there are processors."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Job] = deque()
+        self.running: list[Job] = []
+
+    def add(self, kernel: Kernel, target: str) -> Job | None:
+        """Return a new job; None where another process cannot build the kernel."""
+        if not can_build(kernel):
+            return None
+        job = Job(self, kernel, target)
+        self.waiting.append(job)
+        self.advance()
+        return job
+
+    def advance(self) -> None:
+        """Note which processes have ended, and begin those that have their turn."""
+        for job in self.running:
+            job.look()
+        self.running = [job for job in self.running if not job.is_done]
+        while self.waiting and len(self.running) < available_processors():
+            job = self.waiting.popleft()
+            job.start()
+            self.running.append(job)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until all jobs are done, at most `timeout` seconds. Return whether they are."""
+        end = None if timeout is None else monotonic() + timeout
+        while self.waiting or self.running:
+            self.advance()
+            if end is not None and monotonic() >= end:
+                break
+            sleep(PAUSE)
+        return not (self.waiting or self.running)
+
+
+QUEUE = Queue()
 
 
 def _end() -> None:
@@ -93,5 +197,6 @@ def main() -> None:
     settings, *described = pickle.load(sys.stdin.buffer)
     for name, value in settings.items():
         setattr(options, name, value)
+    PROCESS.is_foreign = bool(lacking(options.target))
     kernel = read_kernel(*described)
     build_native(kernel, look_up(kernel))

@@ -1,0 +1,150 @@
+"""Caches that are filled ahead of time, functions that are compiled in the background, and the commands for both."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc.codegen.llvm import cpu
+from graphc.codegen.pipeline.background import QUEUE
+from graphc.functions.background import Background
+from graphc.functions.callables import Function
+from graphc.functions.native import Compiled
+from graphc.options import options
+
+PROGRAM = """
+    import sys
+    import numpy as np, graphc, graphc.tensor as T
+
+    x = T.dvector("x")
+    total = graphc.shared(0.0, name="total")
+    add = graphc.function([x], T.exp(x).sum(), updates=[(total, total + x.sum())], name="add")
+    lengths = T.lvector("lengths")
+    zeros = graphc.function([lengths], T.zeros((lengths.sum(),)), name="zeros")
+
+    @graphc.jit
+    def scaled(a):
+        return a * 2 if a.shape[0] > 2 else a + 1
+
+    assert float(add(np.zeros(3))) == 3 and float(add(np.ones(2))) > 5 and total.get_value() == 2
+    assert zeros([1, 2]).shape == (3,)
+    assert scaled(np.ones(3)).tolist() == [2, 2, 2] and scaled(np.ones(2)).tolist() == [2, 2]
+    print("done", *sys.argv[1:])
+"""
+
+
+def command(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `graphc` with a cache folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "graphc", *arguments],
+        capture_output=True,
+        check=False,
+        text=True,
+        env={**os.environ, "GRAPHC_CACHE_DIR": str(folder), **environment},
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(cpu.lacking("haswell")), reason="this processor does not run the target")
+def test_a_program_is_compiled_ahead_for_several_targets_and_runs_elsewhere_without_a_compiler(tmp_path: Path) -> None:
+    program, folder, elsewhere = tmp_path / "model.py", tmp_path / "cache", tmp_path / "elsewhere"
+    program.write_text(textwrap.dedent(PROGRAM))
+    why = command(folder, "cache", "why", str(program))
+    assert why.returncode == 1 and "add (model.py:7) is not in the cache: the cache is empty" in why.stdout
+    assert why.stdout.splitlines()[-1] == "0 of 4 kernels are in the cache" and not (folder / "usage").exists()
+    made = command(folder, "compile", "--target", "haswell,x86-64", str(program), "one", "two")
+    assert made.returncode == 0 and "done one two" in made.stdout, made.stderr
+    assert made.stdout.splitlines()[-1] == f"8 of 8 kernels are in {folder}"
+    assert (
+        "4 of 4 kernels are in the cache"
+        in command(folder, "cache", "why", str(program), GRAPHC_TARGET="haswell").stdout
+    )
+    differs = command(folder, "cache", "why", str(program)).stdout
+    assert "  target: here native, stored " in differs and "0 of 4 kernels" in differs
+    bundle = str(tmp_path / "bundle.zip")
+    assert command(folder, "cache", "export", bundle).returncode == 0
+    assert "entries added" in command(elsewhere, "cache", "import", bundle).stdout
+    code = f"""
+        import runpy, sys
+        runpy.run_path({str(program)!r}, run_name="__main__")
+        assert not {{"numba", "llvmlite"}} & set(sys.modules), "a compiler was imported"
+        from graphc.options import options
+        print(options.target)
+    """
+    environment = {**os.environ, "GRAPHC_CACHE_DIR": str(elsewhere), "GRAPHC_CACHE_REQUIRE": "1"}
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, check=False, text=True, env=environment
+    )
+    assert run.returncode == 0 and run.stdout.split() == ["done", "native"], run.stderr
+    stats = command(elsewhere, "cache", "stats").stdout
+    assert "4 hits" in stats and "haswell" in stats
+    assert "are in order" in command(elsewhere, "cache", "verify").stdout
+
+
+@pytest.mark.slow
+def test_what_a_program_raises_is_told_after_what_was_compiled(tmp_path: Path) -> None:
+    program = tmp_path / "model.py"
+    program.write_text("import graphc, graphc.tensor as T\nx = T.dvector()\ngraphc.function([x], x + 1)\n1 / 0\n")
+    made = command(tmp_path / "cache", "compile", str(program))
+    assert made.returncode == 1 and "1 of 1 kernels" in made.stdout
+    assert made.stderr == f"graphc: {program}: ZeroDivisionError: division by zero\n"
+    assert command(tmp_path, "compile", "--target", "pentium", str(program)).stderr.startswith(
+        "graphc: --target pentium: "
+    )
+    assert "there is no program" in command(tmp_path, "compile", "nowhere.py").stderr
+    assert "targets    native" in command(tmp_path, "info").stdout
+
+
+@pytest.fixture
+def background(tmp_path: Path) -> object:
+    """An empty cache, and functions that are compiled in the background."""
+    with options.change(cache_dir=tmp_path / "cache", compile="background"):
+        yield
+        QUEUE.wait()
+
+
+def made(function: Function) -> Background:
+    assert isinstance(function, Background)
+    return function
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("background")
+def test_functions_run_interpreted_until_their_code_is_there() -> None:
+    x, lengths = T.dmatrix("x"), T.lvector("lengths")
+    state = graphc.shared(np.zeros(3), name="state")
+    step = made(graphc.function([x], [T.tanh(x).sum(0), x.max()], updates=[(state, state + x.sum(0))], profile=True))
+    zeros = made(graphc.function([lengths], T.zeros((lengths.sum(),))))
+    data = np.random.default_rng(0).normal(size=(40, 3))
+    before = [step(data), zeros([1, 2])]
+    out = np.empty(3), np.empty(())
+    assert graphc.wait(timeout=300) and step.is_ready and zeros.is_ready
+    after = [step(data), zeros([1, 2])]
+    step(data, out=out)
+    for old, new in zip([*before[0], before[1], before[0][0]], [*after[0], after[1], out[0]], strict=True):
+        assert old.dtype == new.dtype and old.shape == new.shape
+        np.testing.assert_allclose(new, old, rtol=1e-12, atol=1e-12)  # sums of 40 in another order
+    np.testing.assert_allclose(state.get_value(), 3 * data.sum(0), rtol=1e-12, atol=1e-12)
+    assert step.profile is not None and step.profile.calls == 3 and "threads may share" in step.explain()
+    assert isinstance(graphc.function([lengths], T.zeros((lengths.sum(),))), Compiled), "the code is in the cache"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("background")
+def test_compiling_can_be_given_up_and_what_cannot_be_compiled_elsewhere_is_compiled_here() -> None:
+    x = T.dvector("x")
+    given_up = made(graphc.function([x], T.exp(x) - 1.5))
+    given_up.cancel()
+    assert graphc.wait() and not given_up.is_ready and "given up" in given_up.explain()
+    assert float(given_up([0.0])[0]) == -0.5
+
+    doubled = graphc.custom_op("doubled", lambda a: 2 * a)
+    assert not isinstance(graphc.function([x], doubled(x)), Background)
