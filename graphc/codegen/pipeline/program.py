@@ -23,8 +23,8 @@ from graphc.codegen.lower.parts import lower_parts
 from graphc.codegen.lower.scopes import Scopes
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report
 from graphc.codegen.routines import routine_prototypes, routine_shims
-from graphc.codegen.schedule.buffers import donations
 from graphc.codegen.schedule.cost import work_of_loops
+from graphc.codegen.schedule.inplace import donations
 from graphc.codegen.schedule.listing import lines_of
 from graphc.codegen.schedule.nodes import MOST_AXES, is_bufferless, loop_vars
 from graphc.codegen.schedule.plan import COPY, Context, Labels, Plan, Purpose, labels_of

@@ -1,251 +1,29 @@
-"""The buffer of every value: of results, temporaries, accumulators and workspaces; what is written in place.
+"""The buffer of every value: of results, temporaries, accumulators and workspaces.
 
-In: the results and inputs of a kernel; nests that share loops, and where results go. Out: `donations`, the input whose
-array each result may take; `conflicts`, the buffers that cannot be written in place after all, because old values are
-still read: their updates are deferred, computed into a temporary and copied at the very end; `chains`, values that
-share one buffer since each is made over the one before; `Buffers`: results under their names, and what needs memory of
-the arena, with its life, which memory.py lays out. As an example, for a shared variable `w`:
+In: nests that share loops, the values that share a buffer since each is made over the one before (inplace.py), and
+where results go. Out: `Buffers`: results under their names, and what needs memory of the arena, with its life, which
+memory.py lays out. As an example, of `out = (x @ w).sum(axis=0)` in float32 the product needs memory of the arena from
+the call to the sum, the sum a row of float64 to add rows into, and `out` has a buffer of the caller.
 
-    updates=[(w, w - g)]          in place: the nest of `w - g` reads w at the element that it writes
-    updates=[(w, w[::-1] - g)]    deferred: it reads other elements
-    T.inc_subtensor(T.inc_subtensor(zeros[0], a)[1], b)    a chain: one buffer, and no copy between the two
-
-Of `out = (x @ w).sum(axis=0)` in float32 the product needs memory of the arena from the call to the sum, the sum a row
-of float64 to add rows into, and `out` has a buffer of the caller. A buffer that loops add rows into is known as a
-target (`Target`): threads then have copies of it.
+A buffer that loops add rows into is known as a target (`Target`): threads then have copies of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from graphc.codegen.schedule.fusion import Sharing
 from graphc.codegen.schedule.materialize import Nests
 from graphc.codegen.schedule.memory import Added, Temporary, added_by_both
-from graphc.codegen.schedule.nodes import (
-    buffer_view,
-    call_fails,
-    call_node,
-    call_of,
-    first_reduced,
-    gathered,
-    lowering_of,
-)
-from graphc.codegen.schedule.plan import COPY, Nest, NestDraft, Use, nests_of
+from graphc.codegen.schedule.nodes import call_node, call_of, first_reduced, lowering_of
+from graphc.codegen.schedule.plan import Nest, nests_of
 from graphc.codegen.schedule.sizes import Sizing
-from graphc.ir.body import ITEM, nodes_within, outputs_of
-from graphc.ir.lowering import Fold, Recur, Repeat, Scalar, Workspace, Writes
-from graphc.ir.node import INPUT, LEAVES, Node, Size
-from graphc.ir.walk import node_set, reachable
+from graphc.ir.lowering import Fold, Recur, Workspace, Writes
+from graphc.ir.node import Node, Size
 from graphc.loopir.ir import INDEX, ONE, Buffer, Expr, Target, Var, apply, integer, multiply
 from graphc.loopir.operators import MAXIMUM
-from graphc.ops.branch import given_sizes
-from graphc.ops.scan import loop_of
 from graphc.startup.record import record
-
-
-def donations(
-    outputs: Sequence[Node],
-    inputs: Sequence[Node],
-    mutable: Sequence[int],
-    sizing: Sizing,
-    refused: Container[tuple[int, int]],
-) -> dict[int, int]:
-    """For outputs, by number, the mutable input whose array each may take: one that it is computed from element by
-    element if there is one, else any of its dtype and sizes."""
-    alike: dict[tuple[str, tuple[Size, ...]], list[int]] = {}
-    for number in mutable:
-        leaf = inputs[number]
-        alike.setdefault((leaf.type.dtype, sizing.shape(leaf)), []).append(number)
-    donated: dict[int, int] = {}
-    seen: set[Node] = set()
-    for place, output in enumerate(outputs):
-        if output.op in LEAVES or output in seen or not output.ndim:
-            continue
-        seen.add(output)
-        free = [
-            number
-            for number in alike.get((output.type.dtype, sizing.shape(output)), ())
-            if number not in donated.values() and (place, number) not in refused
-        ]
-        if free:
-            near = leaves_of_element(output) if len(free) > 1 else ()
-            donated[place] = next((number for number in free if inputs[number] in near), free[0])
-    return donated
-
-
-def leaves_of_element(node: Node) -> set[Node]:
-    """The leaves of which an element of `node` needs the element at the same index, as far as scalar ops tell."""
-    found = reachable([node], lambda each: each.args if isinstance(lowering_of(each), Scalar) else ())
-    return {each for each in found if each.op in LEAVES}
-
-
-def conflicts(nests: Nests) -> list[str]:
-    """The buffers that cannot be written in place: their own nest reads the old value at another index, or what may
-    fail, and must leave everything as it was, comes after. The states of a scan are gone where the call ends."""
-    wrong, of_step = list[str](), nests.goals.purpose.of == "step"
-    failing = [] if of_step else [number for number, draft in nests.drafts.by_number.items() if may_fail(nests, draft)]
-    for result, older in nests.goals.older.items():
-        buffer, old = nests.goals.targets[result], older[-1]
-        writer = nests.uses.nest_of[result]
-        draft = nests.drafts.by_number[writer]
-        before = [nests.uses.nest_of[old]] if len(older) > 1 else []
-        for use in (*nests.uses.of_leaves.get(old, ()), *nests.uses.of_stored.get(old, ())):
-            if use.nest != writer:
-                before.append(use.nest)
-            elif not may_change(nests, draft, old, use):
-                wrong.append(buffer)
-        for number in before:
-            if number == writer or nests.drafts.is_later(number, writer):
-                wrong.append(buffer)
-            else:
-                nests.drafts.depend(number, writer)
-        for number in failing if len(older) == 1 else ():
-            if number == writer and writes_within(nests, draft, old):
-                continue
-            if number == writer or nests.drafts.is_later(number, writer):
-                wrong.append(buffer)
-            else:
-                nests.drafts.depend(number, writer)
-    return wrong
-
-
-def may_change(nests: Nests, draft: NestDraft, old: Node, use: Use) -> bool:
-    """Tell whether a nest that reads a value may write its result over it: it reads the element that it writes, or it
-    begins with that value (a scan), or keeps the order itself (a branch)."""
-    if draft.number in nests.scans:
-        graph = nests.scans[draft.number]
-        return graph.loop.initial.count(old) == 1 and old not in graph.sources.values() and use.index == use.path
-    if draft.kind == "loops":
-        return use.index == draft.index
-    return draft.kind == "full reduction" or writes_within(nests, draft, old)
-
-
-def may_fail(nests: Nests, draft: NestDraft) -> bool:
-    """Tell whether a nest may find that the kernel has to be left. Scans are left when the call is interrupted."""
-    if draft.number in nests.branches:
-        sides = nests.branches[draft.number].sides
-        return any(side.checks or any(map(may_refuse, side.results)) for side in sides)
-    return draft.kind in ("check", "guard", "steps") or any(map(call_fails, draft.roots))
-
-
-def may_refuse(result: Node) -> bool:
-    """Tell whether a result of a body may fail for another reason than the body's guards."""
-    nodes = node_set([result])
-    computed = (node for node in (*nodes, *nodes_within(nodes)) if node.args)
-    return any(call_fails(n) or gathered(n) or isinstance(lowering_of(n), Repeat) for n in computed)
-
-
-def writes_within(nests: Nests, draft: NestDraft, leaf: Node) -> bool:
-    """Tell whether a nest is a branch whose bodies themselves keep the order of reads and writes of a buffer."""
-    if draft.kind != "branch":
-        return False
-    graph = nests.branches[draft.number]
-    return list(graph.sources.values()).count(leaf) < 2 and leaf not in given_sizes(graph.node)
-
-
-def chains(nests: Nests, order: Sequence[NestDraft]) -> dict[Node, tuple[Node, ...]]:
-    """Values of which each is the one before with some elements written, or made of it where that stands, which nothing
-    else reads: they share one buffer, and no nest but the first copies what was there. For each member its chain, in
-    order."""
-    found: dict[Node, tuple[Node, ...]] = {}
-    for draft in order:
-        for before, node in () if draft.in_place else overwriting(nests, draft):
-            uses = nests.uses.of_stored.get(before, ())
-            if len(uses) != 1 or uses[0].nest != draft.number or before in nests.goals.targets:
-                continue
-            if nests.draft_of(before).kind in MADE_OVER and not nests.goals.is_update(node):
-                draft.in_place = draft.kind != "steps"
-                chain = (*found.get(before, (before,)), node)
-                found |= dict.fromkeys(chain, chain)
-    return found
-
-
-MADE_OVER = ("loops", "writes", "call", "steps")
-"""The kinds of nests over whose results others may be made."""
-
-
-def overwriting(nests: Nests, draft: NestDraft) -> list[tuple[Node, Node]]:
-    """The operands of a nest that may become results of it, and these results."""
-    if draft.kind in ("writes", "steps"):
-        made = [(made_over(root), root) for root in draft.roots]
-        return [(old, root) for old, root in made if old is not None and old.op not in LEAVES]
-    if draft.kind != "call":
-        return []
-    call, node = call_of(draft.roots[0]), call_node(draft.roots[0])
-    if call is None or call.overwritten is None:
-        return []
-    operand, result = node.args[call.overwritten[0]], outputs_of(node)[call.overwritten[1]]
-    if nests.goals.purpose.of == "step" and result in nests.goals.targets:
-        return []  # it goes to a row of an output, or to a state: the operand is no part of either
-    return [(operand, result)] if buffer_view(operand, nests.goals.sizing).base is operand else []
-
-
-def made_over(node: Node) -> Node | None:
-    """The value that a node changes elements of, or that a loop begins with whose last state it is; None for others."""
-    lowering = lowering_of(node)
-    if isinstance(lowering, Writes):
-        return node.args[0] if any(region.is_copy for region in lowering.regions(node)) else None
-    if node.op is not ITEM or not isinstance(lowering_of(node.args[0]), Repeat):
-        return None
-    whole, index = node.args[0], node.attrs["index"]
-    initial = loop_of(whole.args, whole.attrs).initial
-    return initial[index] if index < len(initial) and node.ndim else None
-
-
-def versions(leaf: Node, last: Node) -> tuple[Node, ...]:
-    """The values from a leaf to its last version, each made over the one before; () where there is no such line."""
-    found = [last]
-    while found[-1] is not leaf:
-        before = made_over(found[-1])
-        if before is None:
-            return ()
-        found.append(before)
-    return tuple(reversed(found))
-
-
-def with_versions(
-    targets: Mapping[Node, str], overwritten: Mapping[str, Node], deferred: Container[str], of: str
-) -> tuple[dict[Node, str], dict[Node, tuple[Node, ...]]]:
-    """The targets, and for each result in an overwritten buffer what lay there before. Where a state of a scan is
-    changed several times in a step, each version is a target: all are made in the state's buffer."""
-    goals: dict[Node, str] = {}
-    older: dict[Node, tuple[Node, ...]] = {}
-    for node, buffer in targets.items():
-        leaf = overwritten.get(buffer)
-        if leaf is None:
-            goals[node] = buffer
-            continue
-        line = versions(leaf, node) if of == "step" and buffer not in deferred else ()
-        if len(line) < 2 or any(each in targets for each in line[1:-1]):
-            line = leaf, node
-        for place, each in enumerate(line[1:], 1):
-            goals[each] = buffer
-            older[each] = line[:place]
-    return goals, older
-
-
-def deferred_targets(targets: Mapping[Node, str], deferred: frozenset[str]) -> dict[Node, str]:
-    """The targets, with every deferred update computed elsewhere first, and copied to its buffer."""
-    goals = {node: buffer for node, buffer in targets.items() if buffer not in deferred}
-    for node, buffer in targets.items():
-        if buffer in deferred:
-            goals[Node(COPY, (node,), {"to": buffer}, node.type, node.name)] = buffer
-    return goals
-
-
-def how_written(leaf: Node, deferred: bool, of: str) -> str:
-    """The way in which a buffer that is there before the call, or the body, gets its new value, in words."""
-    if deferred:
-        return "copied at the end"
-    if of == "step":
-        return "the state for the next step, in place"
-    return "in the array of an input, which is mutable" if leaf.op is INPUT and of == "kernel" else "in place"
-
-
-# --- targets ----------------------------------------------------------------------------------------------------------
-
 
 CHUNK_RATIO = 8
 """A chunk adds at least this multiple of the elements that its copy has: filling and combining copies takes a small

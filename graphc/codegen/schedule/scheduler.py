@@ -5,8 +5,8 @@ In: the results of a rewritten graph with the buffers they go to, and what is kn
 
     GraphOrder     an order in which values can be computed       drafts.py
     plan_nests     what is materialised, and in which nest        materialize.py, placement.py, drafts.py
-    conflicts      updates that cannot be made in place: again    buffers.py
-    chains         values made over the one before                buffers.py
+    conflicts      updates that cannot be made in place: again    inplace.py
+    chains         values made over the one before                inplace.py
     share          nests that share loops                         fusion.py
     in_blocks      calls that go by blocks of rows                fusion.py
     buffers_of     the buffer of every value                      buffers.py
@@ -22,17 +22,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 
 from graphc.codegen.schedule.bodies import is_size
-from graphc.codegen.schedule.buffers import (
-    buffers_of,
-    chains,
-    conflicts,
-    deferred_targets,
-    how_written,
-    versions,
-    with_versions,
-)
+from graphc.codegen.schedule.buffers import buffers_of
 from graphc.codegen.schedule.drafts import Goals, GraphOrder
 from graphc.codegen.schedule.fusion import in_blocks, share
+from graphc.codegen.schedule.inplace import chains, conflicts, deferred_targets, how_written, versions, with_versions
 from graphc.codegen.schedule.materialize import Nests, plan_nests
 from graphc.codegen.schedule.memory import Slot, joined, largest, lay_out
 from graphc.codegen.schedule.plan import (

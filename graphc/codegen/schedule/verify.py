@@ -20,8 +20,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import NoReturn
 
-from graphc.codegen.schedule.buffers import made_over, may_refuse, workspaces_of
+from graphc.codegen.schedule.buffers import workspaces_of
 from graphc.codegen.schedule.fusion import ALONE
+from graphc.codegen.schedule.inplace import made_over, may_refuse
 from graphc.codegen.schedule.nodes import (
     buffer_view,
     call_fails,
