@@ -20,8 +20,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from graphc.codegen.cache.files import make_folder
 from graphc.codegen.cache.key import for_target
-from graphc.codegen.cache.manage import explain_miss
+from graphc.codegen.cache.manage import explain_miss, note_targets
 from graphc.codegen.cache.store import holds
 from graphc.codegen.llvm.cpu import lacking
 from graphc.codegen.pipeline.background import QUEUE, Job, can_build
@@ -117,9 +118,10 @@ class Asking:
 def compile_program(path: str, arguments: Sequence[str], targets: Sequence[str]) -> list[Outcome]:
     """Run a program, and compile all functions that it makes for each of `targets` into the cache.
 
-    Where code depends on the values of a call (sizes that a traced function asks for), it is compiled for those that
-    the program gives. Raises GraphcError for an unknown target, and where the cache is switched off; ProgramError where
-    the program raises, when all that it made until then is compiled.
+    Code for named targets then serves functions of the target "native" too where there is none for them, as after an
+    import. Where code depends on the values of a call (sizes that a traced function asks for), it is compiled for those
+    that the program gives. Raises GraphcError for an unknown target, and where the cache is switched off; ProgramError
+    where the program raises, when all that it made until then is compiled.
     """
     unknown = [target for target in targets if target not in TARGETS]
     if unknown:
@@ -129,6 +131,8 @@ def compile_program(path: str, arguments: Sequence[str], targets: Sequence[str])
     runs_here = [target for target in targets if not lacking(target)]
     options.target = runs_here[0] if runs_here else NATIVE
     filling = Filling(targets)
+    make_folder(options.cache_dir)
+    note_targets(options.cache_dir, set(targets))
     try:
         run_program(path, arguments, filling)
     except ProgramError as error:

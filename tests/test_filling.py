@@ -67,6 +67,7 @@ def test_a_program_is_compiled_ahead_for_several_targets_and_runs_elsewhere_with
         "4 of 4 kernels are in the cache"
         in command(folder, "cache", "why", str(program), GRAPHC_TARGET="haswell").stdout
     )
+    (folder / "targets").unlink()
     differs = command(folder, "cache", "why", str(program)).stdout
     assert "  target: here native, stored " in differs and "0 of 4 kernels" in differs
     bundle = str(tmp_path / "bundle.zip")
@@ -101,6 +102,45 @@ def test_what_a_program_raises_is_told_after_what_was_compiled(tmp_path: Path) -
     )
     assert "there is no program" in command(tmp_path, "compile", "nowhere.py").stderr
     assert "targets    native" in command(tmp_path, "info").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can be another user")
+def test_another_user_runs_what_root_compiled_without_a_word(tmp_path: Path) -> None:
+    """As in an image: the program's user owns nothing and can write nothing."""
+    program, folder = tmp_path / "model.py", tmp_path / "cache"
+    program.write_text(textwrap.dedent(PROGRAM))
+    assert command(folder, "compile", str(program)).returncode == 0
+    unreadable = run_as_another(program, GRAPHC_CACHE_REQUIRE="1", GRAPHC_CACHE_DIR=str(folder))
+    assert "cannot be read (Permission denied); its owner lets others read it by `chmod -R go+rX`" in unreadable.stderr
+    subprocess.run(["chmod", "-R", "go+rX", folder], check=True)
+    for name in ("GRAPHC_CACHE_DIR", "GRAPHC_CACHE_SHARED"):
+        done = run_as_another(program, GRAPHC_CACHE_REQUIRE="1", **{name: str(folder)})
+        assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def run_as_another(program: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program as a user without a home, as far as files are concerned."""
+    code = f"""
+        import os
+        import numpy.random, graphc, graphc.ahead, graphc.tensor.creations, graphc.tracing  # while this user can read the files of the interpreter
+        source = compile(open({str(program)!r}).read(), {str(program)!r}, "exec")
+        os.setgroups([])
+        os.setresgid(65534, 65534, 65534)
+        os.setresuid(65534, 65534, 65534)
+        exec(source, {{"__name__": "__main__"}})
+    """
+    for folder in (program.parent, *program.parents[1:4]):
+        if folder.owner() == "root" and folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o011)
+    home = {"HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent", "GRAPHC_COMPILE": "inline"}
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        check=False,
+        text=True,
+        env={**os.environ, **home, **environment},
+    )
 
 
 @pytest.fixture

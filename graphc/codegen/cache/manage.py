@@ -9,8 +9,8 @@ In: the folders that the options name, a key, a bundle. Out: summaries, counts, 
 
 Entries are for one target (the option `target`). One for a named target, "haswell" or another, serves every machine
 whose processor runs it; one for "native" serves processors alike. A bundle may have entries for several targets. The
-file `targets` of a folder lists the named ones that were imported: where an entry for "native" is missing, the best of
-these that the processor runs is taken (store.py).
+file `targets` of a folder lists the named ones that were imported or compiled ahead: where an entry for "native" is
+missing, the best of these that the processor runs is taken (store.py).
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def import_(path: str | os.PathLike[str]) -> int:
 
 
 def note_targets(root: str, targets: set[str]) -> None:
-    """Add named targets to those of which a folder has imported entries."""
+    """Add named targets to those whose entries serve the target "native" of processors that run them."""
     place = f"{root}{os.sep}{TARGETS_FILE}"
     try:
         known = set(files.read(place, files.readable()).decode().split())

@@ -55,7 +55,7 @@ MARSHAL_VERSION = 2
 """A version that every Python reads and in which equal metadata give equal bytes; in later ones the bytes depend on
 reference counts. json would cost a warm start a millisecond."""
 TARGETS_FILE = "targets"
-"""The file of a folder that lists the named targets of imported entries."""
+"""The file of a folder that lists the named targets of entries that were imported or compiled ahead."""
 LOOKUPS = "lookups"
 """The file that counts lookups: for each process a line with its hits and misses."""
 MOST_LOOKUPS = 4096
@@ -146,7 +146,8 @@ def _find_in(root: str, digest: str) -> Loaded | None:
         except Untrusted as problem:
             files.warn_once(root, str(problem), "an entry of the compile cache is not used")
         except OSError as error:
-            files.warn_once(root, f"{root} cannot be read ({error.strerror})")
+            hint = "; its owner lets others read it by `chmod -R go+rX`" if isinstance(error, PermissionError) else ""
+            files.warn_once(root, f"{root} cannot be read ({error.strerror}){hint}")
         except Damaged as damage:
             discard(entry)
             files.warn_once(f"damaged in {root}", f"cache entry {entry} is damaged ({damage})", "compiling again")
@@ -193,11 +194,11 @@ def counts_of(root: str) -> tuple[int, int]:
     return hits, misses
 
 
-def store(entry: Entry) -> bool:
+def store(entry: Entry, quiet: bool = False) -> bool:
     """Write `entry` to the user's folder, then remove the least recently used ones above `options.cache_megabytes`.
 
     Returns True where it is stored; False, with one CacheWarning a process, where the folder cannot be written or is
-    not trusted.
+    not trusted. quiet: without a warning.
     """
     root = options.cache_dir
     if not options.cache:
@@ -212,7 +213,9 @@ def store(entry: Entry) -> bool:
         if not _has_room(root, sum(map(len, contents.values())), limit):
             _trim(root, limit, keep=entry.key.digest)
     except OSError as error:
-        files.warn_once(root, f"{root} cannot be written ({error.strerror or error})")
+        if not quiet:
+            problem = f"{root} cannot be written ({error.strerror or error}); GRAPHC_CACHE_DIR names another folder"
+            files.warn_once(root, problem, "compiled code is not kept")
         return False
     return True
 

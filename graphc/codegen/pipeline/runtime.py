@@ -109,4 +109,4 @@ def ready_pool() -> tuple[Pool, int]:
 def _measure(pool: Pool, key: Key, process: int) -> None:
     if os.getpid() == process:  # the pool of a forked child has no workers
         metadata = {"name": "crossover of threads", "crossover": measure_crossover(pool)}
-        store.store(store.Entry(key, "", "", metadata, b""))
+        store.store(store.Entry(key, "", "", metadata, b""), quiet=True)  # nobody asked for it

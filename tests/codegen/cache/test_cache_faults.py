@@ -366,7 +366,7 @@ def test_a_read_only_folder_is_warned_of(filled: Path) -> None:
         shutil.rmtree(path.parent)
     allow(filled, read_only)
     found = finish(start(filled, ORDINARY))
-    assert found[0].startswith("1 the compile cache is not used") and "Permission denied" in found[0]
+    assert found[0].startswith("1 compiled code is not kept") and "Permission denied" in found[0]
     assert found[1].startswith("2 ")
 
 
