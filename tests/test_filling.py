@@ -120,11 +120,18 @@ def test_another_user_runs_what_root_compiled_without_a_word(tmp_path: Path) -> 
 
 
 def run_as_another(program: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a program as a user without a home, as far as files are concerned."""
+    """Run a program as a user without a home, as far as files are concerned. It runs as this user first, since the
+    other one may not read the files of the interpreter."""
     code = f"""
-        import os
-        import numpy.random, graphc, graphc.ahead, graphc.tensor.creations, graphc.tracing  # while this user can read the files of the interpreter
+        import contextlib, gc, io, os
+        import graphc.codegen.cache.manage
+        from graphc.startup.process import PROCESS
         source = compile(open({str(program)!r}).read(), {str(program)!r}, "exec")
+        own = graphc.options.change(cache_dir={str(program.parent / "own")!r}, cache_require=False)
+        with contextlib.redirect_stdout(io.StringIO()), own:
+            exec(source, {{"__name__": "__main__"}})
+        gc.collect()
+        PROCESS.start_afresh()
         os.setgroups([])
         os.setresgid(65534, 65534, 65534)
         os.setresuid(65534, 65534, 65534)
@@ -133,7 +140,7 @@ def run_as_another(program: Path, **environment: str) -> subprocess.CompletedPro
     for folder in (program.parent, *program.parents[1:4]):
         if folder.owner() == "root" and folder != Path("/"):
             folder.chmod(folder.stat().st_mode | 0o011)
-    home = {"HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent", "GRAPHC_COMPILE": "inline"}
+    home = {"HOME": "/nonexistent", "GRAPHC_CACHE_DIR": "/nonexistent/graphc"}
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         capture_output=True,
