@@ -24,35 +24,9 @@ from graphc.tensor.linalg.structured import tensorinv, tensorsolve
 from graphc.tensor.products import diag as diag_of, dot, trace as trace_of
 
 __all__ = [
-    "SVD",
-    "AllocDiag",
-    "Det",
-    "Eig",
-    "Eigh",
-    "ExtractDiag",
-    "MatrixInverse",
-    "MatrixPinv",
-    "QRFull",
-    "QRIncomplete",
-    "TensorInv",
-    "TensorSolve",
-    "alloc_diag",
-    "det",
-    "diag",
-    "eig",
-    "eigh",
-    "extract_diag",
-    "lstsq",
-    "matrix_dot",
-    "matrix_inverse",
-    "matrix_power",
-    "norm",
-    "pinv",
-    "qr",
-    "svd",
-    "tensorinv",
-    "tensorsolve",
-    "trace",
+    "SVD", "AllocDiag", "Det", "Eig", "Eigh", "ExtractDiag", "MatrixInverse", "MatrixPinv", "QRFull", "QRIncomplete",
+    "TensorInv", "TensorSolve", "alloc_diag", "det", "diag", "eig", "eigh", "extract_diag", "lstsq", "matrix_dot",
+    "matrix_inverse", "matrix_power", "norm", "pinv", "qr", "svd", "tensorinv", "tensorsolve", "trace",
 ]  # fmt: skip
 
 

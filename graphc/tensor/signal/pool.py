@@ -27,18 +27,9 @@ from graphc.tensor.reductions import sum
 from graphc.tensor.shaping import as_shape
 
 __all__ = [
-    "AveragePoolGrad",
-    "DownsampleFactorMaxGradGrad",
-    "MaxPoolGrad",
-    "MaxPoolRop",
-    "Pool",
-    "PoolGrad",
-    "global_pool",
-    "max_pool_2d_same_size",
-    "pool",
-    "pool_2d",
-    "pool_3d",
-]
+    "AveragePoolGrad", "DownsampleFactorMaxGradGrad", "MaxPoolGrad", "MaxPoolRop", "Pool", "PoolGrad", "global_pool",
+    "max_pool_2d_same_size", "pool", "pool_2d", "pool_3d",
+]  # fmt: skip
 
 MODES = ("max", "sum", "average_inc_pad", "average_exc_pad")
 
