@@ -61,7 +61,7 @@ def scan(
         made = [as_node(leaf) for leaf in leaves(result[1])]
         return Returned([*_matched("scan", f, init, result[0]), *made], {}, None, "scan")
 
-    step, initial = _step(elements, states, call, since)
+    step, initial = traced_step(elements, states, call, since)
     backwards = reverse and checkpoint is not None
     if backwards:
         rows = [flip(row, 0) for row in rows]
@@ -89,7 +89,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> An
         after = _matched("for_loop", body, init, _trace("for_loop", body, i=place, carry=like(init, carry)))
         return Returned([place + 1, *after], {}, None, "for_loop")
 
-    step, initial = _step([], states, call, since)
+    step, initial = traced_step([], states, call, since)
     return like(init, make_loop(step, count, [], initial).last[1:])
 
 
@@ -105,7 +105,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) ->
         after = _matched("while_loop", body, init, _trace("while_loop", body, carry=like(init, flat(past))))
         return Returned(after, {}, None, "while_loop")
 
-    step, initial = _step([], states, call, since)
+    step, initial = traced_step([], states, call, since)
     on = [_condition(cond, like(init, carry)) for carry in (initial, step.after)]
     step = replace(step, condition=elementwise("logical_not", on[1]))
     most = literal(UNKNOWN, "int64")
@@ -165,7 +165,7 @@ def _states(init: Any) -> list[State]:
     return [State(as_node(leaf), (-1,), is_number(leaf)) for leaf in leaves(init)]
 
 
-def _step(
+def traced_step(
     elements: Sequence[Node], states: Sequence[State], call: Callable[[list[list[Node]]], Returned], since: int
 ) -> tuple[Step, list[Node]]:
     """The step and the initial values of its states. `call` returns the next states first; these are not stacked."""

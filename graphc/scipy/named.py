@@ -23,7 +23,7 @@ def scipys(module: str, name: str) -> Callable[..., Any]:
     """The function of SciPy of that name, by the name of graphc's module; SciPy is imported when it is called."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return getattr(import_module(module.removeprefix("graphc.")), name)(*args, **kwargs)
+        return getattr(import_module(".".join(module.split(".")[1:3])), name)(*args, **kwargs)
 
     return call
 

@@ -1,0 +1,334 @@
+"""Initial value problems: `solve_ivp` with SciPy's arguments, `odeint` with JAX's.
+
+In: y' = fun(t, y), times, what the solution begins with, as arrays or tensors. Out: the solution at times, with
+derivatives by the initial values, by all that `fun` is given or takes from around it, and by the times.
+
+    solve_ivp(lambda t, y: -y, (0, 1), [1.0], t_eval=[0.5, 1.0]).y       array([[0.6065, 0.3678]])
+    odeint(lambda y, t: -y, np.ones(1), np.array([0.0, 0.5, 1.0]))       a row for each time
+
+The loop is in steps.py. The derivative is the discrete adjoint, in a loop back over the steps, for which those of one
+call keep their states and what of `fun` costs more to compute again: memory grows with the number of steps. It is the
+derivative of the numbers that are returned, with the lengths of steps held, so its error is of the order of the
+tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import graphc.tensor as T
+from graphc.arrays.dtypes import is_float
+from graphc.control.functional import while_loop
+from graphc.control.loop import title
+from graphc.errors import GraphTypeError, GraphValueError, RankError
+from graphc.ir.at_once import all_at_once
+from graphc.ir.call_errors import explain_all
+from graphc.ir.node import Node
+from graphc.lax.solving import custom_root
+from graphc.ops.elementwise import as_node, cast
+from graphc.options import options
+from graphc.scipy.integrate.explicit import explicit
+from graphc.scipy.integrate.implicit import Radau
+from graphc.scipy.integrate.steps import STOPPED, Derivative, Event, Method, Path, Tolerances, integrate
+from graphc.scipy.results import Result
+from graphc.tensor.elementary import stop_gradient
+from graphc.tracing.programs import nodes_in, run
+from graphc.tree import ravel_pytree
+from graphc.trees import leaves, like, map_leaves, outline, structure
+
+MAX_STEPS = 4096
+MESSAGES = {
+    0: "The solver successfully reached the end of the integration interval.",
+    1: "A termination event occurred.",
+    -1: "Required step size is less than spacing between numbers.",
+    -2: "The solver made max_steps attempts before it reached the end of the integration interval.",
+}
+INSTEAD = {
+    "BDF": 'method="Radau" is the one for stiff problems, of order 5 and L-stable',
+    "LSODA": 'it is Fortran code that changes between methods; method="Radau" is the one for stiff problems',
+}
+SINGLE = "*"
+
+
+class State:
+    """A tree as one vector of floats. tree: the initial values, as tensors. vector: all of their elements."""
+
+    def __init__(self, tree: Any) -> None:
+        if isinstance(tree, list) and not any(isinstance(leaf, dict) for leaf in tree):
+            tree = as_node(tree)
+        self.tree = map_leaves(_as_float, tree)
+        self.vector, self.restore = ravel_pytree(self.tree)
+        self.vector = as_node(self.vector)
+
+    def derivative(self, fun: Callable[..., Any], args: Sequence[Any], by: str, turned: bool = False) -> Derivative:
+        """Return a function of time and vector that calls the program's. turned: the state is its first argument."""
+
+        def call(t: Node, vector: Node) -> Node:
+            y = self.restore(vector)
+            made = run(by, fun, [y, t, *args] if turned else [t, y, *args])
+            if structure(self.tree) == SINGLE and isinstance(made, list | tuple):
+                made = as_node(list(made))
+            if structure(made) != structure(self.tree):
+                raise GraphTypeError(
+                    f"{by}: {title(fun)} must return what is like the state, {outline(self.tree)}, not {outline(made)}"
+                )
+            parts = [self.fitted(by, fun, *pair) for pair in zip(nodes_in(fun, made), leaves(self.tree), strict=True)]
+            return self.joined(parts, vector)
+
+        return call
+
+    def joined(self, parts: Sequence[Node], vector: Node) -> Node:
+        """Return the elements of all parts as a vector of the size of `vector`, which the parts' sizes do not show."""
+        if len(parts) == 1:
+            return parts[0] if parts[0].ndim == 1 else T.reshape(parts[0], vector.shape, ndim=1)
+        whole, begin = T.zeros_like(vector), as_node(0)
+        for part in parts:
+            end = begin + part.size
+            whole = T.set_subtensor(whole[begin:end], cast(T.flatten(part), vector.type.dtype))
+            begin = end
+        return whole
+
+    def fitted(self, by: str, fun: Callable[..., Any], node: Node, own: Node) -> Node:
+        """Return a derivative in the dtype of its part of the state. Raises RankError where it has another rank."""
+        if node.ndim != own.ndim:
+            raise RankError(
+                f"{by}: {title(fun)} returns an array of type {node.type} for a part of the state of type {own.type}"
+            )
+        return cast(node, own.type.dtype)
+
+    def along(self, rows: Node, last: bool) -> Any:
+        """Return the tree of which each part has an axis of times, first or last; from a vector in each row."""
+        parts = []
+        begin: Any = 0
+        for leaf in leaves(self.tree):
+            end = begin + leaf.size
+            part = T.reshape(
+                rows[:, begin:end],
+                (rows.shape[0], *(leaf.shape[axis] for axis in range(leaf.ndim))),
+                ndim=leaf.ndim + 1,
+            )
+            part = cast(part, leaf.type.dtype)
+            parts.append(T.moveaxis(part, 0, -1) if last else part)
+            begin = end
+        return like(self.tree, parts)
+
+
+def _as_float(leaf: Any) -> Node:
+    node = as_node(leaf)
+    return node if is_float(node.type.dtype) else cast(node, options.floatX)
+
+
+def _time(value: Any) -> Node:
+    node = _as_float(value)
+    if node.ndim:
+        raise RankError(f"a time is a number, not an array of type {node.type}")
+    return node
+
+
+def method_of(name: Any) -> Method:
+    """Return the method of a name. Raises GraphValueError for one that is not there, with the reason."""
+    if name == "Radau":
+        return Radau()
+    if name in ("RK45", "RK23", "DOP853"):
+        return explicit(name)
+    reason = INSTEAD.get(name, "there are RK45, RK23, DOP853 and Radau") if isinstance(name, str) else "give its name"
+    raise GraphValueError(f"solve_ivp: method {name!r} is not here: {reason}")
+
+
+def solve_ivp(
+    fun: Callable[..., Any],
+    t_span: Any,
+    y0: Any,
+    method: str = "RK45",
+    t_eval: Any = None,
+    dense_output: bool = False,
+    events: Any = None,
+    vectorized: bool = False,
+    args: Any = None,
+    *,
+    rtol: Any = 1e-3,
+    atol: Any = 1e-6,
+    max_step: Any = np.inf,
+    first_step: Any = None,
+    max_steps: Any = MAX_STEPS,
+) -> Result:
+    """Solve y' = fun(t, y, *args), y(t_span[0]) = y0, with adaptive steps; SciPy's `solve_ivp`, with derivatives.
+
+    fun: a function of arrays that returns what is like `y0`. t_span: the first and the last time, which may be the
+    smaller one. y0: a vector; or an array of other rank, or a tree of arrays. method: "RK45", "RK23" or "DOP853", which
+    choose SciPy's steps; "Radau" for stiff problems. t_eval: times at which the solution is wanted, between those of
+    `t_span`; None for all steps. events: a function of (t, y, *args) with the attribute `terminal`, or several: the
+    first time at which one is zero ends the integration; its `direction` is that of the crossing. rtol, atol: the
+    error of a step is at most atol + rtol * abs(y); `atol` may be a vector. max_step, first_step: lengths of steps.
+    max_steps: the most attempts, which bounds time and memory.
+
+    Returns a result with `t`; `y`, like `y0` with a last axis of times; `nfev`, `njev`, `nlu`; `t_events` and
+    `y_events`, for each event the time and the state, or empty; `status`: 0 at the end, 1 at an event, -1 where steps
+    became too small, -2 where there were `max_steps`; `success`, `message`. Values at times of `t_eval` that were not
+    reached are NaN.
+
+    Derivatives by y0, args, what `fun` takes from around it, and times are those of the numerical solution with the
+    steps that were chosen, in both modes and of any order. Raises GraphValueError for what is not there (dense_output,
+    events that do not end the integration, other methods).
+
+        >>> def decay(rate):
+        ...     return solve_ivp(lambda t, y: -rate * y, (0, 1), np.ones(1), t_eval=[1.0], rtol=1e-8, atol=1e-8).y[0, 0]
+        >>> graphc.value_and_grad(decay)(2.0)            # exp(-2) and -exp(-2)
+        (np.float64(0.13533528367535456), np.float64(-0.13533528500018416))
+    """
+    if dense_output:
+        raise GraphValueError("solve_ivp: dense_output is not here: give the times as t_eval")
+    if vectorized:
+        raise GraphValueError("solve_ivp: vectorized is not here: fun is called with one state")
+    extra = () if args is None else tuple(args)
+    begin, end = (_time(value) for value in _pair(t_span))
+    state, solver = State(y0), method_of(method)
+    known = [_event(event, state, extra) for event in _several(events)]
+    path = integrate(
+        state.derivative(fun, extra, "solve_ivp"),
+        (begin, end),
+        state.vector,
+        solver,
+        Tolerances(T.maximum(rtol, 100 * np.finfo(state.vector.type.dtype).eps), T.as_tensor_variable(atol)),
+        first_step,
+        max_step,
+        max_steps,
+        known,
+    )
+    found = Result({}, MESSAGES)
+    stop, at_stop = _stop(path, known) if known else (path.end, path.last)
+    if t_eval is None:
+        taken = T.nonzero(path.accepted)[0]  # rows that are not taken are False
+        t, rows = path.t[taken], path.y[taken]
+        if known:
+            t, rows = T.concatenate([t[:-1], stop[None]]), T.concatenate([rows[:-1], at_stop[None]])
+        t, rows = T.concatenate([begin[None], t]), T.concatenate([state.vector[None], rows])
+    else:
+        t = _as_float(t_eval)
+        if t.ndim != 1:
+            raise RankError(f"solve_ivp: t_eval is a vector of times, not an array of type {t.type}")
+        inside = T.all((t >= T.minimum(begin, end)) & (t <= T.maximum(begin, end)))
+        t = T.Assert("solve_ivp: times of t_eval are not within t_span")(t, inside)
+        rows = path(t)
+        if known:
+            rows = T.switch(((t - stop) * path.direction > 0)[:, None], np.nan, rows)
+    found["t"], found["y"], found["sol"] = t, state.along(rows, last=True), None
+    found["t_events"] = found["y_events"] = None
+    if known:
+        counts = [cast(hit & T.eq(path.status, STOPPED), "int64") for hit in path.crossed]
+        found["t_events"] = [stop[None][:count] for count in counts]
+        found["y_events"] = [state.along(at_stop[None][:count], last=False) for count in counts]
+    extras = 1 if first_step is not None else 2
+    found["nfev"], found["njev"] = path.counts[0] + extras, path.counts[1]
+    found["nlu"] = 2 * path.counts[1]
+    found["status"], found["success"] = path.status, path.status >= 0
+    return found
+
+
+def odeint(
+    func: Callable[..., Any],
+    y0: Any,
+    t: Any,
+    *args: Any,
+    rtol: Any = 1.4e-8,
+    atol: Any = 1.4e-8,
+    mxstep: Any = MAX_STEPS,
+    hmax: Any = np.inf,
+) -> Any:
+    """Return the solution of y' = func(y, t, *args) at times, the first of which is that of `y0`; JAX's `odeint`.
+
+    func: a function of arrays that returns what is like `y0`. y0: an array, or a tree of arrays. t: a vector of times,
+    increasing or decreasing. rtol, atol: bounds of the error of a step. mxstep: the most attempts; times that were not
+    reached have NaN. hmax: the longest step. Each part of the result has a first axis of times. The steps are those of
+    RK45; derivatives are as of `solve_ivp`.
+
+        >>> odeint(lambda y, t: -y, 1.0, np.array([0.0, 1.0]))
+        array([1.        , 0.36787944])
+    """
+    times, state = _as_float(t), State(y0)
+    if times.ndim != 1:
+        raise RankError(f"odeint: t is a vector of times, not an array of type {times.type}")
+    path = integrate(
+        state.derivative(func, args, "odeint", turned=True),
+        (times[0], times[-1]),
+        state.vector,
+        explicit("RK45"),
+        Tolerances(T.as_tensor_variable(rtol), T.as_tensor_variable(atol)),
+        None,
+        hmax,
+        mxstep,
+    )
+    return state.along(path(times), last=False)
+
+
+def _pair(t_span: Any) -> Sequence[Any]:
+    if isinstance(t_span, Node):
+        return [t_span[0], t_span[1]]
+    if len(t_span) != 2:
+        raise GraphValueError(f"solve_ivp: t_span has the first and the last time, not {len(t_span)} numbers")
+    return [t_span[0], t_span[1]]
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+def _several(events: Any) -> list[Any]:
+    return [] if events is None else [events] if callable(events) else list(events)
+
+
+def _event(event: Any, state: State, args: Sequence[Any]) -> Event:
+    if getattr(event, "terminal", False) not in (True, 1):
+        raise GraphValueError(
+            f"solve_ivp: the event {title(event)} does not end the integration, so that how often it occurs would be "
+            "known after it only; set its attribute terminal = True"
+        )
+
+    def value(t: Node, vector: Node) -> Node:
+        return cast(run("solve_ivp", event, [t, state.restore(vector), *args]), vector.type.dtype)
+
+    return Event(value, float(getattr(event, "direction", 0)))
+
+
+def _stop(path: Path, events: Sequence[Event]) -> tuple[Node, Node]:
+    """Return the time at which the path ends, and the state: of the first event in the last step, or its end. The time
+    is found by bisection of the polynomial, and its derivative is that of the root."""
+    begin, end = path.starts[path.taken - 1], path.end
+    times = []
+    for event, hit in zip(events, path.crossed, strict=True):
+        root = _root(event, path, begin, end)
+        times.append(T.switch(hit, root * path.direction, np.inf))
+    first = T.min(T.stack(times)) * path.direction
+    stop = T.switch(T.eq(path.status, STOPPED), first, end)
+    return stop, path(stop[None])[0]
+
+
+def _root(event: Event, path: Path, begin: Node, end: Node) -> Node:
+    def value(t: Node) -> Node:
+        return event.function(t, path(t[None])[0])
+
+    def bisect(f: Callable[[Node], Node], guess: Node) -> Any:
+        low_sign = T.sgn(f(begin))
+
+        def halve(state: tuple[Node, ...]) -> tuple[Node, ...]:
+            low, high, count = state
+            middle = 0.5 * (low + high)
+            is_low = T.eq(T.sgn(f(middle)), low_sign)
+            return T.switch(is_low, middle, low), T.switch(is_low, high, middle), count + 1
+
+        def go_on(state: tuple[Node, ...]) -> Node:
+            low, high, count = state
+            return (count < 64) & (abs(high - low) > 4 * np.finfo("float64").eps * T.maximum(abs(high), abs(low)))
+
+        return while_loop(go_on, halve, (begin, end, T.constant(0)))[1]
+
+    found: Node = custom_root(value, stop_gradient(end), bisect, lambda g, y: y / g(T.ones_like(y)))
+    return found
+
+
+__all__ = ["odeint", "solve_ivp"]
+
+all_at_once(globals())
+explain_all(globals())
