@@ -148,7 +148,8 @@ def buffers_of(
                 results[node] = Buffer(targets[chain[-1]], node.dtype, target=own[0] if own else None)
                 iterations.update({results[node]: own[1]} if own else {})
             elif node is chain[0] and not is_local(nest, node, depth, whole):
-                last = max((position[use.nest] for use in nests.uses.of_stored[chain[-1]]), default=now)
+                uses = [position[use.nest] for use in nests.uses.of_stored[chain[-1]]]
+                last = max([position[writers[chain[-1]].number], *uses])  # it is written, though nobody may read it
                 keep(node, "value", Temporary(node.dtype, shape, now, last, rows, own, row))
             if wide != node.type.dtype:
                 keep(node, "accumulator", Temporary(wide, shape, now, now, rows, added, row))

@@ -185,3 +185,21 @@ def test_rows_share_a_slot_with_rows_only() -> None:
     layout = lay_out(kept, lambda name: name)
     assert len(set(layout.buffers[:3])) == 1
     assert len(set(layout.buffers)) == len(layout.slots) == 4
+
+
+def test_a_state_that_nobody_reads_keeps_its_memory() -> None:
+    """What the loop hands on in it is written to the last step, so that nothing else may lie there meanwhile."""
+    x = T.dvector("x")
+
+    def residuals(x: Any) -> Any:
+        return T.stack([10 * (x[1] - x[0] ** 2), 1 - x[0]])
+
+    def step(state: Any) -> Any:
+        x, values, count = state
+        rows = T.stack([T.stack([-20 * x[0], T.constant(10.0)]), T.set_subtensor(T.zeros_like(x)[:1], -1.0)])
+        after = x - 0.1 * T.dot(rows.T, values)
+        return after, residuals(after), count + 1
+
+    last, *_ = graphc.while_loop(lambda state: state[2] < 2, step, (x, residuals(x), T.constant(0)))
+    compiled, plain = (graphc.function([x], last, mode=mode) for mode in ("compiled", "interpreted"))
+    np.testing.assert_allclose(compiled(np.array([-1.2, 1.0])), plain(np.array([-1.2, 1.0])), rtol=1e-12)
