@@ -68,6 +68,7 @@ UPWARD = {
     ("options", "warnings"),
     ("scipy.special.addressed", "scipy.special"),
     ("scipy.special.composed", "scipy.special"),
+    ("scipy.integrate.explicit", "scipy.integrate"),
     ("shared", "copy"),
     ("sparse.variable", "scipy.sparse"),
     ("startup.imports", "numpy"),

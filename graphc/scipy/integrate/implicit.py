@@ -23,7 +23,8 @@ import numpy as np
 import graphc.tensor as T
 from graphc.autodiff import jacobian
 from graphc.control.functional import while_loop
-from graphc.ir.node import Node
+from graphc.ir.node import Node, variable
+from graphc.ir.walk import substitute
 from graphc.lax.solving import custom_root
 from graphc.ops.elementwise import as_node, cast
 from graphc.scipy.integrate.steps import MAX_FACTOR, MIN_FACTOR, Attempt, Derivative, Place, Tolerances, norm
@@ -229,9 +230,11 @@ def differentiable(fun: Derivative, at: Place, h: Node, found: Node) -> Node:
         return z - length * T.dot(as_node(A.astype(kind)), f)
 
     def tangent(linear: Callable[[Node], Node], right: Node) -> Any:
-        flat = T.flatten(found)
-        matrix = jacobian(T.flatten(linear(T.reshape(flat, found.shape))), flat, disconnected_inputs="ignore")
-        return T.reshape(T.linalg.solve(matrix, T.flatten(right)), found.shape)
+        flat = T.flatten(right)
+        own = variable(flat.type.dtype, flat.type.shape)
+        matrix = jacobian(T.flatten(linear(T.reshape(own, right.shape, ndim=2))), own, disconnected_inputs="ignore")
+        matrix = substitute([matrix], {own: T.zeros_like(flat)})[0]
+        return T.reshape(T.linalg.solve(matrix, flat), right.shape, ndim=2)
 
     solved: Node = custom_root(equation, found, lambda f, guess: guess, tangent)
     return solved

@@ -1,0 +1,69 @@
+"""SciPy's `optimize`: roots, minima, least squares, as native loops, with derivatives by the implicit function theorem.
+
+In: functions, guesses, arrays, tensors. Out: SciPy's results, of arrays, where no argument is a tensor and no function
+is traced; else of tensors. scalars.py has functions of one number, systems.py equations, minima.py minima, fits.py
+least squares; equations.py the derivative of solutions.
+
+    brentq(lambda x: x**2 - 2, 0.0, 2.0)                               1.414...
+    graphc.grad(lambda a: brentq(lambda x: x**2 - a, 0.0, 9.0))(4.0)   0.25
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from graphc.startup.lazy import lazily, names_of
+
+if TYPE_CHECKING:
+    from graphc.scipy.optimize.fits import *  # noqa: F403
+    from graphc.scipy.optimize.minima import *  # noqa: F403
+    from graphc.scipy.optimize.scalars import *  # noqa: F403
+    from graphc.scipy.optimize.systems import *  # noqa: F403
+
+LAZY = {
+    "fits": "curve_fit least_squares",
+    "minima": "line_search minimize",
+    "scalars": "bisect brentq minimize_scalar newton root_scalar",
+    "systems": "fixed_point root",
+}
+INSTEAD = {
+    **dict.fromkeys(
+        "brute basinhopping differential_evolution direct dual_annealing shgo".split(),
+        "SciPy's global searches take a jitted function as it is; minimize is here for what they find",
+    ),
+    **dict.fromkeys("brenth ridder toms748".split(), "brentq is here"),
+    **dict.fromkeys("fsolve broyden1 broyden2 anderson newton_krylov leastsq".split(), "root and least_squares are"),
+    **dict.fromkeys(
+        "fmin fmin_bfgs fmin_cg fmin_l_bfgs_b fmin_ncg fmin_powell fmin_tnc fmin_cobyla fmin_slsqp".split(),
+        "minimize is here",
+    ),
+    **dict.fromkeys("brent fminbound golden bracket".split(), "minimize_scalar is here"),
+    **dict.fromkeys(
+        "nnls linear_sum_assignment quadratic_assignment linprog milp lsq_linear isotonic_regression".split(),
+        "call SciPy's own with values: what it computes depends on them by cases",
+    ),
+    **dict.fromkeys("check_grad approx_fprime".split(), "graphc.grad has the exact derivative"),
+    **dict.fromkeys("rosen rosen_der rosen_hess rosen_hess_prod".split(), "it is a test problem: write it out"),
+    **dict.fromkeys("Bounds LinearConstraint NonlinearConstraint".split(), "minimize has no bounds and constraints"),
+}
+"""Names of `scipy.optimize` that do not exist here, with the reason and what to use instead."""
+
+
+def _missing(name: str) -> str:
+    return INSTEAD.get(name, "")
+
+
+if not TYPE_CHECKING:  # which know the names
+    _find = lazily(__name__, LAZY, _missing, lambda found, package: found)
+
+    def __getattr__(name: str) -> Any:
+        if name == "__all__":
+            found = globals()[name] = sorted(names_of(LAZY))
+            return found
+        return _find(name)
+
+
+def __dir__() -> list[str]:
+    names: list[str] = sys.modules[__name__].__all__
+    return names

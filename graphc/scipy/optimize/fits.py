@@ -1,0 +1,228 @@
+"""Least squares: `least_squares`, `curve_fit`.
+
+In: a function from a vector to residuals, a guess; or a model, data. Out: SciPy's results, whose parameters have
+derivatives by the data, by `args` and by what the function takes from around it: those of the root of the gradient
+(`equations.py`).
+
+    popt, pcov = curve_fit(lambda x, a, b: a * jnp.exp(-b * x), x, y)
+    graphc.jacobian(lambda y: curve_fit(model, x, y)[0])(y)          how each datum moves the parameters
+
+The method is Levenberg's and Marquardt's with the exact Jacobian: a step solves (J'J + m D) p = -J'r, where m follows
+how well the linear model told the decrease (Nielsen, Damping parameter in Marquardt's method, 1999).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+import graphc.tensor as T
+from graphc.autodiff import pulled_back
+from graphc.control.functional import while_loop
+from graphc.errors import GraphValueError
+from graphc.ir.at_once import all_at_once
+from graphc.ir.call_errors import explain_all
+from graphc.ir.node import Node
+from graphc.ir.walk import substitute
+from graphc.ops.elementwise import cast
+from graphc.scipy.optimize.equations import Function, arguments, as_float, as_vector, called, slope, solved, stand_in
+from graphc.scipy.results import Result
+from graphc.tensor.elementary import stop_gradient
+from graphc.tracing.programs import run
+
+TOO_MANY, GRADIENT, VALUE, STEP = 0, 1, 2, 3
+MESSAGES = {
+    TOO_MANY: "The maximum number of function evaluations is exceeded.",
+    GRADIENT: "`gtol` termination condition is satisfied.",
+    VALUE: "`ftol` termination condition is satisfied.",
+    STEP: "`xtol` termination condition is satisfied.",
+}
+
+
+def least_squares(
+    fun: Callable[..., Any],
+    x0: Any,
+    jac: Any = "2-point",
+    bounds: Any = None,
+    method: str = "lm",
+    ftol: Any = 1e-8,
+    xtol: Any = 1e-8,
+    gtol: Any = 1e-8,
+    loss: str = "linear",
+    max_nfev: Any = None,
+    args: Any = (),
+) -> Result:
+    """Return x for which half the sum of squares of fun(x, *args) is least, as SciPy's `least_squares`.
+
+    fun: returns a vector of residuals. x0: a vector. jac: a function that returns the Jacobian; text, as SciPy has it,
+    for the derivative of `fun`. method: "lm". ftol, xtol, gtol: the relative change of the cost, that of `x`, and the
+    largest element of the gradient, one of which ends the search. max_nfev: 100 for each element of `x0`.
+
+    Returns a result with `x`, `cost`, `fun`, `jac`, `grad`, `optimality`, `nfev`, `njev`, `status` (0: `max_nfev` was
+    reached; 1, 2, 3: by gtol, ftol, xtol), `success` and `message`. Where it has not succeeded, derivatives of `x` are
+    NaN. Raises GraphValueError for bounds, and another loss or method.
+
+        >>> least_squares(lambda x: [10 * (x[1] - x[0] ** 2), 1 - x[0]], [-1.2, 1.0]).x.round(6)
+        array([1., 1.])
+    """
+    if bounds is not None or loss != "linear":
+        raise GraphValueError(
+            "least_squares: bounds and robust losses are not here: write x as a function of free parameters, and the "
+            "loss in fun"
+        )
+    if method != "lm":
+        raise GraphValueError(f'least_squares: method {method!r} is not here: "lm" is, and takes no bounds')
+    extra, guess = arguments(args), as_vector(x0)
+    residuals = called("least_squares", fun, extra, 1)
+    slopes = called("least_squares", jac, extra, 2) if callable(jac) else lambda x: slope(residuals, x)
+    most = 100 * guess.shape[0] if max_nfev is None else max_nfev
+    return _fitted(residuals, slopes, guess, (ftol, xtol, gtol), most)
+
+
+def _fitted(residuals: Function, slopes: Function, guess: Node, tolerances: tuple[Any, Any, Any], most: Any) -> Result:
+    x, status, calls, jacobians = _marquardt(residuals, slopes, guess, tolerances, most)
+
+    def gradient(x: Node) -> Node:
+        own = stand_in(x)
+        value = residuals(own)
+        found: Node = substitute(pulled_back({value: value}, [own]), {own: x})[0]
+        return found
+
+    found = Result({}, MESSAGES)
+    found["x"] = solved(gradient, x, status > 0)
+    found["fun"], found["jac"] = residuals(found["x"]), slopes(found["x"])
+    found["cost"] = T.sum(found["fun"] * found["fun"]) / 2
+    found["grad"] = T.dot(found["jac"].T, found["fun"])
+    found["optimality"] = T.max(abs(found["grad"]))
+    found["nfev"], found["njev"] = calls, jacobians
+    found["status"], found["success"] = status, status > 0
+    return found
+
+
+def _marquardt(
+    residuals: Function, slopes: Function, guess: Node, tolerances: tuple[Any, Any, Any], most: Any
+) -> tuple[Node, Node, Node, Node]:
+    """Return the solution, the status, the numbers of calls of the function and of its Jacobian."""
+    ftol, xtol, gtol = tolerances
+    kind = guess.type.dtype
+    tiny = np.finfo(kind).tiny
+
+    def step(state: tuple[Node, ...]) -> tuple[Node, ...]:
+        x, value, scale, damping, growth, _, calls, count = state
+        matrix = slopes(x)
+        gradient, square = T.dot(matrix.T, value), T.dot(matrix.T, matrix)
+        diagonal = T.diagonal(square)
+        scale = T.switch(diagonal > 0, diagonal, T.maximum(scale, tiny))
+        damped = square + T.diag(damping * scale)
+        move = T.linalg.solve(damped, -gradient, on_error="nan")
+        after = x + move
+        at = residuals(after)
+        cost, cost_after = T.sum(value * value) / 2, T.sum(at * at) / 2
+        predicted = T.sum(move * (damping * scale * move - gradient)) / 2
+        actual = cost - cost_after
+        gain = actual / T.maximum(predicted, tiny)
+        taken = (gain > 0) & (actual >= 0)
+        shrink = T.maximum(1 / 3, 1 - (2 * gain - 1) ** 3)
+        damping, growth = (
+            T.switch(taken, damping * shrink, damping * growth), T.switch(taken, 2.0, 2 * growth)
+        )  # fmt: skip
+        size = T.sqrt(T.sum(x * x))
+        small = T.sqrt(T.sum(move * move)) < xtol * (xtol + size)
+        flat = (abs(actual) <= ftol * cost) & (predicted <= ftol * cost) & ~T.isnan(actual)
+        status = T.switch(T.max(abs(gradient)) < gtol, GRADIENT, T.switch(flat, VALUE, T.switch(small, STEP, -1)))
+        status = T.switch(T.lt(status, 0) & (calls + 1 >= most), TOO_MANY, status)
+        x, value = T.switch(taken, after, x), T.switch(taken, at, value)
+        more = cast(damping, kind), cast(growth, kind), cast(status, "int64")
+        return x, value, cast(scale, kind), *more, calls + 1, count + 1
+
+    at, zero, one = residuals(guess), T.constant(np.int64(0)), T.ones((), dtype=kind)
+    start = (guess, at, T.zeros_like(guess), 1e-3 * one, 2 * one, zero - 1, zero + 1, zero)
+    x, _, _, _, _, status, calls, count = map(stop_gradient, while_loop(lambda state: T.eq(state[5], -1), step, start))
+    return x, status, calls, count
+
+
+def curve_fit(
+    f: Callable[..., Any],
+    xdata: Any,
+    ydata: Any,
+    p0: Any = None,
+    sigma: Any = None,
+    absolute_sigma: bool = False,
+    check_finite: bool = True,
+    bounds: Any = None,
+    method: str = "lm",
+    jac: Any = None,
+    *,
+    full_output: bool = False,
+    ftol: Any = 1e-8,
+    xtol: Any = 1e-8,
+    gtol: Any = 1e-8,
+    maxfev: Any = None,
+) -> tuple[Node, Node]:
+    """Return the parameters that fit a model to data by least squares, and their covariance, as SciPy's `curve_fit`.
+
+    f: called as f(xdata, *parameters); returns an array like `ydata`. p0: the guess; None for ones, as many as `f` has
+    parameters. sigma: the standard deviations of the data, or their covariance. absolute_sigma: `sigma` is taken as it
+    is; else the covariance is scaled so that the residuals fit it. Both results are NaN where `maxfev` calls (200 for
+    each parameter) do not find a minimum. Raises GraphValueError for bounds, other methods and `full_output`, for which
+    there is `least_squares`.
+
+        >>> x = np.linspace(0, 2, 9)
+        >>> curve_fit(lambda x, a, b: a * jnp.exp(-b * x), x, 3 * np.exp(-0.5 * x))[0].round(6)
+        array([3. , 0.5])
+    """
+    if bounds is not None or method != "lm" or callable(jac) or full_output:
+        raise GraphValueError(
+            'curve_fit: bounds, jac, full_output and methods other than "lm" are not here: see least_squares'
+        )
+    data, target = _data(xdata), as_float(ydata)
+    guess = as_vector(np.ones(_parameters(f)) if p0 is None else p0)
+    count = guess.type.shape[0]
+    if not isinstance(count, int):
+        count = _parameters(f)
+    weight = _weights(sigma)
+
+    def residuals(p: Node) -> Node:
+        made = cast(as_float(run("curve_fit", f, [data, *(p[place] for place in range(count))])), p.type.dtype)
+        return weight(T.flatten(made - target))
+
+    most = 200 * guess.shape[0] if maxfev is None else maxfev
+    found = _fitted(residuals, lambda p: slope(residuals, p), guess, (ftol, xtol, gtol), most)
+    known, matrix = found["success"], found["jac"]
+    spread = T.linalg.inv(T.dot(matrix.T, matrix))
+    if not absolute_sigma:
+        rest = T.flatten(target).shape[0] - guess.shape[0]
+        spread = T.switch(rest > 0, spread * (2 * found["cost"] / T.maximum(rest, 1)), np.inf)
+    return T.switch(known, found["x"], np.nan), T.switch(known, spread, np.nan)
+
+
+def _data(xdata: Any) -> Any:
+    return as_float(xdata) if hasattr(xdata, "__array__") or isinstance(xdata, Node | list | tuple) else xdata
+
+
+def _parameters(f: Callable[..., Any]) -> int:
+    """Return the number of parameters after the data. Raises GraphValueError where it is not known."""
+    found = list(signature(f).parameters.values())
+    if any(each.kind is each.VAR_POSITIONAL for each in found) or len(found) < 2:
+        raise GraphValueError("curve_fit: the number of parameters is not known from the function: give p0")
+    return len(found) - 1
+
+
+def _weights(sigma: Any) -> Callable[[Node], Node]:
+    """Return a function that weighs residuals."""
+    if sigma is None:
+        return lambda residuals: residuals
+    known = as_float(sigma)
+    if known.ndim == 2:
+        factor = T.linalg.cholesky(known)
+        return lambda residuals: T.linalg.solve_triangular(factor, residuals, lower=True)
+    return lambda residuals: residuals / known
+
+
+__all__ = ["curve_fit", "least_squares"]
+
+all_at_once(globals())
+explain_all(globals())

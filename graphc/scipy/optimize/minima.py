@@ -1,0 +1,229 @@
+"""Minima of functions of a vector: `minimize`, `line_search`.
+
+In: a function from a vector to a number, a guess. Out: SciPy's result, whose `x` has derivatives by `args` and by what
+the function takes from around it: those of the root of its gradient (`equations.py`).
+
+    minimize(lambda x: jnp.sum((x - 3) ** 2), np.zeros(2)).x                  array([3., 3.])
+
+The loops are native; the gradient is that of the graph. A step satisfies Wolfe's strong conditions (Nocedal and Wright,
+Numerical Optimization, 3.1), which a bracket and its interpolation find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import graphc.tensor as T
+from graphc.control.functional import while_loop
+from graphc.errors import GraphValueError
+from graphc.ir.at_once import all_at_once
+from graphc.ir.call_errors import explain_all
+from graphc.ir.node import Node
+from graphc.ops.elementwise import cast
+from graphc.scipy.optimize.equations import arguments, as_float, as_vector, called, solved, with_gradient
+from graphc.scipy.results import Result
+from graphc.tensor.elementary import stop_gradient
+
+DONE, TOO_MANY, STUCK, NOT_A_NUMBER = 0, 1, 2, 3
+MESSAGES = {
+    DONE: "Optimization terminated successfully.",
+    TOO_MANY: "Maximum number of iterations has been exceeded.",
+    STUCK: "Desired error not necessarily achieved due to precision loss.",
+    NOT_A_NUMBER: "NaN result encountered.",
+}
+INSTEAD = {
+    "Newton-CG": 'method="BFGS" is here',
+    "L-BFGS-B": 'method="BFGS" is here, without bounds; graphc.optimizers has first order methods for many parameters',
+    "Nelder-Mead": 'method="BFGS" is here; graphc has the gradient that this method does without',
+}
+TRIALS = 40
+"""The most values of the function that one line search asks for."""
+
+Both = Callable[[Node], tuple[Node, Node]]
+"""A function of a vector: its value and its gradient."""
+
+
+def minimize(
+    fun: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    method: str | None = None,
+    jac: Any = None,
+    hess: None = None,
+    hessp: None = None,
+    bounds: None = None,
+    constraints: Any = (),
+    tol: Any = None,
+    callback: None = None,
+    options: Any = None,
+) -> Result:
+    """Return the minimum of fun(x, *args), as SciPy's `minimize`.
+
+    x0: a vector. method: "BFGS", which None stands for. jac: a function that returns the gradient, True where `fun`
+    returns the value and the gradient, None for the derivative of `fun`. tol, or `gtol` of options: the largest element
+    of the gradient at the minimum (1e-5). options: `gtol`, `maxiter` (200 for each element of `x0`), `c1`, `c2`.
+
+    Returns a result with `x`, `fun`, `jac`, `hess_inv`, `nit`, `nfev`, `njev`, `status`, `success` and `message`. Where
+    it has not succeeded, derivatives of `x` are NaN. Raises GraphValueError for bounds, constraints, a callback and
+    other methods.
+
+        >>> def nearest(a):
+        ...     return minimize(lambda x: jnp.sum((x - a) ** 4 + x**2), np.zeros(2), tol=1e-9).x.sum()
+        >>> graphc.grad(nearest)(3.0).round(6)                 # 4 (x - 3)^3 + 2 x = 0
+        np.float64(1.714286)
+    """
+    if method not in (None, "BFGS"):
+        raise GraphValueError(f"minimize: method {method!r} is not here: {INSTEAD.get(method, 'BFGS is')}")
+    if bounds is not None or constraints not in ((), None, []):
+        raise GraphValueError("minimize: bounds and constraints are not here: write x as a function of free parameters")
+    if callback is not None or hess is not None or hessp is not None:
+        raise GraphValueError("minimize: callback, hess and hessp are not here: BFGS needs fun alone")
+    known, extra, guess = options or {}, arguments(args), as_vector(x0)
+    value, both = _functions(fun, jac, extra)
+    gtol = known.get("gtol", 1e-5 if tol is None else tol)
+    most = known.get("maxiter", 200 * guess.shape[0])
+    x, inverse, status, rounds, calls = _bfgs(both, guess, gtol, most, known.get("c1", 1e-4), known.get("c2", 0.9))
+    found = Result({}, MESSAGES)
+    found["x"] = solved(lambda x: both(x)[1], x, T.eq(status, DONE))
+    found["fun"] = value(found["x"])
+    found["jac"] = both(found["x"])[1]
+    found["hess_inv"] = inverse
+    found["nit"], found["nfev"], found["njev"] = rounds, calls, calls
+    found["status"], found["success"] = status, T.eq(status, DONE)
+    return found
+
+
+def _functions(fun: Callable[..., Any], jac: Any, args: tuple[Any, ...]) -> tuple[Callable[[Node], Node], Both]:
+    if jac is True:
+        value = called("minimize", lambda x, *args: fun(x, *args)[0], args, 0)
+        gradient = called("minimize", lambda x, *args: fun(x, *args)[1], args, 1)
+    else:
+        value = called("minimize", fun, args, 0)
+        if not callable(jac):
+            return value, with_gradient(value)
+        gradient = called("minimize", jac, args, 1)
+    return value, lambda x: (value(x), gradient(x))
+
+
+def _bfgs(both: Both, guess: Node, gtol: Any, most: Any, c1: Any, c2: Any) -> tuple[Node, Node, Node, Node, Node]:
+    """Return the minimum, the inverse Hessian, the status, the numbers of steps and of calls (Nocedal and Wright,
+    6.1)."""
+    kind, count = guess.type.dtype, guess.shape[0]
+    unit = T.eye(count, dtype=kind)
+
+    def status_of(value: Node, gradient: Node, found: Node, rounds: Node) -> Node:
+        done = T.max(abs(gradient)) <= gtol
+        bad = T.isnan(value) | T.any(T.isnan(gradient))
+        rest = T.switch(found, T.switch(rounds >= most, TOO_MANY, -1), STUCK)
+        return cast(T.switch(bad, NOT_A_NUMBER, T.switch(done, DONE, rest)), "int64")
+
+    def step(state: tuple[Node, ...]) -> tuple[Node, ...]:
+        x, value, gradient, inverse, _, rounds, calls = state
+        way = -T.dot(inverse, gradient)
+        first = T.minimum(1.0, 1.01 / T.sqrt(T.sum(gradient * gradient)))
+        _, after, at, slope, found, tried = _search(
+            both, x, way, value, gradient, T.switch(T.eq(rounds, 0), first, 1.0), c1, c2
+        )
+        s, y = after - x, slope - gradient
+        curved = T.sum(s * y)
+        scale = T.switch(curved > 0, 1 / T.switch(curved > 0, curved, 1.0), 0.0)
+        left = unit - scale * s[:, None] * y[None, :]
+        updated = T.dot(T.dot(left, inverse), left.T) + scale * s[:, None] * s[None, :]
+        inverse = T.switch(found & (curved > 0), updated, inverse)
+        x, value = T.switch(found, after, x), T.switch(found, at, value)
+        gradient = T.switch(found, slope, gradient)
+        status = status_of(value, gradient, found, rounds + 1)
+        return x, value, gradient, cast(inverse, kind), status, rounds + 1, calls + tried
+
+    value, gradient = both(guess)
+    zero = T.constant(np.int64(0))
+    status = status_of(value, gradient, T.constant(True), zero)
+    start = (guess, value, gradient, unit, status, zero, zero + 1)
+    x, _, _, inverse, status, rounds, calls = map(
+        stop_gradient, while_loop(lambda state: T.eq(state[4], -1), step, start)
+    )
+    return x, inverse, status, rounds, calls
+
+
+def _search(
+    both: Both, x: Node, way: Node, value: Node, gradient: Node, first: Node, c1: Any, c2: Any
+) -> tuple[Node, ...]:
+    """Return the length of a step, where it ends, the value and the gradient there, whether Wolfe's conditions hold,
+    and the number of calls.
+
+    A length between `low` and `high` satisfies them: at `low` the value is small enough and falls, at `high` it is too
+    large or rises. Rounding of the value, some eps of it, counts as no increase."""
+    kind = x.type.dtype
+    down = T.sum(gradient * way)
+    slack = 10 * np.finfo(kind).eps * abs(value)
+
+    def trial(state: tuple[Node, ...]) -> tuple[Node, ...]:
+        low, high, at_low, down_low, a, *_, tried = state
+        after = x + a * way
+        at, slope = both(after)
+        along = T.sum(slope * way)
+        large = ~(at <= value + c1 * a * down + slack)
+        rises = along > -c2 * down
+        found = ~large & ~rises & (along >= c2 * down)
+        is_high = large | rises
+        width = T.switch(is_high, a - low, high - a)
+        new_high = T.switch(is_high, a, high)
+        bend = at - at_low - down_low * (a - low)
+        place = -down_low * (a - low) ** 2 / (2 * T.switch(bend > 0, bend, 1.0))
+        place = T.switch(large & (bend > 0), place, width / 2)
+        inside = low + T.minimum(T.maximum(place, 0.1 * width), 0.9 * width)
+        new_low, new_at, new_down = (
+            T.switch(is_high, old, new) for old, new in ((low, a), (at_low, at), (down_low, along))
+        )
+        next_a = T.switch(is_high, inside, T.switch(high < np.inf, (a + high) / 2, 2 * a))
+        return (
+            new_low, new_high, new_at, new_down, T.switch(found, a, next_a), after, at, slope, found, tried + 1,
+        )  # fmt: skip
+
+    def go_on(state: tuple[Node, ...]) -> Node:
+        return ~state[8] & (state[9] < TRIALS)
+
+    zero = T.zeros((), dtype=kind)
+    start = (
+        zero, zero + np.inf, value, down, cast(first, kind), x, value, gradient, T.constant(False),
+        T.constant(np.int64(0)),
+    )  # fmt: skip
+    _, _, _, _, a, after, at, slope, found, tried = while_loop(go_on, trial, start)
+    return a, after, at, slope, found, tried
+
+
+def line_search(
+    f: Callable[..., Any],
+    myfprime: Any,
+    xk: Any,
+    pk: Any,
+    gfk: Any = None,
+    old_fval: Any = None,
+    old_old_fval: Any = None,
+    args: Any = (),
+    c1: Any = 1e-4,
+    c2: Any = 0.9,
+) -> tuple[Node, ...]:
+    """Return a length of a step from `xk` along `pk` with Wolfe's strong conditions, as SciPy's `line_search`.
+
+    f: a function of a vector; myfprime: one that returns its gradient, or None for the derivative of `f`. Returns the
+    length (NaN where none is found), the numbers of values and of gradients, the value at the end of the step and at
+    its beginning, and the derivative along `pk` at the end.
+
+        >>> line_search(lambda x: jnp.sum(x**2), None, np.array([1.0]), np.array([-2.0]))[0]
+        np.float64(0.5)
+    """
+    _, both = _functions(f, myfprime, arguments(args))
+    x, way = as_vector(xk), as_float(pk)
+    at, gradient = both(x)
+    a, _, new, slope, found, tried = _search(both, x, way, at, gradient, T.constant(1.0), c1, c2)
+    return T.switch(found, a, np.nan), tried + 1, tried + 1, new, at, T.sum(slope * way)
+
+
+__all__ = ["line_search", "minimize"]
+
+all_at_once(globals())
+explain_all(globals())
