@@ -54,7 +54,7 @@ def minimize(
     jac: Any = None,
     hess: None = None,
     hessp: None = None,
-    bounds: None = None,
+    bounds: Any = None,
     constraints: Any = (),
     tol: Any = None,
     callback: None = None,
