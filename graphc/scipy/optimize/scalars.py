@@ -205,8 +205,8 @@ def _brent(f: Function, first: Point, second: Point, go: Node, limits: tuple[Any
 
     def is_done(state: tuple[Node, ...]) -> Node:
         _, _, xcur, fcur, xblk, *_ = state
-    place: tuple[Node, Node, Node] = T.eq(fcur, 0) | (abs((xblk - xcur) / 2) < (xtol + rtol * abs(xcur)) / 2)
-    return place
+        done: Node = T.eq(fcur, 0) | (abs((xblk - xcur) / 2) < (xtol + rtol * abs(xcur)) / 2)
+        return done
 
     def step(state: tuple[Node, ...]) -> tuple[Node, ...]:
         xpre, fpre, xcur, fcur, xblk, fblk, spre, scur = state[:8]
