@@ -179,10 +179,8 @@ def solve_ivp(
         >>> graphc.value_and_grad(decay)(2.0)            # exp(-2) and -exp(-2)
         (np.float64(0.13533528367535456), np.float64(-0.13533528500018416))
     """
-    if dense_output:
-        raise GraphValueError("solve_ivp: dense_output is not here: give the times as t_eval")
-    if vectorized:
-        raise GraphValueError("solve_ivp: vectorized is not here: fun is called with one state")
+    if dense_output or vectorized:
+        raise GraphValueError("solve_ivp: dense_output and vectorized are not here: give the times as t_eval")
     extra = () if args is None else tuple(args)
     begin, end = (_time(value) for value in _pair(t_span))
     state, solver = State(y0), method_of(method)
@@ -198,34 +196,45 @@ def solve_ivp(
         max_steps,
         known,
     )
-    found = Result({}, MESSAGES)
     stop, at_stop = _stop(path, known) if known else (path.end, path.last)
     if t_eval is None:
-        taken = T.nonzero(path.accepted)[0]  # rows that are not taken are False
-        t, rows = path.t[taken], path.y[taken]
-        if known:
-            t, rows = T.concatenate([t[:-1], stop[None]]), T.concatenate([rows[:-1], at_stop[None]])
-        t, rows = T.concatenate([begin[None], t]), T.concatenate([state.vector[None], rows])
+        times, rows = _all_steps(path, begin, state.vector, (stop, at_stop))
     else:
-        t = _as_float(t_eval)
-        if t.ndim != 1:
-            raise RankError(f"solve_ivp: t_eval is a vector of times, not an array of type {t.type}")
-        inside = T.all((t >= T.minimum(begin, end)) & (t <= T.maximum(begin, end)))
-        t = T.Assert("solve_ivp: times of t_eval are not within t_span")(t, inside)
-        rows = path(t)
+        times, rows = _at_times(path, t_eval, (begin, end))
         if known:
-            rows = T.switch(((t - stop) * path.direction > 0)[:, None], np.nan, rows)
-    found["t"], found["y"], found["sol"] = t, state.along(rows, last=True), None
-    found["t_events"] = found["y_events"] = None
-    if known:
-        counts = [cast(hit & T.eq(path.status, STOPPED), "int64") for hit in path.crossed]
-        found["t_events"] = [stop[None][:count] for count in counts]
-        found["y_events"] = [state.along(at_stop[None][:count], last=False) for count in counts]
-    extras = 1 if first_step is not None else 2
-    found["nfev"], found["njev"] = path.counts[0] + extras, path.counts[1]
-    found["nlu"] = 2 * path.counts[1]
+            rows = T.switch(((times - stop) * path.direction > 0)[:, None], np.nan, rows)
+    found = Result({"t": times, "y": state.along(rows, last=True), "sol": None}, MESSAGES)
+    found["t_events"], found["y_events"] = _events_met(path, state, stop, at_stop) if known else (None, None)
+    found["nfev"] = path.counts[0] + (2 if first_step is None else 1)
+    found["njev"], found["nlu"] = path.counts[1], 2 * path.counts[1]
     found["status"], found["success"] = path.status, path.status >= 0
     return found
+
+
+def _events_met(path: Path, state: State, stop: Node, at_stop: Node) -> tuple[list[Node], list[Any]]:
+    """Return for each event the time at which it ended the integration, and the state; or nothing of either."""
+    counts = [cast(hit & T.eq(path.status, STOPPED), "int64") for hit in path.crossed]
+    states = [state.along(at_stop[None][:count], last=False) for count in counts]
+    return [stop[None][:count] for count in counts], states
+
+
+def _all_steps(path: Path, begin: Node, vector: Node, end: tuple[Node, Node]) -> tuple[Node, Node]:
+    """Return the times of the accepted steps, of which the last is at `end`, and the states there."""
+    taken = T.nonzero(path.accepted)[0]  # rows that are not taken are False
+    ends = T.eq(T.arange(taken.shape[0]), taken.shape[0] - 1)
+    times = T.switch(ends, end[0], path.t[taken])
+    rows = T.switch(ends[:, None], end[1], path.y[taken])
+    return T.concatenate([begin[None], times]), T.concatenate([vector[None], rows])
+
+
+def _at_times(path: Path, t_eval: Any, ends: tuple[Node, Node]) -> tuple[Node, Node]:
+    """Return the times that are asked for, held to the span, and the states there."""
+    times = _as_float(t_eval)
+    if times.ndim != 1:
+        raise RankError(f"solve_ivp: t_eval is a vector of times, not an array of type {times.type}")
+    inside = T.all((times >= T.minimum(*ends)) & (times <= T.maximum(*ends)))
+    times = T.Assert("solve_ivp: times of t_eval are not within t_span")(times, inside)
+    return times, path(times)
 
 
 def odeint(
