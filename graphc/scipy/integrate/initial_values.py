@@ -185,17 +185,10 @@ def solve_ivp(
     begin, end = (_time(value) for value in _pair(t_span))
     state, solver = State(y0), method_of(method)
     known = [_event(event, state, extra) for event in _several(events)]
-    path = integrate(
-        state.derivative(fun, extra, "solve_ivp"),
-        (begin, end),
-        state.vector,
-        solver,
-        Tolerances(T.maximum(rtol, 100 * np.finfo(state.vector.type.dtype).eps), T.as_tensor_variable(atol)),
-        first_step,
-        max_step,
-        max_steps,
-        known,
-    )
+    least = 100 * np.finfo(state.vector.type.dtype).eps
+    tolerances = Tolerances(T.maximum(rtol, least), T.as_tensor_variable(atol))
+    derivative = state.derivative(fun, extra, "solve_ivp")
+    path = integrate(derivative, (begin, end), state.vector, solver, tolerances, first_step, max_step, max_steps, known)
     stop, at_stop = _stop(path, known) if known else (path.end, path.last)
     if t_eval is None:
         times, rows = _all_steps(path, begin, state.vector, (stop, at_stop))
