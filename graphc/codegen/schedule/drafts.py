@@ -21,7 +21,7 @@ placement.py puts values into drafts, materialize.py decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from graphc.codegen.schedule.bodies import branch_graph, branch_sizes, scan_graph, scan_sizes
 from graphc.codegen.schedule.cost import EXPENSIVE, lies_in_memory
@@ -174,6 +174,10 @@ def reduced_operand(node: Node, fold: Fold) -> Node:
     return node.args[fold.operands(node, nowhere(node.ndim), nowhere(len(fold.sizes(node))))[0][0]]
 
 
+SOON = 4
+"""A call runs early for the sake of results that need no more than as many other nests after it."""
+
+
 class Drafts:
     """The nests that are planned so far, by number, and the dependences between them."""
 
@@ -212,12 +216,43 @@ class Drafts:
         """Tell whether a nest must come after nest `start`."""
         return bool(self._later[start] >> number & 1)
 
-    def ordered(self) -> list[NestDraft]:
-        """The nests in an order in which they may run. Raises CycleError where there is none."""
+    def ordered(self, results: Container[Node] = ()) -> list[NestDraft]:
+        """The nests in an order in which they may run; a call whose value goes to `results` runs as soon as it can.
+        Raises CycleError where there is none.
+
+        The gradient of a weight is the product of an activation and a cotangent: after it both are needed no longer,
+        and its own memory is there anyway.
+        """
         order = toposort(
             sorted(self.by_number, reverse=True), lambda number: sorted(self._before[number], reverse=True)
         )
-        return [self.by_number[number] for number in order]
+        place = {number: position for position, number in enumerate(order)}
+        keys: dict[int, tuple[int, ...]] = {}
+        for number in order:
+            before = max((keys[each] for each in self._before[number]), default=())
+            is_early = before and self._may_be_early(number, place, keys, results)
+            keys[number] = (*before, place[number]) if is_early else (place[number],)
+        return [self.by_number[number] for number in sorted(order, key=keys.__getitem__)]
+
+    def _may_be_early(
+        self, number: int, place: Mapping[int, int], keys: Mapping[int, tuple[int, ...]], results: Container[Node]
+    ) -> bool:
+        """Tell whether a nest is a call whose value is a result, or soon goes into results, or makes such results."""
+        draft = self.by_number[number]
+        is_result = all(root in results for root in draft.roots)
+        if draft.kind != "call":
+            early = (each for each in self._before[number] if self.by_number[each].kind == "call")
+            return is_result and draft.kind == "loops" and any(len(keys[each]) > 1 for each in early)
+        if is_result:
+            return True
+        last = max(place[each] for each in self._before[number])
+        users = [self.by_number[each] for each in self.after[number]]
+        others = (place[each] for user in users for each in self._before[user.number] if each != number)
+        return (
+            bool(users)
+            and all(user.kind == "loops" and all(root in results for root in user.roots) for user in users)
+            and all(each <= last + SOON for each in others)
+        )
 
 
 # --- uses -------------------------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def schedule(targets: Mapping[Node, str], overwritten: Mapping[str, Node], conte
                 wrong = [buffer for buffer in conflicts(nests) if buffer not in deferred]
         if not wrong:
             try:
-                order = nests.drafts.ordered()
+                order = nests.drafts.ordered(goals.targets)
                 break
             except CycleError:
                 wrong = [buffer for buffer in overwritten if buffer not in deferred][:1]

@@ -203,3 +203,32 @@ def test_a_state_that_nobody_reads_keeps_its_memory() -> None:
     last, *_ = graphc.while_loop(lambda state: state[2] < 2, step, (x, residuals(x), T.constant(0)))
     compiled, plain = (graphc.function([x], last, mode=mode) for mode in ("compiled", "interpreted"))
     np.testing.assert_allclose(compiled(np.array([-1.2, 1.0])), plain(np.array([-1.2, 1.0])), rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_gradients_of_weights_are_made_while_their_operands_are_there() -> None:
+    """The gradient of a chain of products needs the activations and a few cotangents; with checkpoints those of one
+    part, and the arrays between parts."""
+    layers, shape = 15, (50, 8)
+    elements = shape[0] * shape[1] * 8
+    rng = np.random.default_rng(0)
+    weights = [rng.normal(size=(8, 8)) for _ in range(layers)]
+    x = rng.normal(size=shape)
+
+    def block(ws: Any, x: Any) -> Any:
+        for w in ws:
+            x = T.tanh(T.dot(x, w))
+        return x
+
+    def memory(part: Any) -> float:
+        def loss(ws: Any, x: Any) -> Any:
+            for first in range(0, layers, 3):
+                x = part(ws[first : first + 3], x)
+            return T.sum(x**2)
+
+        return graphc.jit(graphc.grad(loss), mode="python").memory(weights, x).arena / elements
+
+    whole, parts = memory(block), memory(graphc.checkpoint(block))
+    assert whole < layers + 4
+    # four arrays between parts, three in a part, as many cotangents, and what both are made of
+    assert parts < 4 + 3 + 3 + 3 < layers < whole
