@@ -51,6 +51,7 @@ HOOKS.modules = {
     "shared_generator": "graphc.random.streams",
     "shared_matrix": "graphc.sparse",
     "states": "graphc.functions.states",
+    "save": "graphc.functions.saved",
     "ufunc": "graphc.tensor.dispatch",
 }
 """The module that fills each hook; it is imported when the hook is first used."""
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
     from graphc.control.scan import OrderedUpdates as OrderedUpdates
     from graphc.functions.background import wait as wait
     from graphc.functions.debug_modes import DebugMode as DebugMode, NanGuardMode as NanGuardMode
+    from graphc.functions.saved import load as load
     from graphc.inspection import inspect as inspect
     from graphc.printing import pp as pp
     from graphc.tensor import get_scalar_constant_value as get_scalar_constant_value
@@ -186,6 +188,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "cache": lambda: import_module("graphc.codegen.cache.manage"),
     "control.scan": lambda: import_module("graphc.control.scan"),
     "functions.background": lambda: import_module("graphc.functions.background"),
+    "functions.saved": lambda: import_module("graphc.functions.saved"),
     "functions.debug_modes": lambda: import_module("graphc.functions.debug_modes"),
     "inspection": lambda: import_module("graphc.inspection"),
     "lax": lambda: import_module("graphc.lax"),
@@ -212,6 +215,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
 _NAMES = {
     "control.scan": "OrderedUpdates",
     "functions.background": "wait",
+    "functions.saved": "load",
     "functions.debug_modes": "DebugMode NanGuardMode",
     "inspection": "inspect",
     "printing": "pp",

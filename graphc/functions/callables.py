@@ -101,7 +101,7 @@ MODES: dict[str, Mode] = {
 
 PUBLIC = (
     "assembly", "container", "copy", "explain", "finder", "free", "graph", "input_storage", "maker", "memory", "mode",
-    "name", "outputs", "profile", "shared", "source", "text", "value", "where",
+    "name", "outputs", "profile", "save", "shared", "source", "text", "value", "where",
 )  # fmt: skip
 """The public attributes of a function, which `dir` and `help` list."""
 
@@ -250,6 +250,18 @@ class Function:
         """Pickle the graph with the shared variables and their values. Unpickling takes the code from the cache, or
         compiles it."""
         return HOOKS.states.reduced(self)
+
+    def save(self, path: Any) -> None:
+        """Write the function to a file, from which `graphc.load` makes it again in any process: its graph, the values
+        of its shared variables, its machine code. No source is needed there, and no compiler where the code fits.
+
+        The file replaces one of that name atomically. Raises GraphcError for a function that calls Python functions of
+        the program, of trees of arguments or of states; OSError where the file cannot be written.
+
+            f.save("model.graphc")
+            f = graphc.load("model.graphc")
+        """
+        HOOKS.save(self, path)
 
     def copy(
         self,

@@ -18,13 +18,14 @@ import numpy as np
 from graphc.arrays.dtypes import DTYPES
 from graphc.errors import GraphcError, ParseError
 from graphc.ir.body import make_body, param
-from graphc.ir.node import INPUT, LEAVES, OPS, SHARED, Body, Node, Op, Type, literal, make, size_leaf
+from graphc.ir.frozen import FrozenArray
+from graphc.ir.node import CONSTANT, INPUT, LEAVES, OPS, SHARED, Body, Node, Op, Type, literal, make, size_leaf
 from graphc.ir.text import NATURAL, print_op, read_digits
 from graphc.ir.walk import Graph
 
 _LEAF = re.compile(r"(\w+): (\w+)\[([^\]]*)\](?:, |$)")
 _STATEMENT = re.compile(r"(%\d+) = ([^\s(]+)\((.*)\)(?:  # .*)?")
-_ARRAY = re.compile(r"(\w+)\[([\d, ]*)\] (?:\[(.*)\]|hex '(.*)')")
+_ARRAY = re.compile(r"(\w+)\[([\d, ]*)\] (?:\[(.*)\]|hex '(.*)'|digest '(.*)')")
 _HEADS = ("inputs", "shared", "free", "sizes")
 
 
@@ -32,6 +33,7 @@ _HEADS = ("inputs", "shared", "free", "sizes")
 class _Reader:
     """The state of the reader. Leaves wait as text until they are used, since their sizes may be computed."""
 
+    constants: Mapping[str, FrozenArray]
     nodes: dict[str, Node] = field(default_factory=dict)
     waiting: dict[str, tuple[Op, str, str]] = field(default_factory=dict)
     making: set[str] = field(default_factory=set)
@@ -40,17 +42,18 @@ class _Reader:
     in_body: bool = False
 
 
-def parse_graph(text: str) -> Graph:
-    """The graph of a printed text, with fresh leaves. Ops are looked up in `OPS`. Raises ParseError, which names the
-    line."""
-    reader = _read([(n, line) for n, line in enumerate(dedent(text).splitlines(), 1) if line.strip()])
+def parse_graph(text: str, constants: Mapping[str, FrozenArray] | None = None) -> Graph:
+    """The graph of a printed text, with fresh leaves. Ops are looked up in `OPS`. constants: the large constants of the
+    text of a key, by their digests. Raises ParseError, which names the line."""
+    lines = [(n, line) for n, line in enumerate(dedent(text).splitlines(), 1) if line.strip()]
+    reader = _read(lines, constants or {})
     assert reader.outputs is not None
     return Graph(tuple(reader.nodes[name] for name in reader.inputs), reader.outputs)
 
 
-def _read(lines: Sequence[tuple[int, str]], in_body: bool = False) -> _Reader:
+def _read(lines: Sequence[tuple[int, str]], constants: Mapping[str, FrozenArray], in_body: bool = False) -> _Reader:
     """Read numbered lines, in which the lines of bodies are indented."""
-    reader = _Reader(in_body=in_body)
+    reader = _Reader(constants, in_body=in_body)
     position = 0
     while position < len(lines):
         number, line = lines[position]
@@ -58,7 +61,7 @@ def _read(lines: Sequence[tuple[int, str]], in_body: bool = False) -> _Reader:
         while end < len(lines) and lines[end][1].startswith(" "):
             end += 1
         try:
-            _read_line(reader, line.strip(), _read_bodies(lines[position + 1 : end]))
+            _read_line(reader, line.strip(), _read_bodies(lines[position + 1 : end], constants))
         except ParseError as error:
             raise error if str(error).startswith("line ") else _unreadable(number, line, error) from error
         except (GraphcError, SyntaxError, ValueError, KeyError, OverflowError) as error:
@@ -73,7 +76,7 @@ def _unreadable(number: int, line: str, error: Exception) -> ParseError:
     return ParseError(f"line {number}: {line[:200]!r} cannot be read: {error}")
 
 
-def _read_bodies(lines: Sequence[tuple[int, str]]) -> dict[str, Body]:
+def _read_bodies(lines: Sequence[tuple[int, str]], constants: Mapping[str, FrozenArray]) -> dict[str, Body]:
     """The bodies in indented lines, by the names of their attributes."""
     bodies: dict[str, Body] = {}
     if lines and lines[0][1].startswith("    "):
@@ -83,7 +86,7 @@ def _read_bodies(lines: Sequence[tuple[int, str]]) -> dict[str, Body]:
         name = lines[start][1].strip()
         if not name.endswith(":"):
             _fail(f"{name!r} is not the name of a body")
-        inner = _read([(number, line[4:]) for number, line in lines[start + 1 : end]], in_body=True)
+        inner = _read([(number, line[4:]) for number, line in lines[start + 1 : end]], constants, in_body=True)
         assert inner.outputs is not None
         bodies[name[:-1]] = make_body([inner.nodes[param] for param in inner.inputs], inner.outputs)
     return bodies
@@ -142,7 +145,7 @@ def _read_statement(reader: _Reader, line: str, bodies: Mapping[str, Body]) -> N
     if ref in reader.nodes:
         _fail(f"{ref} is defined twice")
     if name == "constant":
-        reader.nodes[ref] = _read_array(inside)
+        reader.nodes[ref] = _read_array(inside, reader.constants)
         return
     op = OPS.get(name.partition("@")[0])
     if op is None or op in LEAVES:
@@ -158,14 +161,19 @@ def _read_statement(reader: _Reader, line: str, bodies: Mapping[str, Body]) -> N
     reader.nodes[ref] = make(op, [_resolve(reader, arg) for arg in _split(args)], values)
 
 
-def _read_array(text: str) -> Node:
+def _read_array(text: str, constants: Mapping[str, FrozenArray]) -> Node:
     match = _ARRAY.fullmatch(text)
     if match is None:
         _fail("it is not `dtype[size, …] [number, …]`")
-    dtype, shape, items, encoded = match.groups()
+    dtype, shape, items, encoded, digest = match.groups()
     if dtype not in DTYPES:
         _fail(f"{dtype} is not a dtype")
     sizes = tuple(map(int, _split(shape)))
+    if digest is not None:
+        found = constants.get(digest)
+        if found is None or found.key[:2] != (dtype, sizes):
+            _fail("its elements are not there, only their digest")
+        return make(CONSTANT, (), {"value": found})
     if encoded is not None:
         return literal(np.frombuffer(bytes.fromhex(encoded), dtype).reshape(sizes))
     # an array made from the bytes keeps the payload of NaNs

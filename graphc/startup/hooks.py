@@ -75,6 +75,8 @@ class Hooks:
     """`graphc.tensor.creations`: NumPy's functions that make arrays, while a function is traced."""
     compiled_part: Callable[[str], bytes]
     """The machine code of a part that all functions share, compiled in this process: of its name."""
+    save: Callable[[Any, Any], None]
+    """Writes a function to a file: (function, path)."""
     states: Any
     """`graphc.functions.states`: values and states of functions by name, copies, pickles."""
 

@@ -38,8 +38,13 @@ def part_key(name: str) -> Key:
     return Key(name, settings, fingerprint())
 
 
+def available() -> str:
+    """Return "several" or "one": what the pool's code depends on."""
+    return "several" if available_processors() > 1 else "one"
+
+
 def _processors() -> dict[str, str]:
-    return {"processors": "several" if available_processors() > 1 else "one"}
+    return {"processors": available()}
 
 
 def find_part(name: str) -> bytes | None:

@@ -1,0 +1,207 @@
+"""Functions as files: the same results in another process without a compiler, and errors for all that is damaged."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc.errors import CacheMissError, GraphcError
+from graphc.functions.callables import Function
+from graphc.functions.native import Compiled
+from graphc.functions.saved import FIRST
+from graphc.options import options
+
+LARGE = np.random.default_rng(5).normal(size=(3, 4000))
+"""A constant that stands in keys by its digest."""
+
+
+def with_updates() -> Function:
+    x, w = T.dmatrix("x"), graphc.shared(np.arange(3.0), name="w")
+    scale = graphc.In(T.fscalar("scale"), value=np.float32(2.5))
+    outputs = [T.dot(x, T.constant(LARGE)).sum(1) * scale.variable, T.dot(x, w), T.linalg.solve(T.eye(3) * 2, w)]
+    return graphc.function([x, scale], outputs, updates=[(w, w + x.sum(0))], name="step")
+
+
+def of_loops() -> Function:
+    x = T.dvector("x")
+    states, _ = graphc.scan(lambda v, total: total * 0.5 + T.exp(v), [x], outputs_info=[T.constant(0.0)])
+    return graphc.function([x], {"last": states[-1], "gradient": T.grad(states[-1], x), "order": T.argsort(x)})
+
+
+def of_sizes_that_follow_from_values() -> Function:
+    lengths = T.lvector("lengths")
+    return graphc.function([lengths], T.zeros((T.cumsum(lengths)[-1] * 2,)) + lengths.sum())
+
+
+def of_integers() -> Function:
+    x, y = T.imatrix("x"), T.bvector("y")
+    return graphc.function([x, y], [(x // 3) % 2 + y, x > y], allow_input_downcast=True)
+
+
+CASES: dict[str, tuple[Callable[[], Function], list[Any]]] = {
+    "updates, products, a large constant": (with_updates, [np.arange(12.0).reshape(4, 3)]),
+    "loops, gradients, a dict": (of_loops, [np.linspace(-1, 1, 7)]),
+    "sizes of values": (of_sizes_that_follow_from_values, [[1, 2, 3]]),
+    "integers": (of_integers, [np.arange(-6, 6).reshape(3, 4), [1, 0, -1, 2]]),
+}
+
+
+def flat(results: Any) -> list[Any]:
+    values = list(results.values()) if isinstance(results, dict) else results
+    return values if isinstance(values, list) else [values]
+
+
+@pytest.mark.parametrize("mode", ["compiled", "interpreted"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_function_that_was_loaded_does_the_same(name: str, mode: str, tmp_path: Path) -> None:
+    make, arguments = CASES[name]
+    with options.change(mode=mode):
+        function = make()
+    function(*arguments)  # the states move on before they are saved
+    function.save(tmp_path / "f.graphc")
+    loaded = graphc.load(tmp_path / "f.graphc")
+    assert (loaded.mode, loaded.name, repr(loaded)) == (mode, function.name, repr(function))
+    for _ in range(2):
+        expected, got = function(*arguments), loaded(*arguments)
+        assert type(expected) is type(got)
+        for old, new in zip(flat(expected), flat(got), strict=True):
+            assert old.dtype == new.dtype
+            np.testing.assert_array_equal(new, old)
+    for old_leaf, new_leaf in zip(function.shared, loaded.shared, strict=True):
+        assert old_leaf is not new_leaf and old_leaf.name == new_leaf.name
+        np.testing.assert_array_equal(new_leaf.get_value(), old_leaf.get_value())
+    with pytest.raises(GraphcError):
+        loaded("text", *arguments[1:])
+
+
+def test_code_in_the_file_is_taken_and_a_graph_without_code_is_compiled(tmp_path: Path) -> None:
+    place, (make, arguments) = tmp_path / "f.graphc", CASES["updates, products, a large constant"]
+    expected = make()(*arguments)
+    make().save(place)
+    with options.change(cache=False):
+        before = graphc.compilations()
+        assert isinstance(graphc.load(place, recompile=False), Compiled) and graphc.compilations() == before
+        with options.change(outline="never"):
+            with pytest.raises(
+                CacheMissError, match=r"no code for this process\n  option outline: here never, stored auto"
+            ):
+                graphc.load(place, recompile=False)
+            again = graphc.load(place)
+        assert graphc.compilations() > before
+        for old, new in zip(expected, again(*arguments), strict=True):
+            np.testing.assert_allclose(new, old, rtol=1e-12, atol=1e-12)
+    (text,) = (part for part in again.text.splitlines() if "constant(" in part and "4000" in part)
+    assert len(text) > 16 * LARGE.size, "the elements are there"
+
+
+@pytest.mark.slow
+def test_another_process_needs_no_source_no_cache_and_no_compiler(tmp_path: Path) -> None:
+    make, arguments = CASES["updates, products, a large constant"]
+    function = make()
+    function.save(tmp_path / "f.graphc")
+    np.savez(tmp_path / "values.npz", *function(*arguments))
+    code = f"""
+        import sys
+        import numpy as np, graphc
+        f = graphc.load({str(tmp_path / "f.graphc")!r}, recompile=False)
+        values = np.load({str(tmp_path / "values.npz")!r})
+        for old, new in zip(values.values(), f(np.arange(12.0).reshape(4, 3)), strict=True):
+            np.testing.assert_array_equal(new, old)
+        f(np.ones((90, 3)))
+        assert graphc.compilations() == 0 and not {{"numba", "llvmlite"}} & set(sys.modules)
+    """
+    environment = {**os.environ, "GRAPHC_CACHE": "off"}
+    program = [sys.executable, "-c", textwrap.dedent(code)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_cannot_be_saved_is_said(tmp_path: Path) -> None:
+    x, n = T.dvector("x"), T.lscalar("n")
+    place = tmp_path / "f.graphc"
+    with pytest.raises(GraphcError, match="calls tripled, a Python function of the program"):
+        graphc.function([x], graphc.custom_op("tripled", lambda a: 3 * a)(x), mode="interpreted").save(place)
+    for function in (
+        graphc.function([{"a": x}], x + 1, mode="interpreted"),
+        graphc.function([graphc.In(n, value=0, update=n + 1)], n, mode="interpreted"),
+        graphc.function([x], x + 1, mode="DebugMode"),
+    ):
+        with pytest.raises(GraphcError, match="cannot be saved; pickle it"):
+            function.save(place)
+    with pytest.raises(IsADirectoryError):
+        graphc.function([x], x + 1, mode="interpreted").save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    place = tmp_path / "f.graphc"
+    for content, said in (
+        (b"", "no function that was saved"),
+        (b"PK\x03\x04", "no function that was saved"),
+        (b"graphc 2 " + FIRST, "another version of the format"),
+        (FIRST + b"0" * 64 + b" 99999999999999\n", "its first line"),
+        (FIRST + b"0" * 64 + b" 2\n{}", "its header"),
+    ):
+        place.write_bytes(content)
+        with pytest.raises(GraphcError, match=said):
+            graphc.load(place)
+    with pytest.raises(FileNotFoundError):
+        graphc.load(tmp_path / "none")
+
+
+MUTATE = """
+    import sys
+    sys.path.insert(0, sys.argv[1])
+    from test_saved import mutate
+    mutate(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+"""
+
+
+def mutate(path: str, seed: int, count: int) -> None:
+    """Change a file at random, `count` times; loading it is an error, or the function is as it was."""
+    whole, draw = Path(path).read_bytes(), random.Random(seed)
+    argument = CASES["loops, gradients, a dict"][1][0]
+    expected, refused = flat(graphc.load(path)(argument)), 0
+    for number in range(count):
+        content = bytearray(whole)
+        kind = number % 4
+        if kind == 0:
+            content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+        elif kind == 1:  # the header, which all else hangs on
+            content[draw.randrange(3000)] = draw.randrange(256)
+        elif kind == 2:
+            del content[draw.randrange(len(content)) :]
+        else:
+            start, end = sorted(draw.randrange(len(content)) for _ in range(2))
+            content[start:end] = draw.randbytes(draw.randrange(200))
+        changed = f"{path}.{number % 2}"
+        Path(changed).unlink(missing_ok=True)
+        Path(changed).write_bytes(content)
+        try:
+            got = flat(graphc.load(changed)(argument))
+        except GraphcError as error:
+            refused += changed in str(error)
+            continue
+        for old, new in zip(expected, got, strict=True):
+            np.testing.assert_array_equal(new, old)
+    assert refused >= count * 0.9, refused
+
+
+@pytest.mark.slow
+def test_no_change_of_a_file_crashes_or_changes_a_result(tmp_path: Path) -> None:
+    place = tmp_path / "f.graphc"
+    of_loops().save(place)
+    program = [sys.executable, "-c", textwrap.dedent(MUTATE), os.path.dirname(__file__), str(place), "1", "400"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
