@@ -363,25 +363,9 @@ def team(code: Code, suffix: str, settings: Ptr, m: I64, n: I64, k: I64, own: Pt
 
 @element_function("gc_blocks", "noinline optsize", is_internal=False)
 def blocks(
-    code: Code,
-    suffix: str,
-    settings: Ptr,
-    triangle: I64,
-    m: I64,
-    n: I64,
-    k: I64,
-    alpha: Element,
-    a: Ptr,
-    a_row: I64,
-    a_col: I64,
-    b: Ptr,
-    b_row: I64,
-    b_col: I64,
-    beta: Element,
-    c: Ptr,
-    c_row: I64,
-    c_col: I64,
-) -> I64:
+    code: Code, suffix: str, settings: Ptr, triangle: I64, m: I64, n: I64, k: I64, alpha: Element, a: Ptr, a_row: I64,
+    a_col: I64, b: Ptr, b_row: I64, b_col: I64, beta: Element, c: Ptr, c_row: I64, c_col: I64,
+) -> I64:  # fmt: skip
     """gc_blocks_<t>."""
     own, columns = ARITHMETIC[suffix], 2 * lanes_of(suffix)
     with code.when((c_col != 1) & (c_row == 1)):

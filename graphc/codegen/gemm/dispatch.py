@@ -113,15 +113,7 @@ def call_blas(code: Code, routine: Ptr, *args: Value) -> None:
     which is the number, as none is above 2**31 - 1 (little-endian). The lengths of letters, which Fortran passes, come
     last."""
     letters = sum(isinstance(arg, I8) for arg in args)
-    routine.call(None, *(_place(code, arg) for arg in args), *[I64.of(1)] * min(letters, 2))
-
-
-def _place(code: Code, value: Value) -> Ptr:
-    if isinstance(value, Ptr):
-        return value
-    place = code.local(type(value))
-    place.store(value)
-    return place
+    routine.call(None, *(code.address(arg) for arg in args), *[I64.of(1)] * min(letters, 2))
 
 
 # Products of matrices. ------------------------------------------------------------------------------------------------
@@ -224,18 +216,9 @@ def multiply_by_blas(code: Code, suffix: str, p: Product, is_symmetric: Bool, by
 
 @element_function("symmetric", "noinline optsize")
 def symmetric(
-    code: Code,
-    suffix: str,
-    m: I64,
-    k: I64,
-    alpha: Element,
-    a: NoAlias,
-    a_row: I64,
-    a_col: I64,
-    c: NoAlias,
-    c_row: I64,
-    c_col: I64,
-) -> Bool:
+    code: Code, suffix: str, m: I64, k: I64, alpha: Element, a: NoAlias, a_row: I64, a_col: I64, c: NoAlias,
+    c_row: I64, c_col: I64,
+) -> Bool:  # fmt: skip
     """c = alpha a a' by BLAS where it takes the layouts; false where it does not, and nothing is done."""
     routine = blas_routine(code, suffix, "syrk")
     factor = Operand(Matrix(a, a_row, a_col), m, k)

@@ -240,16 +240,9 @@ most = external("llvm.smax.i64", I64, I64, I64)
 
 @element_function("pack", "noinline")
 def pack(
-    code: Code,
-    suffix: str,
-    lanes: I64,
-    depth: I64,
-    source: NoAlias,
-    lane_step: I64,
-    depth_step: I64,
-    target: NoAlias,
+    code: Code, suffix: str, lanes: I64, depth: I64, source: NoAlias, lane_step: I64, depth_step: I64, target: NoAlias,
     lead: I64,
-) -> None:
+) -> None:  # fmt: skip
     """pack_<t>(lanes, depth, from, lane_step, depth_step, to, lead). Copies `lanes` lanes, at most GROUP, of `depth`
     numbers each: number p of lane i goes to place p * lead + i of the target. Lanes that are missing are 0."""
     own = ARITHMETIC[suffix]
@@ -296,19 +289,9 @@ def panels(lanes: I64, size: I64 | int) -> I64:
 
 @element_function("pack_panels", "noinline")
 def pack_panels(
-    code: Code,
-    suffix: str,
-    begin: I64,
-    end: I64,
-    size: I64,
-    depth: I64,
-    step: I64,
-    lead: I64,
-    source: Ptr,
-    lane_step: I64,
-    depth_step: I64,
-    target: Ptr,
-) -> None:
+    code: Code, suffix: str, begin: I64, end: I64, size: I64, depth: I64, step: I64, lead: I64, source: Ptr,
+    lane_step: I64, depth_step: I64, target: Ptr,
+) -> None:  # fmt: skip
     """pack_panels_<t>(begin, end, size, depth, step, lead, source, lane_step, depth_step, target): the panels of `lead`
     lanes from begin to end, of `depth` numbers each, `step` of them at a time. Packs the panels from begin to end of
     one operand, GROUP numbers of each lane at a time where its lanes stand apart. Where they stand beside each

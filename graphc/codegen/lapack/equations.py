@@ -12,7 +12,15 @@ from typing import Any
 
 from graphc.codegen.gemm.tiles import ARITHMETIC
 from graphc.codegen.lapack.elimination import less, sqrt
-from graphc.codegen.lapack.fortran import call_lapack, copy, letter, matrix_function, transpose_square
+from graphc.codegen.lapack.fortran import (
+    call_lapack,
+    copy,
+    failed,
+    letter,
+    matrix_function,
+    refuse_infinite,
+    transpose_square,
+)
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external
 from graphc.codegen.llvm.typed import I64, NULL, Ptr
@@ -21,10 +29,6 @@ from graphc.ops.linalg.spectral import LONG
 ONE = I64.of(1)
 NARROW = 16
 """Diagonals up to which loops take less time than LAPACK."""
-
-
-def _failed(status: I64) -> I64:
-    return (status == 0).choose(I64.of(0), 1)
 
 
 # --- bands ------------------------------------------------------------------------------------------------------------
@@ -152,7 +156,7 @@ def positive_banded_solve(
         code.ret(positive_loops(suffix)(code, d, n, k, ab, row, column, packed, x))
     copy(suffix)(code, d, n, ab, row, column, packed, ONE, d)
     found = _by_columns(code, suffix, n, k, x, columns, "pbsv", letter("L"), n, d - 1, k, packed, d)
-    return _failed(found)
+    return failed(found)
 
 
 @matrix_function("positive_loops")
@@ -276,16 +280,14 @@ def schur(
     with code.when(n == 0):
         code.ret(I64.of(0))
     copy(suffix)(code, n, n, a, row, column, triangle, ONE, n)
-    absolute = external(f"llvm.fabs.{kind.vectors}", kind, kind)
-    with code.count(0, n * n) as i, code.when(~(absolute(code, triangle.at(i, kind).load(kind)) < float("inf"))):
-        code.ret(I64.of(2))
+    refuse_infinite(code, kind, triangle, n * n)
     ordered, imaginary = code.local(I64), values.at(n, kind)
     size = n * LONG
     operands = NULL, n, triangle, n, ordered, values, imaginary, vectors, n, work, size, NULL
     status = call_lapack(code, "gees", suffix, letter("V"), letter("N"), *operands)
     transpose_square(suffix)(code, n, triangle)
     transpose_square(suffix)(code, n, vectors)
-    return _failed(status)
+    return failed(status)
 
 
 @matrix_function("triangular_sylvester_one")
@@ -305,7 +307,7 @@ def triangular_sylvester(
     status = call_lapack(code, "trsyl", suffix, *letters, ONE, m, n, left, m, right, n, whole, m, scale)
     with code.count(0, m) as i, code.count(0, n) as j:
         x.at(i * n + j, kind).store(whole.at(j * m + i, kind).load(kind) / scale.load(kind))
-    return _failed(status)
+    return failed(status)
 
 
 EQUATIONS: Mapping[str, Callable[[str], Function[..., I64]]] = {

@@ -7,6 +7,7 @@ copy, clear and transpose matrices.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from graphc.codegen.gemm.tiles import ARITHMETIC
 from graphc.codegen.lapack.api import ENTRIES, LETTERS, WIDTH
@@ -27,7 +28,7 @@ def call_routine(code: Code, name: str, suffix: str, *args: Value) -> None:
     of 32 bits (little-endian). The lengths of letters, which Fortran passes, come last."""
     routine = TABLE(code).at(ENTRIES.index(LETTERS[suffix] + name), Ptr).load(Ptr)
     letters = sum(isinstance(arg, I8) for arg in args)
-    routine.call(None, *(_place(code, arg) for arg in args), *[I64.of(1)] * letters)
+    routine.call(None, *(code.address(arg) for arg in args), *[I64.of(1)] * letters)
 
 
 def call_lapack(code: Code, name: str, suffix: str, *args: Value) -> I64:
@@ -38,12 +39,16 @@ def call_lapack(code: Code, name: str, suffix: str, *args: Value) -> I64:
     return status.load(I32).to(I64)
 
 
-def _place(code: Code, value: Value) -> Ptr:
-    if isinstance(value, Ptr):
-        return value
-    place = code.local(type(value))
-    place.store(value)
-    return place
+def failed(status: I64) -> I64:
+    """1 for any status that is not 0."""
+    return (status == 0).choose(I64.of(0), 1)
+
+
+def refuse_infinite(code: Code, kind: Any, a: Ptr, count: I64) -> None:
+    """Leave with status 2 where an element is not finite: LAPACK would go on and on."""
+    absolute = external(f"llvm.fabs.{kind.vectors}", kind, kind)
+    with code.count(0, count) as i, code.when(~(absolute(code, a.at(i, kind).load(kind)) < float("inf"))):
+        code.ret(I64.of(2))
 
 
 def widen(code: Code, integers: Ptr, count: I64) -> None:

@@ -12,18 +12,23 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from graphc.codegen.gemm.tiles import ARITHMETIC
-from graphc.codegen.lapack.fortran import call_lapack, copy, letter, matrix_function, transpose_square, widen
+from graphc.codegen.lapack.fortran import (
+    call_lapack,
+    copy,
+    failed,
+    letter,
+    matrix_function,
+    refuse_infinite,
+    transpose_square,
+    widen,
+)
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.functions import Function, external
+from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.typed import I64, Bool, Ptr
 from graphc.ops.linalg import spectral
 
 ONE, NOTHING = I64.of(1), I64.of(0)
 Make: TypeAlias = "Callable[[str], Function[..., I64]]"
-
-
-def _failed(status: I64) -> I64:
-    return (status == 0).choose(I64.of(0), 1)
 
 
 def _identity(code: Code, kind: Any, n: I64, a: Ptr) -> None:
@@ -108,26 +113,16 @@ def eigvalsh(
 
 
 def _eigenvalues(
-    code: Code,
-    suffix: str,
-    vectors: bool,
-    n: I64,
-    lower: Bool,
-    a: Ptr,
-    row: I64,
-    column: I64,
-    w: Ptr,
-    v: Ptr,
-    work: Ptr,
-    integers: Ptr,
-) -> I64:
+    code: Code, suffix: str, vectors: bool, n: I64, lower: Bool, a: Ptr, row: I64, column: I64, w: Ptr, v: Ptr,
+    work: Ptr, integers: Ptr,
+) -> I64:  # fmt: skip
     status = code.variable(I64.of(0))
     with code.when(n > 0):
         copy(suffix)(code, n, n, a, row, column, v, ONE, n)
         job, triangle = letter("V" if vectors else "N"), lower.choose(letter("L"), letter("U"))
         size, more = (n * n * 2 + n * 40 + 1, n * 5 + 3) if vectors else (n * 36 + 1, n + 1)
         found = call_lapack(code, "syevd", suffix, job, triangle, n, v, n, w, work, size, integers, more)
-        status.value = _failed(found)
+        status.value = failed(found)
     return status.value
 
 
@@ -157,7 +152,7 @@ def svd(suffix: str, full: bool) -> Function[..., I64]:
         status = call_lapack(code, "gesdd", suffix, job, m, n, *operands, work, size, integers)
         copy(suffix)(code, m, columns, left, ONE, m, u, columns, ONE)
         copy(suffix)(code, rows, n, right, ONE, rows, vh, n, ONE)
-        return _failed(status)
+        return failed(status)
 
     return write(suffix)
 
@@ -174,7 +169,7 @@ def svdvals(
     size = (m + n) * spectral.LONG
     operands = matrix, m, s, matrix, m, matrix, n
     status = call_lapack(code, "gesdd", suffix, letter("N"), m, n, *operands, work, size, integers)
-    return _failed(status)
+    return failed(status)
 
 
 # --- matrices of any kind ---------------------------------------------------------------------------------------------
@@ -216,29 +211,17 @@ def eigvals(
 
 
 def _general(
-    code: Code,
-    suffix: str,
-    job: str,
-    n: I64,
-    a: Ptr,
-    row: I64,
-    column: I64,
-    wr: Ptr,
-    wi: Ptr,
-    matrix: Ptr,
-    vectors: Ptr,
-    work: Ptr,
-) -> I64:
+    code: Code, suffix: str, job: str, n: I64, a: Ptr, row: I64, column: I64, wr: Ptr, wi: Ptr, matrix: Ptr,
+    vectors: Ptr, work: Ptr,
+) -> I64:  # fmt: skip
     kind = ARITHMETIC[suffix].kind
     with code.when(n == 0):
         code.ret(I64.of(0))
     copy(suffix)(code, n, n, a, row, column, matrix, ONE, n)
-    absolute = external(f"llvm.fabs.{kind.vectors}", kind, kind)
-    with code.count(0, n * n) as i, code.when(~(absolute(code, matrix.at(i, kind).load(kind)) < float("inf"))):
-        code.ret(I64.of(2))
+    refuse_infinite(code, kind, matrix, n * n)
     size = n * spectral.LONG
     operands = n, matrix, n, wr, wi, matrix, n, vectors, n, work, size
-    return _failed(call_lapack(code, "geev", suffix, letter("N"), letter(job), *operands))
+    return failed(call_lapack(code, "geev", suffix, letter("N"), letter(job), *operands))
 
 
 ORTHOGONAL: Mapping[str, Make] = {

@@ -160,6 +160,14 @@ class Code:
         self.locals.append(f"  {name} = alloca {held}{f', align {align}' if align else ''}")
         return Ptr(self, name)
 
+    def address(self, value: Value) -> Ptr:
+        """The value itself if it is an address, else that of a copy on the stack, as Fortran takes its arguments."""
+        if isinstance(value, Ptr):
+            return value
+        place = self.local(type(value))
+        place.store(value)
+        return place
+
     def call(self, kind: type[V] | None, callee: str, args: Sequence[Value], attributes: str = "") -> V:
         text = f"{callee}({', '.join([f'{arg.spelling} {arg.text}' for arg in args])}){attributes}"
         if kind is None:
