@@ -1,0 +1,64 @@
+"""SciPy's `interpolate`: curves through points, splines, grids, with derivatives by queries and values.
+
+In: places and values, arrays or tensors. Out: objects that are called with queries. piecewise.py has polynomials in
+pieces, bsplines.py splines by basis functions, grids.py values between points and on grids.
+
+    CubicSpline(x, y)(0.5)                    a number, by SciPy
+    graphc.grad(CubicSpline(x, y))(0.5)       the slope there
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from graphc.startup.lazy import lazily, names_of
+
+if TYPE_CHECKING:
+    from graphc.scipy.interpolate.bsplines import *  # noqa: F403
+    from graphc.scipy.interpolate.grids import *  # noqa: F403
+    from graphc.scipy.interpolate.piecewise import *  # noqa: F403
+
+LAZY = {
+    "bsplines": "BSpline make_interp_spline splev",
+    "grids": "RegularGridInterpolator interp1d",
+    "piecewise": "Akima1DInterpolator CubicHermiteSpline CubicSpline PPoly PchipInterpolator",
+}
+INSTEAD = {
+    **dict.fromkeys(
+        "BarycentricInterpolator KroghInterpolator barycentric_interpolate krogh_interpolate lagrange".split(),
+        "one polynomial through many points is ill-conditioned; CubicSpline and make_interp_spline are here",
+    ),
+    **dict.fromkeys(
+        "griddata NearestNDInterpolator LinearNDInterpolator CloughTocher2DInterpolator RBFInterpolator Rbf".split(),
+        "RegularGridInterpolator has grids; scattered points need a triangulation, which depends on values by cases",
+    ),
+    **dict.fromkeys(
+        "UnivariateSpline InterpolatedUnivariateSpline LSQUnivariateSpline splrep make_splrep "
+        "make_smoothing_spline".split(),
+        "make_interp_spline is here; smoothing chooses knots by values",
+    ),
+    **dict.fromkeys("interpn RectBivariateSpline NdPPoly NdBSpline".split(), "RegularGridInterpolator is here"),
+    "pchip_interpolate": "PchipInterpolator(x, y)(queries)",
+    "BPoly": "PPoly is here",
+}
+"""Names of `scipy.interpolate` that do not exist here, with the reason and what to use instead."""
+
+
+def _missing(name: str) -> str:
+    return INSTEAD.get(name, "")
+
+
+if not TYPE_CHECKING:  # which know the names
+    _find = lazily(__name__, LAZY, _missing, lambda found, package: found)
+
+    def __getattr__(name: str) -> Any:
+        if name == "__all__":
+            found = globals()[name] = sorted(names_of(LAZY))
+            return found
+        return _find(name)
+
+
+def __dir__() -> list[str]:
+    names: list[str] = sys.modules[__name__].__all__
+    return names

@@ -1,0 +1,386 @@
+"""Piecewise polynomials: `PPoly`, and the curves through points that are such.
+
+In: places and values. Out: an object that is called with queries: SciPy's own computes where all are arrays; else a
+tensor, with derivatives by queries, values and places.
+
+    CubicSpline(x, y)(0.5)                    a number, by SciPy
+    graphc.grad(CubicSpline(x, y))(0.5)       the slope there
+    graphc.jit(lambda y, q: CubicSpline(x, y)(q))
+
+A piece between x[i] and x[i + 1] is c[0, i] (q - x[i])^k + ... + c[k, i]. Beyond the ends the first and the last piece
+go on, or there is NaN, as `extrapolate` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+import graphc.tensor as T
+from graphc.arrays.dtypes import is_float
+from graphc.errors import GraphValueError, RankError
+from graphc.ir.at_once import is_plain
+from graphc.ir.node import Node
+from graphc.ops.at_hand import asked_equal
+from graphc.ops.elementwise import as_node, cast
+
+
+def as_float(value: Any) -> Node:
+    """Return a value as a tensor of floats."""
+    node = as_node(value)
+    return node if is_float(node.type.dtype) else cast(node, "float64")
+
+
+class PPoly:
+    """A piecewise polynomial by its coefficients, as SciPy's `PPoly`.
+
+    c: of the powers from the highest on, with axes of powers and of pieces, and those of values. x: the ends of pieces,
+    increasing. extrapolate: True, False or "periodic". axis: that of the result along which `x` goes.
+
+        >>> PPoly(np.array([[1.0], [0.0]]), np.array([0.0, 2.0]))(1.5)
+        array(1.5)
+    """
+
+    def __init__(self, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
+        if axis:
+            move = T.moveaxis if isinstance(c, Node) else np.moveaxis
+            c = move(move(c, axis + 1, 0), axis + 1, 0)
+        self._set(c, x, extrapolate, axis)
+
+    def _set(self, c: Any, x: Any, extrapolate: Any, axis: int) -> None:
+        """Take coefficients whose first axes are those of powers and of pieces."""
+        self.c, self.x, self.axis = c, x, axis
+        self.extrapolate = True if extrapolate is None else extrapolate
+
+    def _with(self, c: Any, x: Any, extrapolate: Any) -> PPoly:
+        """Return another polynomial of the same axis."""
+        made = PPoly.__new__(PPoly)
+        made._set(c, x, extrapolate, self.axis)
+        return made
+
+    def _own(self) -> Any:
+        """Return SciPy's object."""
+        own = import_module("scipy.interpolate").PPoly
+        c = np.ascontiguousarray(self.c, dtype=np.result_type(np.asarray(self.c).dtype, np.float64))
+        return own.construct_fast(c, np.asarray(self.x, dtype=np.float64), self.extrapolate, self.axis)
+
+    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+        """Return values at queries of any shape, or the derivatives of order `nu` there."""
+        if is_plain((self.c, self.x, x), {}):
+            return self._own()(x, nu, extrapolate)
+        how = self.extrapolate if extrapolate is None else extrapolate
+        coefficients, ends, query = as_float(self.c), as_float(self.x), as_float(x)
+        flat = T.flatten(query)
+        first, last = ends[0], ends[-1]
+        if how == "periodic":
+            flat = first + (flat - first) % (last - first)
+        piece = T.clip(T.searchsorted(ends, flat, side="right") - 1, 0, ends.shape[0] - 2)
+        step = flat - ends[piece]
+        rest = coefficients.ndim - 2
+        step = step[(slice(None), *[None] * rest)]
+        powers = _size(coefficients)
+        value = T.zeros_like(coefficients[0][piece] * step)
+        for place in range(powers - nu):
+            power = powers - 1 - place
+            factor = float(np.prod([power - lower for lower in range(nu)]))
+            value = value * step + factor * coefficients[place][piece]
+        if how is False or (not isinstance(how, str) and not how):
+            outside = ~((flat >= first) & (flat <= last))
+            value = T.switch(outside[(slice(None), *[None] * rest)], np.nan, value)
+        shape = [value.shape[axis + 1] for axis in range(rest)]
+        whole = T.reshape(value, (*(query.shape[axis] for axis in range(query.ndim)), *shape), ndim=query.ndim + rest)
+        if not self.axis or not query.ndim:
+            return whole
+        return T.moveaxis(whole, list(range(query.ndim)), list(range(self.axis, self.axis + query.ndim)))
+
+    def derivative(self, nu: int = 1) -> PPoly:
+        """Return the derivative of order `nu`; of a negative one the antiderivative."""
+        if nu < 0:
+            return self.antiderivative(-nu)
+        c = self.c
+        for _ in range(nu):
+            powers = _size(c)
+            if powers == 1:
+                c = c * 0.0
+                continue
+            factors = np.arange(powers - 1, 0, -1.0)
+            c = c[:-1] * factors.reshape(-1, *[1] * (c.ndim - 1))
+        return self._with(c, self.x, self.extrapolate)
+
+    def antiderivative(self, nu: int = 1) -> PPoly:
+        """Return the antiderivative of order `nu`, which is 0 at the first end."""
+        if is_plain((self.c, self.x), {}):
+            made = self._own().antiderivative(nu)
+            return self._with(made.c, made.x, made.extrapolate)
+        c, ends = as_float(self.c), as_float(self.x)
+        widths = T.diff(ends)[(slice(None), *[None] * (c.ndim - 2))]
+        for _ in range(nu):
+            powers = _size(c)
+            raised = c / np.arange(powers, 0, -1.0).reshape(-1, *[1] * (c.ndim - 1))
+            gain = T.zeros_like(raised[0])
+            for place in range(powers):
+                gain = (gain + raised[place]) * widths
+            begins = T.concatenate([T.zeros_like(gain[:1]), T.cumsum(gain, axis=0)[:-1]])
+            c = T.concatenate([raised, begins[None]])
+        return self._with(c, ends, False if self.extrapolate == "periodic" else self.extrapolate)
+
+    def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
+        """Return the integral from `a` to `b`. Raises GraphValueError for a periodic polynomial of tensors."""
+        if is_plain((self.c, self.x, a, b), {}):
+            return self._own().integrate(a, b, extrapolate)
+        how = self.extrapolate if extrapolate is None else extrapolate
+        if how == "periodic":
+            raise GraphValueError("integrate: of a periodic polynomial is for arrays alone")
+        whole = self.antiderivative()
+        return whole(b, extrapolate=how) - whole(a, extrapolate=how)
+
+
+def _size(c: Any) -> int:
+    """Return the number of powers. Raises GraphValueError where it is not known."""
+    size = c.type.shape[0] if isinstance(c, Node) else len(c)
+    if not isinstance(size, int):
+        raise GraphValueError("PPoly: the number of powers, the first axis of c, must be known: stack them")
+    return size
+
+
+class _Through(PPoly):
+    """A curve through points. _slopes(x, y): the derivatives at the points, along the first axis."""
+
+    def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None, **settings: Any) -> None:
+        self.settings = settings
+        if is_plain((x, y), settings):
+            found = getattr(import_module("scipy.interpolate"), type(self).__name__)(
+                x, y, axis=axis, extrapolate=extrapolate, **settings
+            )
+            self._set(found.c, found.x, found.extrapolate, found.axis)
+            return
+        places, values = as_float(x), as_float(y)
+        if places.ndim != 1 or not values.ndim:
+            raise RankError(f"{type(self).__name__}: x is a vector and y has an axis as long, not {values.type}")
+        axis = axis % values.ndim
+        values = T.moveaxis(values, axis, 0)
+        wide = _wide(places, values)
+        coefficients = hermite(wide, values, self._slopes(wide, values))
+        self._set(coefficients, places, self._extrapolated(extrapolate), axis)
+
+    def _extrapolated(self, extrapolate: Any) -> Any:
+        return True if extrapolate is None else extrapolate
+
+    def _slopes(self, x: Node, y: Node) -> Node:
+        raise NotImplementedError
+
+
+def _wide(x: Node, y: Node) -> Node:
+    """Return places with the axes that values have."""
+    return x[(slice(None), *[None] * (y.ndim - 1))]
+
+
+def hermite(x: Node, y: Node, slopes: Node) -> Node:
+    """Return the coefficients of cubic pieces with given values and derivatives at their ends."""
+    width = x[1:] - x[:-1]
+    mean = (y[1:] - y[:-1]) / width
+    bend = (slopes[:-1] + slopes[1:] - 2 * mean) / width
+    return T.stack([bend / width, (mean - slopes[:-1]) / width - bend, slopes[:-1] + 0 * bend, y[:-1] + 0 * bend])
+
+
+class CubicHermiteSpline(_Through):
+    """The cubic pieces with given values and derivatives, as SciPy's `CubicHermiteSpline`.
+
+    >>> CubicHermiteSpline(np.array([0.0, 1.0]), np.array([0.0, 1.0]), np.zeros(2))(0.5)
+    array(0.5)
+    """
+
+    def __init__(self, x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None) -> None:
+        if is_plain((x, y, dydx), {}):
+            found = import_module("scipy.interpolate").CubicHermiteSpline(x, y, dydx, axis, extrapolate)
+            self._set(found.c, found.x, found.extrapolate, found.axis)
+            return
+        places, values, slopes = map(as_float, (x, y, dydx))
+        axis = axis % values.ndim
+        values, slopes = T.moveaxis(values, axis, 0), T.moveaxis(slopes, axis, 0)
+        self._set(hermite(_wide(places, values), values, slopes), places, extrapolate, axis)
+
+
+class CubicSpline(_Through):
+    """The cubic spline through points, twice continuously differentiable, as SciPy's `CubicSpline`.
+
+    x: increasing places. y: values along `axis`. bc_type: "not-a-knot", "natural", "clamped", "periodic", or a pair for
+    the two ends, each of which may be (order, value) of a derivative. extrapolate: True, False or "periodic"; None for
+    what `bc_type` says. Solves a system of three diagonals.
+
+        >>> x = np.arange(5.0)
+        >>> CubicSpline(x, x**3)(1.5)
+        array(3.375)
+    """
+
+    def __init__(self, x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None) -> None:
+        super().__init__(x, y, axis, extrapolate, bc_type=bc_type)
+
+    def _extrapolated(self, extrapolate: Any) -> Any:
+        if extrapolate is None and self.settings["bc_type"] == "periodic":
+            return "periodic"
+        return super()._extrapolated(extrapolate)
+
+    def _slopes(self, x: Node, y: Node) -> Node:
+        begin, end = _conditions(self.settings["bc_type"])
+        width = x[1:] - x[:-1]
+        mean = (y[1:] - y[:-1]) / width
+        count = y.type.shape[0]
+        if asked_equal(count, 2):
+            begin, end = ((1, mean[0]) if isinstance(each, str) else each for each in (begin, end))
+        if begin == "periodic":
+            message = "CubicSpline: with bc_type='periodic' the first and the last value must be equal"
+            mean = T.Assert(message)(mean, T.all(abs(y[0] - y[-1]) <= 1e-15 + 1e-15 * abs(y[-1])))
+            return _periodic(width, mean, bool(asked_equal(count, 3)))
+        if begin == end == "not-a-knot" and asked_equal(count, 3):
+            return _parabola(width, mean)
+        inner = 3 * (width[1:] * mean[:-1] + width[:-1] * mean[1:])
+        rows = [_first(begin, width, mean), _first(end, width[::-1], mean[::-1], -1.0)]
+        (top, above, one), (bottom, below, other) = rows
+        right = T.concatenate([one[None], inner, other[None]])
+        flat = T.flatten(width)
+        lengths, none = flat[: y.shape[0] - 1], T.zeros((1,), dtype=flat.type.dtype)
+        main = T.concatenate([top, 2 * (lengths[:-1] + lengths[1:]), bottom])
+        upper = T.concatenate([none, above, lengths[:-1]])
+        lower = T.concatenate([lengths[1:], below, none])
+        return _solved(T.stack([upper, main, lower]), right)
+
+
+def _conditions(bc_type: Any) -> list[Any]:
+    """Return the conditions at both ends: "not-a-knot", "periodic", or (order, value)."""
+    pair = [bc_type, bc_type] if isinstance(bc_type, str) else list(bc_type)
+    known = {"natural": (2, 0.0), "clamped": (1, 0.0), "not-a-knot": "not-a-knot", "periodic": "periodic"}
+    found = [known.get(each) if isinstance(each, str) else tuple(each) for each in pair]
+    if len(found) != 2 or None in found or (found[0] == "periodic") != (found[1] == "periodic"):
+        raise GraphValueError(f"CubicSpline: bc_type={bc_type!r} is none of {', '.join(known)} and pairs of conditions")
+    if any(isinstance(each, tuple) and each[0] not in (1, 2) for each in found):
+        raise GraphValueError("CubicSpline: a condition is (1, value) or (2, value)")
+    return found
+
+
+def _first(condition: Any, width: Node, mean: Node, turned: float = 1.0) -> tuple[Node, Node, Node]:
+    """Return the equation at an end: what the slopes there and next to it are multiplied by, the right-hand side; of
+    the last end for widths and slopes in reverse order."""
+    lengths = T.reshape(width[(slice(0, 2), *[0] * (width.ndim - 1))], (-1,), ndim=1)
+    if condition == "not-a-knot":
+        both = width[0] + width[1]
+        right = ((width[0] + 2 * both) * width[1] * mean[0] + width[0] ** 2 * mean[1]) / both
+        return lengths[1:2], lengths[:1] + lengths[1:2], right
+    order, value = condition
+    given = value + T.zeros_like(mean[0])
+    if order == 1:
+        return T.ones_like(lengths[:1]), T.zeros_like(lengths[:1]), given
+    right = -0.5 * turned * given * width[0] ** 2 + 3 * mean[0] * width[0]
+    return 2 * lengths[:1], lengths[:1], right
+
+
+def _solved(bands: Node, right: Node) -> Node:
+    flat = right if right.ndim == 1 else T.reshape(right, (right.shape[0], -1), ndim=2)
+    found = T.linalg.solve_banded((1, 1), bands, flat)
+    return T.reshape(found, [right.shape[axis] for axis in range(right.ndim)], ndim=right.ndim)
+
+
+def _parabola(width: Node, mean: Node) -> Node:
+    """Return the slopes of the parabola through three points."""
+    bend = (mean[1] - mean[0]) / (width[0] + width[1])
+    return T.stack([mean[0] - bend * width[0], mean[0] + bend * width[0], mean[1] + bend * width[1]])
+
+
+def _periodic(width: Node, mean: Node, is_three: bool) -> Node:
+    """Return the slopes of a periodic spline: the last unknown is taken out of the cyclic system."""
+    if is_three:
+        middle = T.sum(mean / width, axis=0) / T.sum(1 / width + 0 * mean, axis=0)
+        return T.stack([middle, middle, middle])
+    before, before_mean = T.roll(width, 1, axis=0), T.roll(mean, 1, axis=0)
+    right = 3 * (width * before_mean + before * mean)
+    lengths = T.reshape(width[(slice(None), *[0] * (width.ndim - 1))], (-1,), ndim=1)
+    earlier = T.roll(lengths, 1)
+    main, count = 2 * (lengths + earlier), lengths.shape[0]
+    # The equation at place i: lengths[i] s[i-1] + main[i] s[i] + earlier[i] s[i+1] = right[i].
+    none = T.zeros((1,), dtype=lengths.type.dtype)
+    upper = T.concatenate([none, earlier[: count - 2]])
+    lower = T.concatenate([lengths[1 : count - 1], none])
+    bands = T.stack([upper, main[: count - 1], lower])
+    ends = T.arange(count - 1)
+    column = T.switch(T.eq(ends, 0), lengths[0], 0.0) + T.switch(T.eq(ends, count - 2), earlier[count - 2], 0.0)
+    own = _solved(bands, right[: count - 1])
+    turned = T.linalg.solve_banded((1, 1), bands, column)
+    wide = turned[(slice(None), *[None] * (mean.ndim - 1))]
+    top = right[count - 1] - lengths[count - 1] * own[count - 2] - earlier[count - 1] * own[0]
+    bottom = main[count - 1] - lengths[count - 1] * turned[count - 2] - earlier[count - 1] * turned[0]
+    last = top / bottom
+    rest = own - wide * last
+    return T.concatenate([rest, last[None], rest[:1]])
+
+
+class PchipInterpolator(_Through):
+    """The cubic pieces that rise and fall where the points do, as SciPy's `PchipInterpolator` (Fritsch and Butland,
+    SIAM J. Sci. Stat. Comput. 5, 1984).
+
+        >>> PchipInterpolator(np.arange(4.0), np.array([0.0, 0.0, 1.0, 1.0]))(0.5)
+        array(0.)
+    """
+
+    def __init__(self, x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> None:
+        super().__init__(x, y, axis, extrapolate)
+
+    def _slopes(self, x: Node, y: Node) -> Node:
+        width = x[1:] - x[:-1]
+        mean = (y[1:] - y[:-1]) / width
+        if asked_equal(y.type.shape[0], 2):
+            return T.concatenate([mean, mean])
+        turns = T.sgn(mean[1:]) * T.sgn(mean[:-1]) <= 0
+        one, other = 2 * width[1:] + width[:-1], width[1:] + 2 * width[:-1]
+        safe = [T.switch(turns, 1.0, each) for each in (mean[:-1], mean[1:])]
+        harmonic = (one + other) / (one / safe[0] + other / safe[1])
+        inner = T.switch(turns, 0.0, harmonic)
+        first, last = _edge(width, mean), _edge(width[::-1], mean[::-1])
+        return T.concatenate([first[None], inner, last[None]])
+
+
+def _edge(width: Node, mean: Node) -> Node:
+    """Return the slope at an end (Moler, Numerical Computing with MATLAB, 3.6)."""
+    found = ((2 * width[0] + width[1]) * mean[0] - width[0] * mean[1]) / (width[0] + width[1])
+    away = T.neq(T.sgn(found), T.sgn(mean[0]))
+    steep = T.neq(T.sgn(mean[0]), T.sgn(mean[1])) & (abs(found) > 3 * abs(mean[0]))
+    return T.switch(away, 0.0, T.switch(steep, 3 * mean[0], found))
+
+
+class Akima1DInterpolator(_Through):
+    """Akima's cubic pieces, which one outlier does not bend far, as SciPy's `Akima1DInterpolator` (J. ACM 17, 1970).
+
+    method: "akima" or "makima". Beyond the ends there is NaN unless `extrapolate` says otherwise.
+    """
+
+    def __init__(self, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None) -> None:
+        if method not in ("akima", "makima"):
+            raise GraphValueError(f"Akima1DInterpolator: method is 'akima' or 'makima', not {method!r}")
+        super().__init__(x, y, axis, extrapolate, method=method)
+
+    def _extrapolated(self, extrapolate: Any) -> Any:
+        return False if extrapolate is None else extrapolate
+
+    def _slopes(self, x: Node, y: Node) -> Node:
+        mean = (y[1:] - y[:-1]) / (x[1:] - x[:-1])
+        if asked_equal(y.type.shape[0], 2):
+            return T.concatenate([mean, mean])
+        before, after = 2 * mean[0] - mean[1], 2 * mean[-1] - mean[-2]
+        parts = [(2 * before - mean[0])[None], before[None], mean, after[None], (2 * after - mean[-1])[None]]
+        m = T.concatenate(parts)
+        change = abs(m[1:] - m[:-1])
+        one, other = change[2:], change[:-2]
+        if self.settings["method"] == "makima":
+            size = abs(m[1:] + m[:-1])
+            one, other = one + 0.5 * size[2:], other + 0.5 * size[:-2]
+        total = one + other
+        bent = total > 1e-9 * T.max(total)
+        weighted = (one * m[1:-2] + other * m[2:-1]) / T.switch(bent, total, 1.0)
+        return T.switch(bent, weighted, 0.5 * (m[3:] + m[:-3]))
+
+
+__all__: Sequence[str] = [
+    "Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PPoly", "PchipInterpolator",
+]  # fmt: skip
