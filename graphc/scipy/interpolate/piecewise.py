@@ -46,7 +46,7 @@ class PPoly:
 
     def __init__(self, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
         if axis:
-            move = T.moveaxis if isinstance(c, Node) else np.moveaxis
+            move: Any = T.moveaxis if isinstance(c, Node) else np.moveaxis
             c = move(move(c, axis + 1, 0), axis + 1, 0)
         self._set(c, x, extrapolate, axis)
 
