@@ -52,6 +52,7 @@ HOOKS.modules = {
     "shared_matrix": "graphc.sparse",
     "states": "graphc.functions.states",
     "save": "graphc.functions.saved",
+    "restored_jitted": "graphc.tracing.saved_calls",
     "ufunc": "graphc.tensor.dispatch",
 }
 """The module that fills each hook; it is imported when the hook is first used."""

@@ -80,6 +80,7 @@ UPWARD = {
     ("tracing.variants", "logging"),
     ("train.trainer", "matplotlib.figure"),
     ("train.trainer", "tqdm"),
+    ("tracing.saved_calls", "inspect"),
 }
 """Late imports of other packages: (module, what it imports). There are none of what stands higher: hooks are filled."""
 

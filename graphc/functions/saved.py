@@ -85,6 +85,12 @@ class Blobs:
 
 def save(function: Function, path: str | os.PathLike[str]) -> None:
     """Write a function to a file, atomically. `Function.save` tells more."""
+    blobs = Blobs()
+    write_file(os.fspath(path), {"kind": "function", "function": function_row(function, blobs)}, blobs)
+
+
+def function_row(function: Function, blobs: Blobs) -> dict[str, Any]:
+    """Return what a header says of a function, whose blobs are added."""
     if type(function).graph is not Function.graph or not _is_plain(function):
         raise GraphcError(
             f"{function.label}: a function of trees, of states (`In(update=...)`) or of a checking mode cannot be "
@@ -94,12 +100,11 @@ def save(function: Function, path: str | os.PathLike[str]) -> None:
     own = [node.op.name for node in nodes_of(kernel.results) if node.op.version]
     if own:
         raise GraphcError(f"{function.label} calls {own[0]}, a Python function of the program: it cannot be saved")
-    blobs = Blobs()
     variables = [leaf for leaf in kernel.shared if isinstance(leaf, SharedVariable)]
     news = [new for _, new in kernel.updates]
     text = graph_key_text(Graph(kernel.inputs, (*kernel.outputs, *kernel.shared, *news)))
     places = {leaf: place for place, leaf in enumerate(kernel.shared)}
-    header = {
+    return {
         "name": function.name,
         "kernel": kernel.name,
         "mode": function.mode,
@@ -115,7 +120,6 @@ def save(function: Function, path: str | os.PathLike[str]) -> None:
         "constants": {digest: blobs.add_array(value) for digest, value in large_constants(kernel).items()},
         "codes": [code] if isinstance(function, Compiled) and (code := _code(function, blobs)) else [],
     }
-    _write(os.fspath(path), header, blobs)
 
 
 def _is_plain(function: Function) -> bool:
@@ -166,7 +170,8 @@ def _code(function: Compiled, blobs: Blobs) -> dict[str, Any] | None:
     }
 
 
-def _write(path: str, header: dict[str, Any], blobs: Blobs) -> None:
+def write_file(path: str, header: dict[str, Any], blobs: Blobs) -> None:
+    """Write a file atomically."""
     places: list[tuple[int, int, str]] = []
     position = 0
     for size, digest in blobs.rows:
@@ -221,8 +226,8 @@ class Opened:
         return np.frombuffer(self.blob(row["blob"]), row["dtype"]).reshape(row["shape"])
 
 
-def load(path: str | os.PathLike[str], recompile: bool = True) -> Function:
-    """Return the function that `f.save(path)` wrote.
+def load(path: str | os.PathLike[str], recompile: bool = True) -> Any:
+    """Return the function that `f.save(path)` wrote: a compiled function, or a jitted one with all its variants.
 
     Shared variables are new ones with the values that they had; large constants stay in the file, which is mapped into
     memory. Where no code in the file fits this processor and these versions, the function is compiled from its graph;
@@ -235,7 +240,9 @@ def load(path: str | os.PathLike[str], recompile: bool = True) -> Function:
     """
     opened = _open(os.fspath(path))
     try:
-        return _restored(opened, recompile)
+        if opened.header["kind"] == "jitted":
+            return HOOKS.restored_jitted(opened, recompile)
+        return restored_function(opened, opened.header["function"], recompile)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         if isinstance(error, GraphcError):
             raise
@@ -263,10 +270,10 @@ def _open(path: str) -> Opened:
     return Opened(path, header, content, start)
 
 
-def _restored(opened: Opened, recompile: bool) -> Function:
-    header = opened.header
+def restored_function(opened: Opened, header: Mapping[str, Any], recompile: bool) -> Function:
+    """Return the function of a row of a file."""
     constants = {digest: opened.array(row) for digest, row in header["constants"].items()}
-    kernel = _kernel(opened, constants)
+    kernel = _kernel(opened, header, constants)
     records = [
         In(
             node,
@@ -281,15 +288,14 @@ def _restored(opened: Opened, recompile: bool) -> Function:
     keys = None if header["keys"] is None else tuple(header["keys"])
     call = Convention(tuple(records), name_positions(records), keys)
     kind = class_of_mode(header["mode"])
-    found = _lookup(opened, kernel, recompile) if kind is Compiled else None
+    found = _lookup(opened, header, kernel, recompile) if kind is Compiled else None
     made = Compiled(kernel, call, False, found) if found is not None else make_function(kind, kernel, call, False)
     made.name = header["name"]
     return made
 
 
-def _kernel(opened: Opened, constants: Mapping[str, Array]) -> Kernel:
+def _kernel(opened: Opened, header: Mapping[str, Any], constants: Mapping[str, Array]) -> Kernel:
     """The graph over new leaves, with shared variables of the saved values."""
-    header = opened.header
     frozen = {
         digest: FrozenArray(value, (value.dtype.name, value.shape, digest.encode()))
         for digest, value in constants.items()
@@ -326,10 +332,10 @@ def _kernel(opened: Opened, constants: Mapping[str, Array]) -> Kernel:
     )
 
 
-def _lookup(opened: Opened, kernel: Kernel, recompile: bool) -> Lookup | None:
+def _lookup(opened: Opened, header: Mapping[str, Any], kernel: Kernel, recompile: bool) -> Lookup | None:
     """The code in the file that fits this process; None where there is none."""
     own = fingerprint()
-    for row in opened.header["codes"]:
+    for row in header["codes"]:
         if row["fingerprint"] != own or row["settings"] != dict(key_of(kernel).settings):
             continue
         for name, blob in row["parts"].items():
@@ -342,13 +348,13 @@ def _lookup(opened: Opened, kernel: Kernel, recompile: bool) -> Lookup | None:
         report.key = key.digest
         return Lookup(key, report, entry)
     if not recompile:
-        raise CacheMissError(f"{opened.path} has no code for this process\n{_differences(opened, kernel)}")
+        raise CacheMissError(f"{opened.path} has no code for this process\n{_differences(header, kernel)}")
     return None
 
 
-def _differences(opened: Opened, kernel: Kernel) -> str:
+def _differences(header: Mapping[str, Any], kernel: Kernel) -> str:
     own = key_of(kernel)
-    rows: Sequence[Any] = opened.header["codes"]
+    rows: Sequence[Any] = header["codes"]
     lines = [line for row in rows for line in difference(own, Key(own.graph, row["settings"], row["fingerprint"]))]
     return "\n".join(lines) or "  it was saved without code"
 

@@ -77,6 +77,8 @@ class Hooks:
     """The machine code of a part that all functions share, compiled in this process: of its name."""
     save: Callable[[Any, Any], None]
     """Writes a function to a file: (function, path)."""
+    restored_jitted: Callable[[Any, bool], Any]
+    """Makes the jitted function of an opened file (functions/saved.py)."""
     states: Any
     """`graphc.functions.states`: values and states of functions by name, copies, pickles."""
 

@@ -116,6 +116,20 @@ class Interface(Generic[P, R]):
             raise ArgumentError(f"{self.title} has {len(self.functions)} compiled functions: give arguments of one")
         return self.functions[0]  # type: ignore[no-any-return]
 
+    def save(self: Any, path: Any) -> None:
+        """Write all variants to a file, from which `graphc.load` makes a jitted function in any process. It runs the
+        variants; its program is not there, so that other arguments are an error.
+
+        Raises GraphcError for a function that was not called, for arguments and results in other trees than tuples,
+        lists and dicts, and for what `Function.save` refuses.
+
+            f = graphc.jit(lambda x: x * 2)
+            f(np.ones(3))
+            f.save("f.graphc")
+            graphc.load("f.graphc")(np.ones(5))      # array([2., 2., 2., 2., 2.])
+        """
+        import_module("graphc.tracing.saved_calls").save(self, path)
+
     def explain(self, /, *args: Any, **kwargs: Any) -> str:
         """Return the report of the compilation for arguments like these, which is made where there is none yet. Without
         arguments, that of the only one that there is."""

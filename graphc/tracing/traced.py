@@ -64,7 +64,7 @@ from graphc.tracing.arguments import (
 from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
 from graphc.tracing.shortcuts import REFUSED, Shortcut
-from graphc.tracing.variants import Variant, choose, log_retrace, tell_of_retrace
+from graphc.tracing.variants import Variant, choose, form_of, log_retrace, tell_of_retrace
 from graphc.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
 
 MOST_RECENT = 4
@@ -353,6 +353,7 @@ class Jitted(Direct, Interface[P, R]):
         results, inputs = guarded(results, variables, guards)
         function, call = self.compiled(made, results, inputs, donated)
         variant = Variant(types, function, call, made, results, guards, ones)
+        variant.form = form_of(parts, kinds_of(given, by_class=True))
         if call is function and variables:
             known = keywords_in_order(self.build, parts) if self.build is self.__wrapped__ else ()
             variant.make_fast((args, kwargs, static, self.static.names), given, known, self.again)

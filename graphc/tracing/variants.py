@@ -26,11 +26,11 @@ from graphc.functions.native import Compiled
 from graphc.ir.node import Node
 from graphc.ir.source_lines import warn_user
 from graphc.options import options
-from graphc.startup.record import replace
-from graphc.tracing.arguments import NUMBERS
+from graphc.startup.record import record, replace
+from graphc.tracing.arguments import NUMBERS, Parts
 from graphc.tracing.guards import Guards, Shapes
 from graphc.tracing.shortcuts import REFUSED, Shortcut, shortcut
-from graphc.trees import LEAF, is_nested, like, structure, up_to
+from graphc.trees import LEAF, is_nested, leaves, like, structure, up_to
 
 Rebuild = Callable[[Any], Any]
 
@@ -46,6 +46,24 @@ def refused(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
     return REFUSED
 
 
+@record(eq=False)
+class Form:
+    """The form of the arguments of a variant. arguments: (by position, by name) without the static ones, a tree whose
+    leaves are numbers. kinds: what each leaf is (`kinds_of`, by class). static: the static arguments by position;
+    fixed: those by name, with it."""
+
+    arguments: Any
+    kinds: tuple[Any, ...]
+    static: tuple[Any, ...]
+    fixed: tuple[tuple[str, Any], ...]
+
+
+def form_of(parts: Parts, kinds: tuple[Any, ...]) -> Form:
+    """Return the form of arguments."""
+    given = parts.left, dict(parts.named)
+    return Form(like(given, range(len(leaves(given)))), kinds, parts.values, parts.fixed)
+
+
 class Variant:
     """A compiled function for arguments of some types and sizes.
 
@@ -54,10 +72,10 @@ class Variant:
     `call` gives (`finishing`). asked: what must hold of sizes; holds: tells it of shapes. ones: for each leaf, the axes
     of static size 1. shortcut: a function of the arguments for calls of exactly these types and this form
     (shortcuts.py). fast: where neither arguments nor results need Python, a native entry point that does the same, and
-    leaves other calls to the jitted function. Each is None where there is none.
+    leaves other calls to the jitted function. Each is None where there is none. form: of its arguments.
     """
 
-    __slots__ = ("asked", "call", "fast", "function", "holds", "made", "ones", "rebuild", "shortcut", "types")
+    __slots__ = ("asked", "call", "fast", "form", "function", "holds", "made", "ones", "rebuild", "shortcut", "types")
 
     def __init__(
         self,
@@ -78,6 +96,7 @@ class Variant:
         self.holds = asked.test()
         self.ones = ones
         self.fast: Callable[..., Any] | None = None
+        self.form: Form | None = None
         self.shortcut: Shortcut | None = None
 
     @property

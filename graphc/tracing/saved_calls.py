@@ -1,0 +1,186 @@
+"""Jitted functions as files: all variants of a function, for `f.save(path)` and `graphc.load(path)`.
+
+In: a function of `jit`, `grad`, `vmap` and kin that was called. Out: a file as functions/saved.py writes it, with a row
+for each variant: the form of its arguments, its guards, the compiled function, the form of its results. What is loaded
+is a jitted function whose program is not there: it runs the variants, and an argument for which there is none is an
+error that lists those that there are.
+
+    f = graphc.jit(lambda x, scale: {"sum": (x * scale).sum()})
+    f(np.ones(3), 2.0)
+    f.save("f.graphc")
+    g = graphc.load("f.graphc")
+    g(np.ones(7), 3.0)           {'sum': np.float64(21.0)}
+    g(np.ones((2, 2)), 3.0)      ArgumentError: f was loaded without its program; ... x: float64[x.0], scale: float64
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from graphc.errors import ArgumentError, GraphcError
+from graphc.functions.saved import Blobs, Opened, function_row, restored_function, write_file
+from graphc.startup.hooks import HOOKS
+from graphc.tracing.arguments import NUMBERS, Static, keywords_in_order, kinds_of
+from graphc.tracing.guards import Condition, Guards
+from graphc.tracing.traced import Jitted, Settings
+from graphc.tracing.variants import Variant, form_of
+from graphc.trees import leaves, like
+
+NUMBER_NAMES = {kind.__name__: kind for kind in NUMBERS}
+
+
+# Writing
+
+
+def save(function: Jitted[..., Any], path: str | os.PathLike[str]) -> None:
+    """Write the variants of a function to a file. `Jitted.save` tells more."""
+    blobs = Blobs()
+    variants = [_variant_row(function, each, blobs) for each in function.variants()]
+    if not variants:
+        raise GraphcError(f"{function.title} was not called yet: there is nothing compiled to save")
+    inspect = import_module("inspect")
+    parameters = inspect.signature(function).parameters.values()
+    header = {
+        "kind": "jitted",
+        "name": function.__name__,
+        "doc": function.__doc__,
+        "parameters": [[each.name, each.kind.name, each.default is not each.empty] for each in parameters],
+        "static": [list(function.static.numbers), list(function.static.names)],
+        "by_class": function.by_class,
+        "variants": variants,
+    }
+    write_file(os.fspath(path), header, blobs)
+
+
+def _variant_row(function: Jitted[..., Any], variant: Variant, blobs: Blobs) -> dict[str, Any]:
+    if variant.function is None or variant.call is not variant.function:
+        raise GraphcError(f"{function.title} gives no arrays for {variant!r}: that cannot be saved")
+    form, title = variant.form, function.title
+    assert form is not None, "of every variant that was traced"
+    return {
+        "types": variant.types,
+        "arguments": _encoded(form.arguments, f"{title}, its arguments"),
+        "leaves": [_kind(leaf) for leaf in form.kinds],
+        "static": [_plain(value, title) for value in form.static],
+        "fixed": [[name, _plain(value, title)] for name, value in form.fixed],
+        "results": _encoded(variant.made, f"{title}, its results"),
+        "guards": [[each.code, str(each.holds), _where(each)] for each in variant.asked.conditions],
+        "ones": [list(axes) for axes in variant.ones],
+        "function": function_row(variant.function, blobs),
+    }
+
+
+def _kind(kind: Any) -> Any:
+    """A leaf of arguments in JSON: [dtype, rank] of an array, the name of the class of a number, a flag."""
+    if isinstance(kind, bool):
+        return kind
+    return kind.__name__ if isinstance(kind, type) else [kind[0].name, kind[1]]
+
+
+def _where(each: Condition) -> str | None:
+    return None if each.where is None else str(each.where)
+
+
+def _plain(value: Any, title: str) -> Any:
+    """A static argument in JSON, which must give back an equal one."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    raise GraphcError(f"{title}: a static argument {value!r} is neither a number nor text: it cannot be saved")
+
+
+def _encoded(tree: Any, what: str) -> Any:
+    """A tree in JSON, without its leaves."""
+    kind = type(tree)
+    if tree is None:
+        return ["none"]
+    if kind in (tuple, list):
+        return [kind.__name__, *(_encoded(each, what) for each in tree)]
+    if kind is dict:
+        wrong = next((key for key in tree if type(key) not in (str, int)), None)
+        if wrong is not None:
+            raise GraphcError(f"{what}: the key {wrong!r} of a dict is neither text nor a whole number")
+        return ["dict", *([key, _encoded(value, what)] for key, value in tree.items())]
+    if leaves(tree) == [tree]:
+        return ["leaf"]
+    raise GraphcError(f"{what}: a {kind.__name__} cannot be saved; tuples, lists and dicts can")
+
+
+# Reading
+
+
+def restored_jitted(opened: Opened, recompile: bool) -> Jitted[..., Any]:
+    """Return the jitted function of a file."""
+    header = opened.header
+    name = str(header["name"])
+
+    def absent(*args: Any, **kwargs: Any) -> Any:
+        known = "; ".join(map(repr, made.variants()))
+        raise ArgumentError(f"{name} was loaded without its program, and has no variant for these arguments: {known}")
+
+    absent.__name__ = absent.__qualname__ = name
+    absent.__doc__ = header["doc"]
+    inspect = import_module("inspect")
+    absent.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(
+                each, inspect._ParameterKind[kind], default=... if has_default else inspect.Parameter.empty
+            )
+            for each, kind, has_default in header["parameters"]
+        ]
+    )
+    numbers, names = header["static"]
+    made: Jitted[..., Any] = Jitted(absent, absent, Static(tuple(numbers), tuple(names)), Settings(), name)
+    made.by_class = header["by_class"]
+    for row in header["variants"]:
+        _add_variant(made, row, opened, recompile)
+    return made
+
+
+def _add_variant(made: Jitted[..., Any], row: Mapping[str, Any], opened: Opened, recompile: bool) -> None:
+    function = restored_function(opened, row["function"], recompile)
+    count = len(row["leaves"]) // 2
+    given = [_example(*each) for each in zip(row["leaves"][:count], row["leaves"][count:], strict=True)]
+    placed, named = like(_decoded(row["arguments"]), given)
+    args = list(placed)
+    static, _ = made.static.places(len(args) + len(row["static"]))
+    for place, value in zip(static, row["static"], strict=True):
+        args.insert(place, value)
+    kwargs = {**named, **dict(row["fixed"])}
+    conditions = tuple(Condition(holds, code, where) for code, holds, where in row["guards"])
+    ones = tuple(map(tuple, row["ones"]))
+    results = function.kernel.outputs
+    tree = like(_decoded(row["results"]), results)
+    variant = Variant(row["types"], function, function, tree, results, Guards(conditions, {}, conditions), ones)
+    key, found = made.keyed(tuple(args), kwargs)
+    parts = made.static.split(args, kwargs)
+    variant.form = form_of(parts, kinds_of(found, by_class=True))
+    variant.make_fast(
+        (args, kwargs, static, made.static.names), found, keywords_in_order(made.build, parts), made.again
+    )
+    made.entries.setdefault(key, []).append(variant)
+
+
+def _example(kind: Any, is_scalar: bool) -> Any:
+    """An argument of a kind. is_scalar: a number of NumPy's."""
+    if isinstance(kind, str):
+        return NUMBER_NAMES[kind](0)
+    array = np.zeros((2,) * kind[1], kind[0])
+    return array[()] if is_scalar else array
+
+
+def _decoded(row: Sequence[Any]) -> Any:
+    """The tree of `_encoded`, whose leaves are 0."""
+    kind, *parts = row
+    if kind == "dict":
+        return {key: _decoded(value) for key, value in parts}
+    if kind in ("tuple", "list"):
+        return {"tuple": tuple, "list": list}[kind](map(_decoded, parts))
+    return {"none": None, "leaf": 0}[kind]
+
+
+HOOKS.restored_jitted = restored_jitted
