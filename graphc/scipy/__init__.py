@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from graphc.startup.lazy import lazily
 
 if TYPE_CHECKING:
-    from graphc.scipy import linalg as linalg, special as special
+    from graphc.scipy import linalg as linalg, special as special, stats as stats
 
 LAZY = dict.fromkeys("integrate interpolate linalg optimize signal special stats".split(), "")
 """The modules, each under the name of SciPy's."""

@@ -19,11 +19,16 @@ from graphc.ir.at_once import at_once
 from graphc.ir.call_errors import explain_all
 
 
+def found_in(module: str, name: str) -> Any:
+    """What a module of SciPy's has under a name; the module is imported."""
+    return getattr(import_module(module), name)
+
+
 def scipys(module: str, name: str) -> Callable[..., Any]:
     """The function of SciPy of that name, by the name of graphc's module; SciPy is imported when it is called."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return getattr(import_module(".".join(module.split(".")[1:3])), name)(*args, **kwargs)
+        return found_in(".".join(module.split(".")[1:3]), name)(*args, **kwargs)
 
     return call
 

@@ -560,6 +560,9 @@ kolmogi = row("kolmogi", "The inverse of kolmogorov.", lambda z, p: 1 / _kolmogo
 
 # Functions of three and four parameters whose derivatives nobody has written: their values alone.
 
+bdtrik: Callable[..., Node]
+nbdtrik: Callable[..., Node]
+pdtrik: Callable[..., Node]
 VALUES_ALONE = (
     "bdtrik bdtrin btdtria btdtrib chdtriv chndtr chndtridf chndtrinc chndtrix fdtridfd gdtria gdtrib gdtrix "
     "nbdtrik nbdtrin ncfdtr ncfdtri ncfdtridfd ncfdtridfn ncfdtrinc nctdtr nctdtridf nctdtrinc nctdtrit "

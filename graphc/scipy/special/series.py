@@ -13,13 +13,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphc.ir.node import Node
-from graphc.tensor.elementary import abs, exp, expm1, less, log1p, sinh, sqr, where
+from graphc.tensor.elementary import abs, exp, expm1, gammaln, less, log1p, sinh, sqr, where
 from graphc.tensor.special import i0, j0
 
 
 def _central(n: int) -> float:
     """The chance of as many heads as tails in 2 n throws."""
     return math.comb(2 * n, n) * 0.25**n
+
+
+def _zeta(k: int) -> float:
+    """Riemann's zeta function of a whole number (Euler and Maclaurin, DLMF 25.2.9)."""
+    n = 30.0
+    tail = n ** (1 - k) / (k - 1) + 0.5 * n**-k + k / 12 * n ** (-k - 1) - k * (k + 1) * (k + 2) / 720 * n ** (-k - 3)
+    return math.fsum(m ** -float(k) for m in range(1, 30)) + tail
 
 
 Far = Callable[[Node], Any]
@@ -46,6 +53,16 @@ SERIES: dict[str, tuple[Sequence[float], float, Far | None]] = {
         [k % 2 * (-1) ** (k // 2) / (2 ** (k + 1) * math.factorial((k + 1) // 2) ** 2) for k in range(20)],
         1.0,
         lambda x: (1 - j0(x)) / x,
+    ),
+    "log_gamma": (
+        [-0.57721566490153286, *((-1) ** k * _zeta(k) / k for k in range(2, 26))],
+        0.2,
+        lambda x: gammaln(1 + x) / x,
+    ),
+    "log_gamma_twice": (
+        [(-1) ** k * _zeta(k) / k * (2**k - 2) for k in range(2, 28)],
+        0.1,
+        lambda x: (gammaln(1 + 2 * x) - 2 * gammaln(1 + x)) / sqr(x),
     ),
     "ellipk_slope": ([math.pi / 2 * _central(n) ** 2 * n for n in range(1, 30)], 0.25, None),
     "ellipe_slope": ([-math.pi / 2 * _central(n) ** 2 * n / (2 * n - 1) for n in range(1, 30)], 0.25, None),

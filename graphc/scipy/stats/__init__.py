@@ -1,0 +1,44 @@
+"""The distributions of `scipy.stats` that are used most, and descriptive functions, of arrays and of tensors.
+
+    stats.norm.logpdf(x, mu, sigma)      a tensor of tensors, with derivatives in all three
+    stats.norm(mu, sigma).cdf(x)         the same distribution, with its parameters
+    stats.zscore(x)
+
+In: what SciPy's functions of these names take. Out: SciPy's results. distribution.py has the methods, continuous.py and
+discrete.py a record of formulas for each distribution, multivariate.py those of vectors, descriptive.py functions of
+samples. Random numbers take a key of `graphc.random` as `random_state`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphc.scipy.named import offer
+from graphc.scipy.stats import continuous, descriptive, discrete
+from graphc.scipy.stats.distribution import Discrete, Distribution
+from graphc.scipy.stats.multivariate import dirichlet, multinomial, multivariate_normal
+from graphc.startup.lazy import nearest
+
+DISTRIBUTIONS: dict[str, Any] = {
+    **{law.name: Distribution(law) for law in continuous.LAWS},
+    **{law.name: Discrete(law) for law in discrete.LAWS},
+    "dirichlet": dirichlet,
+    "multinomial": multinomial,
+    "multivariate_normal": multivariate_normal,
+    "reciprocal": Distribution(next(law for law in continuous.LAWS if law.name == "loguniform")),
+}
+"""The distributions by their names."""
+
+__all__ = sorted([*DISTRIBUTIONS, *descriptive.__all__])  # noqa: PLE0605 - the names are SciPy's
+
+globals().update(DISTRIBUTIONS)
+globals().update({name: getattr(descriptive, name) for name in descriptive.__all__})
+
+
+def __getattr__(name: str) -> Any:
+    near = nearest(name, __all__)
+    why = near or "graphc has the distributions that are used most, and functions of samples that have derivatives"
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {why}")
+
+
+offer(globals())

@@ -1,0 +1,364 @@
+"""Distributions of one variable: a record of formulas for each, and SciPy's methods of all.
+
+    expon = Law("expon", "", 0.0, inf, logpdf=lambda x: -x, cdf=lambda x: -expm1(-x), ppf=lambda q: -log1p(-q), …)
+    Distribution(expon).logpdf(x, loc=1.0, scale=2.0)      -(x - 1) / 2 - log(2), -inf below 1
+
+In: a `Law` in its standard form, with formulas of the variable and the shape parameters. Out: an object with the
+methods of SciPy's distribution of that name: of arrays these are SciPy's own, of tensors they are computed here. What
+has no formula here is an error that names the distribution and the method.
+
+Generic numerics, once for all: what lies outside of the support, and parameters that are not allowed, in SciPy's way
+(0, -inf, 1, NaN), by values inside in their place, so that derivatives are none of theirs; densities by their
+logarithms; the upper tail by its own formula, by symmetry, or as 1 less the lower one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphc.arrays.dtypes import floating, is_float
+from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
+from graphc.functions.function import function as compile_function
+from graphc.ir.at_once import is_plain
+from graphc.ir.call_errors import explained_class
+from graphc.ir.node import Node
+from graphc.ops.elementwise import as_node, cast, is_number
+from graphc.random import distributions as random
+from graphc.scipy.named import found_in
+from graphc.startup.record import record
+from graphc.tensor import elementary as el
+
+Formula = Callable[..., Any]
+
+
+@record(eq=False)
+class Law:
+    """A distribution in its standard form. shapes: the names of its parameters. low, high: the ends of the support,
+    numbers or formulas of the parameters. logpdf, cdf and the other formulas take the variable, or a probability, and
+    the parameters; mean, var and entropy the parameters alone. valid: the condition of the parameters, by default that
+    each is above 0. symmetric: True about 0. open: True if the density is 0 at the ends of the support. discrete: True
+    for whole numbers, whose `logpdf` is the logarithm of the probability."""
+
+    name: str
+    shapes: str
+    low: Any
+    high: Any
+    logpdf: Formula
+    cdf: Formula | None = None
+    sf: Formula | None = None
+    logcdf: Formula | None = None
+    logsf: Formula | None = None
+    ppf: Formula | None = None
+    isf: Formula | None = None
+    mean: Any = None
+    var: Any = None
+    entropy: Any = None
+    valid: Formula | None = None
+    symmetric: bool = False
+    open: bool = False
+    discrete: bool = False
+
+
+class Given:
+    """The parameters of a call: shapes, loc and scale as tensors, and the ends of the support."""
+
+    def __init__(self, law: Law, method: str, args: Sequence[Any], kwds: Mapping[str, Any]) -> None:
+        names = [*law.shapes.split(), "loc", *([] if law.discrete else ["scale"])]
+        if len(args) > len(names):
+            raise ArgumentError(f"{law.name}.{method}: it takes the parameters {', '.join(names)}, not {len(args)}")
+        given = dict(zip(names, args, strict=False)) | dict(kwds)
+        unknown = next((name for name in given if name not in names), None)
+        missing = next((name for name in law.shapes.split() if name not in given), None)
+        if unknown is not None or missing is not None:
+            why = (
+                f"there is no parameter {unknown!r}" if unknown is not None else f"the parameter {missing!r} is missing"
+            )
+            raise ArgumentError(f"{law.name}.{method}: {why}; it takes {', '.join(names)}")
+        self.law = law
+        self.shapes = [floats(given[name]) for name in law.shapes.split()]
+        self.loc, self.scale = floats(given.get("loc", 0.0)), floats(given.get("scale", 1.0))
+        self.low, self.high = (end(*self.shapes) if callable(end) else end for end in (law.low, law.high))
+
+    @property
+    def is_valid(self) -> Any:
+        """The condition under which there is such a distribution."""
+        valid: Any = self.scale > 0
+        if self.law.valid is not None:
+            return valid & self.law.valid(*self.shapes)
+        for shape in self.shapes:
+            valid = valid & (shape > 0)
+        return valid
+
+    def checked(self, value: Any) -> Node:
+        """A result, NaN where there is no such distribution."""
+        return el.where(self.is_valid, value, math.nan)
+
+
+def floats(x: Any) -> Node:
+    """A tensor of floats; Python's numbers keep having no dtype."""
+    node = as_node(x)
+    if is_number(node):
+        return node if is_float(node.type.dtype) else as_node(float(x)) if isinstance(x, int) else cast(node, "float64")
+    return node if is_float(node.type.dtype) else cast(node, floating(node.type.dtype))
+
+
+def _method(doc: str) -> Callable[[Formula], Any]:
+    """A method that SciPy computes of arrays."""
+
+    def decorate(compute: Formula) -> Any:
+        name = compute.__name__
+
+        def method(self: Any, *args: Any, **kwds: Any) -> Any:
+            if is_plain(args, kwds):
+                return getattr(found_in("scipy.stats", self.law.name), name)(*args, **kwds)
+            return compute(self, *args, **kwds)
+
+        method.__name__, method.__qualname__, method.__doc__ = name, f"Distribution.{name}", doc
+        return method
+
+    return decorate
+
+
+class Distribution:
+    """A distribution under SciPy's name; called with parameters it gives one that has them ("frozen")."""
+
+    def __init__(self, law: Law) -> None:
+        self.law, self.name, self.shapes = law, law.name, law.shapes.replace(" ", ", ") or None
+
+    def __repr__(self) -> str:
+        return f"<distribution {self.name}>"
+
+    def __call__(self, *args: Any, **kwds: Any) -> Frozen:
+        """The distribution with these parameters."""
+        return Frozen(self, args, kwds)
+
+    def freeze(self, *args: Any, **kwds: Any) -> Frozen:
+        """The distribution with these parameters."""
+        return Frozen(self, args, kwds)
+
+    def _formula(self, name: str) -> Formula:
+        found: Formula | None = getattr(self.law, name)
+        if found is None:
+            raise GraphTypeError(f"{self.name}.{name} of a tensor: there is no formula for it")
+        return found
+
+    def _inside(self, given: Given, x: Any) -> tuple[Node, Any, Any]:
+        """The standard variable, whether it is below the support, and whether inside."""
+        y = floats(x) - given.loc if self.law.discrete else (floats(x) - given.loc) / given.scale
+        return y, y < given.low, (y >= given.low) & (y <= given.high)
+
+    def _held(self, given: Given, y: Node, inside: Any) -> Node:
+        """The variable, with a number inside of the support where it is outside: derivatives are none of its own."""
+        low, high = given.low, given.high
+        within: Any = 0.0
+        if not (isinstance(low, float) and math.isinf(low)):
+            within = low + 1.0
+            if not (isinstance(high, float) and math.isinf(high)):
+                within = el.where(el.isinf(as_node(high)), low + 1.0, 0.5 * (low + high))
+                within = el.where(el.isinf(as_node(low)), high - 1.0, within)
+        elif not (isinstance(high, float) and math.isinf(high)):
+            within = high - 1.0
+        return el.where(inside, y, within)
+
+    def _log_density(self, x: Any, given: Given) -> Node:
+        y, _, inside = self._inside(given, x)
+        if self.law.open:
+            inside = (y > given.low) & (y < given.high)
+        if self.law.discrete:
+            inside = inside & el.equal(el.floor(y), y)
+        value = self.law.logpdf(self._held(given, y, inside), *given.shapes)
+        value = value if self.law.discrete else value - el.log(given.scale)
+        return given.checked(el.where(el.isnan(y), math.nan, el.where(inside, value, -math.inf)))
+
+    def _tail(self, name: str, x: Any, given: Given) -> Node:
+        """cdf, sf or the logarithm of one."""
+        y, below, _ = self._inside(given, x)
+        if self.law.discrete:
+            y = el.floor(y)
+        else:
+            below = y <= given.low
+        above = y >= given.high
+        inside = el.logical_not(below | above)
+        value = self._tail_formula(name)(self._held(given, y, inside), *given.shapes)
+        first, last = (0.0, 1.0) if name in ("cdf", "logcdf") else (1.0, 0.0)
+        if name.startswith("log"):
+            first, last = (0.0 if end else -math.inf for end in (first, last))
+        value = el.where(below, first, el.where(above, last, value))
+        return given.checked(el.where(el.isnan(y), math.nan, value))
+
+    def _tail_formula(self, name: str) -> Formula:
+        law = self.law
+        known: Formula | None = getattr(law, name)
+        if known is not None:
+            return known
+        if name.startswith("log"):
+            if name == "logsf" and law.symmetric and law.logcdf is not None:
+                logcdf = law.logcdf
+                return lambda y, *shapes: logcdf(-y, *shapes)
+            plain = self._tail_formula(name[3:])
+            return lambda y, *shapes: el.log(plain(y, *shapes))
+        if name == "sf" and law.symmetric:
+            cdf = self._formula("cdf")
+            return lambda y, *shapes: cdf(-y, *shapes)
+        exact: Formula | None = getattr(law, f"log{name}")
+        if exact is not None:
+            return lambda y, *shapes: el.exp(exact(y, *shapes))
+        other = getattr(law, "sf" if name == "cdf" else "cdf") or self._formula(name)
+        return lambda y, *shapes: 1 - other(y, *shapes)
+
+    def _quantile(self, name: str, q: Any, given: Given) -> Node:
+        """ppf or isf."""
+        law, q = self.law, floats(q)
+        formula: Formula | None = getattr(law, name)
+        if formula is None:
+            ppf = self._formula("ppf")
+            mirrored = law.symmetric
+            formula = (lambda q, *s: -ppf(q, *s)) if mirrored else (lambda q, *s: ppf(1 - q, *s))
+        inside = (q > 0) & (q < 1)
+        value = formula(el.where(inside, q, 0.5), *given.shapes)
+        first = given.low - 1 if law.discrete else given.low
+        ends = (first, given.high) if name == "ppf" else (given.high, first)
+        value = el.where(el.equal(q, 0), ends[0], el.where(el.equal(q, 1), ends[1], value))
+        value = el.where((q >= 0) & (q <= 1), value, math.nan)
+        return given.checked(value + given.loc if law.discrete else value * given.scale + given.loc)
+
+    def _moment(self, name: str, given: Given) -> Any:
+        formula = getattr(self.law, name)
+        if formula is None:
+            raise GraphTypeError(f"{self.name}.{name} of a tensor: there is no formula for it")
+        return formula(*given.shapes) if callable(formula) else formula
+
+
+def _of_variable(name: str, doc: str, compute: Formula) -> None:
+    def method(self: Distribution, x: Any, *args: Any, **kwds: Any) -> Any:
+        return compute(self, x, Given(self.law, name, args, kwds))
+
+    method.__name__ = name
+    setattr(Distribution, name, _method(doc)(method))
+
+
+def _of_parameters(name: str, doc: str, compute: Formula) -> None:
+    def method(self: Distribution, *args: Any, **kwds: Any) -> Any:
+        return compute(self, Given(self.law, name, args, kwds))
+
+    method.__name__ = name
+    setattr(Distribution, name, _method(doc)(method))
+
+
+def _mean(self: Distribution, given: Given) -> Node:
+    return given.checked(_scaled(self._moment("mean", given), given))
+
+
+def _var(self: Distribution, given: Given) -> Node:
+    value = self._moment("var", given)
+    return given.checked(value if given.law.discrete else given.scale * given.scale * value)
+
+
+def _entropy(self: Distribution, given: Given) -> Node:
+    value = self._moment("entropy", given)
+    return given.checked(value if given.law.discrete else value + el.log(given.scale))
+
+
+def _scaled(value: Any, given: Given) -> Node:
+    return as_node(given.loc + (value if given.law.discrete else given.scale * value))
+
+
+def _support(self: Distribution, given: Given) -> tuple[Node, Node]:
+    return _scaled(given.low, given), _scaled(given.high, given)
+
+
+for _name, _doc, _compute in (
+    ("logpdf", "The logarithm of the density at x; -inf outside of the support.", Distribution._log_density),
+    ("pdf", "The density at x.", lambda self, x, given: el.exp(self._log_density(x, given))),
+    ("cdf", "The probability of at most x.", lambda self, x, given: self._tail("cdf", x, given)),
+    ("sf", "The probability of more than x.", lambda self, x, given: self._tail("sf", x, given)),
+    ("logcdf", "The logarithm of cdf.", lambda self, x, given: self._tail("logcdf", x, given)),
+    ("logsf", "The logarithm of sf.", lambda self, x, given: self._tail("logsf", x, given)),
+    ("ppf", "The x whose cdf is q.", lambda self, q, given: self._quantile("ppf", q, given)),
+    ("isf", "The x whose sf is q.", lambda self, q, given: self._quantile("isf", q, given)),
+):
+    _of_variable(_name, _doc, _compute)
+for _name, _doc, _moment in (
+    ("mean", "The mean.", _mean),
+    ("var", "The variance.", _var),
+    ("std", "The root of the variance.", lambda self, given: el.sqrt(_var(self, given))),
+    ("entropy", "The entropy, of the density or of the probabilities.", _entropy),
+    ("median", "The x whose cdf is 1/2.", lambda self, given: self._quantile("ppf", 0.5, given)),
+    ("support", "The ends of the support.", _support),
+):
+    _of_parameters(_name, _doc, _moment)
+
+
+def rvs(self: Distribution, *args: Any, size: Any = None, random_state: Any = None, **kwds: Any) -> Any:
+    """Random numbers of a key of `graphc.random` in the place of `random_state`, with derivatives by the parameters:
+    quantiles of uniform numbers. size: the shape, by default that of the parameters. Without a key SciPy's own draw.
+
+    Raises GraphValueError for tensors without a key.
+    """
+    is_key = isinstance(random_state, Node | np.uint64)
+    if not is_key and is_plain(args, kwds):
+        return found_in("scipy.stats", self.name).rvs(
+            *args, size=1 if size is None else size, random_state=random_state, **kwds
+        )
+    if not is_key:
+        raise GraphValueError(f"{self.name}.rvs of a tensor: random_state must be a key, as graphc.random.key(0)")
+    given = Given(self.law, "rvs", args, kwds)
+    shape: Any = size if isinstance(size, tuple | list | type(None)) else (size,)
+    if shape is None:
+        filled = given.loc + given.scale + sum(given.shapes, as_node(0.0))
+        shape = tuple(filled.shape[axis] for axis in range(filled.ndim))
+    number = random.uniform(random_state, tuple(shape), "float64") + 2.0**-54
+    drawn = self._quantile("ppf", number, given)
+    if self.law.discrete:
+        drawn = cast(drawn, "int64")
+    if is_plain((random_state, *args), kwds):
+        return compile_function([], drawn, mode="interpreted")()[()]
+    return drawn
+
+
+Distribution.rvs = rvs  # type: ignore[attr-defined]
+
+
+class Frozen:
+    """A distribution with its parameters, which its methods leave out."""
+
+    def __init__(self, dist: Any, args: Sequence[Any], kwds: Mapping[str, Any]) -> None:
+        self.dist, self.args, self.kwds = dist, tuple(args), dict(kwds)
+
+    def __repr__(self) -> str:
+        return f"<distribution {self.dist.name} with parameters>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name[0] == "_":
+            raise AttributeError(f"{self!r} has no attribute {name!r}")
+        method = getattr(self.dist, name)
+
+        def call(*args: Any, **kwds: Any) -> Any:
+            return method(*args, *self.args, **self.kwds, **kwds)
+
+        return call
+
+
+class Discrete(Distribution):
+    """A distribution of whole numbers under SciPy's name."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("pdf", "logpdf"):
+            raise AttributeError(f"{self.name} is a distribution of whole numbers: it has pmf and logpmf")
+        return super().__getattribute__(name)
+
+
+for _name, _doc, _compute in (
+    ("logpmf", "The logarithm of pmf.", Distribution._log_density),
+    ("pmf", "The probability of x, 0 of fractions.", lambda self, x, given: el.exp(self._log_density(x, given))),
+):
+    _of_variable(_name, _doc, _compute)
+    setattr(Discrete, _name, vars(Distribution)[_name])
+    delattr(Distribution, _name)
+
+explained_class(Distribution)
+explained_class(Discrete)
