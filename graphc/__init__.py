@@ -47,6 +47,7 @@ HOOKS.modules = {
     "owner": "graphc.theano.owners",
     "plain_calls": "graphc.tracing.plain_calls",
     "reduced": "graphc.ir.pickling",
+    "scipys": "graphc.scipy.exchange",
     "set_setting": "graphc.theano.flags",
     "shared_generator": "graphc.random.streams",
     "shared_matrix": "graphc.sparse",

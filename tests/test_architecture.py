@@ -85,7 +85,7 @@ UPWARD = {
 """Late imports of other packages: (module, what it imports). There are none of what stands higher: hooks are filled."""
 
 BY_NAME = {
-    "codegen.routines", "scipy.named", "startup.hooks", "startup.lazy",
+    "codegen.routines", "scipy.exchange", "scipy.named", "startup.hooks", "startup.lazy",
     "theano.paths", "tracing.interface",
 }  # fmt: skip
 """The modules that import what tables, import statements and pickles name: those of packages, families of routines, and

@@ -73,6 +73,8 @@ class Hooks:
     """`graphc.tensor.boundary`: what goes between a traced program and graphc, arrays that may be written to."""
     creations: Any
     """`graphc.tensor.creations`: NumPy's functions that make arrays, while a function is traced."""
+    scipys: Any
+    """`graphc.scipy.exchange`: SciPy's functions, while a function is traced."""
     compiled_part: Callable[[str], bytes]
     """The machine code of a part that all functions share, compiled in this process: of its name."""
     save: Callable[[Any, Any], None]

@@ -207,12 +207,15 @@ COUNT, LOCK = [0], Lock()
 
 
 def replace() -> None:
-    """Put the replacements into the module `numpy`, until `restore` has been called as often."""
+    """Put the replacements into the module `numpy`, and those of SciPy's functions (graphc/scipy/exchange.py) into
+    theirs, until `restore` has been called as often."""
     with LOCK:
         COUNT[0] += 1
         if COUNT[0] == 1:
             for home, name, _, replacement in REPLACED:
                 setattr(home, name, replacement)
+            if "scipy" in sys.modules:
+                HOOKS.scipys.replace()
 
 
 def restore() -> None:
@@ -222,6 +225,8 @@ def restore() -> None:
         if not COUNT[0]:
             for home, name, original, _ in REPLACED:
                 setattr(home, name, original)
+            if "scipy" in sys.modules:
+                HOOKS.scipys.restore()
 
 
 HOOKS.creations = sys.modules[__name__]

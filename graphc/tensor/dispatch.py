@@ -567,8 +567,9 @@ def refuse_change(what: str, method: str, given: Any) -> NoReturn:
 def ufunc_target(ufunc: Any) -> Function | None:
     """The function of graphc for a ufunc of NumPy, or of scipy.special, by its name."""
     name = ufunc.__name__
-    if all(getattr(module, name, None) is not ufunc for _, module in ufunc_homes()):
-        return None
+    homes = [home for home, module in ufunc_homes() if getattr(module, name, None) is ufunc]
+    if homes != ["np"]:
+        return HOOKS.scipys.ufunc(name) if homes else None
     own = UFUNCS.get(name)
     found = own or getattr(tensor, ALIASES.get(name, name), None)
     return found if callable(found) else None

@@ -26,9 +26,11 @@ from graphc.functions.function import function as compile_function
 from graphc.ir.at_once import is_plain
 from graphc.ir.call_errors import explained_class
 from graphc.ir.node import Node
+from graphc.ir.traced import by_program
 from graphc.ops.elementwise import as_node, cast, is_number
 from graphc.random import distributions as random
 from graphc.scipy.named import found_in
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
 from graphc.tensor import elementary as el
 
@@ -338,8 +340,12 @@ class Frozen:
         method = getattr(self.dist, name)
 
         def call(*args: Any, **kwds: Any) -> Any:
-            return method(*args, *self.args, **self.kwds, **kwds)
+            if not by_program():
+                return method(*args, *self.args, **self.kwds, **kwds)
+            done = HOOKS.handles.Call(call, args, kwds)
+            return done.finished(method(*done.args, *self.args, **self.kwds, **done.kwargs))
 
+        call.__name__ = name
         return call
 
 

@@ -1,0 +1,152 @@
+"""SciPy's functions, as a traced program calls them: those of `graphc.scipy` in their place.
+
+    from scipy.special import logsumexp
+    from scipy.stats import norm
+
+    graphc.jit(lambda x: logsumexp(norm.logpdf(x)))      graphc.scipy's functions of these names
+
+SciPy asks nobody before it makes arrays of its arguments. So while a function is traced, in any thread, the functions
+of SciPy's modules that are imported, and the methods of its distributions, have other code (`replace`, `restore`):
+whatever name a program has them by, they ask whether a tensor is among the arguments of a traced function. If not, they
+do what they do. SciPy's functions of single elements are asked by NumPy's protocol and need no other code; `ufunc` says
+what they are here. A function that `graphc.scipy` has not is an error that names it.
+
+In: calls of SciPy's functions. Out: those of the functions of `graphc.scipy`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
+from types import CodeType, FunctionType
+from typing import Any
+
+from graphc.errors import GraphTypeError
+from graphc.ir.node import Node, describe, plain
+from graphc.ir.source_lines import program_line
+from graphc.ir.traced import TRACE
+from graphc.startup.hooks import HOOKS
+from graphc.tensor import boundary
+from graphc.tensor.handles import UNKNOWN, known
+from graphc.trees import leaves
+
+MODULES = "integrate interpolate linalg optimize signal special stats".split()
+"""The modules whose functions are exchanged."""
+
+METHODS = {
+    "rv_generic": "__call__ entropy freeze mean median rvs std support var",
+    "rv_continuous": "cdf isf logcdf logpdf logsf pdf ppf sf",
+    "rv_discrete": "cdf isf logcdf logpmf logsf pmf ppf sf",
+    "multivariate_normal": "__call__ entropy logpdf pdf rvs",
+    "dirichlet": "__call__ cov entropy logpdf mean pdf rvs var",
+    "multinomial": "__call__ cov logpmf pmf rvs",
+}
+"""Methods that are exchanged: of classes of distributions, and of the classes of single ones."""
+
+Exchange = tuple[FunctionType, CodeType, CodeType]
+"""A function, its own code, and the code that it has while a function is traced."""
+
+
+def _template(*args: Any, **kwargs: Any) -> Any:
+    call: Any = "the call"
+    return call(args, kwargs)
+
+
+def _code(function: FunctionType, call: Callable[..., Any]) -> CodeType:
+    """The code of `call(args, kwargs)` for a function, which has its free variables and its name."""
+    template = _template.__code__
+    constants = tuple(call if constant == "the call" else constant for constant in template.co_consts)
+    return template.replace(
+        co_consts=constants, co_freevars=function.__code__.co_freevars, co_name=function.__code__.co_name
+    )
+
+
+def _exchange(function: FunctionType, name: str, home: str, is_method: bool) -> Exchange:
+    """`home`: the module of graphc's function of that name; of a method the class has the name."""
+    own = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    own.__kwdefaults__ = function.__kwdefaults__
+
+    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        given = args[1:] if is_method else args
+        if not TRACE.depth or not any(isinstance(leaf, Node) for leaf in leaves((given, kwargs))):
+            return own(*args, **kwargs)
+        title = f"{getattr(args[0], 'name', _class_name(args[0]))}.{name}" if is_method else name
+        if known((given, kwargs)) is not UNKNOWN:
+            values = boundary.given(given)
+            return boundary.computed(own(*args[: len(args) - len(given)], *values, **boundary.given(kwargs)))
+        target = _target(home, title, (given, kwargs))
+        done = boundary.Call(target, given, kwargs)
+        return done.finished(target(*done.args, **done.kwargs))
+
+    return function, function.__code__, _code(function, call)
+
+
+def _class_name(distribution: Any) -> str:
+    """The name of a distribution of vectors, from that of its class."""
+    return type(distribution).__name__.removesuffix("_gen")
+
+
+def _target(home: str, title: str, given: Any) -> Callable[..., Any]:
+    """The function of graphc's, or the error that there is none."""
+    try:
+        found: Any = import_module(f"graphc.scipy.{home}")
+        for part in title.split("."):
+            found = getattr(found, part)
+    except (AttributeError, ModuleNotFoundError) as error:
+        told = describe(plain(next(leaf for leaf in leaves(given) if isinstance(leaf, Node))))
+        raise GraphTypeError(
+            f"scipy.{home}.{title} of {told}, which is symbolic: {error} (called at {program_line()})"
+        ) from None
+    target: Callable[..., Any] = found
+    return target
+
+
+@cache
+def _exchanges(module: str) -> tuple[Exchange, ...]:
+    """The functions of a module of SciPy's."""
+    return tuple(_found(sys.modules[f"scipy.{module}"], module))
+
+
+def _found(theirs: Any, module: str) -> Iterator[Exchange]:
+    for name in theirs.__all__:
+        function = getattr(theirs, name, None)
+        if isinstance(function, FunctionType):
+            yield _exchange(function, name, module, False)
+    if module != "stats":
+        return
+    for name, methods in METHODS.items():
+        home: Any = sys.modules["scipy.stats._distn_infrastructure"] if name.startswith("rv_") else theirs
+        owner = getattr(home, name)
+        owner = owner if isinstance(owner, type) else type(owner)
+        for method in methods.split():
+            function = vars(owner).get(method)
+            if isinstance(function, FunctionType):
+                yield _exchange(function, method, "stats", True)
+
+
+def replace() -> None:
+    """Give the functions of SciPy's that are imported their other code."""
+    for module in MODULES:
+        if f"scipy.{module}" in sys.modules:
+            for function, _, code in _exchanges(module):
+                function.__code__ = code
+
+
+def restore() -> None:
+    """Give them back their own."""
+    for module in MODULES:
+        if f"scipy.{module}" in sys.modules:
+            for function, code, _ in _exchanges(module):
+                function.__code__ = code
+
+
+def ufunc(name: str) -> Callable[..., Any] | None:
+    """The function of graphc for one of SciPy's of single elements."""
+    return getattr(import_module("graphc.scipy.special"), name, None)
+
+
+HOOKS.scipys = sys.modules[__name__]

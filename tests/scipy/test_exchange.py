@@ -1,0 +1,108 @@
+"""SciPy's own functions in traced functions: under any name, they are those of `graphc.scipy`, or are refused."""
+
+# ruff: noqa: PLW0108 - the lambdas are programs
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy
+import scipy.integrate
+import scipy.linalg
+import scipy.special
+import scipy.stats
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+import graphc
+import graphc.tensor as T
+from graphc.errors import GraphTypeError
+
+
+@pytest.fixture(autouse=True)
+def interpreted() -> Iterator[None]:
+    with graphc.options.change(mode="interpreted"):
+        yield
+
+
+X = np.array([0.5, 1.5, 2.5])
+K = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
+
+
+def written(x: Any) -> Any:
+    a = np.zeros(3)
+    a[1:] = x[1:]
+    a[0] = scipy.special.gamma(x[0])
+    return logsumexp(a) + scipy.linalg.norm(a)
+
+
+def known(x: Any) -> Any:
+    a = np.zeros(3)
+    a[1] = 2.0
+    return x * logsumexp(a)
+
+
+CALLS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (lambda x, y: scipy.special.beta(x, y), (X, 2 * X)),
+    (lambda x: scipy.special.exp1(x), (X,)),
+    (lambda x: scipy.special.airy(x)[1], (X,)),
+    (lambda x: logsumexp(x, b=[1.0, 2.0, 3.0]), (X,)),
+    (lambda x: scipy.special.multigammaln(x[2] + 3, 2), (X,)),
+    (lambda x: scipy.special.softmax(x), (X,)),
+    (lambda x, m, s: norm.logpdf(x, m, s), (X, 0.3, 2.0)),
+    (lambda x, m: scipy.stats.gamma(m, scale=2.0).logcdf(x), (X, 1.7)),
+    (lambda x: scipy.stats.gamma(1.7).sf(x), (X,)),
+    (lambda x: scipy.stats.poisson.logpmf([0, 1, 2], x), (X,)),
+    (lambda m: scipy.stats.t.std(m), (4.5,)),
+    (lambda m, k: scipy.stats.multivariate_normal.logpdf(X, m, k), (0 * X, K)),
+    (lambda m, k: scipy.stats.multivariate_normal(m, k).logpdf(X), (0 * X, K)),
+    (lambda k, x: cho_solve(cho_factor(k, lower=True), x), (K, X)),
+    (lambda k: scipy.linalg.expm(k), (0.2 * K,)),
+    (lambda k, x: scipy.linalg.solve(k, x, assume_a="pos"), (K, X)),
+    (lambda x: scipy.stats.zscore(x), (X,)),
+    (lambda x: scipy.integrate.trapezoid(x, dx=0.5), (X,)),
+    (lambda x: x * scipy.special.logsumexp(np.ones(3)), (X,)),
+    (written, (X,)),
+    (known, (X,)),
+]
+
+
+def test_they_give_what_they_give_of_arrays() -> None:
+    for place, (call, args) in enumerate(CALLS):
+        found, wanted = graphc.jit(call)(*args), call(*args)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, err_msg=str(place))
+        slope = graphc.grad(lambda *values, call=call: call(*values).sum())(*args)
+        step = 1e-6 * np.ones_like(args[0])
+        moved = [np.sum(call(args[0] + sign * step, *args[1:])) for sign in (1, -1)]
+        np.testing.assert_allclose(
+            np.sum(slope), (moved[0] - moved[1]) / 2e-6, rtol=1e-6, atol=1e-8, err_msg=str(place)
+        )
+    rows = graphc.vmap(lambda x, m: norm.logpdf(x, m).sum() + logsumexp(x), in_axes=(0, None))(K, 0.5)
+    np.testing.assert_allclose(rows, [norm.logpdf(row, 0.5).sum() + logsumexp(row) for row in K])
+
+
+def test_what_is_not_there_is_named_as_scipys() -> None:
+    def refused(call: Callable[[Any], Any], message: str) -> None:
+        with pytest.raises(GraphTypeError, match=message):
+            graphc.jit(call)(K)
+
+    refused(
+        lambda k: scipy.linalg.schur(k),
+        r"scipy.linalg.schur of k.*nobody has written its derivative \(called at test_ex",
+    )
+    refused(lambda k: scipy.special.wofz(k), "scipy.special.wofz of k")
+    refused(lambda k: scipy.stats.levy_stable.logpdf(k, 1.0, 0.5), "scipy.stats.levy_stable.logpdf of k")
+    refused(lambda k: scipy.stats.skewnorm.ppf(k, 1.0), "skewnorm.ppf of a tensor: there is no formula")
+    with pytest.raises(GraphTypeError, match="scipy.special.wofz of x"):
+        scipy.special.wofz(T.dvector("x"))
+    assert scipy.special.exp1(T.dvector("x")).type.dtype == "float64"
+
+
+def test_they_are_themselves_when_nothing_is_traced() -> None:
+    before = logsumexp.__code__
+    graphc.jit(lambda x: logsumexp(x))(X)
+    assert logsumexp.__code__ is before and scipy.linalg.schur(np.eye(2))[0].shape == (2, 2)
+    assert "scipy" in before.co_filename
