@@ -580,7 +580,8 @@ def elementwise(ufunc: Any, what: str, *inputs: Any, **given: Any) -> Any:
     target = ufunc_target(ufunc)
     if target is None:
         foreign = what.startswith("the ufunc ")
-        problem = "what it computes is not known" if foreign else f"graphc.tensor has no {ufunc.__name__}"
+        home = "graphc.scipy.special" if what.startswith("scipy") else "graphc.tensor"
+        problem = "what it computes is not known" if foreign else f"{home} has no {ufunc.__name__}"
         refuse(
             what,
             inputs,

@@ -47,7 +47,8 @@ def points(law: Any, shapes: list[float]) -> Any:
 
 
 def case(name: str, shapes: list[float]) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
-    """The inputs, their values, outputs, and what is wanted of them with bounds."""
+    """The inputs, their values, outputs, and what is wanted of them with bounds. Derivatives are those of the sum of
+    all methods."""
     ours, theirs = getattr(stats, name), getattr(scipy.stats, name)
     law, place = ours.law, [1.0] if ours.law.discrete else [0.3, 1.7]
     values = points(law, shapes)
@@ -55,7 +56,9 @@ def case(name: str, shapes: list[float]) -> tuple[list[Any], list[Any], list[Any
     args = [T.dscalar(f"p{k}") for k in range(len(shapes) + len(place))]
     given = [*shapes, *place]
     x, q = T.dvector("x"), T.dvector("q")
-    outputs, wanted = [], []
+    outputs, wanted, costs, slopes = [], [], list[Any](), list[Any]()
+    fixed = WHOLE | {"loc"} if law.discrete else set()
+    moved = [k for k, each in enumerate([*law.shapes.split(), "loc", "scale"][: len(args)]) if each not in fixed]
     absent = ABSENT.get(name, "").split()
     for method in METHODS:
         if ("pdf" if law.discrete else "pmf") in method:
@@ -83,21 +86,20 @@ def case(name: str, shapes: list[float]) -> tuple[list[Any], list[Any], list[Any
             continue
         weights = np.array([0.0, *np.ones(4), 0.0, 0.0]) if first == [q] else np.r_[np.ones(5), np.zeros(4)]
         weights = weights if first else np.ones(())
-        held = found if not first else T.where(weights > 0, found, 0.0)
-        fixed = WHOLE | {"loc"} if law.discrete else set()
-        moved = [k for k, each in enumerate([*law.shapes.split(), "loc", "scale"][: len(args)]) if each not in fixed]
-        made = graphc.grad(held.sum(), [args[k] for k in moved], disconnected_inputs="ignore")
-        for k, each in zip(moved, made, strict=True):
 
-            def total(*values: Any, method: str = method, at: Any = at, weights: Any = weights) -> Any:
-                with np.errstate(all="ignore"):
-                    made = np.asarray(getattr(theirs, method)(*at, *map(float, values)))
-                return np.where(weights > 0, made, 0.0).sum()
+        def total(*values: Any, method: str = method, at: Any = at, weights: Any = weights) -> Any:
+            with np.errstate(all="ignore"):
+                made = np.asarray(getattr(theirs, method)(*at, *map(float, values)))
+            return np.where(weights > 0, made, 0.0).sum()
 
-            slope, bound = numeric_slope(total, given, k, step=1e-3, units=2e4)
-            if np.isfinite(slope):
-                outputs.append(each)
-                wanted.append((f"{label} by {k}", slope, bound))
+        found_slopes = [numeric_slope(total, given, k, step=1e-3, units=2e4) for k in moved]
+        if np.isfinite(found_slopes).all():
+            costs.append((found if not first else T.where(weights > 0, found, 0.0)).sum())
+            slopes.append(np.array(found_slopes))
+    made = graphc.grad(sum(costs[1:], costs[0]), [args[k] for k in moved], disconnected_inputs="ignore")
+    for k, each, (slope, bound) in zip(moved, made, sum(slopes[1:], slopes[0]), strict=True):
+        outputs.append(each)
+        wanted.append((f"{name}{shapes} by {k}", slope, bound))
     return [x, q, *args], [values, chances, *given], outputs, wanted
 
 
