@@ -1,0 +1,262 @@
+"""Filters along an axis: `lfilter`, `filtfilt`, `sosfilt`, `savgol_filter`, `detrend`, `medfilt` and their kin.
+
+In: coefficients, signals. Out: SciPy's own results of arrays; tensors of tensors, with derivatives by signals and
+coefficients.
+
+    lfilter(np.array([0.5]), np.array([1.0, -0.5]), np.ones(3))       array([0.5, 0.75, 0.875])
+
+A filter with feedback is a loop over the samples, whose state is that of SciPy's (transposed direct form II). Sizes of
+windows and orders are numbers; coefficients may be tensors whose sizes are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+import graphc.tensor as T
+from graphc.arrays.dtypes import is_float
+from graphc.control import functional
+from graphc.errors import GraphValueError
+from graphc.ir.node import Node
+from graphc.ops.at_hand import asked_size
+from graphc.ops.elementwise import as_node, cast
+from graphc.scipy.named import offer
+
+
+def as_float(value: Any) -> Node:
+    """Return a value as a tensor of floats."""
+    node = as_node(value)
+    return node if is_float(node.type.dtype) else cast(node, "float64")
+
+
+def _coefficients(by: str, value: Any) -> Node:
+    """Return a vector of coefficients. Raises GraphValueError where their number is not known."""
+    node = as_float(value)
+    node = node[None] if node.ndim == 0 else node
+    if node.ndim != 1 or not isinstance(asked_size(node.type.shape[0]), int):
+        raise GraphValueError(f"{by}: the number of coefficients must be known: give the type of the vector a size")
+    return node
+
+
+def _count(node: Node) -> int:
+    size = asked_size(node.type.shape[0])
+    assert isinstance(size, int)
+    return size
+
+
+def _padded(b: Node, a: Node) -> tuple[list[Node], list[Node]]:
+    """Return the coefficients, as many of either, divided by the first one of `a`."""
+    order = max(_count(b), _count(a))
+
+    def several(node: Node) -> list[Node]:
+        zeros = [T.zeros_like(node[0])] * (order - _count(node))
+        return [node[place] / a[0] for place in range(_count(node))] + zeros
+
+    return several(b), several(a)
+
+
+def _filtered(b: Node, a: Node, rows: Node, state: Sequence[Node]) -> tuple[Node, list[Node]]:
+    """Return the filtered samples, which lie along the first axis, and the last state."""
+    ahead, back = _padded(b, a)
+
+    def step(state: list[Node], x: Node) -> tuple[list[Node], Node]:
+        y = ahead[0] * x + (state[0] if state else 0)
+        later = [*state[1:], T.zeros_like(y)]
+        pairs = zip(ahead[1:], back[1:], later, strict=False)
+        return [cast(before + up * x - down * y, y.type.dtype) for up, down, before in pairs], y
+
+    last, filtered = functional.scan(step, list(state), rows)
+    return filtered, last
+
+
+def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """Return a signal filtered by the coefficients `b` and `a` along an axis; with the state `zi`, of as many values
+    along the axis as the filter remembers, a pair of it and the last state.
+
+        >>> lfilter([0.5], [1.0, -0.5], np.ones(3))
+        array([0.5  , 0.75 , 0.875])
+    """
+    ahead, back, signal = _coefficients("lfilter", b), _coefficients("lfilter", a), as_float(x)
+    rows = T.moveaxis(signal, axis, 0)
+    kept = max(_count(ahead), _count(back)) - 1
+    nothing = T.zeros_like(rows[0] * ahead[0] * back[0])
+    if zi is None:
+        return T.moveaxis(_filtered(ahead, back, rows, [nothing] * kept)[0], 0, axis)
+    given = T.moveaxis(as_float(zi), axis, 0)
+    filtered, last = _filtered(ahead, back, rows, [nothing + given[place] for place in range(kept)])
+    after = T.stack(last) if last else given
+    return T.moveaxis(filtered, 0, axis), T.moveaxis(after, 0, axis)
+
+
+def lfilter_zi(b: Any, a: Any) -> Node:
+    """Return the state of a filter that has seen ones for ever."""
+    pair = _padded(_coefficients("lfilter_zi", b), _coefficients("lfilter_zi", a))
+    ahead, back = pair
+    matrix = T.eye(len(back) - 1, dtype=back[0].type.dtype)
+    turned = T.concatenate([-T.stack(back[1:])[:, None], matrix[:, :-1]], axis=1)
+    right = T.stack([up - down * ahead[0] for up, down in zip(ahead[1:], back[1:], strict=True)])
+    found: Node = T.linalg.solve(matrix - turned, right)
+    return found
+
+
+def _extended(x: Node, edge: int, padtype: Any) -> Node:
+    """Return samples, along the first axis, with `edge` more at either end."""
+    if not edge or padtype is None:
+        return x
+    first, last = x[:1], x[-1:]
+    before, after = x[edge:0:-1], x[-2 : -(edge + 2) : -1]
+    if padtype == "odd":
+        before, after = 2 * first - before, 2 * last - after
+    elif padtype == "constant":
+        before, after = first + 0 * before, last + 0 * after
+    elif padtype != "even":
+        raise GraphValueError(f"padtype is 'odd', 'even', 'constant' or None, not {padtype!r}")
+    return T.concatenate([before, x, after])
+
+
+def _both_ways(sections: Sequence[tuple[Node, Node, Node]], rows: Node, edge: int, padtype: Any) -> Node:
+    """Return samples filtered forwards and backwards; sections: coefficients, and the state after ones for ever."""
+    filtered = _extended(rows, edge, padtype)
+    for _ in range(2):
+        first = filtered[0]
+        for b, a, state in sections:
+            filtered, _ = _filtered(b, a, filtered, [state[place] * first for place in range(_count(state))])
+        filtered = filtered[::-1]
+    return filtered[edge : filtered.shape[0] - edge] if edge else filtered
+
+
+def filtfilt(
+    b: Any, a: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None, method: str = "pad",
+    irlen: Any = None,
+) -> Node:  # fmt: skip
+    """Return a signal filtered forwards and backwards, so that nothing is late. padtype: how the ends go on: "odd",
+    "even", "constant" or None; padlen: how far. Raises GraphValueError for another method."""
+    if method != "pad":
+        raise GraphValueError("filtfilt: of tensors the method is 'pad'")
+    ahead, back = _coefficients("filtfilt", b), _coefficients("filtfilt", a)
+    edge = 3 * max(_count(ahead), _count(back)) if padlen is None else int(padlen)
+    rows = T.moveaxis(as_float(x), axis, 0)
+    if max(_count(ahead), _count(back)) == 1:
+        return T.moveaxis(rows * (ahead[0] / back[0]) ** 2, 0, axis)
+    return T.moveaxis(
+        _both_ways([(ahead, back, lfilter_zi(ahead, back))], rows, 0 if padtype is None else edge, padtype), 0, axis
+    )
+
+
+def _sections(by: str, sos: Any) -> list[tuple[Node, Node]]:
+    node = as_float(sos)
+    count = asked_size(node.type.shape[0])
+    if node.ndim != 2 or not isinstance(count, int):
+        raise GraphValueError(f"{by}: sos is a matrix of a known number of rows of six")
+    return [(node[place, :3], node[place, 3:6]) for place in range(count)]
+
+
+def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """Return a signal filtered by sections of second order, one after the other; with the states `zi` (sections, ...,
+    2 along the axis, ...) a pair of it and the last states."""
+    rows, after = T.moveaxis(as_float(x), axis, 0), []
+    given = None if zi is None else T.moveaxis(as_float(zi), axis if axis < 0 else axis + 1, 1)
+    for place, (b, a) in enumerate(_sections("sosfilt", sos)):
+        nothing = T.zeros_like(rows[0] * b[0])
+        state = [nothing] * 2 if given is None else [nothing + given[place, 0], nothing + given[place, 1]]
+        rows, last = _filtered(b, a, rows, state)
+        after.append(T.stack(last))
+    filtered = T.moveaxis(rows, 0, axis)
+    return filtered if zi is None else (filtered, T.moveaxis(T.stack(after), 1, axis if axis < 0 else axis + 1))
+
+
+def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: Any = "odd", padlen: Any = None) -> Node:
+    """Return a signal filtered forwards and backwards by sections of second order; arguments are as of `filtfilt`. The
+    coefficients are an array where `padlen` is not given, which depends on how many of them are zero."""
+    parts = _sections("sosfiltfilt", sos)
+    if padlen is None:
+        if isinstance(sos, Node):
+            raise GraphValueError("sosfiltfilt: padlen depends on which coefficients are 0: give it, or an array sos")
+        known = np.asarray(sos)
+        zeros = min((known[:, 2] == 0).sum(), (known[:, 5] == 0).sum())
+        padlen = 3 * (2 * len(parts) + 1 - zeros)
+    scale: Any = 1.0
+    sections = []
+    for b, a in parts:
+        sections.append((b, a, scale * lfilter_zi(b, a)))
+        scale = scale * T.sum(b) / T.sum(a)
+    rows = T.moveaxis(as_float(x), axis, 0)
+    return T.moveaxis(_both_ways(sections, rows, 0 if padtype is None else int(padlen), padtype), 0, axis)
+
+
+def decimate(x: Any, q: int, n: Any = None, ftype: Any = "iir", axis: int = -1, zero_phase: bool = True) -> Node:
+    """Return every `q`-th sample of a signal, filtered before by SciPy's filter of Chebyshev (of order `n`, 8). Raises
+    GraphValueError for another `ftype` of tensors."""
+    if ftype != "iir":
+        raise GraphValueError("decimate: of tensors ftype is 'iir'; filter with lfilter, then take x[::q]")
+    sos = import_module("scipy.signal").cheby1(8 if n is None else n, 0.05, 0.8 / q, output="sos")
+    filtered = sosfiltfilt(sos, x, axis) if zero_phase else sosfilt(sos, x, axis)
+    return T.moveaxis(T.moveaxis(filtered, axis, 0)[::q], 0, axis)
+
+
+def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False) -> Node:
+    """Return a signal less its mean (type="constant") or less its line of least squares ("linear"). Raises
+    GraphValueError for break points `bp` of tensors."""
+    if type not in ("linear", "l", "constant", "c") or not isinstance(bp, int) or bp:
+        raise GraphValueError("detrend: of tensors type is 'linear' or 'constant', and bp is 0")
+    rows = T.moveaxis(as_float(data), axis, 0)
+    found = rows - T.mean(rows, axis=0, keepdims=True)
+    if type[0] == "l":
+        places = cast(T.arange(rows.shape[0]), rows.type.dtype)
+        centred = (places - T.mean(places))[(slice(None), *[None] * (rows.ndim - 1))]
+        found = found - centred * T.sum(centred * found, axis=0) / T.sum(centred * centred)
+    return T.moveaxis(found, 0, axis)
+
+
+def savgol_filter(
+    x: Any, window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0, axis: int = -1,
+    mode: str = "interp", cval: float = 0.0,
+) -> Node:  # fmt: skip
+    """Return a signal smoothed by polynomials of order `polyorder` through `window_length` samples each (Savitzky and
+    Golay), or their derivatives. mode: "interp" takes the polynomial of the first and the last window at the ends;
+    "nearest" and "constant" (of `cval`) fill up."""
+    if mode not in ("interp", "nearest", "constant") or window_length % 2 == 0:
+        raise GraphValueError("savgol_filter: of tensors mode is interp, nearest or constant, and window_length odd")
+    weights = import_module("scipy.signal").savgol_coeffs(window_length, polyorder, deriv, delta)[::-1]
+    rows, half = T.moveaxis(as_float(x), axis, 0), window_length // 2
+    if mode != "interp":
+        first, last = rows[:1], rows[-1:]
+        if mode == "constant":
+            first, last = T.zeros_like(first) + cval, T.zeros_like(last) + cval
+        rows = T.concatenate([*[first] * half, rows, *[last] * half])
+    count = rows.shape[0] - window_length + 1
+    found = T.add(*(weight * rows[place : count + place] for place, weight in enumerate(weights)), 0.0)
+    if mode == "interp":
+        fit = np.linalg.pinv(np.vander(np.arange(window_length) - half, polyorder + 1, increasing=True))
+        places = np.vander(np.arange(window_length) - half, polyorder + 1, increasing=True)
+        for _ in range(deriv):
+            fit = np.arange(1, len(fit))[:, None] * fit[1:] / delta if len(fit) > 1 else 0 * fit
+            places = places[:, : len(fit)]
+        ends = places @ fit
+        before = T.tensordot(ends[:half], rows[:window_length], 1)
+        after = T.tensordot(ends[half + 1 :], rows[-window_length:], 1)
+        found = T.concatenate([before, found, after])
+    return T.moveaxis(found, 0, axis)
+
+
+def medfilt(volume: Any, kernel_size: Any = None) -> Node:
+    """Return the medians of windows of `kernel_size` samples (3), an odd number, of a vector; zeros are around it."""
+    signal = as_node(volume)
+    size = 3 if kernel_size is None else int(kernel_size)
+    if signal.ndim != 1 or size % 2 == 0:
+        raise GraphValueError("medfilt: of tensors there are vectors alone, and kernel_size is odd")
+    none = T.zeros((size // 2,), dtype=signal.type.dtype)
+    whole, count = T.concatenate([none, signal, none]), signal.shape[0]
+    windows = T.stack([whole[place : count + place] for place in range(size)], axis=-1)
+    return T.sort(windows, axis=-1)[:, size // 2]
+
+
+__all__ = [
+    "decimate", "detrend", "filtfilt", "lfilter", "lfilter_zi", "medfilt", "savgol_filter", "sosfilt", "sosfiltfilt",
+]  # fmt: skip
+
+offer(globals())
