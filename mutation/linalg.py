@@ -30,7 +30,7 @@ LINALG = Area(
           "fails.when(rest == 0)", "fails.when(rest == 2e300)"),
         M("an equation without one solution has one", "codegen/lapack/equations.py",
           "x.at(i * n + j, kind).store(whole.at(j * m + i, kind).load(kind) / scale.load(kind))\n    return failed(status)",
-          "x.at(i * n + j, kind).store(whole.at(j * m + i, kind).load(kind) / scale.load(kind))\n    return _failed(status * 0)"),
+          "x.at(i * n + j, kind).store(whole.at(j * m + i, kind).load(kind) / scale.load(kind))\n    return failed(status * 0)"),
         M("the inverse of a factor is a triangle", "codegen/lapack/elimination.py",
           "x.at(j * n + i, kind).store(x.at(i * n + j, kind).load(kind))", "x.at(j * n + i, kind).store(kind.of(0))"),
         M("the derivative of a banded solution is that of the other system", "ops/linalg/equations.py",

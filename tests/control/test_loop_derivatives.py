@@ -91,6 +91,7 @@ def check(
     agree(function, leaves, looped, written, [np.asarray(array, "float64") for array in arrays], tolerance)
 
 
+INTERPRETED = partial(graphc.function, mode="interpreted")
 RNG = np.random.default_rng(5)
 
 
@@ -110,16 +111,15 @@ def test_a_recurrent_network(function: Make, steps: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("checkpoint", [2, "sqrt"])
-def test_in_blocks(function: Make, checkpoint: Any) -> None:
-    check(function, recurrent, RECURRENT, 1, 5, checkpoint=checkpoint)
+def test_in_blocks(function: Make) -> None:
+    check(function, recurrent, RECURRENT, 1, 5, checkpoint=2)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("checkpoint", [1, 3, 5, 7])
-def test_in_blocks_of_other_lengths(checkpoint: int) -> None:
-    """Of one step, of all, and longer than the loop."""
-    check(partial(graphc.function, mode="interpreted"), recurrent, RECURRENT, 1, 5, checkpoint=checkpoint)
+@pytest.mark.parametrize("checkpoint", ["sqrt", 1, 3, 5, 7])
+def test_in_blocks_of_other_lengths(checkpoint: Any) -> None:
+    """Of as many steps as blocks, of one step, of all, and longer than the loop: a loop of loops, as above."""
+    check(INTERPRETED, recurrent, RECURRENT, 1, 5, checkpoint=checkpoint)
 
 
 def test_zero_steps(function: Make) -> None:
@@ -204,8 +204,11 @@ def test_an_integer_state_that_indexes(function: Make) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("checkpoint", [None, 2, 3, "sqrt"])
-def test_until(function: Make, mode: str, checkpoint: Any) -> None:
+@pytest.mark.parametrize(
+    ("checkpoint", "mode"),
+    [*((steps, "interpreted") for steps in (None, 2, 3, "sqrt")), (None, "compiled"), (2, "compiled")],
+)
+def test_until(function: Make, checkpoint: Any) -> None:
     """The loop ends at the step that the condition names; what comes after it has no derivative."""
     x, w, most = T.dvector("x"), T.dscalar("w"), T.dscalar("most")
     begin = T.dscalar("begin")
@@ -238,8 +241,10 @@ def test_until(function: Make, mode: str, checkpoint: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("truncate", [0, 1, 2, 4, 6])
 @pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize(
+    ("truncate", "mode"), [*((steps, "interpreted") for steps in (0, 1, 2, 4, 6)), (2, "compiled"), (6, "compiled")]
+)
 def test_truncated(function: Make, truncate: int, ends: bool) -> None:
     """Nothing is passed back to what was before the last steps, as in Theano."""
     x, w, begin = T.dvector("x"), T.dscalar("w"), T.dscalar("begin")
@@ -319,7 +324,7 @@ def test_a_value_from_outside(function: Make, view: str) -> None:
     )
     values = [RNG.normal(size=(2, 2)), RNG.normal(size=(3, 2))]
     agree(function, [w, x], implicit, plain, values)
-    agree(partial(graphc.function, mode="interpreted"), [w, x], explicit, plain, values)
+    agree(INTERPRETED, [w, x], explicit, plain, values)
 
 
 def test_what_is_not_differentiated_within_a_step(function: Make) -> None:
@@ -510,4 +515,4 @@ def test_random_bodies(program: Program, data: st.DataObject, checkpoint: Any, s
     xs, begin, others = leaves[0], leaves[1:-2], leaves[-2:]
     looped = derivatives(cost_of(program.scanned(xs, begin, others, checkpoint)), leaves)
     written = derivatives(cost_of(program.written(xs, begin, others)), leaves)
-    agree(partial(graphc.function, mode="interpreted"), leaves, looped, written, arrays, 1e-7)
+    agree(INTERPRETED, leaves, looped, written, arrays, 1e-7)

@@ -87,9 +87,7 @@ class Program:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("seed", "mode"), [*((n, "interpreted") for n in range(8)), *((n, "compiled") for n in (0, 3))]
-)
+@pytest.mark.parametrize(("seed", "mode"), [*((n, "interpreted") for n in range(7)), (0, "compiled")])
 def test_derivatives(seed: int, mode: str) -> None:
     program = Program(seed)
     slopes = graphc.grad(program.cost, program.wrt, disconnected_inputs="ignore")
