@@ -12,7 +12,7 @@ PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test check test-all test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-against bench-loops bench-numbers bench-env lines help clean
+.PHONY: run test check test-all test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-against bench-loops bench-writes bench-numbers bench-env lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -79,6 +79,9 @@ bench-against: $(VENV)/bench.stamp ## compare with another checkout, workload by
 
 bench-loops: $(VENV)/bench.stamp ## measure programs of many steps alone, write their section of docs/benchmarks.md
 	$(BIN)/python -m benchmarks --section loops --fresh --peers graphc,numba,jax $(ARGS)
+
+bench-writes: $(VENV)/bench.stamp ## measure NumPy programs that write into arrays alone, write their section of docs/benchmarks.md
+	$(BIN)/python -m benchmarks --section writes --fresh --peers graphc,numpy,numba,jax $(ARGS)
 
 bench-numbers: $(VENV)/bench.stamp ## measure nets, random numbers, factorisations and order alone, write their section of docs/benchmarks.md
 	$(BIN)/python -m benchmarks --section numbers --fresh --peers graphc,numpy,numba,jax,torch $(ARGS)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean, median
 
 from benchmarks.runner import Results
-from benchmarks.suite import LIMITED, LOOPS, NUMBERS, SMALL, SMALL_STATES, WORKLOADS
+from benchmarks.suite import LIMITED, LOOPS, NUMBERS, SMALL, SMALL_STATES, WORKLOADS, WRITES
 
 WORKLOADS_OF_OUR_LOOPS = [name for name in WORKLOADS if WORKLOADS[name].flops is None]
 """All but single products, where both modes may call the same library."""
@@ -95,7 +95,7 @@ class Target:
 
 def targets(results: Results) -> list[Target]:
     """All targets with what was measured."""
-    steady = (steady_targets, limit_targets, loop_targets, number_targets)
+    steady = (steady_targets, limit_targets, loop_targets, write_targets, number_targets)
     parts = (*steady, start_targets, own_targets, pass_targets, compile_targets)
     return [target for part in parts for target in part(results)]
 
@@ -112,7 +112,9 @@ def steady_targets(results: Results) -> list[Target]:
     found = {name: best for name in WORKLOADS if (best := best_framework(results, name))}
     values = [value for value, _ in found.values()]
     behind = [f"{name} ({peer} {value:.2f})" for name, (value, peer) in found.items() if value < 1]
-    by_hand = list(named(results, "numba", "steady", "warm", [name for name in WORKLOADS if name not in LOOPS]))
+    by_hand = list(
+        named(results, "numba", "steady", "warm", [name for name in WORKLOADS if name not in (*LOOPS, *WRITES)])
+    )
     slower = [f"{name} {1 / value:.2f}" for value, name in by_hand if 1 / value > 1.2]
     return [
         Target(
@@ -180,6 +182,23 @@ def loop_targets(results: Results) -> list[Target]:
             note=", ".join(behind),
         ),
         Target("loops: cold start, JAX / graphc, least", least, 1, note=where),
+    ]
+
+
+def write_targets(results: Results) -> list[Target]:
+    """Of NumPy programs that write into arrays: loops by hand are the same program for numba."""
+    by_hand = list(named(results, "numba", "best", "warm", WRITES))
+    slower = [f"{name} {1 / value:.2f}" for value, name in by_hand if 1 / value > 1.3]
+    least, where = min(named(results, "jax", "best", "warm", WRITES), default=(None, ""))
+    return [
+        Target(
+            "writes: graphc / numba by hand, largest",
+            max((1 / v for v, _ in by_hand), default=None),
+            1.3,
+            True,
+            ", ".join(slower),
+        ),
+        Target("writes: JAX / graphc, least", least, 1, note=where),
     ]
 
 

@@ -91,6 +91,10 @@ class Symbolic:
     """Of windows of 3 x 3, 2 apart, within a border of 1."""
     random: Any = None
     """Functions of keys."""
+    jit: Any = None
+    """Of functions of arrays, as `numpy` and `lax`, which have functions of NumPy and loops."""
+    numpy: Any = None
+    lax: Any = None
 
     def parameters(self, arrays: tuple[Array, ...]) -> list[Any]:
         """Shared variables with these values."""
@@ -123,7 +127,9 @@ def load_graphc(peer: Peer) -> Symbolic:
         return nnet.conv2d(x, w, border_mode=around, filter_flip=False)
 
     words = nnet.softmax, nnet.log_softmax, conv2d, scan, last_of, pooled
-    return Symbolic(graphc.tensor, function, graphc.shared, graphc.grad, *words, graphc.random)
+    jit = partial(graphc.jit, mode="interpreted") if peer.name == "interpreted" else graphc.jit
+    of_arrays = jit, import_module("graphc.numpy"), graphc.lax
+    return Symbolic(graphc.tensor, function, graphc.shared, graphc.grad, *words, graphc.random, *of_arrays)
 
 
 def load_pytensor(peer: Peer) -> Symbolic:

@@ -23,11 +23,12 @@ from benchmarks.figures import (
     ratio,
     targets,
     work_rate,
+    write_targets,
 )
 from benchmarks.libraries import PEERS
 from benchmarks.reasons import LEFT_OUT, reason
 from benchmarks.runner import Results
-from benchmarks.suite import LOOPS, NUMBERS, WORKLOADS
+from benchmarks.suite import LOOPS, NUMBERS, WORKLOADS, WRITES
 
 INTRODUCTION = """# Benchmarks
 
@@ -68,6 +69,13 @@ SECTIONS = {
         "Programs of many steps, written by `make bench-loops`, which measures them alone.",
         LOOPS,
         loop_targets,
+    ),
+    "writes": Section(
+        "## Writes",
+        "NumPy programs that write into arrays, as `graphc.jit` takes them, written by `make bench-writes`, which "
+        "measures them alone; by hand they are loops over elements.",
+        WRITES,
+        write_targets,
     ),
     "numbers": Section(
         "## Nets and numbers",

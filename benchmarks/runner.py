@@ -96,7 +96,7 @@ def run_process(
 
 
 def has_builder(workload: Workload, peer: Peer) -> bool:
-    return peer.kind not in workload.absent
+    return workload.absent.keys().isdisjoint((peer.kind, peer.name))
 
 
 def is_wanted(record: Mapping[str, Any] | None, plan: Plan) -> bool:

@@ -8,7 +8,7 @@ from benchmarks.workload import Builder, Workload
 
 FAMILIES = (
     "overhead elementwise training rows attention finance distances hierarchy depth batches products images nets "
-    "recurrent series dynamics alignment draws factorisations processes"
+    "recurrent series dynamics alignment writes draws factorisations processes"
 ).split()
 BY_FAMILY: dict[str, tuple[Workload, ...]] = {
     family: import_module(f"benchmarks.workloads.{family}").WORKLOADS for family in FAMILIES
@@ -53,6 +53,8 @@ LOOPS = tuple(
     "edit-distance ctc-gradient".split()
 )
 """Workloads of many steps, which have targets of their own."""
+WRITES = tuple(workload.name for workload in BY_FAMILY["writes"])
+"""NumPy programs that write into arrays, which have a target of their own."""
 NUMBERS = tuple(
     workload.name
     for family in ("images", "nets", "draws", "factorisations", "processes")

@@ -54,7 +54,8 @@ class Workload:
     """A program to be measured.
 
     data: inputs of a size and dtype. size: as measured; small: as tested. builders: by the kind of library, "symbolic"
-    (graphc and PyTensor, which share Theano's words), "numpy", "jax", "torch" and "numba"; absent: why a kind has none.
+    (graphc and PyTensor, which share Theano's words), "numpy", "jax", "torch" and "numba"; absent: why a kind, or a
+    peer, has none.
     numpy_io: the arguments stay NumPy's arrays for every peer. traffic: bytes that any program has to move.
     flops: operations of a matrix product. tolerance: allowed error, relative to the largest element of a result.
     summary: what is compared of the results, where these are random.

@@ -125,13 +125,13 @@ def is_array(left: Any, right: Any) -> bool:
 
 def item(x: Node, key: Any) -> Any:
     """`x[key]` of a program: a number, a view, or a copy of what integer arrays and masks select."""
-    values, key = known(key), given(key)
+    values, written, key = known(key), key, given(key)
     keys = key if type(key) is tuple else (key,)
     if isinstance(x, Handle) and values is not UNKNOWN and isinstance(whole := x.content(), np.ndarray):
         part = whole[key]
         if not isinstance(part, np.ndarray) or not all(map(_is_basic, keys)):
             return computed(part)
-        return x.derived(part, Item(key), x.is_dense and _keeps_order(keys))
+        return x.derived(part, Item(key, written), x.is_dense and _keeps_order(keys))
     made = plain(x).part(key)
     if not all(map(_is_basic, keys)):
         copied = owned(made)
@@ -141,7 +141,7 @@ def item(x: Node, key: Any) -> Any:
     is_array = made.type.shape or any(each is Ellipsis for each in keys)
     if not isinstance(x, Handle) or not is_array:
         return outside(made, x) if is_array and x.type.shape else made
-    return x.derived(made, Item(key), x.is_dense and _keeps_order(keys))
+    return x.derived(made, Item(key, written), x.is_dense and _keeps_order(keys))
 
 
 def is_number(value: Any) -> bool:

@@ -102,12 +102,12 @@ def frozen(array: Array) -> Array:
 
 
 class Item:
-    """The step from an array to its view `x[key]`."""
+    """The step from an array to its view `x[key]`. written: the key as the program has it."""
 
-    __slots__ = ("is_known", "key")
+    __slots__ = ("is_known", "key", "written")
 
-    def __init__(self, key: Any) -> None:
-        self.key = key
+    def __init__(self, key: Any, written: Any = None) -> None:
+        self.key, self.written = key, written
         self.is_known = known(key) is not UNKNOWN
 
     def read(self, whole: Content) -> Content:
@@ -270,7 +270,7 @@ class Handle(Proxy):
         return (HOOKS.handles.item(self, position) for position in range(len(self)))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(value, Handle) and value.of is self and value.step is not None and value.step.key is key:
+        if isinstance(value, Handle) and value.of is self and value.step is not None and value.step.written is key:
             return  # the end of `x[key] += y`, which has changed the view
         if instruction()[0] not in SETTING:
             raise GraphTypeError(

@@ -310,3 +310,18 @@ def test_writes_are_in_place_in_compiled_code() -> None:
     compiled = graphc.jit(relax)
     npt.assert_allclose(compiled(x), relax(x), rtol=1e-14)
     assert "t0" not in compiled.functions[0].source
+
+
+def test_a_part_that_is_changed_in_place_is_written_once() -> None:
+    """`u[1:-1] += v` writes the view, and then the view into the array, where it is."""
+
+    def changed(u: Any) -> Any:
+        u = u.copy()
+        u[1:-1] += u[2:]
+        u[:, 1] *= 2.0
+        return u
+
+    text = graphc.make_graph(changed)(np.ones((4, 3)))
+    assert text.count("set_subtensor") == 2
+    values = np.arange(12.0).reshape(4, 3)
+    np.testing.assert_array_equal(graphc.jit(changed, mode="interpreted")(values), changed(values))
