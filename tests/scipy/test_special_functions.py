@@ -273,6 +273,7 @@ def addressed_values_alone() -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_values_and_derivatives() -> None:
     """All in one function: values are SciPy's, derivatives within the bound of differences of them."""
     inputs, given, outputs, wanted = [], [], [], []
@@ -365,6 +366,7 @@ logsumexp -1000 | radian 1 2 3 | round 2.5 | multigammaln 3 2 | lambertw 0 | sof
 """Points where formulas divide 0 by 0, or are at an end: values are SciPy's, derivatives finite."""
 
 
+@pytest.mark.slow
 def test_points_where_formulas_meet_their_limits() -> None:
     names, outputs, slopes, wanted = [], [], [], []
     for text in EXACT.replace("\n", " ").split("|"):

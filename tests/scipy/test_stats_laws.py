@@ -11,7 +11,7 @@ import scipy.stats
 
 import graphc
 import graphc.tensor as T
-from graphc.errors import GraphcError
+from graphc.errors import GraphcError, NullTypeGradError
 from tests.support.numeric_slopes import numeric_slope
 
 stats: Any = importlib.import_module("graphc.scipy.stats")
@@ -30,10 +30,8 @@ METHODS = "logpdf pdf logpmf pmf cdf sf logcdf logsf ppf isf mean var std entrop
 WHOLE = {"n", "M", "N", "low", "high"}
 """Parameters that SciPy takes as whole numbers."""
 ABSENT = {
-    "skewnorm": "entropy ppf isf median", "vonmises": "cdf sf logcdf logsf ppf isf median var std",
-    "invgauss": "ppf isf median entropy", "hypergeom": "cdf sf logcdf logsf ppf isf median entropy",
-    "betabinom": "cdf sf logcdf logsf ppf isf median entropy", "poisson": "entropy", "binom": "entropy",
-    "nbinom": "entropy",
+    "skewnorm": "entropy", "vonmises": "var std", "invgauss": "entropy", "hypergeom": "entropy", "poisson": "entropy",
+    "betabinom": "entropy", "binom": "entropy", "nbinom": "entropy",
 }  # fmt: skip
 """Methods for which there is no formula."""
 
@@ -43,7 +41,8 @@ def points(law: Any, shapes: list[float]) -> Any:
     theirs = getattr(scipy.stats, law.name)
     loc, scale = (1, {}) if law.discrete else (0.3, {"scale": 1.7})
     inside = theirs.ppf([0.02, 0.2, 0.5, 0.9, 0.995], *shapes, loc, **scale)
-    return np.concatenate([inside, [-50.0, 60.0, np.nan, 2.5]])
+    fraction = 2.0 if law.name == "hypergeom" else 2.5  # at which SciPy's sums of these give NaN
+    return np.concatenate([inside, [-50.0, 60.0, np.nan, fraction]])
 
 
 def case(name: str, shapes: list[float]) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
@@ -92,6 +91,10 @@ def case(name: str, shapes: list[float]) -> tuple[list[Any], list[Any], list[Any
                 made = np.asarray(getattr(theirs, method)(*at, *map(float, values)))
             return np.where(weights > 0, made, 0.0).sum()
 
+        if name == "betabinom" and method in ("cdf", "sf", "logcdf", "logsf"):
+            with pytest.raises(NullTypeGradError, match="betabinom"):
+                graphc.grad(found.sum(), args[1])
+            continue
         found_slopes = [numeric_slope(total, given, k, step=1e-3, units=2e4) for k in moved]
         if np.isfinite(found_slopes).all():
             costs.append((found if not first else T.where(weights > 0, found, 0.0)).sum())
@@ -175,6 +178,7 @@ def test_distributions_of_vectors() -> None:
             assert abs((derivative * way).sum() - slope) <= bound + 1e-9, (label, k, (derivative * way).sum(), slope)
 
 
+@pytest.mark.slow
 def test_frozen_distributions_random_numbers_and_wrong_calls() -> None:
     x, mu, key = np.array([0.5, 2.0]), T.dscalar("mu"), graphc.random.key(3)
     with graphc.options.change(mode="interpreted"):

@@ -11,9 +11,10 @@ import math
 from typing import Any
 
 from graphc.ir.node import Node
+from graphc.random.derivatives import angle_by_concentration
 from graphc.scipy.special import addressed as by, composed
 from graphc.scipy.special.series import divided
-from graphc.scipy.stats.distribution import Law
+from graphc.scipy.stats.distribution import Law, by_scipy
 from graphc.tensor import special as sp
 from graphc.tensor.elementary import (
     abs,
@@ -187,6 +188,56 @@ def _wald_logsf(x: Node, mu: Node) -> Any:
     return first + log1p(-exp(second - first))
 
 
+def _skew_density(x: Node, a: Node) -> Any:
+    return exp(math.log(2) + _normal(x) + sp.log_ndtr(a * x))
+
+
+_skew_ppf = by_scipy(
+    "skewnorm",
+    "ppf",
+    lambda x, q, a: 1 / _skew_density(x, a),
+    lambda x, q, a: exp(-0.5 * x * x * (1 + a * a)) / (PI * (1 + a * a)) / _skew_density(x, a),
+)
+
+
+def _wald_logpdf(x: Node, mu: Node) -> Any:
+    return -0.5 * LOG_2PI - 1.5 * log(x) - 0.5 * sqr(x / mu - 1) / x
+
+
+def _wald_place(x: Node, mu: Node) -> Any:
+    """The derivative of a quantile by mu: both densities of the distribution function are equal."""
+    return 2 / sqr(mu) * exp(_wald_parts(x, mu, 1)[1] - _wald_logpdf(x, mu))
+
+
+_wald_ppf, _wald_isf = (
+    by_scipy(
+        "invgauss",
+        method,
+        lambda x, q, mu, sign=sign: sign * exp(-_wald_logpdf(x, mu)),
+        lambda x, q, mu: _wald_place(x, mu),
+    )
+    for method, sign in (("ppf", 1), ("isf", -1))
+)
+
+
+def _angle_logpdf(x: Node, k: Node) -> Any:
+    return k * by.cosm1(x) - LOG_2PI - log(sp.i0e(k))
+
+
+_angle_cdf = by_scipy(
+    "vonmises",
+    "cdf",
+    lambda z, x, k: exp(_angle_logpdf(x, k)),
+    lambda z, x, k: -exp(_angle_logpdf(x, k)) * angle_by_concentration(x, k),
+)
+_angle_ppf = by_scipy(
+    "vonmises",
+    "ppf",
+    lambda x, q, k: exp(-_angle_logpdf(x, k)),
+    lambda x, q, k: angle_by_concentration(x, k),
+)
+
+
 def _real(*shapes: Any) -> Any:
     """The condition of shapes that may be any number."""
     return abs(shapes[0]) < INF
@@ -327,15 +378,15 @@ LAWS = (
         mean=lambda v: by.poch(v, 0.5) / sqrt(v), var=lambda v: 1 - sqr(by.poch(v, 0.5)) / v,
         entropy=lambda v: gammaln(v) - (v - 0.5) * digamma(v) + v - 0.5 * log(v) - math.log(2)),
     Law("skewnorm", "a", -INF, INF, lambda x, a: math.log(2) + _normal(x) + sp.log_ndtr(a * x),
-        lambda x, a: ndtr(x) - 2 * sp.owens_t(x, a), lambda x, a: ndtr(-x) + 2 * sp.owens_t(x, a),
+        lambda x, a: ndtr(x) - 2 * sp.owens_t(x, a), lambda x, a: ndtr(-x) + 2 * sp.owens_t(x, a), ppf=_skew_ppf,
         mean=lambda a: math.sqrt(2 / PI) * a / sqrt(1 + a * a), var=lambda a: 1 - 2 / PI * a * a / (1 + a * a),
         valid=_real),
-    Law("vonmises", "kappa", -INF, INF, lambda x, k: k * by.cosm1(x) - LOG_2PI - log(sp.i0e(k)), mean=0.0,
+    Law("vonmises", "kappa", -INF, INF, _angle_logpdf, _angle_cdf, ppf=_angle_ppf, mean=0.0,
         entropy=lambda k: k - k * sp.i1e(k) / sp.i0e(k) + LOG_2PI + log(sp.i0e(k)), valid=lambda k: k >= 0),
     Law("levy", "", 0.0, INF, lambda x: -0.5 * LOG_2PI - 1.5 * log(x) - 0.5 / x, lambda x: erfc(sqrt(0.5 / x)),
         lambda x: erf(sqrt(0.5 / x)), ppf=lambda q: 1 / sqr(ndtri(0.5 * q)), isf=lambda q: 0.5 / sqr(sp.erfinv(q)),
         mean=INF, var=INF, entropy=0.5 * (1 + 3 * EULER + math.log(16 * PI)), open=True),
-    Law("invgauss", "mu", 0.0, INF, lambda x, mu: -0.5 * LOG_2PI - 1.5 * log(x) - 0.5 * sqr(x / mu - 1) / x,
-        logcdf=_wald_logcdf, logsf=_wald_logsf, mean=lambda mu: mu, var=lambda mu: mu**3, open=True),
+    Law("invgauss", "mu", 0.0, INF, _wald_logpdf, logcdf=_wald_logcdf, logsf=_wald_logsf, ppf=_wald_ppf, isf=_wald_isf,
+        mean=lambda mu: mu, var=lambda mu: mu**3, open=True),
 )  # fmt: skip
 """The distributions."""

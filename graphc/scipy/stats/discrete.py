@@ -13,7 +13,7 @@ from typing import Any
 
 from graphc.ir.node import Node
 from graphc.scipy.special import addressed as by, composed
-from graphc.scipy.stats.distribution import Law
+from graphc.scipy.stats.distribution import Law, by_scipy
 from graphc.tensor import special as sp
 from graphc.tensor.elementary import (
     ceil,
@@ -50,6 +50,15 @@ def _hypergeom(k: Node, total: Node, good: Node, drawn: Node) -> Any:
     )  # fmt: skip
 
 
+_HYPERGEOM: dict[str, Any] = {
+    name: by_scipy("hypergeom", name, *[None] * 4) for name in ("cdf", "sf", "logcdf", "logsf", "ppf", "isf")
+}
+_BETABINOM: dict[str, Any] = {
+    name: by_scipy("betabinom", name, *[None] * 4) for name in ("cdf", "sf", "logcdf", "logsf", "ppf", "isf")
+}
+"""Sums of probabilities, which SciPy adds up: they have no derivatives here."""
+
+
 def _is_chance(p: Any) -> Any:
     return (p >= 0) & (p <= 1)
 
@@ -80,12 +89,12 @@ LAWS = (
         mean=lambda p: 1 / p, var=lambda p: (1 - p) / sqr(p), entropy=lambda p: -(xlog1py(1 - p, -p) + xlogy(p, p)) / p,
         valid=lambda p: (p > 0) & (p <= 1), discrete=True),
     Law("hypergeom", "M n N", lambda M, n, N: maximum(N - (M - n), 0), lambda M, n, N: minimum(n, N),  # noqa: N803
-        _hypergeom, mean=lambda M, n, N: N * n / M,  # noqa: N803
+        _hypergeom, **_HYPERGEOM, mean=lambda M, n, N: N * n / M,  # noqa: N803
         var=lambda M, n, N: N * n * (M - n) * (M - N) / (M * M * (M - 1)),  # noqa: N803
         valid=lambda M, n, N: (n >= 0) & (N >= 0) & (n <= M) & (N <= M), discrete=True),  # noqa: N803
     Law("betabinom", "n a b", 0.0, lambda n, a, b: n,
         lambda k, n, a, b: -log(n + 1) - betaln(n - k + 1, k + 1) + betaln(k + a, n - k + b) - betaln(a, b),
-        mean=lambda n, a, b: n * a / (a + b),
+        **_BETABINOM, mean=lambda n, a, b: n * a / (a + b),
         var=lambda n, a, b: n * a * b * (a + b + n) / (sqr(a + b) * (a + b + 1)),
         valid=lambda n, a, b: (n >= 0) & (a > 0) & (b > 0), discrete=True),
     Law("randint", "low high", lambda low, high: low, lambda low, high: high - 1,

@@ -32,7 +32,7 @@ from graphc.random import distributions as random
 from graphc.scipy.named import found_in
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
-from graphc.tensor import elementary as el
+from graphc.tensor import elementary as el, special
 
 Formula = Callable[..., Any]
 
@@ -63,6 +63,20 @@ class Law:
     symmetric: bool = False
     open: bool = False
     discrete: bool = False
+
+
+def by_scipy(name: str, method: str, *slopes: Formula | None) -> Callable[..., Node]:
+    """A method of SciPy's distribution in its standard form, which Python computes. slopes: derivatives by the
+    variable and each parameter, of the value and these; None for one that has no formula."""
+    partials = [
+        special.unknown(place) if slope is None else (lambda g, z, args, slope=slope: g * slope(z, *args))
+        for place, slope in enumerate(slopes)
+    ]
+
+    def compute(*arrays: Any) -> Any:
+        return getattr(found_in("scipy.stats", name), method)(*arrays)
+
+    return special.python_function(f"{name}_{method}", f"{method} of {name}.", compute, *partials)
 
 
 class Given:
