@@ -167,3 +167,12 @@ def test_long_arrows_go_around_boxes() -> None:
     arrows = [Arrow(n, n + 1) for n in range(39)] + [Arrow(0, n) for n in range(2, 40, 7)]
     assert draw(boxes, arrows).count("<path d=") == len(arrows) + 1
     assert "<svg" in draw({}, []) and "<svg" in draw({"a": Box(("only",))}, [])
+
+
+def test_the_name_of_a_constant_is_its_own() -> None:
+    """Equal constants without a name are one node, which others use too."""
+    zero, named = T.constant(0.0), T.constant(0.0, name="nothing")
+    assert (zero.name, named.name, T.constant(0.0) is zero) == (None, "nothing", True)
+    x = T.dscalar("x")
+    assert str(x + named) == "x + nothing" and str(x + 0.0) == "x + 0"
+    assert graphc.print_graph([x + named]) == graphc.print_graph([x + zero])

@@ -35,6 +35,7 @@ from graphc.ir import sizes
 from graphc.ir.likeness import OfArrays
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import (
+    CONSTANT,
     FUNCTIONS,
     OPS,
     Argument,
@@ -42,6 +43,7 @@ from graphc.ir.node import (
     Attributes,
     Batch,
     Comparison,
+    Constant,
     Guard,
     Infer,
     Laws,
@@ -647,6 +649,8 @@ def as_node(value: Any, dtype: str | None = None, name: str | None = None) -> No
         node = plain(value)
         node = cast(node, wanted) if wanted else node
     if name is not None and node.name is None:
+        if node.op is CONSTANT:  # equal constants are one node: a name of its own makes another
+            return Constant(CONSTANT, (), dict(node.attrs), node.type, name)
         node.name = name
     return node
 
