@@ -35,15 +35,8 @@ from graphc.trees import leaves
 MODULES = "integrate interpolate linalg optimize signal special stats".split()
 """The modules whose functions are exchanged."""
 
-METHODS = {
-    "rv_generic": "__call__ entropy freeze mean median rvs std support var",
-    "rv_continuous": "cdf isf logcdf logpdf logsf pdf ppf sf",
-    "rv_discrete": "cdf isf logcdf logpmf logsf pmf ppf sf",
-    "multivariate_normal": "__call__ entropy logpdf pdf rvs",
-    "dirichlet": "__call__ cov entropy logpdf mean pdf rvs var",
-    "multinomial": "__call__ cov logpmf pmf rvs",
-}
-"""Methods that are exchanged: of classes of distributions, and of the classes of single ones."""
+CLASSES = "rv_generic rv_continuous rv_discrete".split()
+"""The classes of distributions whose methods are exchanged; so are those of distributions of vectors."""
 
 Exchange = tuple[FunctionType, CodeType, CodeType]
 """A function, its own code, and the code that it has while a function is traced."""
@@ -118,14 +111,17 @@ def _found(theirs: Any, module: str) -> Iterator[Exchange]:
             yield _exchange(function, name, module, False)
     if module != "stats":
         return
-    for name, methods in METHODS.items():
-        home: Any = sys.modules["scipy.stats._distn_infrastructure"] if name.startswith("rv_") else theirs
-        owner = getattr(home, name)
-        owner = owner if isinstance(owner, type) else type(owner)
-        for method in methods.split():
-            function = vars(owner).get(method)
-            if isinstance(function, FunctionType):
-                yield _exchange(function, method, "stats", True)
+    infrastructure: Any = sys.modules["scipy.stats._distn_infrastructure"]
+    owners = [getattr(infrastructure, name) for name in CLASSES]
+    owners += {type(found) for name in theirs.__all__ if _is_of_vectors(found := getattr(theirs, name, None))}
+    for owner in owners:
+        for name, method in vars(owner).items():
+            if isinstance(method, FunctionType) and (name[0] != "_" or name == "__call__"):
+                yield _exchange(method, name, "stats", True)
+
+
+def _is_of_vectors(item: Any) -> bool:
+    return type(item).__module__ == "scipy.stats._multivariate"
 
 
 def replace() -> None:

@@ -57,6 +57,7 @@ CALLS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (lambda x: scipy.stats.gamma(1.7).sf(x), (X,)),
     (lambda x: scipy.stats.poisson.logpmf([0, 1, 2], x), (X,)),
     (lambda m: scipy.stats.t.std(m), (4.5,)),
+    (lambda c, m: np.stack(scipy.stats.norm.interval(c, m, 2.0)), (0.9, 0.3)),
     (lambda m, k: scipy.stats.multivariate_normal.logpdf(X, m, k), (0 * X, K)),
     (lambda m, k: scipy.stats.multivariate_normal(m, k).logpdf(X), (0 * X, K)),
     (lambda k, x: cho_solve(cho_factor(k, lower=True), x), (K, X)),
@@ -96,6 +97,8 @@ def test_what_is_not_there_is_named_as_scipys() -> None:
     )
     refused(lambda k: scipy.special.wofz(k), "scipy.special.wofz of k")
     refused(lambda k: scipy.stats.levy_stable.logpdf(k, 1.0, 0.5), "scipy.stats.levy_stable.logpdf of k")
+    refused(lambda k: scipy.stats.gamma.expect(args=(k,)), "scipy.stats.gamma.expect of k.*has no attribute 'expect'")
+    refused(lambda k: scipy.stats.wishart.logpdf(k, 3, K), "scipy.stats.wishart.logpdf of k")
     refused(lambda k: scipy.stats.poisson.entropy(k), "poisson.entropy of a tensor: there is no formula")
     with pytest.raises(GraphTypeError, match="scipy.special.wofz of x"):
         scipy.special.wofz(T.dvector("x"))

@@ -122,6 +122,25 @@ def test_every_method_has_scipys_values_and_derivatives_in_all_parameters() -> N
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
+def test_nothing_outside_of_the_support_reaches_a_derivative() -> None:
+    inputs, given, outputs, labels = (list[Any]() for _ in range(4))
+    for name, shapes in CASES:
+        ours, place = getattr(stats, name), [1.0] if getattr(stats, name).law.discrete else [0.3, 1.7]
+        args = [T.dscalar("p") for _ in (*shapes, *place)]
+        x, q = T.dvector("x"), T.dvector("q")
+        inputs += [x, q, *args]
+        given += [np.array([-50.0, 60.0]), np.array([0.0, 1.0, -1.0, 2.0]), *shapes, *place]
+        for method in ("logpmf" if ours.law.discrete else "logpdf", "cdf", "sf", "ppf"):
+            found = getattr(ours, method)(q if method == "ppf" else x, *args)
+            held = T.where(T.isfinite(found), found, 0.0).sum()
+            made = graphc.grad(held, args, disconnected_inputs="ignore", null_gradients="return")
+            outputs += [each for each in made if isinstance(each, graphc.Node)]
+            labels += [f"{name}.{method}" for each in made if isinstance(each, graphc.Node)]
+    values = graphc.function(inputs, outputs, mode="interpreted", on_unused_input="ignore")(*given)
+    assert not [label for label, value in zip(labels, values, strict=True) if not np.isfinite(value).all()]
+
+
 def test_every_distribution_is_in_the_table() -> None:
     named = {name for name, _ in CASES} | {"reciprocal", "dirichlet", "multinomial", "multivariate_normal"}
     assert named == set(stats.DISTRIBUTIONS)

@@ -283,6 +283,11 @@ def _scaled(value: Any, given: Given) -> Node:
     return as_node(given.loc + (value if given.law.discrete else given.scale * value))
 
 
+def _interval(self: Distribution, confidence: Any, given: Given) -> tuple[Node, Node]:
+    rest = 0.5 * (1 - floats(confidence))
+    return self._quantile("ppf", rest, given), self._quantile("ppf", 1 - rest, given)
+
+
 def _support(self: Distribution, given: Given) -> tuple[Node, Node]:
     return _scaled(given.low, given), _scaled(given.high, given)
 
@@ -296,6 +301,7 @@ for _name, _doc, _compute in (
     ("logsf", "The logarithm of sf.", lambda self, x, given: self._tail("logsf", x, given)),
     ("ppf", "The x whose cdf is q.", lambda self, q, given: self._quantile("ppf", q, given)),
     ("isf", "The x whose sf is q.", lambda self, q, given: self._quantile("isf", q, given)),
+    ("interval", "The ends of the interval about the median that has this probability.", _interval),
 ):
     _of_variable(_name, _doc, _compute)
 for _name, _doc, _moment in (
