@@ -136,3 +136,8 @@ def test_a_counter_is_a_function_of_the_step() -> None:
     assert "counted_states" in f.explain()
     last, total = f(np.arange(4.0))
     assert (int(last), float(total)) == (7 - 12, 4.0 * 1 + 2 * 1.0 + 3 * -2.0)
+
+
+def test_numbers_of_steps_are_not_told_as_values_that_are_computed_before() -> None:
+    x = T.dvector("x")
+    assert "for all steps at once" not in graphc.function([x], recurrence(x), mode="python").explain()

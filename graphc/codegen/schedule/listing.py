@@ -15,7 +15,7 @@ from graphc.codegen.schedule.nodes import call_node, call_of, lowering_of
 from graphc.codegen.schedule.plan import Nest, Part, Plan, SharedLoop
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, items_of, outputs_of
-from graphc.ir.lowering import Scalar, View
+from graphc.ir.lowering import Iota, Scalar, View
 from graphc.ir.node import Node, Size, constant_value, describe, describe_size
 from graphc.loopir.ir import INDEX, Var
 from graphc.loopir.syntax import filled, text_of
@@ -109,7 +109,8 @@ def loop_lines(plan: Plan, nest: int, numbers: Mapping[int, int]) -> Iterable[st
         for node in nodes:
             while node.args and isinstance(lowering_of(node), View):
                 node = node.args[0]
-            if node.args and node.op is not ITEM and (node.ndim or is_float(node.type.dtype)):
+            is_stored = node.args and node.op is not ITEM and not isinstance(lowering_of(node), Iota)
+            if is_stored and (node.ndim or is_float(node.type.dtype)):
                 found[describe(node)] = None
         return ", ".join(found)
 
