@@ -155,6 +155,7 @@ import graphc.nnet
 import graphc.numpy as jnp
 import graphc.tensor as T
 from graphc import lax, optim
+from graphc.scipy import linalg, special, stats
 
 x, y = T.dmatrix("x"), T.dvector("y")
 w = graphc.shared(np.zeros(3), name="w", shape=(3,))
@@ -169,6 +170,7 @@ values = x.eval({x: np.ones((2, 2))}).tolist()
 cost = T.sqr(T.dot(x, w) - y).mean()
 updates = optim.adam(cost, w, learning_rate=0.1)
 f = graphc.function([x, graphc.In(y, mutable=True)], [cost, b], updates=updates, threads=2)
+density = stats.norm(0.0, 1.0).logpdf(y).sum() + special.logsumexp(y, axis=0) + linalg.norm(y, ord=2)
 print(f(np.ones((2, 3)), y=np.ones(2)), f.text, f.source, f.assembly, f.explain(), f.memory((2, 3), (2,)).total)
 print(f.name, f.mode, f.profile, f.shared[0].get_value(borrow=True), w.default_update)
 f.free()
@@ -225,6 +227,9 @@ jnp.sum(1.0, axes=0)
 jnp.exp(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
 jnp.linalg.nrm(1.0)
 lax.scann
+special.gama(1.0)
+special.logsumexp(x, axes=0)
+linalg.cho_factor(x, lowr=True)
 graphc.random.normal(1, shap=(2,))
 scaled(1.0, 2.0, 3.0)
 scaled("text")

@@ -79,9 +79,16 @@ Partial = Callable[[Node, Node, Sequence[Node]], Any]
 """(cotangent, node, args) -> the cotangent of an argument."""
 
 
+def in_one_dtype(*operands: Any) -> list[Node]:
+    """Operands in one dtype of floats, to which Python's numbers add nothing, as in NumPy."""
+    nodes = [as_node(operand) for operand in operands]
+    own = [node for node, operand in zip(nodes, operands, strict=True) if not is_number(operand)]
+    dtype = promote(*(floating(node.type.dtype) for node in own or nodes))
+    return [cast(node, dtype) for node in nodes]
+
+
 def scipy_function(name: str, doc: str, *partials: Partial) -> Callable[..., Node]:
-    """A function of `SOURCES` (ops/custom.py), with the cotangent of each argument. Python's numbers take the dtype of
-    the other operands, as in NumPy."""
+    """A function of `SOURCES` (ops/custom.py), with the cotangent of each argument."""
 
     def vjp(node: Node, cotangent: Node) -> list[Any]:
         parts = (strong(cotangent, partial, node, node.args) for partial in partials)
@@ -95,10 +102,7 @@ def scipy_function(name: str, doc: str, *partials: Partial) -> Callable[..., Nod
     def function(*operands: Any) -> Node:
         if len(operands) != len(partials):
             raise GraphTypeError(f"{name}() takes {len(partials)} arguments, not {len(operands)}")
-        nodes = [as_node(operand) for operand in operands]
-        dtypes = [floating(node.type.dtype) for node in nodes if not is_number(node)]
-        if dtypes:
-            nodes = [cast(node, promote(*dtypes)) if is_number(node) else node for node in nodes]
+        nodes = in_one_dtype(*operands)
         return made(*nodes)
 
     function.__name__ = function.__qualname__ = name

@@ -53,3 +53,18 @@ def test_arrays_are_given_to_scipy_and_tensors_make_a_graph() -> None:
             np.testing.assert_allclose(
                 log(np.arange(3.0), b), scipy.special.logsumexp(np.arange(3.0), 0, b, False, True)
             )
+
+
+def test_python_numbers_take_the_dtype_of_arrays() -> None:
+    x = T.fvector("x")
+    calls = {
+        "jv": (1, x),
+        "gammainc": (2.0, x),
+        "huber": (1.0, x),
+        "chdtr": (2.0, x),
+        "rel_entr": (x, 2.0),
+        "exp1": (x,),
+    }
+    for name, args in calls.items():
+        given = [np.ones(2, "float32") if arg is x else arg for arg in args]
+        assert getattr(special, name)(*args).dtype == getattr(scipy.special, name)(*given).dtype == "float32", name

@@ -107,7 +107,7 @@ beta = row(
 )
 poch = row(
     "poch",
-    "gamma(z + m) / gamma(z), Pochhammer's symbol.",
+    "gamma(z + m) / gamma(z), Pochhammer's symbol; its derivatives are NaN where z or z + m is 0, -1, -2, …",
     lambda value, z, m: value * (digamma(z + m) - digamma(z)),
     lambda value, z, m: value * digamma(z + m),
 )

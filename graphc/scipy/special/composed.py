@@ -87,7 +87,7 @@ def entr(x: Any) -> Node:
 
 def rel_entr(x: Any, y: Any) -> Node:
     """x log(x / y), 0 where x is 0 and y not negative; inf where either is negative, and where y alone is 0."""
-    x, y = floats(x), floats(y)
+    x, y = sp.in_one_dtype(x, y)
     inside, at_zero = (x > 0) & (y > 0), (x == 0) & (y >= 0)
     ratio = el.where(inside, x, 1) / el.where(inside, y, 1)
     value = el.where(at_zero, 0, el.where(inside, x * el.log(ratio), math.inf))
@@ -96,13 +96,13 @@ def rel_entr(x: Any, y: Any) -> Node:
 
 def kl_div(x: Any, y: Any) -> Any:
     """x log(x / y) - x + y, y where x is 0, and inf where rel_entr is."""
-    x, y = floats(x), floats(y)
+    x, y = sp.in_one_dtype(x, y)
     return rel_entr(x, y) + (y - x)
 
 
 def huber(delta: Any, r: Any) -> Node:
     """r**2 / 2 where abs(r) <= delta, else delta (abs(r) - delta / 2); inf for delta below 0."""
-    delta, r = floats(delta), floats(r)
+    delta, r = sp.in_one_dtype(delta, r)
     size = el.abs(r)
     value = el.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
     return el.where(delta < 0, math.inf, value)
@@ -160,7 +160,7 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> No
     _not_exact("comb", exact)
     if repetition:
         return comb(floats(N) + k - 1, k)
-    n, k = floats(N), floats(k)
+    n, k = sp.in_one_dtype(N, k)
     valid = (k <= n) & (n >= 0) & (k >= 0)
     return el.where(valid, by.binom(el.where(valid, n, 1), el.where(valid, k, 1)), 0)
 
@@ -169,7 +169,7 @@ def perm(N: Any, k: Any, exact: bool = False) -> Node:  # noqa: N803 - SciPy's n
     """The permutations of k out of N things, 0 for k above N and for numbers below 0. Raises GraphValueError for
     exact=True."""
     _not_exact("perm", exact)
-    n, k = floats(N), floats(k)
+    n, k = sp.in_one_dtype(N, k)
     valid = (k <= n) & (n >= 0) & (k >= 0)
     n, k = el.where(valid, n, 1), el.where(valid, k, 1)
     return el.where(valid, by.poch(n - k + 1, k), 0)
@@ -274,19 +274,25 @@ pbwa = _several("pbwa", 2, "The parabolic cylinder function W, and its derivativ
 # --- distributions ----------------------------------------------------------------------------------------------------
 
 
+def _halves(function: Callable[..., Node], v: Any, x: Any) -> Node:
+    v, x = sp.in_one_dtype(v, x)
+    return function(0.5 * v, 0.5 * x)
+
+
 def chdtr(v: Any, x: Any) -> Node:
     """The probability that a chi-squared variable of v degrees of freedom is below x."""
-    return sp.gammainc(0.5 * floats(v), 0.5 * floats(x))
+    return _halves(sp.gammainc, v, x)
 
 
 def chdtrc(v: Any, x: Any) -> Node:
     """The probability that a chi-squared variable of v degrees of freedom is above x."""
-    return sp.gammaincc(0.5 * floats(v), 0.5 * floats(x))
+    return _halves(sp.gammaincc, v, x)
 
 
 def chdtri(v: Any, p: Any) -> Node:
     """The x whose chdtrc(v, x) is p."""
-    return 2 * sp.gammainccinv(0.5 * floats(v), p)
+    v, p = sp.in_one_dtype(v, p)
+    return 2 * sp.gammainccinv(0.5 * v, p)
 
 
 def gdtr(a: Any, b: Any, x: Any) -> Node:
@@ -316,7 +322,7 @@ def pdtri(k: Any, y: Any) -> Node:
 
 def bdtr(k: Any, n: Any, p: Any) -> Node:
     """The probability of at most k successes of probability p in n trials; k is rounded down."""
-    n, p = floats(n), floats(p)
+    n, p = sp.in_one_dtype(n, p)
     k = el.floor(floats(k))
     inside = k < n
     value = sp.betainc(el.where(inside, n - k, 1), k + 1, 1 - p)
@@ -325,7 +331,7 @@ def bdtr(k: Any, n: Any, p: Any) -> Node:
 
 def bdtrc(k: Any, n: Any, p: Any) -> Node:
     """The probability of more than k successes of probability p in n trials; k is rounded down."""
-    n, p = floats(n), floats(p)
+    n, p = sp.in_one_dtype(n, p)
     k = el.floor(floats(k))
     inside = k < n
     value = sp.betainc(k + 1, el.where(inside, n - k, 1), p)
@@ -355,20 +361,20 @@ def nbdtrc(k: Any, n: Any, p: Any) -> Node:
 
 def fdtr(dfn: Any, dfd: Any, x: Any) -> Node:
     """The probability that an F variable of dfn and dfd degrees of freedom is below x."""
-    dfn, dfd = floats(dfn), floats(dfd)
+    dfn, dfd = sp.in_one_dtype(dfn, dfd)
     top = dfn * x
     return sp.betainc(0.5 * dfn, 0.5 * dfd, top / (dfd + top))
 
 
 def fdtrc(dfn: Any, dfd: Any, x: Any) -> Node:
     """The probability that an F variable of dfn and dfd degrees of freedom is above x."""
-    dfn, dfd = floats(dfn), floats(dfd)
+    dfn, dfd = sp.in_one_dtype(dfn, dfd)
     return sp.betainc(0.5 * dfd, 0.5 * dfn, dfd / (dfd + dfn * x))
 
 
 def fdtri(dfn: Any, dfd: Any, p: Any) -> Any:
     """The x whose fdtr(dfn, dfd, x) is p."""
-    dfn, dfd = floats(dfn), floats(dfd)
+    dfn, dfd = sp.in_one_dtype(dfn, dfd)
     y = sp.betaincinv(0.5 * dfn, 0.5 * dfd, p)
     return dfd * y / (dfn * (1 - y))
 
