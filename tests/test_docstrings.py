@@ -19,7 +19,7 @@ from graphc.ops.elementwise import ROWS
 from graphc.tensor import elementary
 
 PACKAGE = Path(graphc.__file__ or "").parent
-ROOMS = ("lax", "numpy", "ops", "random", "sparse", "tensor", "tracing")
+ROOMS = ("lax", "numpy", "ops", "random", "scipy", "sparse", "tensor", "tracing")
 FILES = ("control/updates.py", "optimizers.py", "tree.py")
 NAMES = {"graphc": graphc, "T": graphc.tensor, "np": np, "jnp": graphc.numpy, "lax": graphc.lax}
 """What examples may use without an import, besides what their module has."""
