@@ -31,8 +31,8 @@ from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_seria
 from graphc.ir.source_lines import lazy_format, warn_user
 from graphc.ir.walk import mention, nodes_of, rebuilt, substitute
 from graphc.ops.branch import sunk
-from graphc.ops.custom import OWN, Absent, DisconnectedType, NullType
-from graphc.ops.derivative import DIRECTION, Masks, hold_shifts, release, routes
+from graphc.ops.custom import DIRECTION, OWN, Absent, DisconnectedType, NullType
+from graphc.ops.derivative import Masks, hold_shifts, release, routes
 from graphc.ops.elementwise import aligned, cast, elementwise
 from graphc.ops.scan import scan_node
 from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros

@@ -60,7 +60,7 @@ def test_options_show_themselves() -> None:
 
 
 OWN = """T args at attrs broadcastable clone dtype get_parents imag index mT name ndim op owner real shape size tag type
-view where"""
+view where device itemsize nbytes"""
 KEPT = "allow_downcast container default_update get_value set_value strict zero"
 
 

@@ -116,23 +116,23 @@ class Selected:
         >>> T.ones(3).at[[0, 0, 2]].multiply([2.0, 3.0, 4.0]).eval()
         array([6., 1., 4.])
         """
-        return self._folded("multiply", values, lambda part, value: elementwise("mul", part, value), how)
+        return self.folded("multiply", values, lambda part, value: elementwise("mul", part, value), how)
 
     mul = multiply
 
     def divide(self, values: Any, **how: Any) -> Node:
         """Return a copy in which the part is divided by `values`; where an index repeats, by all of them."""
-        return self._folded("divide", values, lambda part, value: elementwise("true_div", part, value), how)
+        return self.folded("divide", values, lambda part, value: elementwise("true_div", part, value), how)
 
     div = divide
 
     def power(self, values: Any, **how: Any) -> Node:
         """Return a copy in which the part is raised to the power of `values`."""
-        return self._folded("power", values, lambda part, value: elementwise("pow", part, value), how)
+        return self.folded("power", values, lambda part, value: elementwise("pow", part, value), how)
 
     def min(self, values: Any, **how: Any) -> Node:
         """Return a copy in which the part is the smaller of itself and `values`."""
-        return self._folded("min", values, lambda part, value: elementwise("minimum", part, value), how)
+        return self.folded("min", values, lambda part, value: elementwise("minimum", part, value), how)
 
     def max(self, values: Any, **how: Any) -> Node:
         """Return a copy in which the part is the larger of itself and `values`.
@@ -140,7 +140,7 @@ class Selected:
         >>> T.zeros(3).at[[0, 0, 2]].max([1.0, 3.0, -1.0]).eval()
         array([3., 0., 0.])
         """
-        return self._folded("max", values, lambda part, value: elementwise("maximum", part, value), how)
+        return self.folded("max", values, lambda part, value: elementwise("maximum", part, value), how)
 
     def apply(self, func: Callable[[Any], Any], **how: Any) -> Node:
         """Return a copy in which the part is `func` of itself, a function of single elements; where an index repeats,
@@ -149,7 +149,7 @@ class Selected:
         >>> T.constant([1.0, 4.0]).at[1].apply(T.sqrt).eval()
         array([1., 2.])
         """
-        return self._folded("apply", 0, lambda part, value: as_node(func(part)), how)
+        return self.folded("apply", 0, lambda part, value: as_node(func(part)), how)
 
     # --- how --------------------------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Selected:
         whole: Node = write(getitem(self.x, key), value)
         return whole
 
-    def _folded(self, name: str, values: Any, change: Callable[[Node, Node], Node], how: dict[str, Any]) -> Node:
+    def folded(self, name: str, values: Any, change: Callable[[Node, Node], Node], how: dict[str, Any]) -> Node:
         """Return the copy in which each selected element is changed, as often as it is selected."""
         mode, is_unique = _options(name, how)
         value = as_node(values)

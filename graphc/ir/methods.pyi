@@ -41,6 +41,9 @@ class Methods:
     def argmin(self, axis: Any = None, keepdims: bool = False) -> Node:
         """The int64 position of the first minimum (or first NaN) along `axis`, or in C order over all or several axes."""
 
+    def argpartition(self, kth: Any, axis: int | None = -1, kind: str | None = None, order: None = None) -> Node:
+        """The places of the elements of `partition`."""
+
     def argsort(self, axis: Any = -1, kind: str | None = None, order: None = None) -> Node:
         """The places of the elements along `axis` in rising order, int64; equal elements stay in order, NaN comes last."""
 
@@ -123,8 +126,8 @@ class Methods:
     ) -> Node:
         """The array of which `x` is a part, with `y` added to that part; where indices repeat, all are added."""
 
-    def item(self) -> Node:
-        """The only element of `x`, a scalar; a ShapeError where there are more."""
+    def item(self, *place: Any) -> Node:
+        """The only element of `x`, a scalar, and a ShapeError where there are more; with a place, in C order or by an index"""
 
     def log(self, /) -> Node:
         """Natural logarithm."""

@@ -530,8 +530,10 @@ class Node(Unchanging):
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
     __neg__, __pos__, __abs__, __invert__ = _unary("neg"), _unary("positive"), _unary("abs"), _unary("invert")
 
-    def __round__(self, digits: int = 0) -> Node:
-        rounded: Node = FUNCTIONS["round"](self, digits)
+    def __round__(self, digits: int | None = None) -> Node:
+        rounded: Node = FUNCTIONS["round"](self, digits or 0)
+        if digits is None and TRACE.depth and asked_by_user() and FUNCTIONS["class_of"](self) is not np.ndarray:
+            return FUNCTIONS["rounded"](rounded)  # type: ignore[no-any-return]
         return rounded
 
     if not TYPE_CHECKING:  # which know the methods

@@ -37,7 +37,7 @@ METHODS = {
         "min norm prod ravel repeat reshape round squeeze std sum swapaxes take trace transpose var zeros_like "
         "ones_like conj nonzero exp log sqrt sigmoid tanh ptp arccos arccosh arcsin arcsinh arctan arctanh ceil cos "
         "cosh deg2rad exp2 expm1 floor log10 log1p log2 rad2deg sin sinh tan trunc choose nonzero_values transfer "
-        "get_scalar_constant_value argsort searchsorted sort"
+        "get_scalar_constant_value argsort searchsorted sort argpartition"
     ).split()
 } | {"set": "set_subtensor", "inc": "inc_subtensor", "conjugate": "conj", "compress": "compressed"}
 """The methods of a tensor: each is the function of that name in `FUNCTIONS`, with the tensor as its first argument.

@@ -119,6 +119,21 @@ class Unchanging(Symbol):
             raise refuse_write(self, "x[key] = value")
         super().__setitem__(key, value)
 
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes of an element."""
+        return np.dtype(self.type.dtype).itemsize  # type: ignore[attr-defined]
+
+    @property
+    def nbytes(self) -> Any:
+        """The number of bytes of all elements."""
+        return FUNCTIONS["size"](self) * self.itemsize
+
+    @property
+    def device(self) -> str:
+        """ "cpu", as of NumPy's arrays."""
+        return "cpu"
+
     def view(self, dtype: Any = None) -> Any:
         """The same array, by another name. Raises GraphAttributeError for a dtype that would read its bytes anew."""
         if not (dtype in (None, np.ndarray) or np.dtype(dtype) == np.dtype(self.type.dtype)):  # type: ignore[attr-defined]

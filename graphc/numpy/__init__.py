@@ -28,7 +28,7 @@ from graphc.numpy import linalg as linalg
 from graphc.numpy.named import Indexed, Ufunc, function_for, instead_of, ndarray as ndarray
 from graphc.ops.elementwise import as_node, elementwise
 from graphc.startup.lazy import nearest
-from graphc.tensor import selecting
+from graphc.tensor import creations, selecting
 from graphc.tensor.inspection import index_exp as index_exp, s_ as s_
 from graphc.tracing import vectorize as vectorize
 
@@ -65,6 +65,12 @@ def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None
 def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
     """NumPy's `ascontiguousarray`; else `array`, with one axis or more."""
     return array(a, dtype, ndmin=1)
+
+
+@instead_of(np.fromiter)
+def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+    """NumPy's `fromiter`; in traced functions what it gives may be tensors."""
+    return creations.from_iterator(iter, dtype, count)
 
 
 @instead_of(np.from_dlpack)

@@ -20,7 +20,8 @@ from graphc.ir.at_once import at_once, is_plain
 from graphc.ir.node import Node
 from graphc.ir.traced import TRACE, by_program
 from graphc.tensor.boundary import Call, apply_function, apply_ufunc, computed
-from graphc.tensor.dispatch import OWN, call_function, call_ufunc, find_target, title, ufunc_target
+from graphc.tensor.dispatch import call_function, call_ufunc, find_target, title, ufunc_target
+from graphc.tensor.forms import OWN
 from graphc.tensor.writers import WRITERS
 from graphc.trees import leaves
 

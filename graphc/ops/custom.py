@@ -9,6 +9,7 @@ back into Python for it. The op's version is a fingerprint of the user's code, s
 from __future__ import annotations
 
 import re
+from _thread import _local as local
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import CodeType, FunctionType
@@ -25,6 +26,19 @@ from graphc.ir.node import OPS, Array, Attributes, Infer, Node, Op, Size, Type, 
 from graphc.ops.elementwise import aligned, as_node, broadcast_node, broadcast_sizes, cast, common_shape, equal_sizes
 from graphc.startup.digest import Digest
 from graphc.startup.record import record
+
+
+class Direction(local):
+    """Tell whether this thread is making a forward product (autodiff.jvp): then what the user says of those holds.
+    is_transposed: it makes the derivative that is then transposed, which must be linear in its cotangents."""
+
+    def __init__(self) -> None:
+        self.is_forward = False
+        self.is_transposed = False
+
+
+DIRECTION = Direction()
+
 
 OF_A_USER = 10**6
 """The additions that a function of the user may take the time of."""

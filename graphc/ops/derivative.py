@@ -9,7 +9,6 @@ away when a function is made (`without_overrides`), so that neither the compiler
 
 from __future__ import annotations
 
-from _thread import _local as local
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import or_
@@ -160,18 +159,6 @@ Rule = Callable[[Sequence[Node], Sequence[Node], Mapping[int, Node], Collection[
 """(inputs, results, cotangents of some results, positions of wanted inputs) -> a cotangent, None or `Absent` for each
 input."""
 NAME = "overridden"
-
-
-class Direction(local):
-    """Tell whether this thread is making a forward product (autodiff.jvp): then what the user says of those holds.
-    is_transposed: it makes the derivative that is then transposed, which must be linear in its cotangents."""
-
-    def __init__(self) -> None:
-        self.is_forward = False
-        self.is_transposed = False
-
-
-DIRECTION = Direction()
 
 
 def overriding(count: int, rule: Rule, user: Any = None) -> Op:

@@ -42,6 +42,7 @@ from graphc.ir.node import (
     lazy_format,
     make,
 )
+from graphc.ops.custom import DIRECTION
 from graphc.ops.elementwise import cast, elementwise, shifted
 from graphc.ops.shape import equality_guard, label, label_op, zeros
 
@@ -222,8 +223,11 @@ def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     (x,), axis, reverse, form = node.args, node.attrs["axis"], node.attrs["reverse"], node.attrs["form"]
     factors, own, upto = steady(x, axis, reverse)
     scale = elementwise("sub", upto, own) if form == "before" else upto
-    is_zero = elementwise("equal", cotangent, 0)
-    largest = elementwise("where", is_zero, NONE, elementwise("add", scale, exponents(logarithms(cotangent))))
+    if DIRECTION.is_transposed:  # the cotangent becomes zero, and only what multiplies it is left
+        largest = scale
+    else:
+        is_zero = elementwise("equal", cotangent, 0)
+        largest = elementwise("where", is_zero, NONE, elementwise("add", scale, exponents(logarithms(cotangent))))
     later = make(OPS["running_max"], (largest,), {"axis": axis, "reverse": not reverse})
     most = elementwise("maximum", largest, later)
     terms = times_power(cotangent, elementwise("sub", scale, most))

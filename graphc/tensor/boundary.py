@@ -367,7 +367,7 @@ def apply_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: Mapping[
         return _apply_known(getattr(ufunc, method), inputs, kwargs, method == "at")
     named, out = {name: given(value) for name, value in kwargs.items() if name != "out"}, kwargs.get("out")
     if method == "at":
-        return add_at(ufunc, *inputs)
+        return change_at(ufunc, *inputs)
     outs = [each for each in (out if isinstance(out, tuple) else (out,)) if each is not None]
     if not outs:
         return owned(HOOKS.ufunc(ufunc, method, [given(each) for each in inputs], named), inputs)
@@ -394,15 +394,19 @@ def _apply_known(function: Callable[..., Any], inputs: Sequence[Any], kwargs: Ma
     return computed(made) if not outs or is_at else outs[0] if len(outs) == 1 else tuple(outs)
 
 
-def add_at(ufunc: Any, x: Any, indices: Any, values: Any = None) -> None:
-    """`np.add.at(x, indices, values)`, of `np.subtract` too: where an index repeats, all values are added."""
-    what = f"np.{ufunc.__name__}.at(x, indices, values)"
+def change_at(ufunc: Any, x: Any, indices: Any, values: Any = None) -> None:
+    """`np.add.at(x, indices, values)`, and the `at` of others, with values or without: where an index repeats, an
+    element is changed as often."""
+    what = f"np.{ufunc.__name__}.at(x, indices{', values' if ufunc.nin == 2 else ''})"
     target = own(x, what)
     if ufunc not in (np.add, np.subtract):
-        raise GraphTypeError(
-            f"{describe(target)}: `{what}` is not supported, only those of np.add and np.subtract"
-            f"{asked(describe(target))}"
-        )
+
+        def change(part: Node, value: Any) -> Node:
+            return as_node(HOOKS.ufunc(ufunc, "__call__", [part, value][: ufunc.nin], {}))
+
+        selected = HOOKS.at(target.node())[given(indices)]
+        target.write(selected.folded(ufunc.__name__, 0 if values is None else given(values), change, {}), what)
+        return
     part = target.node().part(given(indices))
     value = as_node(given(values))
     if not np.can_cast(np.result_type(value.type.dtype, part.type.dtype), part.type.dtype, "same_kind"):

@@ -105,10 +105,10 @@ def call_vectorized(self: Any, *args: Any, **kwargs: Any) -> Any:
     if not (TRACE.depth and _has_tensors([*args, *kwargs.values()])):
         return VECTORIZED(self, *args, **kwargs)
     if kwargs or self.signature is not None or self.excluded:
-        raise GraphTypeError(
-            "np.vectorize of tensors takes functions of single elements, by position; graphc.vmap(f, in_axes=…) maps "
-            f"others, with None for an argument that is the same for all (at {program_line()})"
+        mapped = HOOKS.of_functions.vectorize(
+            self.pyfunc, otypes=self.otypes or None, excluded=self.excluded, signature=self.signature
         )
+        return boundary.owned(mapped(*args, **kwargs), (), True)
     given = boundary.given(args)
     values = known(tuple(args))
     if values is not UNKNOWN:

@@ -13,6 +13,7 @@ NumPy's own functions; so are methods of arrays.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dis import get_instructions
@@ -81,7 +82,7 @@ def _made(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs
             )
         return function(*args, **kwargs)
     if name == "fromiter":
-        return _from_iterator(*args, **kwargs)
+        return from_iterator(*args, **kwargs)
     is_kin = name[-5:] == "array" or name == "require"
     if is_kin and isinstance(first, np.ndarray) and name != "array":
         return function(*args, **kwargs)  # an array from outside, or a cast of it
@@ -99,7 +100,7 @@ def _made(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs
     return boundary.computed(function(*boundary.given(args), **boundary.given(kwargs)))
 
 
-def _from_iterator(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
+def from_iterator(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
     """np.fromiter, of an iterator that may give tensors."""
     items = list(iter if count < 0 else islice(iter, count))
     if not any(isinstance(each, Node) for each in items):
@@ -166,13 +167,19 @@ def _replacement(name: str) -> Callable[..., Any]:
 
 
 def is_programs_call(name: str) -> bool:
-    """True if a program called the calling function, under that name."""
+    """True if a program called the calling function, under that name, in one of its functions: a module that is
+    imported meanwhile, and its classes, keep NumPy's arrays."""
     frame = sys._getframe(2)
+    if not frame.f_code.co_flags & CO_OPTIMIZED:
+        return False
     return is_programs(frame.f_code.co_filename) and calls(frame.f_code, frame.f_lasti, name)
 
 
 def is_programs(file: str) -> bool:
-    """True for the file of a program, not of Python, NumPy, SciPy or graphc."""
+    """True for the file of a program, not of Python, NumPy, SciPy or graphc. NumPy's polynomials are such programs:
+    they make arrays of what they are given."""
+    if file.startswith(POLYNOMIALS):
+        return True
     return not (file.startswith(PACKAGE) or is_pythons(file) or f"{SCIPY}" in file)
 
 
@@ -192,6 +199,9 @@ def calls(code: CodeType, place: int, name: str) -> bool:
     )
 
 
+POLYNOMIALS = f"{NUMPY}polynomial{os.sep}"
+CO_OPTIMIZED = 1
+"""The flag of the code of functions (`inspect`), which the code of modules and of classes lacks."""
 SCIPY = "/site-packages/scipy/"
 
 ORIGINALS = {name: getattr(np, name) for name in MAKERS}

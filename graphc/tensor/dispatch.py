@@ -13,25 +13,21 @@ from __future__ import annotations
 
 import sys
 from collections import namedtuple
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from graphc import tensor
-from graphc.arrays.dtypes import is_float
-from graphc.errors import ArgumentError, GraphTypeError, RankError, ShapeError
+from graphc.errors import ArgumentError, RankError
 from graphc.ir.node import Node, describe
-from graphc.ir.symbol import asked
-from graphc.ir.traced import TRACE, traced_hint
-from graphc.ir.walk import as_size_node
-from graphc.ops.at_hand import asked_equal, asked_size
-from graphc.ops.elementwise import WEAK, as_node, cast, is_number
-from graphc.ops.questions import plain_shape
+from graphc.ops.at_hand import asked_size
+from graphc.ops.elementwise import as_node, cast
 from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import nearest
 from graphc.startup.record import record
 from graphc.tensor.absent import why
+from graphc.tensor.forms import OWN, name_tensor, refuse, tensors_in
 
 Function = Callable[..., Any]
 
@@ -107,30 +103,6 @@ class Parameters:
             more,
             {**defaults, **(function.__kwdefaults__ or {})},
         )
-
-
-def tensors_in(value: Any) -> Iterator[Node]:
-    """The tensors among arguments."""
-    if isinstance(value, Node):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from tensors_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from tensors_in(item)
-
-
-def name_tensor(*values: Any) -> str:
-    """The first tensor among arguments, for a message."""
-    found = next(tensors_in(values), None)
-    return describe(found) if found is not None else "a tensor"
-
-
-def refuse(name: str, given: Any, why: str) -> NoReturn:
-    told = name_tensor(given)
-    hint = traced_hint(next(tensors_in(given), None))
-    raise GraphTypeError(f"{name} of {told}, which is symbolic: {why}{hint}{asked(told)}")
 
 
 def title(function: Any) -> str:
@@ -271,261 +243,6 @@ def call_with_rest(
     return result if dtype is None else cast(as_node(result), str(np.dtype(dtype)))
 
 
-# --- functions of another meaning or form in graphc.tensor ----------------------------------------------------------
-
-
-def shape_of(a: Any) -> Any:
-    """np.shape: a tuple in a function of arrays, elsewhere a vector, which unpacks as one."""
-    return plain_shape(as_node(a)) if TRACE.depth else tensor.shape(a)
-
-
-def ndim_of(a: Any) -> int:
-    """np.ndim."""
-    return as_node(a).ndim
-
-
-def size_of(a: Any, axis: Any = None) -> Node:
-    """np.size."""
-    node = as_node(a)
-    return tensor.size(node) if axis is None else as_size_node(node.type.shape[range(node.ndim)[axis]])
-
-
-def where(condition: Any, *values: Any) -> Any:
-    """np.where, of a condition alone too."""
-    return tensor.where(condition, *values) if values else tensor.nonzero(condition)
-
-
-def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Node:
-    """np.concatenate, whose axis may be None."""
-    joined = tensor.concatenate([tensor.flatten(a) for a in arrays], 0) if axis is None else None
-    result = tensor.concatenate(list(arrays), axis) if joined is None else joined
-    return result if dtype is None else tensor.cast(result, dtype)
-
-
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Node]:
-    """np.split; `tensor.split` is Theano's."""
-    node = as_node(ary)
-    if not isinstance(indices_or_sections, list | tuple | np.ndarray):
-        indices_or_sections = sections = int(indices_or_sections)
-        size = node.type.shape[range(node.ndim)[axis]]
-        if isinstance(size, int) and sections and size % sections:
-            raise ShapeError(
-                f"np.split of {describe(node)} of type {node.type}: axis {axis} cannot be divided equally into "
-                f"{sections} parts"
-            )
-        if not isinstance(size, int) and sections > 0:
-            shape = list(node.type.shape)
-            shape[axis] = tensor.mul(tensor.floor_div(size, sections), sections)
-            node = tensor.specify_shape(node, tuple(shape))
-    return tensor.array_split(node, indices_or_sections, axis)
-
-
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Node]:
-    """np.hsplit."""
-    return split(ary, indices_or_sections, 1 if as_node(ary).ndim > 1 else 0)
-
-
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Node]:
-    """np.vsplit."""
-    return split(ary, indices_or_sections, 0)
-
-
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Node]:
-    """np.dsplit."""
-    return split(ary, indices_or_sections, 2)
-
-
-def unstack(x: Any, axis: int = 0) -> tuple[Node, ...]:
-    """np.unstack, along an axis of known size."""
-    return tuple(tensor.moveaxis(x, axis, 0))
-
-
-def matrix_transpose(x: Any) -> Node:
-    """np.matrix_transpose."""
-    return tensor.swapaxes(x, -1, -2)
-
-
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Node:
-    """np.arange, which is float64 where an argument is of uint64 and no dtype is given."""
-    ends = [as_node(value) for value in (start, stop, step) if value is not None]
-    wide = dtype is None and any(node.type.dtype == "uint64" for node in ends)
-    return tensor.arange(start, stop, step, "float64" if wide else dtype)
-
-
-def filled(value: Any) -> Function:
-    """np.zeros_like and its kin."""
-
-    def like(a: Any, dtype: Any = None, shape: Any = None) -> Node:
-        node = as_node(a)
-        wanted = node.type.dtype if dtype is None else dtype
-        return tensor.full(tensor.shape(node) if shape is None else shape, value, dtype=wanted)
-
-    return like
-
-
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Node:
-    """np.full_like."""
-    if isinstance(a, Node) and shape is None:
-        return tensor.full_like(a, fill_value, dtype=dtype)
-    made: Node = filled(fill_value)(a, dtype, shape)
-    return made
-
-
-def is_complex(x: Any) -> bool:
-    """np.iscomplexobj: graphc has no complex dtypes."""
-    return False
-
-
-def is_real(x: Any) -> bool:
-    """np.isrealobj."""
-    return True
-
-
-def real(val: Any) -> Node:
-    """np.real."""
-    return as_node(val)
-
-
-def imag(val: Any) -> Node:
-    """np.imag."""
-    return tensor.zeros_like(val)
-
-
-def result_type(*arrays_and_dtypes: Any) -> Any:
-    """np.result_type: a dtype, as no value is needed for it."""
-    return np.result_type(*map(weight, arrays_and_dtypes))
-
-
-def weight(x: Any) -> Any:
-    """What stands for a value in NumPy's promotion: of a tensor its dtype, of a Python number another one."""
-    if not isinstance(x, Node):
-        return x
-    return WEAK[x.type.dtype] if is_number(x) else np.dtype(x.type.dtype)
-
-
-def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    """np.can_cast, from the dtype of a tensor."""
-    return bool(np.can_cast(np.dtype(getattr(from_, "dtype", from_)), to, casting))
-
-
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
-    """np.array_equal; other ranks, and sizes that differ, are unequal; sizes that are not known must agree."""
-    left, right = as_node(a1), as_node(a2)
-    sizes = zip(left.type.shape, right.type.shape, strict=False)
-    differ = left.ndim == right.ndim and any(asked_equal(a, b) is False for a, b in sizes)
-    if left.ndim != right.ndim or differ:
-        return as_node(False)
-    same = tensor.equal(left, right)
-    if equal_nan:
-        same = tensor.logical_or(same, tensor.logical_and(tensor.isnan(left), tensor.isnan(right)))
-    return tensor.all(same)
-
-
-def clip(a: Any, a_min: Any = None, a_max: Any = None, min: Any = None, max: Any = None) -> Node:
-    """np.clip by either pair of names."""
-    return tensor.clip(a, a_min if min is None else min, a_max if max is None else max)
-
-
-def linalg_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Node:
-    """np.linalg.norm of vectors, and Frobenius' of matrices; others are found where `tensor.linalg` has them."""
-    node = as_node(x)
-    matrices = (axis is None and node.ndim == 2) or (isinstance(axis, tuple) and len(axis) == 2)
-    if ord is not None and ord != "fro" and (matrices or (axis is None and node.ndim != 1)):
-        refuse("np.linalg.norm", node, f"ord={ord!r} of a matrix is not supported")
-    return tensor.norm(node, None if ord == "fro" else ord, axis, keepdims)
-
-
-def linalg_trace(x: Any, offset: int = 0, dtype: Any = None) -> Node:
-    """np.linalg.trace."""
-    return tensor.trace(x, offset, -2, -1, dtype)
-
-
-def linalg_diagonal(x: Any, offset: int = 0) -> Node:
-    """np.linalg.diagonal."""
-    return tensor.diagonal(x, offset, -2, -1)
-
-
-def along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """np.apply_along_axis: the function is traced once, for all vectors."""
-    node = as_node(arr)
-    rows, place = tensor.moveaxis(node, axis, -1), range(node.ndim)[axis]
-    others = node.ndim - 1
-
-    def mapped(row: Any) -> Any:
-        return func1d(row, *args, **kwargs)
-
-    for _ in range(others):
-        mapped = HOOKS.of_functions.vmap(mapped)
-    made = as_node(mapped(rows))
-    new = range(made.ndim - others)
-    return tensor.moveaxis(made, [others + k for k in new], [place + k for k in new]) if new else made
-
-
-def shifted(inverse: bool) -> Function:
-    """np.fft.fftshift and its inverse."""
-
-    def shift(x: Any, axes: Any = None) -> Node:
-        node = as_node(x)
-        chosen = range(node.ndim) if axes is None else [axes] if isinstance(axes, int | np.integer) else axes
-        for axis in chosen:
-            half = node.shape[axis] // 2
-            node = tensor.roll(node, -half if inverse else half, axis)
-        return node
-
-    return shift
-
-
-def frequencies(n: Any, d: Any = 1.0, device: Any = None) -> Node:
-    """np.fft.fftfreq."""
-    rising = [tensor.arange(0, (n - 1) // 2 + 1), tensor.arange(-(n // 2), 0)]
-    return tensor.mul(tensor.concatenate(rising), 1.0 / (n * d))
-
-
-def real_frequencies(n: Any, d: Any = 1.0, device: Any = None) -> Node:
-    """np.fft.rfftfreq."""
-    return tensor.mul(tensor.arange(0, n // 2 + 1), 1.0 / (n * d))
-
-
-def windows(x: Any, window_shape: Any, axis: Any = None) -> Node:
-    """np.lib.stride_tricks.sliding_window_view."""
-    node = as_node(x)
-    lengths = window_shape if isinstance(window_shape, tuple | list) else (window_shape,)
-    axes = range(node.ndim) if axis is None else [axis] if isinstance(axis, int | np.integer) else axis
-    for place, length in zip(axes, lengths, strict=True):
-        size, place = node.type.shape[range(node.ndim)[place]], range(node.ndim)[place]
-        starts = tensor.arange(size - length + 1)
-        node = tensor.moveaxis(tensor.take(node, starts[:, None] + tensor.arange(length), place), place + 1, -1)
-    return node
-
-
-def of_arrays(function: Function) -> Function:
-    """A product of NumPy's, to which Python's numbers are arrays that have a dtype."""
-    return lambda a, b: function(as_node(a), as_node(b))
-
-
-def bessel(x: Any) -> Node:
-    """np.i0, whose integers are of float64."""
-    node = as_node(x)
-    return tensor.i0(node if is_float(node.type.dtype) else cast(node, "float64"))
-
-
-OWN: dict[str, Function] = {
-    "np.shape": shape_of, "np.ndim": ndim_of, "np.size": size_of, "np.where": where, "np.concatenate": concatenate,
-    "np.concat": concatenate, "np.split": split, "np.hsplit": hsplit, "np.vsplit": vsplit, "np.dsplit": dsplit,
-    "np.unstack": unstack, "np.matrix_transpose": matrix_transpose, "np.arange": arange,
-    "np.i0": bessel, "np.dot": of_arrays(tensor.dot), "np.inner": of_arrays(tensor.inner),
-    "np.zeros_like": filled(0), "np.ones_like": filled(1), "np.empty_like": filled(0), "np.full_like": full_like,
-    "np.iscomplexobj": is_complex, "np.isrealobj": is_real, "np.real": real, "np.imag": imag,
-    "np.result_type": result_type, "np.can_cast": can_cast, "np.array_equal": array_equal, "np.clip": clip,
-    "np.apply_along_axis": along_axis, "np.fft.fftshift": shifted(False), "np.fft.ifftshift": shifted(True),
-    "np.fft.fftfreq": frequencies, "np.fft.rfftfreq": real_frequencies,
-    "np.lib.stride_tricks.sliding_window_view": windows, "np.linalg.matrix_transpose": matrix_transpose,
-    "np.linalg.trace": linalg_trace, "np.linalg.diagonal": linalg_diagonal,
-    **({} if hasattr(tensor, "linalg") else {"np.linalg.norm": linalg_norm}),
-}  # fmt: skip
-"""Stand-ins for NumPy's functions where the function of that name in `tensor` is another one or lacks a form."""
-
-
 # --- ufuncs ---------------------------------------------------------------------------------------------------------
 
 
@@ -536,7 +253,13 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: Mapping[s
     out = given.pop("out", None)
     if any(each is not None for each in (out if isinstance(out, tuple) else (out,))) or method == "at":
         refuse_change(what, method, (inputs, out))
-    methods: dict[str, Function] = {"__call__": elementwise, "reduce": reduce, "accumulate": accumulate, "outer": outer}
+    methods: dict[str, Function] = {
+        "__call__": elementwise,
+        "reduce": reduce,
+        "accumulate": accumulate,
+        "outer": outer,
+        "reduceat": reduceat,
+    }
     if method not in methods:
         refuse(what, inputs, "graphc has no such reduction")
     return methods[method](ufunc, what, *inputs, **given)
@@ -622,11 +345,39 @@ def reduce(
         left = {key: value for key, value in asked_for.items() if value is not None}
         named |= {key: left.pop(key) for key in asked_for if key in left and key in ours.names + ours.keywords}
         return call_with_rest(target, REDUCTIONS[name], what, [node], named, left)
-    if where is not True or not isinstance(axis, int | np.integer):
-        refuse(what, node, "graphc reduces so along one axis and over all of its elements")
+    if where is not True:
+        refuse(what, node, "graphc reduces so over all elements of an axis")
+    if not isinstance(axis, int | np.integer):
+        return reduce_axes(ufunc, what, node, axis, dtype, keepdims, initial)
     items = steps(ufunc, what, node if dtype is None else cast(node, str(np.dtype(dtype))), int(axis), initial)
     result = items[-1] if items else as_node(initial if initial is not None else ufunc.identity)
     return tensor.expand_dims(result, axis) if keepdims else result
+
+
+def reduce_axes(
+    ufunc: Any, what: str, node: Node, axes: tuple[int, ...] | None, dtype: Any, keepdims: bool, initial: Any
+) -> Any:
+    """`ufunc.reduce` over several axes, as one."""
+    chosen = [range(node.ndim)[axis] for axis in (range(node.ndim) if axes is None else axes)]
+    others = [axis for axis in range(node.ndim) if axis not in chosen]
+    rows = tensor.transpose(node, [*others, *chosen])
+    rows = tensor.reshape(rows, (*(node.type.shape[axis] for axis in others), -1), ndim=len(others) + 1)
+    made = reduce(ufunc, what, rows, len(others), dtype, False, initial)
+    return tensor.expand_dims(made, tuple(chosen)) if keepdims else made
+
+
+def reduceat(ufunc: Any, what: str, array: Any, indices: Any, axis: Any = 0, dtype: Any = None) -> Any:
+    """`ufunc.reduceat`: a reduction of each slice, whose bounds are known."""
+    node = tensor.moveaxis(as_node(array), axis, 0)
+    if any(tensors_in(indices)):
+        refuse(what, (indices, array), "the bounds of its slices must be known")
+    starts = [int(each) for each in np.asarray(indices).reshape(-1)]
+    made = []
+    for place, start in enumerate(starts):
+        end = starts[place + 1] if place + 1 < len(starts) else None
+        part = node[start:end] if end is None or start < end else node[start : start + 1]
+        made.append(reduce(ufunc, what, part, 0, dtype))
+    return tensor.moveaxis(tensor.stack(made), 0, axis)
 
 
 def accumulate(ufunc: Any, what: str, array: Any, axis: Any = 0, dtype: Any = None) -> Any:

@@ -45,15 +45,17 @@ Content: TypeAlias = "Node | Array"
 class Storage:
     """An array of a program. content: its value now. version: the number of writes so far. level: the traced function
     that made it. outside: the argument that it is a part of; None of an array of the program's. relatives: storages
-    that may share its memory. stale: the write, in words, that it may or may not see."""
+    that may share its memory. has_views: the program has, or had, a view of it. stale: the write, in words, that it may
+    or may not see."""
 
-    __slots__ = ("__weakref__", "content", "level", "outside", "relatives", "stale", "version")
+    __slots__ = ("__weakref__", "content", "has_views", "level", "outside", "relatives", "stale", "version")
 
     def __init__(self, content: Content) -> None:
         self.content = content
         self.version = 0
         self.level = TRACE.levels[-1] if TRACE.levels else None
         self.outside: Node | None = None
+        self.has_views = False
         self.relatives: WeakSet[Storage] | None = None
         self.stale: str | None = None
 
@@ -153,6 +155,9 @@ class Applied(Item):
         return put_back(marked, self.apply(marked), node_of(value))
 
 
+NODE_SHAPE: Any = Node.shape
+
+
 def _slot(name: str) -> Any:
     """An attribute of the node that a handle stands for."""
     return property(lambda self: getattr(self.node(), name), lambda self, value: setattr(self.node(), name, value))
@@ -250,6 +255,7 @@ class Handle(Proxy):
 
     def derived(self, content: Content, step: Item, is_dense: bool) -> Handle:
         """A view of this array, whose value is `content` now."""
+        self.storage.has_views = True
         return Handle(content, is_dense, self, step)
 
     def changed(self, change: Callable[..., Any], *given: Any) -> bool:
@@ -324,6 +330,22 @@ class Handle(Proxy):
         """Give every element a value."""
         self._assign(value)
 
+    def _shape(self) -> Node:
+        shape: Node = FUNCTIONS["plain_shape" if TRACE.depth and asked_by_user() else "shape"](self)
+        return shape
+
+    def _reshape(self, shape: Any) -> None:
+        """Give the array another shape: one whose elements lie in order, and of which there is no view, which would
+        have to change as well."""
+        storage, content = self.storage, self.content()
+        is_own = storage.outside is None and storage.level is (TRACE.levels[-1] if TRACE.levels else None)
+        if not (is_own and self.is_dense and self.of is None) or storage.has_views or storage.relatives:
+            NODE_SHAPE.__set__(self, shape)  # the error
+        new = content.reshape(shape) if isinstance(content, np.ndarray) else FUNCTIONS["reshape"](content, shape)
+        storage.content = self.current = new
+        storage.version += 1
+        self.version, self.masked = storage.version, None
+
     def _assign(self, value: Any) -> None:
         if not self.changed(operator.setitem, ..., value):
             node = self.node()
@@ -338,6 +360,12 @@ class Handle(Proxy):
         """Put element `kth` along an axis where sorting would; all of the axis is sorted."""
         if not self.changed(np.ndarray.partition, kth, axis):
             self.write(FUNCTIONS["later"]("partition")(self.node(), kth, axis), "x.partition(k)")
+
+    def view(self, dtype: Any = None) -> Handle:
+        """A view of all of the array."""
+        super().view(dtype)  # refuses another dtype
+        made: Handle = HOOKS.handles.item(self, ...)
+        return made
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Write to elements by their places in C order."""
@@ -359,6 +387,7 @@ class Handle(Proxy):
         step = Applied(FUNCTIONS.get(name) or FUNCTIONS["later"](name), getattr(np, name))
         return self.derived(step.read(self.content()), step, self.is_dense and self.ndim < 2)
 
+    shape: Any = property(_shape, _reshape)
     flat: Any = property(_flat, _set_flat)
     real: Any = property(_real, _assign)
     T: Any = property(lambda self: self._turned("transpose"))

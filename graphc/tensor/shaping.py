@@ -325,9 +325,14 @@ def ravel(x: Any, order: str = "C") -> Node:
     return flatten(x, order=order)
 
 
-def item(x: Any) -> Node:
-    """The only element of `x`, a scalar; a ShapeError where there are more."""
-    return ops.reshape(as_node(x), ())
+def item(x: Any, *place: Any) -> Node:
+    """The only element of `x`, a scalar, and a ShapeError where there are more; with a place, in C order or by an index
+    for each axis, the element there."""
+    node = as_node(x)
+    if not place:
+        return ops.reshape(node, ())
+    where = tuple(place[0]) if len(place) == 1 and isinstance(place[0], tuple) else place
+    return node.part(where) if len(where) == node.ndim else flatten(node).part(where)
 
 
 # --- axes in another order ------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.node import FUNCTIONS, Node
 from graphc.ops.elementwise import as_node, cast
@@ -76,8 +75,9 @@ def _put_along_axis(arr: Node, indices: Any, values: Any, axis: Any = -1) -> Nod
 
 
 def _fill_diagonal(a: Node, val: Any, wrap: bool = False) -> Node:
-    if wrap:
-        raise GraphTypeError("np.fill_diagonal: wrap=True is not supported")
+    if wrap and a.ndim == 2:
+        step = slice(None, None, sizes.add(a.type.shape[1], 1))
+        return reshape(put_item(FUNCTIONS["flatten"](a), step, partial(assigned, val)), a.type.shape)
     part = FUNCTIONS["diagonal"](a) if a.ndim == 2 else a
     filled: Node = FUNCTIONS["later"]("fill_diagonal")(a, assigned(val, part))
     return filled

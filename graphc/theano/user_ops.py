@@ -21,8 +21,8 @@ from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Array, Attributes, Node, Op as Definition, Size, Type, describe, make, variable
 from graphc.ir.walk import as_size_node, substitute
-from graphc.ops.custom import PYTHON, Absent, DisconnectedType, fingerprint
-from graphc.ops.derivative import DIRECTION, Rule, overridden
+from graphc.ops.custom import DIRECTION, PYTHON, Absent, DisconnectedType, fingerprint
+from graphc.ops.derivative import Rule, overridden
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import reshape
 from graphc.theano.example_values import get_debug_values, get_test_value

@@ -26,8 +26,8 @@ from graphc.errors import GradientError, GraphTypeError, GraphValueError
 from graphc.ir.node import Node, describe, variable
 from graphc.ir.traced import TRACE
 from graphc.ir.walk import substitute
-from graphc.ops.custom import Absent, NullType
-from graphc.ops.derivative import DIRECTION, overridden
+from graphc.ops.custom import DIRECTION, Absent, NullType
+from graphc.ops.derivative import overridden
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.shape import zeros
 from graphc.options import options

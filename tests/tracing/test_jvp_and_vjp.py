@@ -255,3 +255,12 @@ def test_checkpoints_of_other_functions() -> None:
     assert [leaf.dtype for leaf in leaves(whole)] == ["int64"]
     with pytest.raises(GraphValueError, match="has no parameter 'm'"):
         graphc.checkpoint(lambda x: x, static_argnames="m")
+
+
+@pytest.mark.parametrize("function", [np.cumprod, lambda x: np.cumprod(x[::-1], 0)[::-1], np.prod, np.cumsum])
+def test_products_of_what_runs_along_an_axis(function: Any) -> None:
+    x, along = np.array([-0.5, 0.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.0, -1.0])
+    with graphc.options.change(mode="interpreted"):
+        slope = graphc.jvp(function, (x,), (along,))[1]
+        rows = graphc.jacrev(function)(x)
+    npt.assert_allclose(slope, rows @ along, rtol=1e-14)
