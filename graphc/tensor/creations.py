@@ -6,9 +6,9 @@
 
 NumPy asks nobody before it makes an array from nothing. So while a function is traced, in any thread, these functions
 of the module `numpy` are others (`replace`, `restore`), which ask whether a traced program calls them: this thread
-traces, the caller's file is none of Python's, NumPy's, SciPy's or graphc's, and the call is written there under the
-name. If not, they call NumPy's own. Names that a program has imported from NumPy (`from numpy import zeros`) are
-NumPy's own functions; so are methods of arrays.
+traces, the caller's file is none of Python's, NumPy's, SciPy's or graphc's, and the call is written there. If not, they
+call NumPy's own. So are names that the module of the traced function has imported (`from numpy import zeros`); those of
+other modules are NumPy's own functions, and so are methods of arrays.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _of_lists(name: str, function: Any) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        is_asked = TRACE.depth and any(type(each) in (list, tuple) for each in args) and is_programs_call(name)
+        is_asked = TRACE.depth and any(type(each) in (list, tuple) for each in args) and is_programs_call(name, call)
         if is_asked and any(isinstance(each, Node) for each in leaves(args)):
             return boundary.apply_function(function, args, kwargs)
         return function(*args, **kwargs)
@@ -125,7 +125,7 @@ def _of_lists(name: str, function: Any) -> Callable[..., Any]:
 def _drawing(name: str, function: Any) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if TRACE.depth and is_programs_call(name):
+        if TRACE.depth and is_programs_call(name, call):
             if name == "seed":
                 TRACE.seeded = TRACE.levels[0]
             elif TRACE.seeded is not TRACE.levels[0] and (name != "default_rng" or given_none(args, kwargs)):
@@ -159,20 +159,24 @@ def _replacement(name: str) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if TRACE.depth and is_programs_call(name):
+        if TRACE.depth and is_programs_call(name, call):
             return _made(name, maker, args, kwargs)
         return function(*args, **kwargs)
 
     return call
 
 
-def is_programs_call(name: str) -> bool:
-    """True if a program called the calling function, under that name, in one of its functions: a module that is
-    imported meanwhile, and its classes, keep NumPy's arrays."""
+def is_programs_call(name: str, function: Callable[..., Any]) -> bool:
+    """True if a program called the calling function, as an attribute of that name (`np.zeros(3)`) or by a name that it
+    gave the function (`zeros(3)`), and not a function in C that calls it in turn, which has no frame. It is so in one
+    of the program's functions: a module that is imported meanwhile, and its classes, keep NumPy's arrays."""
     frame = sys._getframe(2)
-    if not frame.f_code.co_flags & CO_OPTIMIZED:
+    if not frame.f_code.co_flags & CO_OPTIMIZED or not is_programs(frame.f_code.co_filename):
         return False
-    return is_programs(frame.f_code.co_filename) and calls(frame.f_code, frame.f_lasti, name)
+    attributes, names = called_as(frame.f_code, frame.f_lasti)
+    if name in attributes:
+        return True
+    return any({**frame.f_globals, **frame.f_locals}.get(each) is function for each in names)
 
 
 def is_programs(file: str) -> bool:
@@ -184,19 +188,17 @@ def is_programs(file: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def calls(code: CodeType, place: int, name: str) -> bool:
-    """True if the instruction at a place calls an attribute of that name (`np.zeros(3)`), and no function in C that
-    calls it in turn, which has no frame: the name and the call begin at one place of the text."""
+def called_as(code: CodeType, place: int) -> tuple[list[str], list[str]]:
+    """Return the attributes, and the names, that the instruction at a place may call: these and the call begin at one
+    place of the text."""
     instructions = [*get_instructions(code)]
     here = [each.positions for each in instructions if each.offset <= place][-1]
-    return any(
-        each.argval == name
-        and each.opname in ("LOAD_ATTR", "LOAD_METHOD")
-        and each.positions is not None
-        and here is not None
-        and (each.positions.lineno, each.positions.col_offset) == (here.lineno, here.col_offset)
-        for each in instructions
-    )
+    found: tuple[list[str], list[str]] = [], []
+    for each in instructions:
+        begins = each.positions and here and each.positions[::2] == here[::2]  # the line and the column
+        if begins and each.opname.startswith("LOAD_"):
+            found[each.opname not in ("LOAD_ATTR", "LOAD_METHOD")].append(str(each.argval))
+    return found
 
 
 POLYNOMIALS = f"{NUMPY}polynomial{os.sep}"
@@ -214,6 +216,26 @@ REPLACED = (
 """All that is replaced: where it is, its name, NumPy's own and the replacement."""
 COUNT, LOCK = [0], Lock()
 """The number of threads that trace."""
+
+
+BY_ORIGINAL = {id(original): replacement for _, _, original, replacement in REPLACED}
+BOUND: list[tuple[dict[str, Any], str, Any]] = []
+"""The names of programs' modules that are replaced: the module's names, the name, NumPy's function."""
+
+
+def replace_in(function: Any) -> None:
+    """Put the replacements in place of what the module of a program's function has imported from NumPy."""
+    function = getattr(function, "__func__", getattr(function, "func", function))
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    names, code = getattr(function, "__globals__", None), getattr(function, "__code__", None)
+    if names is None or code is None or not is_programs(code.co_filename):
+        return
+    with LOCK:
+        for name, value in [*names.items()]:
+            if (made := BY_ORIGINAL.get(id(value))) is not None:
+                names[name] = made
+                BOUND.append((names, name, value))
 
 
 def replace() -> None:
@@ -237,6 +259,10 @@ def restore() -> None:
                 setattr(home, name, original)
             if "scipy" in sys.modules:
                 HOOKS.scipys.restore()
+            while BOUND:
+                names, name, original = BOUND.pop()
+                if names.get(name) is BY_ORIGINAL[id(original)]:
+                    names[name] = original
 
 
 HOOKS.creations = sys.modules[__name__]

@@ -30,6 +30,7 @@ from graphc.ops.again import attached
 from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import Number, as_node
 from graphc.ops.scan import SCAN
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
 from graphc.tracing.arguments import as_given, names_of
 from graphc.trees import leaves, like, paths
@@ -89,6 +90,7 @@ def by_position(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
 def run(by: str, function: Callable[..., Any], args: Sequence[Any]) -> Any:
     """Call a function of the program with tensors. `by` calls it, for messages."""
     with TRACE, EFFECTS.frame() as found:
+        HOOKS.creations.replace_in(function)
         made = called(f"{by} calls", function, args, [])
     return attached(made, found)
 

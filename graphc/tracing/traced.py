@@ -42,6 +42,7 @@ from graphc.ir.walk import nodes_of
 from graphc.ops.again import attached
 from graphc.ops.at_hand import sizes_at_hand
 from graphc.ops.elementwise import as_node
+from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import once
 from graphc.startup.record import record
 from graphc.tensor import boundary
@@ -364,6 +365,7 @@ class Jitted(Direct, Interface[P, R]):
         has replaced by its own ("setting an array element with a sequence") is raised in its place."""
         try:
             with TRACE, EFFECTS.frame() as found:
+                HOOKS.creations.replace_in(self)
                 if written:
                     args = map_leaves(lambda leaf: boundary.owned(leaf) if id(leaf) in written else leaf, list(args))
                 made = self.build(*args, **kwargs)
