@@ -531,9 +531,7 @@ class Node(Unchanging):
     __neg__, __pos__, __abs__, __invert__ = _unary("neg"), _unary("positive"), _unary("abs"), _unary("invert")
 
     def __round__(self, digits: int | None = None) -> Node:
-        rounded: Node = FUNCTIONS["round"](self, digits or 0)
-        if digits is None and TRACE.depth and asked_by_user() and FUNCTIONS["class_of"](self) is not np.ndarray:
-            return FUNCTIONS["rounded"](rounded)  # type: ignore[no-any-return]
+        rounded: Node = FUNCTIONS["rounded"](self, digits, TRACE.depth and asked_by_user())
         return rounded
 
     if not TYPE_CHECKING:  # which know the methods

@@ -99,8 +99,8 @@ OLD = {
     "sometrue": "any", "trapz": "trapezoid",
 }  # fmt: skip
 """Names of NumPy 1 that NumPy 2 has not, and the names that are left."""
-AS_IT_IS = {"iterable"}
-"""Functions of NumPy's that ask tensors as they ask arrays."""
+AS_IT_IS = {"frompyfunc", "iterable", "printoptions"}
+"""Functions of NumPy's that take no arrays, or ask tensors as they ask arrays."""
 
 
 def _offer() -> list[str]:

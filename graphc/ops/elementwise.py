@@ -184,16 +184,6 @@ def _integer(value: Any) -> Any:
     return made
 
 
-def rounded(made: Node) -> Node:
-    """The Python integer that Python's `round` gives of a number."""
-    whole = make(OPS["cast"], (made,), {"dtype": "int64"})
-    whole.__class__ = Number
-    return whole
-
-
-FUNCTIONS["rounded"] = rounded
-
-
 def _kept(name: str) -> Callable[..., Any]:
     operator = getattr(Node, name)
     of_bits = name.strip("_") in ("and", "or", "xor", "rand", "ror", "rxor")

@@ -20,6 +20,7 @@ from graphc.ir.node import (
     CONSTANT,
     FUNCTIONS,
     INPUT,
+    OPS,
     SHARED,
     SIZE,
     Comparison,
@@ -29,6 +30,7 @@ from graphc.ir.node import (
     Type,
     constant_value,
     describe,
+    make,
     plain,
 )
 from graphc.ir.sizes import difference, is_natural, known_most, known_nonnegative
@@ -203,7 +205,16 @@ def class_of(node: Any) -> type:
     return given or kind.type
 
 
-FUNCTIONS.update(class_of=class_of, truth=truth, truth_of=truth_of, decided=decided, is_size=is_size)
+def rounded(node: Node, digits: int | None, is_traced: bool) -> Node:
+    """Python's `round` of a tensor: of a number in a traced function, without digits, one of Python's integers."""
+    made: Node = FUNCTIONS["round"](node, digits or 0)
+    if digits is None and is_traced and class_of(node) is not np.ndarray:
+        made = make(OPS["cast"], (made,), {"dtype": "int64"})
+        made.__class__ = Number
+    return made
+
+
+FUNCTIONS.update(class_of=class_of, rounded=rounded, truth=truth, truth_of=truth_of, decided=decided, is_size=is_size)
 
 
 # --- plain shape ------------------------------------------------------------------------------------------------------

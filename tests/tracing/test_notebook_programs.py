@@ -106,7 +106,6 @@ def test_numpys_classes_are_its_own_outside() -> None:
 
 WRONG: list[tuple[Callable[..., Any], str]] = [
     (lambda x: np.r_["c", x, x], r"np.r_\['c', …\] makes a matrix"),
-    (lambda x: np.vectorize(lambda a, b: a @ b, signature="(n),(n)->()")(x, x), r"graphc.vmap\(f, in_axes=…\)"),
     (lambda x: np.float64(x.sum()), r"as np.float64\(x\) asks for; x.astype\('float64'\)"),
     (lambda x: np.sqrt([x[0], x[1]]), r"as np.sqrt asks for of a list; np.array"),
     (lambda x: np.random.default_rng(0).permutation(x), r"x\[rng.permutation\(len\(x\)\)\]"),
