@@ -24,7 +24,7 @@ PACKAGE = Path(graphc.__file__ or "").parent
 
 ROOMS = """
 startup errors options arrays trees loopir ir ops autodiff testing tensor control tensor.linalg
-tensor.nnet tensor.signal tensor.__init__ tensor.dispatch rewrite codegen.__init__ codegen.routines
+tensor.nnet tensor.signal tensor.__init__ tensor.forms tensor.dispatch rewrite codegen.__init__ codegen.routines
 codegen.llvm codegen.link codegen.threads codegen.vecmath codegen.vectorize codegen.gemm codegen.convolution
 codegen.lapack codegen.sort codegen.special codegen.call codegen.transform codegen.schedule codegen.lower
 codegen.frontend codegen.server
@@ -352,7 +352,7 @@ codegen.link.lljit codegen.link.elf codegen.lower.elements codegen.schedule.plan
 codegen.pipeline.program codegen.transform.passes codegen.llvm.target
 codegen.server.worker control.batch control.updates functions.wrappers inspection ir.expression ir.parse ir.pickling
 lax loopir.ir loopir.operators numpy ops.conv ops.linalg.factor ops.linalg.routine ops.windows optim rewrite
-session tensor.dispatch testing theano tracing
+session tensor.dispatch tensor.forms testing theano tracing
 """
 
 
