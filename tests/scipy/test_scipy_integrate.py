@@ -78,39 +78,42 @@ def decay(method: str, rate: Any, begin: Any, ends: Any, times: Any) -> Any:
 @pytest.mark.parametrize("method", ["RK45", "Radau"])
 def test_derivatives_are_those_of_the_closed_form(method: str) -> None:
     """y' = -k y^2 has y = y0 / (1 + k y0 (t - t0)). Tolerance 1e-9 in each of less than 300 steps."""
+    with graphc.options.change(mode="interpreted"):
 
-    def exact(rate: Any, begin: Any, ends: Any, times: Any) -> Any:
-        return begin[:, None] / (1 + rate * begin[:, None] * (times - ends[0]))
+        def exact(rate: Any, begin: Any, ends: Any, times: Any) -> Any:
+            return begin[:, None] / (1 + rate * begin[:, None] * (times - ends[0]))
 
-    args = (0.7, np.array([1.0, 2.0]), (0.5, 3.0), np.array([0.5, 1.2, 3.0]))
-    weights = np.array([[1.0, -2.0, 3.0], [0.5, 1.0, -1.0]])
+        args = (0.7, np.array([1.0, 2.0]), (0.5, 3.0), np.array([0.5, 1.2, 3.0]))
+        weights = np.array([[1.0, -2.0, 3.0], [0.5, 1.0, -1.0]])
 
-    def total(f: Any) -> Any:
-        return lambda *args: jnp.sum(weights * f(*args))
+        def total(f: Any) -> Any:
+            return lambda *args: jnp.sum(weights * f(*args))
 
-    def ours(*args: Any) -> Any:
-        return decay(method, *args)
+        def ours(*args: Any) -> Any:
+            return decay(method, *args)
 
-    found, want = (graphc.grad(total(f), argnums=(0, 1, 2, 3))(*args) for f in (ours, exact))
-    for mine, closed in zip(graphc.tree.leaves(found), graphc.tree.leaves(want), strict=True):
-        np.testing.assert_allclose(mine, closed, rtol=3e-6, atol=3e-6)
-    if method == "Radau":
-        return
-    value, slope = graphc.jvp(lambda rate: ours(rate, *args[1:]), (0.7,), (1.0,))
-    closed = graphc.jvp(lambda rate: exact(rate, *args[1:]), (0.7,), (1.0,))
-    np.testing.assert_allclose(value, closed[0], rtol=3e-7)
-    np.testing.assert_allclose(slope, closed[1], rtol=3e-6, atol=3e-6)
+        found, want = (graphc.grad(total(f), argnums=(0, 1, 2, 3))(*args) for f in (ours, exact))
+        for mine, closed in zip(graphc.tree.leaves(found), graphc.tree.leaves(want), strict=True):
+            np.testing.assert_allclose(mine, closed, rtol=3e-6, atol=3e-6)
+        if method == "Radau":
+            return
+        value, slope = graphc.jvp(lambda rate: ours(rate, *args[1:]), (0.7,), (1.0,))
+        closed = graphc.jvp(lambda rate: exact(rate, *args[1:]), (0.7,), (1.0,))
+        np.testing.assert_allclose(value, closed[0], rtol=3e-7)
+        np.testing.assert_allclose(slope, closed[1], rtol=3e-6, atol=3e-6)
 
 
 @pytest.mark.slow
 def test_second_derivatives_and_batches() -> None:
-    def end(rate: Any) -> Any:
-        return decay("RK45", rate, jnp.ones(1), (0.0, 1.0), np.array([1.0]))[0, 0]
+    with graphc.options.change(mode="interpreted"):
 
-    assert abs(graphc.grad(graphc.grad(end))(0.5) - 2 / 1.5**3) < 1e-5
-    rates = np.array([0.1, 1.0, 5.0])
-    np.testing.assert_allclose(graphc.vmap(end)(rates), 1 / (1 + rates), rtol=1e-7)
-    np.testing.assert_allclose(graphc.vmap(graphc.grad(end))(rates), -1 / (1 + rates) ** 2, rtol=1e-5)
+        def end(rate: Any) -> Any:
+            return decay("RK45", rate, jnp.ones(1), (0.0, 1.0), np.array([1.0]))[0, 0]
+
+        assert abs(graphc.grad(graphc.grad(end))(0.5) - 2 / 1.5**3) < 1e-5
+        rates = np.array([0.1, 1.0, 5.0])
+        np.testing.assert_allclose(graphc.vmap(end)(rates), 1 / (1 + rates), rtol=1e-7)
+        np.testing.assert_allclose(graphc.vmap(graphc.grad(end))(rates), -1 / (1 + rates) ** 2, rtol=1e-5)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@ rounding; others end within their tolerance, of which the error is the square wh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,13 @@ import graphc.numpy as jnp
 import graphc.tensor as T
 from graphc.errors import GraphcError
 from graphc.scipy import optimize
+
+
+@pytest.fixture
+def interpreted() -> Iterator[None]:
+    """Nothing is compiled: these loops are made of the same ops as those of the other tests."""
+    with graphc.options.change(mode="interpreted"):
+        yield
 
 
 @pytest.mark.slow
@@ -74,7 +82,7 @@ def test_systems() -> None:
 
 
 @pytest.mark.slow
-def test_minima() -> None:
+def test_minima(interpreted: None) -> None:
     def valley(x: Any, a: Any) -> Any:
         return jnp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (a - x[:-1]) ** 2)
 
@@ -96,7 +104,7 @@ def test_minima() -> None:
 
 
 @pytest.mark.slow
-def test_least_squares_and_fits() -> None:
+def test_least_squares_and_fits(interpreted: None) -> None:
     found = optimize.least_squares(lambda x: [10 * (x[1] - x[0] ** 2), 1 - x[0]], [-1.2, 1.0])
     np.testing.assert_allclose(found.x, [1, 1], rtol=1e-7)
     assert found.success and found.nfev < 60
