@@ -35,9 +35,10 @@ test-targets: $(VENV)/test.stamp ## run all tests and more random programs on co
 test-pythons: $(VENV)/test.stamp ## run all tests under each Python that is found; PYTHONS="3.12 3.13" chooses
 	$(BIN)/python tests/run_suite.py pythons --only "$(PYTHONS)" -n $(JOBS) $(ARGS)
 
-fuzz: $(VENV)/test.stamp ## run random programs against NumPy, random loops against their scalar form; ARGS="--programs 20000 --seed 7", ARGS="--pairs --programs 30000"
+fuzz: $(VENV)/test.stamp ## run random programs against NumPy, random loops against their scalar form, traced programs against NumPy; ARGS="--programs 20000 --seed 7", ARGS="--pairs --programs 30000"
 	$(BIN)/python -m tests.support.corners --jobs $(JOBS) $(ARGS)
 	$(BIN)/python -m tests.support.vector_loops $(ARGS)
+	$(BIN)/python -m tests.support.plain_trials $(ARGS)
 
 fuzz-blends: $(VENV)/test.stamp ## run random programs of everything against the interpreted mode; ARGS="--programs 2000 --seed 7"
 	$(BIN)/python -m tests.support.blends --jobs $(JOBS) $(ARGS)

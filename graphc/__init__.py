@@ -65,18 +65,7 @@ with uncollected():
     import_numpy()
     import graphc.ops  # noqa: F401 - fills the table of ops
     from graphc import tensor
-    from graphc.autodiff import (
-        Lop,
-        Rop,
-        grad,
-        hessian,
-        hessian_vector_product,
-        jacobian,
-        jvp,
-        subgraph_grad,
-        value_and_grad,
-        vjp,
-    )
+    from graphc.autodiff import Lop, Rop, hessian, hessian_vector_product, jacobian, jvp, subgraph_grad, vjp
     from graphc.codegen.pipeline.kernel import on_phase
     from graphc.control import scan as scan_utils
     from graphc.control.branch import ifelse
@@ -97,7 +86,9 @@ with uncollected():
     from graphc.tensor import nnet
     from graphc.tensor.products import dot
 
-if TYPE_CHECKING:
+if not TYPE_CHECKING:
+    from graphc.autodiff import grad, value_and_grad
+else:
     from graphc import (
         lax as lax,
         numpy as numpy,
@@ -158,6 +149,7 @@ if TYPE_CHECKING:
         vectorize as vectorize,
         vmap as vmap,
     )
+    from graphc.tracing.gradients import grad as grad, value_and_grad as value_and_grad
 
     configparser = configdefaults
     clone = clone_replace

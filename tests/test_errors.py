@@ -440,7 +440,7 @@ BUILT = {
     "one of two": Bad(lambda f: graphc.grad(X.sum(), [X, W]), DisconnectedInputError, "w", "does not depend"),
     "by a name": Bad(lambda f: graphc.grad(X.sum(), "x"), GraphTypeError, "", "'x' is not"),
     "a strange option": Bad(
-        lambda f: graphc.grad(X.sum(), Y, disconnected_inputs="drop"),  # type: ignore[arg-type]
+        lambda f: graphc.grad(X.sum(), Y, disconnected_inputs="drop"),  # type: ignore[call-overload]
         GradientError, "", "'drop'.*'raise', 'warn'",
     ),
     "sizes in a vector": Bad(lambda f: T.ones(WHOLE), GraphTypeError, "whole", r"length of whole.*\(n\[0\], n\[1\]\)"),

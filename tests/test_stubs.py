@@ -188,6 +188,24 @@ def power(values: np.ndarray, n: int) -> np.ndarray:
     return values**n
 
 
+def plain(value: float) -> float:
+    return value**2
+
+
+@graphc.custom_vjp
+def own(value: float) -> float:
+    return value * 2
+
+
+@graphc.custom_jvp
+def forward(value: float) -> float:
+    return value * 2
+
+
+own.defvjp(lambda value: (value, None), lambda kept, cotangent: (cotangent,))
+forward.defjvps(lambda tangent, found, value: 2 * tangent)
+print(own(1.0).is_integer(), forward(1.0).is_integer(), graphc.grad(own)(1.0), graphc.grad(forward).explain(1.0))
+print(graphc.value_and_grad(graphc.checkpoint(own))(1.0)[0].is_integer(), graphc.grad(cost, w).name)
 a0 = scaled(np.ones((2, 2)), factor=3.0) + graphc.random.normal(graphc.random.key(0), (2, 2))
 scaled(np.ones((2, 2)), out=np.empty((2, 2)))
 a1 = power(np.ones(2), n=3).sum() + jnp.zeros((2,), dtype=jnp.float32) + jnp.asarray([1, 2])
@@ -238,6 +256,12 @@ power(np.ones(2), n=1.5)
 scaled.explian()
 graphc.nnet.rel(x)
 graphc.vmap(scaled)("text")
+graphc.grad(plain)("text")
+graphc.value_and_grad(plain)(1.0, 2.0, 3.0)
+graphc.grad(plain, argnum=0)
+graphc.checkpoint(plain)("text")
+own("text")
+forward("text")
 """
 
 

@@ -7,7 +7,7 @@ functions return; `graphc.lax` has the same functions, which compute at once of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from graphc.arrays.dtypes import INTEGERS
@@ -17,7 +17,7 @@ from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
 from graphc.ir.effects import EFFECTS
-from graphc.ir.node import Guard, Node, Size, describe, literal, next_serial, variable
+from graphc.ir.node import INPUT, Guard, Node, Size, describe, literal, next_serial, variable
 from graphc.ir.traced import TRACE
 from graphc.ops.again import attached
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
@@ -26,7 +26,7 @@ from graphc.ops.shape import held_to, label
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import replace
 from graphc.tensor.indexing import flip
-from graphc.trees import leaves, like, map_leaves, outline, structure
+from graphc.trees import leaves, like, map_leaves, outline, paths, structure
 
 
 def scan(
@@ -178,11 +178,25 @@ def traced_step(
 def _trace(by: str, fn: Callable[..., Any], which: Any = None, **given: Any) -> Any:
     """The result of a traced function, called with `given` by position; the names are for messages. which: the
     condition of a branch."""
+    if which is None:
+        _name(fn, given)
     anchor = next((leaf for leaf in leaves([*given.values(), which]) if isinstance(leaf, Node)), None)
     with TRACE, EFFECTS.frame(anchor) as found:  # a carry and operands are the function's own, which it may write to
         own = [HOOKS.handles.owned(each) if name[0] in "co" else each for name, each in given.items()]
         made = called(f"{by} calls", fn, own, [*given])
     return attached(made, found)
+
+
+def _name(fn: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Give the variables of a loop that have no name that of the parameter of its step, for messages."""
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return
+    names = code.co_varnames[: code.co_argcount][hasattr(fn, "__self__") :]
+    for name, tree in zip(names, given.values(), strict=False):
+        for leaf, path in zip(leaves(tree), paths(tree, name), strict=True):
+            if isinstance(leaf, Node) and leaf.op is INPUT and leaf.name is None:
+                leaf.name = path
 
 
 def _condition(cond: Callable[..., Any], carry: Any) -> Node:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphcError, GraphTypeError
+from graphc.ir.call_errors import add_call
 from graphc.ir.source_lines import PLACED, program_line
 from graphc.ir.traced import TRACE, asked_by_user, by_program, called_names, instruction, traced_from, traced_hint
 from graphc.startup.hooks import HOOKS
@@ -81,7 +82,11 @@ class Symbol(Methods):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if by_program():
-            return HOOKS.handles.apply_ufunc(ufunc, method, inputs, kwargs)
+            try:
+                return HOOKS.handles.apply_ufunc(ufunc, method, inputs, kwargs)
+            except GraphcError as error:
+                add_call(error, f"np.{ufunc.__name__}", inputs)
+                raise
         return FUNCTIONS["array_ufunc"](ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -108,6 +113,11 @@ class Symbol(Methods):
             return value
         if instruction()[0] == "STORE_SUBSCR":
             raise self._has_no_value(WRITTEN)
+        if TRACE.depth and instruction()[0] == "BINARY_SUBSCR":
+            raise self._has_no_value(
+                "has no value while the function is traced, and cannot index an array of NumPy's "
+                f"own; jnp.asarray({'.'.join(called_names()) or 'a'})[key] takes it"
+            )
         if TRACE.depth:
             raise self._has_no_value(f"has no elements while the function is traced, {_instead(called_names())}")
         raise self._has_no_value(
@@ -144,10 +154,11 @@ class Symbol(Methods):
     def has_no_truth(self, name: str) -> GraphTypeError:
         """The error for `bool(x)` of a tensor that messages call `name`."""
         compared = "; T.eq(a, b) compares in the graph, and x.type.shape has the sizes that are known"
+        if not ("size" in name or ((" == " in name or " != " in name) and not TRACE.depth)):
+            compared = ""
         return refused(
-            f"{name} is symbolic: it has no truth value while the graph is built, as `if`, `and`, `or`, `not` and "
-            f"chained comparisons ask for; use {_of_order()}T.where(condition, a, b), graphc.ifelse, or &, |, ~"
-            f"{compared if ' == ' in name or ' != ' in name or 'size' in name else ''}"
+            f"{name} is symbolic: it has no truth value {_meanwhile()}, as `if`, `while`, `and`, `or`, `not` and "
+            f"chained comparisons ask for; use {_of_order()}{_where_built(*CHOICES)}, or &, |, ~{compared}"
             f"{traced_hint(self)}{asked(name)}"
         )
 
@@ -155,8 +166,8 @@ class Symbol(Methods):
         return int(
             self._number(
                 "index",
-                "cannot be the size of a range, an index of a list or a bound of a slice of NumPy's array; T.arange "
-                "makes a range, jnp.asarray(a)[i:j] a part",
+                "cannot be the size of a range, an index of a list or a bound of a slice of NumPy's array; "
+                f"{_where_built(*COUNTS)}, jnp.asarray(a)[i:j] a part",
             )
         )
 
@@ -164,13 +175,17 @@ class Symbol(Methods):
         return int(self._number("int", "cannot become an int; x.astype('int64') converts it in the graph"))
 
     def __float__(self) -> float:
-        return float(self._number("float", "cannot become a float; T.exp and its kin take the place of math.exp"))
+        return float(
+            self._number(
+                "float", f"cannot become a float; {_where_built('T', 'np')}.exp and its kin take the place of math.exp"
+            )
+        )
 
     def __complex__(self) -> complex:
         number = FUNCTIONS["asked_number"](self)
         if number is not None:
             return complex(number)
-        raise self._has_no_value("has no value while the graph is built, and graphc has no complex dtypes")
+        raise self._has_no_value(f"has no value {_meanwhile()}, and graphc has no complex dtypes")
 
     def _number(self, wanted: str, refused: str) -> Any:
         """The Python number of a constant, or of sizes at hand. Raises GraphTypeError for any other tensor."""
@@ -181,7 +196,7 @@ class Symbol(Methods):
                 return number
         if value is None or value.ndim or (wanted == "index" and value.dtype.kind not in "iu"):
             written = instruction(3)[0] == "STORE_SUBSCR"
-            raise self._has_no_value(WRITTEN if written else f"has no value while the graph is built, and {refused}")
+            raise self._has_no_value(WRITTEN if written else f"has no value {_meanwhile()}, and {refused}")
         return float(value) if wanted == "float" else int(value)
 
     def __format__(self, form: str) -> str:
@@ -192,14 +207,28 @@ class Symbol(Methods):
             if number is not None:
                 return format(number, form)
             raise self._has_no_value(
-                f"has no value while the graph is built that could be formatted by {form!r}; x.eval({{…}}) gives one, "
-                "graphc.printing.Print prints it in each call"
+                f"has no value {_meanwhile()} that could be formatted by {form!r}; {_where_built(*PRINTS)} prints it "
+                "in each call"
             )
         return str(self)
 
     def _has_no_value(self, why: str) -> GraphTypeError:
         name = self.facts()[0]
         return refused(f"{name} is symbolic: it {why}{traced_hint(self)}{asked(name)}")
+
+
+CHOICES = "T.where(condition, a, b), graphc.ifelse", "jnp.where(condition, a, b), lax.cond, lax.while_loop"
+COUNTS = "T.arange makes a range", "lax.fori_loop(0, n, body, init) makes n steps"
+PRINTS = "x.eval({…}) gives one, graphc.printing.Print", 'graphc.debug.print("{:.3f}", x)'
+
+
+def _where_built(in_graphs: str, in_traces: str) -> str:
+    """The words for who builds a graph, or for whose function is traced."""
+    return in_traces if TRACE.depth else in_graphs
+
+
+def _meanwhile() -> str:
+    return _where_built("while the graph is built", "while the function is traced")
 
 
 def _of_order() -> str:
@@ -223,7 +252,9 @@ def _instead(names: list[str]) -> str:
         return f"as {text}(x) asks for; x.astype({last!r}) converts it"
     if isinstance(found, np.ufunc):
         return f"as {text} asks for of a list; np.array([…]) of it makes an array"
-    if hasattr(np.random.Generator, last):
+    if last == "dot":
+        return f"as {text}(x) asks for: write {text.removesuffix('.dot')} @ x"
+    if len(names) > 1 and hasattr(np.random.Generator, last):
         return (
             f"as {text} asks for; draw positions for the size, as in x[rng.permutation(len(x))], or use graphc.random"
         )

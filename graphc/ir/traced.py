@@ -134,7 +134,8 @@ def called_names() -> list[str]:
     done = [each for each in get_instructions(frame.f_code) if each.offset <= place]
     begins = [each.positions and (each.positions.lineno, each.positions.col_offset) for each in done]
     pairs = zip(done, begins, strict=True)
-    return [str(each.argval) for each, begin in pairs if begin == begins[-1] and each.opname.startswith("LOAD_")]
+    named = [each for each, begin in pairs if begin == begins[-1] and each.opname.startswith("LOAD_")]
+    return [str(each.argval) for each in named if each.opname != "LOAD_CONST"]
 
 
 def instruction(depth: int = 2) -> tuple[str, str]:

@@ -14,20 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import (
-    BOOL,
-    DISCRETE,
-    DTYPES,
-    FLOATS,
-    INTEGERS,
-    SIGNED,
-    Scalar as Number_,
-    check_dtype,
-    fits,
-    floating,
-    is_float,
-    promote,
-)
+from graphc.arrays.dtypes import INTEGERS, SIGNED, Scalar as Number_, check_dtype, fits, is_float, promote
 from graphc.arrays.numerics import convert
 from graphc.arrays.values import refuse_masked
 from graphc.errors import GraphTypeError, GraphValueError, IntegerTooLarge, ShapeError, plural
@@ -66,86 +53,13 @@ from graphc.ir.signs import below_broadcasts, is_never_zero
 from graphc.ir.traced import TRACE, TRACED, by_program, traced_from
 from graphc.ir.walk import as_size_node
 from graphc.ops.at_hand import asked_size, found as at_hand
+from graphc.ops.promotion import Operand, Rule
 from graphc.options import options
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record
 
-Operand = str | Number_
-"""The facts that promotion knows of an operand: the name of its dtype (strong), or a Python number of its kind
-(weak)."""
-
 Partial = Callable[..., Any]
 """(cotangent, node, *args) -> the cotangent of one argument."""
-
-
-# --- dtypes -----------------------------------------------------------------------------------------------------------
-
-
-@record()
-class Rule:
-    """The dtypes of an op.
-
-    compute(operands): the one dtype its arguments are cast to. accepts: the dtypes it exists for. result: the dtype of
-    the result where it is not that of the arguments. leading: dtypes of first arguments that do not take part.
-    """
-
-    compute: Callable[[Sequence[Operand]], str]
-    accepts: tuple[str, ...]
-    result: str | None = None
-    leading: tuple[str, ...] = ()
-
-
-def _common(operands: Sequence[Operand]) -> str:
-    return promote(*operands)
-
-
-def _number(operands: Sequence[Operand]) -> str:
-    """Promote as NumPy's ufuncs without a bool loop: bools count as int8."""
-    dtype = promote(*operands)
-    return "int8" if dtype == "bool" else dtype
-
-
-def _float(operands: Sequence[Operand]) -> str:
-    """The smallest float dtype that NumPy finds a loop for: each operand asks for its own."""
-    numbers = [o for o in operands if not isinstance(o, str)]
-    strong = [o for o in operands if isinstance(o, str)]
-    if not strong:
-        return options.floatX
-    if any(map(is_float, strong)):
-        return promote(*map(floating, strong))
-    return promote(*(floating(promote(dtype, *numbers)) for dtype in strong))
-
-
-def _quotient(operands: Sequence[Operand]) -> str:
-    """Promote as NumPy's true_divide: quotients of integers are float64 (floatX where all are Python numbers)."""
-    if not any(isinstance(o, str) for o in operands):
-        return options.floatX
-    dtype = promote(*operands)
-    return dtype if is_float(dtype) else "float64"
-
-
-def _always(dtype: str) -> Callable[[Sequence[Operand]], str]:
-    def compute(operands: Sequence[Operand]) -> str:
-        return dtype
-
-    return compute
-
-
-ANY = Rule(_common, DTYPES)
-NO_BOOL = Rule(_common, INTEGERS + FLOATS)
-NUMBER = Rule(_number, INTEGERS + FLOATS)
-INTEGER = Rule(_common, INTEGERS)
-SHIFT = Rule(_number, INTEGERS)
-BITS = Rule(_common, DISCRETE)
-BITS64 = Rule(_common, ("uint64",))
-DRAWN = Rule(_common, ("uint64",), "float64")
-FLOAT = Rule(_float, FLOATS)
-QUOTIENT = Rule(_quotient, FLOATS)
-DOUBLE = Rule(_always("float64"), ("float64",))
-COMPARISON = Rule(_common, DTYPES, "bool")
-FLOAT_TEST = Rule(_float, FLOATS, "bool")
-LOGIC = Rule(_always("bool"), BOOL)
-CHOICE = Rule(_common, DTYPES, leading=("bool",))
 
 
 # --- Python's numbers -------------------------------------------------------------------------------------------------
@@ -192,6 +106,8 @@ def _kept(name: str) -> Callable[..., Any]:
         if others and isinstance(others[0], SEQUENCES) and is_number(self):
             return NotImplemented  # [0] * n repeats, as with a Python number
         weak = is_number(self) and all(map(is_number, others))
+        if others and not weak and name not in COMPARED and by_program():
+            self, *others = with_sizes_fitted((self, *others))  # type: ignore[assignment]
         if weak and not of_bits:
             self, *others = map(_integer, (self, *others))  # type: ignore[assignment]
         result = operator(self, *others)
@@ -206,6 +122,33 @@ def _kept(name: str) -> Callable[..., Any]:
 
 
 SEQUENCES = (list, tuple, str, bytes)
+COMPARED = frozenset("__lt__ __le__ __gt__ __ge__ less less_equal greater greater_equal equal not_equal".split())
+"""Methods and functions that compare integers exactly, whatever their dtypes."""
+INTEGERS_OF_FEWER_BITS = frozenset(INTEGERS) - {"int64"}
+
+
+def with_sizes_fitted(operands: Sequence[Any]) -> Sequence[Any]:
+    """The operands of a program's operator, where sizes that meet integers of fewer bits have their dtype, as Python's
+    integers take it."""
+    if Number not in map(type, operands):
+        return operands
+    dtypes = [str(getattr(each, "dtype", "")) for each in operands if not is_number(each)]
+    if not dtypes or not INTEGERS_OF_FEWER_BITS.issuperset(dtypes):
+        return operands
+    dtype = promote(*dtypes)
+    return [_fitted(each, dtype) if type(each) is Number and each.type.dtype == "int64" else each for each in operands]
+
+
+def _fitted(number: Node, dtype: str) -> Node:
+    """A Python integer in a dtype. That the dtype holds it is checked by each call, where bounds do not tell."""
+    least, most = np.iinfo(dtype).min, min(np.iinfo(dtype).max, np.iinfo("int64").max)
+    conditions = [elementwise("less_equal", number, int(most))]
+    if not sizes.known_nonnegative(number):
+        conditions.append(elementwise("greater_equal", number, int(least)))
+    said = f"{_bare(number)}, a Python integer, is out of bounds for {dtype}"
+    held = [cast(condition, "int64") for condition in conditions]
+    return make(OPS["checked"], (cast(number, dtype), *held), {"message": said, "error": "value"})
+
 
 _BINARY = "add sub mul truediv floordiv mod divmod pow and or xor".split()
 for _name in (*_BINARY, *(f"r{_name}" for _name in _BINARY), *"lt le gt ge neg pos abs".split()):
@@ -570,7 +513,8 @@ def _array(value: Any) -> Array:
     if isinstance(value, int) and array.dtype.kind == "O":
         raise IntegerTooLarge(f"64 bits cannot hold the integer {value}; the float {float(value):g} can stand for it")
     if array.dtype.kind not in "biuf":
-        raise GraphTypeError(f"{value!r} of type {type(value).__name__} is not a tensor")
+        why = ": graphc has no complex dtypes" if array.dtype.kind == "c" else ""
+        raise GraphTypeError(f"{value!r} of type {type(value).__name__} is not a tensor{why}")
     return array
 
 
@@ -604,10 +548,7 @@ def _convert(name: str, value: Any, dtype: str) -> Node:
     """`value` as a node of `dtype`; weak integers must fit."""
     if isinstance(value, Node):
         if type(value) is Number and value.type.dtype == "int64" and dtype in INTEGERS and dtype != "int64":
-            raise IntegerTooLarge(
-                f"{name}: {describe(value)} is a Python integer that may not fit {dtype}; give a NumPy integer, as "
-                f"np.{dtype}(…), or make it a static argument"
-            )
+            return _fitted(value, dtype)
         return cast(value, dtype)
     if isinstance(value, (list, tuple)) and _holds_nodes(value):
         return cast(_stack(name, value, dtype), dtype)

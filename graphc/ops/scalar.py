@@ -26,7 +26,8 @@ from graphc.ir.lowering import Scalar
 from graphc.ir.node import Argument, Array, Attributes, Laws, Node, Sample, Samples, Type, define_op, make
 from graphc.ir.signs import is_never_zero, is_not_negative, is_positive, scalar_number
 from graphc.ops.custom import custom_op, not_implemented
-from graphc.ops.elementwise import (
+from graphc.ops.elementwise import Partial, Row, aligned, as_node, cast, define, elementwise
+from graphc.ops.promotion import (
     ANY,
     BITS,
     BITS64,
@@ -42,14 +43,7 @@ from graphc.ops.elementwise import (
     NUMBER,
     QUOTIENT,
     SHIFT,
-    Partial,
-    Row,
     Rule,
-    aligned,
-    as_node,
-    cast,
-    define,
-    elementwise,
 )
 
 __all__ = ["as_node", "cast", "elementwise", "stop_gradient"]

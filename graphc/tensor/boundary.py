@@ -28,7 +28,7 @@ from graphc.ir.node import FUNCTIONS, Comparison, Constant, Node, Proxy, describ
 from graphc.ir.source_lines import program_line
 from graphc.ir.symbol import asked
 from graphc.ir.writes import refuse_write
-from graphc.ops.elementwise import Number, as_node, cast
+from graphc.ops.elementwise import COMPARED, Number, as_node, cast, with_sizes_fitted
 from graphc.ops.questions import is_outside
 from graphc.startup.hooks import HOOKS
 from graphc.tensor.handles import UNKNOWN, Applied, Handle, Item, Storage, fitted, known
@@ -102,7 +102,10 @@ def operate(function: str, operands: Sequence[Any]) -> Any:
         values = known(operands)
         if values is not UNKNOWN:
             return computed((OPERATORS.get(function) or getattr(operator, function))(*values))
-    return owned(FUNCTIONS[function](*map(given, operands)), operands)
+    nodes: Sequence[Any] = [*map(given, operands)]
+    if function not in COMPARED:
+        nodes = with_sizes_fitted(nodes)
+    return owned(FUNCTIONS[function](*nodes), operands)
 
 
 def _is_dense(operand: Any) -> bool:
@@ -369,13 +372,16 @@ def apply_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: Mapping[
     if method == "at":
         return change_at(ufunc, *inputs)
     outs = [each for each in (out if isinstance(out, tuple) else (out,)) if each is not None]
+    nodes: Sequence[Any] = [*map(given, inputs)]
+    if method == "__call__" and ufunc.__name__ not in COMPARED:
+        nodes = with_sizes_fitted(nodes)
     if not outs:
-        return owned(HOOKS.ufunc(ufunc, method, [given(each) for each in inputs], named), inputs)
+        return owned(HOOKS.ufunc(ufunc, method, nodes, named), inputs)
     where = named.pop("where", True) if method == "__call__" else True
     casting = named.pop("casting", None)
     for each in outs:
         own(each, f"np.{ufunc.__name__}(out=x)")
-    made = HOOKS.ufunc(ufunc, method, [given(each) for each in inputs], named)
+    made = HOOKS.ufunc(ufunc, method, nodes, named)
     return store(tuple(outs), made, f"np.{ufunc.__name__}", {"casting": casting}, where)
 
 

@@ -21,7 +21,8 @@ from graphc.ops import (
     shape as layout,
 )
 from graphc.ops.checked import checked
-from graphc.ops.elementwise import FLOAT, ROWS, Row, as_node, cast as _cast, elementwise
+from graphc.ops.elementwise import ROWS, Row, as_node, cast as _cast, elementwise
+from graphc.ops.promotion import FLOAT
 from graphc.tensor.variables import resolve_dtype
 
 __all__ = [

@@ -24,6 +24,7 @@ from graphc.ir.node import LEAVES, Node, variable
 from graphc.ir.walk import nodes_since, substitute
 from graphc.ops.again import again, named
 from graphc.ops.derivative import overridden
+from graphc.tracing.interface import P, R
 from graphc.tracing.programs import Given, by_position, is_float_node, rebuilt_over, traced
 from graphc.tracing.traced import Jitted, builder_of, transformed
 from graphc.trees import like, map_leaves
@@ -33,13 +34,13 @@ Policy = Callable[[Node], bool]
 
 
 def checkpoint(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     *,
     prevent_cse: bool = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
-) -> Jitted[..., Any]:
+) -> Jitted[P, R]:
     """Return `fun` as a function whose derivative computes again what it needs of the values, instead of keeping them.
 
     fun: a function of arrays, or trees of them. The values, and the derivatives, are those of `fun`. policy: which

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial, update_wrapper
-from typing import Any
+from typing import Any, Generic
 
 from graphc.autodiff import of_sizes_of, pulled_back
 from graphc.control.loop import title
@@ -33,6 +33,7 @@ from graphc.ops.shape import zeros
 from graphc.options import options
 from graphc.tensor import boundary
 from graphc.tracing.arguments import parameters_of
+from graphc.tracing.interface import P, R
 from graphc.tracing.programs import (
     Given,
     Traced,
@@ -48,7 +49,7 @@ from graphc.tracing.traced import Jitted, transformed
 from graphc.trees import leaves, like, outline, structure, up_to
 
 
-class Custom:
+class Custom(Generic[P, R]):
     """A function of arrays with derivatives of its own: the base of what `custom_vjp` and `custom_jvp` return."""
 
     by = ""
@@ -63,22 +64,24 @@ class Custom:
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        given = by_position(self.fun, args, kwargs)
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        given: tuple[Any, ...] = by_position(self.fun, args, kwargs)
         self.check_defined()
         if TRACE.depth or any(isinstance(leaf, Node) for leaf in leaves(given)):
-            made = self.over(*given)
-            return boundary.owned(made) if TRACE.depth else made  # which a traced program may write to
+            made: R = self.over(*given)
+            return boundary.owned(made) if TRACE.depth else made  # it may be written to
         static = tuple(n for n in self.fixed(len(given)) if not hasattr(given[n], "__array__"))
         if static not in self.compiled:
             self.compiled[static] = transformed(self.fun, self.over, static or None)
-        return self.compiled[static](*given)
+        found: Callable[..., R] = self.compiled[static]
+        return found(*given)
 
     def __reduce__(self) -> str:
         return str(vars(self)["__qualname__"])  # a pickle finds it where it is defined, as functions are
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else partial(self, instance)
+        call: Callable[..., R] = self
+        return self if instance is None else partial(call, instance)
 
     @property
     def name(self) -> str:
@@ -140,7 +143,7 @@ class Custom:
         return nodes_in(self.fun, returned)
 
 
-class CustomVjp(Custom):
+class CustomVjp(Custom[P, R]):
     """A function with a derivative in reverse mode: see `custom_vjp`."""
 
     by = "custom_vjp"
@@ -232,7 +235,7 @@ class CustomVjp(Custom):
         return of_sizes_of(leaf, cast(node, leaf.type.dtype))
 
 
-class CustomJvp(Custom):
+class CustomJvp(Custom[P, R]):
     """A function with a derivative in forward mode: see `custom_jvp`."""
 
     by = "custom_jvp"
@@ -252,7 +255,7 @@ class CustomJvp(Custom):
             raise GraphValueError(f"{self.name}: defjvps takes no nondiff_argnums; use defjvp")
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-            value = self(*primals)
+            value = self(*primals)  # type: ignore[call-arg]
             if len(jvps) != len(primals):
                 raise self.wrong(f"defjvps has {len(jvps)} functions for {len(primals)} arguments")
             pairs = zip(jvps, tangents, strict=True)
@@ -322,8 +325,8 @@ def _zeros_of(node: Node) -> Node:
 
 
 def custom_vjp(
-    fun: Callable[..., Any], nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
-) -> CustomVjp:
+    fun: Callable[P, R], nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
+) -> CustomVjp[P, R]:
     """Return `fun` as a function whose derivative in reverse mode the program gives, by `defvjp(fwd, bwd)`.
 
     fun: a function of arrays, or trees of them, that returns such. nondiff_argnums, nondiff_argnames: the arguments
@@ -350,8 +353,8 @@ def custom_vjp(
 
 
 def custom_jvp(
-    fun: Callable[..., Any], nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
-) -> CustomJvp:
+    fun: Callable[P, R], nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: str | Sequence[str] = ()
+) -> CustomJvp[P, R]:
     """Return `fun` as a function whose derivative in forward mode the program gives, by `defjvp(jvp)` or `defjvps`.
 
     fun, nondiff_argnums, nondiff_argnames: as of `custom_vjp`. `jvp(*nondifferentiable, primals, tangents)` returns

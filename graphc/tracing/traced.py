@@ -62,6 +62,7 @@ from graphc.tracing.arguments import (
     sizes_of,
     variables_for,
 )
+from graphc.tracing.draws import check_none_drew, sources
 from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
 from graphc.tracing.shortcuts import REFUSED, Shortcut
@@ -334,6 +335,7 @@ class Jitted(Direct, Interface[P, R]):
         whole = list(placed)
         for place, value in zip(static, parts.values, strict=True):
             whole.insert(place, value)
+        drawn_from = [] if TRACE.depth else sources(self.__wrapped__, (*parts.values, *dict(parts.fixed).values()))
         try:
             with sizes_at_hand(sizes_of(variables, given)) as notes:
                 made = self.run(whole, {**keywords, **dict(parts.fixed)}, written)
@@ -341,6 +343,7 @@ class Jitted(Direct, Interface[P, R]):
                 results = [self.as_result(leaf, path) for leaf, path in pairs]
         finally:
             LEFT.update(variables)
+        check_none_drew(self.title, drawn_from)
         others = self.others(results, variables)
         for leaf in others:
             if leaf in LEFT:

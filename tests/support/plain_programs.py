@@ -12,6 +12,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import TypeVar
 
+from tests.support.plain_forms import lines_of
+
 T = TypeVar("T")
 Kind = str
 """m: a matrix, v: a vector of its columns, w: of its rows, s: a scalar of NumPy's, i: a size, d: a dtype."""
@@ -149,6 +151,8 @@ class Writer:
         elif roll < 0.48:  # another name of one array, or a view of it
             name = self.rng.choice(self.names["m"])
             self.bind(indent, *self.rng.choice([("m", name), ("m", f"{name}[:]"), ("v", f"{name}[0]")]))
+        elif roll < 0.6:
+            self.form(indent)
         elif roll < 0.7 and depth:
             self.branch(indent, depth)
         elif roll < 0.78 and depth:
@@ -159,6 +163,19 @@ class Writer:
             self.write(indent)
         else:
             self.bind(indent, kind, self.value(kind))
+
+    def form(self, indent: str) -> None:
+        """Write a statement of several lines (`plain_forms.py`)."""
+
+        def draw(kind: str) -> str:
+            return (
+                self.number() if kind == "number" else self.question(1) if kind == "question" else self.value(kind, 1)
+            )
+
+        made = lines_of(
+            self.rng, draw, self.rng.choice(self.names["m"]), lambda a: f"{a}{next(self.fresh)}", not self.of_sizes
+        )
+        self.lines += [f"{indent}    {line}" for line in made]
 
     def accumulate(self, indent: str) -> None:
         """Change an array in place, which may have another name, a view, a container or a function that holds it."""

@@ -15,7 +15,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc import lax
-from graphc.errors import GraphTypeError, MissingInputError, ShapeError
+from graphc.errors import GraphTypeError, GraphValueError, MissingInputError, ShapeError
 from graphc.ir.node import Node
 
 Pair = namedtuple("Pair", "a b")
@@ -83,16 +83,32 @@ def test_numbers_take_part_as_in_numpy(number: Any) -> None:
     traced = graphc.jit(f)
     for dtype in ("float32", "float64", "int64", "int32"):
         x = np.arange(1, 4).astype(dtype)
-        if type(number) in (int, bool) and dtype == "int32":
-            with pytest.raises(
-                GraphTypeError, match="is a Python integer that may not fit int32; give a NumPy integer"
-            ):
-                traced(x, number)
-            assert (graphc.jit(lambda x, k: x < k)(x, number) == (x < number)).all()
-            continue
         for got, wanted in zip(traced(x, number), f(x, number), strict=True):
             assert got.dtype == np.asarray(wanted).dtype or type(wanted) in (int, float, bool)
             npt.assert_allclose(got, wanted, rtol=1e-6)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_sizes_and_numbers_take_the_dtype_of_integers_that_can_hold_them() -> None:
+    def f(x: Any, k: Any) -> Any:
+        rows, columns = x.shape
+        once = x * rows
+        return once - columns, x // rows, np.maximum(x, rows), np.power(x, columns), x[0] * (rows + 1) % k, x + k, k - x
+
+    traced = graphc.jit(f)
+    for dtype in ("int8", "uint8", "int16", "int32", "uint32", "int64"):
+        x = np.arange(12).reshape(3, 4).astype(dtype) % 3
+        for got, wanted in zip(traced(x, 7), f(x, 7), strict=True):
+            assert got.dtype == wanted.dtype
+            npt.assert_array_equal(got, wanted)
+    for function, args in (
+        (lambda x: x * x.shape[1], (np.zeros((1, 200), "int8"),)),
+        (f, (np.zeros((2, 2), "uint8"), -1)),
+    ):
+        with pytest.raises(OverflowError):
+            function(*args)
+        with pytest.raises(GraphValueError, match="a Python integer, is out of bounds for u?int8"):
+            graphc.jit(function)(*args)
 
 
 def test_trees(each_mode: str) -> None:
@@ -324,10 +340,9 @@ def test_sizes_are_numbers() -> None:
     for dtype in ("float32", "float64", "int64", "uint8", "int32"):
         x = np.arange(12).reshape(4, 3).astype(dtype)
         for got, wanted in zip(traced(x), f(x), strict=True):
-            if dtype not in ("uint8", "int32"):
-                assert got.dtype == np.asarray(wanted).dtype
+            assert got.dtype == np.asarray(wanted).dtype
             npt.assert_allclose(got, wanted, rtol=1e-6)
-    assert graphc.jit(lambda x: x + x.shape[0])(np.full(3, 255, "uint8")).dtype == "int64"
+    npt.assert_array_equal(graphc.jit(lambda x: x + x.shape[0])(np.full(3, 255, "uint8")), np.full(3, 2, "uint8"))
 
 
 @pytest.mark.usefixtures("interpreted")

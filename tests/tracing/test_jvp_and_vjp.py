@@ -157,7 +157,7 @@ def test_a_mode_of_every_derivative() -> None:
         f(W)
         assert [*map(type, f.functions)] == [Interpreted]
     with pytest.raises(GraphTypeError, match="mode is for derivatives of functions"):
-        graphc.grad(T.dscalar("x"), mode="python")
+        graphc.grad(T.dscalar("x"), mode="python")  # type: ignore[call-overload]
 
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------

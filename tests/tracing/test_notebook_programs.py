@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.testing as npt
 import pytest
+from numpy.random import rand
 
 import graphc
 from graphc.errors import GraphTypeError
@@ -110,7 +113,7 @@ WRONG: list[tuple[Callable[..., Any], str]] = [
     (lambda x: np.sqrt([x[0], x[1]]), r"as np.sqrt asks for of a list; np.array"),
     (lambda x: np.random.default_rng(0).permutation(x), r"x\[rng.permutation\(len\(x\)\)\]"),
     (lambda x: np.ma.array(x, mask=x < 0), r"np.ma.array asks for; .* np.where\(mask, x, 0\)"),
-    (lambda x: max(x[0], x[1]), r"use np.maximum\(a, b\) or x.max\(\) in place of max, T.where"),
+    (lambda x: max(x[0], x[1]), r"use np.maximum\(a, b\) or x.max\(\) in place of max, jnp.where"),
     (lambda x: sorted(x)[0], r"use np.sort\(x\) in place of sorted"),
     (lambda x: x + np.random.normal(size=3), r"np.random.normal draws once, while the function is traced"),
     (lambda x: x[np.random.permutation(3)], r"np.random.permutation draws once"),
@@ -123,6 +126,49 @@ def test_what_has_no_answer_is_refused_with_what_to_write(function: Callable[...
     with pytest.raises(GraphTypeError, match=told) as error:
         graphc.jit(function, mode="interpreted")(np.ones(3))
     assert "test_notebook_programs.py:" in str(error.value)
+
+
+OUTSIDE = np.random.default_rng(0)
+SEEDED = np.random.RandomState(0)
+
+
+class Noisy:
+    def __init__(self) -> None:
+        self.rng = random.Random(0)
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.rng.random()
+
+
+def _drawn(n: int) -> Any:
+    return SEEDED.randn(n)
+
+
+DRAWN: list[tuple[Any, str]] = [
+    (lambda x: x + OUTSIDE.normal(size=3), r"^OUTSIDE drew random numbers while .* was traced"),
+    (lambda x: x * _drawn(3), r"^SEEDED drew"),
+    (lambda x: x * random.random(), r"^random drew"),
+    (lambda x: x * rand(3), r"rand draws once|^rand drew"),
+    (lambda x, rng=OUTSIDE: x * rng.normal(), r"^a default argument drew"),
+    (partial(lambda rng, x: x * rng.normal(), OUTSIDE), "drew random numbers"),
+    (Noisy(), r"\.rng drew"),
+    (Noisy().__call__, r"^self.rng drew"),
+    (graphc.grad(lambda x: (x * OUTSIDE.normal(size=3)).sum()), "^OUTSIDE drew"),
+]
+
+
+@pytest.mark.parametrize(("function", "told"), DRAWN)
+def test_a_generator_from_outside_that_draws_is_told(function: Any, told: str) -> None:
+    with pytest.raises(GraphTypeError, match=told):
+        graphc.jit(function, mode="interpreted")(np.ones(3))
+
+
+def test_generators_of_the_function_s_own_draw_as_in_numpy() -> None:
+    def function(x: Any) -> Any:
+        random.seed(1)
+        return x * random.random() + np.random.RandomState(2).rand(3) + np.random.default_rng(3).normal(size=3)
+
+    compare(function, graphc.jit(function, mode="interpreted"), np.ones(3))
 
 
 def test_draws_with_a_seed_are_what_they_are_in_each_call() -> None:
