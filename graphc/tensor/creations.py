@@ -169,9 +169,12 @@ def _replacement(name: str) -> Callable[..., Any]:
 def is_programs_call(name: str, function: Callable[..., Any]) -> bool:
     """True if a program called the calling function, as an attribute of that name (`np.zeros(3)`) or by a name that it
     gave the function (`zeros(3)`), and not a function in C that calls it in turn, which has no frame. It is so in one
-    of the program's functions: a module that is imported meanwhile, and its classes, keep NumPy's arrays."""
-    frame = sys._getframe(2)
-    if not frame.f_code.co_flags & CO_OPTIMIZED or not is_programs(frame.f_code.co_filename):
+    of the program's functions: a module that is imported meanwhile, and its classes, keep NumPy's arrays. NumPy's
+    polynomials, which make arrays of what they are given, count as their caller."""
+    frame = outer = sys._getframe(2)
+    while outer.f_code.co_filename.startswith(POLYNOMIALS) and outer.f_back is not None:
+        outer = outer.f_back
+    if not frame.f_code.co_flags & CO_OPTIMIZED or not is_programs(outer.f_code.co_filename):
         return False
     attributes, names = called_as(frame.f_code, frame.f_lasti)
     if name in attributes:
@@ -180,10 +183,7 @@ def is_programs_call(name: str, function: Callable[..., Any]) -> bool:
 
 
 def is_programs(file: str) -> bool:
-    """True for the file of a program, not of Python, NumPy, SciPy or graphc. NumPy's polynomials are such programs:
-    they make arrays of what they are given."""
-    if file.startswith(POLYNOMIALS):
-        return True
+    """True for the file of a program, not of Python, NumPy, SciPy or graphc."""
     return not (file.startswith(PACKAGE) or is_pythons(file) or f"{SCIPY}" in file)
 
 

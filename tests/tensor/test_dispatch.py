@@ -123,7 +123,6 @@ REFUSED = {
     "operator.iadd(A, X)": "np.add of X .*a \\+= x.*write a = a \\+ x",
     "np.exp(X, where=A > 0)": "np.exp of X .*T.where",
     "np.add.at(A, [0], X)": "np.add.at of X .*T.inc_subtensor",
-    "np.add.reduceat(X, [0, 1])": "np.add.reduceat of X .*no such reduction",
     "np.hypot.reduce(X)": "np.hypot.reduce of X .*known size",
     "np.sum(X, out=A)": "np.sum of X .*out=",
     "np.max(X, where=X > 0)": "max of X .*initial=",
