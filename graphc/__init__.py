@@ -41,6 +41,7 @@ HOOKS.modules = {
     "get_setting": "graphc.theano.flags",
     "handles": "graphc.tensor.boundary",
     "label": "graphc.ir.expression",
+    "late_op": "graphc.scipy.special.addressed",
     "maker": "graphc.theano.compile",
     "names": "graphc.theano.paths",
     "of_functions": "graphc.tracing",

@@ -42,10 +42,12 @@ from graphc.functions.callables import Function
 from graphc.functions.convention import REQUIRED, Convention, In, name_positions
 from graphc.functions.factory import class_of_mode, make_function
 from graphc.functions.native import Compiled
+from graphc.ir.body import nodes_within
 from graphc.ir.frozen import FrozenArray
 from graphc.ir.node import Array
 from graphc.ir.text import graph_key_text
-from graphc.ir.walk import Graph, nodes_of, substitute
+from graphc.ir.walk import Graph, node_set, substitute
+from graphc.ops.custom import OWN
 from graphc.shared import SharedVariable, shared
 from graphc.startup.digest import DIGITS, digest_of
 from graphc.startup.hooks import HOOKS
@@ -97,7 +99,8 @@ def function_row(function: Function, blobs: Blobs) -> dict[str, Any]:
             "saved; pickle it"
         )
     kernel = function.kernel
-    own = [node.op.name for node in nodes_of(kernel.results) if node.op.version]
+    nodes = node_set(kernel.results)
+    own = [node.op.name for node in (*nodes, *nodes_within(nodes)) if node.op.version not in ("", OWN)]
     if own:
         raise GraphcError(f"{function.label} calls {own[0]}, a Python function of the program: it cannot be saved")
     variables = [leaf for leaf in kernel.shared if isinstance(leaf, SharedVariable)]

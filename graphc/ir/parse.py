@@ -22,6 +22,7 @@ from graphc.ir.frozen import FrozenArray
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, OPS, SHARED, Body, Node, Op, Type, literal, make, size_leaf
 from graphc.ir.text import NATURAL, print_op, read_digits
 from graphc.ir.walk import Graph
+from graphc.startup.hooks import HOOKS
 
 _LEAF = re.compile(r"(\w+): (\w+)\[([^\]]*)\](?:, |$)")
 _STATEMENT = re.compile(r"(%\d+) = ([^\s(]+)\((.*)\)(?:  # .*)?")
@@ -147,7 +148,8 @@ def _read_statement(reader: _Reader, line: str, bodies: Mapping[str, Body]) -> N
     if name == "constant":
         reader.nodes[ref] = _read_array(inside, reader.constants)
         return
-    op = OPS.get(name.partition("@")[0])
+    known = name.partition("@")[0]
+    op = OPS.get(known) or HOOKS.late_op(known)
     if op is None or op in LEAVES:
         _fail(f"there is no op {name!r}")
     if print_op(op) != name:

@@ -51,6 +51,8 @@ class Hooks:
     # Of the graph and its functions ----------------------------------------------------------------------------------
     expression: Callable[[Any], str]
     """The text of a node, as a program would write it."""
+    late_op: Callable[[str], Any]
+    """An op of graphc's that is defined when it is first asked for, by its name; None for an unknown one."""
     label: Callable[[Any], str]
     """A short text of a node that is computed, for messages."""
     reduced: Callable[[Any], tuple[Any, ...]]

@@ -21,6 +21,7 @@ from graphc.functions.callables import Function
 from graphc.functions.native import Compiled
 from graphc.functions.saved import FIRST
 from graphc.options import options
+from graphc.scipy import special
 
 LARGE = np.random.default_rng(5).normal(size=(3, 4000))
 """A constant that stands in keys by its digest."""
@@ -49,10 +50,16 @@ def of_integers() -> Function:
     return graphc.function([x, y], [(x // 3) % 2 + y, x > y], allow_input_downcast=True)
 
 
+def of_special_functions() -> Function:
+    x = T.dvector("x")
+    return graphc.function([x], [special.jv(1.5, x), T.gammainc(2.0, x), T.searchsorted(T.sort(x), x)])
+
+
 CASES: dict[str, tuple[Callable[[], Function], list[Any]]] = {
     "updates, products, a large constant": (with_updates, [np.arange(12.0).reshape(4, 3)]),
     "loops, gradients, a dict": (of_loops, [np.linspace(-1, 1, 7)]),
     "sizes of values": (of_sizes_that_follow_from_values, [[1, 2, 3]]),
+    "special functions": (of_special_functions, [np.linspace(0.5, 3, 5)]),
     "integers": (of_integers, [np.arange(-6, 6).reshape(3, 4), [1, 0, -1, 2]]),
 }
 
@@ -108,15 +115,17 @@ def test_code_in_the_file_is_taken_and_a_graph_without_code_is_compiled(tmp_path
 @pytest.mark.slow
 def test_another_process_needs_no_source_no_cache_and_no_compiler(tmp_path: Path) -> None:
     make, arguments = CASES["updates, products, a large constant"]
-    function = make()
+    function, other = make(), of_special_functions()
     function.save(tmp_path / "f.graphc")
-    np.savez(tmp_path / "values.npz", *function(*arguments))
+    other.save(tmp_path / "g.graphc")
+    np.savez(tmp_path / "values.npz", *function(*arguments), *other(np.ones(2)))
     code = f"""
         import sys
         import numpy as np, graphc
         f = graphc.load({str(tmp_path / "f.graphc")!r}, recompile=False)
         values = np.load({str(tmp_path / "values.npz")!r})
-        for old, new in zip(values.values(), f(np.arange(12.0).reshape(4, 3)), strict=True):
+        g = graphc.load({str(tmp_path / "g.graphc")!r}, recompile=False)
+        for old, new in zip(values.values(), [*f(np.arange(12.0).reshape(4, 3)), *g(np.ones(2))], strict=True):
             np.testing.assert_array_equal(new, old)
         f(np.ones((90, 3)))
         assert graphc.compilations() == 0 and not {{"numba", "llvmlite"}} & set(sys.modules)
@@ -132,6 +141,10 @@ def test_what_cannot_be_saved_is_said(tmp_path: Path) -> None:
     place = tmp_path / "f.graphc"
     with pytest.raises(GraphcError, match="calls tripled, a Python function of the program"):
         graphc.function([x], graphc.custom_op("tripled", lambda a: 3 * a)(x), mode="interpreted").save(place)
+    doubled = graphc.custom_op("doubled_within", lambda a: 2 * a)
+    states, _ = graphc.scan(doubled, [x])
+    with pytest.raises(GraphcError, match="calls doubled_within, a Python function"):
+        graphc.function([x], states, mode="interpreted").save(place)
     for function in (
         graphc.function([{"a": x}], x + 1, mode="interpreted"),
         graphc.function([graphc.In(n, value=0, update=n + 1)], n, mode="interpreted"),

@@ -19,10 +19,11 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from graphc.ir.node import Node
+from graphc.ir.node import OPS, Node, Op
 from graphc.ops.custom import SOURCES
 from graphc.ops.elementwise import as_node, cast
 from graphc.scipy.special.series import divided, evaluated
+from graphc.startup.hooks import HOOKS
 from graphc.tensor.elementary import (
     cos,
     cosh,
@@ -571,3 +572,13 @@ VALUES_ALONE = (
 for _name in VALUES_ALONE:
     _count = len(SOURCES[_name].operands)
     globals()[_name] = row(_name, f"SciPy's {_name}; it has no derivatives here.", *[unknown] * _count)
+
+
+def late_op(name: str) -> Op | None:
+    """An op by its name, now that this module and others have defined theirs; None for an unknown one."""
+    import_module("graphc.tensor.sorting")
+    found: Op | None = OPS.get(name)
+    return found
+
+
+HOOKS.late_op = late_op
