@@ -64,8 +64,8 @@ graphc.function([x], T.exp(x).sum(), mode="python").explain()
 from tests.programs import test_modes
 
 test_modes.MODES = ("interpreted", "python")
-for op, sample, dtype in (case.values for case in test_modes.TYPED[::4]):
-    test_modes.test_modes_agree(op, sample, dtype)
+for dtype, samples in (case.values for case in test_modes.BATCHES[::4]):
+    test_modes.test_modes_and_layouts_agree(dtype, samples)
 for op in filter(test_modes.is_of_one_vector, test_modes.OPS.values()):
     test_modes.test_special_values(op, "float32")
 """

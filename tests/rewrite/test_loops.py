@@ -694,7 +694,8 @@ def test_each_pass_can_be_switched_off(name: str) -> None:
     same, _ = graphc.scan(lambda a, s, r: [T.tanh(s * r + a), r], x[:, 1], [T.constant(0.5), T.constant(1.0)])
     other, _ = graphc.scan(lambda a, b, s: T.tanh(s * a - b), [x[:, 2], x[:, 2]], T.constant(0.5))
     costly, _ = graphc.scan(lambda a, s: [T.tanh(s - a), T.log(2.0 + T.tanh(s - a))], x[:, 2], [T.constant(0.25), None])
-    outputs = [*grad(T.sqr(rows[-1]).sum(), inputs), scaled, sums, maps, same[0], other[-1], *costly]
+    counted, _ = graphc.scan(lambda a, n, s: [n + 2, s * 0.5 + a * n], x[:, 1], [T.constant(1), T.constant(0.5)])
+    outputs = [*grad(T.sqr(rows[-1]).sum(), inputs), scaled, sums, maps, same[0], other[-1], *costly, counted[1]]
     assert name in rewritten(inputs, outputs)[1]
     after, fired = rewritten(inputs, outputs, [name])
     assert name not in fired
