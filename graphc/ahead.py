@@ -76,9 +76,9 @@ class Filling:
 
     def added(self, kernel: Kernel, where: str) -> list[Job]:
         """Have a kernel compiled for those targets for which the cache has no code; return the jobs."""
-        jobs = []
+        jobs, key = [], key_of(kernel)
         for target in self.targets:
-            job = None if holds(for_target(key_of(kernel), target)) else QUEUE.add(kernel, target)
+            job = None if holds(for_target(key, target)) else QUEUE.add(kernel, target)
             if job is not None:
                 jobs.append(job)
             elif can_build(kernel):

@@ -48,10 +48,7 @@ class Background(Interpreted):
 
     def take_code(self) -> None:
         """Load the code that was compiled. Where it could not be, the function stays interpreted, with a warning."""
-        problems = [job.error for job in self.jobs if job.error]
         self.jobs = []
-        if problems == ["cancelled"] * len(problems) != []:
-            return
         try:
             with options.change(compile="inline"):
                 self.whole = self.make()

@@ -32,7 +32,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.cache import files, store
-from graphc.codegen.cache.key import Key, difference, fingerprint
+from graphc.codegen.cache.key import Key, difference
 from graphc.codegen.pipeline.build import Lookup, codes, key_of, large_constants, product_parts
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.runtime import available, part_code
@@ -154,7 +154,7 @@ def _variable(leaf: SharedVariable, blobs: Blobs) -> dict[str, Any]:
 
 
 def _code(function: Compiled, blobs: Blobs) -> dict[str, Any] | None:
-    """What the header says of the machine code of a function; None where it is no longer to be had."""
+    """Return what the header says of a function's machine code; None where it is no longer to be had."""
     key = function.key
     entry, living = store.find(key), codes().get(key.digest)
     metadata = entry.metadata if entry is not None else living.metadata if living is not None else None
@@ -337,26 +337,24 @@ def _kernel(opened: Opened, header: Mapping[str, Any], constants: Mapping[str, A
 
 def _lookup(opened: Opened, header: Mapping[str, Any], kernel: Kernel, recompile: bool) -> Lookup | None:
     """The code in the file that fits this process; None where there is none."""
-    own = fingerprint()
+    key = key_of(kernel)
     for row in header["codes"]:
-        if row["fingerprint"] != own or row["settings"] != dict(key_of(kernel).settings):
+        if row["fingerprint"] != key.fingerprint or row["settings"] != dict(key.settings):
             continue
         for name, blob in row["parts"].items():
             if name != PARALLEL or row["processors"] == available():
                 PROCESS.parts.setdefault(name, bytes(opened.blob(blob)))
         metadata = marshal.loads(opened.blob(row["metadata"]))
         entry = store.Loaded("", metadata, bytes(opened.blob(row["object"])), {}, None)
-        key = key_of(kernel)
         report = Report(kernel.name)
         report.key = key.digest
         return Lookup(key, report, entry)
     if not recompile:
-        raise CacheMissError(f"{opened.path} has no code for this process\n{_differences(header, kernel)}")
+        raise CacheMissError(f"{opened.path} has no code for this process\n{_differences(header, key)}")
     return None
 
 
-def _differences(header: Mapping[str, Any], kernel: Kernel) -> str:
-    own = key_of(kernel)
+def _differences(header: Mapping[str, Any], own: Key) -> str:
     rows: Sequence[Any] = header["codes"]
     lines = [line for row in rows for line in difference(own, Key(own.graph, row["settings"], row["fingerprint"]))]
     return "\n".join(lines) or "  it was saved without code"

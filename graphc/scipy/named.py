@@ -20,7 +20,7 @@ from graphc.ir.call_errors import explain_all
 
 
 def found_in(module: str, name: str) -> Any:
-    """What a module of SciPy's has under a name; the module is imported."""
+    """Return the member of a module of SciPy's by its name; the module is imported."""
     return getattr(import_module(module), name)
 
 

@@ -176,7 +176,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 
 
 def weight(x: Any) -> Any:
-    """What stands for a value in NumPy's promotion: of a tensor its dtype, of a Python number another one."""
+    """Return the stand-in of a value in NumPy's promotion: of a tensor its dtype, of a Python number another one."""
     if not isinstance(x, Node):
         return x
     return WEAK[x.type.dtype] if is_number(x) else np.dtype(x.type.dtype)

@@ -73,7 +73,7 @@ def sources(function: Any, args: Sequence[Any]) -> list[Source]:
 
 
 def reached(name: str, code: CodeType | None, value: Any) -> Iterator[tuple[str, CodeType | None, Any]]:
-    """What a value leads to: names, the code that names each, values."""
+    """Yield the values that a value leads to: names, the code that names each, values."""
     home = getattr(value, "__module__", None)
     if isinstance(value, FunctionType):
         if str(home).partition(".")[0] in PACKAGES:

@@ -37,7 +37,7 @@ FINISHED, STOPPED, TOO_SMALL, TOO_MANY = 0, 1, -1, -2
 
 @record(eq=False)
 class Tolerances:
-    """What the error of a step is compared with: atol + rtol * abs(y)."""
+    """The bound that the error of a step is compared with: atol + rtol * abs(y)."""
 
     rtol: Node
     atol: Node
@@ -104,7 +104,7 @@ class Event:
 
 @record(eq=False)
 class Path:
-    """What the loop went through; a row for each attempt, and rows of zeros up to `max_steps`. starts, t: the ends of
+    """The course of the loop: a row for each attempt, and rows of zeros up to `max_steps`. starts, t: the ends of
     attempts; those of one that is rejected are the same. y: at `t`, before: at `starts`. taken: the number of attempts.
     end, last: the time and the state at the end. crossed: for each event, whether it ended the last step."""
 

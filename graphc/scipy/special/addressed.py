@@ -320,7 +320,7 @@ def _bent(sign: int, other: Node, z: Node, x: Node) -> Node:
 
 
 def _struve_rest(v: Node, x: Node) -> Node:
-    """What the derivatives of Struve's functions have besides their neighbours (DLMF 11.4.25)."""
+    """The term of the derivatives of Struve's functions besides their neighbours (DLMF 11.4.25)."""
     return (0.5 * x) ** v * rgamma(v + 1.5) / math.sqrt(math.pi)
 
 
