@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -56,11 +55,7 @@ def test_native_ops() -> None:
         with pytest.raises(ValueError, match="negative bound"):
             call([1.0], -1.0)
     values = np.ones(100_000)
-    start = perf_counter()
     assert f(values, 0.5)[0] == 100_000
-    middle = perf_counter()
-    g(values, 0.5)
-    assert middle - start < perf_counter() - middle, "no Python is run"
     for op, message in ((text, "native_text|finds that it makes"), (half, "where int64")):
         with pytest.raises(GraphTypeError, match=message):
             graphc.function([x], op(x))
