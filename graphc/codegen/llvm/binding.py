@@ -66,4 +66,11 @@ except Exception:  # a version of llvmlite that needs more of it
 
 from llvmlite.binding.newpassmanagers import ModulePassManager, NewPassManager  # noqa: E402 - after the binding
 
+if hasattr(os, "register_at_fork"):  # a child has none of the threads that compile, and would wait for them for ever
+    os.register_at_fork(
+        before=llvm.ffi.lib._lock._lock.acquire,
+        after_in_parent=llvm.ffi.lib._lock._lock.release,
+        after_in_child=llvm.ffi.lib._lock._lock.release,
+    )
+
 __all__ = ["ModulePassManager", "NewPassManager", "llvm"]

@@ -39,9 +39,6 @@ __all__ = [
 T = TypeVar("T")
 
 
-_INLINE = threading.Lock()
-
-
 def compile_ahead(ir: IR, opt: int) -> Callable[[], bytes]:
     """Begin to compile IR in a thread. Returns a function that waits for the object and returns it, or raises the error
     of the compilation."""
@@ -95,7 +92,7 @@ def lower_source(
     if options.compile == "process" and SERVER.start():
         SERVER.lower(request, take)
         return
-    with _INLINE:
+    with SERVER.inline:
         for number, module in enumerate(import_module("graphc.codegen.server.worker").lower_request(request)):
             take(number, module)
 
@@ -105,8 +102,8 @@ def compile_request(request: Request) -> bytes:
     Raises CompileError."""
     if options.compile == "process" and SERVER.start():
         return SERVER.compile(request)
-    # Not an import statement: a process that never compiles must not load numba. numba is not safe with threads.
-    with _INLINE:
+    # Not an import statement: a process that never compiles must not load numba.
+    with SERVER.inline:
         return bytes(import_module("graphc.codegen.server.worker").compile_request(request))
 
 
@@ -115,6 +112,8 @@ class CompileServer:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self.inline = threading.Lock()
+        """Of compilations in this process: numba is not safe with threads."""
         self._process: subprocess.Popen[bytes] | None = None
         self._lean = True
         self._complaints: IO[bytes] | None = None
@@ -240,7 +239,7 @@ class CompileServer:
     def _forget(self) -> None:
         """In the child of a fork: the process belongs to the parent, and its pipes must close when the parent ends."""
         process, self._process = self._process, None
-        self._lock = threading.Lock()
+        self._lock, self.inline = threading.Lock(), threading.Lock()
         if process is not None:
             forget(process)
 

@@ -77,7 +77,11 @@ def _forget_ahead() -> None:
 
 def forget(process: subprocess.Popen[bytes]) -> None:
     """Close the pipes in the child of a fork, so that they are closed when the parent ends."""
-    close_pipes(process)
+    for pipe in (process.stdin, process.stdout):
+        # The file below the buffer: a thread of the parent that was reading holds the buffer's lock for ever here.
+        raw = getattr(pipe, "raw", None)
+        if raw is not None:
+            raw.close()
     # Not a child of this process: nothing to wait for, and no warning that it still runs.
     process.returncode = 0
 

@@ -716,6 +716,53 @@ def test_server_answers_threads() -> None:
 
 
 @pytest.mark.slow
+def test_a_fork_waits_for_no_thread_that_compiles() -> None:
+    """One thread waits for a compile process, which never answers, and one is within LLVM when this process forks."""
+    done = run_python("""
+        import os, threading, time
+        from graphc.codegen.llvm.target import emit_object, llvm
+        from graphc.codegen.server import process
+        process.BOOT = "import time; time.sleep(300); print({path!r}, {package!r}, {lean})"
+        from graphc.codegen.server.client import SERVER, Request
+        inside = threading.Event()
+
+        def compile_there():
+            try:
+                SERVER.compile(Request())
+            except Exception:
+                pass
+
+        def compile_here():
+            with llvm.ffi.lib._lock:
+                inside.set()
+                time.sleep(0.3)
+
+        threads = [threading.Thread(target=each) for each in (compile_there, compile_here)]
+        for thread in threads:
+            thread.start()
+        assert inside.wait(60)
+        while not (SERVER._process and SERVER._process.stdin.closed is False and SERVER._lock.locked()):
+            time.sleep(0.01)
+        time.sleep(0.1)
+        child = os.fork()
+        if child == 0:
+            assert emit_object(["define i64 @seven() {\\n  ret i64 7\\n}"]) and not SERVER.inline.locked()
+            os._exit(0)
+        until = time.monotonic() + 60.0
+        ended = 0, 1
+        while ended[0] == 0 and time.monotonic() < until:
+            time.sleep(0.01)
+            ended = os.waitpid(child, os.WNOHANG)
+        if ended[0] == 0:
+            os.kill(child, 9)
+        print(ended[1], flush=True)
+        SERVER._process.kill()
+        os._exit(0)
+    """)
+    assert done.stdout == "0\n", done.stderr
+
+
+@pytest.mark.slow
 def test_a_fork_starts_its_own_server_and_the_process_ends_with_its_parent() -> None:
     done = run_python("""
         import os, sys, time
