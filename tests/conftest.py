@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from graphc.options import options
+from tests.support.generated_once import generated_once
 from tests.support.independence import watched
 
 settings.register_profile("graphc", deadline=None, print_blob=True, derandomize=True)
@@ -48,8 +49,9 @@ def cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
 
 @pytest.fixture(scope="session", autouse=True)
 def loops_say_the_truth() -> Iterator[None]:
-    """Functions of mode `python` check that iterations are independent where their source says so."""
-    with watched():
+    """Functions of mode `python` check that iterations are independent where their source says so. They run the program
+    that was compiled of the same graph, if one was."""
+    with watched(), generated_once():
         yield
 
 

@@ -183,4 +183,4 @@ def test_a_size_is_computed_before_it_is_stored(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Lowerer, "materialised", of_all)
     monkeypatch.setattr(Uses, "add_sizes", lambda self, shape, draft: None)
     with pytest.raises(VerifyError, match="after the pass lower: kernel, .*out[12] is read before it is stored"):
-        graphc.function(inputs, outputs, "python")
+        graphc.function(inputs, outputs, "python", name="generated_anew")
