@@ -16,6 +16,7 @@ import numpy as np
 from graphc.codegen.call.callback import CALLBACK
 from graphc.codegen.lower.elements import Lowerer
 from graphc.codegen.lower.scopes import Scope
+from graphc.codegen.lower.small_matrices import write_out
 from graphc.codegen.schedule.nodes import buffer_view, call_node, call_of, is_product, loop_vars
 from graphc.codegen.schedule.plan import Nest
 from graphc.ir.body import outputs_of
@@ -154,7 +155,8 @@ def _invoke(
     if call.is_python:
         name = f"{CALLBACK}{len(lowerer.callbacks)}"
         lowerer.callbacks[name] = node
-    scope.body.append(Invoke(name, tuple(args), nest.number + 1 if call.may_fail else 0))
+    if block is not None or not write_out(lowerer.scopes, scope, node, args, nest.number + 1):
+        scope.body.append(Invoke(name, tuple(args), nest.number + 1 if call.may_fail else 0))
     lowerer.scopes.leave(scope, outer)
 
 

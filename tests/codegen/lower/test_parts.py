@@ -77,7 +77,7 @@ def test_a_plan_is_carried_out_in_a_branch(name: str, monkeypatch: pytest.Monkey
     interpreted = graphc.function([x], PROGRAMS[name](x), mode="interpreted")
     monkeypatch.setattr(program, "lower_parts", either)
     for mode in ("python", "compiled"):
-        call = graphc.function([x], PROGRAMS[name](x), mode=mode)
+        call = graphc.function([x], PROGRAMS[name](x), mode=mode, name=f"either_{name}")
         assert "else:" in call.source and "break" in call.source
         for size in (5, 1):
             for value in branches(np.random.default_rng(0).normal(size=(size, size))):
