@@ -1,8 +1,8 @@
 """README's figures and its picture, from the report that the last run wrote.
 
-In: `docs/benchmarks.md`. Out: the table below `<!-- figures -->` of `README.md`, and `docs/front.svg`: a program, the
-loops that graphc makes of it, and the time of a call of every program of the report. `make bench` ends with it;
-`python -m benchmarks.front` does it alone.
+In: `docs/benchmarks.md`. Out: the table below `<!-- figures -->` of `README.md`, and `docs/front.svg`: the time to a
+first result with an empty and with a full cache, and the time of a call, of every program of the report. `make bench`
+ends with it; `python -m benchmarks.front` does it alone.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 from matplotlib.ticker import FuncFormatter
 
-import graphc
 from benchmarks.plots import COLOURS
 from benchmarks.runner import ROOT
 
@@ -54,22 +52,21 @@ FIGURES = (
 measured, and what it is compared with."""
 PEERS = ("numpy", "pytensor", "jax", "torch", "torch-compiled")
 NAMES = {"numpy": "NumPy", "pytensor": "PyTensor", "jax": "JAX", "torch": "PyTorch", "torch-compiled": "torch.compile"}
-PROGRAM = """x = T.dvector("x")
-y = T.dvector("y")
-loss = T.log(1 + T.exp(-x * y)).mean()
-slope = graphc.grad(loss, x)
-f = graphc.function([x, y], [loss, slope])
-"""
+PANELS = (
+    ("Empty cache", "first result, nothing compiled yet"),
+    ("Warm cache", "first result of a later process"),
+    ("Time of a call", "a call"),
+)
+"""For each panel of the picture: the title of a table of the report, and the title of the panel."""
 WRITTEN = re.compile(r"(<!-- figures -->\n\n).*?\n(?=\n[^|])", re.DOTALL)
 """README's part that is written here: from its mark to the end of its table."""
 
 
 def cells(report: str, title: str) -> list[list[str]]:
     """The rows of the table below a title of the report, the first of which is its head."""
-    _, found, below = report.partition(f"## {title}\n")
+    found = re.search(rf"^##+ {re.escape(title)}\n(.*?)(?=^##|\Z)", report, re.MULTILINE | re.DOTALL)
     assert found, f"the report has no table {title!r}"
-    table = below.partition("\n## ")[0]
-    lines = [line for line in table.splitlines() if line.startswith("|") and not line.startswith("|---")]
+    lines = [line for line in found[1].splitlines() if line.startswith("|") and not line.startswith("|---")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
@@ -91,9 +88,9 @@ def with_table(readme: str, report: str) -> str:
     return WRITTEN.sub(lambda found: found[1] + front_table(report) + "\n", readme)
 
 
-def ratios(report: str) -> dict[str, list[float]]:
-    """The times of a call of each peer, relative to graphc's, of all programs that it has."""
-    head, *rows = cells(report, "Time of a call")
+def ratios(report: str, title: str) -> dict[str, list[float]]:
+    """The times of each peer in a table of the report, relative to graphc's: a number for each program that it has."""
+    head, *rows = cells(report, title)
     columns = {peer: head.index(peer) for peer in PEERS if peer in head}
     found: dict[str, list[float]] = {}
     for peer, column in columns.items():
@@ -102,43 +99,20 @@ def ratios(report: str) -> dict[str, list[float]]:
     return {peer: values for peer, values in found.items() if values}
 
 
-def loops_of_program() -> str:
-    """The loops of the source that graphc generates for PROGRAM."""
-    names: dict[str, Any] = {"graphc": graphc, "T": graphc.tensor}
-    with graphc.options.change(mode="python"):
-        exec(compile(PROGRAM, "loss.py", "exec"), names)
-    found: str = names["f"].source.partition("\ndef sizes(")[0]
-    return "\n".join(line for line in found.splitlines() if '"""' not in line)
-
-
 def draw_front(report: str) -> Figure:
-    """The picture: a program, its loops, and the times of a call."""
-    drawing = Figure(figsize=(12.6, 5.8), facecolor="white")
-    left = drawing.add_axes((0.015, 0.02, 0.50, 0.96))
-    left.set_axis_off()
-    left.set_xlim(0, 1)
-    left.set_ylim(0, 1)
-    _panel(left, 0.73, 0.26, "what you write", PROGRAM, "#f2f6fa")
-    _panel(left, 0.01, 0.64, "the loops that graphc makes of it", loops_of_program(), "#f7f4ee")
-    left.annotate(
-        "", xy=(0.2, 0.66), xytext=(0.2, 0.725), arrowprops={"arrowstyle": "-|>", "color": "#444444", "lw": 2}
-    )
-    left.text(0.23, 0.69, "differentiated, made stable, fused, compiled once, kept on disk", fontsize=9.5, va="center")
-    _draw_ratios(drawing.add_axes((0.615, 0.13, 0.368, 0.73)), ratios(report))
+    """The picture: a panel for each of PANELS."""
+    drawing = Figure(figsize=(12.6, 3.6), facecolor="white")
+    for number, (axes, (table, title)) in enumerate(zip(drawing.subplots(1, len(PANELS)), PANELS, strict=True)):
+        _draw_ratios(axes, title, ratios(report, table), named=number == 0)
+    count = max(map(len, ratios(report, PANELS[-1][0]).values()))
+    text = "times relative to graphc's: right of 1 graphc is faster; a dot is one of"
+    drawing.supxlabel(f"{text} {count} programs, a bar is the geometric mean", fontsize=9)
+    drawing.tight_layout(rect=(0, 0.02, 1, 1))
     return drawing
 
 
-def _panel(axes: Any, bottom: float, height: float, title: str, code: str, colour: str) -> None:
-    box = FancyBboxPatch(
-        (0.01, bottom), 0.98, height, boxstyle="round,pad=0,rounding_size=0.02", fc=colour, ec="#c8c8c8", lw=1
-    )
-    axes.add_patch(box)
-    axes.text(0.03, bottom + height - 0.035, title, fontsize=11, fontweight="bold", va="top")
-    axes.text(0.03, bottom + height - 0.1, code, fontsize=8.2, family="DejaVu Sans Mono", va="top", linespacing=1.35)
-
-
-def _draw_ratios(axes: Any, found: dict[str, list[float]]) -> None:
-    """A row for each peer: a dot for each program, a bar at the geometric mean."""
+def _draw_ratios(axes: Any, title: str, found: dict[str, list[float]], *, named: bool) -> None:
+    """A row for each peer, with its name or without: a dot for each program, a bar at the geometric mean."""
     jitter = np.random.default_rng(1)
     for row, (peer, values) in enumerate(found.items()):
         heights = row + jitter.uniform(-0.22, 0.22, len(values))
@@ -149,16 +123,14 @@ def _draw_ratios(axes: Any, found: dict[str, list[float]]) -> None:
     axes.axvline(1, color="#444444", linewidth=1.2)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_yticks(range(len(found)), [NAMES[peer] for peer in found])
+    axes.set_yticks(range(len(found)), [NAMES[peer] if named else "" for peer in found])
     axes.set_ylim(len(found) - 0.4, -0.75)
     axes.grid(axis="x", alpha=0.25)
     axes.set_axisbelow(True)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    count = max(map(len, found.values()))
-    axes.set_title(f"time of a call / graphc's, {count} programs", fontsize=11, fontweight="bold", loc="left", pad=14)
-    axes.set_xlabel("a dot is a program, a bar the geometric mean; left of 1 graphc is slower", fontsize=9)
+    axes.set_title(title, fontsize=10.5, fontweight="bold", loc="left", pad=12)
 
 
 def write_front(folder: Path = ROOT) -> None:
