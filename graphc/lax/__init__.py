@@ -17,7 +17,6 @@ Operands broadcast and are promoted as in NumPy, where JAX's `lax` refuses them.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from graphc.control import functional
 from graphc.ir.at_once import at_once
 from graphc.ir.call_errors import explained
-from graphc.startup.lazy import lazily, names_of
+from graphc.startup.lazy import lazy_package
 
 if TYPE_CHECKING:
     from graphc.control.functional import *  # noqa: F403
@@ -116,15 +115,4 @@ def _compiled(name: str) -> Any:
 
 if not TYPE_CHECKING:  # which know the names
     globals().update({name: _compiled(name) for name in functional.__all__})
-    _find = lazily(__name__, LAZY, _missing, _public)
-
-    def __getattr__(name: str) -> Any:
-        if name == "__all__":
-            found = globals()[name] = sorted([*functional.__all__, *names_of(LAZY)])
-            return found
-        return _find(name)
-
-
-def __dir__() -> list[str]:
-    names: list[str] = sys.modules[__name__].__all__
-    return names
+    __getattr__, __dir__ = lazy_package(__name__, LAZY, _missing, functional.__all__, _public)

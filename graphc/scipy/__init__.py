@@ -11,10 +11,9 @@ is first asked for, and SciPy when a function of arrays is called.
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from graphc.startup.lazy import lazily
+from graphc.startup.lazy import lazy_package
 
 if TYPE_CHECKING:
     from graphc.scipy import linalg as linalg, special as special, stats as stats
@@ -30,21 +29,5 @@ INSTEAD = {
 }
 """Modules of SciPy's that are not here, with the reason or what to use instead."""
 
-
-def _missing(name: str) -> str:
-    return INSTEAD.get(name, "")
-
-
 if not TYPE_CHECKING:  # which know the names
-    _find = lazily(__name__, LAZY, _missing)
-
-    def __getattr__(name: str) -> Any:
-        if name == "__all__":
-            found = globals()[name] = sorted(LAZY)
-            return found
-        return _find(name)
-
-
-def __dir__() -> list[str]:
-    names: list[str] = sys.modules[__name__].__all__
-    return names
+    __getattr__, __dir__ = lazy_package(__name__, LAZY, INSTEAD)

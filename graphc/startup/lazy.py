@@ -2,13 +2,14 @@
 only for what it uses.
 
 In: a package, and for each module within it the names that it gives the package. Out: the package's `__getattr__`
-(`lazily`). In: a function that makes a value. Out: a function that returns it, made once (`once`).
+(`lazily`), or that and its `__dir__` (`lazy_package`). In: a function that makes a value. Out: a function that returns
+it, made once (`once`).
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import import_module
 from types import FunctionType
 from typing import Any, TypeVar
@@ -50,6 +51,28 @@ def lazily(
         raise AttributeError(f"module {package!r} has no attribute {name!r}{reason and ': '}{reason}")
 
     return find
+
+
+def lazy_package(
+    package: str,
+    modules: Mapping[str, str],
+    missing: Mapping[str, str] | Callable[[str], str],
+    others: Sequence[str] = (),
+    public: Callable[[Any, str], Any] = lambda found, package: found,
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package: those of `lazily`, with an `__all__` that is made when it is asked
+    for. Modules that give no names count in it where no module gives one. missing: reasons, by name or as a function.
+    others: names of `__all__` that the package itself has.
+    """
+    find = lazily(package, modules, missing if callable(missing) else lambda name: missing.get(name, ""), public)
+
+    def get(name: str) -> Any:
+        if name != "__all__":
+            return find(name)
+        found = sys.modules[package].__dict__[name] = sorted([*(names_of(modules) or modules), *others])
+        return found
+
+    return get, lambda: sys.modules[package].__all__
 
 
 T = TypeVar("T")

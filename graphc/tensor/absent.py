@@ -24,7 +24,7 @@ SETTINGS = "it is a setting or a part of NumPy itself"
 LOOPS = "it walks through elements in Python: use scan, map, vmap or a function of whole arrays"
 OBJECTS = "it is a kind of object that graphc has no counterpart of"
 TIME = "graphc has no dtype for it"
-BYTES = "it packs bits, which graphc has no op for"
+BYTES = "NumPy has it, Theano has not: graphc.numpy and NumPy's own function take tensors"
 
 GROUPS: tuple[tuple[str, str], ...] = (
     (COMPLEX, """

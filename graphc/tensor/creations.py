@@ -18,8 +18,9 @@ import sys
 from collections.abc import Callable
 from dis import get_instructions
 from functools import lru_cache, wraps
+from importlib.machinery import PathFinder
 from itertools import islice
-from threading import Lock
+from threading import RLock
 from types import CodeType
 from typing import Any
 
@@ -144,15 +145,6 @@ def given_none(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return all(each is None for each in (*args, *kwargs.values()))
 
 
-DRAWING = {
-    name: found
-    for name, found in vars(np.random).items()
-    if name in ("seed", "default_rng")
-    or (isinstance(getattr(found, "__self__", None), np.random.RandomState) and "state" not in name)
-}
-"""Functions that draw from NumPy's one generator, `seed`, and the one that makes generators."""
-
-
 def _replacement(name: str) -> Callable[..., Any]:
     function = getattr(np, name)
     maker = getattr(np, EMPTY.get(name, name))
@@ -207,14 +199,13 @@ CO_OPTIMIZED = 1
 SCIPY = "/site-packages/scipy/"
 
 ORIGINALS = {name: getattr(np, name) for name in MAKERS}
-REPLACED = (
+REPLACED = [
     *((np, name, original, _replacement(name)) for name, original in ORIGINALS.items()),
     *((home, name, original, _of_lists(name, original)) for (home, name), original in OF_LISTS.items()),
-    *((np.random, name, original, _drawing(name, original)) for name, original in DRAWING.items()),
     *OF_CLASSES,
-)
+]
 """All that is replaced: where it is, its name, NumPy's own and the replacement."""
-COUNT, LOCK = [0], Lock()
+COUNT, LOCK = [0], RLock()
 """The number of threads that trace."""
 
 
@@ -264,5 +255,41 @@ def restore() -> None:
                 if names.get(name) is BY_ORIGINAL[id(original)]:
                     names[name] = original
 
+
+def add_drawing(module: Any) -> None:
+    """Let the functions of `numpy.random` be replaced that draw from its one generator, `seed`, and the one that makes
+    generators; at once where a function is traced."""
+    with LOCK:
+        for name, own in [*vars(module).items()]:
+            draws = isinstance(getattr(own, "__self__", None), module.RandomState) and "state" not in name
+            if draws or name in ("seed", "default_rng"):
+                replacement = _drawing(name, own)
+                REPLACED.append((module, name, own, replacement))
+                BY_ORIGINAL[id(own)] = replacement
+                if COUNT[0]:
+                    setattr(module, name, replacement)
+
+
+class WhenImported:
+    """A finder of `numpy.random`, which NumPy imports late, and a start without random numbers not at all."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        """The specification of the module, which when it is executed goes to `add_drawing` too."""
+        found: Any = PathFinder.find_spec(name, path) if name == "numpy.random" else None
+        if found is not None:
+            own = found.loader.exec_module
+
+            def execute(module: Any) -> None:
+                own(module)
+                add_drawing(module)
+
+            found.loader.exec_module = execute
+        return found
+
+
+if "numpy.random" in sys.modules:
+    add_drawing(sys.modules["numpy.random"])
+else:
+    sys.meta_path.insert(0, WhenImported())
 
 HOOKS.creations = sys.modules[__name__]

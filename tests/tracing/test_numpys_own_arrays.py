@@ -4,6 +4,8 @@ people write them for NumPy, of which the same text is compiled."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from importlib import import_module
@@ -476,3 +478,27 @@ def test_what_is_imported_meanwhile_keeps_numpys_arrays(tmp_path: Path, monkeypa
     graphc.jit(f, mode="interpreted")(np.ones(2))
     module = import_module("imported_meanwhile")
     assert type(module.OF_MODULE) is np.ndarray and type(module.A.of_class) is np.ndarray
+
+
+FIRST_IMPORT = """
+import sys, numpy as np, graphc
+def imported(x):
+    from numpy.random import normal
+    return x * normal()
+traced = lambda f: graphc.jit(f, mode="interpreted")(np.ones(2))
+start, _ = set(sys.modules), traced(lambda x: 2 * x)
+print("numpy.random" in set(sys.modules) - start)
+for function in (imported, lambda x: x * np.random.normal(), lambda x: x * np.random.default_rng(1).normal()):
+    try:
+        print(traced(function).shape)
+    except TypeError as error:
+        print(str(error)[:27])
+print(np.random.normal.__self__ is not None)
+"""
+
+
+@pytest.mark.slow
+def test_numpys_random_numbers_are_imported_by_the_program_and_refused_all_the_same() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST_IMPORT], capture_output=True, text=True, timeout=300, check=True)
+    refused = "np.random.normal draws once"
+    assert done.stdout.split("\n") == ["False", refused, refused, "(2,)", "True", ""]

@@ -10,10 +10,9 @@ quadrature.py integrals of functions; samples.py those of values.
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from graphc.startup.lazy import lazily, names_of
+from graphc.startup.lazy import lazy_package
 
 if TYPE_CHECKING:
     from graphc.scipy.integrate.initial_values import *  # noqa: F403
@@ -39,21 +38,5 @@ INSTEAD = {
 }
 """Names of `scipy.integrate` that do not exist here, with the reason and what to use instead."""
 
-
-def _missing(name: str) -> str:
-    return INSTEAD.get(name, "")
-
-
 if not TYPE_CHECKING:  # which know the names
-    _find = lazily(__name__, LAZY, _missing, lambda found, package: found)
-
-    def __getattr__(name: str) -> Any:
-        if name == "__all__":
-            found = globals()[name] = sorted(names_of(LAZY))
-            return found
-        return _find(name)
-
-
-def __dir__() -> list[str]:
-    names: list[str] = sys.modules[__name__].__all__
-    return names
+    __getattr__, __dir__ = lazy_package(__name__, LAZY, INSTEAD)

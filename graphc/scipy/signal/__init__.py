@@ -10,14 +10,13 @@ has convolutions, filters.py filters along an axis, spectra.py powers. Filters a
 
 from __future__ import annotations
 
-import sys
 from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from graphc.errors import GraphTypeError
 from graphc.ir.node import Node
-from graphc.startup.lazy import lazily, names_of
+from graphc.startup.lazy import lazy_package
 from graphc.trees import leaves
 
 if TYPE_CHECKING:
@@ -56,10 +55,6 @@ INSTEAD = {
 """Names of `scipy.signal` that do not exist here, with the reason and what to use instead."""
 
 
-def _missing(name: str) -> str:
-    return INSTEAD.get(name, "")
-
-
 def _of_numbers(name: str) -> Any:
     """Return a function of SciPy's that takes no tensors."""
     own = getattr(import_module("scipy.signal"), name)
@@ -74,20 +69,12 @@ def _of_numbers(name: str) -> Any:
 
 
 if not TYPE_CHECKING:  # which know the names
-    _find = lazily(__name__, LAZY, _missing, lambda found, package: found)
+    _find, __dir__ = lazy_package(__name__, LAZY, INSTEAD, DESIGN.split())
 
     def __getattr__(name: str) -> Any:
-        if name == "__all__":
-            found = globals()[name] = sorted([*names_of(LAZY), *DESIGN.split()])
-            return found
         if name == "windows":
             return import_module("scipy.signal.windows")
         if name in DESIGN.split():
             made = globals()[name] = _of_numbers(name)
             return made
         return _find(name)
-
-
-def __dir__() -> list[str]:
-    names: list[str] = sys.modules[__name__].__all__
-    return names
