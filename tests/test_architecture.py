@@ -410,7 +410,7 @@ TABLES = {
     "ops.elementwise.ROWS", "ops.linalg.routine.ROUTINES", "scipy.special.polynomials.FLOATS",
     "scipy.special.polynomials.INTEGERS", "pytensor.linker.WARNED", "pytensor.table.NESTED",
     "pytensor.table.ROWS", "session._default", "session._gradients", "sparse.variable.METHODS",
-    "tensor.creations.BOUND",
+    "tensor.creations.BOUND", "tensor.creations.REPLACED",
     "tensor.indexing._selections", "theano.flags.ADDED", "theano.flags.VALUES", "theano.user_ops._performers",
     "tracing.callbacks._TAKEN",
 }  # fmt: skip
