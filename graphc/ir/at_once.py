@@ -56,9 +56,11 @@ def at_once(function: Callable[P, R], plain: Callable[..., Any] | None = None) -
 
 
 def all_at_once(namespace: dict[str, Any]) -> None:
-    """Let the functions that a module offers (`__all__`) compute at once. It comes before `explain_all`, which has to
-    see the line of the program, and takes functions out that are explained already."""
+    """Let the functions that a module offers (`__all__`) compute at once, by the attribute `of_arrays` of a function
+    where it has one. It comes before `explain_all`, which has to see the line of the program, and takes functions out
+    that are explained already."""
     for name in namespace["__all__"]:
         function = namespace[name]
         if isinstance(function, FunctionType):
-            namespace[name] = at_once(vars(function)["__wrapped__"] if "explained" in vars(function) else function)
+            own = vars(function)["__wrapped__"] if "explained" in vars(function) else function
+            namespace[name] = at_once(own, vars(own).get("of_arrays"))

@@ -329,22 +329,35 @@ def _rows_of(done: Opened, outputs: list[Node]) -> list[list[Node]]:
 def _columns_of(done: Opened, outputs: list[Node]) -> list[list[Node]]:
     """Return for each output its derivatives by all targets, in forward mode: the products of the Jacobian with all
     vectors of the standard basis."""
-    columns = [_products(target, outputs) for target in done.targets]
-    return [[each[place] for each in columns] for place in range(len(outputs))]
+    columns = [columns_by(target, outputs) for target in done.targets]
+    return [
+        [_axis_last(each[place], output, target) for each, target in zip(columns, done.targets, strict=True)]
+        for place, output in enumerate(outputs)
+    ]
 
 
-def _products(target: Node, outputs: list[Node]) -> list[Node]:
+def _axis_last(columns: Node, output: Node, target: Node) -> Node:
+    """Return derivatives with the axis of the elements of a target last, in its shape."""
+    moved = dimshuffle(columns, (*range(1, columns.ndim), 0))
+    return reshape(moved, (*output.type.shape, *target.type.shape))
+
+
+def columns_by(target: Node, outputs: Sequence[Node]) -> list[Node]:
+    """Return for each output its derivatives by all elements of a target, in forward mode: the shape of the output
+    after an axis of the elements."""
+    if not target.ndim:
+        one = cast(as_node(1.0), target.type.dtype)
+        products = autodiff.jvp(list(outputs), [target], [one], disconnected_inputs="ignore")
+        return [expand(each, (0,)) for each in products]
     tangent = variable(target.type.dtype, target.type.shape)
-    products = autodiff.jvp(outputs, [target], [tangent], disconnected_inputs="ignore")
+    products = autodiff.jvp(list(outputs), [target], [tangent], disconnected_inputs="ignore")
     size = sizes.product(target.type.shape)
     basis = reshape(_identity(target.type.dtype, size), (size, *target.type.shape))
     made = []
     for (value, has), output in zip(batched(products, {tangent: (basis, True)}, size), outputs, strict=True):
-        shape = (*output.type.shape, *target.type.shape)
-        if has:
-            made.append(reshape(dimshuffle(value, (*range(1, value.ndim), 0)), shape))
-        else:  # an output that does not depend on the target has product zero with every vector
-            made.append(filled(cast(as_node(0.0), output.type.dtype), shape))
+        # an output that does not depend on the target has product zero with every vector
+        zero = cast(as_node(0.0), output.type.dtype)
+        made.append(value if has else filled(zero, (size, *output.type.shape)))
     return made
 
 

@@ -16,6 +16,7 @@ text, with the arrays of floats in it as further arguments, so that nothing is c
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -92,8 +93,15 @@ class PlainCalls:
         return bool(found) and not any(map(is_number, found))
 
     def compute(self, call: tuple[Any, ...], static: tuple[bool, ...], values: Sequence[Any]) -> Any:
-        """Call the function, compiled for the values of the static arguments and the types of the others. call: the
-        number of arguments by position, the names of the others, the options."""
+        """Call the function, compiled for the values of the static arguments and the types of the others."""
+        function, given = self.chosen(call, static, values)
+        return function(*given[: call[0]], **dict(zip(call[1], given[call[0] :], strict=True)))
+
+    def chosen(
+        self, call: tuple[Any, ...], static: tuple[bool, ...], values: Sequence[Any]
+    ) -> tuple[Jitted[..., Any], Sequence[Any]]:
+        """Return what is compiled for the values of the static arguments, and the arguments that it is to be given.
+        call: the number of arguments by position, the names of the others, the options."""
         count, names, settings = call
         alike = [self.alike(value) if fixed else value for value, fixed in zip(values, static, strict=True)]
         if any(value is CHANGING for value in alike):
@@ -106,7 +114,7 @@ class PlainCalls:
             known = static_of(count, names, static)
             function = Jitted(self.function, self.function, known, Settings(), self.function.__name__)
             self.kept[call, static] = function
-        return function(*alike[:count], **dict(zip(names, alike[count:], strict=True)))
+        return function, alike
 
     def alike(self, value: Any) -> Any:
         """A static argument, with functions that came first in place of those that compute the same; CHANGING where one
@@ -186,18 +194,18 @@ class Retraced(Jitted[..., Any]):
         inputs = [variable(node.type.dtype, node.type.shape, f"array {number}") for number, node in enumerate(arrays)]
         outputs = substitute(results, dict(zip(arrays, inputs, strict=True)))
         is_single = structure(made) == LEAF
-        key = graph_key_text(Graph((*variables, *inputs), tuple(outputs))), is_single, self.chosen
+        key = graph_key_text(Graph((*inputs, *variables), tuple(outputs))), is_single, self.chosen
         table = self.calls.graphs
         if key not in table:
             make_room(table)
             table[key] = compile_function(
-                [*variables, *inputs],
+                [*inputs, *variables],
                 outputs[0] if is_single else outputs,
                 name=self.__name__,
                 on_unused_input="ignore",
             )
         function, values = table[key], [node.attrs["value"].value for node in arrays]
-        return function, lambda *given, **out: function(*given, *values, **out)
+        return function, partial(function, *values)
 
 
 HOOKS.plain_calls = PlainCalls

@@ -65,7 +65,7 @@ def pair(x: Any, a: Any) -> Any:
 
 @pytest.mark.slow
 def test_systems() -> None:
-    found = optimize.root(pair, [1.0, 1.0], args=(3.0,))
+    found = optimize.root(pair, [1.0, 1.0], args=(3.0,), tol=1e-14)
     known = scipy.optimize.root(pair, [1.0, 1.0], args=(3.0,), tol=1e-14)
     np.testing.assert_allclose(found.x, known.x, rtol=1e-13)
     assert found.success and found.message == known.message

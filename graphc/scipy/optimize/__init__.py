@@ -1,8 +1,10 @@
-"""SciPy's `optimize`: roots, minima, least squares, as native loops, with derivatives by the implicit function theorem.
+"""SciPy's `optimize`: roots, minima, least squares. Of arrays SciPy's algorithms, with derivatives of the graph; of
+tensors native loops, with derivatives by the implicit function theorem.
 
 In: functions, guesses, arrays, tensors. Out: SciPy's results, of arrays, where no argument is a tensor and no function
 is traced; else of tensors. scalars.py has functions of one number, systems.py equations, minima.py minima, fits.py
-least squares; equations.py the derivative of solutions.
+least squares; equations.py the derivative of solutions. driven.py and fitted.py call SciPy: packing.py makes vectors of
+trees, kernels.py compiles, places.py is what SciPy calls, constraints.py and covariance.py what goes in and comes out.
 
     brentq(lambda x: x**2 - 2, 0.0, 2.0)                               1.414...
     graphc.grad(lambda a: brentq(lambda x: x**2 - a, 0.0, 9.0))(4.0)   0.25
@@ -15,12 +17,16 @@ from typing import TYPE_CHECKING
 from graphc.startup.lazy import lazy_package
 
 if TYPE_CHECKING:
+    from graphc.scipy.optimize.constraints import *  # noqa: F403
+    from graphc.scipy.optimize.covariance import Covariance as Covariance
     from graphc.scipy.optimize.fits import *  # noqa: F403
     from graphc.scipy.optimize.minima import *  # noqa: F403
     from graphc.scipy.optimize.scalars import *  # noqa: F403
     from graphc.scipy.optimize.systems import *  # noqa: F403
 
 LAZY = {
+    "constraints": "Bounds LinearConstraint NonlinearConstraint",
+    "covariance": "Covariance",
     "fits": "curve_fit least_squares",
     "minima": "line_search minimize",
     "scalars": "bisect brentq minimize_scalar newton root_scalar",
@@ -44,7 +50,6 @@ INSTEAD = {
     ),
     **dict.fromkeys("check_grad approx_fprime".split(), "graphc.grad has the exact derivative"),
     **dict.fromkeys("rosen rosen_der rosen_hess rosen_hess_prod".split(), "it is a test problem: write it out"),
-    **dict.fromkeys("Bounds LinearConstraint NonlinearConstraint".split(), "minimize has no bounds and constraints"),
 }
 """Names of `scipy.optimize` that do not exist here, with the reason and what to use instead."""
 

@@ -18,14 +18,17 @@ import graphc.tensor as T
 from graphc.arrays.dtypes import is_float
 from graphc.autodiff import jacobian, pulled_back
 from graphc.control.loop import title
-from graphc.errors import RankError
+from graphc.errors import GraphTypeError, RankError
 from graphc.ir.node import Node, variable
 from graphc.ir.walk import substitute
 from graphc.lax.solving import custom_root
 from graphc.ops.elementwise import as_node, cast
 from graphc.options import options
+from graphc.scipy.optimize.packing import is_vector
 from graphc.tensor.elementary import stop_gradient
-from graphc.tracing.programs import run
+from graphc.tracing.programs import nodes_in, run
+from graphc.tree import ravel_pytree
+from graphc.trees import map_leaves, outline
 
 Function = Callable[[Node], Node]
 
@@ -36,29 +39,56 @@ def as_float(value: Any) -> Node:
     return node if is_float(node.type.dtype) else cast(node, options.floatX)
 
 
-def as_vector(x0: Any) -> Node:
-    """Return what a search begins with as a vector, as SciPy flattens it."""
-    node = as_float(x0)
-    return node if node.ndim == 1 else T.flatten(node)
+def packed(x0: Any) -> tuple[Node, Function]:
+    """Return what a search begins with as a vector, and a function from such a vector to what is like `x0`. A number,
+    and a list or tuple of numbers, is a vector."""
+    if isinstance(x0, Node) or hasattr(x0, "__array__") or is_vector(x0) or isinstance(x0, list):
+        node = as_float(x0)
+        shape = tuple(node.shape[axis] for axis in range(node.ndim))
+        if node.ndim < 2:
+            return T.flatten(node) if not node.ndim else node, lambda vector: vector
+        return T.flatten(node), lambda vector: T.reshape(vector, shape, ndim=len(shape))
+    vector, restored = ravel_pytree(map_leaves(as_float, x0))
+    return as_node(vector), restored
 
 
-def arguments(args: Any) -> tuple[Any, ...]:
-    """Return further arguments of a function, of which one need not be in a tuple."""
-    return tuple(args) if isinstance(args, tuple | list) else (args,)
+def number(by: str, fun: Any, made: Any) -> Node:
+    """Return what an objective returned as a number. Raises RankError where it is none."""
+    node = as_node(list(made) if isinstance(made, tuple) else made)
+    if node.ndim == 1 and node.type.shape[0] == 1:
+        node = node[0]
+    if node.ndim:
+        raise RankError(f"{by}: {title(fun)} must return a number, not an array of type {node.type}")
+    return node
 
 
-def called(by: str, fun: Callable[..., Any], args: Sequence[Any], rank: int) -> Function:
-    """Return a function of one tensor that calls the program's, which must return an array of `rank` axes. Raises
-    RankError where it returns another."""
+def vector(by: str, fun: Any, made: Any) -> Node:
+    """Return all that a function returned as a vector of floats: an array, or a tree of arrays and numbers."""
+    nodes = nodes_in(fun, made)
+    if not nodes:
+        raise GraphTypeError(f"{by}: {title(fun)} returns no array, but {outline(made)}")
+    if len(nodes) > 1 and not any(node.ndim for node in nodes):
+        stacked: Node = T.stack(nodes)
+        return stacked
+    flat = [node if node.ndim == 1 else T.flatten(node) for node in nodes]
+    joined: Node = flat[0] if len(flat) == 1 else T.concatenate(flat)
+    return joined
+
+
+def called(by: str, fun: Callable[..., Any], args: Sequence[Any], rank: int, restored: Any = None) -> Function:
+    """Return a function of one tensor that calls the program's, which must return a number, what can be a vector, or
+    a matrix, by `rank`. restored: makes the argument of the program's of the tensor. Raises RankError for another."""
 
     def call(x: Node) -> Node:
-        made = run(by, fun, [x, *args])
-        node = as_node(list(made) if isinstance(made, tuple) else made)
-        if rank == 0 and node.ndim == 1 and node.type.shape[0] == 1:
-            node = node[0]
+        made = run(by, fun, [x if restored is None else restored(x), *args])
+        if rank == 0:
+            node = number(by, fun, made)
+        elif rank == 1:
+            node = vector(by, fun, made)
+        else:
+            node = as_node(list(made) if isinstance(made, tuple) else made)
         if node.ndim != rank:
-            what = "a number" if rank == 0 else "a vector"
-            raise RankError(f"{by}: {title(fun)} must return {what}, not an array of type {node.type}")
+            raise RankError(f"{by}: {title(fun)} must return a matrix, not an array of type {node.type}")
         return cast(node, x.type.dtype)
 
     return call

@@ -14,7 +14,7 @@ how well the linear model told the decrease (Nielsen, Damping parameter in Marqu
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,10 @@ from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node
 from graphc.ir.walk import substitute
 from graphc.ops.elementwise import cast
-from graphc.scipy.optimize.equations import Function, arguments, as_float, as_vector, called, slope, solved, stand_in
+from graphc.scipy.optimize import fitted
+from graphc.scipy.optimize.equations import Function, as_float, called, packed, slope, solved, stand_in
+from graphc.scipy.optimize.fitted import parameters_of
+from graphc.scipy.optimize.packing import arguments
 from graphc.scipy.results import Result
 from graphc.tensor.elementary import stop_gradient
 from graphc.tracing.programs import run
@@ -47,39 +50,54 @@ def least_squares(
     x0: Any,
     jac: Any = "2-point",
     bounds: Any = None,
-    method: str = "lm",
+    method: str | None = None,
     ftol: Any = 1e-8,
     xtol: Any = 1e-8,
     gtol: Any = 1e-8,
-    loss: str = "linear",
+    loss: Any = "linear",
     max_nfev: Any = None,
     args: Any = (),
+    *,
+    callback: Any = None,
+    progress: bool = False,
+    **options: Any,
 ) -> Result:
-    """Return x for which half the sum of squares of fun(x, *args) is least, as SciPy's `least_squares`.
+    """Return x for which half the sum of squares of fun(x, *args) is least, as SciPy's `least_squares`: of arrays by
+    SciPy's algorithm, with the exact Jacobian; in a traced function, or where an argument is a tensor, by a native loop
+    that has derivatives.
 
-    fun: returns a vector of residuals. x0: a vector. jac: a function that returns the Jacobian; text, as SciPy has it,
-    for the derivative of `fun`. method: "lm". ftol, xtol, gtol: the relative change of the cost, that of `x`, and the
-    largest element of the gradient, one of which ends the search. max_nfev: 100 for each element of `x0`.
+    fun: returns residuals, an array or a tree of arrays. x0: a vector, or a tree, as for `minimize`. jac: a function
+    that returns the Jacobian; text, as SciPy has it, for the derivative of `fun`. method: "trf", "dogbox" or "lm"; None
+    for "lm" where it can, which is without bounds, callback and other losses. ftol, xtol, gtol: the relative change of
+    the cost, that of `x`, and the largest element of the gradient, one of which ends the search. max_nfev: 100 for each
+    element of `x0`. bounds: by name or for each element, as for `minimize`; or (low, high), of which each is a number,
+    a vector or like `x0`. loss, and options (`f_scale`, `x_scale`, which may be like `x0`, `tr_solver`, `verbose`, …):
+    as SciPy has them. callback: called with the tree at each step; True ends the search. progress: write a line of text
+    to stderr.
 
-    Returns a result with `x`, `cost`, `fun`, `jac`, `grad`, `optimality`, `nfev`, `njev`, `status` (0: `max_nfev` was
-    reached; 1, 2, 3: by gtol, ftol, xtol), `success` and `message`. Where it has not succeeded, derivatives of `x` are
-    NaN. Raises GraphValueError for bounds, and another loss or method.
+    Returns a result with `x`, like `x0`; `cost`, `fun`, `jac`, `grad`, `optimality`, `nfev`, `njev`, `status` (0:
+    `max_nfev` was reached; 1, 2, 3: by gtol, ftol, xtol), `success` and `message`; of arrays `scipy`, SciPy's own, and
+    `covariance`, by name: the inverse of J'J times the sum of squares over the degrees of freedom that are left. Of
+    tensors, derivatives of `x` are NaN where it has not succeeded, and bounds, another loss or method raise
+    GraphValueError.
 
         >>> least_squares(lambda x: [10 * (x[1] - x[0] ** 2), 1 - x[0]], [-1.2, 1.0]).x.round(6)
         array([1., 1.])
     """
-    if bounds is not None or loss != "linear":
+    if bounds is not None or loss != "linear" or callback is not None or progress or options:
         raise GraphValueError(
-            "least_squares: bounds and robust losses are not here: write x as a function of free parameters, and the "
-            "loss in fun"
+            "least_squares: of tensors, bounds, robust losses, a callback and options are not here: write x as a "
+            "function of free parameters, and the loss in fun"
         )
-    if method != "lm":
-        raise GraphValueError(f'least_squares: method {method!r} is not here: "lm" is, and takes no bounds')
-    extra, guess = arguments(args), as_vector(x0)
-    residuals = called("least_squares", fun, extra, 1)
-    slopes = called("least_squares", jac, extra, 2) if callable(jac) else lambda x: slope(residuals, x)
+    if method not in (None, "lm"):
+        raise GraphValueError(f'least_squares: of tensors, method {method!r} is not here: "lm" is')
+    extra, (guess, restored) = arguments(args), packed(x0)
+    residuals = called("least_squares", fun, extra, 1, restored)
+    slopes = called("least_squares", jac, extra, 2, restored) if callable(jac) else lambda x: slope(residuals, x)
     most = 100 * guess.shape[0] if max_nfev is None else max_nfev
-    return _fitted(residuals, slopes, guess, (ftol, xtol, gtol), most)
+    found = _fitted(residuals, slopes, guess, (ftol, xtol, gtol), most)
+    found["x"] = restored(found["x"])
+    return found
 
 
 def _fitted(residuals: Function, slopes: Function, guess: Node, tolerances: tuple[Any, Any, Any], most: Any) -> Result:
@@ -153,7 +171,7 @@ def curve_fit(
     absolute_sigma: bool = False,
     check_finite: bool = True,
     bounds: Any = None,
-    method: str = "lm",
+    method: str | None = None,
     jac: Any = None,
     *,
     full_output: bool = False,
@@ -161,28 +179,37 @@ def curve_fit(
     xtol: Any = 1e-8,
     gtol: Any = 1e-8,
     maxfev: Any = None,
-) -> tuple[Node, Node]:
-    """Return the parameters that fit a model to data by least squares, and their covariance, as SciPy's `curve_fit`.
+    progress: bool = False,
+    **options: Any,
+) -> tuple[Any, Any]:
+    """Return the parameters that fit a model to data by least squares, and their covariance, as SciPy's `curve_fit`: of
+    arrays by SciPy's algorithm, with the exact Jacobian; in a traced function, or where an argument is a tensor, by a
+    native loop that has derivatives.
 
     f: called as f(xdata, *parameters); returns an array like `ydata`. p0: the guess; None for ones, as many as `f` has
-    parameters. sigma: the standard deviations of the data, or their covariance. absolute_sigma: `sigma` is taken as it
-    is; else the covariance is scaled so that the residuals fit it. Both results are NaN where `maxfev` calls (200 for
-    each parameter) do not find a minimum. Raises GraphValueError for bounds, other methods and `full_output`, for which
-    there is `least_squares`.
+    parameters; a dict for f(xdata, **parameters), whose parameters may be arrays: then the first result is such a dict,
+    the second a `Covariance`, by name. bounds: by the names of the parameters, {"b": (0, None)}, or SciPy's (low,
+    high). sigma: the standard deviations of the data, or their covariance. absolute_sigma: `sigma` is taken as it is;
+    else the covariance is scaled so that the residuals fit it. method: "lm", "trf" or "dogbox"; None for "lm" without
+    bounds. jac: a function called as `f` that returns the Jacobian. full_output, maxfev (200 for each parameter) and
+    options: as SciPy has them. progress: write a line of text to stderr.
+
+    Of arrays raises RuntimeError where no minimum is found, as SciPy does. Of tensors both results are NaN there, and
+    bounds, jac, other methods, a dict and `full_output` raise GraphValueError.
 
         >>> x = np.linspace(0, 2, 9)
         >>> curve_fit(lambda x, a, b: a * jnp.exp(-b * x), x, 3 * np.exp(-0.5 * x))[0].round(6)
         array([3. , 0.5])
     """
-    if bounds is not None or method != "lm" or callable(jac) or full_output:
-        raise GraphValueError(
-            'curve_fit: bounds, jac, full_output and methods other than "lm" are not here: see least_squares'
-        )
+    if bounds is not None or method not in (None, "lm") or callable(jac) or full_output or progress or options:
+        raise GraphValueError('curve_fit: of tensors, bounds, jac, options and methods other than "lm" are not here')
+    if isinstance(p0, dict):
+        raise GraphValueError("curve_fit: of tensors, p0 is a vector: see least_squares for a tree")
     data, target = _data(xdata), as_float(ydata)
-    guess = as_vector(np.ones(_parameters(f)) if p0 is None else p0)
+    guess, _ = packed(np.ones(len(parameters_of(f))) if p0 is None else p0)
     count = guess.type.shape[0]
     if not isinstance(count, int):
-        count = _parameters(f)
+        count = len(parameters_of(f))
     weight = _weights(sigma)
 
     def residuals(p: Node) -> Node:
@@ -203,14 +230,6 @@ def _data(xdata: Any) -> Any:
     return as_float(xdata) if hasattr(xdata, "__array__") or isinstance(xdata, Node | list | tuple) else xdata
 
 
-def _parameters(f: Callable[..., Any]) -> int:
-    """Return the number of parameters after the data. Raises GraphValueError where it is not known."""
-    found = list(signature(f).parameters.values())
-    if any(each.kind is each.VAR_POSITIONAL for each in found) or len(found) < 2:
-        raise GraphValueError("curve_fit: the number of parameters is not known from the function: give p0")
-    return len(found) - 1
-
-
 def _weights(sigma: Any) -> Callable[[Node], Node]:
     """Return a function that weighs residuals."""
     if sigma is None:
@@ -224,5 +243,7 @@ def _weights(sigma: Any) -> Callable[[Node], Node]:
 
 __all__ = ["curve_fit", "least_squares"]
 
+vars(curve_fit)["of_arrays"] = partial(fitted.curve_fit, curve_fit)
+vars(least_squares)["of_arrays"] = partial(fitted.least_squares, least_squares)
 all_at_once(globals())
 explain_all(globals())

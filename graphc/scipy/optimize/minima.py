@@ -1,17 +1,19 @@
 """Minima of functions of a vector: `minimize`, `line_search`.
 
-In: a function from a vector to a number, a guess. Out: SciPy's result, whose `x` has derivatives by `args` and by what
-the function takes from around it: those of the root of its gradient (`equations.py`).
+In: a function of a vector or a tree to a number, a guess. Out: SciPy's result, whose `x` has derivatives by `args` and
+by what the function takes from around it: those of the root of its gradient (`equations.py`).
 
     minimize(lambda x: jnp.sum((x - 3) ** 2), np.zeros(2)).x                  array([3., 3.])
 
-The loops are native; the gradient is that of the graph. A step satisfies Wolfe's strong conditions (Nocedal and Wright,
-Numerical Optimization, 3.1), which a bracket and its interpolation find.
+Of arrays, `driven.py` has SciPy's algorithms. The loops here are native; the gradient is that of the graph. A step
+satisfies Wolfe's strong conditions (Nocedal and Wright, Numerical Optimization, 3.1), which a bracket and its
+interpolation find.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,9 @@ from graphc.ir.at_once import all_at_once
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node
 from graphc.ops.elementwise import cast
-from graphc.scipy.optimize.equations import arguments, as_float, as_vector, called, solved, with_gradient
+from graphc.scipy.optimize import driven
+from graphc.scipy.optimize.equations import as_float, called, packed, solved, with_gradient
+from graphc.scipy.optimize.packing import arguments
 from graphc.scipy.results import Result
 from graphc.tensor.elementary import stop_gradient
 
@@ -33,11 +37,6 @@ MESSAGES = {
     TOO_MANY: "Maximum number of iterations has been exceeded.",
     STUCK: "Desired error not necessarily achieved due to precision loss.",
     NOT_A_NUMBER: "NaN result encountered.",
-}
-INSTEAD = {
-    "Newton-CG": 'method="BFGS" is here',
-    "L-BFGS-B": 'method="BFGS" is here, without bounds; graphc.optimizers has first order methods for many parameters',
-    "Nelder-Mead": 'method="BFGS" is here; graphc has the gradient that this method does without',
 }
 TRIALS = 40
 """The most values of the function that one line search asks for."""
@@ -50,25 +49,47 @@ def minimize(
     fun: Callable[..., Any],
     x0: Any,
     args: Any = (),
-    method: str | None = None,
+    method: Any = None,
     jac: Any = None,
-    hess: None = None,
-    hessp: None = None,
+    hess: Any = None,
+    hessp: Any = None,
     bounds: Any = None,
     constraints: Any = (),
     tol: Any = None,
-    callback: None = None,
+    callback: Any = None,
     options: Any = None,
+    progress: bool = False,
 ) -> Result:
-    """Return the minimum of fun(x, *args), as SciPy's `minimize`.
+    """Return the minimum of fun(x, *args), as SciPy's `minimize`: of arrays by SciPy's algorithm, with the derivatives
+    that it takes; in a traced function, or where an argument is a tensor, by a native loop that has derivatives.
 
-    x0: a vector. method: "BFGS", which None stands for. jac: a function that returns the gradient, True where `fun`
-    returns the value and the gradient, None for the derivative of `fun`. tol, or `gtol` of options: the largest element
-    of the gradient at the minimum (1e-5). options: `gtol`, `maxiter` (200 for each element of `x0`), `c1`, `c2`.
+    fun: returns a number. x0: a vector, or a tree of arrays, which `fun` is given as it is: a dict, a dataclass, a
+    named tuple, a matrix. A number, and a list or tuple of numbers, is a vector. method: one of SciPy's; None for BFGS,
+    with bounds L-BFGS-B, with constraints SLSQP. Value, gradient and constraints with their Jacobians are one kernel,
+    and run once at each place; Newton-CG, trust-ncg, trust-krylov and trust-constr are given products with the second
+    derivatives, dogleg and trust-exact these. jac, hess, hessp: the program's own derivatives in their place, functions
+    of tensors; jac=True where `fun` returns the value and the gradient. bounds: {name: (low, high)}, None for no
+    bound, numbers or arrays of the parameter's shape; the name of a part ("layers[0].w") or of all within it
+    ("layers"); or a pair for each element; or `Bounds`. constraints: a `LinearConstraint`, a `NonlinearConstraint`,
+    SciPy's dict, several in a list, or in a dict by name. callback: called with the tree at each step; True ends the
+    search. progress: write a line of text to stderr. tol, options: SciPy's, with its names.
 
-    Returns a result with `x`, `fun`, `jac`, `hess_inv`, `nit`, `nfev`, `njev`, `status`, `success` and `message`. Where
-    it has not succeeded, derivatives of `x` are NaN. Raises GraphValueError for bounds, constraints, a callback and
-    other methods.
+    Returns a result with `x`, like `x0`; `fun`, `jac`, `nit`, `nfev`, `status`, `success`, `message` and what else
+    SciPy tells; `scipy`, SciPy's own; `covariance`, the inverse of the second derivatives at `x`, by name: the
+    covariance of the parameters where `fun` is a negative log-likelihood. A parameter at a bound has none. It is
+    computed when it is asked for. Raises GraphValueError for a name that no parameter has, and for a start at NaN;
+    RankError where `fun` returns no number; ShapeError where bounds do not fit.
+
+        >>> def valley(p):
+        ...     return (1.0 - p["a"]) ** 2 + 100.0 * (p["b"] - p["a"] ** 2) ** 2
+        >>> found = minimize(valley, {"a": -1.0, "b": 2.0}, bounds={"a": (None, 0.5)})
+        >>> found.x["b"].round(4), found.success
+        (np.float64(0.25), True)
+
+    Traced, the method is BFGS, and Wolfe's conditions hold at each step; options: `gtol`, `maxiter` (200 for each
+    element), `c1`, `c2`. The result has `x`, `fun`, `jac`, `hess_inv`, `nit`, `nfev`, `njev`, `status`, `success` and
+    `message`. Derivatives of `x` are by `args` and by what `fun` takes from around it, NaN where it has not succeeded.
+    Bounds, constraints, a callback and other methods raise GraphValueError.
 
         >>> def nearest(a):
         ...     return minimize(lambda x: jnp.sum((x - a) ** 4 + x**2), np.zeros(2), tol=1e-9).x.sum()
@@ -76,35 +97,39 @@ def minimize(
         np.float64(1.714286)
     """
     if method not in (None, "BFGS"):
-        raise GraphValueError(f"minimize: method {method!r} is not here: {INSTEAD.get(method, 'BFGS is')}")
+        raise GraphValueError(f"minimize: of tensors, method {method!r} is not here: BFGS is")
     if bounds is not None or constraints not in ((), None, []):
-        raise GraphValueError("minimize: bounds and constraints are not here: write x as a function of free parameters")
-    if callback is not None or hess is not None or hessp is not None:
-        raise GraphValueError("minimize: callback, hess and hessp are not here: BFGS needs fun alone")
-    known, extra, guess = options or {}, arguments(args), as_vector(x0)
-    value, both = _functions(fun, jac, extra)
+        raise GraphValueError(
+            "minimize: of tensors, bounds and constraints are not here: write x as a function of free parameters"
+        )
+    if callback is not None or hess is not None or hessp is not None or progress:
+        raise GraphValueError("minimize: of tensors, callback, hess, hessp and progress are not here")
+    known, extra, (guess, restored) = options or {}, arguments(args), packed(x0)
+    value, both = _functions(fun, jac, extra, restored)
     gtol = known.get("gtol", 1e-5 if tol is None else tol)
     most = known.get("maxiter", 200 * guess.shape[0])
-    x, inverse, status, rounds, calls = _bfgs(both, guess, gtol, most, known.get("c1", 1e-4), known.get("c2", 0.9))
-    found = Result({}, MESSAGES)
-    found["x"] = solved(lambda x: both(x)[1], x, T.eq(status, DONE))
-    found["fun"] = value(found["x"])
-    found["jac"] = both(found["x"])[1]
+    place, inverse, status, rounds, calls = _bfgs(both, guess, gtol, most, known.get("c1", 1e-4), known.get("c2", 0.9))
+    x = solved(lambda x: both(x)[1], place, T.eq(status, DONE))
+    found = Result({"x": restored(x)}, MESSAGES)
+    found["fun"] = value(x)
+    found["jac"] = restored(both(x)[1])
     found["hess_inv"] = inverse
     found["nit"], found["nfev"], found["njev"] = rounds, calls, calls
     found["status"], found["success"] = status, T.eq(status, DONE)
     return found
 
 
-def _functions(fun: Callable[..., Any], jac: Any, args: tuple[Any, ...]) -> tuple[Callable[[Node], Node], Both]:
+def _functions(
+    fun: Callable[..., Any], jac: Any, args: tuple[Any, ...], restored: Any = None
+) -> tuple[Callable[[Node], Node], Both]:
     if jac is True:
-        value = called("minimize", lambda x, *args: fun(x, *args)[0], args, 0)
-        gradient = called("minimize", lambda x, *args: fun(x, *args)[1], args, 1)
+        value = called("minimize", lambda x, *args: fun(x, *args)[0], args, 0, restored)
+        gradient = called("minimize", lambda x, *args: fun(x, *args)[1], args, 1, restored)
     else:
-        value = called("minimize", fun, args, 0)
+        value = called("minimize", fun, args, 0, restored)
         if not callable(jac):
             return value, with_gradient(value)
-        gradient = called("minimize", jac, args, 1)
+        gradient = called("minimize", jac, args, 1, restored)
     return value, lambda x: (value(x), gradient(x))
 
 
@@ -217,7 +242,7 @@ def line_search(
         np.float64(0.5)
     """
     _, both = _functions(f, myfprime, arguments(args))
-    x, way = as_vector(xk), as_float(pk)
+    x, way = packed(xk)[0], as_float(pk)
     at, gradient = both(x)
     a, _, new, slope, found, tried = _search(both, x, way, at, gradient, T.constant(1.0), c1, c2)
     return T.switch(found, a, np.nan), tried + 1, tried + 1, new, at, T.sum(slope * way)
@@ -225,5 +250,6 @@ def line_search(
 
 __all__ = ["line_search", "minimize"]
 
+vars(minimize)["of_arrays"] = partial(driven.minimize, minimize)
 all_at_once(globals())
 explain_all(globals())

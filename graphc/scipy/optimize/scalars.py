@@ -12,6 +12,7 @@ The loops are SciPy's, step by step; Newton's takes the derivative of the functi
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,18 @@ from graphc.ir.at_once import all_at_once
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node
 from graphc.ops.elementwise import cast
-from graphc.scipy.optimize.equations import Function, arguments, as_float, called, solved, with_gradient
+from graphc.scipy.optimize import driven
+from graphc.scipy.optimize.equations import Function, as_float, called, solved, with_gradient
+from graphc.scipy.optimize.packing import arguments
 from graphc.scipy.results import Result
+from graphc.startup.hooks import HOOKS
 
 XTOL, RTOL, MAXITER = 2e-12, 8.881784197001252e-16, 100
 MESSAGES = {0: "converged", 1: "convergence error", 2: "f(a) and f(b) have equal signs"}
 MINIMUM = {0: "Solution found.", 1: "Maximum number of iterations was exceeded."}
 INSTEAD = {
-    "halley": 'method="newton" is here',
-    "ridder": 'method="brentq" is here',
-    "brenth": 'method="brentq" is here',
-    "toms748": 'method="brentq" is here',
+    "halley": 'of tensors, method="newton" is here',
+    **dict.fromkeys(("ridder", "brenth", "toms748"), 'of tensors, method="brentq" is here'),
 }
 
 
@@ -53,16 +55,17 @@ def root_scalar(
     """Return a root of a function of one number, as SciPy's `root_scalar`.
 
     f: called as f(x, *args). method: "brentq" or "bisect", with a `bracket`, two numbers where f has different signs;
-    "newton", from `x0`, with the derivative `fprime` or that of `f`; "secant", from `x0` and `x1`. None takes what the
-    others ask for. xtol, rtol: the root is known to xtol + rtol * abs(x). Returns a result with `root`, `iterations`,
-    `function_calls`, `converged`, `status` and `message`. The root is NaN where the signs are equal; where `maxiter`
-    steps did not find it, it is the last number, whose derivatives are NaN.
+    "newton", from `x0`, with the derivative `fprime` or that of `f`; "secant", from `x0` and `x1`: native loops, which
+    take SciPy's steps and have derivatives; of arrays SciPy's "ridder", "brenth", "toms748", and "halley", with both
+    derivatives of `f`, too. None takes what the others ask for. xtol, rtol: the root is known to xtol + rtol * abs(x).
+    Returns a result with `root`, `iterations`, `function_calls`, `converged`, `status` and `message`. The root is NaN
+    where the signs are equal; where `maxiter` steps did not find it, it is the last number, whose derivatives are NaN.
 
         >>> root_scalar(lambda x, a: x**3 - a, args=(8.0,), bracket=(0.0, 5.0)).root.round(9)
         np.float64(2.0)
     """
     if fprime2 is not None:
-        raise GraphValueError('root_scalar: fprime2 is for Halley\'s method, which is not here: method="newton" is')
+        raise GraphValueError("root_scalar: fprime2 is not needed: method='halley' has it from f, of arrays")
     if method is None:
         method = "brentq" if bracket is not None else "secant" if x1 is not None else "newton"
     options = {"xtol": xtol, "rtol": rtol, "maxiter": maxiter}
@@ -292,19 +295,20 @@ def minimize_scalar(
     tol: Any = None,
     options: Any = None,
 ) -> Result:
-    """Return the minimum of a function of one number between `bounds`, by Brent's method, as SciPy's `minimize_scalar`
-    with method="bounded".
+    """Return the minimum of a function of one number, as SciPy's `minimize_scalar`: between `bounds` by Brent's method,
+    in a native loop that has derivatives and takes SciPy's steps; of arrays by SciPy's "brent" and "golden" too, with
+    a `bracket` or without.
 
     tol: the error of the place (1e-5). options: `maxiter` (500), `xatol`. Returns a result with `x`, `fun`, `nfev`,
     `nit`, `status`, `success` and `message`. The derivative of `x` is that of the root of the derivative of `fun`, for
-    a minimum between the bounds; raises GraphValueError without bounds.
+    a minimum between the bounds. Of tensors raises GraphValueError without bounds.
 
         >>> minimize_scalar(lambda x: (x - 2) ** 2, bounds=(0.0, 5.0)).x.round(6)
         np.float64(2.0)
     """
     if bracket is not None or method not in (None, "bounded") or bounds is None:
         raise GraphValueError(
-            'minimize_scalar: method="bounded" with bounds is here; without bounds, minimize of a vector of one'
+            'minimize_scalar: of tensors, method="bounded" with bounds is here; else minimize of a vector of one'
         )
     known = options or {}
     xatol = known.get("xatol", 1e-5 if tol is None else tol)
@@ -373,5 +377,7 @@ def _golden(f: Function, low: Node, high: Node, xatol: Any, most: Any) -> tuple[
 
 __all__ = ["bisect", "brentq", "minimize_scalar", "newton", "root_scalar"]
 
+for own, of_arrays in ((minimize_scalar, driven.minimize_scalar), (root_scalar, driven.root_scalar)):
+    vars(own)["of_arrays"] = partial(of_arrays, own, HOOKS.plain_calls(own))
 all_at_once(globals())
 explain_all(globals())

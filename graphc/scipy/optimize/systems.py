@@ -9,6 +9,7 @@ by what the function takes from around it (`equations.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from graphc.ir.at_once import all_at_once
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node
 from graphc.ops.elementwise import cast
-from graphc.scipy.optimize.equations import Function, arguments, as_float, as_vector, called, slope, solved
+from graphc.scipy.optimize import driven
+from graphc.scipy.optimize.equations import Function, as_float, called, packed, slope, solved
+from graphc.scipy.optimize.packing import arguments
 from graphc.scipy.results import Result
 from graphc.tensor.elementary import stop_gradient
 from graphc.tracing.programs import run
@@ -40,15 +43,20 @@ def root(
     method: str = "hybr",
     jac: Any = None,
     tol: Any = None,
-    callback: None = None,
+    callback: Any = None,
     options: Any = None,
+    progress: bool = False,
 ) -> Result:
-    """Return a root of fun(x, *args), a vector as long as `x0`, as SciPy's `root`.
+    """Return a root of fun(x, *args), as many values as `x0` has elements, as SciPy's `root`: of arrays by SciPy's
+    algorithm, with exact Jacobians; in a traced function, or where an argument is a tensor, by a native loop that has
+    derivatives.
 
-    method: "hybr", Powell's method: the Jacobian, exact at each step, within a trust region. jac: a function that
-    returns the Jacobian; None for the derivative of `fun`. tol: the relative error of `x` (1.49e-8). options: `xtol`,
-    `maxfev`. Returns a result with `x`, `fun`, `nfev`, `njev`, `status` (1: converged), `success` and `message`. Where
-    it has not converged, derivatives of `x` are NaN.
+    x0: a vector, or a tree, as for `minimize`. fun: returns an array, or a tree of arrays. method: one of SciPy's; of
+    tensors "hybr", Powell's method: the Jacobian, exact at each step, within a trust region. jac: a function that
+    returns the Jacobian; None for the derivative of `fun`. tol: the relative error of `x` (1.49e-8). callback: called
+    with the tree and the values, by methods without a Jacobian. options: SciPy's; of tensors `xtol`, `maxfev`.
+    progress: write a line of text to stderr. Returns a result with `x`, `fun`, `nfev`, `njev`, `status` (1: converged),
+    `success` and `message`; of arrays `scipy` too. Of tensors, derivatives of `x` are NaN where it has not converged.
 
         >>> found = root(lambda x, a: [x[0] ** 2 - a, x[1] - x[0]], [1.0, 1.0], args=(4.0,))
         >>> found.x.round(9), found.message
@@ -56,20 +64,21 @@ def root(
     """
     if method != "hybr":
         raise GraphValueError(
-            f'root: method {method!r} is not here: method="hybr" is, and optimize.least_squares is Levenberg\'s and '
-            "Marquardt's"
+            f'root: of tensors, method {method!r} is not here: method="hybr" is, and optimize.least_squares is '
+            "Levenberg's and Marquardt's"
         )
-    if callback is not None:
-        raise GraphValueError("root: a callback is not here: graphc.debug.callback in fun is called at each step")
+    if callback is not None or progress:
+        raise GraphValueError("root: of tensors, a callback is not here: graphc.debug.callback in fun is called")
     known, extra = options or {}, arguments(args)
-    guess, value = as_vector(x0), called("root", fun, extra, 1)
+    guess, restored = packed(x0)
+    value = called("root", fun, extra, 1, restored)
     xtol = known.get("xtol", 1.49012e-08 if tol is None else tol)
     most = known.get("maxfev", 100 * (guess.shape[0] + 1))
-    slopes = called("root", jac, extra, 2) if callable(jac) else lambda x: slope(value, x)
+    slopes = called("root", jac, extra, 2, restored) if callable(jac) else lambda x: slope(value, x)
     x, status, calls, jacobians = _trusted(value, slopes, guess, xtol, most)
-    found = Result({}, MESSAGES)
-    found["x"] = solved(value, x, T.eq(status, CONVERGED))
-    found["fun"], found["nfev"], found["njev"] = value(found["x"]), calls, jacobians
+    x = solved(value, x, T.eq(status, CONVERGED))
+    found = Result({"x": restored(x)}, MESSAGES)
+    found["fun"], found["nfev"], found["njev"] = value(x), calls, jacobians
     found["status"], found["success"] = status, T.eq(status, CONVERGED)
     return found
 
@@ -171,5 +180,6 @@ def fixed_point(
 
 __all__ = ["fixed_point", "root"]
 
+vars(root)["of_arrays"] = partial(driven.root, root)
 all_at_once(globals())
 explain_all(globals())

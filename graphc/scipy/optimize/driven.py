@@ -1,0 +1,324 @@
+"""SciPy's `minimize`, `root` and searches of one number, with derivatives of the graph.
+
+    minimize(native, lambda p: (p["a"] - 1.0) ** 2, {"a": 0.0}, method="trust-exact")
+
+In: a function of arrays or of a tree of them, a guess. Out: what SciPy's algorithm finds, as a tree (`covariance.py`).
+The algorithm is SciPy's own, and it is given the derivatives that it takes, from one kernel for the value, the gradient
+and the constraints (`places.py`); products with the second derivatives, and these themselves, are kernels that are
+compiled when the algorithm first asks for them. native: the function of tensors of the same name, for a function that
+takes tensors from around it, whose result is a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphc.arrays.values import Array
+from graphc.control.loop import title
+from graphc.errors import GraphTypeError, GraphValueError, ShapeError
+from graphc.scipy.named import found_in
+from graphc.scipy.optimize import constraints as limits
+from graphc.scipy.optimize.covariance import Covariance, Found, free_of, over_free
+from graphc.scipy.optimize.kernels import COLUMNS, CURVATURES, HESSIANS, OBJECTIVES, Wanted, weighed
+from graphc.scipy.optimize.packing import Packing, arguments
+from graphc.scipy.optimize.places import Objective, Residuals
+from graphc.scipy.optimize.progress import Progress
+
+__all__ = ["minimize", "minimize_scalar", "root", "root_scalar"]
+
+VALUES = ("nelder-mead", "powell", "cobyla", "cobyqa")
+"""Methods that take no derivative."""
+PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
+"""Methods that take products with the second derivatives."""
+MATRICES = ("dogleg", "trust-exact")
+"""Methods that take the second derivatives."""
+UNSTOPPED = ("tnc", "cobyla", "cobyqa")
+"""Methods of which SciPy lets no callback end the search."""
+
+
+def minimize(
+    native: Callable[..., Any], fun: Callable[..., Any], x0: Any, args: Any = (), method: Any = None, jac: Any = None,
+    hess: Any = None, hessp: Any = None, bounds: Any = None, constraints: Any = (), tol: Any = None,
+    callback: Any = None, options: Any = None, progress: bool = False,
+) -> Any:  # fmt: skip
+    """Return what SciPy's `minimize` finds."""
+    packing = Packing("minimize", x0)
+    low_high = packing.pairs(bounds)
+    known = [] if constraints is None else limits.read(packing, constraints)
+    if method is None:
+        method = "SLSQP" if known else "BFGS" if low_high is None else "L-BFGS-B"
+    kind = method.lower() if isinstance(method, str) else "newton-cg"
+    if jac is not None and jac is not True and not callable(jac):
+        raise GraphTypeError(f"minimize: jac={jac!r}: it is a function or True; without it, the derivative is exact")
+    line = Progress("minimize", (options or {}).get("maxiter")) if progress else None
+    curved = tuple(each.fun for each in known if each.fun is not None)
+    what = Wanted("minimize", fun, jac, curved, int(kind not in VALUES))
+    kernel = OBJECTIVES(what, packing.given(packing.start), *arguments(args))
+    if kernel is None:
+        return native(fun, x0, args, method, jac, hess, hessp, bounds, constraints, tol, callback, options, progress)
+    objective = Objective(packing, kernel, what.order)
+    second = Second(packing, what, arguments(args))
+    given: dict[str, Any] = {} if kind in VALUES else {"jac": objective.slope, **second.given(kind, hess, hessp)}
+    if low_high is not None:
+        given["bounds"] = found_in("scipy.optimize", "Bounds")(*low_high)
+    if known:
+        given["constraints"] = _constraints(objective, known, second if kind == "trust-constr" else None)
+    given["callback"] = _callback(packing, objective, callback, line, kind not in UNSTOPPED)
+    theirs = found_in("scipy.optimize", "minimize")(
+        objective.value, packing.start, method=method, tol=tol, options=options, **given
+    )
+    if line is not None:
+        line.end()
+    return Found(_values(packing, theirs), {}, lambda: second.covariance(theirs.x, low_high, bool(known)))
+
+
+def _values(packing: Packing, theirs: Any) -> dict[str, Any]:
+    """Return the values of SciPy's result, with trees in place of vectors of parameters, and itself."""
+    values = dict(theirs)
+    for name in ("x", "jac", "grad"):
+        if name in values and np.shape(values[name]) == (packing.size,):
+            values[name] = packing.tree(values[name])
+    return {**values, "scipy": theirs}
+
+
+def _callback(packing: Packing, objective: Objective, callback: Any, line: Progress | None, stops: bool) -> Any:
+    if callback is None and line is None:
+        return None
+
+    def call(x: Array, *state: Any) -> None:
+        if line is not None:
+            line.step(objective.number)
+        if callback is not None and callback(packing.tree(x)) is True and stops:
+            raise StopIteration
+
+    return call
+
+
+def _constraints(objective: Objective, known: list[limits.Constraint], second: Second | None) -> list[Any]:
+    made, place = [], 0
+    for each in known:
+        if each.fun is None:
+            made.append(each.to_scipy())
+            continue
+        slope: Any = objective.jacobian(place) if objective.order else "2-point"
+        made.append(
+            each.to_scipy(objective.constraint(place), slope, None if second is None else second.constraint(each.fun))
+        )
+        place += 1
+    return made
+
+
+class Second:
+    """The second derivatives of an objective and of constraints, compiled when they are first asked for."""
+
+    def __init__(self, packing: Packing, what: Wanted, args: tuple[Any, ...]) -> None:
+        self.packing, self.args = packing, args
+        self.what = what._replace(constraints=())
+        self.product: Any = None
+        self.matrix: Any = None
+
+    def given(self, kind: str, hess: Any, hessp: Any) -> dict[str, Any]:
+        """Return what a method takes. hess, hessp: the program's own, or SciPy's strategies."""
+        if callable(hessp):
+            return {"hessp": self._own_products(hessp)} if kind in PRODUCTS else {}
+        if callable(hess):
+            return {"hess": self._own(hess)} if kind in (*PRODUCTS, *MATRICES) else {}
+        if hess is not None:
+            return {"hess": hess}
+        if kind in PRODUCTS:
+            return {"hessp": self.times}
+        return {"hess": self.hessian} if kind in MATRICES else {}
+
+    def _own(self, hess: Callable[..., Any]) -> Callable[[Array], Array]:
+        """Return a matrix that the program computes."""
+        packing, size = self.packing, self.packing.size
+        what = Wanted("minimize", hess, order=0)
+        kernel = COLUMNS(what, packing.given(packing.start), *self.args)
+        if kernel.first[0].size != size * size:
+            raise ShapeError(f"minimize: {title(hess)} must return a matrix of {size} by {size}")
+
+        def call(x: Array) -> Array:
+            found = np.empty(size * size)
+            kernel(packing.views(x), [found])
+            return found.reshape(size, size)
+
+        return call
+
+    def _own_products(self, hessp: Callable[..., Any]) -> Callable[[Array, Array], Array]:
+        """Return a product that the program computes."""
+        packing, what = self.packing, Wanted("minimize", hessp, order=0)
+        start = packing.given(packing.start)
+        kernel = COLUMNS(what, start, start, *self.args, trees=2)
+
+        def call(x: Array, along: Array) -> Array:
+            found = np.empty(packing.size)
+            kernel([*packing.views(x), *packing.views(along)], [found])
+            return found
+
+        return call
+
+    def times(self, x: Array, along: Array) -> Array:
+        """Return the product of the second derivatives of the objective with a vector."""
+        packing = self.packing
+        if self.product is None:
+            self.product = CURVATURES(self.what, packing.given(x), packing.given(along), *self.args, trees=2)
+        found = np.empty(packing.size)
+        self.product([*packing.views(x), *packing.views(np.ascontiguousarray(along))], packing.receivers(found))
+        return found
+
+    def hessian(self, x: Array) -> Array:
+        """Return the second derivatives of the objective."""
+        packing = self.packing
+        if self.matrix is None:
+            self.matrix = HESSIANS(self.what, packing.given(x), *self.args)
+        found = np.empty((packing.size, packing.size))
+        self.matrix(packing.views(x), [found[span] for span in packing.spans])
+        return found
+
+    def constraint(self, fun: Callable[..., Any]) -> Callable[[Array, Array], Any]:
+        """Return the second derivatives of a constraint, weighed by multipliers, as a linear operator."""
+        packing = self.packing
+        known: list[Any] = []
+        what = Wanted("minimize", weighed("minimize", fun))
+
+        def call(x: Array, weight: Array) -> Any:
+            x, weight = x.copy(), np.array(weight, "float64")
+
+            def times(along: Array) -> Array:
+                along = np.ascontiguousarray(along.ravel(), "float64")
+                if not known:
+                    known.append(CURVATURES(what, packing.given(x), packing.given(along), weight, trees=3))
+                found = np.empty(packing.size)
+                known[0]([*packing.views(x), *packing.views(along), weight], packing.receivers(found))
+                return found
+
+            size = packing.size
+            return found_in("scipy.sparse.linalg", "LinearOperator")((size, size), matvec=times, dtype="float64")
+
+        return call
+
+    def covariance(self, x: Array, low_high: Any, constrained: bool) -> Covariance:
+        """Return the inverse of the second derivatives. Raises GraphValueError with constraints."""
+        if constrained:
+            raise GraphValueError("covariance: it is not here for a minimum with constraints, which hold x as well")
+        return Covariance(over_free("the Hessian", self.hessian(x), free_of(x, low_high)), self.packing)
+
+
+# --- equations --------------------------------------------------------------------------------------------------------
+
+
+def root(
+    native: Callable[..., Any], fun: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr", jac: Any = None,
+    tol: Any = None, callback: Any = None, options: Any = None, progress: bool = False,
+) -> Any:  # fmt: skip
+    """Return what SciPy's `root` finds."""
+    packing = Packing("root", x0)
+    if callback is not None and method in ("hybr", "lm"):
+        raise GraphValueError(f"root: method {method!r} has no callback: graphc.debug.callback in fun is called")
+    what = Wanted("root", fun, jac if callable(jac) else None, order=0)
+    start = packing.given(packing.start)
+    kernel = COLUMNS(what, start, *arguments(args))
+    if kernel is None:
+        return native(fun, x0, args, method, jac, tol, callback, options, progress)
+    line = Progress("root", None) if progress else None
+    values = Residuals(packing, kernel, 0, line.step if line else None)
+    if values.size != packing.size:
+        raise ShapeError(f"root: {title(fun)} returns {values.size} values, and x0 has {packing.size} elements")
+    slopes: list[Residuals] = []
+
+    def jacobian(x: Array) -> Array:
+        if not slopes:
+            both = COLUMNS(what._replace(order=1), packing.given(packing.start), *arguments(args))
+            slopes.append(Residuals(packing, both, 1))
+        return slopes[0].jacobian(x)
+
+    given: dict[str, Any] = {"jac": jacobian} if method in ("hybr", "lm") else {}
+    if callback is not None:
+        given["callback"] = lambda x, f: callback(packing.tree(x), f)
+    theirs = found_in("scipy.optimize", "root")(
+        values.value, packing.start, method=method, tol=tol, options=options, **given
+    )
+    if line is not None:
+        line.end()
+    return Found({**theirs, "x": packing.tree(theirs.x), "scipy": theirs}, {})
+
+
+# --- one number -------------------------------------------------------------------------------------------------------
+
+
+def of_number(by: str, fun: Callable[..., Any], args: tuple[Any, ...], at: Any, order: int) -> Any:
+    """Return a function of a number for SciPy: its value, with the derivative where `order` is 1; None where its
+    results are a graph."""
+    kernel = OBJECTIVES(Wanted(by, fun, order=order), np.float64(at), *args)
+    if kernel is None:
+        return None
+    value, slope = np.empty(()), np.empty(())
+    out = (value, slope) if order else (value,)
+
+    def call(x: Any) -> Any:
+        kernel([np.float64(x)], out)
+        return (float(value), float(slope)) if order else float(value)
+
+    return call
+
+
+def minimize_scalar(
+    native: Callable[..., Any], loop: Callable[..., Any], fun: Callable[..., Any], bracket: Any = None,
+    bounds: Any = None, args: Any = (), method: str | None = None, tol: Any = None, options: Any = None,
+) -> Any:  # fmt: skip
+    """Return what SciPy's `minimize_scalar` finds; between bounds, what the native loop does, which is SciPy's. loop:
+    `native`, compiled."""
+    given = fun, bracket, bounds, args, method, tol, options
+    if bracket is None and bounds is not None and method in (None, "bounded"):
+        return loop(*given)
+    at = bounds[0] if bounds is not None else bracket[0] if bracket is not None else 0.0
+    call = of_number("minimize_scalar", fun, arguments(args), at, 0)
+    if call is None:
+        return native(*given)
+    known = {} if method is None else {"method": method}
+    theirs = found_in("scipy.optimize", "minimize_scalar")(
+        call, bracket=bracket, bounds=bounds, tol=tol, options=options, **known
+    )
+    return Found({**theirs, "scipy": theirs}, {})
+
+
+def root_scalar(
+    native: Callable[..., Any], loop: Callable[..., Any], f: Callable[..., Any], args: Any = (),
+    method: str | None = None, bracket: Any = None, fprime: Any = None, fprime2: Any = None, x0: Any = None,
+    x1: Any = None, xtol: Any = None, rtol: Any = None, maxiter: Any = None,
+) -> Any:  # fmt: skip
+    """Return what SciPy's `root_scalar` finds; by a method that is here as a native loop, which is SciPy's, what that
+    finds. loop: `native`, compiled."""
+    given = f, args, method, bracket, fprime, fprime2, x0, x1, xtol, rtol, maxiter
+    if method not in ("ridder", "brenth", "toms748", "halley"):
+        return loop(*given)
+    at = x0 if bracket is None else bracket[0]
+    if at is None:
+        raise GraphValueError(f"root_scalar: method={method!r} needs {'x0' if method == 'halley' else 'a bracket'}")
+    call = of_number("root_scalar", f, arguments(args), at, 0)
+    if call is None:
+        return native(*given)
+    more: dict[str, Any] = {"bracket": bracket}
+    if method == "halley":
+        first, second = _slopes_of_number(f, arguments(args), at)
+        more = {"x0": x0, "fprime": first, "fprime2": second}
+    theirs = found_in("scipy.optimize", "root_scalar")(
+        call, method=method, xtol=xtol, rtol=rtol, maxiter=maxiter, **more
+    )
+    return Found({**vars(theirs), **theirs, "scipy": theirs}, {})
+
+
+def _slopes_of_number(f: Any, args: tuple[Any, ...], at: Any) -> tuple[Any, Any]:
+    """Return the first and the second derivative of a function of a number."""
+    both = of_number("root_scalar", f, args, at, 1)
+    bend = HESSIANS(Wanted("root_scalar", f), np.float64(at), *args)
+    value = np.empty((1, 1))
+
+    def second(x: Any) -> float:
+        bend([np.float64(x)], [value])
+        return float(value[0, 0])
+
+    return lambda x: both(x)[1], second
