@@ -28,6 +28,7 @@ __all__ = ["Bounds", "LinearConstraint", "NonlinearConstraint"]
 class Bounds:
     """Bounds of parameters, as SciPy's `Bounds`: lb, ub: a number, a vector, or a tree like the parameters.
 
+    >>> from graphc.scipy.optimize import minimize
     >>> minimize(lambda p: (p["a"] - 1.0) ** 2, {"a": 3.0}, bounds=Bounds({"a": 2.0}, np.inf)).x
     {'a': np.float64(2.0)}
     """

@@ -30,6 +30,7 @@ class Covariance:
     `covariance["w"]` is that of a part with itself, `covariance["w", "sigma"]` of two parts: an array of the shape of
     the first and then of the second, a number for two numbers.
 
+        >>> from graphc.scipy.optimize import minimize
         >>> found = minimize(lambda p: (p["a"] - 1.0) ** 2 + 2.0 * p["b"] ** 2, {"a": 0.0, "b": 1.0})
         >>> found.covariance["a"].round(6), found.covariance["a", "b"].round(6), found.covariance.names
         (np.float64(0.5), np.float64(0.0), ['a', 'b'])

@@ -110,10 +110,7 @@ def minimize(
     most = known.get("maxiter", 200 * guess.shape[0])
     place, inverse, status, rounds, calls = _bfgs(both, guess, gtol, most, known.get("c1", 1e-4), known.get("c2", 0.9))
     x = solved(lambda x: both(x)[1], place, T.eq(status, DONE))
-    found = Result({"x": restored(x)}, MESSAGES)
-    found["fun"] = value(x)
-    found["jac"] = restored(both(x)[1])
-    found["hess_inv"] = inverse
+    found = Result({"x": restored(x), "fun": value(x), "jac": restored(both(x)[1]), "hess_inv": inverse}, MESSAGES)
     found["nit"], found["nfev"], found["njev"] = rounds, calls, calls
     found["status"], found["success"] = status, T.eq(status, DONE)
     return found
