@@ -364,7 +364,7 @@ def measure(name: str, problem: str, seconds: float) -> dict[str, float]:
     begin = perf_counter()
     value = run()
     first = perf_counter() - begin
-    again = []
+    again: list[float] = []
     while sum(again) < seconds and len(again) < REPEATS:
         begin = perf_counter()
         run()
@@ -414,7 +414,7 @@ def main() -> None:
     parser.add_argument("--one", nargs=2, metavar=("NAME", "FIT"), help="measure in this process")
     chosen = parser.parse_args()
     if chosen.one:
-        print(json.dumps(measure(*chosen.one, chosen.seconds)))
+        print(json.dumps(measure(chosen.one[0], chosen.one[1], chosen.seconds)))
         return
     has_jax = Path(chosen.python).exists()
     contestants = [name for name in CONTESTANTS if name != "jax" or has_jax]

@@ -187,20 +187,20 @@ def test_curves() -> None:
     np.testing.assert_allclose(by_position, known[0], rtol=1e-5)
 
     def residuals(p: Any, x: Any, y: Any) -> Any:
-        return decay(x, *p["ak"], p["c"]) - y
+        return decay(x, p["ak"][0], p["ak"][1], p["c"]) - y
 
     start = {"ak": np.ones(2), "c": 0.0}
     for method, loss in ((None, "linear"), ("trf", "linear"), ("dogbox", "soft_l1"), ("trf", "cauchy")):
         seen: list[Any] = []
         callback = None if method is None else seen.append
-        ours = optimize.least_squares(residuals, start, args=(x, y), method=method, loss=loss, callback=callback)
-        theirs = scipy.optimize.least_squares(
+        fit = optimize.least_squares(residuals, start, args=(x, y), method=method, loss=loss, callback=callback)
+        known_fit = scipy.optimize.least_squares(
             lambda p: decay_by_hand(x, *p) - y, np.array([1.0, 1.0, 0.0]), lambda p: decay_slopes(x, *p),
             method=method or "lm", loss=loss,
         )  # fmt: skip
-        np.testing.assert_allclose(np.append(ours.x["ak"], ours.x["c"]), theirs.x, rtol=1e-6)
-        assert ours.nfev == theirs.nfev and ours.njev == theirs.njev and ours.status == theirs.status
-        np.testing.assert_allclose(ours.jac, theirs.jac, rtol=1e-6)
+        np.testing.assert_allclose(np.append(fit.x["ak"], fit.x["c"]), known_fit.x, rtol=1e-6)
+        assert fit.nfev == known_fit.nfev and fit.njev == known_fit.njev and fit.status == known_fit.status
+        np.testing.assert_allclose(fit.jac, known_fit.jac, rtol=1e-6)
         assert method is None or seen[-1]["ak"].shape == (2,)
     first = optimize.least_squares(residuals, start, args=(x, y))
     np.testing.assert_allclose(first.covariance.matrix, optimize.curve_fit(decay, x, y)[1], rtol=1e-4)
