@@ -113,7 +113,7 @@ def rows(leaves: Sequence[Node], seed: int = 0) -> dict[Node, Array]:
 
 # --- signs of zero ----------------------------------------------------------------------------------------------------
 
-_ZEROS = (Path(__file__).parents[2] / "docs" / "numerics.md").read_text().partition("the other sign, none of them")[2]
+_ZEROS = (Path(__file__).parents[2] / "docs" / "numerics.md").read_text().partition("may change the sign of a zero")[2]
 OTHER_SIGNS = set(re.findall(r"`(\w+)`", _ZEROS.partition("\n\n")[0])) - {"exact"}
 """The rules that may give a zero the other sign, as the document lists them."""
 
