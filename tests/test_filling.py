@@ -1,4 +1,4 @@
-"""Caches that are filled ahead of time, functions that are compiled in the background, and the commands for both."""
+"""Caches that are filled ahead of time, and the commands for them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,9 @@ import sys
 import textwrap
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import graphc
-import graphc.tensor as T
 from graphc.codegen.llvm import cpu
-from graphc.codegen.pipeline.background import QUEUE
-from graphc.functions.background import Background
-from graphc.functions.callables import Function
-from graphc.functions.native import Compiled
-from graphc.options import options
 
 PROGRAM = """
     import sys
@@ -148,50 +140,3 @@ def run_as_another(program: Path, **environment: str) -> subprocess.CompletedPro
         text=True,
         env={**os.environ, **home, **environment},
     )
-
-
-@pytest.fixture
-def background(tmp_path: Path) -> object:
-    """An empty cache, and functions that are compiled in the background."""
-    with options.change(cache_dir=tmp_path / "cache", compile="background"):
-        yield
-        QUEUE.wait()
-
-
-def made(function: Function) -> Background:
-    assert isinstance(function, Background)
-    return function
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("background")
-def test_functions_run_interpreted_until_their_code_is_there() -> None:
-    x, lengths = T.dmatrix("x"), T.lvector("lengths")
-    state = graphc.shared(np.zeros(3), name="state")
-    step = made(graphc.function([x], [T.tanh(x).sum(0), x.max()], updates=[(state, state + x.sum(0))], profile=True))
-    zeros = made(graphc.function([lengths], T.zeros((lengths.sum(),))))
-    data = np.random.default_rng(0).normal(size=(40, 3))
-    before = [step(data), zeros([1, 2])]
-    out = np.empty(3), np.empty(())
-    assert graphc.wait(timeout=300) and step.is_ready and zeros.is_ready
-    after = [step(data), zeros([1, 2])]
-    step(data, out=out)
-    for old, new in zip([*before[0], before[1], before[0][0]], [*after[0], after[1], out[0]], strict=True):
-        assert old.dtype == new.dtype and old.shape == new.shape
-        np.testing.assert_allclose(new, old, rtol=1e-12, atol=1e-12)  # sums of 40 in another order
-    np.testing.assert_allclose(state.get_value(), 3 * data.sum(0), rtol=1e-12, atol=1e-12)
-    assert step.profile is not None and step.profile.calls == 3 and "threads may share" in step.explain()
-    assert isinstance(graphc.function([lengths], T.zeros((lengths.sum(),))), Compiled), "the code is in the cache"
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("background")
-def test_compiling_can_be_given_up_and_what_cannot_be_compiled_elsewhere_is_compiled_here() -> None:
-    x = T.dvector("x")
-    given_up = made(graphc.function([x], T.exp(x) - 1.5))
-    given_up.cancel()
-    assert graphc.wait() and not given_up.is_ready and "given up" in given_up.explain()
-    assert float(given_up([0.0])[0]) == -0.5
-
-    doubled = graphc.custom_op("doubled", lambda a: 2 * a)
-    assert not isinstance(graphc.function([x], doubled(x)), Background)

@@ -14,26 +14,37 @@ of shared variables go on from where they were; sums may differ in their last bi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter, sleep
 from typing import Any
 
-from graphc.codegen.pipeline.background import QUEUE, Job
+from graphc.codegen.call.bind import Direct, attach, detach, vectorcall_type
+from graphc.codegen.pipeline.background import PAUSE, QUEUE, Job
+from graphc.codegen.pipeline.build import work_of
+from graphc.codegen.pipeline.kernel import progress
 from graphc.errors import GraphcError
-from graphc.functions.callables import Function, Interpreted, Wanted
+from graphc.functions.callables import Description, Function, Interpreted, Wanted
 from graphc.functions.native import Compiled
 from graphc.ir.node import Array
 from graphc.ir.source_lines import warn_user
 from graphc.options import options
+from graphc.startup.lazy import once
 
 
-class Background(Interpreted):
-    """A function that is compiled in other processes: interpreted until its code is in the cache, native then."""
+class Background(Interpreted, Direct):
+    """A function that is compiled in other processes: interpreted until its code is in the cache, native then. Calls go
+    to native code without Python where those of a compiled function do."""
+
+    def __new__(cls, wanted: Wanted, jobs: Sequence[Job]) -> Background:
+        return object.__new__(cls if wanted.profile or wanted.call.keys is not None else _direct())
 
     def __init__(self, wanted: Wanted, jobs: Sequence[Job]) -> None:
         super().__init__(wanted.kernel, wanted.call, wanted.profile)
         self.mode, self.make = "compiled", wanted.make
         self.jobs = list(jobs)
         self.whole: Function | None = None
+        self.followers: list[Callable[[Function], object]] = []
+        """Functions that are called once with that of the code."""
 
     @property
     def kind(self) -> type[Function]:
@@ -41,25 +52,54 @@ class Background(Interpreted):
 
     @property
     def is_ready(self) -> bool:
-        """True where the next call runs native code."""
         if self.whole is None and self.jobs and all(job.poll() for job in self.jobs):
             self.take_code()
         return self.whole is not None
 
     def take_code(self) -> None:
         """Load the code that was compiled. Where it could not be, the function stays interpreted, with a warning."""
-        self.jobs = []
-        try:
-            with options.change(compile="inline"):
-                self.whole = self.make()
-        except GraphcError as error:
-            warn_user(f"{self.name} could not be compiled, and runs in the interpreted mode: {error}", RuntimeWarning)
+        jobs, self.jobs = self.jobs, []
+        error: Any = next((job.error for job in jobs if job.error), None)
+        if error is None:
+            try:
+                with options.change(compile="inline"):
+                    whole = self.make()
+                whole.name, whole.where = self.name, self.where
+                self.whole = whole
+                self.enter_native_code()
+                followers, self.followers = self.followers, []
+                for follow in followers:
+                    follow(whole)
+                return
+            except GraphcError as raised:
+                error = raised
+        warn_user(f"{self.name} could not be compiled, and runs in the interpreted mode: {error}", RuntimeWarning)
+
+    def enter_native_code(self) -> None:
+        """From now on calls go to native code, unless Python has to add something to them."""
+        if isinstance(self, _direct()):
+            if isinstance(self.whole, Compiled) and not self.waiting:
+                attach(self, self.whole.entry.__self__)
+            else:
+                detach(self)
+
+    def wait_with(self, values: Mapping[int, Array]) -> None:
+        super().wait_with(values)
+        self.enter_native_code()
 
     def cancel(self) -> None:
-        """Give up compiling: the function stays interpreted."""
         for job in self.jobs:
             job.cancel()
-        self.jobs = []
+        self.jobs, self.followers = [], []
+
+    def when_ready(self, follow: Callable[[Function], object]) -> None:
+        self.followers.append(follow)
+
+    def finished(self) -> Function:
+        """Wait until it is compiled, and return the function of the code; itself where it stays interpreted."""
+        while self.jobs and not self.is_ready:
+            sleep(PAUSE)
+        return self if self.whole is None else self.whole
 
     def run_values(self, values: Sequence[Any], given: list[Array | None]) -> list[Array]:
         if self.is_ready and self.whole is not None:
@@ -79,8 +119,23 @@ class Background(Interpreted):
     def explain(self) -> str:
         if self.whole is not None:
             return self.whole.explain()
-        state = f"{len(self.jobs)} kernels are being compiled" if self.jobs else "compiling was given up"
-        return f"{super().explain()}\n{state}"
+        lines = [super().explain(), *map(_awaited, self.jobs)]
+        return "\n".join(lines if self.jobs else [*lines, "compiling was given up"])
+
+
+def _awaited(job: Job) -> str:
+    """The line of `explain` about a kernel that is being compiled."""
+    if job.process is None:
+        return f"{job.kernel.name} waits for its turn to be compiled"
+    return f"{job.kernel.name} is being compiled, {progress(perf_counter() - job.began, work_of(job.kernel))}"
+
+
+@once
+def _direct() -> type[Background]:
+    direct: Any = vectorcall_type(Background)
+    direct.__doc__ = Description(Background.__doc__)
+    kind: type[Background] = direct
+    return kind
 
 
 def begun(wanted: Wanted) -> Function | None:

@@ -100,8 +100,8 @@ MODES: dict[str, Mode] = {
 
 
 PUBLIC = (
-    "assembly", "container", "copy", "explain", "finder", "free", "graph", "input_storage", "maker", "memory", "mode",
-    "name", "outputs", "profile", "save", "shared", "source", "text", "value", "where",
+    "assembly", "cancel", "container", "copy", "explain", "finder", "free", "graph", "input_storage", "is_ready",
+    "maker", "memory", "mode", "name", "outputs", "profile", "save", "shared", "source", "text", "value", "where",
 )  # fmt: skip
 """The public attributes of a function, which `dir` and `help` list."""
 
@@ -150,6 +150,10 @@ class Function:
 
     trust_input = False
     """Theano's switch to leave out checks of arguments. It changes nothing: native code checks them at no cost."""
+
+    is_ready = True
+    """True where the next call runs the code of its mode; False for a function that other processes compile
+    (`options.compile = "background"`) until they have done so."""
 
     __signature__ = Parameters()
     of_mode: ClassVar[type[Function]]
@@ -313,6 +317,14 @@ class Function:
     def outputs(self) -> Any:
         """An `Out` for each result, as Theano has it."""
         return self.maker.outputs
+
+    def cancel(self) -> None:
+        """Give up compiling in other processes: the function stays interpreted. Does nothing for one that is ready."""
+
+    def when_ready(self, follow: Callable[[Function], object]) -> None:
+        """Call `follow(function)` with the function of the compiled code when that is there; never where it is given
+        up."""
+        follow(self)
 
     def fn(self, n_calls: int = 1) -> None:
         """Call it `n_calls` times without arguments, as Theano's programs do to time a function."""

@@ -48,6 +48,16 @@ class Wrapper(Function):
     def kind(self) -> type[Function]:
         return self.whole.kind
 
+    @property
+    def is_ready(self) -> bool:
+        return self.whole.is_ready
+
+    def cancel(self) -> None:
+        self.whole.cancel()
+
+    def when_ready(self, follow: Callable[[Function], object]) -> None:
+        self.whole.when_ready(lambda _: follow(self))
+
     def memory(self, *sizes: Any) -> Memory:
         return self.whole.memory(*sizes)
 

@@ -315,7 +315,7 @@ class Jitted(Direct, Interface[P, R]):
         for each in variants:
             if not any(each.ones):
                 # or a call would find out by an error that axes of one element are to broadcast
-                each.fast = each.shortcut = None
+                each.make_slow()
         variants.insert(0, made)
         log_retrace(self.title, given, "axes of one element broadcast")
         self.use(None)

@@ -73,9 +73,12 @@ class Variant:
     of static size 1. shortcut: a function of the arguments for calls of exactly these types and this form
     (shortcuts.py). fast: where neither arguments nor results need Python, a native entry point that does the same, and
     leaves other calls to the jitted function. Each is None where there is none. form: of its arguments.
+    is_late: True while other processes compile the function, after which the two are made.
     """
 
-    __slots__ = ("asked", "call", "fast", "form", "function", "holds", "made", "ones", "rebuild", "shortcut", "types")
+    __slots__ = (
+        "asked", "call", "fast", "form", "function", "holds", "is_late", "made", "ones", "rebuild", "shortcut", "types",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -97,6 +100,7 @@ class Variant:
         self.ones = ones
         self.fast: Callable[..., Any] | None = None
         self.form: Form | None = None
+        self.is_late = False
         self.shortcut: Shortcut | None = None
 
     @property
@@ -132,6 +136,10 @@ class Variant:
         which another variant may be right.
         """
         function = self.function
+        if function is not None and not function.is_ready:
+            self.is_late = True
+            function.when_ready(lambda whole: self.become(whole, call, leaves, names, again))
+            return
         if not isinstance(function, Compiled) or function.kind is not Compiled or function.profile is not None:
             return
         if function.wanted or function.foreign or not all(map(is_taken_exactly, leaves)):
@@ -144,6 +152,17 @@ class Variant:
         plain = not any(static) and len(args) + len(kwargs) == len(leaves) and not any(map(is_nested, args))
         if plain and (several or not is_nested(self.made)) and (names or not kwargs):
             self.fast = self.entry(function, replace(taken, names=tuple(names)), again)
+
+    def make_slow(self) -> None:
+        """Let all calls be dispatched."""
+        self.fast, self.shortcut, self.is_late = None, None, False
+
+    def become(self, whole: Function, *how: Any) -> None:
+        """Run the code that other processes have compiled. how: the arguments of `make_fast`."""
+        self.function = self.call = whole
+        if self.is_late:
+            self.is_late = False
+            self.make_fast(*how)
 
     def entry(self, function: Compiled, taken: Keywords, dispatch: Callable[[tuple[Any, ...], Any], Any]) -> Any:
         """Bind a native entry point for exact types, which leaves other calls to `dispatch`."""

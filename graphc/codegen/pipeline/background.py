@@ -14,6 +14,7 @@ import atexit
 import pickle
 import subprocess
 import sys
+from _thread import RLock
 from collections import deque
 from collections.abc import Sequence
 from importlib import import_module
@@ -83,7 +84,8 @@ class Job:
     def __init__(self, queue: Queue, kernel: Kernel, target: str) -> None:
         self.queue, self.kernel, self.target = queue, kernel, target
         self.process: subprocess.Popen[bytes] | None = None
-        self.is_done, self.error, self.seconds = False, "", 0.0
+        self.complaints: Any = None
+        self.is_done, self.error, self.seconds, self.began = False, "", 0.0, 0.0
 
     def start(self) -> None:
         self.complaints, self.began = scratch_file(), perf_counter()
@@ -93,8 +95,10 @@ class Job:
             self.finish(str(error))
 
     def finish(self, error: str) -> None:
-        self.is_done, self.error, self.seconds = True, error, perf_counter() - self.began
-        self.complaints.close()
+        self.is_done, self.error = True, error
+        if self.complaints is not None:
+            self.seconds = perf_counter() - self.began
+            self.complaints.close()
 
     def look(self) -> None:
         """Note the end of the process."""
@@ -112,21 +116,26 @@ class Job:
 
     def cancel(self) -> None:
         """Give it up."""
-        if not self.is_done:
-            if self.process is None:
-                self.complaints, self.began = scratch_file(), perf_counter()
-                self.queue.waiting.remove(self)
-            else:
-                self.process.kill()
-                self.process.wait()
-            self.finish("cancelled")
-            self.queue.advance()
+        with self.queue.lock:
+            if not self.is_done:
+                if self.process is not None:
+                    self.process.kill()
+                    self.process.wait()
+                self.finish("cancelled")
+        self.queue.advance()
+
+    def forget(self) -> None:
+        """In the child of a fork: the process belongs to the parent."""
+        if self.process is not None:
+            self.process.returncode = 0  # nothing to wait for, and no warning that it still runs
+        self.process = self.complaints = None
 
 
 class Queue:
-    """Jobs in order. As many run at a time as there are processors."""
+    """Jobs in order. As many run at a time as there are processors. Safe with threads, and after a fork."""
 
     def __init__(self) -> None:
+        self.lock = RLock()
         self.waiting: deque[Job] = deque()
         self.running: list[Job] = []
 
@@ -135,32 +144,45 @@ class Queue:
         if not can_build(kernel):
             return None
         job = Job(self, kernel, target)
-        self.waiting.append(job)
+        with self.lock:
+            self.waiting.append(job)
         self.advance()
         return job
 
     def advance(self) -> None:
         """Note which processes have ended, and begin those that have their turn."""
-        for job in self.running:
-            job.look()
-        self.running = [job for job in self.running if not job.is_done]
-        while self.waiting and len(self.running) < available_processors():
-            job = self.waiting.popleft()
-            job.start()
-            self.running.append(job)
+        with self.lock:
+            for job in self.running:
+                job.look()
+            self.running = [job for job in self.running if not job.is_done]
+            while self.waiting and len(self.running) < available_processors():
+                job = self.waiting.popleft()
+                if not job.is_done:
+                    job.start()
+                    self.running.append(job)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all jobs are done, at most `timeout` seconds. Return whether they are."""
         end = None if timeout is None else monotonic() + timeout
+        self.advance()
         while self.waiting or self.running:
-            self.advance()
             if end is not None and monotonic() >= end:
-                break
+                return False
             sleep(PAUSE)
-        return not (self.waiting or self.running)
+            self.advance()
+        return True
+
+    def forget(self) -> None:
+        """In the child of a fork: what ran in processes of the parent begins anew."""
+        self.lock = RLock()
+        for job in self.running:
+            job.forget()
+        self.waiting.extendleft(reversed(self.running))
+        self.running = []
 
 
 QUEUE = Queue()
+PROCESS.forgetting.append(QUEUE.forget)
 
 
 def _end() -> None:

@@ -211,13 +211,19 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
             return built, loader(kernel, code, linked, report)
     if entry is None and options.cache_require:
         import_module("graphc.codegen.cache.manage").refuse_miss(key)
-    with told_when_slow(report):
+    with told_when_slow(report, work_of(kernel)):
         try:
             return compile_native(kernel, key, report)
         except (CompileError, ImportError, AttributeError) as error:
             if not wrong_versions():
                 raise
             raise CompileError(f"{wrong_versions()} ({error})") from error
+
+
+def work_of(kernel: Kernel) -> int:
+    """The number of nodes that are to be compiled, those of loops included."""
+    nodes = node_set(kernel.results)
+    return len(nodes) + sum(1 for _ in nodes_within(nodes))
 
 
 def compile_native(kernel: Kernel, key: Key, report: Report) -> tuple[Built, Callable[[Mapping[str, int]], Library]]:

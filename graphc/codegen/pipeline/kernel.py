@@ -10,7 +10,9 @@ import sys
 from _thread import LockType, allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from time import perf_counter
+from typing import Any
 
 from graphc.codegen.call.signature import Signature
 from graphc.ir.node import SHARED, SIZE, Array, Node, size_owner
@@ -97,24 +99,26 @@ PATIENCE, TICK = 2.0, 0.5
 
 
 @contextmanager
-def told_when_slow(report: Report) -> Iterator[None]:
-    """While the block runs, which builds a function, a line on standard error says so once it takes long."""
-    if options.progress != "auto":
-        yield
-        return
+def told_when_slow(report: Report, work: int) -> Iterator[None]:
+    """While the block runs, which builds a function, a line on standard error says so once it takes long. The seconds
+    are noted for the forecast of later graphs. work: the number of its nodes."""
+    start = perf_counter()
     report.current = "starting the compiler"
     done = allocate_lock()
     with done:
-        start_new_thread(tell_of_build, (report, done))
+        if options.progress == "auto":
+            start_new_thread(tell_of_build, (report, work, done))
         yield
+    durations().note(work, perf_counter() - start)
 
 
-def tell_of_build(report: Report, done: LockType) -> None:
+def tell_of_build(report: Report, work: int, done: LockType) -> None:
     """In a thread of its own: wait, then write the line, on a terminal again and again, until `done` is free."""
     start = perf_counter()
     wait, end = PATIENCE, "\n"
     while not done.acquire(timeout=wait):
-        line = f"graphc: {report.name} is being built, {perf_counter() - start:.0f} s so far ({report.current})"
+        past = perf_counter() - start
+        line = f"graphc: {report.name} is being built, {progress(past, work)} ({report.current})"
         if sys.stderr is None or not sys.stderr.isatty():
             write_error(f"{line}; GRAPHC_PROGRESS=0 leaves out this line\n")
             return
@@ -122,6 +126,20 @@ def tell_of_build(report: Report, done: LockType) -> None:
         write_error(f"\r{line}  ")
     if end == "\r":
         write_error(f"\r{' ' * 79}\r")
+
+
+def durations() -> Any:
+    return import_module("graphc.codegen.cache.durations")  # which what the cache has does without
+
+
+def progress(past: float, work: int) -> str:
+    """Return how long a build has taken, and how long it will where graphs of similar size were built before."""
+    whole = durations().expected(work)
+    if whole is None:
+        return f"{past:.0f} s so far"
+    if whole <= past:
+        return f"{past:.0f} s so far, while graphs of its size took {whole:.0f} s"
+    return f"{past:.0f} s so far of about {whole:.0f} s"
 
 
 @contextmanager

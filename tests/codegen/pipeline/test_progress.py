@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import graphc
 import graphc.tensor as T
+from graphc.codegen.cache import durations
 from graphc.codegen.pipeline import kernel
-from graphc.codegen.pipeline.kernel import Report, told_when_slow
+from graphc.codegen.pipeline.kernel import Report, progress, told_when_slow
 
 
 def built(value: float) -> None:
@@ -30,6 +34,13 @@ def test_a_slow_build_is_told_of_once(monkeypatch: pytest.MonkeyPatch, capfd: py
     assert capfd.readouterr().err == ""
 
 
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60.0
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
 def test_a_terminal_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
     monkeypatch.setattr(kernel, "write_error", written.append)
@@ -37,14 +48,48 @@ def test_a_terminal_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(kernel, "PATIENCE", 0.01)
     monkeypatch.setattr(kernel, "TICK", 0.01)
     report = Report("slow")
-    with graphc.options.change(progress="auto"), told_when_slow(report), report.phase("compile"):
-        while len(written) < 3:
-            pass
-    while written[-1].strip():
-        pass
+    with graphc.options.change(progress="auto"), told_when_slow(report, 10**9), report.phase("compile"):
+        until(lambda: len(written) >= 3)
+    until(lambda: not written[-1].strip())
     assert all(text.startswith("\rgraphc: slow is being built, ") and "(compile)" in text for text in written[:3])
 
 
 def test_the_option_says_what_it_takes() -> None:
     with pytest.raises(graphc.GraphcError, match="progress='often': must be true, false or 'auto'"):
         graphc.options.progress = "often"
+
+
+def test_graphs_of_similar_size_tell_how_long_one_takes() -> None:
+    known = [(100, 1.0), (200, 2.0), (300, 3.0), (5000, 100.0), (6000, 120.0)]
+    assert durations.forecast(200, known) == pytest.approx(2.0)
+    assert durations.forecast(400, known) == pytest.approx(4.0)
+    assert durations.forecast(5000, known) is None, "two are too few"
+    assert durations.forecast(5000, [*known, (20000, 200.0)]) == pytest.approx(5000 * 420 / 31000)
+    assert durations.forecast(20001, [(5000, 1.0)] * 3) is None, "more than four times as many nodes"
+    assert durations.forecast(7, []) is None
+
+
+def test_the_record_is_kept_short_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with graphc.options.change(cache_dir=tmp_path):
+        tmp_path.chmod(0o700)
+        assert durations.expected(500) is None and progress(3.0, 500) == "3 s so far"
+        for _ in range(3):
+            durations.note(500, 12.0)
+        assert progress(3.0, 500) == "3 s so far of about 12 s" and progress(3.0, 50) == "3 s so far"
+        assert progress(31.0, 250) == "31 s so far, while graphs of its size took 6 s"
+        monkeypatch.setattr(durations, "MOST_BYTES", 400)
+        for _ in range(200):
+            durations.note(1000, 8.0)
+        place = tmp_path / durations.DURATIONS
+        assert place.stat().st_size <= 400 and durations.expected(1000) == pytest.approx(8.0)
+        assert [each.name for each in tmp_path.iterdir()] == [durations.DURATIONS]
+        place.write_bytes(b"no numbers\n")
+        assert durations.expected(1000) is None
+        with graphc.options.change(cache=False):
+            durations.note(1, 1.0)
+        assert place.read_bytes() == b"no numbers\n"
+        monkeypatch.setattr(kernel, "PATIENCE", 1000.0)
+        place.unlink()
+        graphc.function([], graphc.tensor.constant(4.25) * 2, name="noted")
+        work, seconds = place.read_text().split()
+        assert int(work) == 3 and float(seconds) >= 0.0
