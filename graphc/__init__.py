@@ -55,6 +55,7 @@ HOOKS.modules = {
     "states": "graphc.functions.states",
     "save": "graphc.functions.saved",
     "restored_jitted": "graphc.tracing.saved_calls",
+    "restored_network": "graphc.functions.saved_networks",
     "ufunc": "graphc.tensor.dispatch",
 }
 """The module that fills each hook; it is imported when the hook is first used."""

@@ -96,7 +96,6 @@ class Background(Interpreted, Direct):
         self.followers.append(follow)
 
     def finished(self) -> Function:
-        """Wait until it is compiled, and return the function of the code; itself where it stays interpreted."""
         while self.jobs and not self.is_ready:
             sleep(PAUSE)
         return self if self.whole is None else self.whole

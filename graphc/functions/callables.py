@@ -255,17 +255,22 @@ class Function:
         compiles it."""
         return HOOKS.states.reduced(self)
 
-    def save(self, path: Any) -> None:
+    def save(self, path: Any, values: str = "inside", targets: Sequence[str] = ()) -> None:
         """Write the function to a file, from which `graphc.load` makes it again in any process: its graph, the values
         of its shared variables, its machine code. No source is needed there, and no compiler where the code fits.
 
+        values: "inside", or "beside" for the values of shared variables and large constants in a second file,
+        `path + ".values"`. targets: names of processors ("haswell"; `graphc info` lists them), for which code is
+        compiled too; `graphc.load` takes the best that the processor runs.
+
         The file replaces one of that name atomically. Raises GraphcError for a function that calls Python functions of
-        the program, of trees of arguments or of states; OSError where the file cannot be written.
+        the program, for trees of arguments of other nodes than tuples, lists and dicts, and for an unknown target;
+        OSError where the file cannot be written.
 
             f.save("model.graphc")
             f = graphc.load("model.graphc")
         """
-        HOOKS.save(self, path)
+        HOOKS.save(self, path, values, targets)
 
     def copy(
         self,
@@ -320,6 +325,10 @@ class Function:
 
     def cancel(self) -> None:
         """Give up compiling in other processes: the function stays interpreted. Does nothing for one that is ready."""
+
+    def finished(self) -> Function:
+        """Return the function of the compiled code, which is waited for; itself where there is no other."""
+        return self
 
     def when_ready(self, follow: Callable[[Function], object]) -> None:
         """Call `follow(function)` with the function of the compiled code when that is there; never where it is given

@@ -6,38 +6,35 @@ the compiler where the code in the file fits.
     f.save("model.graphc")
     f = graphc.load("model.graphc")
 
-A file has a first line, a header and blobs:
+archive.py has the format. A function is a row of the header: name, convention, the blob of the printed graph, rows of
+defaults and large constants, the numbers of its shared variables, and codes. A function of trees or of states has the
+row of the function within it (saved_wrappers.py).
 
-    first line    "graphc 1", the digest of the header (64 digits), the number of its bytes
-    header        JSON: name, convention, and for each blob its place, length and digest
-    blobs         each begins at a multiple of 64 bytes: the printed graph; values of shared variables, defaults and
-                  large constants, as the bytes of C-contiguous arrays in this machine's order; machine code
-
-A code has the fingerprint that entries of the cache have (codegen/cache/key.py): versions, target, processor. One that
-agrees is loaded; without one the function is compiled from the graph. Every byte is covered by a digest that is checked
-before the byte is used. So a damaged file is an error. A file that somebody made on purpose runs what they want: it
-holds machine code, as a library does.
+A code has the fingerprint that entries of the cache have (codegen/cache/key.py): versions, target, processor. The one
+for this processor is loaded, else the best for a named target that it runs; without one the function is compiled from
+the graph. Every byte is covered by a digest that is checked before the byte is used. So a damaged file is an error. A
+file that somebody made on purpose runs what they want: it holds machine code, as a library does.
 """
 
 from __future__ import annotations
 
 import marshal
-import mmap
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import DTYPES
-from graphc.codegen.cache import files, store
-from graphc.codegen.cache.key import Key, difference
+from graphc.codegen.cache import store
+from graphc.codegen.cache.key import Key, difference, for_target
+from graphc.codegen.llvm.cpu import runnable
 from graphc.codegen.pipeline.build import Lookup, codes, key_of, large_constants, product_parts
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.runtime import available, part_code
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.errors import CacheMissError, GraphcError
+from graphc.functions.archive import Blobs, Damaged, Opened, blobs_for, open_file, write_file
 from graphc.functions.callables import Function
 from graphc.functions.convention import REQUIRED, Convention, In, name_positions
 from graphc.functions.factory import class_of_mode, make_function
@@ -48,56 +45,40 @@ from graphc.ir.node import Array
 from graphc.ir.text import graph_key_text
 from graphc.ir.walk import Graph, node_set, substitute
 from graphc.ops.custom import OWN
-from graphc.shared import SharedVariable, shared
-from graphc.startup.digest import DIGITS, digest_of
+from graphc.options import NATIVE, options
+from graphc.shared import SharedVariable
 from graphc.startup.hooks import HOOKS
 from graphc.startup.process import PROCESS
-from graphc.startup.record import record
 
-FIRST = b"graphc 1 "
-"""How a file begins: the version of the format follows the name."""
-MOST_HEADER = 2**28
-"""The largest header in bytes."""
-ALIGNMENT = 64
-"""Of blobs, in bytes: a cache line, and the widest vector register."""
-
-
-class Blobs:
-    """The blobs of a file that is to be written."""
-
-    def __init__(self) -> None:
-        self.contents: list[bytes | memoryview] = []
-        self.rows: list[tuple[int, str]] = []
-
-    def add(self, content: bytes | memoryview) -> int:
-        """Add a blob, and return its number."""
-        self.contents.append(content)
-        self.rows.append((memoryview(content).nbytes, digest_of(content)))
-        return len(self.rows) - 1
-
-    def add_array(self, value: Array) -> dict[str, Any]:
-        """Add an array, and return what the header says of it."""
-        array = np.ascontiguousarray(value)
-        blob = self.add(array.reshape(-1).view(np.uint8).data)
-        return {"dtype": value.dtype.name, "shape": list(value.shape), "blob": blob}
+WRAPPERS = "graphc.functions.saved_wrappers"
+"""The module of functions of trees and of states, which few files have."""
 
 
 # Writing
 
 
-def save(function: Function, path: str | os.PathLike[str]) -> None:
+def save(function: Function, path: str | os.PathLike[str], values: str, targets: Sequence[str]) -> None:
     """Write a function to a file, atomically. `Function.save` tells more."""
-    blobs = Blobs()
-    write_file(os.fspath(path), {"kind": "function", "function": function_row(function, blobs)}, blobs)
+    blobs = blobs_for(values)
+    write(path, {"kind": "function", "function": function_row(function, blobs)}, blobs, targets)
+
+
+def write(path: str | os.PathLike[str], header: Mapping[str, Any], blobs: Blobs, targets: Sequence[str]) -> None:
+    """Write a file whose header has rows of functions, with code also for named targets."""
+    place = os.fspath(path)
+    write_file(place, header, blobs)
+    if targets:
+        import_module("graphc.functions.saved_targets").add_targets(place, header, blobs, targets)
 
 
 def function_row(function: Function, blobs: Blobs) -> dict[str, Any]:
     """Return what a header says of a function, whose blobs are added."""
+    function = function.finished()
+    if hasattr(function, "whole"):
+        row: dict[str, Any] = import_module(WRAPPERS).row_of(function, blobs)
+        return row
     if type(function).graph is not Function.graph or not _is_plain(function):
-        raise GraphcError(
-            f"{function.label}: a function of trees, of states (`In(update=...)`) or of a checking mode cannot be "
-            "saved; pickle it"
-        )
+        raise GraphcError(f"{function.label}: a function of a checking mode cannot be saved; pickle it")
     kernel = function.kernel
     nodes = node_set(kernel.results)
     own = [node.op.name for node in (*nodes, *nodes_within(nodes)) if node.op.version not in ("", OWN)]
@@ -116,12 +97,12 @@ def function_row(function: Function, blobs: Blobs) -> dict[str, Any]:
         "threads": kernel.threads,
         "mutable": list(kernel.mutable),
         "fast_math": kernel.is_fast,
-        "inputs": [_input(item, blobs) for item in function.call.inputs],
+        "inputs": [input_row(item, blobs) for item in function.call.inputs],
         "keys": None if function.call.keys is None else list(function.call.keys),
-        "shared": [_variable(leaf, blobs) for leaf in variables],
+        "shared": [blobs.add_variable(leaf) for leaf in variables],
         "updated": [places[leaf] for leaf, _ in kernel.updates],
-        "constants": {digest: blobs.add_array(value) for digest, value in large_constants(kernel).items()},
-        "codes": [code] if isinstance(function, Compiled) and (code := _code(function, blobs)) else [],
+        "constants": {digest: blobs.add_value(value) for digest, value in large_constants(kernel).items()},
+        "codes": [code] if isinstance(function, Compiled) and (code := code_row(function.key, blobs)) else [],
     }
 
 
@@ -129,7 +110,8 @@ def _is_plain(function: Function) -> bool:
     return function.kind is type(function) or isinstance(function, Compiled) or hasattr(function, "stages")
 
 
-def _input(item: In, blobs: Blobs) -> dict[str, Any]:
+def input_row(item: In, blobs: Blobs) -> dict[str, Any]:
+    """Return what a header says of an input with a value or none."""
     default = None if item.value is REQUIRED else blobs.add_array(np.asarray(item.value, item.variable.type.dtype))
     return {
         "name": item.name,
@@ -141,21 +123,8 @@ def _input(item: In, blobs: Blobs) -> dict[str, Any]:
     }
 
 
-def _variable(leaf: SharedVariable, blobs: Blobs) -> dict[str, Any]:
-    if type(leaf) is not SharedVariable:
-        raise GraphcError(f"shared variable {leaf.name or leaf.type} is a {type(leaf).__name__}: it cannot be saved")
-    return {
-        **blobs.add_array(leaf.get_value(borrow=True)),
-        "name": leaf.name,
-        "sizes": list(leaf.sizes),
-        "strict": leaf.strict,
-        "allow_downcast": leaf.allow_downcast,
-    }
-
-
-def _code(function: Compiled, blobs: Blobs) -> dict[str, Any] | None:
-    """Return what the header says of a function's machine code; None where it is no longer to be had."""
-    key = function.key
+def code_row(key: Key, blobs: Blobs) -> dict[str, Any] | None:
+    """Return what the header says of the machine code under a key; None where it is no longer to be had."""
     entry, living = store.find(key), codes().get(key.digest)
     metadata = entry.metadata if entry is not None else living.metadata if living is not None else None
     code = entry.object if entry is not None else living.object if living is not None else b""
@@ -173,64 +142,11 @@ def _code(function: Compiled, blobs: Blobs) -> dict[str, Any] | None:
     }
 
 
-def write_file(path: str, header: dict[str, Any], blobs: Blobs) -> None:
-    """Write a file atomically."""
-    places: list[tuple[int, int, str]] = []
-    position = 0
-    for size, digest in blobs.rows:
-        places.append((position, size, digest))
-        position += -(-size // ALIGNMENT) * ALIGNMENT
-    content = import_module("json").dumps({**header, "blobs": places, "bytes": position}).encode()
-    first = b"%s%s %d\n" % (FIRST, digest_of(content).encode(), len(content))
-    start = -(-(len(first) + len(content)) // ALIGNMENT) * ALIGNMENT
-    unfinished = files.aside(path)
-    try:
-        with open(unfinished, "wb") as file:
-            file.write(first + content)
-            for (place, _, _), blob in zip(places, blobs.contents, strict=True):
-                file.write(b"\0" * (start + place - file.tell()))
-                file.write(blob)
-            file.write(b"\0" * (start + position - file.tell()))
-        os.replace(unfinished, path)
-    except BaseException:
-        if os.path.exists(unfinished):
-            os.unlink(unfinished)
-        raise
-
-
 # Reading
 
 
-class Damaged(GraphcError):
-    """A file that is no saved function, or is not as it was written."""
-
-
-@record(eq=False)
-class Opened:
-    """A file that was opened: its header, verified, and its bytes, mapped."""
-
-    path: str
-    header: Mapping[str, Any]
-    content: memoryview
-    start: int
-
-    def blob(self, number: int) -> memoryview:
-        """Return a blob after its digest was checked."""
-        place, size, digest = self.header["blobs"][number]
-        content = self.content[self.start + place : self.start + place + size]
-        if content.nbytes != size or digest_of(content) != digest:
-            raise Damaged(f"{self.path} is damaged: blob {number} is not what was written")
-        return content
-
-    def array(self, row: Mapping[str, Any]) -> Array:
-        """Return a read-only array over the bytes of the file."""
-        if row["dtype"] not in DTYPES:
-            raise Damaged(f"{self.path} is damaged: {row['dtype']!r} is no dtype")
-        return np.frombuffer(self.blob(row["blob"]), row["dtype"]).reshape(row["shape"])
-
-
 def load(path: str | os.PathLike[str], recompile: bool = True) -> Any:
-    """Return the function that `f.save(path)` wrote: a compiled function, or a jitted one with all its variants.
+    """Return what was saved: a compiled function, a jitted one with all its variants, a trained network or estimator.
 
     Shared variables are new ones with the values that they had; large constants stay in the file, which is mapped into
     memory. Where no code in the file fits this processor and these versions, the function is compiled from its graph;
@@ -241,53 +157,34 @@ def load(path: str | os.PathLike[str], recompile: bool = True) -> Any:
         f.save("model.graphc")
         g = graphc.load("model.graphc")
     """
-    opened = _open(os.fspath(path))
+    opened = open_file(os.fspath(path))
     try:
-        if opened.header["kind"] == "jitted":
-            return HOOKS.restored_jitted(opened, recompile)
-        return restored_function(opened, opened.header["function"], recompile)
+        return restored(opened, recompile)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         if isinstance(error, GraphcError):
             raise
         raise Damaged(f"{opened.path} is damaged: {type(error).__name__}: {error}") from error
 
 
-def _open(path: str) -> Opened:
-    with open(path, "rb") as file:
-        first = file.readline(len(FIRST) + DIGITS + 16)
-        digest, _, length = first[len(FIRST) :].strip().partition(b" ")
-        if not first.startswith(b"graphc "):
-            raise Damaged(f"{path} is no function that was saved")
-        if not first.startswith(FIRST):
-            raise Damaged(f"{path} has another version of the format than {FIRST.decode().strip()!r}")
-        if not (first.endswith(b"\n") and length.isdigit() and int(length) <= MOST_HEADER):
-            raise Damaged(f"{path} is damaged: its first line is not what was written")
-        head = file.read(int(length))
-        if len(head) != int(length) or digest_of(head) != digest.decode("ascii", "replace"):
-            raise Damaged(f"{path} is damaged: its header is not what was written")
-        header = import_module("json").loads(head)
-        start = -(-(len(first) + len(head)) // ALIGNMENT) * ALIGNMENT
-        if os.fstat(file.fileno()).st_size != start + header["bytes"]:
-            raise Damaged(f"{path} is damaged: it is not as long as it was written")
-        content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    return Opened(path, header, content, start)
+def restored(opened: Opened, recompile: bool) -> Any:
+    """Return what a file holds, by its kind."""
+    kind = opened.header["kind"]
+    if kind == "function":
+        return restored_function(opened, opened.header["function"], recompile)
+    if kind == "jitted":
+        return HOOKS.restored_jitted(opened, recompile)
+    if kind in ("network", "estimator"):
+        return HOOKS.restored_network(opened, recompile)
+    raise Damaged(f"{opened.path} is a file of {kind}, not of a function")
 
 
 def restored_function(opened: Opened, header: Mapping[str, Any], recompile: bool) -> Function:
     """Return the function of a row of a file."""
-    constants = {digest: opened.array(row) for digest, row in header["constants"].items()}
-    kernel = _kernel(opened, header, constants)
-    records = [
-        In(
-            node,
-            name=row["name"],
-            value=REQUIRED if row["default"] is None else opened.array(row["default"]).copy(),
-            mutable=row["mutable"],
-            strict=row["strict"],
-            allow_downcast=row["allow_downcast"],
-        )
-        for node, row in zip(kernel.inputs, header["inputs"], strict=True)
-    ]
+    if "whole" in header:
+        wrapper: Function = import_module(WRAPPERS).restored(opened, header, recompile)
+        return wrapper
+    kernel = kernel_of(opened, header)
+    records = [record_of(opened, node, row) for node, row in zip(kernel.inputs, header["inputs"], strict=True)]
     keys = None if header["keys"] is None else tuple(header["keys"])
     call = Convention(tuple(records), name_positions(records), keys)
     kind = class_of_mode(header["mode"])
@@ -297,27 +194,31 @@ def restored_function(opened: Opened, header: Mapping[str, Any], recompile: bool
     return made
 
 
-def _kernel(opened: Opened, header: Mapping[str, Any], constants: Mapping[str, Array]) -> Kernel:
-    """The graph over new leaves, with shared variables of the saved values."""
+def record_of(opened: Opened, variable: Any, row: Mapping[str, Any]) -> In:
+    """Return the input of a row."""
+    return In(
+        variable,
+        name=row["name"],
+        value=REQUIRED if row["default"] is None else opened.array(row["default"]).copy(),
+        mutable=row["mutable"],
+        strict=row["strict"],
+        allow_downcast=row["allow_downcast"],
+    )
+
+
+def kernel_of(opened: Opened, header: Mapping[str, Any]) -> Kernel:
+    """Return the graph of a row over new leaves, and shared variables of the saved values."""
+    constants: dict[str, Array] = {digest: opened.array(row) for digest, row in header["constants"].items()}
     frozen = {
         digest: FrozenArray(value, (value.dtype.name, value.shape, digest.encode()))
         for digest, value in constants.items()
     }
     text = bytes(opened.blob(header["graph"])).decode()
     graph: Graph = import_module("graphc.ir.parse").parse_graph(text, frozen)
-    rows, updated = header["shared"], header["updated"]
-    results = len(graph.outputs) - len(updated) - len(rows)
-    leaves, news = graph.outputs[results : results + len(rows)], graph.outputs[results + len(rows) :]
-    variables = [
-        shared(
-            opened.array(row).copy(),
-            row["name"],
-            strict=row["strict"],
-            allow_downcast=row["allow_downcast"],
-            shape=tuple(row["sizes"]),
-        )
-        for row in rows
-    ]
+    numbers, updated = header["shared"], header["updated"]
+    results = len(graph.outputs) - len(updated) - len(numbers)
+    leaves, news = graph.outputs[results : results + len(numbers)], graph.outputs[results + len(numbers) :]
+    variables = [opened.variable(number) for number in numbers]
     new = substitute([*graph.outputs[:results], *news], dict(zip(leaves, variables, strict=True)))
     for node, row in zip(graph.inputs, header["inputs"], strict=True):
         node.name = row["variable"]
@@ -336,22 +237,35 @@ def _kernel(opened: Opened, header: Mapping[str, Any], constants: Mapping[str, A
 
 
 def _lookup(opened: Opened, header: Mapping[str, Any], kernel: Kernel, recompile: bool) -> Lookup | None:
-    """The code in the file that fits this process; None where there is none."""
+    """The best code in the file for this process, None where there is none. Which one is known before any is read."""
     key = key_of(kernel)
-    for row in header["codes"]:
-        if row["fingerprint"] != key.fingerprint or row["settings"] != dict(key.settings):
-            continue
-        for name, blob in row["parts"].items():
-            if name != PARALLEL or row["processors"] == available():
-                PROCESS.parts.setdefault(name, bytes(opened.blob(blob)))
-        metadata = marshal.loads(opened.blob(row["metadata"]))
-        entry = store.Loaded("", metadata, bytes(opened.blob(row["object"])), {}, None)
-        report = Report(kernel.name)
-        report.key = key.digest
-        return Lookup(key, report, entry)
+    rows = [row for row in header["codes"] if row["settings"] == dict(key.settings)]
+    for fitting in _fingerprints(key):
+        for row in rows:
+            if row["fingerprint"] == fitting:
+                return _taken(opened, row, key)
     if not recompile:
         raise CacheMissError(f"{opened.path} has no code for this process\n{_differences(header, key)}")
     return None
+
+
+def _fingerprints(key: Key) -> Iterator[str]:
+    """The fingerprints of code that this process runs, the best first."""
+    yield key.fingerprint
+    if options.target == NATIVE:
+        yield from (for_target(key, target).fingerprint for target in runnable())
+
+
+def _taken(opened: Opened, row: Mapping[str, Any], key: Key) -> Lookup:
+    """The code of a row, as if the cache had it."""
+    for name, blob in row["parts"].items():
+        if name != PARALLEL or row["processors"] == available():
+            PROCESS.parts.setdefault(name, bytes(opened.blob(blob)))
+    metadata = marshal.loads(opened.blob(row["metadata"]))
+    entry = store.Loaded("", metadata, bytes(opened.blob(row["object"])), {}, None)
+    report = Report(key.settings["name"])
+    report.key = key.digest
+    return Lookup(key, report, entry)
 
 
 def _differences(header: Mapping[str, Any], own: Key) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -321,6 +322,16 @@ class Sequential:
     def predict_probabilities(self, x: Any) -> Any:
         """Return the probabilities of the classes. Raises GraphValueError for a cost without probabilities."""
         return self._probabilities(self.as_input(x))
+
+    def save(self, path: Any, values: str = "inside", targets: Sequence[str] = ()) -> None:
+        """Write what predicts to a file: `graphc.load(path)` has `predict` and `predict_probabilities`, in any process,
+        without this network's layers. values, targets: as `Function.save`. Raises GraphValueError for a network without
+        a cost, which says what is predicted.
+
+            net.save("net.graphc")
+            graphc.load("net.graphc").predict(x)
+        """
+        import_module("graphc.functions.saved_networks").save(self, path, values, targets)
 
     def get_values(self) -> list[Any]:
         """Return copies of the values of all parameters and states."""

@@ -79,10 +79,12 @@ class Hooks:
     """`graphc.scipy.exchange`: SciPy's functions, while a function is traced."""
     compiled_part: Callable[[str], bytes]
     """The machine code of a part that all functions share, compiled in this process: of its name."""
-    save: Callable[[Any, Any], None]
-    """Writes a function to a file: (function, path)."""
+    save: Callable[[Any, Any, str, Any], None]
+    """Writes a function to a file: (function, path, values, targets)."""
     restored_jitted: Callable[[Any, bool], Any]
     """Makes the jitted function of an opened file (functions/saved.py)."""
+    restored_network: Callable[[Any, bool], Any]
+    """Makes the trained network or estimator of an opened file."""
     states: Any
     """`graphc.functions.states`: values and states of functions by name, copies, pickles."""
 

@@ -16,7 +16,7 @@ In: a `Jitted`, which traces and compiles. Out: the methods that it has besides.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, reduce, wraps
 from importlib import import_module
 from inspect import Signature, signature
@@ -116,9 +116,9 @@ class Interface(Generic[P, R]):
             raise ArgumentError(f"{self.title} has {len(self.functions)} compiled functions: give arguments of one")
         return self.functions[0]  # type: ignore[no-any-return]
 
-    def save(self: Any, path: Any) -> None:
+    def save(self: Any, path: Any, values: str = "inside", targets: Sequence[str] = ()) -> None:
         """Write all variants to a file, from which `graphc.load` makes a jitted function in any process. It runs the
-        variants; its program is not there, so that other arguments are an error.
+        variants; its program is not there, so that other arguments are an error. values, targets: as `Function.save`.
 
         Raises GraphcError for a function that was not called, for arguments and results in other trees than tuples,
         lists and dicts, and for what `Function.save` refuses.
@@ -128,7 +128,7 @@ class Interface(Generic[P, R]):
             f.save("f.graphc")
             graphc.load("f.graphc")(np.ones(5))      # array([2., 2., 2., 2., 2.])
         """
-        import_module("graphc.tracing.saved_calls").save(self, path)
+        import_module("graphc.tracing.saved_calls").save(self, path, values, targets)
 
     def explain(self, /, *args: Any, **kwargs: Any) -> str:
         """Return the report of the compilation for arguments like these, which is made where there is none yet. Without

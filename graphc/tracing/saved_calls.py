@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 
 from graphc.errors import ArgumentError, GraphcError
-from graphc.functions.saved import Blobs, Opened, function_row, restored_function, write_file
+from graphc.functions.archive import Blobs, Opened, blobs_for, decoded, encoded
+from graphc.functions.saved import function_row, restored_function, write
 from graphc.startup.hooks import HOOKS
 from graphc.tracing.arguments import NUMBERS, Static, keywords_in_order, kinds_of
 from graphc.tracing.guards import Condition, Guards
 from graphc.tracing.traced import Jitted, Settings
 from graphc.tracing.variants import Variant, form_of
-from graphc.trees import leaves, like
+from graphc.trees import like
 
 NUMBER_NAMES = {kind.__name__: kind for kind in NUMBERS}
 
@@ -37,9 +38,11 @@ NUMBER_NAMES = {kind.__name__: kind for kind in NUMBERS}
 # Writing
 
 
-def save(function: Jitted[..., Any], path: str | os.PathLike[str]) -> None:
+def save(
+    function: Jitted[..., Any], path: str | os.PathLike[str], values: str = "inside", targets: Sequence[str] = ()
+) -> None:
     """Write the variants of a function to a file. `Jitted.save` tells more."""
-    blobs = Blobs()
+    blobs = blobs_for(values)
     variants = [_variant_row(function, each, blobs) for each in function.variants()]
     if not variants:
         raise GraphcError(f"{function.title} was not called yet: there is nothing compiled to save")
@@ -54,7 +57,7 @@ def save(function: Jitted[..., Any], path: str | os.PathLike[str]) -> None:
         "by_class": function.by_class,
         "variants": variants,
     }
-    write_file(os.fspath(path), header, blobs)
+    write(path, header, blobs, targets)
 
 
 def _variant_row(function: Jitted[..., Any], variant: Variant, blobs: Blobs) -> dict[str, Any]:
@@ -64,11 +67,11 @@ def _variant_row(function: Jitted[..., Any], variant: Variant, blobs: Blobs) -> 
     assert form is not None, "of every variant that was traced"
     return {
         "types": variant.types,
-        "arguments": _encoded(form.arguments, f"{title}, its arguments"),
+        "arguments": encoded(form.arguments, f"{title}, its arguments"),
         "leaves": [_kind(leaf) for leaf in form.kinds],
         "static": [_plain(value, title) for value in form.static],
         "fixed": [[name, _plain(value, title)] for name, value in form.fixed],
-        "results": _encoded(variant.made, f"{title}, its results"),
+        "results": encoded(variant.made, f"{title}, its results"),
         "guards": [[each.code, str(each.holds), _where(each)] for each in variant.asked.conditions],
         "ones": [list(axes) for axes in variant.ones],
         "function": function_row(variant.function, blobs),
@@ -91,23 +94,6 @@ def _plain(value: Any, title: str) -> Any:
     if value is None or type(value) in (bool, int, float, str):
         return value
     raise GraphcError(f"{title}: a static argument {value!r} is neither a number nor text: it cannot be saved")
-
-
-def _encoded(tree: Any, what: str) -> Any:
-    """A tree in JSON, without its leaves."""
-    kind = type(tree)
-    if tree is None:
-        return ["none"]
-    if kind in (tuple, list):
-        return [kind.__name__, *(_encoded(each, what) for each in tree)]
-    if kind is dict:
-        wrong = next((key for key in tree if type(key) not in (str, int)), None)
-        if wrong is not None:
-            raise GraphcError(f"{what}: the key {wrong!r} of a dict is neither text nor a whole number")
-        return ["dict", *([key, _encoded(value, what)] for key, value in tree.items())]
-    if leaves(tree) == [tree]:
-        return ["leaf"]
-    raise GraphcError(f"{what}: a {kind.__name__} cannot be saved; tuples, lists and dicts can")
 
 
 # Reading
@@ -145,7 +131,7 @@ def _add_variant(made: Jitted[..., Any], row: Mapping[str, Any], opened: Opened,
     function = restored_function(opened, row["function"], recompile)
     count = len(row["leaves"]) // 2
     given = [_example(*each) for each in zip(row["leaves"][:count], row["leaves"][count:], strict=True)]
-    placed, named = like(_decoded(row["arguments"]), given)
+    placed, named = like(decoded(row["arguments"]), given)
     args = list(placed)
     static, _ = made.static.places(len(args) + len(row["static"]))
     for place, value in zip(static, row["static"], strict=True):
@@ -154,7 +140,7 @@ def _add_variant(made: Jitted[..., Any], row: Mapping[str, Any], opened: Opened,
     conditions = tuple(Condition(holds, code, where) for code, holds, where in row["guards"])
     ones = tuple(map(tuple, row["ones"]))
     results = function.kernel.outputs
-    tree = like(_decoded(row["results"]), results)
+    tree = like(decoded(row["results"]), results)
     variant = Variant(row["types"], function, function, tree, results, Guards(conditions, {}, conditions), ones)
     key, found = made.keyed(tuple(args), kwargs)
     parts = made.static.split(args, kwargs)
@@ -171,16 +157,6 @@ def _example(kind: Any, is_scalar: bool) -> Any:
         return NUMBER_NAMES[kind](0)
     array = np.zeros((2,) * kind[1], kind[0])
     return array[()] if is_scalar else array
-
-
-def _decoded(row: Sequence[Any]) -> Any:
-    """The tree of `_encoded`, whose leaves are 0."""
-    kind, *parts = row
-    if kind == "dict":
-        return {key: _decoded(value) for key, value in parts}
-    if kind in ("tuple", "list"):
-        return {"tuple": tuple, "list": list}[kind](map(_decoded, parts))
-    return {"none": None, "leaf": 0}[kind]
 
 
 HOOKS.restored_jitted = restored_jitted

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from graphc.functions.saved_networks import save
 from graphc.layers.sequential import Sequential
 from graphc.train.trainer import Trainer
 
@@ -74,6 +75,16 @@ class _Network(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
         trainer.train(self._scaled(x), targets, self.epochs)
         self.history_ = trainer.history
         self.n_iter_ = trainer.at.epoch
+
+    def save(self, path: Any, values: str = "inside", targets: Sequence[str] = ()) -> None:
+        """Write what predicts to a file: `graphc.load(path)` has `predict`, and of a classifier `predict_proba`, in any
+        process, without scikit-learn. values, targets: as `Function.save`. Raises NotFittedError before `fit`."""
+        check_is_fitted(self)
+        scales = {"mean": self.mean_, "scale": self.scale_}
+        if hasattr(self, "y_mean_"):
+            scales |= {"y_mean": self.y_mean_, "y_scale": self.y_scale_}
+        is_flat = getattr(self, "outputs_", 0) == 1
+        save(self.network_, path, values, targets, scales, getattr(self, "classes_", None), is_flat)
 
     def _scaled(self, x: Any) -> Any:
         return (x - self.mean_) / self.scale_

@@ -92,7 +92,7 @@ def test_random_programs_go_on_through_the_switch(seed: int) -> None:
     count = graphc.shared(np.zeros(2, "int64"), name="count")
     outputs = [*pool[3:], T.argmax(leaves[1]), leaves[0].shape[0] + count.sum()]
     updates = [(count, count + leaves[0].shape[0])]
-    made_of = {"updates": updates, "on_unused_input": "ignore"}
+    made_of: dict[str, Any] = {"updates": updates, "on_unused_input": "ignore"}
     function = made(graphc.function(leaves, outputs, **made_of))
     cases = [arrays(*sizes, rng) for sizes in ((3, 3), (1, 3), (0, 3))]
     with options.change(compile="process"):

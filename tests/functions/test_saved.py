@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
 import subprocess
 import sys
 import textwrap
+from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,17 @@ import pytest
 
 import graphc
 import graphc.tensor as T
+from graphc.codegen.cache import key
+from graphc.codegen.cache.key import fingerprint_parts
+from graphc.codegen.llvm.cpu import runnable
 from graphc.errors import CacheMissError, GraphcError
+from graphc.functions import saved as archived
+from graphc.functions.archive import FIRST, Opened, open_file
 from graphc.functions.callables import Function
 from graphc.functions.native import Compiled
-from graphc.functions.saved import FIRST
 from graphc.options import options
 from graphc.scipy import special
+from graphc.trees import leaves, structure
 
 LARGE = np.random.default_rng(5).normal(size=(3, 4000))
 """A constant that stands in keys by its digest."""
@@ -128,11 +135,17 @@ def test_another_process_needs_no_source_no_cache_and_no_compiler(tmp_path: Path
         for old, new in zip(values.values(), [*f(np.arange(12.0).reshape(4, 3)), *g(np.ones(2))], strict=True):
             np.testing.assert_array_equal(new, old)
         f(np.ones((90, 3)))
+        (constant,) = (each for each in f.built.constants if each.size > 1000)
+        owner = constant
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        assert type(owner.base) is memoryview and type(owner.base.obj).__name__ == "mmap", "it is read from the file"
+        assert not constant.flags.writeable and constant.ctypes.data % 64 == 0
         assert graphc.compilations() == 0 and not {{"numba", "llvmlite"}} & set(sys.modules)
     """
     environment = {**os.environ, "GRAPHC_CACHE": "off"}
     program = [sys.executable, "-c", textwrap.dedent(code)]
-    done = subprocess.run(program, capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run(program, capture_output=True, text=True, check=False, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr
 
 
@@ -145,16 +158,120 @@ def test_what_cannot_be_saved_is_said(tmp_path: Path) -> None:
     states, _ = graphc.scan(doubled, [x])
     with pytest.raises(GraphcError, match="calls doubled_within, a Python function"):
         graphc.function([x], states, mode="interpreted").save(place)
-    for function in (
-        graphc.function([{"a": x}], x + 1, mode="interpreted"),
-        graphc.function([graphc.In(n, value=0, update=n + 1)], n, mode="interpreted"),
-        graphc.function([x], x + 1, mode="DebugMode"),
+    point = namedtuple("point", "a b")
+    for function, said in (
+        (graphc.function([point(x, n)], x + n, mode="interpreted"), "a point cannot be saved; tuples, lists and dicts"),
+        (graphc.function([{(1, 2): x}], x + 1, mode="interpreted"), "the key .1, 2. of a dict is neither text nor"),
+        (graphc.function([x], x + 1, mode="DebugMode"), "cannot be saved; pickle it"),
+        (graphc.function([x], states, mode="interpreted", profile=True), "with a profile of its loops"),
     ):
-        with pytest.raises(GraphcError, match="cannot be saved; pickle it"):
+        with pytest.raises(GraphcError, match=said):
             function.save(place)
+    plain = graphc.function([x], x + 1, mode="interpreted")
+    with pytest.raises(GraphcError, match="values='outside': must be 'inside' or 'beside'"):
+        plain.save(place, values="outside")
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(IsADirectoryError):
         graphc.function([x], x + 1, mode="interpreted").save(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_functions_of_trees_and_of_states_go_on_where_they_were(tmp_path: Path) -> None:
+    x, b, n = T.dvector("x"), T.dscalar("b"), T.iscalar("n")
+    total = graphc.shared(1.0, name="total")
+    with options.change(mode="interpreted"):
+        first = graphc.function([graphc.In(n, value=5, update=n * 2)], n)
+        shares = graphc.function([graphc.In(n, value=first.container[n])], n + 1)
+        nested = graphc.function(
+            [{"x": x, "rest": [b]}, graphc.In(n, value=0, update=n + 1)], {"s": x * b + n, "t": (total + n,)},
+            updates=[(total, total + 1)],
+        )  # fmt: skip
+    given = {"x": [1.0, 2.0], "rest": [3.0]}
+    for function, arguments in ((first, ()), (shares, ()), (nested, (given,))):
+        function(*arguments)
+        function.save(tmp_path / "f.graphc")
+        loaded = graphc.load(tmp_path / "f.graphc")
+        assert type(loaded) is type(function) and [*inspect.signature(loaded).parameters] == [
+            *inspect.signature(function).parameters
+        ]
+        for _ in range(3):
+            expected, got = function(*arguments), loaded(*arguments)
+            assert structure(expected) == structure(got)
+            for old, new in zip(leaves(expected), leaves(got), strict=True):
+                assert old.dtype == new.dtype
+                np.testing.assert_array_equal(new, old)
+        loaded["n"] = 40
+        assert int(loaded["n"]) == 40 != int(function[n]), "values of its own"
+    assert int(loaded.copy()["n"]) == int(nested.copy()[n]) == 0, "a copy begins anew"
+    assert int(nested(given, 7)["s"][0]) == int(loaded(given, 7)["s"][0]) == 10
+    with pytest.raises(GraphcError, match="must be a dict of 2: x, rest|must be {"):
+        loaded({"x": [1.0]})
+    with pytest.raises(GraphcError, match="is implicit and cannot be given"):
+        graphc.load(saved(shares, tmp_path))(3)
+
+
+def saved(function: Any, tmp_path: Path) -> Path:
+    function.save(tmp_path / "g.graphc")
+    return tmp_path / "g.graphc"
+
+
+def test_values_stand_in_the_file_or_beside_it(tmp_path: Path) -> None:
+    place, (make, arguments) = tmp_path / "f.graphc", CASES["updates, products, a large constant"]
+    with options.change(mode="interpreted"):
+        function = make()
+    function.save(place, values="beside")
+    beside = Path(f"{place}.values")
+    assert place.stat().st_size < LARGE.nbytes < beside.stat().st_size
+    loaded = graphc.load(place)
+    for old, new in zip(function(*arguments), loaded(*arguments), strict=True):
+        np.testing.assert_array_equal(new, old)
+    content = bytearray(beside.read_bytes())
+    content[-100] ^= 1
+    beside.unlink()
+    with pytest.raises(GraphcError, match=r"saved with its values beside it, and .*values is not there"):
+        graphc.load(place)
+    beside.write_bytes(content)
+    with pytest.raises(GraphcError, match=r"f.graphc.values is damaged: blob"):
+        graphc.load(place)
+    function.value["w"] = np.zeros(3)
+    function.save(tmp_path / "g.graphc", values="beside")
+    beside.write_bytes(Path(f"{tmp_path / 'g.graphc'}.values").read_bytes())
+    with pytest.raises(GraphcError, match="has not the values that .* was saved with"):
+        graphc.load(place)
+
+
+@pytest.mark.slow
+def test_a_file_has_code_for_several_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best that the processor runs is taken; code for another one is never read."""
+    place, x = tmp_path / "f.graphc", T.dvector("x")
+    function = graphc.function([{"a": x}], T.exp(x).sum() * 3, name="several")
+    with pytest.raises(GraphcError, match="'pentium' is no target"):
+        function.save(place, targets=["pentium"])
+    function.save(place, targets=["x86-64", "skylake-avx512"])
+    opened = open_file(os.fspath(place))
+    rows = opened.header["function"]["whole"]["codes"]
+    assert [fingerprint_parts(row["fingerprint"])["target"] for row in rows] == ["native", "x86-64", "skylake-avx512"]
+    assert len({bytes(opened.blob(row["object"])) for row in rows[1:]}) == 2 and len([*tmp_path.iterdir()]) == 1
+    before = key.target_fingerprint
+    monkeypatch.setattr(key, "target_fingerprint", lambda target=None: before(target) + "; another" * (not target))
+    if not runnable():
+        pytest.skip("this processor runs no named target")
+    expected = float(function({"a": [0.0, 1.0]}))
+    read: list[int] = []
+    blob = Opened.blob
+    monkeypatch.setattr(Opened, "blob", lambda self, number: read.append(number) or blob(self, number))
+    with options.change(cache=False):
+        for known in (["x86-64", "skylake-avx512"], ["x86-64"]):
+            best = [each for each in runnable() if each in known]
+            monkeypatch.setattr(archived, "runnable", lambda best=best: best)
+            read.clear()
+            loaded = graphc.load(place, recompile=False)
+            taken = next(row for row in rows if f"target {best[0]};" in row["fingerprint"])
+            assert taken["object"] in read and not {row["object"] for row in rows if row is not taken} & {*read}
+            np.testing.assert_allclose(loaded({"a": [0.0, 1.0]}), expected, rtol=1e-14)
+        monkeypatch.setattr(archived, "runnable", list)
+        with pytest.raises(CacheMissError, match="has no code for this process"):
+            graphc.load(place, recompile=False)
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
@@ -162,7 +279,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     for content, said in (
         (b"", "no function that was saved"),
         (b"PK\x03\x04", "no function that was saved"),
-        (b"graphc 2 " + FIRST, "another version of the format"),
+        (b"graphc 3 " + FIRST, "another version of the format"),
         (FIRST + b"0" * 64 + b" 99999999999999\n", "its first line"),
         (FIRST + b"0" * 64 + b" 2\n{}", "its header"),
     ):
@@ -216,5 +333,5 @@ def test_no_change_of_a_file_crashes_or_changes_a_result(tmp_path: Path) -> None
     place = tmp_path / "f.graphc"
     of_loops().save(place)
     program = [sys.executable, "-c", textwrap.dedent(MUTATE), os.path.dirname(__file__), str(place), "1", "400"]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr

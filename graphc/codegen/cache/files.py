@@ -18,6 +18,8 @@ from graphc.startup.process import PROCESS
 
 OTHERS = stat.S_IWGRP | stat.S_IWOTH
 ROOT = 0
+PRIVATE = 0o600
+"""The mode of a file that nobody else may read."""
 
 Owners = frozenset[int] | None
 """The users who may own a file of the cache; None where the system has no owners."""
@@ -127,20 +129,20 @@ def _open(path: str, flags: int) -> int:
     return descriptor
 
 
-def write(path: str, content: bytes) -> None:
-    """Write a file that nobody else may read."""
+def write(path: str, *parts: bytes | memoryview, mode: int = PRIVATE) -> None:
+    """Write a file of these parts."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
-    with open(os.open(path, flags, 0o600), "wb") as file:
-        file.write(content)
+    with open(os.open(path, flags, mode), "wb") as file:
+        file.writelines(parts)
 
 
-def replace(path: str, content: bytes) -> None:
+def replace(path: str, *parts: bytes | memoryview, mode: int = PRIVATE) -> None:
     """Write a file atomically. Raises OSError where that fails, and leaves no trace then."""
     unfinished = aside(path)
     try:
-        write(unfinished, content)
+        write(unfinished, *parts, mode=mode)
         os.replace(unfinished, path)
-    except OSError:
+    except BaseException:
         with suppress(OSError):
             os.unlink(unfinished)
         raise

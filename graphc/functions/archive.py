@@ -1,0 +1,248 @@
+"""Files of graphc: a header and blobs, each checked against its digest before it is used.
+
+In: a header that JSON can hold, and arrays, texts and codes as blobs. Out: a file; from a file the header, and blobs as
+memory that is mapped.
+
+    blobs = Blobs()
+    write_file("a.graphc", {"kind": "example", "weights": blobs.add_array(np.ones(3))}, blobs)
+    opened = open_file("a.graphc")
+    opened.array(opened.header["weights"])     array([1., 1., 1.]), read-only, in the file's memory
+
+The format:
+
+    first line    "graphc 2", the digest of the header (64 digits), the number of its bytes
+    header        JSON: "kind", what the kind needs, and "blobs": for each its place, length and digest
+    blobs         each begins at a multiple of 64 bytes, counted from the first one, which begins at such a multiple of
+                  the file. An array is its bytes in C order, in this machine's order of bytes
+
+Values of shared variables and large constants may be in a second file of the same format, beside the first and named
+after it, whose header's digest stands in the header of the first.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from graphc.arrays.dtypes import DTYPES
+from graphc.codegen.cache import files
+from graphc.errors import GraphcError
+from graphc.ir.node import Array
+from graphc.shared import SharedVariable, shared
+from graphc.startup.digest import DIGITS, digest_of
+from graphc.trees import leaves
+
+FIRST = b"graphc 2 "
+"""How a file begins: the version of the format follows the name."""
+MOST_HEADER = 2**28
+"""The largest header in bytes."""
+ALIGNMENT = 64
+"""Of blobs, in bytes: a cache line, and the widest vector register."""
+VALUES = ".values"
+"""The end of the name of a file of values beside another."""
+PUBLIC = 0o666
+"""The mode of a file, of which the user's umask takes away."""
+
+
+def aligned(size: int) -> int:
+    """Return a number of bytes, rounded up."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+# Writing
+
+
+class Blobs:
+    """The blobs of a file that is to be written, and its shared variables. values: the blobs of the file beside it that
+    has the values; by default they are in the file itself."""
+
+    def __init__(self, values: Blobs | None = None) -> None:
+        self.contents: list[bytes | memoryview] = []
+        self.rows: list[tuple[int, str]] = []
+        self.values = values or self
+        self.variables: list[dict[str, Any]] = []
+        self.known: dict[int, int] = {}
+
+    def add(self, content: bytes | memoryview) -> int:
+        """Add a blob, and return its number."""
+        self.contents.append(content)
+        self.rows.append((memoryview(content).nbytes, digest_of(content)))
+        return len(self.rows) - 1
+
+    def add_array(self, value: Array) -> dict[str, Any]:
+        """Add an array, and return what the header says of it."""
+        array = np.ascontiguousarray(value)
+        blob = self.add(array.reshape(-1).view(np.uint8).data)
+        return {"dtype": value.dtype.name, "shape": list(value.shape), "blob": blob}
+
+    def add_value(self, value: Array) -> dict[str, Any]:
+        """Add an array to where values are."""
+        row = self.values.add_array(value)
+        return row if self.values is self else {**row, "beside": True}
+
+    def add_variable(self, leaf: SharedVariable) -> int:
+        """Add a shared variable, and return its number: one for all variables over one value."""
+        if type(leaf) is not SharedVariable:
+            raise GraphcError(
+                f"shared variable {leaf.name or leaf.type} is a {type(leaf).__name__}: it cannot be saved"
+            )
+        if id(leaf.cell) not in self.known:
+            self.known[id(leaf.cell)] = len(self.variables)
+            self.variables.append(
+                {
+                    **self.add_value(leaf.get_value(borrow=True)),
+                    "name": leaf.name,
+                    "sizes": list(leaf.sizes),
+                    "strict": leaf.strict,
+                    "allow_downcast": leaf.allow_downcast,
+                }
+            )
+        return self.known[id(leaf.cell)]
+
+
+def blobs_for(values: str) -> Blobs:
+    """Return the blobs of a new file. values: "inside", or "beside" for a file of their own."""
+    if values not in ("inside", "beside"):
+        raise GraphcError(f"values={values!r}: must be 'inside' or 'beside'")
+    return Blobs(Blobs() if values == "beside" else None)
+
+
+def write_file(path: str, header: Mapping[str, Any], blobs: Blobs) -> None:
+    """Write a file atomically; before it the one of the values, where these are beside it."""
+    if blobs.values is not blobs:
+        header = {**header, "beside": _write(path + VALUES, {"kind": "values"}, blobs.values)}
+    _write(path, {**header, "variables": blobs.variables}, blobs)
+
+
+def _write(path: str, header: Mapping[str, Any], blobs: Blobs) -> str:
+    """Write a file, and return the digest of its header."""
+    places: list[tuple[int, int, str]] = []
+    position = 0
+    for size, digest in blobs.rows:
+        places.append((position, size, digest))
+        position = aligned(position + size)
+    content = import_module("json").dumps({**header, "blobs": places, "bytes": position}).encode()
+    digest = digest_of(content)
+    first = b"%s%s %d\n" % (FIRST, digest.encode(), len(content))
+    parts = [part for blob in blobs.contents for part in _padded(blob)]
+    files.replace(path, *_padded(first + content), *parts, mode=PUBLIC)
+    return digest
+
+
+def _padded(content: bytes | memoryview) -> Iterator[bytes | memoryview]:
+    size = memoryview(content).nbytes
+    yield content
+    yield b"\0" * (aligned(size) - size)
+
+
+# Reading
+
+
+class Damaged(GraphcError):
+    """A file that is no saved function, or is not as it was written."""
+
+
+class Opened:
+    """A file that was opened: its header, verified, and its bytes, mapped."""
+
+    def __init__(self, path: str, header: Mapping[str, Any], content: memoryview, start: int, digest: str) -> None:
+        self.path, self.header, self.content, self.start, self.digest = path, header, content, start, digest
+        self.beside: Opened | None = None
+        self.variables: dict[int, SharedVariable] = {}
+
+    def blob(self, number: int) -> memoryview:
+        """Return a blob after its digest was checked."""
+        place, size, digest = self.header["blobs"][number]
+        content = self.content[self.start + place : self.start + place + size]
+        if content.nbytes != size or digest_of(content) != digest:
+            raise Damaged(f"{self.path} is damaged: blob {number} is not what was written")
+        return content
+
+    def array(self, row: Mapping[str, Any]) -> Array:
+        """Return a read-only array over the bytes of the file, or of the one beside it."""
+        if row["dtype"] not in DTYPES:
+            raise Damaged(f"{self.path} is damaged: {row['dtype']!r} is no dtype")
+        content = self.values().blob(row["blob"]) if row.get("beside") else self.blob(row["blob"])
+        return np.frombuffer(content, row["dtype"]).reshape(row["shape"])
+
+    def values(self) -> Opened:
+        """Return the file of the values beside this one."""
+        if self.beside is None:
+            place = self.path + VALUES
+            if not os.path.exists(place):
+                raise GraphcError(f"{self.path} was saved with its values beside it, and {place} is not there")
+            self.beside = open_file(place)
+            if self.beside.digest != self.header["beside"]:
+                raise Damaged(f"{place} has not the values that {self.path} was saved with")
+        return self.beside
+
+    def variable(self, number: int) -> SharedVariable:
+        """Return a shared variable with a copy of its value: one for each number."""
+        if number not in self.variables:
+            row = self.header["variables"][number]
+            self.variables[number] = shared(
+                self.array(row).copy(),
+                row["name"],
+                strict=row["strict"],
+                allow_downcast=row["allow_downcast"],
+                shape=tuple(row["sizes"]),
+            )
+        return self.variables[number]
+
+
+def open_file(path: str) -> Opened:
+    """Open a file, check its header, and map it. Raises Damaged, or OSError."""
+    with open(path, "rb") as file:
+        first = file.readline(len(FIRST) + DIGITS + 16)
+        digest, _, length = first[len(FIRST) :].strip().partition(b" ")
+        if not first.startswith(b"graphc "):
+            raise Damaged(f"{path} is no function that was saved")
+        if not first.startswith(FIRST):
+            raise Damaged(f"{path} has another version of the format than {FIRST.decode().strip()!r}")
+        if not (first.endswith(b"\n") and length.isdigit() and int(length) <= MOST_HEADER):
+            raise Damaged(f"{path} is damaged: its first line is not what was written")
+        head = file.read(int(length))
+        known = digest.decode("ascii", "replace")
+        if len(head) != int(length) or digest_of(head) != known:
+            raise Damaged(f"{path} is damaged: its header is not what was written")
+        header = import_module("json").loads(head)
+        start = aligned(len(first) + len(head))
+        if os.fstat(file.fileno()).st_size != start + header["bytes"]:
+            raise Damaged(f"{path} is damaged: it is not as long as it was written")
+        content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    return Opened(path, header, content, start, known)
+
+
+# Trees in headers
+
+
+def encoded(tree: Any, what: str) -> Any:
+    """Return a tree in JSON, without its leaves. Raises GraphcError for other nodes than tuples, lists and dicts."""
+    kind = type(tree)
+    if tree is None:
+        return ["none"]
+    if kind in (tuple, list):
+        return [kind.__name__, *(encoded(each, what) for each in tree)]
+    if kind is dict:
+        wrong = next((key for key in tree if type(key) not in (str, int)), None)
+        if wrong is not None:
+            raise GraphcError(f"{what}: the key {wrong!r} of a dict is neither text nor a whole number")
+        return ["dict", *([key, encoded(value, what)] for key, value in tree.items())]
+    if leaves(tree) == [tree]:
+        return ["leaf"]
+    raise GraphcError(f"{what}: a {kind.__name__} cannot be saved; tuples, lists and dicts can")
+
+
+def decoded(row: Sequence[Any]) -> Any:
+    """Return the tree of `encoded`, whose leaves are 0."""
+    kind, *parts = row
+    if kind == "dict":
+        return {key: decoded(value) for key, value in parts}
+    if kind in ("tuple", "list"):
+        return {"tuple": tuple, "list": list}[kind](map(decoded, parts))
+    return {"none": None, "leaf": 0}[kind]

@@ -1,0 +1,88 @@
+"""Trained networks and fitted estimators as files: the same predictions to the bit, without layers and scikit-learn."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc
+from graphc.errors import GraphcError, GraphValueError
+from graphc.functions.saved_networks import Predictor
+from graphc.layers import Sequential
+from graphc.options import options
+
+X = np.random.default_rng(3).normal(size=(30, 4))
+
+
+def network(cost: str) -> Sequential:
+    net = Sequential(dtype="float64", seed=1).add_fc(4, 6, "relu", normalize=True, dropout=0.3)
+    return net.add_fc(6, 3).add_cost(cost)
+
+
+@pytest.mark.parametrize("cost", ["softmax", "norm"])
+def test_a_network_predicts_the_same(cost: str, tmp_path: Path) -> None:
+    with options.change(mode="interpreted"):
+        net = network(cost)
+        net.set_values([value + 0.25 for value in net.get_values()])
+        net.save(tmp_path / "net.graphc", values="beside")
+        loaded = graphc.load(tmp_path / "net.graphc")
+        assert isinstance(loaded, Predictor) and len(loaded.shared) == 8, "one of each parameter that predictions read"
+        np.testing.assert_array_equal(loaded.predict(X), net.predict(X), strict=True)
+        if cost == "softmax":
+            np.testing.assert_array_equal(loaded.predict_proba(X), net.predict_probabilities(X), strict=True)
+            return
+        with pytest.raises(GraphValueError, match="what was saved has no probabilities"):
+            loaded.predict_probabilities(X)
+        with pytest.raises(GraphValueError, match="the network has no cost"):
+            Sequential().add_fc(2, 1).save(tmp_path / "none")
+
+
+LOADED = """
+    import sys
+    import numpy as np, graphc
+    x = np.load(sys.argv[1] + "/x.npy")
+    for name in ("texts", "numbers", "one", "two"):
+        model = graphc.load(f"{sys.argv[1]}/{name}.graphc", recompile=False)
+        np.save(f"{sys.argv[1]}/{name}.npy", model.predict(x))
+        if name in ("texts", "numbers"):
+            np.save(f"{sys.argv[1]}/{name}_chances.npy", model.predict_proba(x))
+    assert not {"sklearn", "scipy", "numba", "llvmlite", "graphc.train", "graphc.layers"} & set(sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_estimators_predict_the_same_in_a_process_without_their_packages(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    estimators = vars(importlib.import_module("graphc.train.estimator"))
+    how: dict[str, Any] = {"hidden": (5,), "epochs": 3, "random_state": 0}
+    kinds = np.arange(30) % 3
+    targets = {
+        "texts": np.array(["low", "middle", "high"])[kinds],
+        "numbers": kinds * 10,
+        "one": X[:, 0],
+        "two": X[:, :2],
+    }
+    fitted = {name: estimators["Regressor" if name in ("one", "two") else "Classifier"](**how) for name in targets}
+    np.save(tmp_path / "x.npy", X)
+    for name, model in fitted.items():
+        model.fit(X, targets[name]).save(tmp_path / f"{name}.graphc")
+    program = [sys.executable, "-c", textwrap.dedent(LOADED), str(tmp_path)]
+    environment = {**os.environ, "GRAPHC_CACHE": "off"}
+    done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr
+    for name, model in fitted.items():
+        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), model.predict(X), strict=True)
+    for name in ("texts", "numbers"):
+        chances = fitted[name].predict_proba(X)
+        np.testing.assert_array_equal(np.load(tmp_path / f"{name}_chances.npy"), chances, strict=True)
+    fitted["texts"].classes_ = np.array([None, "a", "b"], object)
+    with pytest.raises(GraphcError, match="classes of dtype object cannot be saved"):
+        fitted["texts"].save(tmp_path / "none")
