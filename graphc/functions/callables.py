@@ -151,10 +151,6 @@ class Function:
     trust_input = False
     """Theano's switch to leave out checks of arguments. It changes nothing: native code checks them at no cost."""
 
-    is_ready = True
-    """True where the next call runs the code of its mode; False for a function that other processes compile
-    (`options.compile = "background"`) until they have done so."""
-
     __signature__ = Parameters()
     of_mode: ClassVar[type[Function]]
     """The class of functions in this mode; subclasses made for one purpose (`Direct`) do not count."""
@@ -322,6 +318,12 @@ class Function:
     def outputs(self) -> Any:
         """An `Out` for each result, as Theano has it."""
         return self.maker.outputs
+
+    @property
+    def is_ready(self) -> bool:
+        """True where the next call runs the code of its mode; False for a function that other processes compile
+        (`options.compile = "background"`) until they have done so."""
+        return True
 
     def cancel(self) -> None:
         """Give up compiling in other processes: the function stays interpreted. Does nothing for one that is ready."""

@@ -20,7 +20,7 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen.cache import key
 from graphc.codegen.cache.key import fingerprint_parts
-from graphc.codegen.llvm.cpu import runnable
+from graphc.codegen.llvm.cpu import runnable, target_fingerprint
 from graphc.errors import CacheMissError, GraphcError
 from graphc.functions import saved as archived
 from graphc.functions.archive import FIRST, Opened, open_file
@@ -252,14 +252,19 @@ def test_a_file_has_code_for_several_targets(tmp_path: Path, monkeypatch: pytest
     rows = opened.header["function"]["whole"]["codes"]
     assert [fingerprint_parts(row["fingerprint"])["target"] for row in rows] == ["native", "x86-64", "skylake-avx512"]
     assert len({bytes(opened.blob(row["object"])) for row in rows[1:]}) == 2 and len([*tmp_path.iterdir()]) == 1
-    before = key.target_fingerprint
+    before = target_fingerprint
     monkeypatch.setattr(key, "target_fingerprint", lambda target=None: before(target) + "; another" * (not target))
     if not runnable():
         pytest.skip("this processor runs no named target")
     expected = float(function({"a": [0.0, 1.0]}))
     read: list[int] = []
     blob = Opened.blob
-    monkeypatch.setattr(Opened, "blob", lambda self, number: read.append(number) or blob(self, number))
+
+    def noted(self: Opened, number: int) -> memoryview:
+        read.append(number)
+        return blob(self, number)
+
+    monkeypatch.setattr(Opened, "blob", noted)
     with options.change(cache=False):
         for known in (["x86-64", "skylake-avx512"], ["x86-64"]):
             best = [each for each in runnable() if each in known]
