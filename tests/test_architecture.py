@@ -59,7 +59,7 @@ UPWARD = {
     ("codegen.special.api", "scipy"),
     ("codegen.special.api", "scipy.special.cython_special"),
     ("functions.callables", "inspect"),
-    ("functions.saved", "json"),
+    ("functions.archive", "json"),
     ("ir.call_errors", "inspect"),
     ("ops.linalg.equations", "scipy.linalg"),
     ("ops.linalg.equations", "scipy.linalg.lapack"),

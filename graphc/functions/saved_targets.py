@@ -23,7 +23,7 @@ from graphc.codegen.llvm.cpu import NAMED, lacking
 from graphc.codegen.pipeline.build import build_native, look_up
 from graphc.errors import CompileError, GraphcError
 from graphc.functions.archive import Blobs, Opened, open_file, write_file
-from graphc.functions.saved import code_row, kernel_of
+from graphc.functions.saved_rows import code_row, kernel_of
 from graphc.options import options
 from graphc.startup.process import PROCESS
 

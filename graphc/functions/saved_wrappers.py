@@ -9,14 +9,14 @@ from such a row the function.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from graphc.errors import GraphcError
 from graphc.functions.archive import Blobs, Opened, decoded, encoded
 from graphc.functions.callables import Function
 from graphc.functions.convention import REQUIRED, In
-from graphc.functions.saved import function_row, input_row, record_of, restored_function
+from graphc.functions.saved_rows import input_row, record_of
 from graphc.functions.states import Stateful
 from graphc.functions.wrappers import Nested
 from graphc.ir.node import variable
@@ -24,8 +24,8 @@ from graphc.startup.record import replace
 from graphc.trees import like
 
 
-def row_of(function: Any, blobs: Blobs) -> dict[str, Any]:
-    """Return what a header says of a function that delegates to another."""
+def row_of(function: Any, blobs: Blobs, function_row: Callable[[Function, Blobs], Any]) -> dict[str, Any]:
+    """Return what a header says of a function that delegates to another, whose row `function_row` makes."""
     if isinstance(function, Nested):
         what = function.label
         return {
@@ -61,9 +61,9 @@ def _input(item: In, is_state: bool, blobs: Blobs) -> dict[str, Any]:
     }
 
 
-def restored(opened: Opened, row: Mapping[str, Any], recompile: bool) -> Function:
-    """Return the function of a row of a file."""
-    whole = restored_function(opened, row["whole"], recompile)
+def restored(opened: Opened, row: Mapping[str, Any], restored_function: Callable[[Any], Function]) -> Function:
+    """Return the function of a row of a file. restored_function: makes that of the row within it."""
+    whole = restored_function(row["whole"])
     if "trees" in row:
         variables = iter([item.variable for item in whole.call.inputs])
         trees = [_filled(tree, variables) for tree in row["trees"]]

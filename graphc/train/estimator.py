@@ -7,6 +7,7 @@ are said by their sizes. Features are standardised. Code is compiled for any siz
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +17,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from graphc.functions.saved_networks import save
 from graphc.layers.sequential import Sequential
 from graphc.train.trainer import Trainer
 
@@ -84,7 +84,8 @@ class _Network(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
         if hasattr(self, "y_mean_"):
             scales |= {"y_mean": self.y_mean_, "y_scale": self.y_scale_}
         is_flat = getattr(self, "outputs_", 0) == 1
-        save(self.network_, path, values, targets, scales, getattr(self, "classes_", None), is_flat)
+        write = import_module("graphc.functions.saved_networks").save
+        write(self.network_, path, values, targets, scales, getattr(self, "classes_", None), is_flat)
 
     def _scaled(self, x: Any) -> Any:
         return (x - self.mean_) / self.scale_

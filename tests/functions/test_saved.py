@@ -22,7 +22,7 @@ from graphc.codegen.cache import key
 from graphc.codegen.cache.key import fingerprint_parts
 from graphc.codegen.llvm.cpu import runnable, target_fingerprint
 from graphc.errors import CacheMissError, GraphcError
-from graphc.functions import saved as archived
+from graphc.functions import saved_rows as archived
 from graphc.functions.archive import FIRST, Opened, open_file
 from graphc.functions.callables import Function
 from graphc.functions.native import Compiled
