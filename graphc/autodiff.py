@@ -23,7 +23,14 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from graphc.arrays.dtypes import can_cast_safely, is_float
-from graphc.errors import CostError, DisconnectedInputError, GradientError, GraphTypeError, NullTypeGradError
+from graphc.errors import (
+    ArgumentError,
+    CostError,
+    DisconnectedInputError,
+    GradientError,
+    GraphTypeError,
+    NullTypeGradError,
+)
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, close, item
 from graphc.ir.call_errors import explained
@@ -79,7 +86,7 @@ def grad(
         array([2., 4.])
     """
     if _is_function_alone(cost, of_function):
-        return HOOKS.of_functions.grad(cost, **_chosen(wrt), **of_function)
+        return HOOKS.of_functions.grad(cost, **_chosen(wrt, of_function), **of_function)
     if any(hasattr(target, "with_data") for target in _as_list(wrt)):
         return _of_entries(
             wrt,
@@ -160,7 +167,7 @@ def value_and_grad(cost: Any, wrt: Any = None, **arguments: Any) -> Any:
     """Return `(cost, grad(cost, wrt, ...))`. As outputs of one function the two share common work. For a function of
     arrays, return a function that computes both, with the arguments of `grad` of functions."""
     if _is_function(cost, arguments):
-        return HOOKS.of_functions.value_and_grad(cost, **_chosen(wrt), **arguments)
+        return HOOKS.of_functions.value_and_grad(cost, **_chosen(wrt, arguments), **arguments)
     return cost, grad(cost, wrt, **arguments)
 
 
@@ -182,7 +189,10 @@ def _is_function_alone(cost: Any, others: Mapping[str, Any]) -> bool:
     return callable(cost) and not isinstance(cost, Node)
 
 
-def _chosen(argnums: Any) -> dict[str, Any]:
+def _chosen(argnums: Any, named: Mapping[str, Any]) -> dict[str, Any]:
+    """The argument `argnums` of a derivative of a function; `named`: the others, which must not spell it otherwise."""
+    if "argnum" in named:
+        raise ArgumentError("argnum= is autograd's word: here it is argnums=, an int or several")
     return {} if argnums is None else {"argnums": argnums}
 
 
@@ -326,7 +336,7 @@ def jacobian(
     arrays it is `jacrev`.
     """
     if _is_function_alone(expression, of_function):
-        return HOOKS.of_functions.jacobian(expression, **_chosen(wrt), **of_function)
+        return HOOKS.of_functions.jacobian(expression, **_chosen(wrt, of_function), **of_function)
     targets = _as_list(wrt)
     if not isinstance(expression, Node) or expression.ndim == 0:
         return grad(expression, wrt, consider_constant, disconnected_inputs=disconnected_inputs)
@@ -361,7 +371,7 @@ def hessian(
     arrays, return a function that computes its second derivatives, with the arguments of `grad` of functions.
     """
     if _is_function_alone(cost, of_function):
-        return HOOKS.of_functions.hessian(cost, **_chosen(wrt), **of_function)
+        return HOOKS.of_functions.hessian(cost, **_chosen(wrt, of_function), **of_function)
     targets, constants = _as_list(wrt), tuple(consider_constant or ())
     gradients = grad(cost, targets, constants, disconnected_inputs=disconnected_inputs)
     pairs = zip(gradients, targets, strict=True)

@@ -82,6 +82,8 @@ def difference(left: Size, right: Size) -> tuple[dict[Node, int], int]:
 
 def known_at_least(left: Size, right: Size) -> bool:
     """True if left >= right holds in every run."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left >= right
     terms, number = difference(left, right)
     return number >= 0 and all(factor > 0 and known_nonnegative(node) for node, factor in terms.items())
 

@@ -50,6 +50,7 @@ from graphc.ir.node import (
     plain,
 )
 from graphc.ir.signs import below_broadcasts, is_never_zero
+from graphc.ir.source_lines import program_line
 from graphc.ir.traced import TRACE, TRACED, by_program, traced_from
 from graphc.ir.walk import as_size_node
 from graphc.ops.at_hand import asked_size, found as at_hand
@@ -533,6 +534,8 @@ def _weigh(value: Any) -> Operand:
         return promote(*_settle(weights))
     array = _array(value)
     if isinstance(value, (list, tuple)) and not _has_strong(value):
+        if TRACE.depth:  # the list becomes an array, as in NumPy
+            return options.floatX if array.dtype.kind == "f" else check_dtype(array.dtype)
         return {"b": False, "f": 0.0}.get(array.dtype.kind, 0)
     return check_dtype(array.dtype)
 
@@ -544,10 +547,16 @@ def _settle(operands: Sequence[Operand]) -> list[Operand]:
     return [options.floatX if isinstance(o, float) else o for o in operands]
 
 
-def _convert(name: str, value: Any, dtype: str) -> Node:
-    """`value` as a node of `dtype`; weak integers must fit."""
+def convert_to(name: str, value: Any, dtype: str) -> Node:
+    """`value` as a node of `dtype`; weak integers must fit, but for `where`, which wraps them as NumPy's does."""
     if isinstance(value, Node):
-        if type(value) is Number and value.type.dtype == "int64" and dtype in INTEGERS and dtype != "int64":
+        if (
+            name != "where"
+            and type(value) is Number
+            and value.type.dtype == "int64"
+            and dtype in INTEGERS
+            and dtype != "int64"
+        ):
             return _fitted(value, dtype)
         return cast(value, dtype)
     if isinstance(value, (list, tuple)) and _holds_nodes(value):
@@ -557,15 +566,18 @@ def _convert(name: str, value: Any, dtype: str) -> Node:
     array = _array(value)
     if dtype in INTEGERS and array.dtype.kind in "iu" and not isinstance(value, (np.ndarray, np.generic)):
         for number in (int(array.min(initial=0)), int(array.max(initial=0))):
-            if not fits(number, dtype):
-                raise IntegerTooLarge(f"{name}: Python integer {number} is out of bounds for {dtype}")
+            if not fits(number, dtype) and name != "where":
+                what, place = (
+                    (f"{name}: ", "") if not (name == "constant" and TRACE.depth) else ("", f" (at {program_line()})")
+                )
+                raise IntegerTooLarge(f"{what}Python integer {number} is out of bounds for {dtype}{place}")
     with np.errstate(all="ignore"):
         return literal(array.astype(dtype, copy=False))
 
 
 def _stack(name: str, items: Sequence[Any], dtype: str) -> Node:
     """The items, all of one rank, as the rows of one node."""
-    rows = [_convert(name, item, dtype) for item in items]
+    rows = [convert_to(name, item, dtype) for item in items]
     for row in rows[1:]:
         if row.ndim != rows[0].ndim:
             raise ShapeError(f"the items of a list differ in rank: {_list_types((rows[0], row))}")
@@ -585,10 +597,10 @@ def as_node(value: Any, dtype: str | None = None, name: str | None = None) -> No
         value = result_of(value)
     if not isinstance(value, Node):
         own = promote(*_settle([_weigh(value)]))
-        node = _convert("constant", value, wanted or own)
+        node = convert_to("constant", value, wanted or own)
     else:
         node = plain(value)
-        node = cast(node, wanted) if wanted else node
+        node = convert_to("constant", node, wanted) if wanted else node
     if name is not None and node.name is None:
         if node.op is CONSTANT:  # equal constants are one node: a name of its own makes another
             return Constant(CONSTANT, (), dict(node.attrs), node.type, name)
@@ -647,7 +659,7 @@ def elementwise(name: str, *operands: Any) -> Node:
     targets = (*leading, *(dtype,) * (row.arity - len(leading)))
     if name == "pow" and dtype in SIGNED:
         operands = _with_natural_exponent(*operands)
-    return _apply(name, [_convert(name, o, t) for o, t in zip(operands, targets, strict=True)])
+    return _apply(name, [convert_to(name, o, t) for o, t in zip(operands, targets, strict=True)])
 
 
 def _with_exact_integers(row: Row, operands: Sequence[Any], weights: Sequence[Operand]) -> list[Operand]:

@@ -25,6 +25,7 @@ INSTEAD = {
     "constants": "scipy.constants has numbers, which tensors take as they are",
     "fft": "graphc.tensor.fft has transforms of real values",
     "ndimage": "graphc.tensor.nnet and graphc.scipy.signal have convolutions",
+    "spatial": "distances are ((x[:, None] - y) ** 2).sum(-1) ** 0.5; trees and hulls depend on values by cases",
     "sparse": "graphc.sparse has sparse matrices",
 }
 """Modules of SciPy's that are not here, with the reason or what to use instead."""

@@ -32,8 +32,8 @@ from graphc.tensor import boundary
 from graphc.tensor.handles import UNKNOWN, known
 from graphc.trees import leaves
 
-MODULES = "integrate interpolate linalg optimize signal special stats".split()
-"""The modules whose functions are exchanged."""
+MODULES = "integrate interpolate linalg ndimage optimize signal spatial spatial.distance special stats".split()
+"""The modules whose functions are exchanged; those of `ndimage` and `spatial` for errors."""
 
 CLASSES = "rv_generic rv_continuous rv_discrete".split()
 """The classes of distributions whose methods are exchanged; so are those of distributions of vectors."""
@@ -57,7 +57,8 @@ def _code(function: FunctionType, call: Callable[..., Any]) -> CodeType:
 
 
 def _exchange(function: FunctionType, name: str, home: str, is_method: bool) -> Exchange:
-    """`home`: the module of graphc's function of that name; of a method the class has the name."""
+    """`home`: the module of graphc's function of that name. Methods have the name of their law, or of the class that
+    they construct."""
     own = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
@@ -67,7 +68,8 @@ def _exchange(function: FunctionType, name: str, home: str, is_method: bool) -> 
         given = args[1:] if is_method else args
         if not TRACE.depth or not any(isinstance(leaf, Node) for leaf in leaves((given, kwargs))):
             return own(*args, **kwargs)
-        title = f"{getattr(args[0], 'name', _class_name(args[0]))}.{name}" if is_method else name
+        is_law = is_method and home == "stats"
+        title = f"{getattr(args[0], 'name', _class_name(args[0]))}.{name}" if is_law else name
         if known((given, kwargs)) is not UNKNOWN:
             values = boundary.given(given)
             return boundary.computed(own(*args[: len(args) - len(given)], *values, **boundary.given(kwargs)))
@@ -86,8 +88,8 @@ def _class_name(distribution: Any) -> str:
 def _target(home: str, title: str, given: Any) -> Callable[..., Any]:
     """The function of graphc's, or the error that there is none."""
     try:
-        found: Any = import_module(f"graphc.scipy.{home}")
-        for part in title.split("."):
+        found: Any = import_module("graphc.scipy")
+        for part in f"{home}.{title}".split("."):
             found = getattr(found, part)
     except (AttributeError, ModuleNotFoundError) as error:
         told = describe(plain(next(leaf for leaf in leaves(given) if isinstance(leaf, Node))))
@@ -109,6 +111,8 @@ def _found(theirs: Any, module: str) -> Iterator[Exchange]:
         function = getattr(theirs, name, None)
         if isinstance(function, FunctionType):
             yield _exchange(function, name, module, False)
+        elif module == "spatial" and isinstance(make := getattr(function, "__init__", None), FunctionType):
+            yield _exchange(make, name, module, True)
     if module != "stats":
         return
     infrastructure: Any = sys.modules["scipy.stats._distn_infrastructure"]

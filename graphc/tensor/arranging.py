@@ -167,7 +167,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Node:
     node = as_node(x) if axis is not None else flatten(x)
     what = f"insert into {describe(node)} of type {node.type}"
     place = normalise_axis(axis or 0, node.ndim, what)
-    value, length = cast(as_node(values), node.type.dtype), node.type.shape[place]
+    value, length = as_node(values, node.type.dtype), node.type.shape[place]
     rest = [size for k, size in enumerate(node.type.shape) if k != place]
     if isinstance(obj, (int, np.integer, Node)) and as_node(obj).ndim == 0:
         if value.ndim == node.ndim:  # as NumPy: its first axis is the one that is put in

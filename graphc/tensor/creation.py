@@ -99,7 +99,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Node:
     array([7, 7])
     """
     node, shape = _same_shape(x)
-    return full(shape, cast(as_node(fill_value), node.type.dtype if dtype is None else resolve_dtype(dtype)))
+    return full(shape, as_node(fill_value, node.type.dtype if dtype is None else resolve_dtype(dtype)))
 
 
 def zeros_like(x: Any, dtype: Any = None) -> Node:

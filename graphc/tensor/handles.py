@@ -454,10 +454,9 @@ def assigned(value: Any, part: Node) -> Node:
     """A value in the dtype of the part of an array that it goes to, with no more axes: as NumPy assigns, any dtype is
     cast, and first axes of size 1 are dropped."""
     dtype = part.type.dtype
-    is_number = isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
     if isinstance(value, float) and dtype[0] not in "fb" and not np.isfinite(value):
         raise GraphTypeError(f"{describe(part)}: {value} is no integer that an element of {dtype} could be")
-    node = as_node(value, dtype) if is_number else cast(as_node(value), dtype)
+    node = as_node(value, dtype)
     while node.ndim > part.ndim and sizes.equal(node.type.shape[0], 1):
         node = node.part(0)
     return node

@@ -22,7 +22,7 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import index as ops, shape as layout
 from graphc.ops.at_hand import asked_size
 from graphc.ops.checked import checked
-from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, elementwise, is_number
+from graphc.ops.elementwise import as_node, broadcast_node, broadcast_sizes, cast, convert_to, elementwise, is_number
 from graphc.tensor.creation import arange, linspace, ones, tri
 from graphc.tensor.elementary import (
     abs as absolute,
@@ -168,10 +168,12 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Node:
         shape = broadcast_sizes("choose", [layout.zeros("bool", stacked.type.shape[1:]), index])
         wide = layout.broadcast_to(stacked, (count, *shape))
     else:
-        nodes = [as_node(one) for one in choices]
-        if not nodes:
+        if not choices:
             raise GraphValueError("choose: there are no choices")
-        dtype = promote(*(node.type.dtype for node in nodes))
+        dtype = promote(
+            *(one if is_number(one) and not isinstance(one, Node) else as_node(one).type.dtype for one in choices)
+        )
+        nodes = [convert_to("where", one, dtype) for one in choices]
         shape = broadcast_sizes("choose", [index, *nodes])
         parts = [layout.broadcast_to(broadcast_node(cast(node, dtype), shape), shape) for node in nodes]
         wide, count = layout.concatenate([layout.expand(part, (0,)) for part in parts], 0), len(parts)
@@ -194,7 +196,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     if is_number(default):  # Python's numbers go by their kind with all choices together, not with the last alone
         choicelist = [as_node(choice) if not is_number(choice) else choice for choice in choicelist]
         of_arrays = [choice.type.dtype for choice in choicelist if isinstance(choice, Node)]
-        result = as_node(default, promote(*of_arrays, default)) if of_arrays else default
+        result = convert_to("where", default, promote(*of_arrays, default)) if of_arrays else default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = choose_between(cast(as_node(condition), "bool"), choice, result)
     return as_node(result)
@@ -215,7 +217,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
     def value(function: Any) -> Node:
         made = function(node, *args, **kw) if callable(function) else function
-        return cast(as_node(made), node.type.dtype)
+        return as_node(made, node.type.dtype)
 
     result = value(other)
     for condition, function in zip(conditions, functions, strict=True):

@@ -29,10 +29,11 @@ from graphc.ir.node import (
     literal,
     make,
 )
-from graphc.ir.traced import traced_hint
+from graphc.ir.source_lines import program_line
+from graphc.ir.traced import TRACE, traced_hint
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import shape as ops
-from graphc.ops.at_hand import asked_equal, asked_number, asked_size
+from graphc.ops.at_hand import asked_equal, asked_number, asked_size, found
 from graphc.ops.elementwise import Number, as_node, broadcast_node, broadcast_sizes, describe_origin, narrowed
 
 __all__ = [
@@ -242,6 +243,7 @@ def reshape(
     if ndim is not None and len(target) != ndim:
         raise GraphValueError(f"{what}: {len(target)} sizes, but ndim={ndim}")
     filled = _fill_in(node, target, what)
+    _check_at_hand(node, target, filled, what)
     if _first_axis_first(order, what):
         return _reversed(ops.reshape(_reversed(node), filled[::-1]))
     return ops.reshape(node, filled)
@@ -280,6 +282,20 @@ def _fill_in(x: Node, target: tuple[Size, ...], what: str) -> tuple[Size, ...]:
             raise ShapeError(f"{what}: it cannot be divided into {tuple(map(describe_size, target))}")
         rest = sizes.floor_divide(count, known)
     return tuple(rest if axis in open_axes else size for axis, size in enumerate(target))
+
+
+def _check_at_hand(x: Node, target: Sequence[Size], filled: Sequence[Size], what: str) -> None:
+    """Raise ShapeError where a traced program, which may catch it, asks for a shape that the sizes at hand do not fill.
+    If they do, it is a question about sizes only where the shape is of numbers; else calls check it."""
+    before, after = sizes.product(x.type.shape), sizes.product(filled)
+    if TRACE.at_hand is None or sizes.equal(before, after):
+        return
+    values = [each if isinstance(each, int) else (found(each) or (None,))[0] for each in (before, after)]
+    if None in values or (values[0] == values[1] and not all(isinstance(size, int) for size in target)):
+        return
+    if not asked_equal(before, after):
+        told = ", ".join(map(describe_size, target))
+        raise ShapeError(f"{what}: {values[0]} elements cannot become ({told}) (asked at {program_line()})")
 
 
 def _symbols(factors: Any) -> Any:

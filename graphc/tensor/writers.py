@@ -43,14 +43,14 @@ def _cycled(values: Node, count: Any) -> Node:
 
 
 def _place(arr: Node, mask: Any, vals: Any) -> Node:
-    values, chosen = FUNCTIONS["flatten"](as_node(vals)), cast(as_node(mask), "bool")
+    values, chosen = FUNCTIONS["flatten"](as_node(vals, arr.type.dtype)), cast(as_node(mask), "bool")
     flat = FUNCTIONS["flatten"](chosen)
     number = FUNCTIONS["cumsum"](flat) - 1
     return _where(chosen, values.part(FUNCTIONS["maximum"](number, 0) % values.type.shape[0]), arr)
 
 
 def _putmask(a: Node, mask: Any, values: Any) -> Node:
-    given = FUNCTIONS["flatten"](as_node(values))
+    given = FUNCTIONS["flatten"](as_node(values, a.type.dtype))
     return _where(cast(as_node(mask), "bool"), _cycled(given, sizes.product(a.type.shape)), a)
 
 

@@ -26,7 +26,7 @@ from graphc.ir.walk import type_sizes
 from graphc.ops.elementwise import Number
 from graphc.options import options
 from graphc.startup.record import record
-from graphc.trees import exact_kind, leaves as leaves_of, paths
+from graphc.trees import exact_kind, flatten, leaves as leaves_of, map_leaves, paths
 
 NUMBERS = frozenset((float, int, bool))
 """The types of Python numbers, which have a kind but no dtype of their own."""
@@ -107,9 +107,9 @@ NOTHING_UNCHANGED = Unchanged()
 
 
 def is_no_array(value: Any) -> bool:
-    """True for a value, which can be hashed, with a leaf that is neither an array nor a number: text, a function."""
+    """True for a value with a leaf that is neither an array nor a number (text, a function), if all can be hashed."""
     try:
-        hash(value)
+        hash(tuple(leaves_of(value)))
     except TypeError:
         return False
     return any(type(leaf) not in NUMBERS and not hasattr(type(leaf), "__array__") for leaf in leaves_of(value))
@@ -132,12 +132,26 @@ class Parts(NamedTuple):
             key = (*key, fixed, exact_kind(fixed))
         try:
             hash(key)
-        except TypeError:
-            for value in (*values, *(value for _, value in fixed)):
-                _check_hashable(value, function.title)
-            raise
+        except TypeError:  # a dict or a list may change: its contents are the key
+            whole = [flatten(each) for each in (*values, *fixed)]
+            for leaf in (leaf for found, _ in whole for leaf in found):
+                _check_hashable(leaf, function.title)
+            key = (len(self.left), *((*found, exact_kind((*found,)), shape) for found, shape in whole))
         found: Hashable = key
         return found
+
+    def kept(self) -> Parts:
+        """The same, whatever the program does with dicts and lists among the static values."""
+        values, fixed = (map_leaves(lambda leaf: leaf, each) for each in (self.values, self.fixed))
+        return self._replace(values=values, fixed=fixed)
+
+    def is_fixed(self) -> bool:
+        """True where no static value can change."""
+        try:
+            hash((self.values, self.fixed))
+        except TypeError:
+            return False
+        return True
 
 
 def _check_hashable(value: Any, what: str) -> None:
@@ -245,6 +259,12 @@ def _variable(what: str, leaf: Any, name: str, ones: Iterable[int]) -> Node:
         return number
     if not hasattr(kind, "__array__"):
         root = name.split("[", maxsplit=1)[0].split(".", maxsplit=1)[0]
+        if name == "self":
+            raise GraphTypeError(
+                f"{what}: self is {leaf!r} of type {kind.__name__}, no array of numbers. A method is compiled for its "
+                "object: self.f = graphc.jit(self.f) in __init__; static_argnames='self' reads attributes once for "
+                "each object; graphc.tree.register_dataclass makes arguments of its arrays"
+            )
         raise GraphTypeError(
             f"{what}: {name} is {leaf!r} of type {kind.__name__}, no array of numbers; arguments are arrays, numbers, "
             f"or dicts, tuples, lists and dataclasses of them; another is static: static_argnames={root!r}"

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import update_wrapper
+from os.path import basename
 from types import MethodType
 from typing import Any, overload
 
@@ -36,7 +37,7 @@ from graphc.functions.convention import In
 from graphc.functions.function import function as compile_function
 from graphc.ir.effects import EFFECTS
 from graphc.ir.node import INPUT, SIZE, Node, describe, size_owner
-from graphc.ir.source_lines import is_pythons
+from graphc.ir.source_lines import PACKAGE, is_pythons
 from graphc.ir.traced import LEFT, TRACE, traced_hint
 from graphc.ir.walk import nodes_of
 from graphc.ops.again import attached
@@ -66,7 +67,7 @@ from graphc.tracing.draws import check_none_drew, sources
 from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
 from graphc.tracing.shortcuts import REFUSED, Shortcut
-from graphc.tracing.variants import Variant, choose, form_of, log_retrace, tell_of_retrace
+from graphc.tracing.variants import Variant, choose, form_of, log_retrace, tell_of_retrace, tell_of_values
 from graphc.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
 
 MOST_RECENT = 4
@@ -130,6 +131,7 @@ class Jitted(Direct, Interface[P, R]):
         self.entries: dict[Any, list[Variant]] = {}
         self.recent: tuple[Shortcut, ...] = ()
         self.by_class = False
+        self.asked_at = ""
         self.__name__ = name
 
     def __repr__(self) -> str:
@@ -262,6 +264,9 @@ class Jitted(Direct, Interface[P, R]):
             if type(variant) is Variant:
                 variants.append(variant)
                 self.entries[key] = variants
+                if self.has_static and len(variants) == 1:
+                    alike = sum(each[:2] == key[:2] for each in self.entries)
+                    tell_of_values(self.title, self.static.names, self.asked_at, alike, self.settings.max_variants)
         return variant, given, variants
 
     def trace_unless_asked(
@@ -276,12 +281,14 @@ class Jitted(Direct, Interface[P, R]):
         TRACE.asked_of, TRACE.has_asked_class = frozenset(), False
         try:
             return self.trace(args, kwargs, given, ((),) * len(given)), []
-        except GraphTypeError:
+        except GraphTypeError as error:
             numbers = {
                 f"{each.name}, an argument of {self.title}": each for each in unchanged if type(each.value) in NUMBERS
             }
             if not TRACE.asked_of or not TRACE.asked_of <= numbers.keys():
                 raise
+            file, line = line_of(error, PACKAGE) or ("", 0)
+            self.asked_at = f"{basename(file)}:{line}"
             return None, [numbers[each] for each in TRACE.asked_of]
 
     def fix(self, found: Sequence[Argument]) -> None:
@@ -357,8 +364,8 @@ class Jitted(Direct, Interface[P, R]):
         results, inputs = guarded(results, variables, guards)
         function, call = self.compiled(made, results, inputs, donated)
         variant = Variant(types, function, call, made, results, guards, ones)
-        variant.form = form_of(parts, kinds_of(given, by_class=True))
-        if call is function and variables:
+        variant.form = form_of(parts.kept(), kinds_of(given, by_class=True))
+        if call is function and variables and parts.is_fixed():
             known = keywords_in_order(self.build, parts) if self.build is self.__wrapped__ else ()
             variant.make_fast((args, kwargs, static, self.static.names), given, known, self.again)
         return variant
@@ -437,12 +444,14 @@ class Symbolic:
     value: Any
 
 
-def line_of(error: Exception) -> tuple[str, int] | None:
-    """The innermost line of the traceback that is not Python's own library: (file, line), None without one."""
+def line_of(error: Exception, without: str | None = None) -> tuple[str, int] | None:
+    """The innermost line of the traceback that is not Python's own library, nor below the folder `without`: (file,
+    line), None without one."""
     found, step = None, error.__traceback__
     while step is not None:
-        if not is_pythons(step.tb_frame.f_code.co_filename):
-            found = step.tb_frame.f_code.co_filename, step.tb_lineno
+        file = step.tb_frame.f_code.co_filename
+        if not is_pythons(file) and not (without and file.startswith(without)):
+            found = file, step.tb_lineno
         step = step.tb_next
     return found
 

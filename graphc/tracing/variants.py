@@ -255,6 +255,20 @@ def tell_of_retrace(title: str, variants: Sequence[Variant], leaves: Sequence[An
         )
 
 
+def tell_of_values(title: str, names: Sequence[str], asked_at: str, count: int, most: int) -> None:
+    """Warn, once, where arguments of the same types are compiled for more than `most` values of static ones: `names`,
+    which Python asked for at the line `asked_at`, where it did."""
+    if count != most + 1:
+        return
+    why = f", since Python asks for it at {asked_at}" if asked_at else ""
+    what = ", ".join(names) or "a static argument"
+    warn_user(
+        f"{title} is compiled for more than {most} values of {what}, which is static{why}; a loop of "
+        "graphc.lax and arrays in place of numbers compile once",
+        RuntimeWarning,
+    )
+
+
 def log_retrace(title: str, leaves: Sequence[Any], why: str) -> None:
     """Log that a function is traced anew for these arguments."""
     logging = import_module("logging")

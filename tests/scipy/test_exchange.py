@@ -11,6 +11,8 @@ import pytest
 import scipy
 import scipy.integrate
 import scipy.linalg
+import scipy.ndimage
+import scipy.spatial
 import scipy.special
 import scipy.stats
 from scipy.linalg import cho_factor, cho_solve
@@ -100,6 +102,9 @@ def test_what_is_not_there_is_named_as_scipys() -> None:
     refused(lambda k: scipy.stats.gamma.expect(args=(k,)), "scipy.stats.gamma.expect of k.*has no attribute 'expect'")
     refused(lambda k: scipy.stats.wishart.logpdf(k, 3, K), "scipy.stats.wishart.logpdf of k")
     refused(lambda k: scipy.stats.poisson.entropy(k), "poisson.entropy of a tensor: there is no formula")
+    refused(lambda k: scipy.ndimage.gaussian_filter(k, 1.0), r"scipy.ndimage.gaussian_filter of k.*\(called at test_ex")
+    refused(lambda k: scipy.spatial.distance.cdist(k, k), "scipy.spatial.distance.cdist of k.*distances are")
+    refused(lambda k: scipy.spatial.KDTree(k), "scipy.spatial.KDTree of k")
     with pytest.raises(GraphTypeError, match="scipy.special.wofz of x"):
         scipy.special.wofz(T.dvector("x"))
     assert scipy.special.exp1(T.dvector("x")).type.dtype == "float64"

@@ -234,6 +234,23 @@ def test_what_is_no_size_of_an_argument_is_refused() -> None:
         jit(lambda x: x if x.shape[0] == 3 else -x)(x)
 
 
+def test_a_shape_that_does_not_fit_is_an_error_that_the_program_may_catch() -> None:
+    def of_numbers(x: Any, *shape: int) -> Any:
+        try:
+            return x.reshape(*shape)
+        except ValueError:
+            return -x
+
+    for shape in ((5, -1), (5, 2), (-1, 3)):
+        traced = graphc.jit(lambda x, m, n: of_numbers(x, m, n), static_argnums=(1, 2), mode="interpreted")
+        for size in (6, 10, 15, 7, 12):
+            wanted = of_numbers(np.arange(size), *shape)
+            npt.assert_array_equal(traced(np.arange(size), *shape), wanted)
+        assert len(traced.variants()) == 2
+    with pytest.raises(ShapeError, match=r"7 elements cannot become \(-1, 3\) \(asked at test_guards\.py:"):
+        graphc.jit(lambda x: x.reshape(-1, 3), mode="interpreted")(np.ones(7))
+
+
 def test_functions_that_need_a_size_ask_for_it() -> None:
     programs: list[Callable[..., Any]] = [
         lambda x: np.cross(x, x[::-1]), lambda x: np.squeeze(x[None]), lambda x: np.squeeze(x[:1]),

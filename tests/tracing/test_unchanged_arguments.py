@@ -94,7 +94,59 @@ def test_values_that_are_traced_have_no_answer() -> None:
         with pytest.raises(GraphTypeError, match="only static_argnames would make known"):
             slope(2.0, 2)
         assert not slope.static
-    with pytest.raises(GraphTypeError, match=r"static_argnames='names'"):  # a dict cannot be told from another by hash
-        graphc.grad(lambda x, names: x)(1.0, {"a": "b"})
+    with pytest.raises(GraphTypeError, match=r"static_argnames='names'"):  # an array has no hash
+        graphc.grad(lambda x, names: x)(1.0, {"a": "b", "c": np.ones(1)})
+    with pytest.raises(graphc.GraphcError, match="argnum= is autograd's word: here it is argnums="):
+        graphc.grad(kept, argnum=1)  # type: ignore[call-overload]
     with pytest.raises(GraphTypeError, match="name is 'sin' of type str, no array of numbers"):
         graphc.vmap(activated)(X, name="sin")  # arguments by name have elements, too
+
+
+def test_dicts_and_lists_with_text_are_known_by_their_contents() -> None:
+    def powered(x: Any, how: dict[str, Any]) -> Any:
+        return (x ** len(how["names"])).sum() * how["rate"] if how["kind"] == "power" else x.sum()
+
+    how = {"kind": "power", "names": ["a", "b"], "rate": 2.0}
+    for mode in ("interpreted", "python"):
+        slope = graphc.grad(powered, mode=mode)
+        npt.assert_array_equal(slope(X, how), 4 * X)
+        how["names"].append("c")  # type: ignore[attr-defined]
+        npt.assert_array_equal(slope(X, how), 6 * X**2)
+        how["kind"] = "sum"
+        npt.assert_array_equal(slope(X, how), np.ones((2, 2)))
+        how.update(kind="power", names=["a", "b"])
+        npt.assert_array_equal(slope(X, how), 4 * X)
+        assert len(slope.variants()) == 3
+    rows = graphc.vmap(powered, in_axes=(0, None))(X, how)
+    npt.assert_array_equal(rows, 2 * (X**2).sum(1))
+    npt.assert_array_equal(graphc.jit(powered, static_argnames="how")(X, how), 2 * (X**2).sum())
+
+
+def test_many_values_of_a_static_number_are_warned_of_once() -> None:
+    slope = graphc.grad(repeated)
+    for times in range(16):
+        slope(0.5, times)
+    line = repeated.__code__.co_firstlineno + 1
+    with pytest.warns(
+        RuntimeWarning, match=rf"more than 16 values of times, .* at test_unchanged_arguments\.py:{line}"
+    ):
+        slope(0.5, 16)
+    for times in (17, 3):
+        slope(0.5, times)  # a second warning would be an error of the test
+    power = graphc.jit(lambda x, n: x**n, static_argnums=1, max_variants=2)
+    power(2.0, 1), power(2.0, 2), power(np.ones(2), 1), power(np.ones(2), 2)
+    with pytest.warns(RuntimeWarning, match="more than 2 values of n, which is static; a loop"):
+        assert power(2.0, 3) == 8.0
+
+
+class Model:
+    """A model with a method that is compiled for its class."""
+
+    @graphc.jit
+    def value(self, x: Any) -> Any:
+        return x
+
+
+def test_a_method_is_told_how_it_is_compiled() -> None:
+    with pytest.raises(GraphTypeError, match=r"self\.f = graphc\.jit\(self\.f\) in __init__"):
+        Model().value(X)

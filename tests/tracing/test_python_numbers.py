@@ -1,0 +1,64 @@
+"""Python's numbers and lists among the operands of a traced function: NumPy's dtypes, values and errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.testing as npt
+import pytest
+
+import graphc
+import graphc.numpy as jnp
+
+U, F = np.array([1, 2, 3], "uint8"), np.array([1, 2, 3], "float32")
+MASK = np.array([True, False, True])
+
+
+def of(text: str) -> Callable[..., Any]:
+    """A function of u, f and n: an expression, or a statement that changes `a`, a copy of u."""
+    body = f"a = u.copy(); {text}; return a" if re.search(r"\ba\b", text) else f"return {text}"
+    scope: dict[str, Any] = {"np": np, "MASK": MASK}
+    exec(compile(f"def traced(u, f, n): {body}", "numbers.py", "exec"), scope)
+    return scope["traced"]  # type: ignore[no-any-return]
+
+
+SAME = """
+np.where(MASK, u, -1)|np.where(MASK, 300, u)|np.where(MASK, u, n)|np.where(MASK, u, u.shape[0] * 100)
+np.where(MASK, u, [-1, 2, 3])|np.where(MASK, u, 1.5)|np.select([u > 1], [u], -1)|np.choose([0, 1, 0], [u, -1])
+u + [1, 2, 3]|np.maximum(u, [1, 2, 300])|f * [0.5, 1, 2]|f * [1, 2, 3]|u * [True, False, True]|u < 300|u == -1
+np.clip(u, -1, 300)|np.pad(u, 1, constant_values=300)|np.append(u, -1)|np.array([u[0], -1])
+"""
+"""NumPy's values and dtypes; `where` and its kin wrap Python's integers."""
+
+REFUSED = """
+u + 300|u + n|np.full_like(u, 300)|np.full_like(u, n)|np.full(3, u.shape[0] * 100, "uint8")|np.insert(u, 1, -1)
+np.piecewise(u, [u > 1], [-1, 3])|a[0] = -1|a[0] = n|a[0] = u.shape[0] * 100|a[:] = [1, 2, 300]|a.fill(300)
+np.put(a, 0, 300)|np.putmask(a, a > 1, 300)|np.place(a, a > 1, [300])|np.copyto(a, 300)|a += 300
+"""
+"""Integers that uint8 cannot hold, which NumPy refuses."""
+
+
+def test_pythons_numbers_and_lists_have_numpys_dtypes() -> None:
+    for text in SAME.replace("\n", "|").strip("|").split("|"):
+        wanted = of(text)(U, F, 300)
+        found = graphc.jit(of(text), mode="interpreted")(U, F, 300)
+        npt.assert_array_equal(found, wanted, text)
+        assert found.dtype == wanted.dtype, text
+
+
+def test_integers_that_the_dtype_cannot_hold_are_refused_with_the_line() -> None:
+    for text in REFUSED.replace("\n", "|").strip("|").split("|"):
+        with pytest.raises(OverflowError):
+            of(text)(U, F, 300)
+        with pytest.raises((OverflowError, ValueError), match=r"out of bounds for uint8|numbers\.py:1") as caught:
+            graphc.jit(of(text), mode="interpreted")(U, F, 300)
+        assert "numbers.py:1" in str(caught.value) and "out of bounds for uint8" in str(caught.value), text
+
+
+def test_where_of_python_numbers_compiled() -> None:
+    both = graphc.jit(lambda mask, u, n: (jnp.where(mask, u, -1), jnp.where(mask, n, u), np.add(u, [1, 2, 300])))
+    for found, wanted in zip(both(MASK, U, 300), ([1, 255, 3], [44, 2, 44], [2, 4, 303]), strict=True):
+        npt.assert_array_equal(found, wanted)
