@@ -311,6 +311,7 @@ def by_scipy(both: Callable[[Any], Any], fit: Fit, has_slope: bool = True) -> fl
 
 def runner(name: str, fit: Fit) -> Callable[[], float]:
     """Return the fit as a function; what it needs is imported, the data are made, nothing is compiled."""
+    import_module("scipy.optimize")
     data = fit.make()
     if name == "graphc":
         return _by_graphc(fit, data)
@@ -318,10 +319,15 @@ def runner(name: str, fit: Fit) -> Callable[[], float]:
         return _by_jax(fit, data)
     if name == "by hand":
         return lambda: by_scipy(lambda p: fit.by_hand(p, *data), fit)
+    return lambda: by_scipy(value_alone(fit, data), fit, has_slope=False)
+
+
+def value_alone(fit: Fit, data: tuple[Any, ...]) -> Callable[[Any], Any]:
+    """Return the objective of a vector, by NumPy."""
     if fit.loss is rates_of:
-        return lambda: by_scipy(lambda p: _rates_alone(p, *data), fit, has_slope=False)
+        return lambda p: _rates_alone(p, *data)
     lib = np, None, import_module("scipy.linalg")
-    return lambda: by_scipy(lambda p: fit.loss(lib, restored(fit.start, p), *data), fit, has_slope=False)
+    return lambda p: fit.loss(lib, restored(fit.start, p), *data)
 
 
 def _rates_alone(p: Any, seen: Any) -> float:
@@ -338,14 +344,12 @@ def modules(numpy: str, lax: str, linalg: str) -> tuple[Any, ...]:
 
 def _by_graphc(fit: Fit, data: tuple[Any, ...]) -> Callable[[], float]:
     minimize = import_module("graphc.scipy.optimize").minimize
-    import_module("scipy.optimize")
     loss = partial(fit.loss, modules("graphc.numpy", "graphc.lax", "graphc.scipy.linalg"))
     return lambda: float(minimize(loss, fit.start, args=data, method=fit.method, options=fit.options).fun)
 
 
 def _by_jax(fit: Fit, data: tuple[Any, ...]) -> Callable[[], float]:
     jax = import_module("jax")
-    import_module("scipy.optimize")
     lib = modules("jax.numpy", "jax.lax", "jax.scipy.linalg")
     there = tuple(map(lib[0].asarray, data))
     both = jax.jit(jax.value_and_grad(lambda p, *data: fit.loss(lib, restored(fit.start, p), *data)))

@@ -13,7 +13,7 @@ from xml.dom import minidom
 import numpy as np
 import pytest
 
-from benchmarks import __main__ as command, against
+from benchmarks import __main__ as command, against, fits
 from benchmarks.bridge import __main__ as bridge
 from benchmarks.figures import Target, best_framework, copy_bandwidth, figure, ratio, share_of_copy, targets, work_rate
 from benchmarks.libraries import PEERS, load
@@ -385,3 +385,18 @@ def test_the_table_and_the_picture_of_pymcs_models(tmp_path: Path) -> None:
     bridge.write(figures, tmp_path)
     bridge.write(figures, tmp_path)
     assert page.read_text(encoding="utf-8") == f"before\n{bridge.BEGIN}{bridge.table(figures)}{bridge.END}after\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", fits.FITS)
+def test_gradients_by_hand_are_those_of_the_fits(name: str) -> None:
+    """By differences of 1e-5, whose error is about 1e-10 of the third derivative and 1e-11 of the value."""
+    fit = fits.FITS[name]
+    data = fit.make()
+    start = fits.flattened(fit.start) + 0.1
+    way = np.cos(np.arange(start.size))
+    up, down = (fit.by_hand(start + step * way, *data)[0] for step in (1e-5, -1e-5))
+    value, slope = fit.by_hand(start, *data)
+    np.testing.assert_allclose(slope @ way, (up - down) / 2e-5, rtol=1e-5, atol=1e-9 * abs(value))
+    alone = fits.value_alone(fit, data)(start)
+    np.testing.assert_allclose(value, alone, rtol=1e-10)
