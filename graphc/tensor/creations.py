@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dis import get_instructions
 from functools import lru_cache, wraps
 from importlib.machinery import PathFinder
 from itertools import islice
 from threading import RLock
-from types import CodeType
+from types import CodeType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from graphc.ops.elementwise import Number, as_node
 from graphc.startup.hooks import HOOKS
 from graphc.tensor import boundary
 from graphc.tensor.by_class import OF_CLASSES
+from graphc.tensor.generators import Drawing, drawn
 from graphc.tensor.handles import UNKNOWN, known
 from graphc.tensor.writers import WRITERS
 from graphc.trees import leaves
@@ -123,26 +124,54 @@ def _of_lists(name: str, function: Any) -> Callable[..., Any]:
     return call
 
 
-def _drawing(name: str, function: Any) -> Callable[..., Any]:
+def _drawing(name: str, function: Any, generator: Kind) -> Callable[..., Any]:
+    """One of the functions of `numpy.random`. `generator` is the class of what default_rng makes."""
+
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if TRACE.depth and is_programs_call(name, call):
-            if name == "seed":
-                TRACE.seeded = TRACE.levels[0]
-            elif TRACE.seeded is not TRACE.levels[0] and (name != "default_rng" or given_none(args, kwargs)):
-                raise GraphTypeError(
-                    f"np.random.{name} draws once, while the function is traced, and each call would compute with the "
-                    "same numbers; give them as an argument, or use graphc.random, whose functions take a key "
-                    f"(at {program_line()})"
-                )
-        return function(*args, **kwargs)
+        if not (TRACE.depth and is_programs_call(name, call)):
+            return function(*args, **kwargs)
+        if name == "seed":
+            TRACE.seeded = TRACE.levels[0]
+            return function(*args, **kwargs)
+        if name == "default_rng":
+            check_seeded(name, args, kwargs)
+            return generator.made(function(*args, **kwargs).bit_generator)
+        check_seeded(name)
+        return drawn(function, *args, **kwargs)
 
     return call
 
 
-def given_none(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """True for a generator without a seed."""
-    return all(each is None for each in (*args, *kwargs.values()))
+def check_seeded(name: str, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = MappingProxyType({})) -> None:
+    """Raise GraphTypeError if a traced program draws numbers, or makes a generator, of which nothing says the seed."""
+    if TRACE.seeded is not TRACE.levels[0] and all(each is None for each in (*args, *kwargs.values())):
+        raise GraphTypeError(
+            f"np.random.{name} draws once, while the function is traced, and each call would compute with the "
+            "same numbers; give them as an argument, or use graphc.random, whose functions take a key "
+            f"(at {program_line()})"
+        )
+
+
+class Kind(type):
+    """A class of generators that stands in place of one of NumPy's: it makes generators of its own where a traced
+    program calls it, else NumPy's; and NumPy's are its instances."""
+
+    own: Any = None
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls.own is not None and not (TRACE.depth and is_programs_call(cls.__name__, cls)):
+            return cls.own(*args, **kwargs)
+        if cls.own is not None:
+            check_seeded(cls.__name__, args, kwargs)
+        return super().__call__(*args, **kwargs)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, cls.own) if cls.own is not None else super().__instancecheck__(value)
+
+    def made(cls, *args: Any) -> Any:
+        """Return a generator of this class."""
+        return super().__call__(*args)
 
 
 def _replacement(name: str) -> Callable[..., Any]:
@@ -257,13 +286,17 @@ def restore() -> None:
 
 
 def add_drawing(module: Any) -> None:
-    """Let the functions of `numpy.random` be replaced that draw from its one generator, `seed`, and the one that makes
+    """Let the functions of `numpy.random` be replaced that draw from its one generator, `seed`, and what makes
     generators; at once where a function is traced."""
     with LOCK:
+        kinds = {
+            own.__name__: Kind(own.__name__, (Drawing, own), {"own": own, "__module__": own.__module__})
+            for own in (module.RandomState, module.Generator)
+        }
         for name, own in [*vars(module).items()]:
             draws = isinstance(getattr(own, "__self__", None), module.RandomState) and "state" not in name
-            if draws or name in ("seed", "default_rng"):
-                replacement = _drawing(name, own)
+            if draws or name in ("seed", "default_rng", *kinds):
+                replacement = kinds.get(name) or _drawing(name, own, kinds["Generator"])
                 REPLACED.append((module, name, own, replacement))
                 BY_ORIGINAL[id(own)] = replacement
                 if COUNT[0]:

@@ -112,7 +112,6 @@ for row in x[:1]: > row += 1 | a = x[..., 0, 0]; a += 1 | a = xp.squeeze(x[:1, :
 """
 
 
-@pytest.mark.filterwarnings("ignore:you are shuffling")
 @pytest.mark.parametrize("text", [each.strip() for each in ARGUMENTS.strip().replace("\n", " | ").split(" | ")])
 def test_an_argument_is_not_written_to(text: str) -> None:
     with pytest.raises(GraphcError, match=r"changed\.py:\d+"):
@@ -129,7 +128,7 @@ def test_the_message_says_what_the_array_is() -> None:
         with pytest.raises(GraphTypeError, match=r"read-only.*changed\.py:\d"):
             traced(f"{text}; return a")(X, W)
     with pytest.raises(GraphTypeError, match=r"`np\.add\(out=x\)`: an array of NumPy's.*changed\.py:\d"):
-        traced("a = np.random.default_rng(0).normal(size=3); np.add(w, 1, out=a); return a")(X, W)
+        traced("a = np.fft.fftfreq(3); np.add(w, 1, out=a); return a")(X, W)
 
 
 def test_a_donated_argument_is_written_to() -> None:
