@@ -45,6 +45,9 @@ MAKERS = (
 )
 """The functions that are replaced."""
 
+FILLED = "bartlett blackman hamming hanning kaiser indices fromfunction loadtxt genfromtxt".split()
+"""Functions that make an array of numbers, and that NumPy asks nobody about."""
+
 OF_LISTS_FILE = f"{NUMPY}<of lists>"
 """The file of functions that are called in place of NumPy's: for those who ask who calls, it is NumPy."""
 OWN_FILES[OF_LISTS_FILE] = False
@@ -53,11 +56,11 @@ OF_LISTS = {
     (home, name): found
     for home in (np, np.linalg)
     for name, found in vars(home).items()
-    if hasattr(found, "_implementation")
+    if (name in FILLED or hasattr(found, "_implementation"))
     and not (home is np and (name in MAKERS or found in WRITERS or "memory" in name))
 }
 """Functions that NumPy asks of arrays, but many not of lists: they are replaced for lists of tensors, as in
-`np.min([x[0], x[1]])`."""
+`np.min([x[0], x[1]])`, and for lists and numbers of Python's, of which they make an array, as `np.diag([1, 2])`."""
 
 EMPTY = {"empty": "zeros", "empty_like": "zeros_like"}
 """Functions whose elements are whatever the memory holds: here they are zeros."""
@@ -110,14 +113,33 @@ def from_iterator(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
     return boundary.owned(_array(boundary.given(items), dtype), (), True)
 
 
+VALUES = (int, float, complex, str, bytes, range, np.generic, np.dtype, type(None))
+"""Classes of arguments of which NumPy makes an array whose memory nobody else has."""
+
+
+def has_list(args: Sequence[Any]) -> bool:
+    """True if one of the arguments is a list or a tuple."""
+    return any(type(each) in (list, tuple) for each in args)
+
+
+def is_writeable(made: Any) -> bool:
+    """True if a program may write to each array that a function of NumPy's gives."""
+    return all(each.flags.writeable for each in leaves(made) if isinstance(each, np.ndarray))
+
+
 def _of_lists(name: str, function: Any) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        is_asked = TRACE.depth and any(type(each) in (list, tuple) for each in args) and is_programs_call(name, call)
-        if is_asked and any(isinstance(each, Node) for each in leaves(args)):
-            return boundary.apply_function(function, args, kwargs)
-        return function(*args, **kwargs)
+        is_asked = has_list(args) or not any(isinstance(each, (Node, np.ndarray)) for each in args)
+        if not (TRACE.depth and is_asked and is_programs_call(name, call)):
+            return function(*args, **kwargs)
+        held = leaves((args, kwargs))
+        if any(isinstance(each, Node) for each in held):
+            return boundary.apply_function(function, args, kwargs) if has_list(args) else function(*args, **kwargs)
+        made = function(*args, **kwargs)
+        is_new = all(isinstance(each, VALUES) or callable(each) for each in held)  # no memory of others
+        return boundary.computed(made) if is_new and is_writeable(made) else made
 
     made: Any = call
     made.__code__ = made.__code__.replace(co_filename=OF_LISTS_FILE)

@@ -105,6 +105,30 @@ r = np.random.RandomState(5); s = r.get_state(); a = r.rand(3); r.set_state(s); 
 )
 
 
+OF_NUMBERS = """
+a = np.diag([1.0, 2.0, 3.0]); a[0, 1] = x[0, 0]; b = np.repeat(0.0, 3); b += w; return a, b | a = np.tile([1.0, 2.0], (3, 2)); a[:, 1] *= w; return a
+a = np.hanning(3); a += x[0]; i, j = np.indices((3, 3)); return a, x[j, i], np.where(i > j, x, 0) | a, b = np.meshgrid([1.0, 2.0], [3.0, 4.0, 5.0]); a[:, 0] += w; return a, b
+a = np.outer([1, 2], [3, 4]); a[0] = w[:2]; k = np.cumsum([1, 2]); return a, k[0] + (5 if k[1] > 2 else 0) | v = np.linalg.eigh([[2.0, 0.0], [0.0, 3.0]])[0]; v[1] -= w[0]; return v
+"""
+
+
+def test_what_numpy_makes_of_numbers_takes_what_is_traced() -> None:
+    for text in OF_NUMBERS.strip().replace("\n", " | ").split(" | "):
+        check(of_text(text), X, W)
+    outer = np.arange(3.0)
+
+    def view(w: Any) -> Any:
+        part = np.reshape([*outer, outer[0]], -1)
+        np.ravel(outer)[0] = 7.0  # written to the array from outside, as in NumPy
+        part[1:] += w
+        return part
+
+    npt.assert_array_equal(graphc.jit(view, mode="interpreted")(W), [0.0, 1.5, 4.0, -1.0])
+    assert outer[0] == 7
+    with pytest.raises(GraphTypeError, match=r"read-only|cannot take a value"):
+        graphc.jit(of_text("a = np.broadcast_to([1.0], (3,)); a += w; return a"), mode="interpreted")(X, W)
+
+
 def test_what_a_program_draws_takes_what_is_traced() -> None:
     for text in DRAWS:
         check(of_text(text), X, W)
