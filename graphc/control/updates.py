@@ -236,7 +236,7 @@ def _cast(name: str, x: Node, value: Node, given: Any) -> Node:
             f"at[...].{name}: {describe(value)} of type {value.type} does not fit into {describe(x)} of type {x.type}; "
             "cast one of them"
         )
-    return cast(value, dtype)
+    return as_node(given, dtype)
 
 
 def _nothing(dtype: str) -> Any:

@@ -58,6 +58,12 @@ def test_integers_that_the_dtype_cannot_hold_are_refused_with_the_line() -> None
         assert "numbers.py:1" in str(caught.value) and "out of bounds for uint8" in str(caught.value), text
 
 
+def test_changed_copies_refuse_integers_that_the_dtype_cannot_hold() -> None:
+    for change in ("set", "add", "multiply", "max"):
+        with pytest.raises(OverflowError, match="300 is out of bounds for uint8"):
+            graphc.jit(lambda u, c=change: getattr(u.at[:2], c)(300), mode="interpreted")(U)
+
+
 def test_where_of_python_numbers_compiled() -> None:
     both = graphc.jit(lambda mask, u, n: (jnp.where(mask, u, -1), jnp.where(mask, n, u), np.add(u, [1, 2, 300])))
     for found, wanted in zip(both(MASK, U, 300), ([1, 255, 3], [44, 2, 44], [2, 4, 303]), strict=True):
