@@ -20,7 +20,7 @@ from graphc.codegen.cache.key import Key, difference, for_target
 from graphc.codegen.llvm.cpu import runnable
 from graphc.codegen.pipeline.build import Lookup, codes, key_of, large_constants, product_parts
 from graphc.codegen.pipeline.kernel import Kernel, Report
-from graphc.codegen.pipeline.runtime import available, part_code
+from graphc.codegen.pipeline.runtime import part_code
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.errors import CacheMissError, GraphcError
 from graphc.functions.archive import Blobs, Opened
@@ -104,7 +104,6 @@ def code_row(key: Key, blobs: Blobs) -> dict[str, Any] | None:
         "metadata": blobs.add(marshal.dumps(dict(metadata), store.MARSHAL_VERSION)),
         "object": blobs.add(code),
         "parts": {name: blobs.add(part_code(name)) for name in dict.fromkeys(names)},
-        "processors": available(),
     }
 
 
@@ -189,8 +188,7 @@ def _fingerprints(key: Key) -> Iterator[str]:
 def _taken(opened: Opened, row: Mapping[str, Any], key: Key) -> Lookup:
     """The code of a row, as if the cache had it."""
     for name, blob in row["parts"].items():
-        if name != PARALLEL or row["processors"] == available():
-            PROCESS.parts.setdefault(name, bytes(opened.blob(blob)))
+        PROCESS.parts.setdefault(name, bytes(opened.blob(blob)))
     metadata = marshal.loads(opened.blob(row["metadata"]))
     entry = store.Loaded("", metadata, bytes(opened.blob(row["object"])), {}, None)
     report = Report(key.settings["name"])

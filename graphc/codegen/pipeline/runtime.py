@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from importlib import import_module
 
 from graphc.codegen.cache import store
@@ -30,21 +30,7 @@ OUT_OF_LINE_OPT = 1
 
 def part_key(name: str) -> Key:
     """All that decides the code of a part."""
-    settings: Mapping[str, str] = {}
-    if name == PARALLEL:
-        settings = _processors()
-    if options.poison != "off":
-        settings = {**settings, "poison": "on"}
-    return Key(name, settings, fingerprint())
-
-
-def available() -> str:
-    """Return "several" or "one": what the pool's code depends on."""
-    return "several" if available_processors() > 1 else "one"
-
-
-def _processors() -> dict[str, str]:
-    return {"processors": available()}
+    return Key(name, {"poison": "on"} if options.poison != "off" else {}, fingerprint())
 
 
 def find_part(name: str) -> bytes | None:
@@ -103,7 +89,7 @@ def ready_pool() -> tuple[Pool, int]:
         known: Pool = PROCESS.pool
         return known, PROCESS.crossover
     pool = load_pool(part_code(PARALLEL))
-    key = Key("crossover", _processors(), fingerprint())
+    key = Key("crossover", {"processors": "several" if available_processors() > 1 else "one"}, fingerprint())
     found = store.find(key)
     PROCESS.crossover = DEFAULT_CROSSOVER if found is None else int(found.metadata["crossover"])
     if found is None:
