@@ -145,6 +145,8 @@ def subgraph_grad(
     without repetition. A node that nothing depends on has gradient zero. Raises GradientError without `start` and
     `cost`.
 
+        >>> x, v, w, t = T.dvector("x"), T.dmatrix("v"), T.dvector("w"), T.dscalar("t")
+        >>> h = T.tanh(T.dot(x, v))
         >>> (dw,), (dh,) = subgraph_grad([w], [h], cost=((T.dot(h, w) - t) ** 2).sum())
         >>> (dv,), _ = subgraph_grad([v], [x], start={h: dh})
     """
@@ -164,8 +166,15 @@ def subgraph_grad(
 
 
 def value_and_grad(cost: Any, wrt: Any = None, **arguments: Any) -> Any:
-    """Return `(cost, grad(cost, wrt, ...))`. As outputs of one function the two share common work. For a function of
-    arrays, return a function that computes both, with the arguments of `grad` of functions."""
+    """Return the pair `(cost, grad(cost, wrt, ...))`. As outputs of one function the two share common work.
+
+    The arguments, dtypes, shapes and errors are those of `grad`. For a function of arrays, return a function that
+    computes the value and the gradient.
+
+        >>> square = graphc.value_and_grad(lambda x: (x**2).sum())
+        >>> square(np.array([1.0, 2.0]))
+        (np.float64(5.0), array([2., 4.]))
+    """
     if _is_function(cost, arguments):
         return HOOKS.of_functions.value_and_grad(cost, **_chosen(wrt, arguments), **arguments)
     return cost, grad(cost, wrt, **arguments)
@@ -367,8 +376,17 @@ def hessian(
 ) -> Any:
     """Return the Hessian of a scalar `cost` with respect to a vector, or to each vector of a list or tuple.
 
-    Each part is a square matrix, made as by `jacobian`. Errors are those of `grad` and `jacobian`. For a function of
-    arrays, return a function that computes its second derivatives, with the arguments of `grad` of functions.
+    cost: a floating scalar. wrt: a vector of n elements, or a list or tuple of vectors. The result is a matrix of
+    n x n elements of the dtype of the vector, or a list or tuple of such matrices, made as by `jacobian`. Errors are
+    those of `grad` and `jacobian`. For a function of arrays, return a function that computes its second derivatives,
+    with the arguments of `grad` of functions.
+
+        >>> x = T.dvector("x")
+        >>> graphc.hessian((x**3).sum(), x).eval({x: [1, 2]})
+        array([[ 6.,  0.],
+               [ 0., 12.]])
+        >>> graphc.hessian(lambda x: x**3)(2.0)
+        np.float64(12.0)
     """
     if _is_function_alone(cost, of_function):
         return HOOKS.of_functions.hessian(cost, **_chosen(wrt, of_function), **of_function)

@@ -165,7 +165,17 @@ def option(check: Callable[[str, Accepted], Kept], default: Any, doc: str) -> Se
 
 
 class Options:
-    """The settings of graphc: one attribute for each, which `GRAPHC_` and its name in capitals sets at the start."""
+    """The settings of graphc, one attribute for each.
+
+    At the start, an environment variable sets an option: `GRAPHC_` and the name of the option in capitals. An
+    assignment sets it later, and `change` sets it for the time of a with-block. `print(graphc.options)` shows all
+    options with their values. An unknown name, and a value that an option does not take, raise GraphcError; the
+    message lists the names, or says what the option takes.
+
+        >>> with graphc.options.change(floatX="float32"):
+        ...     graphc.shared(1.0).dtype
+        'float32'
+    """
 
     floatX = option(  # noqa: N815 - Theano's name
         _choice("float32", "float64"), "float64", "The dtype of Python floats and of the typeless constructors."

@@ -19,8 +19,8 @@ from graphc.ops.elementwise import ROWS
 from graphc.tensor import elementary
 
 PACKAGE = Path(graphc.__file__ or "").parent
-ROOMS = ("lax", "numpy", "ops", "random", "scipy", "sparse", "tensor", "tracing")
-FILES = ("control/updates.py", "optimizers.py", "tree.py")
+ROOMS = ("control", "lax", "numpy", "ops", "random", "scipy", "sparse", "tensor", "tracing")
+FILES = ("autodiff.py", "options.py", "optimizers.py", "tree.py", "functions/function.py")
 NAMES = {"graphc": graphc, "T": graphc.tensor, "np": np, "jnp": graphc.numpy, "lax": graphc.lax}
 """What examples may use without an import, besides what their module has."""
 

@@ -33,7 +33,9 @@ def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None 
 
     Raises GraphTypeError if the branches do not match; the message names both types.
 
-        >>> cost = ifelse(T.lt(a, b), T.mean(x), T.mean(y))
+        >>> a, x, y = T.dscalar("a"), T.dvector("x"), T.dvector("y")
+        >>> ifelse(T.lt(a, 0), T.mean(x), T.mean(y)).eval({a: 1.0, x: [1, 2], y: [3, 5]})
+        array(4.)
     """
     several = isinstance(then_branch, list | tuple), isinstance(else_branch, list | tuple)
     then, orelse = _listed(then_branch), _listed(else_branch)

@@ -125,7 +125,11 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
 
     Raises GraphTypeError if the results differ in structure or type; the message shows both.
 
-        >>> y = lax.cond(T.lt(loss, best), lambda s: {"w": w, "best": loss}, lambda s: s, {"w": kept, "best": best})
+        >>> w, loss = T.dvector("w"), T.dscalar("loss")
+        >>> kept = {"w": T.zeros(2), "best": T.constant(3.0)}
+        >>> y = lax.cond(T.lt(loss, kept["best"]), lambda s: {"w": w, "best": loss}, lambda s: s, kept)
+        >>> y["best"].eval({w: [1, 2], loss: 2.0})
+        array(2.)
     """
     return _chosen("cond", pred, [true_fun, false_fun], operands)
 

@@ -50,8 +50,11 @@ class OrderedUpdates(OrderedDict[Any, Any]):
     """New values of shared variables, in order; two may be added if they agree. Raises UpdateError for a key that is
     not a shared variable, and for two values of one variable.
 
-        >>> updates = OrderedUpdates([(w, w - 0.1 * gw)])
-        >>> updates += OrderedUpdates({b: b - 0.1 * gb})
+        >>> w, b = graphc.shared(1.0, "w"), graphc.shared(2.0, "b")
+        >>> updates = OrderedUpdates([(w, w - 0.1)])
+        >>> updates += OrderedUpdates({b: b - 0.2})
+        >>> list(updates) == [w, b]
+        True
     """
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -121,7 +124,7 @@ def scan(
     return_list: bool = False,
     checkpoint: Checkpoint = None,
 ) -> tuple[Any, OrderedUpdates]:
-    """`fn` applied step by step: the outputs, stacked along a new first axis, and updates for `function`.
+    """Return the outputs of the steps, stacked along a new first axis, and the updates of shared variables.
 
     fn: called once, and again if a Python number among the initial values must take another dtype. Its arguments are
     variables: for each sequence the elements at its taps, for each state the previous values at its taps, then
@@ -144,7 +147,12 @@ def scan(
     MissingInputError for a shared variable used against `strict`. Calls raise ShapeError if a sequence is shorter than
     `n_steps`.
 
-        >>> ks = graphc.scan(lambda prior, a: prior * a, outputs_info=T.ones_like(a), non_sequences=a, n_steps=3)[0]
+        >>> a = T.dvector("a")
+        >>> ks, _ = graphc.scan(lambda prior, a: prior * a, outputs_info=T.ones_like(a), non_sequences=a, n_steps=3)
+        >>> ks.eval({a: [2, 3]})
+        array([[ 2.,  3.],
+               [ 4.,  9.],
+               [ 8., 27.]])
     """
     since = next_serial()
     taken = [_sequence(entry, go_backwards) for entry in _listed(sequences)]
