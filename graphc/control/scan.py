@@ -147,12 +147,8 @@ def scan(
     MissingInputError for a shared variable used against `strict`. Calls raise ShapeError if a sequence is shorter than
     `n_steps`.
 
-        >>> a = T.dvector("a")
-        >>> ks, _ = graphc.scan(lambda prior, a: prior * a, outputs_info=T.ones_like(a), non_sequences=a, n_steps=3)
-        >>> ks.eval({a: [2, 3]})
-        array([[ 2.,  3.],
-               [ 4.,  9.],
-               [ 8., 27.]])
+        >>> graphc.scan(lambda power: 2 * power, outputs_info=1.0, n_steps=3)[0].eval()
+        array([2., 4., 8.])
     """
     since = next_serial()
     taken = [_sequence(entry, go_backwards) for entry in _listed(sequences)]
