@@ -298,6 +298,8 @@ def test_derivatives_of_the_program(interpreted: None) -> None:
     small = optimize.minimize(lambda x: jnp.sum((x - 1.0) ** 2), np.zeros(2, "float32"))
     assert small.x.dtype == "float32"
     np.testing.assert_allclose(small.x, 1)
+    for single in (0, [0.5], np.zeros(1)):  # a number is a vector of one, and so may the value be
+        np.testing.assert_allclose(optimize.minimize(lambda x: (x - 2.0) ** 2, single).x, [2.0])
     a = T.dscalar("a")
     near = optimize.minimize(lambda x: T.sum((x - a) ** 2), np.zeros(1)).x  # a tensor from around it: a graph
     np.testing.assert_allclose(graphc.function([a], near)(2.0), [2.0], atol=1e-6)

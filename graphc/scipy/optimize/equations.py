@@ -22,6 +22,7 @@ from graphc.errors import GraphTypeError, RankError
 from graphc.ir.node import Node, variable
 from graphc.ir.walk import substitute
 from graphc.lax.solving import custom_root
+from graphc.ops.at_hand import answered
 from graphc.ops.elementwise import as_node, cast
 from graphc.options import options
 from graphc.scipy.optimize.packing import is_vector
@@ -52,10 +53,16 @@ def packed(x0: Any) -> tuple[Node, Function]:
     return as_node(vector), restored
 
 
+def has_one_element(node: Node) -> bool:
+    """Return True for a vector of one element, by its type or by the arguments of the call that is traced."""
+    size = node.type.shape[0]
+    return size == 1 if isinstance(size, int) else bool(answered("equal", size, 1))
+
+
 def number(by: str, fun: Any, made: Any) -> Node:
     """Return what an objective returned as a number. Raises RankError where it is none."""
     node = as_node(list(made) if isinstance(made, tuple) else made)
-    if node.ndim == 1 and node.type.shape[0] == 1:
+    if node.ndim == 1 and has_one_element(node):
         node = node[0]
     if node.ndim:
         raise RankError(f"{by}: {title(fun)} must return a number, not an array of type {node.type}")
