@@ -36,9 +36,10 @@ from graphc.ir.node import (
 from graphc.ir.sizes import difference, is_natural, known_most, known_nonnegative
 from graphc.ir.source_lines import user_line
 from graphc.ir.symbol import METHODS
-from graphc.ir.traced import TRACE, TRACED, traced_from
+from graphc.ir.traced import TRACE, TRACED, by_program, traced_from
 from graphc.ops.at_hand import RELATIONS, answered
 from graphc.ops.elementwise import Number
+from graphc.startup.hooks import HOOKS
 
 MOST_SIZES = 32
 """The longest vector whose elements are looked at."""
@@ -256,6 +257,8 @@ class Shape(tuple[Any, ...]):
         return getattr(self.vector(), name)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if by_program():
+            return HOOKS.handles.apply_function(function, args, kwargs)
         return FUNCTIONS["array_function"](function, args, kwargs)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:

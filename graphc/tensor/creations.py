@@ -131,14 +131,14 @@ def _of_lists(name: str, function: Any) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        is_asked = has_list(args) or not any(isinstance(each, (Node, np.ndarray)) for each in args)
+        is_asked = has_list(args) or not any(isinstance(each, (Node, np.ndarray)) and each.ndim for each in args)
         if not (TRACE.depth and is_asked and is_programs_call(name, call)):
             return function(*args, **kwargs)
         held = leaves((args, kwargs))
-        if any(isinstance(each, Node) for each in held):
-            return boundary.apply_function(function, args, kwargs) if has_list(args) else function(*args, **kwargs)
+        if has_list(args) and any(isinstance(each, Node) for each in held):
+            return boundary.apply_function(function, args, kwargs)
         made = function(*args, **kwargs)
-        is_new = all(isinstance(each, VALUES) or callable(each) for each in held)  # no memory of others
+        is_new = all(isinstance(each, (*VALUES, Node)) or callable(each) for each in held)  # no memory of others
         return boundary.computed(made) if is_new and is_writeable(made) else made
 
     made: Any = call

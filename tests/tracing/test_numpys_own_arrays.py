@@ -108,7 +108,7 @@ r = np.random.RandomState(5); s = r.get_state(); a = r.rand(3); r.set_state(s); 
 OF_NUMBERS = """
 a = np.diag([1.0, 2.0, 3.0]); a[0, 1] = x[0, 0]; b = np.repeat(0.0, 3); b += w; return a, b | a = np.tile([1.0, 2.0], (3, 2)); a[:, 1] *= w; return a
 a = np.hanning(3); a += x[0]; i, j = np.indices((3, 3)); return a, x[j, i], np.where(i > j, x, 0) | a, b = np.meshgrid([1.0, 2.0], [3.0, 4.0, 5.0]); a[:, 0] += w; return a, b
-a = np.outer([1, 2], [3, 4]); a[0] = w[:2]; k = np.cumsum([1, 2]); return a, k[0] + (5 if k[1] > 2 else 0) | v = np.linalg.eigh([[2.0, 0.0], [0.0, 3.0]])[0]; v[1] -= w[0]; return v
+a = np.outer([1, 2], [3, 4]); a[0] = w[:2]; n = np.repeat(0.0, len(w)); n += w; t = np.tile(0.0, x.shape); t[0] = w; h = np.hamming(x.shape[0]); h *= w; return n, t, h | a = np.outer([1, 2], [3, 4]); k = np.cumsum([1, 2]); return a, k[0] + (5 if k[1] > 2 else 0) | v = np.linalg.eigh([[2.0, 0.0], [0.0, 3.0]])[0]; v[1] -= w[0]; return v
 """
 
 
