@@ -54,6 +54,7 @@ HOOKS.modules = {
     "shared_matrix": "graphc.sparse",
     "states": "graphc.functions.states",
     "save": "graphc.functions.saved",
+    "export": "graphc.functions.exported",
     "restored_jitted": "graphc.tracing.saved_calls",
     "restored_network": "graphc.functions.saved_networks",
     "ufunc": "graphc.tensor.dispatch",

@@ -100,8 +100,9 @@ MODES: dict[str, Mode] = {
 
 
 PUBLIC = (
-    "assembly", "cancel", "container", "copy", "explain", "finder", "free", "graph", "input_storage", "is_ready",
-    "maker", "memory", "mode", "name", "outputs", "profile", "save", "shared", "source", "text", "value", "where",
+    "assembly", "cancel", "container", "copy", "explain", "export", "finder", "free", "graph", "input_storage",
+    "is_ready", "maker", "memory", "mode", "name", "outputs", "profile", "save", "shared", "source", "text", "value",
+    "where",
 )  # fmt: skip
 """The public attributes of a function, which `dir` and `help` list."""
 
@@ -267,6 +268,27 @@ class Function:
             f = graphc.load("model.graphc")
         """
         HOOKS.save(self, path, values, targets)
+
+    def export(self, path: Any, language: str = "c", target: str | None = None, blas: bool = False) -> list[str]:
+        """Write a C library of the function, which runs without Python: header, object, static and shared library,
+        files for pkg-config and CMake, and an example. Returns the paths.
+
+        path: a folder and the name of the C function, "lib/model" for model(...) in lib/model.h; the header tells the
+        rest. Nothing in it allocates, all threads may call it at once, and shared variables stand in a struct of the
+        caller's. target: one of the option's, "native" for this very processor (by default the option), or "aarch64".
+        blas: large products and factorisations call the BLAS and LAPACK (of integers of 32 bits) that the program is
+        linked with; without it products are graphc's own. The shared library is left out where no C compiler for the
+        target links it.
+
+        Trees are their leaves, in order; states (`In(update=...)`) are shared variables. Raises GraphcError, before
+        anything is written, for what cannot do without Python, memory or LAPACK, by name: ops of the program, SciPy's
+        special functions, convolutions, sizes that follow from values, factorisations without `blas`.
+
+            f = graphc.function([x], [cost, graphc.grad(cost, x)])
+            f.export("lib/model", target="haswell")
+        """
+        paths: list[str] = HOOKS.export(self, path, language, target, blas)
+        return paths
 
     def copy(
         self,

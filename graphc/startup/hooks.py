@@ -79,6 +79,8 @@ class Hooks:
     """`graphc.scipy.exchange`: SciPy's functions, while a function is traced."""
     compiled_part: Callable[[str], bytes]
     """The machine code of a part that all functions share, compiled in this process: of its name."""
+    export: Callable[..., list[str]]
+    """Writes the C library of a function: (function, path, language, target, blas)."""
     save: Callable[[Any, Any, str, Any], None]
     """Writes a function to a file: (function, path, values, targets)."""
     restored_jitted: Callable[[Any, bool], Any]

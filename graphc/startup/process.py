@@ -31,6 +31,8 @@ class Process:
         """The CPU target that code is generated for, set by the first function (llvm/cpu.py)."""
         self.is_foreign = False
         """True where code is made for other processors and never run here (`graphc compile --target`)."""
+        self.triple = ""
+        """LLVM's name of another kind of processors, where all code of the process is for them (llvm/target.py)."""
         self.pool: Any = None
         """The loaded thread pool (threads/settings.py)."""
         self.crossover = 0

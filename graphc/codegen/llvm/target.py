@@ -32,6 +32,8 @@ def processor(target: str = NATIVE) -> tuple[str, frozenset[str], str]:
     knows of that processor. Raises GraphcError where this machine lacks what such code needs, unless all code of the
     process is for others (`PROCESS.is_foreign`).
     """
+    if PROCESS.triple:
+        return "generic", frozenset(), ""
     own: dict[str, bool] = llvm.get_host_cpu_features()
     if target == NATIVE:
         features = frozenset(name for name, present in own.items() if present)
@@ -40,6 +42,12 @@ def processor(target: str = NATIVE) -> tuple[str, frozenset[str], str]:
         check_target(target)
     named = NAMED[target]
     return target, named, ",".join(f"-{name}" for name in sorted(own) if name not in named | BASE)
+
+
+def triple() -> str:
+    """LLVM's name of the kind of processors and the system that code is for: this machine's, but for code of a process
+    that is for others."""
+    return PROCESS.triple or str(llvm.get_process_triple())
 
 
 def _has(feature: str) -> bool:
@@ -52,9 +60,9 @@ def has_fma() -> bool:
 
 
 def is_arm() -> bool:
-    """True if this machine is a 64-bit Arm, all of which multiply and add with one rounding, and have 32 registers of
+    """True if the target is a 64-bit Arm, all of which multiply and add with one rounding, and have 32 registers of
     16 bytes."""
-    return str(llvm.get_process_triple()).startswith(("aarch64", "arm64"))
+    return triple().startswith(("aarch64", "arm64"))
 
 
 def has_avx512() -> bool:
@@ -90,6 +98,10 @@ SHORT = 1
 
 @cache
 def _initialize() -> None:
+    if PROCESS.triple:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        return
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 
@@ -99,7 +111,7 @@ def target_machine(target: str, opt: int = 3) -> llvm.TargetMachine:
     """LLVM's record of a target: position-independent code, so that an object can be loaded at any address."""
     _initialize()
     cpu, _, features = processor(target)
-    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+    return llvm.Target.from_triple(triple()).create_target_machine(
         cpu=cpu,
         features=features,
         opt=opt,
@@ -109,7 +121,7 @@ def target_machine(target: str, opt: int = 3) -> llvm.TargetMachine:
 
 
 def optimize(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = frozenset()) -> llvm.ModuleRef:
-    """One optimised module of several, linked in order; functions not in `exported` become internal where any
+    """One optimised module of several, linked in order; functions and data not in `exported` become internal where any
     are named.
 
     Raises CompileError where one does not parse or verify.
@@ -121,14 +133,14 @@ def optimize(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = fro
         module, *others = [llvm.parse_assembly(each.ir, context) for each in given]
         for other in others:
             module.link_in(other)
-        module.triple = llvm.get_process_triple()
+        module.triple = triple()
         module.data_layout = str(machine.target_data)
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"LLVM refuses the IR: {error}") from error
-    for function in module.functions if exported else ():
-        if not function.is_declaration and function.name not in exported:
-            function.linkage = "internal"
+    for symbol in (*module.functions, *module.global_variables) if exported else ():
+        if not symbol.is_declaration and symbol.name not in exported:
+            symbol.linkage = "internal"
     # All that level 3 adds here is a copy of an outer loop for each way that a condition in it may go.
     tuning = llvm.create_pipeline_tuning_options(speed_level=min(opt, 2))
     tuning.loop_vectorization = opt > 1

@@ -37,7 +37,7 @@ from graphc.codegen.transform.passes import KERNEL_PASSES, SIMPLIFY, Subject
 from graphc.ir import sizes
 from graphc.ir.body import nodes_within, outputs_of
 from graphc.ir.lowering import Call
-from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Node, Size
+from graphc.ir.node import CONSTANT, LEAVES, SIZE, Array, Guard, Node, Size
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph, as_size_node
 from graphc.loopir import ir
@@ -56,7 +56,7 @@ Extents: TypeAlias = "tuple[tuple[str, tuple[Size | ir.Expr, ...]], ...]"
 @record()
 class Program:
     """`constants` are passed as shared variables after the real ones; `calls` are nodes that call back into Python;
-    `parallel` says whether the kernel launches threads."""
+    `parallel` says whether the kernel launches threads; `checks` are those of `sizes`, by their numbers from 1 on."""
 
     source: str
     signature: Signature
@@ -66,6 +66,7 @@ class Program:
     constants: tuple[Array, ...]
     calls: tuple[Node, ...]
     parallel: bool
+    checks: tuple[Guard, ...]
 
 
 def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Program:
@@ -136,6 +137,7 @@ def generate(written: Kernel, kernel: Kernel, outlining: str = "auto") -> Progra
         constants=tuple(c.attrs["value"].value for c in constants),
         calls=tuple(lowerer.callbacks.values()),
         parallel=bool(subject.outlined.launches),
+        checks=sizing.checks,
     )
 
 

@@ -1,0 +1,264 @@
+"""The C interface of an exported function: its parameters, structs, codes of errors; and the header that declares them.
+
+In: a `CFunction`. Out: the parameters of its C functions, in order; the text of the header.
+
+    model_workspace_size(inputs, state, model_sizes *)      the bytes of the workspace, and the sizes of the results
+    model(inputs, state, results, workspace, bytes)         0, or the code of an error
+    model_error_text(code)                                  a sentence
+
+An input without axes goes by value; another by its address, then its sizes, but for those that its type knows. So do
+results; all arrays are C-contiguous. Shared variables stand in a struct, whose first values are `model_initial`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from graphc.arrays.dtypes import itemsize
+from graphc.codegen.call.signature import Array, Signature
+from graphc.startup.record import record
+
+Values = tuple[np.ndarray[Any, np.dtype[Any]], ...]
+C_TYPES = {"bool": "uint8_t", "float32": "float", "float64": "double"}
+"""The types of C that are not named after the dtype."""
+RESERVED = frozenset(
+    """alignas alignof and asm auto bitand bitor bool break case catch char class compl concept const continue decltype
+    default delete do double else enum errno explicit export extern false float for friend goto if inline int int64_t
+    kernel long main mutable namespace new not null nullptr operator or private protected public register requires
+    restrict return short signed size_t sizeof sizes static struct switch template this throw true try typedef typeid
+    typename union unsigned using virtual void volatile wchar_t while xor""".split()
+)
+"""Names that mean something in C or C++, and those of the functions within the object."""
+CODES = {
+    "OK": "no error",
+    "NULL": "an address is null",
+    "SIZE": "a size is negative",
+    "OVERLAP": "a result, an updated variable or the workspace overlaps another array",
+    "RESULT_SIZE": "a result has other sizes than those given for its array",
+    "WORKSPACE": "the workspace is smaller than workspace_size says",
+    "TOO_LARGE": "a result or the workspace would be absurdly large",
+    "STATE_SIZE": "the new value of a shared variable has other sizes than its array",
+    "STATE_CONSTANT": "an updated shared variable stands in the constants of the object: point it to a copy",
+    "REFUSED": "a check of values failed, as of an index outside of an array or of a matrix without a factorisation",
+}
+"""The codes of errors, from 0 on, and their texts. Above FIRST_CHECK stand those of checks of sizes."""
+FIRST_CHECK = 100
+
+
+def code_of(name: str) -> int:
+    """The number of an error."""
+    return [*CODES].index(name)
+
+
+def c_type(dtype: str) -> str:
+    return C_TYPES.get(dtype, f"{dtype}_t")
+
+
+def is_identifier(name: str) -> bool:
+    """True if a name can be that of a C function and of its files."""
+    return bool(re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name)) and name not in RESERVED and not name.startswith("gc_")
+
+
+Role = Literal["value", "data", "size", "state", "result", "result size", "workspace", "bytes"]
+
+
+@record()
+class Parameter:
+    """A parameter: its name and type in C; the number of the input or output that it belongs to, and the axis."""
+
+    name: str
+    kind: str
+    role: Role
+    number: int = 0
+    axis: int = 0
+
+    def declared(self) -> str:
+        return f"{self.kind}{self.name}" if self.kind.endswith("*") else f"{self.kind} {self.name}"
+
+
+@record()
+class Field:
+    """A field of the struct of shared variables. offset: in bytes."""
+
+    name: str
+    kind: str
+    role: Literal["value", "data", "size"]
+    offset: int
+    number: int
+    axis: int = 0
+
+
+@record(eq=False)
+class CFunction:
+    """A function for C. name: the prefix of its symbols. signature: of its kernel, whose last shared variables are the
+    constants. initial: the first values of the others. checks: the sentence of each check of sizes, in order. sizes:
+    those of an example's inputs, by input and axis."""
+
+    name: str
+    signature: Signature
+    initial: Values
+    constants: Values
+    checks: tuple[str, ...]
+    sizes: Mapping[tuple[int, int], int]
+
+    @property
+    def shared(self) -> tuple[Array, ...]:
+        return self.signature.shared[: len(self.initial)]
+
+    @property
+    def updated(self) -> frozenset[int]:
+        """The shared variables that a call changes."""
+        replaced = {output.replaces for output in self.signature.outputs}
+        return frozenset(n for n, array in enumerate(self.shared) if array.written or n in replaced)
+
+    @property
+    def results(self) -> tuple[tuple[int, Array], ...]:
+        """The outputs that are returned, with their numbers among all."""
+        return tuple((n, each) for n, each in enumerate(self.signature.outputs) if each.replaces is None)
+
+    def inputs(self) -> list[Parameter]:
+        """The parameters that both functions have."""
+        taken, made = _taken(self), []
+        for number, array in enumerate(self.signature.inputs):
+            name = _fresh(array.name, taken)
+            if not array.shape:
+                made.append(Parameter(name, c_type(array.dtype), "value", number))
+                continue
+            made.append(Parameter(name, f"const {c_type(array.dtype)} *", "data", number))
+            made += [
+                Parameter(_fresh(f"{name}_{axis}", taken), "int64_t", "size", number, axis) for axis in _unknown(array)
+            ]
+        if self.initial:
+            made.append(Parameter("state", f"{self.name}_state *", "state"))
+        return made
+
+    def outputs(self) -> list[Parameter]:
+        """The parameters for results and the workspace, behind those of the inputs."""
+        taken, made = _taken(self) | {each.name for each in self.inputs()}, []
+        for number, array in self.results:
+            name = _fresh(array.name, taken)
+            made.append(Parameter(name, f"{c_type(array.dtype)} *", "result", number))
+            made += [
+                Parameter(_fresh(f"{name}_{axis}", taken), "int64_t", "result size", number, axis)
+                for axis in _unknown(array)
+            ]
+        own = Parameter("workspace", "void *", "workspace"), Parameter("workspace_size", "size_t", "bytes")
+        return [*made, *own]
+
+    def fields(self) -> list[Field]:
+        """The fields of the struct of shared variables, as C lays them out."""
+        made: list[Field] = []
+        taken: set[str] = set()
+        offset = 0
+        for number, array in enumerate(self.shared):
+            name, kind = _fresh(array.name, taken), c_type(array.dtype)
+            if not array.shape:
+                offset = -(-offset // itemsize(array.dtype)) * itemsize(array.dtype)
+                made.append(Field(name, kind, "value", offset, number))
+                offset += itemsize(array.dtype)
+                continue
+            offset = -(-offset // 8) * 8
+            made.append(Field(name, f"{'' if number in self.updated else 'const '}{kind} *", "data", offset, number))
+            for axis in _unknown(array):
+                offset += 8
+                made.append(Field(_fresh(f"{name}_{axis}", taken), "int64_t", "size", offset, number, axis))
+            offset += 8
+        return made
+
+    def texts(self) -> dict[int, str]:
+        """The sentence of each code."""
+        return {**dict(enumerate(CODES.values())), **{FIRST_CHECK + n: text for n, text in enumerate(self.checks, 1)}}
+
+    def exports(self) -> tuple[str, ...]:
+        """The symbols of the object."""
+        own = (self.name, f"{self.name}_workspace_size", f"{self.name}_error_text")
+        return (*own, f"{self.name}_initial") if self.initial else own
+
+
+def _unknown(array: Array) -> list[int]:
+    return [axis for axis, size in enumerate(array.shape) if size is None]
+
+
+def _taken(function: CFunction) -> set[str]:
+    return {"state", "workspace", "workspace_size", function.name, *(f"{each}" for each in function.exports())}
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    """A name for C that is new, from that of an array."""
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name).lstrip("_") or "x"
+    plain = f"x{plain}" if plain[0].isdigit() else plain
+    while plain in taken or plain in RESERVED:
+        plain += "_"
+    taken.add(plain)
+    return plain
+
+
+# --- the header -------------------------------------------------------------------------------------------------------
+
+
+def comment(text: str) -> str:
+    """A text that cannot end the comment that it stands in."""
+    return " ".join(text.split()).replace("*/", "* /")
+
+
+def header_text(function: CFunction, notes: str) -> str:
+    """The header. notes: lines on the target and what to link, for its first comment."""
+    return "\n".join(_header(function, notes)) + "\n"
+
+
+def _header(function: CFunction, notes: str) -> Iterator[str]:
+    name, upper = function.name, function.name.upper()
+    inputs, outputs = function.inputs(), function.outputs()
+    yield f"/* {comment(notes)}"
+    yield " * Arrays are C-contiguous and aligned as their elements; sizes count elements. Nothing is allocated."
+    yield " * Any threads may call at once, each with its own workspace, results, and state where that is updated. */"
+    yield from (f"#ifndef {upper}_H", f"#define {upper}_H", "#include <stddef.h>", "#include <stdint.h>")
+    yield from ("#ifdef __cplusplus", 'extern "C" {', "#endif", "")
+    yield "enum {"
+    for number, (code, text) in enumerate(CODES.items()):
+        yield f"    {upper}_{code} = {number}, /* {comment(text)} */"
+    for number, text in enumerate(function.checks, 1):
+        yield f"    {upper}_CHECK_{number} = {FIRST_CHECK + number}, /* {comment(text)} */"
+    yield from (f"    {upper}_LAST_CODE = {FIRST_CHECK + len(function.checks)}", "};", "")
+    yield "/* Sizes that follow from the arguments: the bytes of the workspace, and the axes of results. */"
+    yield from ("typedef struct {", "    size_t workspace;")
+    yield from (f"    int64_t {each.name};" for each in outputs if each.role == "result size")
+    yield from (f"}} {name}_sizes;", "")
+    if function.initial:
+        yield "/* Shared variables. Those that a call updates have no `const`: point them to memory of your own. */"
+        yield "typedef struct {"
+        for field in function.fields():
+            yield f"    {field.kind}{'' if field.kind.endswith('*') else ' '}{field.name};{_note(function, field)}"
+        yield f"}} {name}_state;"
+        yield from (f"extern const {name}_state {name}_initial; /* the values when it was exported */", "")
+    shape = {("data", n): array for n, array in enumerate(function.signature.inputs)}
+    shape |= {("result", n): array for n, array in function.results}
+    for each in (*inputs, *outputs):
+        if (each.role, each.number) in shape:
+            yield f"/* {each.name}: {_shape(shape[each.role, each.number], [*inputs, *outputs], each)} */"
+    given = [each.declared() for each in inputs]
+    asked = [f"const {each}" if each.startswith(f"{name}_state ") else each for each in given]
+    yield f"int {name}_workspace_size({', '.join([*asked, f'{name}_sizes *sizes'])});"
+    yield f"int {name}({', '.join([*given, *(each.declared() for each in outputs)])});"
+    yield f"const char *{name}_error_text(int code);"
+    yield from ("", "#ifdef __cplusplus", "}", "#endif", "#endif")
+
+
+def _note(function: CFunction, field: Field) -> str:
+    array = function.shared[field.number]
+    if field.role != "data":
+        return " /* updated */" if field.role == "value" and field.number in function.updated else ""
+    axes = [f.name for f in function.fields() if f.number == field.number and f.role == "size"]
+    left = iter(axes)
+    shape = "".join(f"[{next(left) if size is None else size}]" for size in array.shape)
+    return f" /* {shape}{', updated' if field.number in function.updated else ''} */"
+
+
+def _shape(array: Array, parameters: list[Parameter], of: Parameter) -> str:
+    role = "size" if of.role == "data" else "result size"
+    axes = iter(each.name for each in parameters if each.role == role and each.number == of.number)
+    return "".join(f"[{next(axes) if size is None else size}]" for size in array.shape) or "one number"

@@ -1,0 +1,347 @@
+"""The C functions of an exported function (c_interface.py), in LLVM IR.
+
+In: a `CFunction`. Out: the text of a module that defines its symbols over the `sizes` and `kernel` of its program. A
+call checks what it is given in this order, and returns the first error:
+
+    addresses, sizes       NULL, SIZE
+    `sizes`                a check of sizes
+    memory                 TOO_LARGE, RESULT_SIZE, STATE_SIZE, WORKSPACE, STATE_CONSTANT, OVERLAP
+    `kernel`               REFUSED
+
+The new value of a shared variable that is not written in place is made in the workspace, then copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial, reduce
+from operator import mul, or_
+from typing import Any
+
+import numpy as np
+
+from graphc.arrays.dtypes import itemsize
+from graphc.codegen.call.c_interface import FIRST_CHECK, CFunction, Field, Parameter, code_of
+from graphc.codegen.call.signature import ALIGNMENT, MOST, Array
+from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.functions import Function, Global, external, module_text
+from graphc.codegen.llvm.typed import F32, F64, I8, I16, I32, I64, NULL, Bool, Ptr
+from graphc.startup.record import record
+
+copy_memory = external("llvm.memcpy.p0.p0.i64", None, Ptr, Ptr, I64, Bool)
+KINDS: dict[str, Any] = {"bool": I8, "float32": F32, "float64": F64}
+KINDS |= {f"{sign}int{kind.bits}": kind for kind in (I8, I16, I32, I64) for sign in ("", "u")}
+"""The types of elements."""
+
+
+def c_ir(function: CFunction) -> str:
+    """The module of a function."""
+    inputs = function.inputs()
+    kinds = {f"a{place}": _kind(function, each) for place, each in enumerate(inputs)}
+    results = {f"r{place}": _kind(function, each) for place, each in enumerate(function.outputs())}
+
+    def run(code: Code, *args: Any) -> I32:
+        return Call(code, function, args).run()
+
+    def tell(code: Code, *args: Any) -> I32:
+        return Call(code, function, args[:-1]).tell(args[-1])
+
+    made: list[Function[..., Any]] = [
+        Function(function.name, I32, {**kinds, **results}, run),
+        Function(f"{function.name}_workspace_size", I32, {**kinds, "wanted": Ptr}, tell),
+        Function(f"{function.name}_error_text", Ptr, {"number": I32}, partial(_text_of, function)),
+    ]
+    return module_text(made, _data(function))
+
+
+def _kind(function: CFunction, parameter: Parameter) -> Any:
+    if parameter.role == "value":
+        return KINDS[function.signature.inputs[parameter.number].dtype]
+    return I64 if parameter.role in ("size", "result size", "bytes") else Ptr
+
+
+def _text_of(function: CFunction, code: Code, number: I32) -> Ptr:
+    """The address of the sentence of a code."""
+    for code_number, text in function.texts().items():
+        name = f"gc_text_{code_number}"
+        own = Global(name, f"internal constant {_bytes(text.encode() + bytes(1))}")(code)
+        with code.when(number == code_number):
+            code.ret(own)
+    unknown = "there is no error of this number"
+    return Global("gc_text", f"internal constant {_bytes(unknown.encode() + bytes(1))}")(code)
+
+
+def _bytes(content: bytes) -> str:
+    """A constant of bytes."""
+    escaped = "".join([f"\\{byte:02X}" for byte in content])
+    return f'[{len(content)} x i8] c"{escaped}"'
+
+
+def _data(function: CFunction) -> list[str]:
+    """Constants, and the first values of shared variables."""
+    values = (*function.initial, *function.constants)
+    lines = [
+        f"@gc_value_{n} = internal constant {_bytes(np.ascontiguousarray(value).tobytes())}, align {ALIGNMENT}"
+        for n, value in enumerate(values)
+    ]
+    if not function.initial:
+        return lines
+    kinds, words = [], []
+    for field in function.fields():
+        array, value = function.shared[field.number], function.initial[field.number]
+        if field.role == "value":
+            kinds.append(f"[{itemsize(array.dtype)} x i8]")
+            words.append(_bytes(value.tobytes()))
+        else:
+            kinds.append("i64" if field.role == "size" else "ptr")
+            words.append(f"i64 {value.shape[field.axis]}" if field.role == "size" else f"ptr @gc_value_{field.number}")
+    # Packed, with what C leaves free between fields written out.
+    parts, types, end = [], [], 0
+    for field, kind, word in zip(function.fields(), kinds, words, strict=True):
+        if field.offset > end:
+            types.append(f"[{field.offset - end} x i8]")
+            parts.append(f"[{field.offset - end} x i8] zeroinitializer")
+        types.append(kind)
+        parts.append(word)
+        end = field.offset + _length(function, field)
+    return [*lines, f"@{function.name}_initial = constant <{{{', '.join(types)}}}> <{{{', '.join(parts)}}}>, align 8"]
+
+
+def _length(function: CFunction, field: Field) -> int:
+    return itemsize(function.shared[field.number].dtype) if field.role == "value" else 8
+
+
+@record(eq=False)
+class Span:
+    """Memory of a call: its address and its bytes, whether the call writes it, and whether it may be anywhere."""
+
+    at: Ptr
+    length: Any
+    written: bool
+
+
+class Call:
+    """The body of a C function, as it is written."""
+
+    def __init__(self, code: Code, function: CFunction, args: Sequence[Any]) -> None:
+        self.code, self.function, self.signature = code, function, function.signature
+        parameters = [*function.inputs(), *function.outputs()]
+        self.given: dict[tuple[str, int, int], Any] = {
+            (each.role, each.number, each.axis): value for each, value in zip(parameters, args, strict=False)
+        }
+        self.known = self.signature.inputs + self.signature.shared
+        self.pointers: list[Ptr] = []
+        self.dims: list[list[I64 | int]] = []
+        self.dummy = code.local(I64, 8, align=ALIGNMENT)
+        """Where null addresses of empty arrays point: the kernel is told that no address is null."""
+        self.take()
+        self.fail("SIZE", [dim < 0 for dims in self.dims for dim in dims if not isinstance(dim, int)])
+        self.spans = [self.span(*each) for each in enumerate(self.known) if each[1].shape]
+        self.measure()
+
+    def fail(self, name: str, conditions: Sequence[Bool]) -> None:
+        """Return an error where one of the conditions holds."""
+        if conditions:
+            with self.code.when(reduce(or_, conditions)):
+                self.code.ret(I32.of(code_of(name)))
+
+    def take(self) -> None:
+        """The addresses and sizes of all operands."""
+        state: Any = self.given.get(("state", 0, 0))
+        fields = {(f.role, f.number, f.axis): f for f in self.function.fields()}
+        if state is not None:
+            self.fail("NULL", [state == NULL])
+        inputs = len(self.signature.inputs)
+        for number, array in enumerate(self.known):
+            own = number - inputs
+            if own < 0:
+                self.pointers.append(self.input(number, array))
+                self.dims.append(_dims(array, lambda axis, n=number: self.given["size", n, axis]))
+            elif own < len(self.function.initial):
+                field = fields["data" if array.shape else "value", own, 0]
+                place = state.at(field.offset)
+                self.pointers.append(place.load(Ptr) if array.shape else place)
+                self.dims.append(_dims(array, lambda axis, n=own: _load(state, fields["size", n, axis])))
+            else:
+                self.pointers.append(Ptr(self.code, f"@gc_value_{own}"))
+                self.dims.append([*self.function.constants[own - len(self.function.initial)].shape])
+
+    def input(self, number: int, array: Array) -> Ptr:
+        if array.shape:
+            return self.given["data", number, 0]  # type: ignore[no-any-return]
+        value = self.given["value", number, 0]
+        place = self.code.local(I64)
+        place.store(value if array.dtype != "bool" else (value != 0).to(I8, signed=False))
+        return place
+
+    def span(self, number: int, array: Array) -> Span:
+        """The memory of an operand, whose address is not null unless it is empty."""
+        length = _count(self.dims[number]) * itemsize(array.dtype)
+        own = number - len(self.signature.inputs)
+        if own < len(self.function.initial):
+            self.pointers[number] = self.filled(self.pointers[number], length)
+        written = own in self.function.updated
+        return Span(self.pointers[number], length, written)
+
+    def filled(self, at: Ptr, length: Any) -> Ptr:
+        """An address that is not null. Return NULL from the function where something should stand there."""
+        if isinstance(length, int):
+            self.fail("NULL", [at == NULL] if length else [])
+        else:
+            self.fail("NULL", [(at == NULL) & (length != 0)])
+        return at if isinstance(length, int) and length else (at == NULL).choose(self.dummy, at)
+
+    def measure(self) -> None:
+        """Check sizes, and find those of results and temporaries, and the bytes of the workspace."""
+        code, signature = self.code, self.signature
+        numbers = [self.dims[index][axis] for index, axis in signature.sizes]
+        self.sizes = [number if not isinstance(number, int) else I64.of(number) for number in numbers]
+        slots = code.local(I64, max(signature.extents, 1))
+        kinds = [Ptr] * len(self.pointers) + [I64] * len(self.sizes) + [Ptr]
+        status = external("sizes", I64, *kinds)(code, *self.pointers, *self.sizes, slots)
+        with code.when(status != 0):
+            code.ret((status + FIRST_CHECK).to(I32))
+        self.cursor, self.slots, self.absurd = 0, slots, list[Bool]()
+        self.shapes, self.lengths = [], []
+        for output in signature.outputs:
+            dims = self.next_dims(len(output.shape), output)
+            self.shapes.append(dims)
+            self.lengths.append(self.bytes_of(dims, output.dtype))
+        end: Any = 0
+        self.starts: list[Any] = []
+        for temp in signature.temps:
+            lengths = [self.bytes_of(self.next_dims(rank), dtype) for dtype, rank in temp.values]
+            self.starts.append(end)
+            end = _aligned(end, reduce(_larger, lengths))
+        for output, length in zip(signature.outputs, self.lengths, strict=True):
+            if output.replaces is not None:
+                self.starts.append(end)
+                end = _aligned(end, length)
+        self.fail("TOO_LARGE", [*self.absurd, *([] if isinstance(end, int) else [end > MOST])])
+        self.total = end + ALIGNMENT if self.starts else 0
+
+    def next_dims(self, rank: int, array: Array | None = None) -> list[I64 | int]:
+        """The next numbers that `sizes` wrote, or what is known of them."""
+        places = range(self.cursor, self.cursor + rank)
+        self.cursor += rank
+        sizes = array.shape if array is not None else (None,) * rank
+        return [self.slots.at(k, I64).load(I64) if n is None else n for k, n in zip(places, sizes, strict=True)]
+
+    def bytes_of(self, dims: Sequence[I64 | int], dtype: str) -> Any:
+        """The bytes of an array. Where they are absurd, so is the product in float64, which cannot overflow."""
+        unknown = [dim for dim in dims if not isinstance(dim, int)]
+        known = reduce(mul, (dim for dim in dims if isinstance(dim, int)), itemsize(dtype))
+        if not unknown:
+            return known
+        self.absurd += [dim < 0 for dim in unknown]
+        rough = reduce(mul, [dim.to(F64) for dim in unknown]) * float(known)
+        self.absurd.append(rough > float(MOST))
+        return reduce(mul, unknown) * known
+
+    def tell(self, wanted: Ptr) -> I32:
+        """Write what `<name>_workspace_size` tells."""
+        self.fail("NULL", [wanted == NULL])
+        total = I64.of(self.total) if isinstance(self.total, int) else self.total
+        wanted.store(total)
+        sizes = [each for each in self.function.outputs() if each.role == "result size"]
+        for place, each in enumerate(sizes, 1):
+            wanted.at(place, I64).store(self.shapes[each.number][each.axis])  # type: ignore[arg-type]
+        return I32.of(0)
+
+    def run(self) -> I32:
+        """Check the memory, and run the kernel."""
+        code, given = self.code, self.given
+        for number, array in self.function.results:
+            at = self.filled(given["result", number, 0], self.lengths[number])
+            self.spans.append(Span(at, self.lengths[number], True))
+            wrong = [given["result size", number, axis] != self.shapes[number][axis] for axis in _unknown(array)]
+            self.fail("RESULT_SIZE", wrong)
+        outputs = iter([span.at for span in self.spans[len(self.spans) - len(self.function.results) :]])
+        workspace, room = given["workspace", 0, 0], given["bytes", 0, 0]
+        if self.starts:
+            total = I64.of(self.total) if isinstance(self.total, int) else self.total
+            self.fail("WORKSPACE", [room.below(total)])
+            self.fail("NULL", [workspace == NULL])
+            self.spans.append(Span(workspace, self.total, True))
+        self.check_state()
+        self.check_overlaps()
+        temps = []
+        if self.starts:
+            start = ((workspace.integer() + (ALIGNMENT - 1)) & -ALIGNMENT).address()
+            temps = [start.at(offset) for offset in self.starts]
+        news = iter(temps[len(self.signature.temps) :])
+        made = [next(outputs) if each.replaces is None else next(news) for each in self.signature.outputs]
+        own = [*self.pointers, *made, *temps[: len(self.signature.temps)]]
+        kinds = [Ptr] * len(own) + [I64] * len(self.sizes)
+        status = external("kernel", I64, *kinds)(code, *own, *self.sizes)
+        self.fail("REFUSED", [status != 0])
+        first = len(self.signature.inputs)
+        for number, output in enumerate(self.signature.outputs):
+            if output.replaces is not None:
+                length = self.lengths[number]
+                bytes_ = I64.of(length) if isinstance(length, int) else length
+                copy_memory(code, self.pointers[first + output.replaces], made[number], bytes_, Bool.of(False))
+        return I32.of(0)
+
+    def check_state(self) -> None:
+        """Refuse updates that do not fit their arrays, or would be written to constants."""
+        first = len(self.signature.inputs)
+        differ: list[Any] = []
+        for number, output in enumerate(self.signature.outputs):
+            if output.replaces is None:
+                continue
+            for new, old in zip(self.shapes[number], self.dims[first + output.replaces], strict=True):
+                if isinstance(new, int) and isinstance(old, int):
+                    assert new == old, "a shared variable keeps the sizes of its type"
+                else:
+                    differ.append(old != new if isinstance(new, int) else new != old)
+        self.fail("STATE_SIZE", differ)
+        updated = [number for number in sorted(self.function.updated) if self.function.shared[number].shape]
+        constant = [self.pointers[first + n] == Ptr(self.code, f"@gc_value_{n}") for n in updated]
+        self.fail("STATE_CONSTANT", constant)
+
+    def check_overlaps(self) -> None:
+        """Refuse memory that is written and overlaps other memory."""
+        begins = [span.at.integer() for span in self.spans]
+        ends = [begin + span.length for begin, span in zip(begins, self.spans, strict=True)]
+        found = [
+            begins[a].below(ends[b]) & begins[b].below(ends[a])
+            for b in range(len(self.spans))
+            for a in range(b)
+            if self.spans[a].written or self.spans[b].written
+        ]
+        self.fail("OVERLAP", found)
+
+
+def _load(state: Ptr, field: Field) -> I64:
+    return state.at(field.offset).load(I64)
+
+
+def _dims(array: Array, size: Any) -> list[I64 | int]:
+    return [size(axis) if known is None else known for axis, known in enumerate(array.shape)]
+
+
+def _unknown(array: Array) -> list[int]:
+    return [axis for axis, size in enumerate(array.shape) if size is None]
+
+
+def _count(dims: Sequence[I64 | int]) -> Any:
+    known = reduce(mul, (dim for dim in dims if isinstance(dim, int)), 1)
+    unknown = [dim for dim in dims if not isinstance(dim, int)]
+    return reduce(mul, unknown) * known if unknown else known
+
+
+def _aligned(end: Any, length: Any) -> Any:
+    """Where memory of a length ends that begins at an aligned offset."""
+    if isinstance(length, int):
+        return end + -(-length // ALIGNMENT) * ALIGNMENT
+    padded = (length + (ALIGNMENT - 1)) & -ALIGNMENT
+    return padded + end
+
+
+def _larger(left: Any, right: Any) -> Any:
+    if isinstance(left, int) and isinstance(right, int):
+        return max(left, right)
+    if isinstance(left, int):
+        left, right = right, left
+    return (left > right).choose(left, right)

@@ -1,0 +1,264 @@
+"""A kernel as one object that needs nothing of Python's: what `f.export` writes files around.
+
+In: a kernel without Python functions, the values of its shared variables, the name of the C function, what it is for.
+Out: a `Standalone`: the bytes of an ELF object, its C interface, and the symbols of others that it needs.
+
+    standalone(kernel, values, "model", "haswell", blas=False)
+        the object defines model, model_workspace_size, model_error_text; needs memcpy
+
+All parts are one module of LLVM: the kernel, elementary functions, products and factorisations, the checks of a call
+(call/c_ir.py), and in place of the pool of threads, of memory that products keep and of signals functions that do
+without. All but the C functions is internal to the object. For another target than this process's, another process
+makes it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from graphc.codegen.call.c_interface import CFunction, Values
+from graphc.codegen.call.c_ir import c_ir
+from graphc.codegen.call.callback import INTERRUPTED, KINDS, STOPPED
+from graphc.codegen.gemm.api import DEFERRED, ENTRIES, PRODUCT_WORDS, ROUTINES, VECTORS, vector_name
+from graphc.codegen.lapack import api as lapack
+from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.cpu import lacking
+from graphc.codegen.llvm.functions import function, module_text
+from graphc.codegen.llvm.module import IR, Module
+from graphc.codegen.llvm.target import optimize, target_machine
+from graphc.codegen.llvm.typed import I64, NULL, Ptr
+from graphc.codegen.pipeline.background import describe, read_kernel
+from graphc.codegen.pipeline.build import with_all_callees
+from graphc.codegen.pipeline.compilation import ENTRY_OPT, KERNEL_OPT, PRODUCTS_OPT, products_of
+from graphc.codegen.pipeline.kernel import Kernel, Report
+from graphc.codegen.pipeline.program import Program, generate_program
+from graphc.codegen.routines import routine_functions
+from graphc.codegen.server.client import lower_source
+from graphc.codegen.server.protocol import ELEMENTARY_OPT
+from graphc.codegen.sort.api import ENTRIES as SORTS
+from graphc.codegen.special.api import FUNCTIONS as SPECIAL
+from graphc.codegen.threads.chunking import CHUNK_WORK, PARALLEL, SETTINGS, SETTINGS_WORDS, STREAM
+from graphc.codegen.threads.pool import gc_chunk, gc_parallel_alone
+from graphc.codegen.vecmath.table import math_ir
+from graphc.errors import GraphcError
+from graphc.ir.node import Guard, Node
+from graphc.options import NATIVE, options
+from graphc.startup.hooks import HOOKS
+from graphc.startup.process import PROCESS
+from graphc.startup.record import record, replace
+
+ARM = "aarch64"
+TRIPLES = {ARM: "aarch64-unknown-linux-gnu"}
+"""LLVM's names of targets of other kinds of processors, for which objects are made and no functions."""
+CONVOLUTIONS = ("gc_conv_", "gc_grouped_conv_")
+C_LIBRARY = frozenset("memcpy memmove memset memcmp fmod fmodf".split())
+"""What an object may need without BLAS."""
+EXAMPLE = 4
+"""The size of axes in examples."""
+BOOT = """
+import sys
+sys.path[:] = {path!r}
+from graphc.codegen.pipeline.standalone import main
+main()
+"""
+
+
+@record(eq=False)
+class Standalone:
+    """An object and its C interface. needs: the symbols that others define, without those of C's own library."""
+
+    object: bytes
+    function: CFunction
+    needs: tuple[str, ...]
+
+
+def standalone(kernel: Kernel, values: Values, name: str, target: str, blas: bool) -> Standalone:
+    """Return the object of a kernel. values: of its shared variables. blas: whether it may call BLAS and LAPACK. Raises
+    GraphcError for a kernel that cannot do without Python, and one that needs LAPACK where it may not be called."""
+    if target == options.target:
+        return make(kernel, values, name, blas)
+    fast = replace(kernel, fast_math=None)
+    settings = {**vars(options), "compile": "inline", "fast_math": kernel.is_fast}
+    settings["target"] = NATIVE if target in TRIPLES else target
+    request = settings, TRIPLES.get(target, ""), describe(fast), values, name, blas
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", BOOT.format(path=sys.path)],
+        input=pickle.dumps(request),
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise GraphcError(f"{kernel.name} cannot be exported for {target}: {said[-1] if said else 'no answer'}")
+    made: Standalone | str = pickle.loads(done.stdout)
+    if isinstance(made, str):
+        raise GraphcError(made)
+    return made
+
+
+def main() -> None:
+    """In the process for another target: make the object that standard input tells of."""
+    settings, triple, described, values, name, blas = pickle.load(sys.stdin.buffer)
+    for option, value in settings.items():
+        setattr(options, option, value)
+    PROCESS.triple, PROCESS.is_foreign = triple, bool(lacking(options.target))
+    try:
+        made: Standalone | str = make(read_kernel(*described), values, name, blas)
+    except GraphcError as error:
+        made = str(error)
+    sys.stdout.buffer.write(pickle.dumps(made))
+
+
+def make(kernel: Kernel, values: Values, name: str, blas: bool) -> Standalone:
+    """The object of a kernel, for the target of this process."""
+    kernel = replace(kernel, mutable=(), returns="list" if kernel.outputs else "none")
+    program = generate_program(kernel, Report(kernel.name))
+    refuse(kernel.name, program)
+    checks = (*map(check_text, program.checks), "an array has other sizes than its type says")
+    sizes = example_sizes(kernel, values, program.checks)
+    function = CFunction(name, program.signature, values, program.constants, checks, sizes)
+    jobs = [*lowered(program, kernel.is_fast), *routines(program)]
+    jobs += [(c_ir(function), ENTRY_OPT), (support(program, blas), ENTRY_OPT)]
+    # Each is optimised as it is for functions of Python, then all become one.
+    texts = [re.sub(r"@(malloc|free)\b", r"@gc_\1", str(optimize([ir], opt))) for ir, opt in jobs]
+    module = optimize([Module(text, is_vectorized=True) for text in texts], KERNEL_OPT, frozenset(function.exports()))
+    every = (*module.functions, *module.global_variables)
+    needs = [each.name for each in every if each.is_declaration and not each.name.startswith("llvm.")]
+    needs = [each for each in needs if each not in C_LIBRARY]
+    if needs and not blas:
+        raise GraphcError(
+            f"{kernel.name} cannot be exported without BLAS and LAPACK, of which it calls {', '.join(needs)}: "
+            "export it with blas=True, and give them to the linker"
+        )
+    content = bytes(target_machine(options.target, KERNEL_OPT).emit_object(module))
+    return Standalone(content, function, tuple(needs))
+
+
+def refuse(name: str, program: Program) -> None:
+    """Raise GraphcError for what no object can have, by name."""
+    own = [node.op.name for node in program.calls]
+    special = [SPECIAL[each][0] for each in program.externals if each in SPECIAL]
+    folded = [each for each in program.externals if each.startswith(CONVOLUTIONS)]
+    for found, why in (
+        (own, "Python computes {}"),
+        (special, "SciPy computes {}"),
+        (folded, "its convolutions ({}) allocate memory"),
+    ):
+        if found:
+            raise GraphcError(f"{name} cannot be exported: {why.format(', '.join(dict.fromkeys(found)))}")
+
+
+def check_text(guard: Guard) -> str:
+    """The sentence of a check: its sizes are named, as their values are known at a call only."""
+    left, right = (each if isinstance(each, int) else HOOKS.expression(each) for each in (guard.left, guard.right))
+    return str(guard.message).format(left=left, right=right)
+
+
+def example_sizes(kernel: Kernel, values: Values, checks: Sequence[Guard]) -> dict[tuple[int, int], int]:
+    """Sizes of the inputs that a call may have, by input and axis: where checks say so those of shared variables and
+    constants, else EXAMPLE."""
+    known: dict[Node, int] = {}
+    for leaf, value in zip(kernel.shared, values, strict=True):
+        pairs = zip(leaf.type.shape, value.shape, strict=True)
+        known |= {size: number for size, number in pairs if isinstance(size, Node)}
+    for _ in checks:  # each round may tell of one more
+        for guard in checks:
+            sides = [each if isinstance(each, int) else known.get(each) for each in (guard.left, guard.right)]
+            if guard.relation == "==" and sides.count(None) == 1:
+                new = guard.left if sides[0] is None else guard.right
+                known[new] = sides[0] if sides[0] is not None else sides[1]  # type: ignore[index, assignment]
+    return {
+        (number, axis): known.get(size, EXAMPLE)
+        for number, leaf in enumerate(kernel.inputs)
+        for axis, size in enumerate(leaf.type.shape)
+        if isinstance(size, Node)
+    }
+
+
+def lowered(program: Program, fast_math: bool) -> list[tuple[IR, int]]:
+    """The modules of the kernel, and of the elementary functions that it calls, with LLVM's levels."""
+    modules: dict[int, Module] = {}
+    lower_source(
+        program.source, program.prototypes, modules.__setitem__, externals=program.externals, fast_math=fast_math
+    )
+    count = max(modules) + 1
+    called = dict.fromkeys(name for module in modules.values() for name in module.calls)
+    return [
+        *((modules[number], KERNEL_OPT) for number in range(count)),
+        *((math_ir(name), ELEMENTARY_OPT) for name in called),
+    ]
+
+
+def products(program: Program) -> list[str]:
+    """The external routines that a program needs: those that it calls, and those that these do."""
+    called = with_all_callees(products_of(program))
+    suffixes = [each.removeprefix("gc_gemm_") for each in called if each.startswith("gc_gemm_")]
+    return list(dict.fromkeys([*called, *map(vector_name, suffixes)]))
+
+
+def routines(program: Program) -> list[tuple[IR, int]]:
+    return [(module_text(routine_functions([name])), PRODUCTS_OPT) for name in products(program)]
+
+
+# --- in place of what a process has -----------------------------------------------------------------------------------
+
+
+@function(name=STREAM, is_internal=False)
+def stream(code: Code, body: Ptr, context: Ptr, count: I64, size: I64, settings: Ptr, told: Ptr) -> None:
+    """Without stores that go past the caches."""
+    gc_parallel_alone(code, body, context, count, size, settings)
+
+
+@function(name=INTERRUPTED, is_internal=False)
+def interrupted(code: Code) -> I64:
+    """No signal ends a call."""
+    return I64.of(0)
+
+
+@function(name=STOPPED, is_internal=False)
+def stopped(code: Code, flag: Ptr) -> I64:
+    return I64.of(0)
+
+
+@function(name="gc_malloc", is_internal=False)
+def no_memory(code: Code, length: I64) -> Ptr:
+    """Products that would use memory of their own go on without."""
+    return NULL
+
+
+@function(name="gc_free", is_internal=False)
+def nothing(code: Code, memory: Ptr) -> None:
+    code.ret()
+
+
+def support(program: Program, blas: bool) -> str:
+    """The module of what kernels and products find in a process: settings for one thread, tables of addresses."""
+    names = products(program)
+    words = [1, 2**40, CHUNK_WORK, 0, 2**62]
+    assert len(words) == SETTINGS_WORDS
+    settings = [f"i64 {word}" for word in words] + ["i64 0"] * (PRODUCT_WORDS - len(words))
+    declared: dict[str, str] = {}
+    for suffix, word in VECTORS.items():
+        if vector_name(suffix) in names:
+            settings[word] = f"i64 ptrtoint (ptr @{vector_name(suffix)} to i64)"
+            declared[vector_name(suffix)] = "i64 "
+    fortran = {name: f"{name}_" for name in (*ROUTINES, *lapack.BLAS, *lapack.LAPACK)}
+    declared |= dict.fromkeys(fortran.values(), "void ")
+    table = [f"ptr @{fortran[each]}" if blas and each in ROUTINES else "ptr null" for each in ENTRIES]
+    factors = [f"ptr @{fortran[each]}" for each in lapack.ENTRIES if each != lapack.WIDTH]
+    data = [
+        f"@{SETTINGS} = constant [{PRODUCT_WORDS} x i64] [{', '.join(settings)}]",
+        f"@gc_blas = constant [{len(table)} x ptr] [{', '.join(table)}]",
+        f"@gc_lapack = constant [{len(lapack.ENTRIES)} x ptr] [{', '.join(factors)}, ptr inttoptr (i64 4 to ptr)]",
+        f"@gc_order = constant [{len(SORTS)} x ptr] zeroinitializer",
+        *(f"declare {kind}@{symbol}(...)" for symbol, kind in declared.items()),
+    ]
+    assert not set(DEFERRED) & set(ROUTINES) and set(KINDS) == {INTERRUPTED, STOPPED}
+    made: Sequence[Any] = [gc_parallel_alone, gc_chunk, stream, interrupted, stopped, no_memory, nothing]
+    assert gc_parallel_alone.name == PARALLEL
+    return module_text(made, data)

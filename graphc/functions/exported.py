@@ -1,0 +1,186 @@
+"""Functions as C libraries: `f.export(path)` writes what a C program needs to call a function without Python.
+
+In: a function, a path. Out: files beside each other, of which the last two are for people to start from:
+
+    f.export("lib/model")      model.h, model.o, libmodel.a, libmodel.so, model.pc, model.cmake, model_example.c
+
+All that cannot be exported is refused before anything is written. `codegen/call/c_interface.py` tells of the interface.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from math import prod
+
+import numpy as np
+
+from graphc.codegen.call.c_interface import CFunction, c_type, header_text, is_identifier
+from graphc.errors import GraphcError
+from graphc.functions.callables import Function
+from graphc.options import TARGETS, options
+from graphc.startup.hooks import HOOKS
+from graphc.startup.versions import VERSION
+
+ARM = "aarch64"
+LINKERS = {ARM: "aarch64-linux-gnu-gcc"}
+"""The C compilers of other kinds of processors, as Debian and others name them; this machine's is `cc`, or CC says."""
+
+
+def export(
+    function: Function, path: str | os.PathLike[str], language: str, target: str | None, blas: bool
+) -> list[str]:
+    """Write the files of a function. `Function.export` tells more."""
+    folder, name = os.path.split(os.fspath(path))
+    target = options.target if target is None else target
+    check(function, name, language, target)
+    values = tuple(np.array(leaf.cell[0]) for leaf in function.shared)
+    made = import_module("graphc.codegen.pipeline.standalone").standalone(function.kernel, values, name, target, blas)
+    os.makedirs(folder or ".", exist_ok=True)
+
+    def place(file: str) -> str:
+        return os.path.join(folder, file)
+
+    wanted = f"Link BLAS and LAPACK with integers of 32 bits: {', '.join(made.needs)}." if made.needs else ""
+    notes = f"{name}: made by graphc {VERSION} for {target}. {wanted}".rstrip()
+    libraries = "-llapack -lblas" if made.needs else ""
+    contents = {
+        f"{name}.h": header_text(made.function, notes).encode(),
+        f"{name}.o": made.object,
+        f"lib{name}.a": archive(f"{name}.o", made.object, made.function.exports()),
+        f"{name}.pc": package_text(name, libraries).encode(),
+        f"{name}.cmake": cmake_text(name, libraries).encode(),
+        f"{name}_example.c": ("\n".join(example(made.function)) + "\n").encode(),
+    }
+    for file, content in contents.items():
+        with open(place(file), "wb") as opened:
+            opened.write(content)
+    library = place(f"lib{name}.so")
+    linker = (os.environ.get("CC") or "cc") if target not in LINKERS else LINKERS[target]
+    linked = [library] if shutil.which(linker) else []
+    if linked:
+        soname = f"-Wl,-soname,lib{name}.so"
+        done = subprocess.run(
+            [linker, "-shared", soname, "-o", library, place(f"{name}.o"), "-lm"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise GraphcError(f"{linker} cannot link {library}: {done.stderr.strip()}")
+    return [*map(place, contents), *linked]
+
+
+def check(function: Function, name: str, language: str, target: str) -> None:
+    """Raise GraphcError for a function and arguments that no file could be written for."""
+    if language != "c":
+        raise GraphcError(f"language={language!r}: a function is exported for 'c'")
+    if target not in (*TARGETS, ARM):
+        raise GraphcError(f"target={target!r}: must be one of {', '.join((*TARGETS, ARM))}")
+    if not is_identifier(name):
+        raise GraphcError(f"{name!r} cannot be the name of a C function: it is the last part of the path")
+    if hasattr(function, "stages"):
+        raise GraphcError(
+            f"{function.label} is several kernels, as its sizes follow from values: it cannot be exported"
+        )
+    strange = [leaf for leaf in function.shared if not isinstance(leaf.cell[0], np.ndarray)]
+    if strange or len(function.shared) < len(function.kernel.shared):
+        names = ", ".join(str(leaf) for leaf in strange)
+        raise GraphcError(f"{function.label}: the shared variables {names} are no arrays: it cannot be exported")
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def archive(member: str, content: bytes, symbols: Sequence[str]) -> bytes:
+    """A static library of one object: an index of its symbols, then the object (System V's format)."""
+    names = b"".join(symbol.encode() + b"\0" for symbol in symbols)
+    length = 4 + 4 * len(symbols) + len(names)
+    first = 8 + 60 + length + length % 2
+    index = struct.pack(f">{1 + len(symbols)}I", len(symbols), *[first] * len(symbols)) + names
+    return b"!<arch>\n" + _member("/", index) + _member(f"{member}/", content)
+
+
+def _member(name: str, content: bytes) -> bytes:
+    if len(name) > 16:  # a name of its own is of no use: there is one member
+        name = "object.o/"
+    header = f"{name:<16}{0:<12}{0:<6}{0:<6}{'644':<8}{len(content):<10}`\n".encode()
+    return header + content + b"\n" * (len(content) % 2)
+
+
+def package_text(name: str, libraries: str) -> str:
+    """A file for pkg-config, which finds the library beside it."""
+    return (
+        f"prefix=${{pcfiledir}}\nName: {name}\nDescription: a function compiled by graphc\nVersion: {VERSION}\n"
+        f"Cflags: -I${{prefix}}\nLibs: -L${{prefix}} -l{name} {libraries}\nLibs.private: -lm\n"
+    )
+
+
+def cmake_text(name: str, libraries: str) -> str:
+    """A snippet for CMake: include(model.cmake), then target_link_libraries(program {name})."""
+    others = " ".join(each.removeprefix("-l") for each in (*libraries.split(), "-lm"))
+    return (
+        f"add_library({name} STATIC IMPORTED)\n"
+        f"set_target_properties({name} PROPERTIES\n"
+        f'  IMPORTED_LOCATION "${{CMAKE_CURRENT_LIST_DIR}}/lib{name}.a"\n'
+        f'  INTERFACE_INCLUDE_DIRECTORIES "${{CMAKE_CURRENT_LIST_DIR}}"\n'
+        f'  INTERFACE_LINK_LIBRARIES "{others.replace(" ", ";")}")\n'
+    )
+
+
+def example(function: CFunction) -> Iterator[str]:
+    """A C program that calls a function with ones, and prints the beginning of each result."""
+    name, inputs, outputs = function.name, function.inputs(), function.outputs()
+    yield f"/* cc {name}_example.c lib{name}.a -lm && ./a.out */"
+    yield from ("#include <stdio.h>", "#include <stdlib.h>", "#include <string.h>", f'#include "{name}.h"', "")
+    yield from ("int main(void) {", f"    {name}_sizes sizes;", "    int code;")
+    given, prepared = [], []
+    for each in inputs:
+        if each.role == "value":
+            given.append("1")
+        elif each.role == "size":
+            given.append(str(function.sizes[each.number, each.axis]))
+        elif each.role == "data":
+            array = function.signature.inputs[each.number]
+            count = prod(
+                function.sizes[each.number, axis] if size is None else size for axis, size in enumerate(array.shape)
+            )
+            yield f"    {c_type(array.dtype)} *{each.name} = calloc({max(count, 1)}, sizeof *{each.name});"
+            prepared.append(f"    for (int i = 0; i < {count}; i++) {each.name}[i] = 1;")
+            given.append(each.name)
+        else:
+            yield f"    {name}_state state = {name}_initial;"
+            given.append("&state")
+    yield from prepared
+    for field in function.fields():
+        if field.role == "data" and field.number in function.updated:
+            size = function.initial[field.number].nbytes
+            yield f"    state.{field.name} = memcpy(malloc({max(size, 1)}), {name}_initial.{field.name}, {size});"
+    yield f"    code = {name}_workspace_size({', '.join([*given, '&sizes'])});"
+    yield f'    if (code) return fprintf(stderr, "%s\\n", {name}_error_text(code)), 1;'
+    yield "    void *workspace = malloc(sizes.workspace + 1);"
+    results, printed = [], []
+    shapes = dict(function.results)
+    for each in outputs:
+        if each.role == "result":
+            array = shapes[each.number]
+            axes = iter(o.name for o in outputs if o.role == "result size" and o.number == each.number)
+            count_text = " * ".join(f"sizes.{next(axes)}" if n is None else str(n) for n in array.shape) or "1"
+            yield f"    {c_type(array.dtype)} *{each.name} = calloc({count_text} + 1, sizeof *{each.name});"
+            printed.append(
+                f'    for (int i = 0; i < {count_text} && i < 8; i++) printf("%.9g ", (double){each.name}[i]);'
+            )
+            printed.append('    printf("\\n");')
+            results.append(each.name)
+        elif each.role == "result size":
+            results.append(f"sizes.{each.name}")
+    yield f"    code = {name}({', '.join([*given, *results, 'workspace', 'sizes.workspace'])});"
+    yield f'    if (code) return fprintf(stderr, "%s\\n", {name}_error_text(code)), 1;'
+    yield from (*printed, "    return 0;", "}")
+
+
+HOOKS.export = export

@@ -1,0 +1,376 @@
+"""Exported functions: what C calls computes what the interpreter does; errors are codes; the files compile."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc
+import graphc.tensor as T
+from graphc.codegen.call.c_interface import CODES, FIRST_CHECK
+from graphc.codegen.link.elf import link_image
+from graphc.codegen.llvm.cpu import lacking
+from graphc.errors import GraphcError
+from graphc.tensor.shared_randomstreams import RandomStreams
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux" or not shutil.which("cc"), reason="it needs a C compiler"),
+]
+NUMBER = {name: position for position, name in enumerate(CODES)}
+C_NUMBERS: dict[str, Any] = {
+    "bool": ctypes.c_uint8,
+    "float32": ctypes.c_float,
+    "float64": ctypes.c_double,
+    **{f"{sign}int{bits}": getattr(ctypes, f"c_{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+
+
+def unknown(node: Any) -> list[int]:
+    return [axis for axis, size in enumerate(node.type.shape) if not isinstance(size, int)]
+
+
+class Called:
+    """An exported function, called through ctypes as its header says."""
+
+    def __init__(self, function: Any, folder: Path, name: str = "model", **options: Any) -> None:
+        self.function, self.name, self.folder = function, name, folder
+        self.paths = function.export(folder / name, **options)
+        self.library = ctypes.CDLL(str(folder / f"lib{name}.so"))
+        self.shared = list(function.kernel.shared)
+        self.text = getattr(self.library, f"{name}_error_text")
+        self.text.restype = ctypes.c_char_p
+        self.values = [np.array(leaf.get_value()) for leaf in self.shared]
+        fields: list[tuple[str, Any]] = []
+        for number, leaf in enumerate(self.shared):
+            fields.append((f"v{number}", ctypes.c_void_p if leaf.ndim else C_NUMBERS[leaf.type.dtype]))
+            fields += [(f"v{number}_{axis}", ctypes.c_int64) for axis in (unknown(leaf) if leaf.ndim else ())]
+        made: Any = type("State", (ctypes.Structure,), {"_fields_": fields})
+        self.kind = made
+        if self.shared:
+            self.state = self.kind.from_buffer_copy(self.initial())
+            for number, (leaf, value) in enumerate(zip(self.shared, self.values, strict=True)):
+                if leaf.ndim:
+                    initial = (ctypes.c_char * value.nbytes).from_address(getattr(self.state, f"v{number}") or id(self))
+                    assert bytes(initial) == value.tobytes()
+                    setattr(self.state, f"v{number}", value.ctypes.data)
+                    assert [getattr(self.state, f"v{number}_{axis}") for axis in unknown(leaf)] == [
+                        value.shape[axis] for axis in unknown(leaf)
+                    ]
+                else:
+                    assert getattr(self.state, f"v{number}") == value
+
+    def initial(self) -> Any:
+        return self.kind.in_dll(self.library, f"{self.name}_initial")
+
+    def inputs(self, values: Sequence[Any]) -> list[Any]:
+        given: list[Any] = []
+        for node, value in zip(self.function.kernel.inputs, values, strict=True):
+            if not node.ndim:
+                given.append(C_NUMBERS[node.type.dtype](np.asarray(value).item()))
+                continue
+            given.append(ctypes.c_void_p(value.ctypes.data))
+            given += [ctypes.c_int64(value.shape[axis]) for axis in unknown(node)]
+        return [*given, *([ctypes.byref(self.state)] if self.shared else [])]
+
+    def sizes(self, values: Sequence[Any]) -> tuple[int, int, list[int]]:
+        """The code, the bytes of the workspace, and the sizes of results that are not known before."""
+        count = sum(len(unknown(node)) for node in self.function.kernel.outputs)
+        words: Any = (ctypes.c_int64 * (1 + count))()
+        code = getattr(self.library, f"{self.name}_workspace_size")(*self.inputs(values), words)
+        return code, words[0], list(words[1:])
+
+    def call(self, values: Sequence[Any], room: int | None = None) -> tuple[int, list[Any]]:
+        code, length, found = self.sizes(values)
+        if code:
+            return code, []
+        left, given, made = iter(found), list[Any](), list[Any]()
+        for node in self.function.kernel.outputs:
+            shape = [size if isinstance(size, int) else next(left) for size in node.type.shape]
+            made.append(np.full(shape, 77, node.type.dtype))
+            given.append(ctypes.c_void_p(made[-1].ctypes.data))
+            given.extend(ctypes.c_int64(shape[axis]) for axis in unknown(node))
+        workspace = np.zeros(length + 1, np.uint8)
+        room = length if room is None else room
+        place = ctypes.c_void_p(workspace.ctypes.data + 1 * (length > 0))
+        code = getattr(self.library, self.name)(*self.inputs(values), *given, place, ctypes.c_size_t(room))
+        return code, made
+
+
+def agrees(called: Called, *values: Any, rtol: float = 1e-12) -> None:
+    """The results of C are those of the interpreter, and so are the shared variables afterwards."""
+    function = called.function
+    wanted = graphc.function(
+        list(function.kernel.inputs), list(function.kernel.outputs), updates=list(function.kernel.updates),
+        mode="interpreted",
+    )(*values)  # fmt: skip
+    code, made = called.call(values)
+    assert code == 0, called.text(code)
+    for found, right in zip(made, wanted, strict=True):
+        np.testing.assert_allclose(found, right, rtol=rtol, atol=1e-300)
+    for number, leaf in enumerate(called.shared):
+        now = called.values[number] if leaf.ndim else getattr(called.state, f"v{number}")
+        np.testing.assert_allclose(now, leaf.get_value(), rtol=rtol)
+
+
+def test_all_dtypes_sizes_and_broadcasts_agree(tmp_path: Path) -> None:
+    arrays = [T.TensorType(dtype, (None, None))(f"x_{dtype}") for dtype in C_NUMBERS]
+    numbers = [T.TensorType(dtype, ())(f"n_{dtype}") for dtype in C_NUMBERS]
+    f32, f64 = arrays[1:3]
+    row, fixed = T.drow("int"), T.TensorType("float64", (2, 3))("fixed")  # `int` is no name in C
+    outputs = [T.switch(x > 0, x, n).sum(axis=0) for x, n in zip(arrays[1:], numbers[1:], strict=True)]
+    outputs += [
+        T.and_(arrays[0], numbers[0]), f64 + row, T.exp(fixed), fixed[0], T.constant(np.arange(3.0)) + row,
+        T.sin(f64) * T.log1p(abs(f32)), T.tanh(f64).mean(), f64.T[::-1], T.erf(row),
+        T.sort(f64, axis=1), f64.cumsum(axis=0),
+    ]  # fmt: skip
+    function = graphc.function([*arrays, *numbers, row, fixed], outputs, mode="interpreted")
+    called = Called(function, tmp_path)
+    rng = np.random.default_rng(0)
+    for shape in ((2, 3), (0, 3), (1, 3), (33, 3)):
+        values = [
+            rng.integers(0, 2, shape).astype(dtype) if dtype == "bool" else rng.integers(0, 9, shape).astype(dtype)
+            for dtype in C_NUMBERS
+        ]
+        values += [np.dtype(dtype).type(1) for dtype in C_NUMBERS]
+        agrees(called, *values, rng.normal(size=(1, 3)), rng.normal(size=(2, 3)), rtol=1e-5)
+
+
+def test_gradients_products_scans_and_updates_agree(tmp_path: Path) -> None:
+    x, y, steps = T.dmatrix("x"), T.dvector("y"), T.iscalar("steps")
+    w, b = graphc.shared(np.linspace(-1, 1, 3), name="w"), graphc.shared(0.5, name="b")
+    count, table = graphc.shared(np.int8(3), name="count"), graphc.shared(np.arange(6.0).reshape(2, 3), name="table")
+    state = T.tanh(T.dot(x, w) + b)
+    cost = ((state - y) ** 2).mean() + (table[1] ** 2).sum()
+    dw, db = graphc.grad(cost, [w, b])
+    powers, _ = graphc.scan(lambda s, a: s * a, outputs_info=T.ones_like(y), non_sequences=y, n_steps=steps)
+    updates = [(w, w - 0.1 * dw), (b, b - 0.1 * db), (count, count + 1), (table, table[::-1])]
+    outputs = [cost, dw, powers, T.dot(x.T, x), T.dot(x, x.T).sum(), x[steps - 1]]
+    called = Called(graphc.function([x, y, steps], outputs, updates=updates, mode="interpreted"), tmp_path)
+    rng = np.random.default_rng(1)
+    for rows in (5, 1, 100):
+        agrees(called, rng.normal(size=(rows, 3)), rng.normal(size=rows), 1)
+    header = (tmp_path / "model.h").read_text()
+    assert "double b; /* updated */" in header and "double *w; /* [w_0], updated */" in header
+
+    wrong = [rng.normal(size=(5, 4)), rng.normal(size=5), np.int32(1)]
+    code, _ = called.call(wrong)
+    assert code > FIRST_CHECK and b"the summed axis has sizes" in called.text(code)
+    fine = [rng.normal(size=(5, 3)), rng.normal(size=5), np.int32(1)]
+    before = [value.copy() for value in called.values]
+    assert called.call(fine, room=8)[0] == NUMBER["WORKSPACE"]
+    assert called.call([fine[0], fine[1], np.int32(9)])[0] in (NUMBER["REFUSED"], *range(FIRST_CHECK, 200))
+    called.state.v0 = called.initial().v0
+    places = [leaf.name for leaf in called.shared]
+    assert called.call(fine)[0] == NUMBER["STATE_CONSTANT"] or places[0] != "w"
+    called.state.v0 = None
+    assert called.call(fine)[0] == NUMBER["NULL"] or not called.shared[0].ndim
+    for value, old in zip(called.values, before, strict=True):
+        np.testing.assert_array_equal(value, old)
+
+
+def test_draws_go_on_from_the_state_in_the_struct(tmp_path: Path) -> None:
+    stream, number, pair = RandomStreams(3), T.dscalar("number"), {"a": T.dvector("a"), "b": T.dvector("b")}
+    a, b = np.arange(3.0), np.ones(3)
+    cases: list[tuple[list[Any], Any, list[Any], list[Any]]] = [
+        ([graphc.In(number, value=2.0, update=number * 3)], [stream.normal((5,)), number + 1], [], []),
+        ([pair], [pair["a"] - pair["b"]], [{"a": a, "b": b}], [a, b]),
+    ]
+    for place, (inputs, outputs, given, leaves) in enumerate(cases):
+        called = Called(graphc.function(inputs, outputs, mode="interpreted"), tmp_path / str(place))
+        for _ in range(2):
+            for found, right in zip(called.call(leaves)[1], called.function(*given), strict=True):
+                np.testing.assert_allclose(found, right, rtol=1e-12)
+
+
+def test_wrong_arguments_are_codes_with_texts(tmp_path: Path) -> None:
+    x = T.dvector("x")
+    called = Called(graphc.function([x], [T.exp(x), x.sum()], mode="interpreted"), tmp_path)
+    run, value = called.library.model, np.ones(4)
+    out, total = np.zeros(4), np.zeros(())
+    size = ctypes.c_int64
+
+    def at(array: Any) -> ctypes.c_void_p:
+        return ctypes.c_void_p(array.ctypes.data)
+
+    code, length, _ = called.sizes([value])
+    assert code == 0
+    room = np.zeros(length, np.uint8)
+    rest: Any = (at(room), ctypes.c_size_t(length))
+    cases = {
+        "NULL": [None, size(4), at(out), size(4), at(total), *rest],
+        "SIZE": [at(value), size(-1), at(out), size(4), at(total), *rest],
+        "OVERLAP": [at(value), size(4), at(value), size(4), at(total), *rest],
+        "RESULT_SIZE": [at(value), size(4), at(out), size(5), at(total), *rest],
+        "TOO_LARGE": [at(value), size(2**60), at(out), size(2**60), at(total), *rest],
+        "OK": [at(value), size(4), at(out), size(4), at(total), *rest],
+    }
+    assert {name: run(*args) for name, args in cases.items()} == {name: NUMBER[name] for name in cases}
+    np.testing.assert_array_equal(out, np.exp(value))
+    assert run(None, size(0), None, size(0), at(total), *rest) == 0 and total == 0
+    assert [called.text(number).decode() for number in NUMBER.values()] == [*CODES.values()]
+    assert b"no error of this number" in called.text(-3)
+    header = (tmp_path / "model.h").read_text()
+    assert all(re.search(rf"MODEL_{name} = {number},", header) for name, number in NUMBER.items())
+
+
+def test_what_cannot_be_exported_is_refused_by_name_and_nothing_is_written(tmp_path: Path) -> None:
+    x, m = T.dvector("x"), T.dmatrix("m")
+
+    as_op: Any = import_module("graphc.compile.ops").as_op
+    mine = as_op([T.dvector], [T.dvector], infer_shape=lambda node, shapes: shapes)(lambda value: value + 1)
+
+    images, kernels = T.dtensor4("images"), T.dtensor4("kernels")
+    cases: dict[str, tuple[Any, Any]] = {
+        "Python computes FromFunctionOp": ([x], mine(x)),
+        "SciPy computes jv": ([x], graphc.scipy.special.jv(1.5, x)),
+        "convolutions": ([images, kernels], T.nnet.conv2d(images, kernels)),
+        "export it with blas=True": ([m], T.slinalg.cholesky(m)),
+    }
+    for words, (inputs, output) in cases.items():
+        function = graphc.function(inputs, output, mode="interpreted")
+        with pytest.raises(GraphcError, match=re.escape(words)):
+            function.export(tmp_path / "model")
+    staged = graphc.function([x], T.zeros((T.nonzero(x)[0].sum(),)))
+    with pytest.raises(GraphcError, match="several kernels"):
+        staged.export(tmp_path / "model")
+    plain = graphc.function([x], x + 1, mode="interpreted")
+    wrong: list[tuple[str, str, dict[str, Any]]] = [
+        ("cannot be the name", "double", {}),
+        ("must be one of", "model", {"target": "pdp11"}),
+        ("language='ada'", "model", {"language": "ada"}),
+    ]
+    for words, path, options in wrong:
+        with pytest.raises(GraphcError, match=words):
+            plain.export(tmp_path / path, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_factorisations_call_the_lapack_that_is_linked(tmp_path: Path) -> None:
+    m, b = T.dmatrix("m"), T.dvector("b")
+    outputs = [T.slinalg.cholesky(m), T.slinalg.solve(m, b), T.dot(m, m)]
+    function = graphc.function([m, b], outputs, mode="interpreted")
+    function.export(tmp_path / "factors", blas=True)
+    header = (tmp_path / "factors.h").read_text()
+    assert "Link BLAS and LAPACK" in header and "dpotrf_" in header and "dgetrf_" in header and "dgeev_" not in header
+    assert "-llapack -lblas" in (tmp_path / "factors.pc").read_text()
+    done = subprocess.run(
+        ["nm", "-u", str(tmp_path / "factors.o")], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert {"dpotrf_", "dgetrf_", "dgemm_"} <= set(done.stdout.split())
+    # Small matrices go by graphc's own loops: stand-ins for the routines show that these are not called.
+    names = sorted(set(re.findall(r"\b[ds][a-z]+_\b", done.stdout)))
+    (tmp_path / "standins.c").write_text(
+        "#include <stdlib.h>\n" + "".join(f"void {n}(void) {{ abort(); }}\n" for n in names)
+    )
+    cc = [
+        "cc",
+        "-shared",
+        "-fPIC",
+        "-o",
+        str(tmp_path / "libfactors.so"),
+        str(tmp_path / "factors.o"),
+        str(tmp_path / "standins.c"),
+    ]
+    subprocess.run([*cc, "-lm"], check=True, timeout=60)
+    called = Called.__new__(Called)
+    called.function, called.name, called.shared = function, "factors", []
+    called.library = ctypes.CDLL(str(tmp_path / "libfactors.so"))
+    called.text = called.library.factors_error_text
+    called.text.restype = ctypes.c_char_p
+    root = np.random.default_rng(2).normal(size=(5, 5))
+    agrees(called, root @ root.T + np.eye(5), np.arange(5.0), rtol=1e-9)
+    assert called.call([-np.eye(5), np.arange(5.0)])[0] == NUMBER["REFUSED"]
+
+
+def test_the_files_compile_without_a_warning_and_run(tmp_path: Path) -> None:
+    """The example in C and C++, by the static and the shared library, pkg-config and CMake, under valgrind."""
+    x = T.dmatrix("x")
+    w, b = graphc.shared(np.ones(3), name="w"), graphc.shared(np.float32(2), name="b")
+    cost = T.exp(T.dot(x, w)).sum() * b
+    function = graphc.function([x], [cost, graphc.grad(cost, x)], updates=[(w, w + 1)], mode="interpreted")
+    paths = function.export(tmp_path / "model", target="haswell")
+    assert sorted(map(os.path.basename, paths)) == sorted(
+        ["model.h", "model.o", "libmodel.a", "libmodel.so", "model.pc", "model.cmake", "model_example.c"]
+    )
+    assert len((tmp_path / "model_example.c").read_text().splitlines()) < 40
+
+    def run(command: str) -> str:
+        env = {**os.environ, "PKG_CONFIG_PATH": str(tmp_path), "LD_LIBRARY_PATH": str(tmp_path)}
+        done = subprocess.run(
+            command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=120, env=env, check=False
+        )
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        return done.stdout
+
+    strict = "-std=c99 -Wall -Wextra -Werror -pedantic"
+    wanted = "{:.9g} \n{}\n".format(np.exp(3.0) * 8, f"{2 * np.exp(3.0):.9g} " * 8)
+    run(f"cc {strict} model_example.c libmodel.a -lm -o static")
+    run(f"cc {strict} model_example.c -L. -lmodel -o dynamic")
+    assert run("./dynamic") == wanted
+    if shutil.which("g++"):
+        run("g++ -std=c++11 -Wall -Wextra -Werror -x c++ -fsyntax-only model.h")
+    if shutil.which("pkg-config"):
+        assert run("cc model_example.c $(pkg-config --cflags --libs model) -o packaged && ./packaged") == wanted
+    if not lacking("haswell"):
+        assert run("./static") == wanted
+        if shutil.which("valgrind"):
+            assert run("valgrind -q --error-exitcode=3 ./static") == wanted
+    if shutil.which("cmake"):
+        (tmp_path / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.10)\nproject(use C)\ninclude(model.cmake)\n"
+            "add_executable(use model_example.c)\ntarget_link_libraries(use model)\n"
+        )
+        run("cmake -S . -B build > log && cmake --build build > log && ./build/use > made")
+        assert (tmp_path / "made").read_text() == wanted
+    if shutil.which("rustc"):
+        (tmp_path / "use.rs").write_text(RUST)
+        assert run("rustc -L. -lstatic=model use.rs -o rust && ./rust") == f"{np.exp(3.0) * 4:.6f}\n"
+
+
+RUST = """
+#[repr(C)] #[derive(Clone, Copy)] struct State { w: *mut f64, w_0: i64, b: f32 }
+#[repr(C)] struct Sizes { workspace: usize, out1_0: i64, out1_1: i64 }
+extern "C" {
+    static model_initial: State;
+    fn model_workspace_size(x: *const f64, x_0: i64, x_1: i64, state: *const State, sizes: *mut Sizes) -> i32;
+    fn model(x: *const f64, x_0: i64, x_1: i64, state: *mut State, out: *mut f64, out1: *mut f64, out1_0: i64,
+        out1_1: i64, workspace: *mut u8, workspace_size: usize) -> i32;
+}
+fn main() {
+    let x = [1f64; 6];
+    let mut w = [1f64; 3];
+    let (mut cost, mut gradient) = (0f64, [0f64; 6]);
+    let mut sizes = Sizes { workspace: 0, out1_0: 0, out1_1: 0 };
+    unsafe {
+        let mut state = State { w: w.as_mut_ptr(), ..model_initial };
+        assert_eq!(model_workspace_size(x.as_ptr(), 2, 3, &state, &mut sizes), 0);
+        let mut room = vec![0u8; sizes.workspace];
+        assert_eq!(model(x.as_ptr(), 2, 3, &mut state, &mut cost, gradient.as_mut_ptr(), sizes.out1_0, sizes.out1_1,
+            room.as_mut_ptr(), room.len()), 0);
+    }
+    assert!(gradient.iter().all(|each| *each > 0.0) && w == [2f64; 3]);
+    println!("{:.6}", cost);
+}
+"""
+
+
+def test_an_object_for_arm_is_whole(tmp_path: Path) -> None:
+    x = T.dmatrix("x")
+    function = graphc.function([x], [T.exp(x).sum(), T.dot(x, x.T)], mode="interpreted")
+    function.export(tmp_path / "arm", target="aarch64")
+    content = (tmp_path / "arm.o").read_bytes()
+    assert content[18] == 183  # the number of the processor
+    image = link_image([content], ["arm", "arm_workspace_size", "arm_error_text"])
+    assert set(image.imports) <= {"memset", "memcpy"}
