@@ -339,6 +339,21 @@ def test_the_files_compile_without_a_warning_and_run(tmp_path: Path) -> None:
         assert run("rustc -L. -lstatic=model use.rs -o rust && ./rust") == f"{np.exp(3.0) * 4:.6f}\n"
 
 
+def test_the_program_of_the_page_prints_what_is_said(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text("utf-8")
+    python, program, printed = (
+        re.findall(rf"<!-- {label} -->\n```\w+\n(.*?)```", page, re.DOTALL)[0] for label in ("export", "use", "printed")
+    )
+    exec(python.replace('"lib/fit"', repr(str(tmp_path / "lib" / "fit"))), {})
+    (tmp_path / "use.c").write_text(program)
+    command = re.findall(r"^    (cc use.c .*)$", page, re.MULTILINE)[0]
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == (printed, "")
+    declared = " ".join((tmp_path / "lib" / "fit.h").read_text().split())
+    for said in re.findall(r"^    ((?:int|const char \*)\s*fit\w*\([^;]*;)", page, re.MULTILINE):
+        assert " ".join(said.split()) in declared
+
+
 RUST = """
 #[repr(C)] #[derive(Clone, Copy)] struct State { w: *mut f64, w_0: i64, b: f32 }
 #[repr(C)] struct Sizes { workspace: usize, out1_0: i64, out1_1: i64 }
