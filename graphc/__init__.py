@@ -93,6 +93,7 @@ if not TYPE_CHECKING:
     from graphc.autodiff import grad, value_and_grad
 else:
     from graphc import (
+        distributed as distributed,
         lax as lax,
         numpy as numpy,
         optim as optim,
@@ -188,6 +189,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "functions.saved": lambda: import_module("graphc.functions.saved"),
     "functions.debug_modes": lambda: import_module("graphc.functions.debug_modes"),
     "inspection": lambda: import_module("graphc.inspection"),
+    "distributed": lambda: import_module("graphc.distributed"),
     "lax": lambda: import_module("graphc.lax"),
     "layers": lambda: import_module("graphc.layers"),
     "numpy": lambda: import_module("graphc.numpy"),

@@ -30,7 +30,7 @@ codegen.lapack codegen.sort codegen.special codegen.call codegen.transform codeg
 codegen.frontend codegen.server
 codegen.cache codegen.pipeline shared random sparse functions inspection tracing lax tree tree_util flatten_util
 optimizers numpy scipy theano
-printing optim session preprocess layers train pytensor pymc bench ahead cli
+printing optim session preprocess layers train distributed pytensor pymc bench ahead cli
 """
 """The rooms from the lowest to the highest: folders, modules that stand alone, and doors (`__init__` of a package that
 shows what stands higher than its other modules). A module knows those of its own room and of lower rooms, and no
@@ -58,6 +58,7 @@ UPWARD = {
     ("codegen.server.process", "tempfile"),
     ("codegen.special.api", "scipy"),
     ("codegen.special.api", "scipy.special.cython_special"),
+    ("distributed.fits", "scipy.optimize"),
     ("functions.callables", "inspect"),
     ("functions.archive", "json"),
     ("ir.call_errors", "inspect"),
@@ -96,6 +97,14 @@ BY_NAME = {
 the public door, which says who fills a hook."""
 
 ON_TOP = {
+    "distributed": {
+        "ir.call_errors": "explain_all",
+        "optimizers": "Optimizer apply_updates",
+        "scipy": "optimize",
+        "startup.digest": "digest_of",
+        "startup.record": "record",
+        "tree": "ravel_pytree",
+    },
     "layers": {
         "ir.call_errors": "explain_all",
         "ir.node": "describe",

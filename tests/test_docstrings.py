@@ -19,7 +19,7 @@ from graphc.ops.elementwise import ROWS
 from graphc.tensor import elementary
 
 PACKAGE = Path(graphc.__file__ or "").parent
-ROOMS = ("control", "lax", "numpy", "ops", "random", "scipy", "sparse", "tensor", "tracing")
+ROOMS = ("control", "distributed", "lax", "numpy", "ops", "random", "scipy", "sparse", "tensor", "tracing")
 FILES = ("autodiff.py", "options.py", "optimizers.py", "tree.py", "functions/function.py")
 NAMES = {"graphc": graphc, "T": graphc.tensor, "np": np, "jnp": graphc.numpy, "lax": graphc.lax}
 """What examples may use without an import, besides what their module has."""

@@ -1,0 +1,208 @@
+"""Training on more rows than fit into memory: `fit`, by all rows at each step or by some shards.
+
+In: loss(params, *blocks), the sum over the rows of a block; parameters; arrays or frames of dask's. Out: a `Fit`: the
+parameters that minimise the mean over all rows plus a penalty, and the state from which another call goes on.
+
+    found = fit(loss, np.zeros(8), x, y)                                        L-BFGS
+    found = fit(loss, np.zeros(8), x, y, method="newton")                       products with the exact Hessian
+    found = fit(loss, np.zeros(8), x, y, method=graphc.optimizers.adam(0.1), epochs=3, batch=4)
+
+The steps are taken here, by SciPy or by an optimiser; the shards' sums are the workers' (sums.py). Each step reads the
+shards that it needs again: dask holds few at a time, unless they are persisted. A worker that is lost costs the shards
+that it had, no step: the parameters and the state are here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+import graphc
+from graphc.distributed.blocks import rows_of
+from graphc.distributed.sums import Total
+from graphc.errors import ArgumentError
+from graphc.optimizers import Optimizer, apply_updates
+from graphc.startup.record import record
+
+METHODS = {"l-bfgs": "L-BFGS-B", "newton": "trust-ncg"}
+"""Names of methods, and what SciPy calls them."""
+Callback = Callable[[int, float], Any]
+
+
+@record(eq=False)
+class Fit:
+    """The result of `fit`. params: a tree as it was given. value: the mean loss over all rows plus the penalty, or of
+    an optimiser that of the last step before it. steps: how many were taken. success, message: whether and why it
+    ended. history: the value at each step. state: what `fit(..., state=)` goes on from."""
+
+    params: Any
+    value: float
+    steps: int
+    success: bool
+    message: str
+    history: tuple[float, ...]
+    state: State
+
+
+@record(eq=False)
+class State:
+    """Where a fit by an optimiser is. params: the parameters as a vector; optimizer: the optimiser's state; epoch: how
+    many were made. Of other methods only `params` is used."""
+
+    params: Any
+    optimizer: Any = None
+    epoch: int = 0
+
+
+def fit(
+    loss: Callable[..., Any],
+    params: Any,
+    *data: Any,
+    method: str | Optimizer = "l-bfgs",
+    penalty: Callable[[Any], Any] | None = None,
+    steps: int = 200,
+    tol: float = 1e-6,
+    epochs: int = 1,
+    batch: int = 1,
+    seed: int = 0,
+    state: State | None = None,
+    callback: Callback | None = None,
+) -> Fit:
+    """Return the parameters that minimise the mean of a loss over all rows.
+
+    loss(params, *blocks): the sum over the rows of a block, a number. params: a tree of floats, where the fit begins.
+    data: arrays, frames or series of dask's, whose first axis is that of the rows. penalty(params): a number that is
+    added to the mean.
+
+    method: "l-bfgs" (Byrd, Lu, Nocedal and Zhu 1995) or "newton" (trust regions with conjugate gradients, Steihaug
+    1983), both SciPy's, over all rows at each of at most `steps` steps, until the largest or the norm of the gradient
+    is below `tol`; or an optimiser of `graphc.optimizers`, which makes a step for each `batch` shards, `epochs` times
+    through all shards in an order that `seed` and the number of the epoch decide. callback(step, value) is called after
+    each step. state: of an earlier fit, to go on from.
+
+    Results are the same to the bit on any number of workers, and on threads without a cluster. Raises ArgumentError for
+    an unknown method.
+
+        >>> x = da.arange(8.0, chunks=2)
+        >>> found = fit(lambda w, x: jnp.sum((w * x - 3 * x) ** 2), 0.0, x)
+        >>> round(float(found.params), 6), found.success
+        (3.0, True)
+    """
+    if not data:
+        raise ArgumentError("fit: there are no rows: give arrays or frames of dask's")
+    rows = [rows_of(each) for each in data]
+    mean = _Mean(Total(loss, params, rows), penalty)
+    begin = mean.total.flat if state is None else state.params
+    if isinstance(method, Optimizer):
+        return _stochastic(mean, rows, method, epochs, batch, seed, state or State(begin), callback)
+    if method not in METHODS:
+        raise ArgumentError(f"fit: method {method!r} is none of {list(METHODS)} and no optimiser of graphc.optimizers")
+    return _full(mean, rows, METHODS[method], begin, steps, tol, callback)
+
+
+class _Mean:
+    """The mean loss over rows plus a penalty, of the vector of all parameters."""
+
+    def __init__(self, total: Total, penalty: Callable[[Any], Any] | None) -> None:
+        self.total = total
+        self.rows: float | None = None
+
+        def added(flat: Any) -> Any:
+            return penalty(total.unravel(flat)) if penalty is not None else 0.0 * flat.sum()
+
+        self.penalty = graphc.value_and_grad(added)
+        self.curvature = graphc.jit(lambda flat, vector: graphc.jvp(graphc.grad(added), (flat,), (vector,))[1])
+
+    def value_and_grad(self, flat: Any, data: Sequence[da.Array]) -> tuple[float, Any]:
+        value, slope, self.rows = self.total.value_and_grad(flat, data)
+        if not self.rows:
+            raise ArgumentError("fit: the arrays have no rows")
+        more, steeper = self.penalty(np.asarray(flat, self.total.flat.dtype))
+        return value / self.rows + float(more), slope / self.rows + steeper
+
+    def product(self, flat: Any, vector: Any, data: Sequence[da.Array]) -> Any:
+        if self.rows is None:
+            self.value_and_grad(flat, data)
+        kind = self.total.flat.dtype
+        more = self.curvature(np.asarray(flat, kind), np.asarray(vector, kind))
+        return self.total.product(flat, vector, data) / self.rows + more
+
+
+def _full(
+    mean: _Mean,
+    rows: Sequence[da.Array],
+    method: str,
+    begin: Any,
+    steps: int,
+    tol: float,
+    callback: Callback | None,
+) -> Fit:
+    history: list[float] = []
+
+    def after(intermediate_result: Any) -> None:
+        history.append(float(intermediate_result.fun))
+        if callback is not None:
+            callback(len(history), history[-1])
+
+    known: dict[str, Any] = {"options": {"maxiter": steps, "gtol": tol}}
+    if method == METHODS["newton"]:
+        known["hessp"] = lambda flat, vector: mean.product(flat, vector, rows)
+    else:
+        known["options"]["ftol"] = 0.0
+    found = import_module("scipy.optimize").minimize(
+        lambda flat: mean.value_and_grad(flat, rows), begin, jac=True, method=method, callback=after, **known
+    )
+    params = mean.total.unravel(found.x)
+    return Fit(params, float(found.fun), found.nit, bool(found.success), found.message, tuple(history), State(found.x))
+
+
+def _stochastic(
+    mean: _Mean,
+    rows: Sequence[da.Array],
+    method: Optimizer,
+    epochs: int,
+    batch: int,
+    seed: int,
+    state: State,
+    callback: Callback | None,
+) -> Fit:
+    if batch < 1 or epochs < 1:
+        raise ArgumentError(f"fit: batch={batch} and epochs={epochs} must be 1 or more")
+    flat = np.asarray(state.params, mean.total.flat.dtype)
+    inner = method.init(flat) if state.optimizer is None else state.optimizer
+    shards = _alike(rows)
+    history: list[float] = []
+    for epoch in range(state.epoch, state.epoch + epochs):
+        for chosen in _batches(shards[0].numblocks[0], batch, seed, epoch):
+            some = [each.blocks[chosen] for each in shards]
+            value, slope = mean.value_and_grad(flat, some)
+            updates, inner = method.update(np.asarray(slope, flat.dtype), inner, flat)
+            flat = np.asarray(apply_updates(flat, updates))
+            history.append(value)
+            if callback is not None:
+                callback(len(history), value)
+    message = f"{epochs} epochs were made"
+    done = State(flat, inner, state.epoch + epochs)
+    return Fit(mean.total.unravel(flat), history[-1], len(history), True, message, tuple(history), done)
+
+
+def _alike(rows: Sequence[da.Array]) -> list[da.Array]:
+    """Return arrays whose shards have the same rows."""
+    if len({each.chunks[0] for each in rows}) > 1 and not any(
+        np.isnan(size) for each in rows for size in each.chunks[0]
+    ):
+        return [each.rechunk({0: rows[0].chunks[0]}) for each in rows]
+    if len({each.numblocks[0] for each in rows}) > 1:
+        raise ArgumentError(f"fit: the arrays have {[each.numblocks[0] for each in rows]} blocks of rows")
+    return list(rows)
+
+
+def _batches(count: int, batch: int, seed: int, epoch: int) -> Iterator[list[int]]:
+    """Yield the numbers of the shards of each step of an epoch."""
+    order = np.random.default_rng([seed, epoch]).permutation(count).tolist()
+    for begin in range(0, count, batch):
+        yield order[begin : begin + batch]

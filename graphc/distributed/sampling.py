@@ -1,0 +1,243 @@
+"""Samples of a distribution by Hamiltonian Monte Carlo, chains and temperatures spread over workers: `sample`.
+
+In: the logarithm of a density up to a constant, as a function of parameters; where chains begin. Out: `Samples`.
+
+    found = sample(lambda w: -jnp.sum(w**2) / 2, np.zeros(3), draws=1000, chains=4)
+    found.draws.shape                        (4, 1000, 3)
+
+A replica is a chain at a temperature. A task makes some steps of one replica, in one compiled loop, and returns its
+place; tasks in a chain hand it on. With several temperatures, replicas of neighbours exchange places between tasks
+(Geyer 1991). The numbers of step i of a replica follow from the seed, the replica and i: they are the same wherever the
+task runs, and again where a worker was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dask
+import numpy as np
+
+import graphc
+from graphc import lax, numpy as jnp, random
+from graphc.distributed.kernels import Kernel, compute, kernel_of, node_of, raveled
+from graphc.errors import ArgumentError
+from graphc.startup.record import record
+
+GAMMA, DELAY, DECAY = 0.05, 10.0, 0.75
+"""Of dual averaging (Hoffman and Gelman 2014, section 3.2): shrinkage, t0, kappa."""
+JITTER = 0.1
+"""The share by which the size of a step varies from trajectory to trajectory, so that none is periodic (Neal 2011)."""
+
+
+@record(eq=False)
+class Samples:
+    """The result of `sample`. draws: a tree like the parameters, whose leaves have two axes before, of chains and of
+    draws. log_density: [chains, draws]. accepted: the mean chance of acceptance after tuning, [chains, temperatures].
+    step_size: after tuning, [chains, temperatures]. swapped: the share of exchanges that were made, [chains,
+    temperatures - 1]. state: from which `sample(..., state=)` goes on without tuning."""
+
+    draws: Any
+    log_density: Any
+    accepted: Any
+    step_size: Any
+    swapped: Any
+    state: Any
+
+
+class _Segment:
+    """Steps of one replica: (place, adaptation, key, first, count, tuned, beta, begin) to draws and what comes after.
+
+    adaptation: [log step, log of the averaged step, averaged error, number of steps] of dual averaging.
+    """
+
+    def __init__(self, log_density: Callable[[Any], Any], unravel: Callable[[Any], Any], leaps: int, target: float):
+        self.log_density, self.unravel, self.leaps, self.target = log_density, unravel, leaps, target
+        self.__name__ = f"steps_of_{getattr(log_density, '__name__', 'density')}"
+
+    def __call__(self, place: Any, adapted: Any, key: Any, numbers: Any, tuned: Any, beta: Any, begin: Any) -> Any:
+        def density(flat: Any) -> Any:
+            return self.log_density(self.unravel(flat))
+
+        slope = graphc.value_and_grad(density)
+
+        def step(state: Any, number: Any) -> Any:
+            flat, adapted = state
+            is_tuned = number < tuned
+            log_step = jnp.where(is_tuned, adapted[0], adapted[1])
+            push, jitter, luck = random.split(random.fold_in(key, number), 3)
+            size = jnp.exp(log_step) * (1 + JITTER * random.uniform(jitter, (), minval=-1.0, maxval=1.0))
+            momentum = random.normal(push, flat.shape)
+            value, gradient = slope(flat)
+
+            def leap(_: Any, at: Any) -> Any:
+                x, p, g, _value = at
+                p = p + size / 2 * beta * g
+                x = x + size * p
+                value, g = slope(x)
+                return x, p + size / 2 * beta * g, g, value
+
+            end, last, _, ended = lax.fori_loop(0, self.leaps, leap, (flat, momentum, gradient, value))
+            gain = beta * (ended - value) + (jnp.sum(momentum**2) - jnp.sum(last**2)) / 2
+            chance = jnp.where(jnp.isfinite(gain), jnp.exp(jnp.minimum(gain, 0.0)), 0.0)
+            takes = random.uniform(luck) < chance
+            flat, value = jnp.where(takes, end, flat), jnp.where(takes, ended, value)
+            adapted = jnp.where(is_tuned, self._averaged(adapted, chance, begin), adapted)
+            return (flat, adapted), (flat, value, chance)
+
+        return lax.scan(step, (place, adapted), numbers)
+
+    def _averaged(self, adapted: Any, chance: Any, begin: Any) -> Any:
+        """Return dual averaging after one more step (Hoffman and Gelman 2014, algorithm 5)."""
+        _, mean, error, count = adapted[0], adapted[1], adapted[2], adapted[3] + 1
+        weight = 1 / (count + DELAY)
+        error = (1 - weight) * error + weight * (self.target - chance)
+        log_step = begin + np.log(10) - jnp.sqrt(count) / GAMMA * error
+        share = count**-DECAY
+        return jnp.stack([log_step, share * log_step + (1 - share) * mean, error, count])
+
+
+def sample(
+    log_density: Callable[[Any], Any],
+    start: Any,
+    draws: int = 1000,
+    tune: int = 500,
+    chains: int = 4,
+    temperatures: Sequence[float] = (1.0,),
+    step_size: float = 0.1,
+    leaps: int = 16,
+    every: int = 100,
+    target: float = 0.8,
+    seed: int = 0,
+    state: Any = None,
+) -> Samples:
+    """Return samples of a distribution by Hamiltonian Monte Carlo (Duane and others 1987; Neal 2011).
+
+    log_density(params): the logarithm of the density up to a constant, a number. start: a tree of floats where all
+    chains begin. draws, tune: of each chain, after and before the size of steps is fixed; tuning by dual averaging aims
+    at `target` as the mean chance of acceptance, from `step_size`. leaps: steps of a trajectory. temperatures: the
+    first is 1.0; a replica at T samples density**(1/T), and neighbours exchange places after each `every` steps
+        (Geyer 1991; Earl and Deem 2005). every: also the number of steps of a task. state: of earlier samples, to
+    go on from: `tune` is
+    0 then.
+
+    Raises ArgumentError where the first temperature is not 1.0, GraphTypeError for parameters that are no floats.
+
+        >>> found = sample(lambda w: -jnp.sum(w**2) / 2, np.zeros(2), draws=200, tune=100, chains=2)
+        >>> found.draws.shape, bool(found.accepted.min() > 0.5)
+        ((2, 200, 2), True)
+    """
+    if not temperatures or temperatures[0] != 1.0 or min(temperatures) <= 0:
+        raise ArgumentError(f"sample: temperatures={list(temperatures)}: they are above 0, and the first is 1.0")
+    if min(draws, chains, leaps, every) < 1 or tune < 0:
+        raise ArgumentError("sample: draws, chains, leaps and every are 1 or more, tune is 0 or more")
+    flat, unravel = raveled(start, "sample")
+    begin, flat = np.log(step_size), flat.astype("float64")
+    if state is None:
+        first, places = 0, [[(flat, np.array([begin, begin, 0.0, 0.0]))] * len(temperatures)] * chains
+    else:
+        first, places, tune = state.done, state.places, 0
+    betas = [1 / each for each in temperatures]
+    key = random.key(seed)
+    program = _Segment(log_density, unravel, leaps, target)
+    numbers = np.arange(first, first + tune + draws)
+    examples = (flat, places[0][0][1], key, numbers[:1], first + tune, betas[0], begin)
+    kernel = kernel_of(program, *examples)
+    run = _Run(node_of(kernel), key, seed, betas, numbers, first + tune, every, begin)
+    found = compute([run.chain(number, places[number]) for number in range(chains)])
+    return _gathered(found, unravel, first + tune + draws, tune)
+
+
+@record(eq=False)
+class Reached:
+    """The state of `Samples`. done: the number of steps made; places: [chains][temperatures] of (place, adaptation)."""
+
+    done: int
+    places: Any
+
+
+@record(eq=False)
+class _Run:
+    """What the tasks of all chains share."""
+
+    kernel: Any
+    key: Any
+    seed: int
+    betas: list[float]
+    numbers: Any
+    tuned: int
+    every: int
+    begin: float
+
+    def chain(self, chain: int, places: Any) -> Any:
+        """Return the node of a chain: (parts of draws of the first temperature, places, exchanges)."""
+        make, exchange, collect = (dask.delayed(each, pure=False) for each in (_steps, _exchanged, _collected))
+        state, own = list(places), random.fold_in(self.key, chain)
+        keys = [random.fold_in(own, k) for k in range(len(self.betas))]
+        parts, swaps = [], []
+        for low in range(0, len(self.numbers), self.every):
+            some = self.numbers[low : low + self.every]
+            first = int(some[0])
+            made = [
+                make(self.kernel, state[k], keys[k], some, self.tuned, beta, self.begin, k == 0)
+                for k, beta in enumerate(self.betas)
+            ]
+            parts.append(made)
+            state = [each[0] for each in made]
+            if len(self.betas) > 1:
+                swapped = exchange(made, self.betas, first // self.every, (self.seed, chain, first))
+                swaps.append(swapped[1])
+                state = [swapped[0][k] for k in range(len(self.betas))]
+        return collect(parts, state, swaps)
+
+
+def _steps(
+    kernel: Kernel, state: Any, key: Any, numbers: Any, tuned: int, beta: float, begin: float, is_kept: bool
+) -> Any:
+    """Make steps of a replica: the task. Returns (state, log density at its end, draws, log densities, acceptance)."""
+    place, adapted = state
+    (place, adapted), (draws, values, chances) = kernel(place, adapted, key, numbers, tuned, beta, begin)
+    rest = (draws, values) if is_kept else (None, None)
+    late = chances[numbers >= tuned]
+    return (place, adapted), float(values[-1]), *rest, (float(late.sum()), len(late))
+
+
+def _exchanged(made: Any, betas: list[float], round_: int, name: Any) -> Any:
+    """Exchange the places of neighbours, even or odd pairs by turns, with the chance min(1, exp((b - c) (m - l))) for
+    inverse temperatures b, c and log densities l, m. Returns the states, and for each pair None or whether it did."""
+    states, values = [each[0] for each in made], [each[1] for each in made]
+    generator = np.random.default_rng(name)
+    done: list[bool | None] = [None] * (len(betas) - 1)
+    for k in range(round_ % 2, len(betas) - 1, 2):
+        gain = (betas[k] - betas[k + 1]) * (values[k + 1] - values[k])
+        done[k] = bool(np.log(generator.random()) < gain)
+        if done[k]:
+            (low, tuned), (high, other) = states[k], states[k + 1]
+            states[k], states[k + 1] = (high, tuned), (low, other)
+    return states, done
+
+
+def _collected(parts: Any, state: Any, swaps: Any) -> Any:
+    """Put the parts of a chain together."""
+    draws = np.concatenate([each[0][2] for each in parts])
+    values = np.concatenate([each[0][3] for each in parts])
+    sums = np.array([[replica[4] for replica in each] for each in parts], float).sum(axis=0)
+    pairs = range(len(state) - 1)
+    tried = [[each[k] for each in swaps if each[k] is not None] for k in pairs]
+    return draws, values, sums[:, 0] / sums[:, 1], state, [float(np.mean(each)) if each else np.nan for each in tried]
+
+
+def _gathered(found: list[Any], unravel: Callable[[Any], Any], done: int, tune: int) -> Samples:
+    draws = np.stack([each[0][tune:] for each in found])
+    shape = draws.shape[:2]
+    trees = [unravel(each) for each in draws.reshape(-1, draws.shape[-1])]
+    tree = graphc.tree.map(lambda *each: np.stack(each).reshape(*shape, *each[0].shape), *trees)
+    return Samples(
+        tree,
+        np.stack([each[1][tune:] for each in found]),
+        np.stack([each[2] for each in found]),
+        np.exp([[replica[1][1] for replica in each[3]] for each in found]),
+        np.array([each[4] for each in found]),
+        Reached(done, [each[3] for each in found]),
+    )
