@@ -81,6 +81,8 @@ class Hooks:
     """The machine code of a part that all functions share, compiled in this process: of its name."""
     export: Callable[..., list[str]]
     """Writes the C library of a function: (function, path, language, target, blas)."""
+    pointer: Callable[..., Any]
+    """Makes the C function of a compiled function (functions/pointer.py)."""
     save: Callable[[Any, Any, str, Any], None]
     """Writes a function to a file: (function, path, values, targets)."""
     restored_jitted: Callable[[Any, bool], Any]

@@ -92,7 +92,7 @@ from graphc.codegen.call.objects import (
     word_at,
 )
 from graphc.codegen.call.signals import interrupted, stopped
-from graphc.codegen.call.signature import ALIGNMENT, Array, Signature
+from graphc.codegen.call.signature import ALIGNMENT, Array, Signature, extents_of
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external, function, module_text, poison, table
 from graphc.codegen.llvm.typed import I32, I64, NULL, Bool, Ptr
@@ -164,13 +164,6 @@ def _modes(signature: Signature) -> list[int]:
     """The mark that a call sets on each shared variable (locks.py)."""
     updated = {output.replaces for output in signature.outputs}
     return [WRITER if array.written or n in updated else READER for n, array in enumerate(signature.shared)]
-
-
-def _extents(signature: Signature) -> list[int]:
-    """For each value of outputs and temps its rank, its itemsize, and the number of its buffer."""
-    held = [((output.dtype, len(output.shape)),) for output in signature.outputs]
-    extents = [*enumerate(held), *enumerate((temp.values for temp in signature.temps), len(held))]
-    return [word for number, each in extents for dtype, rank in each for word in (rank, itemsize(dtype), number)]
 
 
 def _outputs(signature: Signature) -> list[int]:
@@ -357,7 +350,7 @@ class Call:
         """Compute the bytes of the outputs and the offsets of the temps. Returns the work of the call: the elements of
         all operands, outputs and temps, and a part of the work of loops."""
         counts = [operand.count for operand in self.operands]
-        extents = _extents(self.signature)
+        extents = extents_of(self.signature)
         if extents:
             outputs = len(self.signature.outputs)
             buffers = I64.of(outputs), I64.of(outputs + len(self.signature.temps))

@@ -170,6 +170,13 @@ def need_of(signature: Signature, sizes: Sequence[int]) -> Need | None:
     return Need(tuple(shape for shape, _ in outputs), temps) if sum(map(_padded, temps)) <= MOST else None
 
 
+def extents_of(signature: Signature) -> list[int]:
+    """For each value of outputs and temps its rank, its itemsize, and the number of its buffer."""
+    held = [((output.dtype, len(output.shape)),) for output in signature.outputs]
+    extents = [*enumerate(held), *enumerate((temp.values for temp in signature.temps), len(held))]
+    return [word for number, each in extents for dtype, rank in each for word in (rank, itemsize(dtype), number)]
+
+
 def _padded(length: int) -> int:
     """The bytes of the arena that a temp of `length` bytes takes."""
     return -(-length // ALIGNMENT) * ALIGNMENT
