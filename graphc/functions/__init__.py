@@ -5,5 +5,7 @@ In: a `Kernel` (codegen/pipeline/kernel.py), a `Convention` (convention.py: inpu
 mode: lowered.py (generated source, under CPython), native.py (machine code), debug_modes.py (NanGuardMode, DebugMode).
 variants.py compiles further kernels for arguments that are not contiguous. wrappers.py has functions that
 delegate to others: trees of arguments, several kernels in turn, counted iterations. states.py has the rare requests:
-states, `f.value`, copies, pickles. text_cache.py finds compiled functions by a text; pointer.py makes C functions.
+states, `f.value`, copies, pickles. text_cache.py finds compiled functions by a text. Callers:
+pointer.py makes C functions of a declaration (declaration.py, fitting.py), numba_calls.py functions for numba,
+ufuncs.py ufuncs.
 """

@@ -290,6 +290,50 @@ class Function:
         paths: list[str] = HOOKS.export(self, path, language, target, blas)
         return paths
 
+    def pointer(self, signature: str | None = None, values: Sequence[Any] = ()) -> Any:
+        """Return the compiled function as a C function: a `Pointer`, which has its `address`, and is made for others by
+        `ctypes`, `capsule` (Cython, cffi) and `scipy` (`scipy.LowLevelCallable`).
+
+        signature: a declaration in C, as "double f(double x)" or "int f(int64_t n, const double x[n], double *out)".
+        Its arrays and numbers are the inputs, then the results; sizes stand in brackets. By default it is one that
+        fits, which `p.declaration` tells. values: those of the last inputs, which are copied and are no parameters.
+
+        A C function that returns int or int64_t gives a status, 0 for success (`Pointer` has the others); one that
+        returns a number sets an exception where it fails. The code lives as long as the `Pointer` or its `ctypes`. Any
+        threads may call it at once. Raises ArgumentError where the declaration does not fit, for a function that calls
+        Python or has shared variables, and for one that is not compiled.
+
+            p = f.pointer("double f(double x)")
+            scipy.integrate.quad(p.scipy, 0, 1)
+        """
+        return HOOKS.pointer(self, signature, values)
+
+    def as_numba(self, status: bool = False) -> Any:
+        """Return a function of numba's that calls this one, for use in `@njit` and from Python: nopython, without the
+        GIL. Several results are a tuple. Arrays that are not contiguous are copied.
+
+        status: return (status, results...) and raise nothing: 0, or 1 where a check failed, -1 where a size does not
+        fit, when the results are anything. Loops over `prange` need it, since numba loses exceptions there. Raises
+        ArgumentError as `pointer` does. numba raises its TypingError for arguments of other dtypes.
+
+            g = f.as_numba()
+            total = numba.njit(lambda x: g(x) + 1.0)
+        """
+        return HOOKS.as_numba(self, status)
+
+    def as_ufunc(self, *others: Function, identity: int | None = None) -> Any:
+        """Return a `numpy.ufunc` with the function, which is one of scalars, as its inner loop. It broadcasts, casts,
+        takes `out`, `where` and `axis`, and reduces where it has two inputs and one result.
+
+        others: further functions, whose dtypes differ, for loops of their own. identity: 0 or 1, what a reduction of
+        nothing gives; None for an error. Raises ArgumentError for functions of arrays or of shared variables. A call
+        raises RuntimeError where a check of the graph fails.
+
+            u = graphc.function([x, y], x * T.exp(y)).as_ufunc()
+            u(np.ones((3, 1)), np.arange(4))        an array of 3 times 4
+        """
+        return HOOKS.as_ufunc(self, others, identity)
+
     def copy(
         self,
         share_memory: bool = False,

@@ -18,7 +18,7 @@ from graphc.errors import ArgumentError
 from graphc.startup.record import record
 
 DTYPES = {
-    "double": "float64", "float": "float32", "double complex": "complex128", "float complex": "complex64",
+    "double": "float64", "float": "float32",
     "int8_t": "int8", "int16_t": "int16", "int32_t": "int32", "int": "int32", "int64_t": "int64", "long": "int64",
     "npy_intp": "int64", "intptr_t": "int64", "ssize_t": "int64", "Py_ssize_t": "int64", "ptrdiff_t": "int64",
     "uint8_t": "uint8", "uint16_t": "uint16", "uint32_t": "uint32", "uint64_t": "uint64", "size_t": "uint64",

@@ -1,6 +1,7 @@
 """The parameters of a C declaration matched with the inputs and results of a compiled graph.
 
-In: a declaration, a function, the values of the inputs that are bound. Out: a `Form` and its words (codegen/call/pointer.py).
+In: a declaration, a function, the values of the inputs that are bound. Out: a `Form` and its words, which
+codegen/call/pointer.py describes.
 
     int64_t f(int64_t n, const double x[n], double *out)      of [x: dvector] -> sum
     x is parameter 1, whose size is parameter 0; the result is parameter 2
@@ -74,7 +75,9 @@ class Fitting:
             )
         if len(self.given) != 1:
             count = len(self.function.kernel.inputs)
-            raise ArgumentError(f"{self.function.name}: {count - len(self.given)} values are given for {count - 1} inputs")
+            raise ArgumentError(
+                f"{self.function.name}: {count - len(self.given)} values are given for {count - 1} inputs"
+            )
 
     # Inputs. ---------------------------------------------------------------------------------------------------------
 
@@ -82,7 +85,7 @@ class Fitting:
         while len(self.sources) < len(self.given):
             node = self.given[len(self.sources)]
             if not self.left:
-                raise self.wrong(f"it has no parameter for {describe(node)}")
+                raise self.wrong(f"there is no parameter for {describe(node)}")
             number = self.left.pop(0)
             param = self.declaration.params[number]
             if param.dtype != node.type.dtype:
@@ -152,7 +155,8 @@ class Fitting:
             self.dims[index][axis] if index < first else (-1, self.bound[index - first].shape[axis])
             for index, axis in self.signature.sizes
         ]
-        self.fixed = all(param < 0 for param, _ in self.sizes)
+        may_change = bool(self.signature.reads) and self.text not in ("density", "vector")
+        self.fixed = all(param < 0 for param, _ in self.sizes) and not may_change
         self.slots: list[int] = []
         if self.fixed:
             shapes = [[size for _, size in dims] for dims in self.dims]
@@ -172,7 +176,7 @@ class Fitting:
         is_value = self.declaration.returns in ("double", "float")
         if is_value and (len(outputs) != 1 or outputs[0].shape or outputs[0].dtype != self.declaration.dtype):
             made = ", ".join(str(node.type) for node in self.function.kernel.outputs)
-            raise self.wrong(f"it returns one {self.declaration.dtype}; the function gives {made}")
+            raise self.wrong(f"it returns one {self.declaration.returns}; the function gives {made}")
         if is_value:
             self.results = [-1]
         else:

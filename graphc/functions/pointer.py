@@ -127,16 +127,21 @@ class Pointer:
     def capsule(self) -> Any:
         """A PyCapsule of the address with the signature as its name, as in the `__pyx_capi__` of Cython's modules. The
         code is kept for the rest of the process then: nobody tells when such an address is forgotten."""
-        name = ctypes.create_string_buffer(self.signature.encode())
-        PROCESS.kept.append((self, name))
-        new = ctypes.pythonapi["PyCapsule_New"]
-        new.argtypes, new.restype = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p), ctypes.py_object
-        return new(self.address, ctypes.addressof(name), None)
+        return capsule_of(self.address, self.signature.encode(), self)
 
     @property
     def scipy(self) -> Any:
         """A `scipy.LowLevelCallable` for the functions of SciPy that take one of this signature."""
         return import_module("scipy").LowLevelCallable(self.capsule)
+
+
+def capsule_of(address: int | None, name: bytes, owner: object) -> Any:
+    """A PyCapsule of an address, whose owner is kept for the rest of the process."""
+    held = ctypes.create_string_buffer(name)
+    PROCESS.kept.append((owner, held))
+    new = ctypes.pythonapi["PyCapsule_New"]
+    new.argtypes, new.restype = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p), ctypes.py_object
+    return new(address, ctypes.addressof(held), None)
 
 
 def pointer(function: Function, signature: str | None, values: Sequence[Any]) -> Pointer:
@@ -149,7 +154,8 @@ def plain_signature(function: Function, by_value: bool = False) -> str:
 
     int64_t f(int64_t n0, const double x0[n0], double r0[n0])      of [x: dvector] -> x * 2
 
-    by_value: scalar inputs are passed by value where C has their type.
+    by_value: scalar inputs are passed by value where C has their type, and all sizes are parameters, so that a wrong
+    one is a status.
     """
     if not isinstance(function, Compiled):
         raise ArgumentError(f"{function.name}: only a function that is compiled as one kernel has an address in C")
@@ -161,9 +167,10 @@ def plain_signature(function: Function, by_value: bool = False) -> str:
     def declare(dtype: str, shape: Sequence[Any], name: str, prefix: str) -> None:
         words = []
         for size in shape:
-            if not isinstance(size, int):
+            is_number = isinstance(size, int) and not by_value
+            if not is_number:
                 sizes.append(f"int64_t n{len(sizes)}")
-            words.append(f"[{size}]" if isinstance(size, int) else f"[n{len(sizes) - 1}]")
+            words.append(f"[{size}]" if is_number else f"[n{len(sizes) - 1}]")
         is_value = by_value and prefix and not shape and dtype in LETTERS
         star = "" if words or is_value else "*"
         params.append(f"{prefix * (not is_value)}{C_TYPES[dtype]} {star}{name}{''.join(words)}")

@@ -27,14 +27,15 @@ from graphc.errors import ArgumentError
 from graphc.functions.callables import Function
 from graphc.functions.declaration import C_TYPES
 from graphc.functions.function import function as compile_function
-from graphc.functions.pointer import Pointer
+from graphc.functions.pointer import Pointer, capsule_of
 from graphc.ir.node import Node, describe
+from graphc.startup.hooks import HOOKS
 from graphc.startup.process import PROCESS
 from graphc.tensor import tensor, zeros_like
 
 MAKE, ADD_LOOP, ADD_PROMOTER = 1, 43, 44
 """The slots of NumPy's table of functions of ufuncs."""
-NO_FLOATING_POINT_ERRORS = 1 << 1
+NO_FLOATING_POINT_ERRORS, IS_REORDERABLE = 1 << 1, 1 << 3
 INITIAL, STRIDED_LOOP = 4, 5
 """The slots of a loop: the value that a reduction begins with, the loop."""
 NO_IDENTITY = -1
@@ -87,22 +88,20 @@ def as_ufunc(function: Function, others: Sequence[Function], identity: int | Non
     make = _api(MAKE, ctypes.py_object, *params)
     addresses = ctypes.addressof(name), ctypes.addressof(doc)
     made: np.ufunc = make(None, None, None, 0, nin, nout, IDENTITIES[identity], *addresses, 0)
+    flags = NO_FLOATING_POINT_ERRORS | IS_REORDERABLE * (identity is not None)
     for loop, dtypes in zip(loops, types, strict=True):
         classes = (ctypes.c_void_p * (nin + nout))(*(id(type(np.dtype(dtype))) for dtype in dtypes))
         begin = BEGIN(Beginning(identity, dtypes[-1]))
         first = [] if identity is None else [_Slot(INITIAL, ctypes.cast(begin, ctypes.c_void_p).value)]
         slots = (_Slot * 3)(_Slot(STRIDED_LOOP, loop.address), *first)
-        spec = _Spec(name.value, nin, nout, 0, NO_FLOATING_POINT_ERRORS, classes, slots)
+        spec = _Spec(name.value, nin, nout, 0, flags, classes, slots)
         PROCESS.kept.append((loop, classes, slots, spec, begin))
         _api(ADD_LOOP, ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(made, ctypes.addressof(spec))
     promoter = PROMOTER(Promoter(types, nin))
-    capsule = ctypes.pythonapi["PyCapsule_New"]
-    capsule.argtypes, capsule.restype = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p), ctypes.py_object
-    title = ctypes.create_string_buffer(b"numpy._ufunc_promoter")
-    held = capsule(ctypes.cast(promoter, ctypes.c_void_p), ctypes.addressof(title), None)
+    held = capsule_of(ctypes.cast(promoter, ctypes.c_void_p).value, b"numpy._ufunc_promoter", promoter)
     add = _api(ADD_PROMOTER, ctypes.c_int, ctypes.py_object, ctypes.py_object, ctypes.py_object)
     add(made, (*[np.dtype] * nin, *[None] * nout), held)
-    PROCESS.kept.append((name, doc, promoter, title))
+    PROCESS.kept.append((name, doc))
     return made
 
 
@@ -176,3 +175,6 @@ def _fits(address: int, dtype: str) -> bool:
         least = {int: "?", float: "e", complex: "F"}[kind.type]
         return order.index(np.dtype(dtype).char) > order.index(least) - 1
     return bool(np.can_cast(kind.type, dtype, "safe"))
+
+
+HOOKS.as_ufunc = as_ufunc

@@ -82,7 +82,11 @@ class Hooks:
     export: Callable[..., list[str]]
     """Writes the C library of a function: (function, path, language, target, blas)."""
     pointer: Callable[..., Any]
-    """Makes the C function of a compiled function (functions/pointer.py)."""
+    """Makes the C function of a compiled function (functions/pointer.py): (function, signature, values)."""
+    as_numba: Callable[..., Any]
+    """Makes a function of numba's of it (functions/numba_calls.py): (function, status)."""
+    as_ufunc: Callable[..., Any]
+    """Makes a ufunc of it (functions/ufuncs.py): (function, others, identity)."""
     save: Callable[[Any, Any, str, Any], None]
     """Writes a function to a file: (function, path, values, targets)."""
     restored_jitted: Callable[[Any, bool], Any]

@@ -65,16 +65,17 @@ def pointer_ir(form: Form, poison: bool) -> str:
     attributes = "" if form.answer == "loop" else "alwaysinline"
     run: Function[..., I64] = Function("run", I64, {**params, "value": Ptr}, run_body, attributes, is_internal=True)
 
+    result: Any = KINDS[form.returns]
+
     def answer(code: Code, *args: Any) -> Any:
-        value = code.local(KINDS[form.returns])
+        value = code.local(result)
         status = run(code, *args, value)
         if form.answer == "code":
-            return status.to(KINDS[form.returns])  # type: ignore[type-var]
+            return status.to(result)
         with code.when(status != 0):
             Words(code, form).tell(status)
-            code.ret(KINDS[form.returns].of(0) if form.answer == "success" else F64.of(float("nan")).to(F32)  # type: ignore[attr-defined]
-                     if form.returns == "f" else F64.of(float("nan")))
-        return I32.of(1) if form.answer == "success" else value.load(KINDS[form.returns])
+            code.ret(result.of(0 if form.answer == "success" else float("nan")))
+        return I32.of(1) if form.answer == "success" else value.load(result)
 
     def loop(code: Code, context: Ptr, data: Ptr, dims: Ptr, strides: Ptr, aux: Ptr) -> I32:
         status = write_loop(code, run, form.items, len(form.results), (data, dims, strides))
@@ -90,9 +91,7 @@ def pointer_ir(form: Form, poison: bool) -> str:
 
     given = dict.fromkeys(("context", "data", "dims", "strides", "aux"), Ptr)
     chosen: Function[..., Any] = (
-        Function(POINTER, I32, given, loop)
-        if form.answer == "loop"
-        else Function(POINTER, KINDS[form.returns], params, answer)
+        Function(POINTER, I32, given, loop) if form.answer == "loop" else Function(POINTER, result, params, answer)
     )
     return module_text([chosen, calm])
 

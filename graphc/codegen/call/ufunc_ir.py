@@ -82,5 +82,3 @@ def _copy(code: Code, to: Ptr, to_step: I64, source: Ptr, step: I64, count: I64,
         for part in range(0, item, min(item, 8)):
             word = source.at(number * step).at(part).load(kind, align=1)
             to.at(number * to_step).at(part).store(word, align=1)
-
-
