@@ -17,7 +17,7 @@ GIL. For [x: dvector, s: dscalar] -> [x * s, sum] its source is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -75,7 +75,7 @@ class Writing:
 
     def __init__(self, pointer: Pointer, status: bool) -> None:
         self.pointer, self.status = pointer, status
-        self.function: Any = pointer.function
+        self.function = cast("Any", pointer.function)
         self.signature = self.function.built.signature
         self.inputs = self.function.kernel.inputs
 
