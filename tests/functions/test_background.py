@@ -62,6 +62,9 @@ def test_functions_run_interpreted_until_their_code_is_there() -> None:
     np.testing.assert_allclose(state.get_value(), 3 * data.sum(0), rtol=1e-12, atol=1e-12)
     assert step.profile is not None and step.profile.calls == 3 and "threads may share" in step.explain()
     assert isinstance(graphc.function([lengths], T.zeros((lengths.sum(),))), Compiled), "the code is in the cache"
+    made(graphc.function([x], x.sum(), fast_math=True))
+    assert graphc.wait(PATIENCE)
+    assert isinstance(graphc.function([x], x.sum(), fast_math=True), Compiled), "the key says how it was compiled"
 
 
 @pytest.mark.slow

@@ -202,7 +202,13 @@ def describe(kernel: Kernel) -> tuple[Any, ...]:
 
 
 def read_kernel(
-    text: str, variables: int, updated: Sequence[int], name: str, returns: str, mutable: tuple[int, ...]
+    text: str,
+    variables: int,
+    updated: Sequence[int],
+    name: str,
+    returns: str,
+    mutable: tuple[int, ...],
+    fast_math: bool | None,
 ) -> Kernel:
     """The kernel that was described, over fresh leaves. Of the graph's outputs the last are the new values of updated
     variables; before them stand the variables themselves, and first the results."""
@@ -211,7 +217,7 @@ def read_kernel(
     shared, news = graph.outputs[results : results + variables], graph.outputs[results + variables :]
     updates = tuple((shared[number], new) for number, new in zip(updated, news, strict=True))
     outputs = graph.outputs[:results]
-    return Kernel(name, graph.inputs, shared, outputs, updates, returns, mutable=mutable)
+    return Kernel(name, graph.inputs, shared, outputs, updates, returns, mutable=mutable, fast_math=fast_math)
 
 
 def main() -> None:
