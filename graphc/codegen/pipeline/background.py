@@ -198,7 +198,8 @@ def describe(kernel: Kernel) -> tuple[Any, ...]:
     graph = Graph(kernel.inputs, (*kernel.outputs, *kernel.shared, *news))
     places = {leaf: place for place, leaf in enumerate(kernel.shared)}
     updated = [places[leaf] for leaf, _ in kernel.updates]
-    return print_graph(graph), len(kernel.shared), updated, kernel.name, kernel.returns, kernel.mutable
+    flags = kernel.name, kernel.returns, kernel.mutable, kernel.fast_math
+    return print_graph(graph), len(kernel.shared), updated, *flags
 
 
 def read_kernel(
