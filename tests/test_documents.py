@@ -110,6 +110,12 @@ def test_the_example_of_a_room_prints_what_is_said(page: Path) -> None:
     check_programs(page, "interpreted")
 
 
+@pytest.mark.slow
+def test_the_program_for_other_callers_prints_what_is_said() -> None:
+    """Compiled alone: an interpreted function has no address."""
+    check_programs(ROOT / "docs" / "callers.md", "compiled")
+
+
 def check_programs(page: Path, mode: str) -> None:
     variables: dict[str, Any] = {}
     for label in re.findall(r"<!-- (\w+) -->\n```python", page.read_text("utf-8")):

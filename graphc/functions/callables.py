@@ -314,7 +314,8 @@ class Function:
 
         status: return (status, results...) and raise nothing: 0, or 1 where a check failed, -1 where a size does not
         fit, when the results are anything. Loops over `prange` need it, since numba loses exceptions there. Raises
-        ArgumentError as `pointer` does. numba raises its TypingError for arguments of other dtypes.
+        ArgumentError as `pointer` does. numba raises its TypingError for arguments of other dtypes. A call raises
+        ValueError where sizes of inputs do not agree, RuntimeError where another check fails.
 
             g = f.as_numba()
             total = numba.njit(lambda x: g(x) + 1.0)

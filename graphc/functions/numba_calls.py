@@ -11,6 +11,8 @@ GIL. For [x: dvector, s: dscalar] -> [x * s, sum] its source is
             fail(answer[0])
         return r0, answer[1]
 
+Sizes of inputs that must agree are compared before `fail`, for an error that names the inputs.
+
 `call` is an intrinsic: a call of the C function (pointer.py) by its address, with results without axes on the stack.
 """
 
@@ -30,6 +32,7 @@ from numba.extending import intrinsic as of_numba
 from graphc.codegen.call.pointer import FAILED, NO_MEMORY
 from graphc.functions.callables import Function
 from graphc.functions.pointer import Pointer, plain_signature
+from graphc.ir.interpret import plan_steps
 from graphc.ir.node import describe
 from graphc.startup.hooks import HOOKS
 from graphc.startup.process import PROCESS
@@ -108,7 +111,7 @@ class Writing:
         space["call"] = intrinsic(self.pointer.address, roles, wanted)
         lines.append(f"    answer = call(({', '.join(passed)},))")
         if not self.status:
-            lines += ["    if answer[0] != 0:", "        fail(answer[0])"]
+            lines += ["    if answer[0] != 0:", *self.disagreements(), "        fail(answer[0])"]
         lines.append(f"    return {self.answer()}")
         return "\n".join(lines), space
 
@@ -121,10 +124,29 @@ class Writing:
             lines += [f"    if {name}.shape[{axis}] != {size}:", f"        raise ValueError({text!r})"]
         return lines
 
+    def leaves(self) -> dict[int, tuple[str, str]]:
+        """For each size of an input, by its identity, what it is in the source, and what a message calls it."""
+        return {
+            id(size): (f"x{k}.shape[{axis}]", f"{node.name or f'x{k}'}.shape[{axis}]")
+            for k, node in enumerate(self.inputs)
+            for axis, size in enumerate(node.type.shape)
+            if not isinstance(size, int)
+        }
+
+    def disagreements(self) -> list[str]:
+        """The lines behind a failed call that compare sizes of inputs which the graph wants equal, to name them."""
+        leaves, lines = self.leaves(), []
+        for guard in plan_steps(self.function.graph).checks:
+            left, right = (leaves.get(id(size)) or (str(size),) * 2 * isinstance(size, int)
+                           for size in (guard.left, guard.right))  # fmt: skip
+            if guard.relation == "==" and left and right:
+                text = f"{self.function.name}: {str(guard.message).format(left=left[1], right=right[1])}"
+                lines += [f"        if {left[0]} != {right[0]}:", f"            raise ValueError({text!r})"]
+        return lines
+
     def shapes(self) -> tuple[list[list[str]], list[str], dict[str, Any]]:
         """The sizes of the results as source, the lines that measure those that no argument has, and what they name."""
-        leaves = {id(size): f"x{k}.shape[{axis}]" for k, node in enumerate(self.inputs)
-                  for axis, size in enumerate(node.type.shape)}  # fmt: skip
+        leaves = {key: source for key, (source, _) in self.leaves().items()}
         shapes: list[list[str]] = []
         slot, is_measured = 0, False
         for node, output in zip(self.function.kernel.outputs, self.signature.outputs, strict=True):
@@ -150,7 +172,7 @@ class Writing:
         space = {"measure": intrinsic(self.pointer.library.sizes, roles, wanted), "int64": np.int64}
         lines = [f"    slots = zeros({self.signature.extents}, int64)", f"    fitted = measure(({', '.join(passed)},))"]
         if not self.status:
-            lines += ["    if fitted[0] != 0:", f"        fail({FAILED})"]
+            lines += ["    if fitted[0] != 0:", *self.disagreements(), f"        fail({FAILED})"]
         return shapes, lines, space
 
     def answer(self) -> str:

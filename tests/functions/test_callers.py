@@ -190,7 +190,8 @@ def test_inside_numba() -> None:
     assert raising(0) == 1.0
     with pytest.raises(RuntimeError, match="small: a check failed"):
         raising(0.75)
-    with pytest.raises(RuntimeError, match="mixed: a check failed, or sizes do not agree"):
+    sizes = "mixed: matmul .test_callers.py:[0-9]+. .* the summed axis has sizes w.shape.1. and v.shape.0."
+    with pytest.raises(ValueError, match=sizes):
         g(np.ones(5), w)
     with pytest.raises(numba.TypingError, match="argument v .test_callers.py:[0-9]+. is float64 with 1 axes"):
         g(np.ones(3, "float32"), w)
@@ -205,6 +206,10 @@ def test_numba_takes_all_dtypes_and_sizes() -> None:
     assert [np.asarray(each).tolist() for each in found] == [[2.0, 1.0], False, 8, [2.0, 1.0, 0.0] * 2]
     with pytest.raises(ValueError, match="argument q .test_callers.py:[0-9]+. must have size 3 along axis 0"):
         g(np.ones(4), True, np.int8(4))
+    both = graphc.function([q, vector], [q * vector, T.concatenate([vector, vector])], name="both").as_numba()
+    assert [each.tolist() for each in both(np.ones(3), np.ones(3))] == [[1.0] * 3, [1.0] * 6]
+    with pytest.raises(ValueError, match="both: mul .* q .* and v .* differ along axis 0: sizes 3 and v.shape.0."):
+        both(np.ones(3), np.ones(4))
     told = graphc.function([q], q + 1.0).as_numba(status=True)
     assert (told(np.ones(3))[0], told(np.ones(4))[0]) == (0, REFUSED)
 
