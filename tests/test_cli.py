@@ -32,7 +32,8 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_the_module_runs_the_command() -> None:
-    done = subprocess.run([sys.executable, "-m", "graphc", "options"], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", "graphc", "options"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     assert "floatX = 'float64'" in done.stdout
     assert "GRAPHC_FLOATX" in done.stdout
 
@@ -41,7 +42,7 @@ def test_the_module_runs_the_command() -> None:
 def test_the_version_is_one_everywhere() -> None:
     """On the command line, in the package and in what the package is built of."""
     command = [sys.executable, "-m", "graphc", "--version"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
     assert said == f"graphc {graphc.__version__}\n"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     source = (ROOT / project["tool"]["hatch"]["version"]["path"]).read_text("utf-8")

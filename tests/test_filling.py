@@ -41,6 +41,7 @@ def command(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
         check=False,
         text=True,
         env={**os.environ, "GRAPHC_CACHE_DIR": str(folder), **environment},
+        timeout=300,
     )
 
 
@@ -74,7 +75,12 @@ def test_a_program_is_compiled_ahead_for_several_targets_and_runs_elsewhere_with
     """
     environment = {**os.environ, "GRAPHC_CACHE_DIR": str(elsewhere), "GRAPHC_CACHE_REQUIRE": "1"}
     run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, check=False, text=True, env=environment
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        check=False,
+        text=True,
+        env=environment,
+        timeout=300,
     )
     assert run.returncode == 0 and run.stdout.split() == ["done", "native"], run.stderr
     stats = command(elsewhere, "cache", "stats").stdout
@@ -139,4 +145,5 @@ def run_as_another(program: Path, **environment: str) -> subprocess.CompletedPro
         check=False,
         text=True,
         env={**os.environ, **home, **environment},
+        timeout=300,
     )

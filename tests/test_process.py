@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Iterator
 
@@ -50,6 +51,7 @@ def test_a_forked_child_has_the_code_and_no_processes(product: graphc.Function, 
     assert server.start() and server._process is not None
     child = os.fork()
     if child == 0:
+        signal.alarm(60)
         code = 1
         try:
             kept = PROCESS.products == loaded and np.array_equal(product(a, b), expected)

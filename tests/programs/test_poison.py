@@ -37,7 +37,7 @@ PATTERN = np.array([POISON] * 2, "<u4").view(np.uint8)
 def child(module: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", f"tests.support.{module}", *arguments]
     environment = {**os.environ, **environment}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=600)
 
 
 @pytest.mark.slow

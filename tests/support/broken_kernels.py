@@ -7,6 +7,7 @@ Run with names of KERNELS, it says what ends a process that calls them.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -93,6 +94,7 @@ def end_of_call(name: str) -> int:
     function, value = compile_broken(name), argument(name)
     process = os.fork()
     if process == 0:
+        signal.alarm(60)
         function(value)
         os._exit(0)
     return os.WTERMSIG(os.waitpid(process, 0)[1])

@@ -78,7 +78,7 @@ def apply(job: tuple[Any, Any]) -> Any:
 def test_pools_take_jitted_functions(way: str) -> None:
     jobs = [(norm, np.array([3.0, 4.0])), (slope, np.array([3.0, 4.0])), (fast, np.zeros(1))]
     with multiprocessing.get_context(way).Pool(1) as pool:
-        first, *others = pool.map(apply, jobs)
+        first, *others = pool.map_async(apply, jobs).get(timeout=300)
     assert type(first) is np.float64 and first == 5.0
     npt.assert_allclose(others[0], [0.6, 0.8])
     assert others[1].tolist() == [1.0]

@@ -126,7 +126,7 @@ def test_killed_at_random_it_goes_on_to_the_same_numbers(tmp_path: Path) -> None
         return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE)
 
     whole_one = start("whole")
-    assert len(whole_one.communicate()[0].splitlines()) == 61 and whole_one.returncode == 0
+    assert len(whole_one.communicate(timeout=300)[0].splitlines()) == 61 and whole_one.returncode == 0
     chance, kills = random.Random(4), 0
     while not (tmp_path / "killed.npz").exists() and kills < 3:
         process = start("killed")
@@ -135,12 +135,12 @@ def test_killed_at_random_it_goes_on_to_the_same_numbers(tmp_path: Path) -> None
             process.stdout.readline()
         time.sleep(chance.random() * 0.02)
         os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        process.wait(timeout=60)
         process.stdout.close()
         kills += 1
     (tmp_path / f".killed.checkpoint.{whole_one.pid}").write_bytes(b"half of it")
     last = start("killed")
-    last.communicate()
+    last.communicate(timeout=300)
     assert last.returncode == 0 and kills > 1
     assert not [*tmp_path.glob(".killed*")], "what a killed process was writing is removed"
     whole, killed = np.load(tmp_path / "whole.npz"), np.load(tmp_path / "killed.npz")

@@ -175,7 +175,7 @@ LIMITED = """
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of the operating system")
 def test_a_write_that_stops_half_way(folder: Path) -> None:
     program = [sys.executable, "-c", textwrap.dedent(LIMITED), str(folder), os.path.dirname(__file__)]
-    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    done = subprocess.run(program, capture_output=True, text=True, check=True, timeout=300)
     assert "File too large" in done.stdout
     assert manage.list_entries() == [] and os.listdir(place(ENTRY).parent) == []
 
@@ -296,7 +296,7 @@ CONTENDER = """
 def test_processes_that_write_load_evict_and_clear_at_once(folder: Path) -> None:
     program = [sys.executable, "-W", "error", "-c", textwrap.dedent(CONTENDER), str(folder), os.path.dirname(__file__)]
     contenders = [subprocess.Popen(program, stderr=subprocess.PIPE, text=True) for _ in range(3)]
-    assert [contender.communicate()[1] for contender in contenders] == [""] * 3
+    assert [contender.communicate(timeout=300)[1] for contender in contenders] == [""] * 3
     assert {path.name for path in store._folders(str(folder))} == {summary.key for summary in manage.list_entries()}
 
 
