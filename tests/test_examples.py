@@ -22,6 +22,7 @@ ENDINGS = {
     "logistic_regression": r"patients told rightly; every step as NumPy takes it\n$",
     "lotka_volterra": r"every parameter within 10% of the truth; plotted in lotka_volterra.png\n$",
     "mlp_regression": r"every loss and every parameter as NumPy has it\n$",
+    "past_memory": r"ten times the memory, and every weight within 0.0\d+ of the truth\n$",
     "perceptron": r"100% of the points are classified rightly\n$",
     "sigmoid_surface": r"right at all 625 points; plotted in sigmoid_surface.png\n$",
     "variational_autoencoder": r"after 2 epochs at most \d\d\.\d\d nats.*\na page of digits is in",
@@ -29,7 +30,7 @@ ENDINGS = {
 }
 """For each example what its output must show."""
 
-QUICK = {"char_rnn": ["3"], "convolutional_digits": ["2"], "variational_autoencoder": ["2"]}
+QUICK = {"char_rnn": ["3"], "convolutional_digits": ["2"], "past_memory": ["50"], "variational_autoencoder": ["2"]}
 """Arguments for a short run."""
 
 PLOTS = (

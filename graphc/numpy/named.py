@@ -116,12 +116,17 @@ class Ufunc:
 
     def __init__(self, name: str, ufunc: np.ufunc, of_tensors: Callable[..., Any] | None = None) -> None:
         self.__name__ = self.__qualname__ = name
+        self.__module__ = "graphc.numpy"
         self.__doc__ = getattr(of_tensors or ufunc_target(ufunc), "__doc__", None) or f"NumPy's {name}."
         self.ufunc = ufunc
         self.of_tensors = of_tensors
 
     def __repr__(self) -> str:
         return f"<function {self.__name__} of arrays and tensors>"
+
+    def __reduce__(self) -> str:
+        """A copy, and what `pickle` loads, is the function itself, as of NumPy's."""
+        return self.__name__
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if is_plain(args, kwargs):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 from typing import Any
 
 import numpy as np
@@ -98,6 +100,14 @@ def test_names() -> None:
     for theirs, ours in ((np, jnp), (np.linalg, jnp.linalg), (np.fft, jnp.fft)):
         assert not [name for name in theirs.__all__ if name[:2] != "__" and not hasattr(ours, name)]
     assert all(hasattr(jnp, name) for name in jnp.OLD) and jnp.trapz([1.0, 3.0]) == 2
+
+
+def test_functions_of_elements_are_pickled_by_name() -> None:
+    names = [name for name in jnp.__all__ if isinstance(getattr(np, name, None), np.ufunc)]
+    assert len(names) > 90
+    for name in names:
+        function = getattr(jnp, name)
+        assert pickle.loads(pickle.dumps(function)) is copy.deepcopy(function) is function
 
 
 def test_a_program() -> None:
