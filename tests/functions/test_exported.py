@@ -9,8 +9,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -192,6 +194,31 @@ def test_draws_go_on_from_the_state_in_the_struct(tmp_path: Path) -> None:
         for _ in range(2):
             for found, right in zip(called.call(leaves)[1], called.function(*given), strict=True):
                 np.testing.assert_allclose(found, right, rtol=1e-12)
+
+
+def test_threads_call_at_once_each_with_a_workspace_of_its_own(tmp_path: Path) -> None:
+    """ctypes gives up the GIL: calls overlap. Every result has the bits of a call that was alone."""
+    x, w = T.dmatrix("x"), graphc.shared(np.linspace(-1, 1, 60), name="w")
+    state = T.tanh(T.dot(x, w))
+    outputs = [state.sum(), graphc.grad((state**2).sum(), x), T.sort(x.sum(axis=1)), T.dot(x.T, x), x.cumsum(axis=0)]
+    called = Called(graphc.function([x], outputs, mode="interpreted"), tmp_path)
+    rng = np.random.default_rng(5)
+    given = [rng.normal(size=(rows, 60)) for rows in (150, 151, 40, 200)]
+    wanted = [called.call([value]) for value in given]
+    assert called.sizes([given[0]])[1] > 0 and all(code == 0 for code, _ in wanted)
+    start = Barrier(len(given), timeout=60)
+
+    def work(value: Any) -> list[tuple[int, list[Any]]]:
+        start.wait()
+        return [called.call([value]) for _ in range(20)]
+
+    with ThreadPoolExecutor(len(given)) as pool:
+        running = [pool.submit(work, value) for value in given]
+        for (_, right), each in zip(wanted, running, strict=True):
+            for code, made in each.result(timeout=60):
+                assert code == 0
+                for found, one in zip(made, right, strict=True):
+                    np.testing.assert_array_equal(found, one)
 
 
 def test_wrong_arguments_are_codes_with_texts(tmp_path: Path) -> None:
