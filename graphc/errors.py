@@ -1,120 +1,125 @@
-"""Every error that graphc raises, one class for each thing that can be wrong.
+"""The errors that graphc raises: one class for each kind of fault.
 
-In: a message that names the variable and, where one is known, the line of the user's program that made it.
-Out: exceptions. All derive from `GraphcError`; each also derives from the built-in class that a user of NumPy would
-catch.
+All classes derive from `GraphcError`. Each also derives from the built-in class that NumPy or Theano raises in the same
+case. The message names the variable and, if it is known, the line of the user's program that made it.
+
+    try:
+        graphc.function([], T.dvector("x"))
+    except graphc.GraphcError as error:      # MissingInputError, which is also a ValueError
+        print(error)
 """
 
 from __future__ import annotations
 
 
 class GraphcError(Exception):
-    """The root of all errors raised by graphc."""
+    """The base class of all errors of graphc."""
 
 
 class GraphTypeError(GraphcError, TypeError):
-    """A wrong dtype, rank or kind of argument."""
+    """An argument has a wrong dtype, rank or kind."""
 
 
 class GraphAttributeError(GraphcError, AttributeError):
-    """An attribute or method that a tensor does not have, or that cannot be set."""
+    """A tensor has no such attribute or method, or the attribute cannot be set."""
 
 
 class GraphValueError(GraphcError, ValueError):
-    """A value that an argument cannot have, where its kind is right: a mode that is none, axes that do not pair."""
+    """An argument of the right kind has an invalid value, such as an unknown mode or axes that do not pair."""
 
 
 class StepSizeError(GraphTypeError):
-    """A size that follows from a selection within a loop's step: compiled loops cannot have it."""
+    """A size depends on a selection within the step of a loop. Compiled loops cannot have such sizes."""
 
 
 class ShapeError(GraphcError, ValueError):
-    """Sizes that do not agree, or a size that cannot be."""
+    """Sizes do not agree, or a size is invalid."""
 
 
 class RankError(GraphTypeError, ShapeError):
-    """A tensor of a wrong number of axes: ranks are of the type, as in Theano, and a ValueError in NumPy."""
+    """A tensor has a wrong number of axes. Theano raises TypeError here, and NumPy ValueError; this is both."""
 
 
 class IntegerTooLarge(GraphTypeError, OverflowError):
-    """A Python integer that the dtype cannot hold."""
+    """The dtype cannot hold a Python integer."""
 
 
 class IndexOutOfBounds(GraphcError, IndexError):
-    """An index outside its axis."""
+    """An index is outside of its axis."""
 
 
 class IndexKindError(GraphTypeError, IndexError):
-    """An index of a wrong kind: a TypeError in Theano, an IndexError in NumPy."""
+    """An index has a wrong kind. Theano raises TypeError here, and NumPy IndexError; this is both."""
 
 
 class AssertionFailed(GraphcError, AssertionError):
-    """An assertion of the program about values does not hold for those of a call."""
+    """An assertion of the program does not hold for the values of a call."""
 
 
 class MissingInputError(GraphcError, ValueError):
-    """A graph needs a variable that is neither an input nor shared nor given."""
+    """A graph needs a variable that is no input, not shared and not given."""
 
 
 class UnusedInputError(GraphcError, ValueError):
-    """An input of a function that none of its outputs or updates uses."""
+    """No output or update of a function uses one of its inputs."""
 
 
 class ArgumentError(GraphcError, TypeError):
-    """A call with a missing, repeated or unknown argument."""
+    """An argument of a call is missing, repeated, unknown or unsuitable."""
 
 
 class UpdateError(GraphTypeError, ValueError):
-    """An update that cannot be carried out: not a shared variable or another type, a TypeError in Theano; or given
-    twice, a ValueError."""
+    """An update is impossible. Its variable is not shared or has another type (a TypeError in Theano), or it has two
+    updates (a ValueError)."""
 
 
 class DisconnectedInputError(GraphcError, ValueError):
-    """A gradient is asked for with respect to a variable that the cost does not depend on."""
+    """The cost does not depend on a variable for which a gradient was requested."""
 
 
 class GradientError(GraphcError, ValueError):
-    """A gradient that does not exist: a cost that is not a floating scalar, an op without a derivative."""
+    """A gradient does not exist: the cost is not a floating-point scalar, or an op has no derivative."""
 
 
 class CostError(GradientError, GraphTypeError):
-    """A cost that is no scalar: a TypeError in Theano, a ValueError as other gradients that do not exist."""
+    """A cost is not a scalar. Theano raises TypeError here; other missing gradients are a ValueError; this is both."""
 
 
 class NanGuardError(GraphcError, AssertionError):
-    """A NaN, an infinity or a value too large, which a function in NanGuardMode has met."""
+    """A function in NanGuardMode found a NaN, an infinity or a value that is too large."""
 
 
 class DebugModeError(GraphcError, AssertionError):
-    """A function in DebugMode found a value that is not finite, or values that differ where they must not."""
+    """A function in DebugMode found a value that is not finite, or two values that must be equal and differ."""
 
 
 class NullTypeGradError(GradientError, TypeError):
-    """A gradient that an op says is undefined, or not implemented."""
+    """An op declares that its gradient is undefined or not implemented."""
 
 
 class CycleError(GraphcError, ValueError):
-    """A graph that should be acyclic has a cycle."""
+    """A graph has a cycle."""
 
 
 class ParseError(GraphcError, ValueError):
-    """A printed graph that cannot be read back."""
+    """A printed graph cannot be read."""
 
 
 class CompileError(GraphcError, RuntimeError):
-    """Generated source that could not be compiled: always a defect of graphc or of a user's own op."""
+    """Generated source could not be compiled. This is a defect of graphc or of an op that the user wrote."""
 
 
 class VerifyError(GraphcError, RuntimeError):
-    """The result of a pass violates the rules of its form: always a defect of graphc. The message names the pass."""
+    """The result of a pass violates the rules of its form. This is a defect of graphc. The message names the pass."""
 
 
 class CacheMissError(GraphcError, LookupError):
-    """A graph that is not in the compile cache, where the option cache_require demands it."""
+    """No compiled code is there, and compilation is forbidden: a graph is not in the cache under the option
+    `cache_require`, or no code in a file fits under `graphc.load(path, recompile=False)`."""
 
 
 class CacheWarning(UserWarning):
-    """The compile cache could not be used; the result is right, only slower to come by."""
+    """The compile cache could not be used. The result is correct, but it takes longer."""
 
 
 def plural(count: int, one: str, several: str) -> str:

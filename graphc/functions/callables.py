@@ -253,58 +253,66 @@ class Function:
         return HOOKS.states.reduced(self)
 
     def save(self, path: Any, values: str = "inside", targets: Sequence[str] = ()) -> None:
-        """Write the function to a file, from which `graphc.load` makes it again in any process: its graph, the values
-        of its shared variables, its machine code. No source is needed there, and no compiler where the code fits.
+        """Write the function to a file: its graph, the values of its shared variables and its machine code.
+        `graphc.load` makes the function again in any process, without the source of the program. It needs no compiler
+        if the code fits. The file replaces an existing file atomically.
 
-        values: "inside", or "beside" for the values of shared variables and large constants in a second file,
-        `path + ".values"`. targets: names of processors ("haswell"; `graphc info` lists them), for which code is
-        compiled too; `graphc.load` takes the best that the processor runs.
+        values: "inside" writes one file; "beside" writes shared values and large constants to `path + ".values"`.
+        targets: names of processors ("haswell"; `graphc info` lists them) for which code is compiled too. `graphc.load`
+        takes the best code that the processor can run.
 
-        The file replaces one of that name atomically. Raises GraphcError for a function that calls Python functions of
-        the program, for trees of arguments of other nodes than tuples, lists and dicts, and for an unknown target;
-        OSError where the file cannot be written.
+        Raises GraphcError for a function that calls Python functions of the program, for a function with a profile of
+        its loops or of a checking mode, for trees other than tuples, lists and dicts, and for an unknown target;
+        CompileError if code for a target cannot be made; OSError if the file cannot be written.
 
-            f.save("model.graphc")
-            f = graphc.load("model.graphc")
+            x = T.dvector("x")
+            graphc.function([x], x * 2).save("double.graphc")
+            graphc.load("double.graphc")([1.0, 2.0])      # array([2., 4.])
         """
         HOOKS.save(self, path, values, targets)
 
     def export(self, path: Any, language: str = "c", target: str | None = None, blas: bool = False) -> list[str]:
-        """Write a C library of the function, which runs without Python: header, object, static and shared library,
-        files for pkg-config and CMake, and an example. Returns the paths.
+        """Write a C library that computes the function without Python: a header, an object file, a static and a shared
+        library, files for pkg-config and CMake, and an example program. Return the paths.
 
-        path: a folder and the name of the C function, "lib/model" for model(...) in lib/model.h; the header tells the
-        rest. Nothing in it allocates, all threads may call it at once, and shared variables stand in a struct of the
-        caller's. target: one of the option's, "native" for this very processor (by default the option), or "aarch64".
-        blas: large products and factorisations call the BLAS and LAPACK (of integers of 32 bits) that the program is
-        linked with; without it products are graphc's own. The shared library is left out where no C compiler for the
-        target links it.
+        path: a folder and the name of the C function. "lib/model" gives model(...) in lib/model.h. target: a name of
+        the option `target`, "native" for this processor, or "aarch64". The default is the option. blas: large products
+        and factorisations call the BLAS and LAPACK (with 32-bit integers) with which the program is linked. Otherwise
+        products are graphc's own.
 
-        Trees are their leaves, in order; states (`In(update=...)`) are shared variables. Raises GraphcError, before
-        anything is written, for what cannot do without Python, memory or LAPACK, by name: ops of the program, SciPy's
-        special functions, convolutions, sizes that follow from values, factorisations without `blas`.
+        The C function allocates no memory, and several threads may call it at the same time. Shared variables and
+        states (`In(update=...)`) are fields of a struct of the caller. The leaves of trees are parameters, in order.
+        The shared library is missing if there is no C compiler for the target.
 
-            f = graphc.function([x], [cost, graphc.grad(cost, x)])
-            f.export("lib/model", target="haswell")
+        Raises GraphcError, before it writes a file, for a function that needs Python, memory of its own or LAPACK. The
+        message names the op: ops of the program, SciPy's special functions, convolutions, sizes that depend on values,
+        factorisations without `blas`. Also for an unknown target or language, and a path that ends in no C name.
+
+            x = T.dvector("x")
+            graphc.function([x], graphc.grad((x**2).sum(), x)).export("lib/model", target="haswell")
         """
         paths: list[str] = HOOKS.export(self, path, language, target, blas)
         return paths
 
     def pointer(self, signature: str | None = None, values: Sequence[Any] = ()) -> Any:
-        """Return the compiled function as a C function: a `Pointer`, which has its `address`, and is made for others by
-        `ctypes`, `capsule` (Cython, cffi) and `scipy` (`scipy.LowLevelCallable`).
+        """Return a `Pointer`: the compiled function as a C function. Its `address` is a number. `ctypes`, `capsule`
+        (for Cython and cffi) and `scipy` (`scipy.LowLevelCallable`) give it in the forms of other libraries.
 
-        signature: a declaration in C, as "double f(double x)" or "int f(int64_t n, const double x[n], double *out)".
-        Its arrays and numbers are the inputs, then the results; sizes stand in brackets. By default it is one that
-        fits, which `p.declaration` tells. values: those of the last inputs, which are copied and are no parameters.
+        signature: a C declaration, such as "double f(double x)" or "int f(int64_t n, const double x[n], double *out)".
+        Its arrays and numbers are first the inputs, then the results. Sizes stand in brackets. By default graphc
+        chooses a declaration, which is in `p.declaration`. values: values of the last inputs. They are copied, and
+        these inputs are no parameters of the C function.
 
-        A C function that returns int or int64_t gives a status, 0 for success (`Pointer` has the others); one that
-        returns a number sets an exception where it fails. The code lives as long as the `Pointer` or its `ctypes`. Any
-        threads may call it at once. Raises ArgumentError where the declaration does not fit, for a function that calls
-        Python or has shared variables, and for one that is not compiled.
+        A C function of type int or int64_t returns a status: 0 for success (`Pointer` lists the others). A C function
+        that returns a number sets a Python exception if it fails. The code lives as long as the `Pointer` or its
+        `ctypes`. Several threads may call it at the same time.
 
-            p = f.pointer("double f(double x)")
-            scipy.integrate.quad(p.scipy, 0, 1)
+        Raises ArgumentError if the declaration does not fit (the message names the parameter), and for a function that
+        calls Python, has shared variables, writes its inputs, or is not compiled as one kernel.
+
+            x = T.dscalar("x")
+            p = graphc.function([x], x**2).pointer("double f(double x)")
+            scipy.integrate.quad(p.scipy, 0, 1)[0]      # 0.33333333333333337
         """
         return HOOKS.pointer(self, signature, values)
 

@@ -59,16 +59,21 @@ def function_row(function: Function, blobs: Blobs) -> dict[str, Any]:
 
 
 def load(path: str | os.PathLike[str], recompile: bool = True) -> Any:
-    """Return what was saved: a compiled function, a jitted one with all its variants, a trained network or estimator.
+    """Read a file that `save` wrote. Return a compiled function, a jitted function with all its variants, a trained
+    network or an estimator.
 
-    Shared variables are new ones with the values that they had; large constants stay in the file, which is mapped into
-    memory. Where no code in the file fits this processor and these versions, the function is compiled from its graph;
-    with recompile=False that is a CacheMissError, which says what differs. Raises GraphcError for a file that is
-    damaged or no saved function, OSError for one that cannot be read. A file holds machine code that will be run: take
-    it from people you trust.
+    recompile: compile the function from its graph if no code in the file fits this processor and these versions.
 
-        f.save("model.graphc")
-        g = graphc.load("model.graphc")
+    Shared variables are new variables with the saved values. Large constants stay in the file, which is mapped into
+    memory. A file contains machine code, and the process runs it: load only files from people whom you trust.
+
+    Raises GraphcError if the file is damaged or is no saved function, or if the file with its values is missing;
+    CacheMissError if no code fits and `recompile` is False (the message says what differs); OSError if the file cannot
+    be read.
+
+        x = T.dvector("x")
+        graphc.function([x], x * 2).save("double.graphc")
+        graphc.load("double.graphc")([1.0, 2.0])      # array([2., 4.])
     """
     opened = open_file(os.fspath(path))
     try:
