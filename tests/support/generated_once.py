@@ -16,6 +16,7 @@ from graphc.codegen.pipeline import program
 from graphc.codegen.pipeline.build import key_of
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report
 from graphc.ir import verify
+from graphc.startup.record import replace
 
 KEPT = 100
 """As many programs are remembered."""
@@ -29,7 +30,7 @@ def generated_once() -> Iterator[None]:
     def remembered(kernel: Kernel, report: Report) -> program.Program:
         found = generate(kernel, report)
         if not found.calls:
-            made[key_of(kernel).digest] = found, report
+            made[key_of(kernel).digest] = replace(found, checks=()), report  # these know the graph and its variables
         if len(made) > KEPT:
             made.popitem(last=False)
         return found

@@ -722,8 +722,9 @@ def test_a_fork_waits_for_no_thread_that_compiles() -> None:
         import os, threading, time
         from graphc.codegen.llvm.target import emit_object, llvm
         from graphc.codegen.server import process
-        process.BOOT = "import time; time.sleep(300); print({path!r}, {package!r}, {lean})"
+        process.BOOT = "import sys; sys.stdin.buffer.read(); print({path!r}, {package!r}, {lean})"
         from graphc.codegen.server.client import SERVER, Request
+        SERVER._lean = False  # none that was started ahead
         inside = threading.Event()
 
         def compile_there():
@@ -741,7 +742,9 @@ def test_a_fork_waits_for_no_thread_that_compiles() -> None:
         for thread in threads:
             thread.start()
         assert inside.wait(60)
+        until = time.monotonic() + 60.0
         while not (SERVER._process and SERVER._process.stdin.closed is False and SERVER._lock.locked()):
+            assert time.monotonic() < until
             time.sleep(0.01)
         time.sleep(0.1)
         child = os.fork()
