@@ -50,8 +50,8 @@ class Fit:
 
 @record(eq=False)
 class State:
-    """Where a fit by an optimiser is. params: the parameters as a vector; optimizer: the optimiser's state; epoch: how
-    many were made. Of other methods only `params` is used."""
+    """The state of a fit by an optimiser. params: the parameters as a vector; optimizer: the optimiser's state; epoch:
+    how many were made. Of other methods only `params` is used."""
 
     params: Any
     optimizer: Any = None

@@ -92,12 +92,10 @@ def kernel_of(function: Callable[..., Any], *examples: Any) -> Kernel:
     examples: arguments for which it is compiled here, before anything is sent: an error names the user's line now and
     not on a worker. Without any, it is compiled where it is first called.
     """
-    code: list[cache.Entry] = []
-    if not isinstance(function, Function) and examples:
-        known = [graphc.jit(function).function_for(*examples)]
-        code = [entry for each in known for entry in _entries(each)] if client() is not None else []
-    elif isinstance(function, Function):
-        code = _entries(function) if client() is not None else []
+    compiled = function if isinstance(function, Function) else None
+    if compiled is None and examples:
+        compiled = graphc.jit(function).function_for(*examples)
+    code = _entries(compiled) if compiled is not None and client() is not None else []
     name = str(getattr(function, "__name__", None) or getattr(function, "name", "function"))
     try:
         program = cloudpickle.dumps(function)

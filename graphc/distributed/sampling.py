@@ -117,10 +117,9 @@ def sample(
     log_density(params): the logarithm of the density up to a constant, a number. start: a tree of floats where all
     chains begin. draws, tune: of each chain, after and before the size of steps is fixed; tuning by dual averaging aims
     at `target` as the mean chance of acceptance, from `step_size`. leaps: steps of a trajectory. temperatures: the
-    first is 1.0; a replica at T samples density**(1/T), and neighbours exchange places after each `every` steps
-        (Geyer 1991; Earl and Deem 2005). every: also the number of steps of a task. state: of earlier samples, to
-    go on from: `tune` is
-    0 then.
+    first is 1.0; a replica at T samples density**(1/T), and neighbours exchange places after each `every` steps (Geyer
+    1991; Earl and Deem 2005). every: also the number of steps of a task. state: of earlier samples, to go on from:
+    `tune` is 0 then.
 
     Raises ArgumentError where the first temperature is not 1.0, GraphTypeError for parameters that are no floats.
 
@@ -159,7 +158,7 @@ class Reached:
 
 @record(eq=False)
 class _Run:
-    """What the tasks of all chains share."""
+    """The arguments that the tasks of all chains share."""
 
     kernel: Any
     key: Any

@@ -100,9 +100,8 @@ def sweep(function: Callable[..., Any], points: Iterable[Any], calls: int = 1) -
 
     function: a plain one, one of `jit`, or one of `graphc.function`. points: the arguments of each call, a dict by
     name, a tuple by position, or one value. calls: how often it is called at a point; the result is that of the last
-        call. A function with updates begins at each point with the values that its shared variables have here,
-    which stay as they
-    are; the values after the last call are returned. Its variables need names of their own.
+    call. A function with updates begins at each point with the values that its shared variables have here, which stay
+    as they are; the values after the last call are returned. Its variables need names of their own.
 
         >>> sweep(lambda a, b: a * b, grid(a=[1.0, 2.0], b=[3.0])).results
         (np.float64(3.0), np.float64(6.0))

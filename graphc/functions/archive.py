@@ -45,8 +45,6 @@ ALIGNMENT = 64
 """Of blobs, in bytes: a cache line, and the widest vector register."""
 VALUES = ".values"
 """The end of the name of a file of values beside another."""
-PUBLIC = 0o666
-"""The mode of a file, of which the user's umask takes away."""
 
 
 def aligned(size: int) -> int:
@@ -130,7 +128,7 @@ def _write(path: str, header: Mapping[str, Any], blobs: Blobs) -> str:
     digest = digest_of(content)
     first = b"%s%s %d\n" % (FIRST, digest.encode(), len(content))
     parts = [part for blob in blobs.contents for part in _padded(blob)]
-    files.replace(path, *_padded(first + content), *parts, mode=PUBLIC)
+    files.replace(path, *_padded(first + content), *parts, mode=files.PUBLIC)
     return digest
 
 

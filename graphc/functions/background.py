@@ -18,13 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter, sleep
 from typing import Any
 
-from graphc.codegen.call.bind import Direct, attach, detach, vectorcall_type
+from graphc.codegen.call.bind import Direct, attach, detach
 from graphc.codegen.pipeline.background import PAUSE, QUEUE, Job
 from graphc.codegen.pipeline.build import work_of
 from graphc.codegen.pipeline.kernel import progress
 from graphc.errors import GraphcError
-from graphc.functions.callables import Description, Function, Interpreted, Wanted
-from graphc.functions.native import Compiled
+from graphc.functions.callables import Function, Interpreted, Wanted
+from graphc.functions.native import Compiled, direct_type
 from graphc.ir.node import Array
 from graphc.ir.source_lines import warn_user
 from graphc.options import options
@@ -131,10 +131,7 @@ def _awaited(job: Job) -> str:
 
 @once
 def _direct() -> type[Background]:
-    direct: Any = vectorcall_type(Background)
-    direct.__doc__ = Description(Background.__doc__)
-    kind: type[Background] = direct
-    return kind
+    return direct_type(Background)
 
 
 def begun(wanted: Wanted) -> Function | None:

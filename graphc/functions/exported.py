@@ -19,6 +19,7 @@ from math import prod
 
 import numpy as np
 
+from graphc.codegen.cache import files
 from graphc.codegen.call.c_interface import CFunction, c_type, header_text, is_identifier
 from graphc.errors import GraphcError
 from graphc.functions.callables import Function
@@ -57,8 +58,7 @@ def export(
         f"{name}_example.c": ("\n".join(example(made.function)) + "\n").encode(),
     }
     for file, content in contents.items():
-        with open(place(file), "wb") as opened:
-            opened.write(content)
+        files.replace(place(file), content, mode=files.PUBLIC)
     library = place(f"lib{name}.so")
     linker = (os.environ.get("CC") or "cc") if target not in LINKERS else LINKERS[target]
     linked = [library] if shutil.which(linker) else []

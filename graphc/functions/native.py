@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,8 @@ from graphc.ir.node import Array
 from graphc.shared import SharedVariable
 from graphc.startup.lazy import once
 from graphc.startup.record import replace
+
+F = TypeVar("F", bound=Direct)
 
 
 class Compiled(Lowered, Direct, mode="compiled"):
@@ -255,12 +257,17 @@ class Guarded(Compiled, mode="compiled"):
         return self.launch(sizes, kernel, arrays, given)
 
 
+def direct_type(kind: type[F]) -> type[F]:
+    """Return the subtype of a class of functions whose calls go to native code (`codegen/call/bind.py`)."""
+    made: Any = vectorcall_type(kind)
+    made.__doc__ = Description(kind.__doc__)
+    direct: type[F] = made
+    return direct
+
+
 @once
 def _direct() -> type[Compiled]:
-    direct: Any = vectorcall_type(Compiled)
-    direct.__doc__ = Description(Compiled.__doc__)
-    kind: type[Compiled] = direct
-    return kind
+    return direct_type(Compiled)
 
 
 def keywords_of(call: Convention) -> Keywords:

@@ -176,7 +176,7 @@ class Writing:
         return shapes, lines, space
 
     def answer(self) -> str:
-        """What is returned: the result, or a tuple of all."""
+        """Return the expression of what is returned: the result, or a tuple of all."""
         found, at = [], 1
         for number, output in enumerate(self.signature.outputs):
             found.append(f"r{number}" if output.shape else f"answer[{at}]")

@@ -54,7 +54,7 @@ def save(
 
 
 def _classes(names: Array, blobs: Blobs) -> dict[str, Any]:
-    """What the header says of the classes: an array of numbers, or texts."""
+    """Return what the header says of the classes: an array of numbers, or texts."""
     if names.dtype.name in DTYPES:
         return blobs.add_array(names)
     texts = names.tolist()

@@ -19,20 +19,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from graphc.codegen.cache import files
-from graphc.codegen.llvm.cpu import NAMED, lacking
+from graphc.codegen.llvm.cpu import NAMED
+from graphc.codegen.pipeline.background import adopt, command, complaint, settings_for
 from graphc.codegen.pipeline.build import build_native, look_up
 from graphc.errors import CompileError, GraphcError
 from graphc.functions.archive import Blobs, Opened, open_file, write_file
 from graphc.functions.saved_rows import code_row, kernel_of
-from graphc.options import options
-from graphc.startup.process import PROCESS
-
-BOOT = """
-import sys
-sys.path[:] = {path!r}
-from graphc.functions.saved_targets import main
-main()
-"""
 
 
 def add_targets(path: str, header: Mapping[str, Any], blobs: Blobs, targets: Sequence[str]) -> None:
@@ -44,17 +36,16 @@ def add_targets(path: str, header: Mapping[str, Any], blobs: Blobs, targets: Seq
     for target in targets:
         made = files.aside(path)
         try:
-            settings = {**vars(options), "compile": "inline", "target": target}
             done = subprocess.run(
-                [sys.executable, "-I", "-S", "-c", BOOT.format(path=sys.path)],
-                input=pickle.dumps((settings, path, made)),
+                command(__name__),
+                input=pickle.dumps((settings_for(target), path, made)),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 check=False,
             )
             if done.returncode:
-                said = done.stderr.decode(errors="replace").strip().splitlines()
-                raise CompileError(f"{path} cannot be compiled for {target}: {said[-1] if said else done.returncode}")
+                said = complaint(done.stderr) or done.returncode
+                raise CompileError(f"{path} cannot be compiled for {target}: {said}")
             opened = open_file(made)
             for row, code in zip(rows_of(header), opened.header["codes"], strict=True):
                 if code is not None:
@@ -91,9 +82,7 @@ def rows_of(header: Any) -> Iterator[Any]:
 def main() -> None:
     """In the process: compile the functions of a file for the target, and write their code to another one."""
     settings, path, made = pickle.load(sys.stdin.buffer)
-    for name, value in settings.items():
-        setattr(options, name, value)
-    PROCESS.is_foreign = bool(lacking(options.target))
+    adopt(settings)
     opened, blobs = open_file(path), Blobs()
     codes = []
     for row in rows_of(opened.header):

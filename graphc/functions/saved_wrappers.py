@@ -21,7 +21,7 @@ from graphc.functions.states import Stateful
 from graphc.functions.wrappers import Nested
 from graphc.ir.node import variable
 from graphc.startup.record import replace
-from graphc.trees import like
+from graphc.trees import leaves, like
 
 
 def row_of(function: Any, blobs: Blobs, function_row: Callable[[Function, Blobs], Any]) -> dict[str, Any]:
@@ -46,8 +46,8 @@ def row_of(function: Any, blobs: Blobs, function_row: Callable[[Function, Blobs]
 
 
 def _input(item: In, is_state: bool, blobs: Blobs) -> dict[str, Any]:
-    """What the header says of an input of a function with states. A container that other functions share becomes one of
-    the loaded function alone."""
+    """Return what the header says of an input of a function with states. A container that other functions share becomes
+    one of the loaded function alone."""
     holds = hasattr(item.value, "storage")
     row = input_row(replace(item, value=REQUIRED) if holds else item, blobs)
     kind = item.variable.type
@@ -90,11 +90,4 @@ def restored(opened: Opened, row: Mapping[str, Any], restored_function: Callable
 
 def _filled(row: Any, variables: Any) -> Any:
     tree = decoded(row)
-    return like(tree, [next(variables) for _ in range(_count(row))])
-
-
-def _count(row: Any) -> int:
-    kind, *parts = row
-    if kind == "dict":
-        return sum(_count(value) for _, value in parts)
-    return 1 if kind == "leaf" else sum(map(_count, parts))
+    return like(tree, [next(variables) for _ in leaves(tree)])

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
+from graphc.codegen.call.bind import Slot
 from graphc.codegen.call.layout import word_at
 from graphc.control.batch import batched
 from graphc.errors import ArgumentError
@@ -42,10 +43,6 @@ NO_IDENTITY = -1
 IDENTITIES = {None: NO_IDENTITY, 0: 0, 1: 1}
 
 
-class _Slot(ctypes.Structure):
-    _fields_ = (("slot", ctypes.c_int), ("function", ctypes.c_void_p))
-
-
 class _Spec(ctypes.Structure):
     """NumPy's PyArrayMethod_Spec."""
 
@@ -56,7 +53,7 @@ class _Spec(ctypes.Structure):
         ("casting", ctypes.c_int),
         ("flags", ctypes.c_int),
         ("dtypes", ctypes.POINTER(ctypes.c_void_p)),
-        ("slots", ctypes.POINTER(_Slot)),
+        ("slots", ctypes.POINTER(Slot)),
     )
 
 
@@ -92,8 +89,8 @@ def as_ufunc(function: Function, others: Sequence[Function], identity: int | Non
     for loop, dtypes in zip(loops, types, strict=True):
         classes = (ctypes.c_void_p * (nin + nout))(*(id(type(np.dtype(dtype))) for dtype in dtypes))
         begin = BEGIN(Beginning(identity, dtypes[-1]))
-        first = [] if identity is None else [_Slot(INITIAL, ctypes.cast(begin, ctypes.c_void_p).value)]
-        slots = (_Slot * 3)(_Slot(STRIDED_LOOP, loop.address), *first)
+        first = [] if identity is None else [Slot(INITIAL, ctypes.cast(begin, ctypes.c_void_p).value)]
+        slots = (Slot * 3)(Slot(STRIDED_LOOP, loop.address), *first)
         spec = _Spec(name.value, nin, nout, 0, flags, classes, slots)
         PROCESS.kept.append((loop, classes, slots, spec, begin))
         _api(ADD_LOOP, ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(made, ctypes.addressof(spec))

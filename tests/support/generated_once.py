@@ -27,18 +27,19 @@ def generated_once() -> Iterator[None]:
     made: OrderedDict[str, tuple[program.Program, Report]] = OrderedDict()
     generate = program.generate_program
 
-    def remembered(kernel: Kernel, report: Report) -> program.Program:
+    def remembered(kernel: Kernel, report: Report, digest: str) -> program.Program:
         found = generate(kernel, report)
         if not found.calls:
-            made[key_of(kernel).digest] = replace(found, checks=()), report  # these know the graph and its variables
+            made[digest] = replace(found, checks=()), report  # these know the graph and its variables
         if len(made) > KEPT:
             made.popitem(last=False)
         return found
 
     def generated(kernel: Kernel, report: Report) -> program.Program:
-        known = known_program(kernel)
+        digest = key_of(kernel).digest
+        known = known_program(digest)
         if known is None or known[1].key:  # one that was compiled is not compiled again
-            return remembered(kernel, report)
+            return remembered(kernel, report, digest)
         found, before = known
         report.fired, report.plan = before.fired, before.plan
         report.phases.update(before.phases)
@@ -46,16 +47,17 @@ def generated_once() -> Iterator[None]:
 
     def build_python(kernel: Kernel) -> Built:
         report = Report(kernel.name, "generated")
-        known = known_program(kernel)
+        digest = key_of(kernel).digest
+        known = known_program(digest)
         if known is None:
-            found = remembered(kernel, report)
+            found = remembered(kernel, report, digest)
         else:
             found, before = known
             report.fired, report.plan = before.fired, found.plan
         return Built(found.signature, found.source, found.constants, found.calls, report)
 
-    def known_program(kernel: Kernel) -> tuple[program.Program, Report] | None:
-        return made.get(key_of(kernel).digest) if made and not verify._watchers else None
+    def known_program(digest: str) -> tuple[program.Program, Report] | None:
+        return made.get(digest) if not verify._watchers else None
 
     for each in (remembered, generated, build_python):  # the line that made a function is looked for outside of graphc
         each.__code__ = each.__code__.replace(co_filename=program.__file__)

@@ -20,8 +20,6 @@ DURATIONS = "durations"
 """The file: for each compilation a line with its work and its seconds, the latest last."""
 MOST_BYTES = 4096
 """The size from which the older half of its lines is dropped."""
-APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-"""The flags to add to the file: no link is followed, and no pipe is waited for."""
 FEWEST, SIMILAR = 3, 4.0
 """The number of compilations that a forecast needs; the factor by which their work may differ from that of the graph.
 The seconds of a node differ less between graphs of similar size than between small and large ones."""
@@ -34,10 +32,7 @@ def note(work: int, seconds: float) -> None:
     place = f"{options.cache_dir}{os.sep}{DURATIONS}"
     if options.cache and files.is_trusted(options.cache_dir):
         with suppress(OSError):
-            with open(os.open(place, APPEND, 0o600), "ab", buffering=0) as file:
-                file.write(b"%d %.3f\n" % (work, seconds))
-                is_long = file.tell() > MOST_BYTES
-            if is_long:
+            if files.append(place, b"%d %.3f\n" % (work, seconds)) > MOST_BYTES:
                 lines = files.read(place, files.own()).splitlines(keepends=True)
                 files.replace(place, b"".join(lines[len(lines) // 2 :]))
 

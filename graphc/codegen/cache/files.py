@@ -18,8 +18,8 @@ from graphc.startup.process import PROCESS
 
 OTHERS = stat.S_IWGRP | stat.S_IWOTH
 ROOT = 0
-PRIVATE = 0o600
-"""The mode of a file that nobody else may read."""
+PRIVATE, PUBLIC = 0o600, 0o666
+"""The modes of a file that nobody else may read, and of one that others may use, less what the user's umask takes."""
 
 Owners = frozenset[int] | None
 """The users who may own a file of the cache; None where the system has no owners."""
@@ -121,12 +121,20 @@ def read(path: str, owners: Owners) -> bytes:
 
 
 def _open(path: str, flags: int) -> int:
-    """Open a file without following a link or waiting for a pipe."""
-    descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    """Open a file without following a link or waiting for a pipe. Nobody else may read one that is made."""
+    descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), PRIVATE)
     if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.ENXIO, os.strerror(errno.ENXIO), path)
     return descriptor
+
+
+def append(path: str, content: bytes) -> int:
+    """Add to the end of a file, made where there is none, and return its length. Raises OSError, also where the path is
+    a link or a pipe."""
+    with open(path, "ab", buffering=0, opener=_open) as file:
+        file.write(content)
+        return file.tell()
 
 
 def write(path: str, *parts: bytes | memoryview, mode: int = PRIVATE) -> None:

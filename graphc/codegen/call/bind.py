@@ -298,7 +298,9 @@ class Direct:
 T = TypeVar("T", bound=Direct)
 
 
-class _Slot(ctypes.Structure):
+class Slot(ctypes.Structure):
+    """CPython's PyType_Slot."""
+
     _fields_ = (("slot", ctypes.c_int), ("function", ctypes.c_void_p))
 
 
@@ -327,7 +329,7 @@ def vectorcall_type(base: type[T]) -> type[T]:
     after `detach`: calls go to `__call__` then."""
     offset = base.__basicsize__
     members = (_Member * 2)(_Member(b"__vectorcalloffset__", T_PYSSIZET, offset, READONLY, None), _Member())
-    slots = (_Slot * 2)(_Slot(TP_MEMBERS, ctypes.addressof(members)), _Slot(0, None))
+    slots = (Slot * 2)(Slot(TP_MEMBERS, ctypes.addressof(members)), Slot(0, None))
     name = f"{base.__module__}.{base.__qualname__}".encode()
     size = offset + ctypes.sizeof(ctypes.c_void_p)
     spec = _Spec(name, size, 0, HAVE_VECTORCALL | HAVE_VERSION_TAG, ctypes.addressof(slots))

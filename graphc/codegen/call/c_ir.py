@@ -332,7 +332,7 @@ def _count(dims: Sequence[I64 | int]) -> Any:
 
 
 def _aligned(end: Any, length: Any) -> Any:
-    """Where memory of a length ends that begins at an aligned offset."""
+    """Return the end of memory of a length that begins at an aligned offset."""
     if isinstance(length, int):
         return end + -(-length // ALIGNMENT) * ALIGNMENT
     padded = (length + (ALIGNMENT - 1)) & -ALIGNMENT

@@ -14,7 +14,8 @@ Pivots are chosen by comparison and `select`, of equal ones the first, as `codeg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -83,16 +84,12 @@ class Writer:
     def number(self, value: float) -> Expr:
         return literal_const(np.array(value, self.dtype)[()], self.dtype)
 
-    def load(self, matrix: Sequence[Expr], rows: int, columns: int, hint: str) -> Entries:
-        """The entries of an operand: a pointer, the stride of a batch, and those of rows and columns."""
+    def load(self, matrix: Sequence[Expr], places: Iterable[tuple[int, int]], hint: str) -> Entries:
+        """Entries of an operand: a pointer, the stride of a batch, and those of rows and columns."""
         pointer, stride, row, column = matrix
         assert isinstance(pointer, Pointer)
         begin = add(pointer.index, multiply(self.matrix, stride))
-        return {
-            (i, j): self.name(Load(pointer.buffer, _moved(begin, (i, row), (j, column))), hint)
-            for i in range(rows)
-            for j in range(columns)
-        }
+        return {(i, j): self.name(Load(pointer.buffer, _moved(begin, (i, row), (j, column))), hint) for i, j in places}
 
     def store(self, result: Expr, values: Sequence[Expr]) -> None:
         """Store a result, in order. Everything has been loaded before: it may lie where an operand lies."""
@@ -129,7 +126,7 @@ def _moved(begin: Expr, *steps: tuple[int, Expr]) -> Expr:
 
 def _cholesky(writer: Writer, sizes: Sequence[int], flags: Sequence[int], args: Iterator[Expr]) -> None:
     (n,) = sizes
-    a = writer.load([next(args) for _ in range(4)], n, n, "a")
+    a = writer.load([next(args) for _ in range(4)], [(i, j) for i in range(n) for j in range(i + 1)], "a")
     found: Entries = {}
     positive: list[Expr] = []
     for i in range(n):
@@ -149,8 +146,9 @@ def _cholesky(writer: Writer, sizes: Sequence[int], flags: Sequence[int], args: 
 
 def _triangular_solve(writer: Writer, sizes: Sequence[int], flags: Sequence[int], args: Iterator[Expr]) -> None:
     (n, k), (lower, transposed, unit) = sizes, flags
-    a = writer.load([next(args) for _ in range(4)], n, n, "a")
-    values = writer.load([next(args) for _ in range(4)], n, k, "b")
+    read = [(i, j) for i in range(n) for j in range(n) if (i > j) == bool(lower) or i == j]
+    a = writer.load([next(args) for _ in range(4)], [(i, j) for i, j in read if i != j or not unit], "a")
+    values = writer.load([next(args) for _ in range(4)], product(range(n), range(k)), "b")
     if transposed:
         a = {(j, i): value for (i, j), value in a.items()}
     forwards = bool(lower) != bool(transposed)
@@ -169,7 +167,7 @@ def _triangular_solve(writer: Writer, sizes: Sequence[int], flags: Sequence[int]
 
 def _lu(writer: Writer, sizes: Sequence[int], flags: Sequence[int], args: Iterator[Expr]) -> None:
     (n,) = sizes
-    a = writer.load([next(args) for _ in range(4)], n, n, "a")
+    a = writer.load([next(args) for _ in range(4)], product(range(n), range(n)), "a")
     order: list[Expr] = [integer(i) for i in range(n)]
     pivots: list[Expr] = []
     for k in range(n):

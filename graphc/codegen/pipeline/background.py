@@ -16,7 +16,7 @@ import subprocess
 import sys
 from _thread import RLock
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from time import monotonic, perf_counter, sleep
 from typing import Any
@@ -36,9 +36,33 @@ PAUSE = 0.005
 BOOT = """
 import sys
 sys.path[:] = {path!r}
-from graphc.codegen.pipeline.background import main
+from {module} import main
 main()
 """
+
+
+def command(module: str) -> list[str]:
+    """Return the command of a process that runs `main` of one of graphc's modules."""
+    return [sys.executable, "-I", "-S", "-c", BOOT.format(path=sys.path, module=module)]
+
+
+def settings_for(target: str) -> dict[str, Any]:
+    """Return the options of a process that compiles for a target, as `adopt` takes them."""
+    return {**vars(options), "compile": "inline", "target": target}
+
+
+def adopt(settings: Mapping[str, Any], triple: str = "") -> None:
+    """In the process: take the options. triple: LLVM's name of the target where it is another kind of processor."""
+    for name, value in settings.items():
+        setattr(options, name, value)
+    PROCESS.is_foreign = bool(lacking(options.target))
+    PROCESS.triple = triple
+
+
+def complaint(said: bytes) -> str:
+    """Return the last line that a process wrote to standard error, "" for none."""
+    lines = said.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else ""
 
 
 def build_in_background(kernel: Kernel) -> subprocess.Popen[bytes] | None:
@@ -59,17 +83,11 @@ def can_build(kernel: Kernel) -> bool:
 
 
 def _start(kernel: Kernel, target: str, complaints: Any) -> subprocess.Popen[bytes]:
-    settings = {**vars(options), "compile": "inline", "target": target}
     # A file, not a pipe: a graph may be more than a pipe holds before the process reads it.
     with scratch_file() as request:
-        pickle.dump((settings, *describe(kernel)), request)
+        pickle.dump((settings_for(target), *describe(kernel)), request)
         request.seek(0)
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", BOOT.format(path=sys.path)],
-            stdin=request,
-            stdout=subprocess.DEVNULL,
-            stderr=complaints,
-        )
+        process = subprocess.Popen(command(__name__), stdin=request, stdout=subprocess.DEVNULL, stderr=complaints)
     if not PROCESS.background:
         PROCESS.forgetting.append(PROCESS.background.clear)
         atexit.register(_end)
@@ -104,9 +122,8 @@ class Job:
         """Note the end of the process."""
         if self.process is not None and not self.is_done and self.process.poll() is not None:
             self.complaints.seek(0)
-            said = self.complaints.read().decode(errors="replace").strip().splitlines()
-            code = self.process.returncode
-            self.finish("" if code == 0 else said[-1] if said else f"the process ended with code {code}")
+            said, code = complaint(self.complaints.read()), self.process.returncode
+            self.finish("" if code == 0 else said or f"the process ended with code {code}")
 
     def poll(self) -> bool:
         """Return whether it is done."""
@@ -224,8 +241,6 @@ def read_kernel(
 def main() -> None:
     """In the process: build the kernel on standard input, and leave it in the cache."""
     settings, *described = pickle.load(sys.stdin.buffer)
-    for name, value in settings.items():
-        setattr(options, name, value)
-    PROCESS.is_foreign = bool(lacking(options.target))
+    adopt(settings)
     kernel = read_kernel(*described)
     build_native(kernel, look_up(kernel))

@@ -27,12 +27,11 @@ from graphc.codegen.call.callback import INTERRUPTED, KINDS, STOPPED
 from graphc.codegen.gemm.api import DEFERRED, ENTRIES, PRODUCT_WORDS, ROUTINES, VECTORS, vector_name
 from graphc.codegen.lapack import api as lapack
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.cpu import lacking
 from graphc.codegen.llvm.functions import function, module_text
 from graphc.codegen.llvm.module import IR, Module
 from graphc.codegen.llvm.target import optimize, target_machine
 from graphc.codegen.llvm.typed import I64, NULL, Ptr
-from graphc.codegen.pipeline.background import describe, read_kernel
+from graphc.codegen.pipeline.background import adopt, command, complaint, describe, read_kernel, settings_for
 from graphc.codegen.pipeline.build import with_all_callees
 from graphc.codegen.pipeline.compilation import ENTRY_OPT, KERNEL_OPT, PRODUCTS_OPT, products_of
 from graphc.codegen.pipeline.kernel import Kernel, Report
@@ -49,7 +48,6 @@ from graphc.errors import GraphcError
 from graphc.ir.node import Guard, Node
 from graphc.options import NATIVE, options
 from graphc.startup.hooks import HOOKS
-from graphc.startup.process import PROCESS
 from graphc.startup.record import record, replace
 
 ARM = "aarch64"
@@ -60,12 +58,6 @@ C_LIBRARY = frozenset("memcpy memmove memset memcmp fmod fmodf".split())
 """What an object may need without BLAS."""
 EXAMPLE = 4
 """The size of axes in examples."""
-BOOT = """
-import sys
-sys.path[:] = {path!r}
-from graphc.codegen.pipeline.standalone import main
-main()
-"""
 
 
 @record(eq=False)
@@ -82,19 +74,11 @@ def standalone(kernel: Kernel, values: Values, name: str, target: str, blas: boo
     GraphcError for a kernel that cannot do without Python, and one that needs LAPACK where it may not be called."""
     if target == options.target:
         return make(kernel, values, name, blas)
-    fast = replace(kernel, fast_math=None)
-    settings = {**vars(options), "compile": "inline", "fast_math": kernel.is_fast}
-    settings["target"] = NATIVE if target in TRIPLES else target
-    request = settings, TRIPLES.get(target, ""), describe(fast), values, name, blas
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", BOOT.format(path=sys.path)],
-        input=pickle.dumps(request),
-        capture_output=True,
-        check=False,
-    )
+    settings = settings_for(NATIVE if target in TRIPLES else target)
+    request = settings, TRIPLES.get(target, ""), describe(kernel), values, name, blas
+    done = subprocess.run(command(__name__), input=pickle.dumps(request), capture_output=True, check=False)
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise GraphcError(f"{kernel.name} cannot be exported for {target}: {said[-1] if said else 'no answer'}")
+        raise GraphcError(f"{kernel.name} cannot be exported for {target}: {complaint(done.stderr) or 'no answer'}")
     made: Standalone | str = pickle.loads(done.stdout)
     if isinstance(made, str):
         raise GraphcError(made)
@@ -104,9 +88,7 @@ def standalone(kernel: Kernel, values: Values, name: str, target: str, blas: boo
 def main() -> None:
     """In the process for another target: make the object that standard input tells of."""
     settings, triple, described, values, name, blas = pickle.load(sys.stdin.buffer)
-    for option, value in settings.items():
-        setattr(options, option, value)
-    PROCESS.triple, PROCESS.is_foreign = triple, bool(lacking(options.target))
+    adopt(settings, triple)
     try:
         made: Standalone | str = make(read_kernel(*described), values, name, blas)
     except GraphcError as error:

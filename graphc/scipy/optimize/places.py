@@ -1,6 +1,6 @@
 """Functions of a vector for SciPy, from a kernel that computes all at one place; the last place is remembered.
 
-    objective = Objective(packing, kernel, order=1, watch=None)
+    objective = Objective(packing, kernel, order=1)
     objective.value(x), objective.slope(x)      the kernel runs once, the gradient is new memory at each place
     objective.constraint(0)(x)                  from the same run
 
@@ -26,16 +26,16 @@ Watch = Callable[[Any], None] | None
 
 
 class Objective:
-    """The value, gradient and constraints of an objective. watch: called with each new value."""
+    """The value, gradient and constraints of an objective."""
 
-    def __init__(self, packing: Packing, kernel: Kernel, order: int, watch: Watch = None) -> None:
-        self.packing, self.kernel, self.order, self.watch = packing, kernel, order, watch
+    def __init__(self, packing: Packing, kernel: Kernel, order: int) -> None:
+        self.packing, self.kernel, self.order = packing, kernel, order
         step = 1 + len(packing.names) if order else 1
         self.sizes = [each.shape[0] for each in kernel.first[step::step]]
         out = self._receive()
         for array, value in zip(out, kernel.first, strict=True):
             array[...] = value
-        self._keep(packing.start)
+        self.key = packing.start.tobytes()
         check_start(packing, self.number, self.gradient if order else None)
 
     def _receive(self) -> list[Array]:
@@ -50,16 +50,11 @@ class Objective:
             out += [value, *rows]
         return out
 
-    def _keep(self, x: Array) -> None:
-        self.key = x.tobytes()
-        if self.watch is not None:
-            self.watch(self.number)
-
     def at(self, x: Array) -> None:
         """Compute all at a place, where that is not the last one."""
         if x.tobytes() != self.key:
             self.kernel(self.packing.views(x), self._receive())
-            self._keep(x)
+            self.key = x.tobytes()
 
     def value(self, x: Array) -> float:
         """Return the value."""
@@ -92,7 +87,8 @@ class Objective:
 
 
 class Residuals:
-    """A function from a vector to a vector, and its Jacobian. What is handed out is not kept: SciPy writes into it."""
+    """A function from a vector to a vector, and its Jacobian. What is handed out is not kept: SciPy writes into it.
+    watch: called with each new half of the sum of squares."""
 
     def __init__(self, packing: Packing, kernel: Kernel, order: int, watch: Watch = None) -> None:
         self.packing, self.kernel, self.order, self.watch = packing, kernel, order, watch
