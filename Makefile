@@ -12,7 +12,7 @@ PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test check test-all test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-against bench-loops bench-writes bench-numbers bench-env lines help clean
+.PHONY: run test check test-all test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-against bench-loops bench-writes bench-numbers bench-env docs docs-serve lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -90,6 +90,12 @@ bench-numbers: $(VENV)/bench.stamp ## measure nets, random numbers, factorisatio
 bench-env: ## install JAX, PyTensor and PyTorch beside, for `make bench` to compare with
 	$(PYTHON) -m venv benchmarks/.venv
 	benchmarks/.venv/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -r benchmarks/peers.txt
+
+docs: $(VENV)/docs.stamp ## build the site from docs/ and the docstrings into build/site, static files; fails on a broken link
+	$(BIN)/python -m book $(ARGS)
+
+docs-serve: $(VENV)/docs.stamp ## build the site and serve it at http://localhost:8000; ARGS="--port 8080"
+	$(BIN)/python -m book --serve $(ARGS)
 
 lines: ## count the lines of every module, longest first
 	@find graphc -name '*.py' | xargs wc -l | sort -rn
