@@ -6,14 +6,16 @@
     kernel([b, w], [value, slope_b, slope_w])                 results at another, written into arrays
 
 In: a function, a tree of parameters, further arguments. Out: one compiled function of all that is wanted, so that what
-value, derivatives and constraints have in common is computed once. It is traced once for a search, or once at all where
-nothing that the function reaches changes; arrays that it takes from around it are arguments of what is compiled, and
-so are sizes: other data compile nothing (`tracing/plain_calls.py`).
+value, derivatives and constraints have in common is computed once. It is traced once for all functions of the same code
+which take arrays and floats from around them, and else only what never changes (`tracing/identity.py`): the arrays are
+arguments of what is compiled, so that other data trace nothing and compile nothing. A function that asks for a value of
+such an array, that does more than sums with it without a parameter, or that reaches an object which may change, is
+traced at each search (`tracing/plain_calls.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,13 +25,18 @@ from graphc.arrays.values import Array
 from graphc.autodiff import grad, jacobian, jvp
 from graphc.control.loop import title
 from graphc.errors import GraphcError, GraphTypeError, RankError, ShapeError
-from graphc.ir.node import Node
+from graphc.ir.lowering import Scalar, View
+from graphc.ir.node import INPUT, LEAVES, Node
+from graphc.ir.walk import nodes_of
 from graphc.ops.elementwise import as_node, cast
 from graphc.scipy.optimize.equations import number, vector
 from graphc.startup.record import record
+from graphc.tracing.arguments import Static
 from graphc.tracing.derivatives import columns_by
-from graphc.tracing.plain_calls import PlainCalls, is_whole, settings_now
+from graphc.tracing.identity import Closed, Given, closed
+from graphc.tracing.plain_calls import PlainCalls, is_whole, make_room, settings_now
 from graphc.tracing.programs import nodes_in, run
+from graphc.tracing.traced import Jitted, Settings
 from graphc.tracing.variants import Variant
 from graphc.trees import leaves, like, outline, structure
 
@@ -62,25 +69,61 @@ class Kernel:
 
 
 class Kernels(PlainCalls):
-    """The kernels of one function of tensors, `build(what, x, *args)`."""
+    """The kernels of one function of tensors, `build(what, x, *args)`.
+
+    opening: those of functions whose arrays and floats are arguments, by the keys of the functions. first: the floats
+    of a key when it was first seen; those that have changed since are arguments too. refused: keys of functions that
+    ask for the values of their arrays.
+    """
 
     def __init__(self, build: Callable[..., Any]) -> None:
         super().__init__(build)
+        self.opening: dict[Hashable, Opening] = {}
+        self.first: dict[Hashable, tuple[list[str], set[int]]] = {}
+        self.refused: dict[Hashable, None] = {}
 
     def __call__(self, what: Wanted, *args: Any, trees: int = 1) -> Any:
         """Return the kernel; None where the program's function takes tensors from around it, so that its results are a
         graph. trees: how many of `args`, from the first on, another call of the kernel is given anew."""
-        fixed = [(each, self.is_static("args", each)) for each in args]
-        static = (True, *(known for _, known in fixed))
-        whole = (True, *(known or (place > 0 and is_whole(each)) for place, (each, known) in enumerate(fixed)))
-        call = len(args) + 1, (), settings_now()
-        values = [tuple(what), *args]
+        static = tuple([self.is_static("args", each) for each in args])
+        whole = tuple([fixed or (place > 0 and is_whole(args[place])) for place, fixed in enumerate(static)])
+        found = closed((tuple(what), tuple([each for each, fixed in zip(args, static, strict=True) if fixed])))
+        if found is not None and (found.key, static) not in self.refused:
+            try:
+                return self.kernel(self.opened(found, static), self.given(found, args, static), trees)
+            except Exception:  # which is raised again below, if it is not for an array that was a tensor
+                make_room(self.refused)
+                self.refused[found.key, static] = None
+        call, values = (len(args) + 1, (), settings_now()), [tuple(what), *args]
         try:
-            return self.kernel(*self.chosen(call, static, values), trees)
+            return self.kernel(*self.chosen(call, (True, *static), values), trees)
         except GraphcError:
             if whole == static:
                 raise
-        return self.kernel(*self.chosen(call, whole, values), trees)
+        return self.kernel(*self.chosen(call, (True, *whole), values), trees)
+
+    def varying(self, found: Closed) -> list[int]:
+        """Return the places of the floats that have had other values before."""
+        told = [repr(each) for each in found.numbers]
+        make_room(self.first)
+        first, varying = self.first.setdefault(found.key, (told, set()))
+        varying.update(place for place, text in enumerate(told) if text != first[place])
+        return sorted(varying)
+
+    def given(self, found: Closed, args: Sequence[Any], static: Sequence[bool]) -> list[Any]:
+        """Return what a kernel is given: the arguments, and what the functions take from around them."""
+        own = [found.arrays, [found.numbers[place] for place in self.varying(found)]]
+        return [*(each for each, fixed in zip(args, static, strict=True) if not fixed), own]
+
+    def opened(self, found: Closed, static: tuple[bool, ...]) -> Opening:
+        """Return what is compiled for functions of a key."""
+        varying = self.varying(found)
+        kept = [None if place in varying else number for place, number in enumerate(found.numbers)]
+        key = found.key, static, tuple(map(repr, kept)), settings_now()
+        if key not in self.opening:
+            make_room(self.opening)
+            self.opening[key] = Opening(self.function, found.make, static, kept)
+        return self.opening[key]
 
     def kernel(self, function: Any, given: Sequence[Any], trees: int) -> Kernel | None:
         """Compile for arguments, and call it once."""
@@ -88,8 +131,52 @@ class Kernels(PlainCalls):
         variant, left, _ = function.find(tuple(given), {})
         if type(variant) is not Variant:
             return None
-        count = len(leaves(list(given[1 : trees + 1])))
+        begin = 0 if isinstance(function, Opening) else 1
+        count = len(leaves(list(given[begin : begin + trees])))
         return Kernel(variant.call, tuple(left)[count:], [*map(np.asarray, leaves(made))])
+
+
+class Opening(Jitted[..., Any]):
+    """A function of tensors whose arguments are those of `build` that are not static, and last the arrays and floats
+    that the program's functions take from around them. kept: the floats that are no arguments, None for the others."""
+
+    def __init__(
+        self, build: Callable[..., Any], make: Callable[..., Any], static: Sequence[bool], kept: Sequence[Any]
+    ) -> None:
+        self.around = 0
+
+        def opened(x: Any, *others: Any) -> Any:
+            *rest, (arrays, numbers) = others
+            self.around = len(arrays) + len(numbers)
+            left, varying = iter([x, *rest]), iter(numbers)
+            functions, known = make(Given(arrays, [next(varying) if each is None else each for each in kept], {}))
+            fixed = iter(known)
+            return build(functions, *(next(fixed if is_fixed else left) for is_fixed in static))
+
+        opened.__name__ = build.__name__
+        super().__init__(opened, opened, Static(), Settings(), build.__name__)
+
+    def compiled(self, made: Any, results: list[Node], variables: list[Node], donated: list[bool]) -> Any:
+        check_work(results, variables[len(variables) - self.around :])
+        return super().compiled(made, results, variables, donated)
+
+
+CHEAP = 4.0
+"""The most that an element may cost (`Op.cost`) which is computed again at each place of a search."""
+
+
+def check_work(results: Sequence[Node], around: Sequence[Node]) -> None:
+    """Raise GraphTypeError where what is computed of arrays from around a function alone is more than a view or a sum:
+    NumPy computes it once for a search, where the arrays are no tensors."""
+    fixed = set(around)
+    for node in nodes_of(results):
+        if node.op in LEAVES or not fixed.intersection(node.args):
+            continue
+        if all(arg in fixed or (arg.op in LEAVES and arg.op is not INPUT) for arg in node.args):
+            large = any(arg.ndim for arg in node.args)
+            if large and (node.op.cost > CHEAP or not isinstance(node.op.lower(node), Scalar | View)):
+                raise GraphTypeError(f"{node.op.name} of arrays from around a function")
+            fixed.add(node)
 
 
 # --- what is built ----------------------------------------------------------------------------------------------------
