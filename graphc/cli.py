@@ -1,4 +1,4 @@
-"""The command line: `graphc bench|cache|compile|info|options|show`, or `python -m graphc` with the same arguments.
+"""The command line: `graphc bench|cache|compile|export|info|options|show`, or `python -m graphc` and the same words.
 
 In: arguments. Out: text on standard output and an exit code: 0, 1 where modes disagree, 2 for arguments that are wrong.
 """
@@ -33,12 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         code: int = parsed.command(parsed)
-    except GraphcError as error:
+    except (GraphcError, OSError) as error:
+        if isinstance(error, BrokenPipeError):  # whoever reads the text, `head` for instance, has had enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
         print(f"graphc: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # whoever reads the text, `head` for instance, has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return code
 
 
@@ -67,6 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     filling.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     filling.set_defaults(command=run_compile)
 
+    _add_export(commands)
+
     about = commands.add_parser("info", help="print what a report of a fault should say: versions, processor, cache")
     about.set_defaults(command=run_info)
 
@@ -78,6 +80,25 @@ def _parser() -> argparse.ArgumentParser:
     )
     settings.set_defaults(command=run_options)
     return parser
+
+
+def _add_export(commands: Any) -> None:
+    """The command `graphc export`."""
+    exporting = commands.add_parser(
+        "export",
+        help="write a saved function as a C library, or as a Python module that needs NumPy alone",
+        description="Writes a function of a file, which f.save wrote, as a C library or as a Python module.",
+    )
+    exporting.add_argument("model", help="the path of a file of f.save")
+    exporting.add_argument("path", help='a folder and the name of the new function, as in "lib/model"')
+    exporting.add_argument("--language", choices=("c", "python"), default="c", help="of what is written (c)")
+    exporting.add_argument("--target", metavar="NAME", help=f"for c: one of {', '.join(TARGETS)}, aarch64")
+    exporting.add_argument("--blas", action="store_true", help="for c: call the BLAS and LAPACK of the linker")
+    exporting.add_argument(
+        "--part", metavar="NAME", help="of a network: predict (the default) or probabilities; of a jitted function: a "
+        "variant's number, from 0",
+    )  # fmt: skip
+    exporting.set_defaults(command=run_export_function)
 
 
 def _add_cache(commands: Any) -> None:
@@ -161,6 +182,14 @@ def run_clear(parsed: argparse.Namespace) -> int:
 def run_export(parsed: argparse.Namespace) -> int:
     """Write a bundle."""
     print(f"{manage.export(parsed.bundle)} entries written to {parsed.bundle}")
+    return 0
+
+
+def run_export_function(parsed: argparse.Namespace) -> int:
+    """Write a saved function for C or Python."""
+    loaded = import_module("graphc.functions.saved").load(parsed.model)
+    function = import_module("graphc.functions.exported").part_of(loaded, parsed.part)
+    print("\n".join(function.export(parsed.path, parsed.language, parsed.target, parsed.blas)))
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -135,3 +136,33 @@ def test_peak_memory_counts_what_is_held_for_a_moment() -> None:
     before = bench.peak_memory(reset=True)
     np.ones(20_000_000).sum()
     assert 150e6 < bench.peak_memory() - before < 170e6
+
+
+def test_saved_functions_are_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """For Python, of each kind of file; C's files are test_exported.py's."""
+    x = T.dvector("x")
+    path, place = str(tmp_path / "f.graphc"), str(tmp_path / "out" / "twice")
+    graphc.function([x], x * 2, mode="interpreted").save(path)
+    assert cli.main(["export", path, place, "--language", "python"]) == 0
+    assert capsys.readouterr().out == f"{place}.py\n"
+    made = runpy.run_path(f"{place}.py")
+    assert made["twice"]([1, 2.5]).tolist() == [2.0, 5.0]
+
+    jitted = graphc.jit(lambda x: x + 1, mode="interpreted")
+    jitted(np.ones(2))
+    jitted(np.ones((2, 2)))
+    jitted.save(str(tmp_path / "j.graphc"))
+    command = ["export", str(tmp_path / "j.graphc"), place, "--language", "python"]
+    assert cli.main([*command, "--part", "1"]) == 0
+    assert runpy.run_path(f"{place}.py")["twice"](np.ones((1, 2))).tolist() == [[2.0, 2.0]]
+    wrong = [
+        (command, "the file has the parts 0: "),
+        ([*command, "--part", "2"], "name one of them, not '2'"),
+        (["export", path, place, "--target", "pdp11"], "target='pdp11': must be one of"),
+        (["export", path, place, "--language", "python", "--blas"], "target and blas are for language='c'"),
+        (["export", str(tmp_path / "none"), place], "No such file"),
+    ]
+    capsys.readouterr()
+    for arguments, words in wrong:
+        assert cli.main(arguments) == 2
+        assert words in capsys.readouterr().err

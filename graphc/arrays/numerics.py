@@ -74,16 +74,16 @@ def philox_normal(index: Array, draw: Array, key: Array) -> Array:
     """Normal number `index` of a sequence, by Box and Muller: the cosine or the sine of block index // 2."""
     one = np.uint64(1)
     low, high = (half(index >> one, draw, key) for half in (philox_low, philox_high))
-    cosine, sine = _portable().of_words("normals", low, high)
+    cosine, sine = _portable().of_words(_portable().normals, low, high)
     drawn: Array = np.where((index & one).astype(bool), sine, cosine)
     return drawn
 
 
-def _of_word(name: str) -> Callable[[Array, Array, Array], Array]:
-    """Number `index` of a sequence of a distribution: a function of one 64-bit word."""
+def _of_word(function: Callable[[], Any]) -> Callable[[Array, Array, Array], Array]:
+    """Number `index` of a sequence of a distribution. function: returns the portable function of one 64-bit word."""
 
     def drawn(index: Array, draw: Array, key: Array) -> Array:
-        made: Array = _portable().of_words(name, philox(index, draw, key))
+        made: Array = _portable().of_words(function(), philox(index, draw, key))
         return made
 
     return drawn
@@ -92,26 +92,30 @@ def _of_word(name: str) -> Callable[[Array, Array, Array], Array]:
 DRAWN: dict[str, Callable[[Any, Any, Any], Array]] = {
     "unit": philox_unit,
     "normal": philox_normal,
-    **{name: _of_word(name) for name in ("exponential", "gumbel", "logistic", "laplace", "cauchy")},
+    "exponential": _of_word(lambda: _portable().exponential),
+    "gumbel": _of_word(lambda: _portable().gumbel),
+    "logistic": _of_word(lambda: _portable().logistic),
+    "laplace": _of_word(lambda: _portable().laplace),
+    "cauchy": _of_word(lambda: _portable().cauchy),
 }
 """Random numbers of each distribution, as functions of an index, a draw and a key."""
 
 
 def portable_log(x: Array) -> Array:
     """The natural logarithm, with the same bits on every machine."""
-    found: Array = _portable().of_numbers("log", x)
+    found: Array = _portable().of_numbers(_portable().log, x)
     return found
 
 
 def portable_exp(x: Array) -> Array:
     """e**x, with the same bits on every machine."""
-    found: Array = _portable().of_numbers("exp", x)
+    found: Array = _portable().of_numbers(_portable().exp, x)
     return found
 
 
 def portable_arccos(x: Array) -> Array:
     """The inverse cosine, with the same bits on every machine."""
-    found: Array = _portable().of_numbers("arccos", x)
+    found: Array = _portable().of_numbers(_portable().arccos, x)
     return found
 
 

@@ -13,6 +13,7 @@ Mathematical Statistics 29, 1958), inverses of distribution functions. Coefficie
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -302,16 +303,16 @@ class Mask:
         return Number(np.where(self.value, _raw(true), _raw(false)))
 
 
-def of_words(name: str, *words: Array) -> Any:
+def of_words(function: Callable[..., Any], *words: Array) -> Any:
     """Apply a function of this module to arrays of uint64; returns an array, or a tuple of arrays."""
     with np.errstate(all="ignore"):
-        found = globals()[name](*(Bits(np.asarray(word)) for word in words))
+        found = function(*(Bits(np.asarray(word)) for word in words))
     return tuple(each.value for each in found) if isinstance(found, tuple) else found.value
 
 
-def of_numbers(name: str, x: Array) -> Array:
+def of_numbers(function: Callable[[Number], Number], x: Array) -> Array:
     """Apply a function of this module to an array of floats; the result has its dtype."""
     with np.errstate(all="ignore"):
-        found = globals()[name](Number(np.asarray(x, np.float64)))
+        found = function(Number(np.asarray(x, np.float64)))
         made: Array = np.asarray(found.value).astype(np.asarray(x).dtype)
     return made

@@ -273,20 +273,24 @@ class Function:
 
     def export(self, path: Any, language: str = "c", target: str | None = None, blas: bool = False) -> list[str]:
         """Write a C library that computes the function without Python: a header, an object file, a static and a shared
-        library, files for pkg-config and CMake, and an example program. Return the paths.
+        library, files for pkg-config and CMake, and an example program. Or write a Python module that computes it with
+        NumPy alone. Return the paths.
 
-        path: a folder and the name of the C function. "lib/model" gives model(...) in lib/model.h. target: a name of
-        the option `target`, "native" for this processor, or "aarch64". The default is the option. blas: large products
-        and factorisations call the BLAS and LAPACK (with 32-bit integers) with which the program is linked. Otherwise
-        products are graphc's own.
+        path: a folder and the name of the new function. "lib/model" gives model(...) in lib/model.h or lib/model.py.
+        language: "c" or "python". target: a name of the option `target`, "native" for this processor, or "aarch64".
+        The default is the option. blas: large products and factorisations call the BLAS and LAPACK (with 32-bit
+        integers) with which the program is linked. Otherwise products are graphc's own.
 
         The C function allocates no memory, and several threads may call it at the same time. Shared variables and
         states (`In(update=...)`) are fields of a struct of the caller. The leaves of trees are parameters, in order.
         The shared library is missing if there is no C compiler for the target.
 
+        The Python module has the generated source. CPython runs its loops, so it is for reading, checks and small
+        arrays. Shared variables are its dict `state`. Random streams give the same numbers.
+
         Raises GraphcError, before it writes a file, for a function that needs Python, memory of its own or LAPACK. The
         message names the op: ops of the program, SciPy's special functions, convolutions, sizes that depend on values,
-        factorisations without `blas`. Also for an unknown target or language, and a path that ends in no C name.
+        factorisations (in C without `blas`). Also for an unknown target or language, and a path that ends in no name.
 
             x = T.dvector("x")
             graphc.function([x], graphc.grad((x**2).sum(), x)).export("lib/model", target="haswell")

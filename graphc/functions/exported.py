@@ -1,10 +1,13 @@
-"""Functions as C libraries: `f.export(path)` writes what a C program needs to call a function without Python.
+"""Functions without graphc: `f.export(path)` writes a C library, or with language="python" a module that needs NumPy.
 
 In: a function, a path. Out: files beside each other, of which the last two are for people to start from:
 
     f.export("lib/model")      model.h, model.o, libmodel.a, libmodel.so, model.pc, model.cmake, model_example.c
 
-All that cannot be exported is refused before anything is written. `codegen/call/c_interface.py` tells of the interface.
+    f.export("lib/model", language="python")    model.py
+
+All that cannot be exported is refused before anything is written. `codegen/call/c_interface.py` tells of the interface,
+`codegen/pipeline/python_module.py` of the module.
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ import struct
 import subprocess
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from keyword import iskeyword
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -31,12 +36,17 @@ ARM = "aarch64"
 LINKERS = {ARM: "aarch64-linux-gnu-gcc"}
 """The C compilers of other kinds of processors, as Debian and others name them; this machine's is `cc`, or CC says."""
 
+MODULE_NAMES = frozenset(("np", "b85decode", "state"))
+"""The names of a module for Python besides the function's."""
+
 
 def export(
     function: Function, path: str | os.PathLike[str], language: str, target: str | None, blas: bool
 ) -> list[str]:
     """Write the files of a function. `Function.export` tells more."""
     folder, name = os.path.split(os.fspath(path))
+    if language == "python":
+        return [write_module(function, folder, name, target, blas)]
     target = options.target if target is None else target
     check(function, name, language, target)
     values = tuple(np.array(leaf.cell[0]) for leaf in function.shared)
@@ -75,14 +85,55 @@ def export(
     return [*map(place, contents), *linked]
 
 
+def part_of(loaded: Any, part: str | None) -> Function:
+    """Return the function to export of what `graphc.load` returns. part: a network's "predict" (the default) or
+    "probabilities"; the number of a jitted function's variant. Raises GraphcError for what is not there."""
+    if isinstance(loaded, Function):
+        parts: dict[str, Any] = {"function": loaded}
+    elif hasattr(loaded, "scales"):
+        parts = loaded.functions
+        if loaded.scales or loaded.classes_ is not None:
+            raise GraphcError("an estimator standardises features and names classes in Python: it cannot be exported")
+    else:
+        parts = {str(number): each.function for number, each in enumerate(loaded.variants())}
+    wanted = part or next(iter(parts)) if len(parts) == 1 or "predict" in parts else part
+    if wanted not in parts:
+        known = "; ".join(f"{name}: {each!r}" for name, each in parts.items())
+        raise GraphcError(f"the file has the parts {known}: name one of them, not {part!r}")
+    function: Function = parts[wanted]
+    return function
+
+
+def write_module(function: Function, folder: str, name: str, target: str | None, blas: bool) -> str:
+    """Write the function as a module for Python; its path."""
+    if target is not None or blas:
+        raise GraphcError("target and blas are for language='c': a module for Python runs on any machine")
+    if not name.isidentifier() or iskeyword(name) or name.startswith("_") or name in MODULE_NAMES:
+        raise GraphcError(f"{name!r} cannot be the name of a function and a module: it is the last part of the path")
+    check_arrays(function)
+    values = tuple(np.array(leaf.cell[0]) for leaf in function.shared)
+    make = import_module("graphc.codegen.pipeline.python_module").python_module
+    text = make(function.kernel, values, name, f"a function of graphc, written by version {VERSION}.")
+    os.makedirs(folder or ".", exist_ok=True)
+    path = os.path.join(folder, f"{name}.py")
+    with open(path, "w", encoding="utf-8") as opened:
+        opened.write(text)
+    return path
+
+
 def check(function: Function, name: str, language: str, target: str) -> None:
     """Raise GraphcError for a function and arguments that no file could be written for."""
     if language != "c":
-        raise GraphcError(f"language={language!r}: a function is exported for 'c'")
+        raise GraphcError(f"language={language!r}: a function is exported for 'c' or 'python'")
     if target not in (*TARGETS, ARM):
         raise GraphcError(f"target={target!r}: must be one of {', '.join((*TARGETS, ARM))}")
     if not is_identifier(name):
         raise GraphcError(f"{name!r} cannot be the name of a C function: it is the last part of the path")
+    check_arrays(function)
+
+
+def check_arrays(function: Function) -> None:
+    """Raise GraphcError for a function of several kernels, or of shared variables that are no arrays."""
     if hasattr(function, "stages"):
         raise GraphcError(
             f"{function.label} is several kernels, as its sizes follow from values: it cannot be exported"

@@ -369,10 +369,16 @@ def test_the_files_compile_without_a_warning_and_run(tmp_path: Path) -> None:
 
 def test_the_program_of_the_page_prints_what_is_said(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text("utf-8")
-    python, program, printed = (
-        re.findall(rf"<!-- {label} -->\n```\w+\n(.*?)```", page, re.DOTALL)[0] for label in ("export", "use", "printed")
+    python, program, printed, imports, imported = (
+        re.findall(rf"<!-- {label} -->\n```\w+\n(.*?)```", page, re.DOTALL)[0]
+        for label in ("export", "use", "printed", "import", "imported")
     )
-    exec(python.replace('"lib/fit"', repr(str(tmp_path / "lib" / "fit"))), {})
+    made: dict[str, Any] = {}
+    exec(python.replace('"lib/fit"', repr(str(tmp_path / "lib" / "fit"))), made)
+    made["step"].export(tmp_path / "lib" / "fit", language="python")
+    (tmp_path / "lib" / "use.py").write_text(imports)
+    words = [sys.executable, str(tmp_path / "lib" / "use.py")]
+    assert subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout == imported
     (tmp_path / "use.c").write_text(program)
     command = re.findall(r"^    (cc use.c .*)$", page, re.MULTILINE)[0]
     done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)

@@ -1,0 +1,373 @@
+"""A kernel as the text of a module that runs with NumPy alone: what `f.export(path, language="python")` writes.
+
+In: a kernel without Python functions, the values of its shared variables, the name of the function. Out: the text.
+
+    def _language():                the names that the source uses, with all that they are made of (PRELUDE, routines)
+    def _calls():                   call/alone.py
+    def _source(exp, parallel):     the generated source as the python mode runs it
+    def model(x, y):                a call of it
+
+Definitions are copied from graphc's own sources with all that they name (`Carried`), so they mean the same. Types and
+`_quiet` are left out: a call runs without NumPy's warnings as a whole. What would import more than NumPy and Python's
+own modules is refused by name.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from pprint import pformat
+from typing import Any
+
+import numpy as np
+
+from graphc.codegen.call.c_interface import Values
+from graphc.codegen.call.callback import KINDS
+from graphc.codegen.pipeline.kernel import Kernel, Report
+from graphc.codegen.pipeline.program import Program, generate_program
+from graphc.codegen.pipeline.standalone import check_text
+from graphc.codegen.routines import routine_shims
+from graphc.errors import GraphcError
+from graphc.loopir.ir import CONSTANTS
+from graphc.loopir.operators import CALLS, Operator
+from graphc.ops.elementwise import ROWS
+from graphc.startup.record import replace
+
+LANGUAGE, NUMERICS = "graphc.codegen.frontend.language", "graphc.arrays.numerics"
+MODULES = {"np": "import numpy as np", "math": "import math", "partial": "from functools import partial"}
+"""The modules that expressions below may name."""
+OWN = ("advance", "parallel", "independent")
+"""Names of language.py besides the operators'."""
+
+
+class Unwritten(GraphcError):
+    """A definition that cannot stand alone; the text is its name."""
+
+
+def python_module(kernel: Kernel, values: Values, name: str, notes: str) -> str:
+    """Return the text of a module with a function of this name. values: of the shared variables. notes: a sentence for
+    the docstring. Raises GraphcError for a kernel that needs more than NumPy."""
+    kernel = replace(kernel, mutable=())
+    program = generate_program(kernel, Report(kernel.name))
+    if program.calls:
+        called = ", ".join(dict.fromkeys(node.op.name for node in program.calls))
+        raise GraphcError(f"{kernel.name} cannot be exported: the program's own Python functions compute {called}")
+    source, names = with_quotients(program.source)
+    carried, meaning = Carried(), dict[str, str]()
+    for each in sorted(names):
+        try:
+            meaning[each] = carried.meaning(each)
+        except Unwritten as missing:
+            raise GraphcError(
+                f"{kernel.name} cannot be exported for Python: {each} needs {missing}, which cannot be written out"
+            ) from None
+    calls = Carried()
+    calls.name("graphc.codegen.call.alone", "run")
+    facts = facts_of(program, len(values), name)
+    entries = "".join(f"    {key}={text},\n" for key, text in meaning.items())
+    given = ", ".join(facts["parameters"])
+    call = "_call"
+    while call in facts["parameters"]:
+        call += "_"
+    parts = [
+        f'"""{name}({given}): {notes}\n\n{usage(facts)}"""',
+        "from base64 import b85decode\n\nimport numpy as np",
+        f"def _language():\n{indented(carried.text())}\n\n    return dict(\n{indented(entries)}\n    )",
+        f"def _calls():\n{indented(calls.text())}\n\n    return run",
+        f"def _source({', '.join(meaning)}):\n{indented(source)}\n    return sizes, kernel",
+        f"_facts = {pformat(facts, width=110, sort_dicts=False)}",
+        ARRAY.strip(),
+        f"state = {{{', '.join(map(literal_entry, facts['shared'], values))}}}",
+        f"_constants = [{', '.join(map(literal, program.constants))}]",
+        "_run, _functions = _calls(), _source(**_language())",
+        f"def {call}(*values):\n    return _run(_facts, _functions, values, state, _constants)",
+        f"def {name}({given}):\n    return {call}({given})",
+    ]
+    return "\n\n\n".join(parts) + "\n"
+
+
+def usage(facts: Mapping[str, Any]) -> str:
+    """The lines of the docstring."""
+    lines = [f"{name}: {dtype}{shown(shape)}" for name, dtype, shape in facts["inputs"]]
+    outputs = [each for place, each in enumerate(facts["outputs"]) if place not in facts["replaces"]]
+    results = ", ".join(f"{dtype}{shown((None,) * rank)}" for dtype, rank in outputs)
+    lines.append(f"returns {'a list of ' if facts['returns'] == 'list' else ''}{results or 'None'}")
+    if facts["shared"]:
+        names = ", ".join(f"{name}: {dtype}{shown(shape)}" for name, dtype, shape in facts["shared"])
+        lines.append(f"state: the shared variables, a dict of {names}; one thread at a time may update it")
+    return "\n".join(lines) + "\n\nIt needs NumPy alone, and runs loops under CPython: slow, and not for numba.\n"
+
+
+def shown(shape: tuple[int | None, ...]) -> str:
+    return f"[{', '.join('?' if size is None else str(size) for size in shape)}]" if shape else ""
+
+
+def indented(text: str) -> str:
+    return textwrap.indent(text.rstrip(), "    ")
+
+
+def facts_of(program: Program, shared: int, name: str) -> dict[str, Any]:
+    """The dict that `alone.run` takes, and the names of the parameters."""
+    own = program.signature
+    variables = own.shared[:shared]
+    return {
+        "name": name,
+        "parameters": [each.name for each in own.inputs],
+        "inputs": [(each.name, each.dtype, each.shape) for each in own.inputs],
+        "shared": [(each.name, each.dtype, each.shape) for each in variables],
+        "changed": [number for number, each in enumerate(variables) if each.written],
+        "outputs": [(each.dtype, len(each.shape)) for each in own.outputs],
+        "replaces": {n: each.replaces for n, each in enumerate(own.outputs) if each.replaces is not None},
+        "temps": [(temp.dtype, temp.values) for temp in own.temps],
+        "dims": [*own.sizes],
+        "words": own.extents,
+        "checks": [*map(check_text, program.checks), "an array has other sizes than its type says"],
+        "returns": own.returns,
+    }
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+ARRAY = """
+def _array(dtype, shape, *lines):
+    return np.frombuffer(b85decode("".join(lines)), np.dtype(dtype).newbyteorder("<")).astype(dtype).reshape(shape)
+"""
+
+
+def literal(value: np.ndarray[Any, Any]) -> str:
+    """An array as an expression: its little-endian bytes as text."""
+    text = base64.b85encode(value.astype(value.dtype.newbyteorder("<")).tobytes()).decode()
+    lines = [text[at : at + 100] for at in range(0, len(text), 100)]
+    return f"_array({', '.join(map(repr, (value.dtype.name, value.shape)))}, {', '.join(map(repr, lines))})".replace(
+        ", )", ")"
+    )
+
+
+def literal_entry(known: tuple[str, str, Any], value: np.ndarray[Any, Any]) -> str:
+    return f"\n    {known[0]!r}: {literal(value)}"
+
+
+# --- the generated source ---------------------------------------------------------------------------------------------
+
+QUOTIENT = "_divide"
+
+
+def with_quotients(source: str) -> tuple[str, set[str]]:
+    """Return a source in which `_divide(a, b)` stands for `a / b`, which raises for Python's own 0.0; and all names
+    that it has from outside."""
+    tree = ast.parse(source)
+    lines = source.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line.encode()))
+    text = source.encode()
+    for node in sorted(outermost_quotients(tree), key=lambda each: (each.lineno, each.col_offset), reverse=True):
+        begin = starts[node.lineno - 1] + node.col_offset
+        end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
+        text = text[:begin] + ast.unparse(Quotients().visit(node)).encode() + text[end:]
+    used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    return text.decode(), used & {*CALLS, *OWN, *CONSTANTS, *KINDS, *routine_shims(), QUOTIENT}
+
+
+def outermost_quotients(node: ast.AST) -> Iterator[ast.BinOp]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        yield node
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from outermost_quotients(child)
+
+
+class Quotients(ast.NodeTransformer):
+    """Makes `a / b` a call."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        return ast.Call(ast.Name(QUOTIENT), [node.left, node.right], []) if isinstance(node.op, ast.Div) else node
+
+
+# --- definitions of graphc --------------------------------------------------------------------------------------------
+
+
+class Carried:
+    """Definitions that are copied from modules of graphc, each after all that it names. A name is that in its module:
+    two of one name cannot both be carried."""
+
+    def __init__(self) -> None:
+        self.statements: dict[str, str] = {}
+        self.imports: set[str] = set()
+        self.origins: dict[str, str] = {}
+        self.parsed: dict[str, dict[str, ast.stmt]] = {}
+
+    def text(self) -> str:
+        """All that was carried."""
+        return "\n".join(sorted(self.imports)) + "\n\n" + "\n\n".join(dict.fromkeys(self.statements.values()))
+
+    def meaning(self, name: str) -> str:
+        """The expression for a name of generated source, whose definitions are carried."""
+        if name in CONSTANTS:
+            return f"float({name!r})"
+        if name == QUOTIENT:
+            return self.name(LANGUAGE, QUOTIENT)
+        if name in KINDS:  # no signal ends a call
+            return self.name("graphc.codegen.call.callback", "answer_no")
+        if name in routine_shims():
+            return self.value(routine_shims()[name])
+        return self.name(LANGUAGE, name) if name in OWN else self.operator(CALLS[name])
+
+    def operator(self, op: Operator) -> str:
+        """An operator, as `language.PRELUDE` has it."""
+        module, _, name = op.python.rpartition(".")
+        match module:
+            case "np":
+                return self.module("np") + f".{name}"
+            case "math":
+                return f"{self.name(LANGUAGE, '_elementwise')}({self.module('math')}.{name})"
+            case "arrays":
+                return f"{self.name(LANGUAGE, '_special')}({self.name(NUMERICS, name)})"
+            case "numerics":
+                return self.name(NUMERICS, name)
+            case "drawn":
+                return f"{self.name(NUMERICS, 'DRAWN')}[{name!r}]"
+        if name == "op":
+            return f"{self.name(LANGUAGE, '_special')}({self.value(ROWS[op.name].function)})"
+        return f"{self.name(LANGUAGE, '_cast')}({op.result!r})" if name == "cast" else self.name(LANGUAGE, name)
+
+    def module(self, name: str) -> str:
+        self.imports.add(MODULES[name])
+        return name
+
+    def value(self, value: Any) -> str:
+        """A function of a module, a `partial` of one, a scalar type of NumPy or a string as an expression."""
+        if isinstance(value, str):
+            return repr(value)
+        if isinstance(value, partial):
+            given = ", ".join(map(self.value, (value.func, *value.args)))
+            return f"{self.module('partial')}({given})"
+        if isinstance(value, type) and issubclass(value, np.generic):
+            return f"{self.module('np')}.{value.__name__}"
+        module, name = getattr(value, "__module__", ""), getattr(value, "__name__", repr(value))
+        if getattr(sys.modules.get(module), name, None) is not value:
+            raise Unwritten(name)
+        return self.name(module, name)
+
+    def name(self, module: str, name: str) -> str:
+        """Carry a definition and what it names; the name."""
+        statement = self.definitions(module).get(name)
+        if statement is None:
+            raise Unwritten(name)
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            return self.imported(statement, name)
+        if self.origins.setdefault(name, module) != module:
+            raise Unwritten(f"two definitions of {name}")
+        if name in self.statements:
+            return name
+        self.statements[name] = ""  # a definition may name itself
+        plain = ast.fix_missing_locations(Plain(partial(self.attribute, module)).visit(statement))
+        for node in ast.walk(plain):
+            if isinstance(node, ast.Name) and node.id != name and node.id in self.definitions(module):
+                self.name(module, node.id)
+        del self.statements[name]
+        self.statements[name] = ast.unparse(plain)
+        return name
+
+    def imported(self, statement: ast.Import | ast.ImportFrom, name: str) -> str:
+        source = statement.module or "" if isinstance(statement, ast.ImportFrom) else ""
+        if source.partition(".")[0] == "graphc":
+            return self.name(source, name)
+        roots = {source or alias.name for alias in statement.names if (alias.asname or alias.name) == name}
+        if name == "import_module" or {root.partition(".")[0] for root in roots} - sys.stdlib_module_names - {"numpy"}:
+            raise Unwritten("a late import or another package")
+        only = [alias for alias in statement.names if (alias.asname or alias.name) == name]
+        fields = {**dict(ast.iter_fields(statement)), "names": only}
+        text = ast.unparse(type(statement)(**fields))
+        if self.origins.setdefault(name, text) != text:
+            raise Unwritten(f"two definitions of {name}")
+        self.imports.add(text)
+        return name
+
+    def definitions(self, module: str) -> dict[str, ast.stmt]:
+        """The statements of a module by the names that they bind."""
+        if module not in self.parsed:
+            spec = find_spec(module) if module.startswith("graphc") else None
+            path = spec.origin if spec else None
+            if not path or not path.endswith(".py"):
+                raise Unwritten(module)
+            found: dict[str, ast.stmt] = {}
+            for statement in ast.parse(Path(path).read_text("utf-8")).body:
+                found |= dict.fromkeys(bound(statement), statement)
+            self.parsed[module] = found
+        return self.parsed[module]
+
+    def attribute(self, module: str, node: ast.Attribute) -> ast.expr:
+        """`numerics.convert` as `convert`, where the module is graphc's, and `_portable().log` as `log`."""
+        match node.value:
+            case ast.Call(ast.Name(function), [], []):
+                late = imported_late(self.definitions(module).get(function))
+                return ast.Name(self.name(late, node.attr)) if late else node
+            case ast.Name():
+                pass
+            case _:
+                return node
+        statement = self.definitions(module).get(node.value.id)
+        if not isinstance(statement, ast.ImportFrom) or not (statement.module or "").startswith("graphc"):
+            return node
+        return ast.Name(self.name(f"{statement.module}.{node.value.id}", node.attr))
+
+
+def bound(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement of a module binds."""
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        yield statement.name
+    elif isinstance(statement, ast.Import | ast.ImportFrom):
+        yield from (alias.asname or alias.name for alias in statement.names)
+    elif isinstance(statement, ast.Assign | ast.AnnAssign):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        yield from (n.id for each in targets for n in ast.walk(each) if isinstance(n, ast.Name))
+
+
+def imported_late(statement: ast.stmt | None) -> str:
+    """The module of a function that does nothing but `return import_module("...")`, else ""."""
+    match statement:
+        case ast.FunctionDef(body=[*_, ast.Return(ast.Call(ast.Name("import_module"), [ast.Constant(str(module))]))]):
+            return module
+    return ""
+
+
+class Plain(ast.NodeTransformer):
+    """Leaves out types and `_quiet`, and asks `attribute` about each `a.b`."""
+
+    def __init__(self, attribute: Callable[[ast.Attribute], ast.expr]) -> None:
+        self.attribute = attribute
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        quiet = [each for each in node.decorator_list if isinstance(each, ast.Name) and each.id == "_quiet"]
+        node.decorator_list = [each for each in node.decorator_list if each not in quiet]
+        node.returns = None
+        self.generic_visit(node)
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        return ast.arg(node.arg)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if node.value is None:
+            raise Unwritten(f"a class with {ast.unparse(node.target)}")
+        made = ast.Assign([node.target], node.value, lineno=node.lineno)
+        self.generic_visit(made)
+        return made
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "_quiet":
+            return node.args[0]
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        return self.attribute(node)
