@@ -12,7 +12,7 @@ PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test check test-all test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-against bench-loops bench-writes bench-numbers bench-env docs docs-serve lines help clean
+.PHONY: run test check test-all test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-against bench-loops bench-writes bench-numbers bench-sweep bench-env docs docs-serve lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -86,6 +86,9 @@ bench-writes: $(VENV)/bench.stamp ## measure NumPy programs that write into arra
 
 bench-numbers: $(VENV)/bench.stamp ## measure nets, random numbers, factorisations and order alone, write their section of docs/benchmarks.md
 	$(BIN)/python -m benchmarks --section numbers --fresh --peers graphc,numpy,numba,jax,torch $(ARGS)
+
+bench-sweep: $(VENV)/bench.stamp ## measure programs drawn at random, write docs/sweep.md; ARGS="--programs 60 --seed 7"
+	$(BIN)/python -m benchmarks.sweep --docs docs/sweep.md $(ARGS)
 
 bench-env: ## install JAX, PyTensor and PyTorch beside, for `make bench` to compare with
 	$(PYTHON) -m venv benchmarks/.venv
