@@ -78,6 +78,10 @@ VECTOR_FINDERS = {suffix: word + len(VECTORS) for suffix, word in VECTORS.items(
 PRODUCT_WORDS = SETTINGS_WORDS + 2 * len(VECTORS)
 
 
+LARGE_USERS = ("gc_gemm_", "gc_lapack_cholesky_f", "gc_lapack_triangular_solve_f", "gc_lapack_lu_f")
+"""The beginnings of the names of routines that use large products."""
+
+
 def vector_name(suffix: str) -> str:
     """The symbol of a product with a vector."""
     return f"gc_gemv_{suffix}"
@@ -125,6 +129,18 @@ def routines_of_numpy(names: Sequence[str]) -> tuple[list[int], int] | None:
                 ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in spelt
             ], 8 if "64" in spelling else 4
     return None
+
+
+def find_thread_count() -> tuple[int, int]:
+    """The addresses of the functions of NumPy's OpenBLAS that set and give its number of threads, 0 in any other
+    library. They are those for Fortran: the number is given by address."""
+    library = ctypes.CDLL(_multiarray_umath.__file__)
+    for spelling in ("scipy_openblas_{}_num_threads_64_", "scipy_openblas_{}_num_threads_", "openblas_{}_num_threads_"):
+        names = [spelling.format(verb) for verb in ("set", "get")]
+        if all(hasattr(library, name) for name in names):
+            set_count, get_count = (ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in names)
+            return set_count, get_count
+    return 0, 0
 
 
 def routines_of_scipy(names: Sequence[str]) -> tuple[list[int], int] | None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from graphc.codegen.gemm.api import Flat, find_routines
+from graphc.codegen.gemm.api import Flat, find_routines, find_thread_count
 from graphc.errors import GraphcError
 from graphc.ops.linalg import equations, factor, matrices, spectral  # noqa: F401 - they fill ROUTINES
 from graphc.ops.linalg.routine import ROUTINES, Routine, symbol
@@ -45,8 +45,11 @@ DTYPES = {"f64": "float64", "f32": "float32"}
 BLAS = tuple(letter + name for letter in LETTERS.values() for name in SOLVERS)
 LAPACK = tuple(letter + name for letter in LETTERS.values() for name in NAMES)
 WIDTH = "width"
-ENTRIES = (*BLAS, *LAPACK, WIDTH)
-"""The table behind the symbol gc_lapack: addresses, 0 where there is none, and the bytes of LAPACK's integers."""
+ALONE = ("set threads", "get threads", "owner", "kept threads", "resume")
+SET_THREADS, GET_THREADS, OWNER, KEPT_THREADS, RESUME = ALONE
+ENTRIES = (*BLAS, *LAPACK, WIDTH, *ALONE)
+"""The table behind the symbol gc_lapack: addresses, 0 where there is none, the bytes of LAPACK's integers, and what
+alone.py needs."""
 
 
 @record()
@@ -97,7 +100,7 @@ def lapack_table() -> ctypes.Array[ctypes.c_int64]:
     routines, width = find_routines(LAPACK)
     if not solvers or not routines:
         raise GraphcError("NumPy's library has no LAPACK, and there is no SciPy that has one")
-    return (ctypes.c_int64 * len(ENTRIES))(*solvers, *routines, width)
+    return (ctypes.c_int64 * len(ENTRIES))(*solvers, *routines, width, *find_thread_count(), 0, 0, 0)
 
 
 # --- under CPython ----------------------------------------------------------------------------------------------------

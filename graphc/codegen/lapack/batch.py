@@ -13,19 +13,24 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from graphc.codegen.gemm.api import LARGE_USERS
 from graphc.codegen.gemm.context import SETTING, Words, share
 from graphc.codegen.gemm.tiles import ARITHMETIC
+from graphc.codegen.lapack.alone import begin_alone, end_alone
 from graphc.codegen.lapack.api import FUNCTIONS, arguments
 from graphc.codegen.lapack.elimination import ELIMINATIONS
 from graphc.codegen.lapack.equations import EQUATIONS
 from graphc.codegen.lapack.orthogonal import ORTHOGONAL
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function
-from graphc.codegen.llvm.typed import F64, I64, Ptr
+from graphc.codegen.llvm.target import has_vector_products
+from graphc.codegen.llvm.typed import F64, I64, Bool, Ptr
 from graphc.codegen.threads.chunking import LEAST_WORK
 from graphc.ops.linalg.routine import LARGEST, ROUTINES, Routine, symbol
 from graphc.startup.record import record
 
+LEAST_LAPACK = 2.0**12
+"""Additions of a matrix below which LAPACK has no threads."""
 ONES = {**ELIMINATIONS, **ORTHOGONAL, **EQUATIONS}
 """By routine: a function that makes, of a suffix, LLVM's function for one matrix: it is given sizes, flags, operands
 with their strides, results and workspaces, and returns the status."""
@@ -142,8 +147,14 @@ def _write_batch(frame: Frame, range_: Function[..., None], code: Code, *values:
         least = (count + words["slots"] - 1) // words["slots"]
         size = (size > least).choose(size, (least > 1).choose(least, 1))
     context = _words(frame).write(code, {"status": I64.of(0), "size": size, **words})
+    account, is_large = code.local(I64, 3), each >= LEAST_LAPACK
+    is_shared = Bool.of(symbol(routine.name, frame.suffix).startswith(LARGE_USERS) and has_vector_products())
+    with code.when(is_large):
+        begin_alone(code, each, is_shared, account)
     with code.when(each < float(LARGEST)):
         share(code, range_.pointer(code), context, count, size, work * count.to(F64))
-        code.ret(context.load(I64, order="monotonic", align=8))
-    range_(code, context, I64.of(0), count)
-    return context.load(I64)
+    with code.otherwise():
+        range_(code, context, I64.of(0), count)
+    with code.when(is_large):
+        end_alone(code, account)
+    return context.load(I64, order="monotonic", align=8)

@@ -11,10 +11,12 @@ from typing import Any, TypeAlias
 
 from graphc.codegen.gemm.dispatch import Operand
 from graphc.codegen.gemm.tiles import ARITHMETIC, Matrix
+from graphc.codegen.lapack.blocked import cholesky_blocked, lu_blocked, solve_blocked
 from graphc.codegen.lapack.fortran import (
     BLOCK,
     call_lapack,
     call_routine,
+    clear_above,
     copy,
     copy_triangle,
     letter,
@@ -24,11 +26,14 @@ from graphc.codegen.lapack.fortran import (
 )
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external
+from graphc.codegen.llvm.target import has_vector_products
 from graphc.codegen.llvm.typed import I64, Bool, Ptr
 
 WRITTEN_OUT = 4
 SMALL = 16
 """Rows up to which loops take less time than LAPACK."""
+BLOCKED = 128
+"""Rows up to which LAPACK takes less time on one thread than halves and a product (blocked.py)."""
 
 Element: TypeAlias = Any
 
@@ -62,8 +67,12 @@ def cholesky(code: Code, suffix: str, n: I64, a: Ptr, row: I64, column: I64, l: 
             code.ret(small_cholesky(suffix, count)(code, a, row, column, l))
     with code.when(n <= SMALL):
         code.ret(cholesky_loops(suffix)(code, n, a, row, column, l))
-    # A lower triangle in rows is an upper one in columns.
     copy_triangle(suffix)(code, n, a, row, column, l)
+    if has_vector_products():
+        with code.when(n > BLOCKED):
+            status = cholesky_blocked(suffix)(code, n, l, n)
+            clear_above(suffix)(code, n, l)
+            code.ret(status)
     status = call_lapack(code, "potrf", suffix, letter("U"), n, l, n)
     return (status == 0).choose(I64.of(0), 1)
 
@@ -195,6 +204,10 @@ def triangular_solve(
     by_loops.when((n <= SMALL) & (k <= SMALL))
     matrix = Operand(Matrix(a, row, column), n, n)
     by_loops.unless(matrix.fits)
+    if has_vector_products():
+        with code.when(k > 1):
+            solve_blocked(suffix)(code, n, k, lower, transposed, unit, a, row, column, x, k, I64.of(1))
+            code.ret(I64.of(0))
     _solve_by_blas(code, suffix, matrix, n, k, lower != 0, turned, unit != 0, x)
     code.ret(I64.of(0))
     code.place(by_loops)
@@ -297,12 +310,8 @@ def lu(
             transpose_square(suffix)(code, n, packed)
         with code.otherwise():
             copy(suffix)(code, n, n, a, row, column, packed, I64.of(1), n)
-        call_lapack(code, "getrf", suffix, n, n, packed, n, pivots)
+        lu_columns(suffix)(code, n, packed, pivots)
         transpose_square(suffix)(code, n, packed)
-        widen(code, pivots, n)
-        with code.count(0, n) as i:
-            place = pivots.at(i, I64)
-            place.store(place.load(I64) - 1)
     with code.count(0, n) as i:
         permutation.at(i, I64).store(i)
     with code.count(0, n) as i:
@@ -311,6 +320,20 @@ def lu(
         here.store(other)
         there.store(value)
     return I64.of(0)
+
+
+@matrix_function("lu_columns")
+def lu_columns(code: Code, suffix: str, n: I64, x: Ptr, pivots: Ptr) -> None:
+    """L and U of n contiguous columns, and the row that each row is swapped with."""
+    if has_vector_products():
+        with code.when(n > BLOCKED):
+            lu_blocked(suffix)(code, n, n, x, n, pivots)
+            code.ret()
+    call_lapack(code, "getrf", suffix, n, n, x, n, pivots)
+    widen(code, pivots, n)
+    with code.count(0, n) as i:
+        place = pivots.at(i, I64)
+        place.store(place.load(I64) - 1)
 
 
 @matrix_function("lu_of_any_one")

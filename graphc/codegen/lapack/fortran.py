@@ -108,6 +108,14 @@ def copy_triangle(code: Code, suffix: str, n: I64, a: Ptr, a_row: I64, a_col: I6
         FILL(code, target.at(length, kind), I8.of(0), (n - length) * size, Bool.of(False))
 
 
+@matrix_function("clear_above")
+def clear_above(code: Code, suffix: str, n: I64, c: Ptr) -> None:
+    """Zeros above the diagonal of contiguous rows."""
+    kind, size = ARITHMETIC[suffix].kind, ARITHMETIC[suffix].align
+    with code.count(0, n) as i:
+        FILL(code, c.at(i * n + i + 1, kind), I8.of(0), (n - i - 1) * size, Bool.of(False))
+
+
 @matrix_function("transpose_square")
 def transpose_square(code: Code, suffix: str, n: I64, a: Ptr) -> None:
     """A square matrix transposed where it stands."""

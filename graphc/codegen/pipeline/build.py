@@ -23,6 +23,7 @@ from graphc.codegen.call.bind import EXPORTS, Library, load
 from graphc.codegen.call.signature import Signature
 from graphc.codegen.gemm.api import (
     FINDER,
+    LARGE_USERS,
     PRODUCT_WORDS,
     SUFFIXES,
     VECTOR_FINDERS,
@@ -286,7 +287,8 @@ def product_parts(names: Sequence[str]) -> list[str]:
     called = with_all_callees(names)
     suffixes = [name.removeprefix(gemm) for name in called if name.startswith(gemm := "gc_gemm_")]
     vectors = [vector_name(suffix) for suffix in suffixes]
-    large = [blocks_name(suffix) for suffix in suffixes if suffix in SUFFIXES]
+    users = [name.rpartition("_")[2] for name in called if name.startswith(LARGE_USERS)]
+    large = [blocks_name(suffix) for suffix in users if suffix in SUFFIXES]
     return list(dict.fromkeys([*called, *vectors, *large, *([PARALLEL] if names else [])]))
 
 
