@@ -12,7 +12,7 @@ PIP_ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: run test check test-all test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-against bench-loops bench-writes bench-numbers bench-sweep bench-env docs docs-serve lines help clean
+.PHONY: run test check test-all test-bridge bridge-env bench-bridge test-poison test-targets test-pythons test-numbas test-aarch64 fuzz fuzz-blends mutation lint bench bench-against bench-loops bench-writes bench-numbers bench-sweep bench-env docs docs-serve release lines help clean
 
 run: $(VENV)/examples.stamp ## train a network on scanned digits: the main job
 	$(BIN)/python examples/digits.py $(ARGS)
@@ -99,6 +99,9 @@ docs: $(VENV)/docs.stamp ## build the site from docs/ and the docstrings into bu
 
 docs-serve: $(VENV)/docs.stamp ## build the site and serve it at http://localhost:8000; ARGS="--port 8080"
 	$(BIN)/python -m book --serve $(ARGS)
+
+release: $(BIN)/python ## build the distributions, check them in clean environments of every Python; ARGS="--pythons 3.12" chooses
+	$(BIN)/python -m release $(ARGS)
 
 lines: ## count the lines of every module, longest first
 	@find graphc -name '*.py' | xargs wc -l | sort -rn

@@ -1,4 +1,4 @@
-"""The command line: `graphc bench|cache|compile|export|info|options|show`, or `python -m graphc` and the same words.
+"""The command line: `graphc bench|cache|compile|docs|export|info|options|show`, also as `python -m graphc`.
 
 In: arguments. Out: text on standard output and an exit code: 0, 1 where modes disagree, 2 for arguments that are wrong.
 """
@@ -66,6 +66,10 @@ def _parser() -> argparse.ArgumentParser:
     filling.add_argument("program", help="the path of a Python program")
     filling.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     filling.set_defaults(command=run_compile)
+
+    reading = commands.add_parser("docs", help="list the pages of the documentation, or print one")
+    reading.add_argument("page", nargs="?", help='the name of a page: "jit"')
+    reading.set_defaults(command=run_docs)
 
     _add_export(commands)
 
@@ -235,6 +239,17 @@ def run_compile(parsed: argparse.Namespace) -> int:
     if problem:
         print(f"graphc: {problem}", file=sys.stderr)
     return 1 if problem or made < len(outcomes) else 0
+
+
+def run_docs(parsed: argparse.Namespace) -> int:
+    """List the pages with their paths, or print one."""
+    found = import_module("graphc.pages")
+    if parsed.page is not None:
+        print(found.page(parsed.page), end="")
+        return 0
+    for name, path in found.pages().items():
+        print(f"{name:20} {path}")
+    return 0
 
 
 def run_info(parsed: argparse.Namespace) -> int:

@@ -30,7 +30,7 @@ codegen.lapack codegen.sort codegen.special codegen.call codegen.transform codeg
 codegen.frontend codegen.server
 codegen.cache codegen.pipeline shared random sparse functions inspection tracing lax tree tree_util flatten_util
 optimizers numpy scipy theano
-printing optim session preprocess layers train distributed pytensor pymc bench ahead cli
+printing optim session preprocess layers train distributed pytensor pymc bench pages ahead cli
 """
 """The rooms from the lowest to the highest: folders, modules that stand alone, and doors (`__init__` of a package that
 shows what stands higher than its other modules). A module knows those of its own room and of lower rooms, and no

@@ -16,6 +16,7 @@ import graphc
 import graphc.tensor as T
 from graphc import bench, cli
 from graphc.options import options
+from release import __main__ as release
 
 ROOT = Path(__file__).parent.parent
 
@@ -50,6 +51,33 @@ def test_the_version_is_one_everywhere() -> None:
     assert "version" in project["project"]["dynamic"]
     assert re.findall(r'(?m)^VERSION = "(.+)"$', source) == [graphc.__version__]
     assert re.search(r"(?m)^## (\S+)", (ROOT / "CHANGELOG.md").read_text("utf-8"))[1] == graphc.__version__  # type: ignore[index]
+
+
+def test_the_pages_are_listed_and_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["docs"]) == 0
+    listed = dict(line.split() for line in capsys.readouterr().out.splitlines())
+    assert {"jit", "glossary", "rooms/cache"} <= listed.keys()
+    for name in ("rooms/cache", "docs/rooms/cache.md"):
+        assert cli.main(["docs", name]) == 0
+        assert capsys.readouterr().out == Path(listed["rooms/cache"]).read_text("utf-8")
+    assert cli.main(["docs", "rooms/cash"]) == 2
+    assert "no page is called 'rooms/cash'; there are benchmarks, branches" in capsys.readouterr().err
+
+
+def test_help_names_pages_that_are_installed(capsys: pytest.CaptureFixture[str]) -> None:
+    """All pages that docstrings and messages name are there; a wheel takes all of docs/."""
+    assert cli.main(["docs"]) == 0
+    listed = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
+    sources = [path.read_text("utf-8") for path in (ROOT / "graphc").rglob("*.py")]
+    named = {name for text in sources for name in re.findall(r"docs/([\w/]+)\.md", text)}
+    assert named >= {"jit", "numerics"}
+    assert named <= listed
+    shared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert shared["shared-data"]["docs"] == "share/doc/graphc/docs"
+
+
+def test_the_texts_of_a_release_are_of_one_version() -> None:
+    release.check_texts()
 
 
 def test_cache_is_listed_shown_measured_and_emptied(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

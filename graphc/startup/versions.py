@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 """`graphc.__version__`; the package metadata takes it from here."""
 TESTED = {"numpy": ("2.2", "3"), "numba": ("0.62.1", "0.69"), "llvmlite": ("0.45.1", "0.51")}
 """For each package the first version that works and the first untested one, as in pyproject.toml."""
