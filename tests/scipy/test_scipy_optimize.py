@@ -132,8 +132,10 @@ def test_least_squares_and_fits(interpreted: None) -> None:
 def test_what_optimize_refuses() -> None:
     x = T.dvector("x")
     for call, said in (
-        (lambda: optimize.minimize(lambda x: x.sum(), x, method="SLSQP"), "BFGS"),
-        (lambda: optimize.minimize(lambda x: x.sum(), x, bounds=[(0, 1)]), "free parameters"),
+        (lambda: optimize.minimize(lambda x: x.sum(), x, method="COBYLA"), "BFGS, L-BFGS-B, SLSQP are"),
+        (lambda: optimize.minimize(lambda x: x.sum(), x, method="BFGS", bounds=[(0, 1)]), "no bounds"),
+        (lambda: optimize.minimize(lambda x: x.sum(), x, options={"maxls": 3}), "no option 'maxls'"),
+        (lambda: optimize.least_squares(lambda x: x, x, method="lm", bounds=(0, 1)), "trf"),
         (lambda: optimize.minimize(lambda x: x, x), "a number"),
         (lambda: optimize.root(lambda x: x, x, method="krylov"), "hybr"),
         (lambda: optimize.brentq(lambda x: x, x, 1.0), "vmap"),

@@ -12,7 +12,7 @@ of nonlinear ones come from the kernel of the objective.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from graphc.ir.call_errors import explain_all
 from graphc.scipy.named import found_in
 from graphc.scipy.optimize.packing import Packing
 from graphc.startup.record import record
+
+if TYPE_CHECKING:
+    from graphc.scipy.optimize.traced_limits import TracedParameters
 
 __all__ = ["Bounds", "LinearConstraint", "NonlinearConstraint"]
 
@@ -73,7 +76,7 @@ class Constraint:
         return found_in("scipy.optimize", "NonlinearConstraint")(fun, self.lb, self.ub, jac, **known)
 
 
-def read(packing: Packing, constraints: Any) -> list[Constraint]:
+def read(packing: Packing | TracedParameters, constraints: Any) -> list[Constraint]:
     """Return the constraints: one, several, or several by name. Raises GraphTypeError for what is none."""
     if isinstance(constraints, Mapping) and "fun" not in constraints:
         return [_read(packing, repr(name), each) for name, each in constraints.items()]
@@ -81,7 +84,7 @@ def read(packing: Packing, constraints: Any) -> list[Constraint]:
     return [_read(packing, f"number {place}", each) for place, each in enumerate(several)]
 
 
-def _read(packing: Packing, name: str, given: Any) -> Constraint:
+def _read(packing: Packing | TracedParameters, name: str, given: Any) -> Constraint:
     told = f"{packing.by}: constraint {name}"
     if isinstance(given, Mapping):
         kind, fun, args = given.get("type"), given.get("fun"), given.get("args", ())

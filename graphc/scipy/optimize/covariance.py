@@ -125,13 +125,19 @@ def free_of(x: Array, low_high: tuple[Array, Array] | None) -> Array:
     return found
 
 
-def over_free(what: str, matrix: Array, free: Array) -> Array:
-    """Return the inverse over the parameters that are free, with zeros for those that a bound holds."""
-    made = np.zeros_like(matrix)
-    if free.any():
-        chosen = np.ix_(free, free)
-        made[chosen] = inverse(what, matrix[chosen])
-    return made
+def over_free(what: str, matrix: Array, free: Array, rows: Array | None = None) -> Array:
+    """Return the inverse over the parameters that are free, with zeros for those that a bound holds. rows: the
+    derivatives of equations between them; the inverse is then over the directions that change none (Aitchison and
+    Silvey 1958, Maximum-likelihood estimation of parameters subject to restraints)."""
+    basis = np.eye(len(free))[:, free]
+    if rows is not None and rows.size:
+        _, sizes, turned = np.linalg.svd(rows @ basis)
+        rank = int(np.sum(sizes > 1e-10 * sizes.max(initial=0.0)))
+        basis = basis @ turned[rank:].T
+    if not basis.shape[1]:
+        return np.zeros_like(matrix)
+    found: Array = basis @ inverse(what, basis.T @ matrix @ basis) @ basis.T
+    return found
 
 
 explain_all(globals())

@@ -35,6 +35,8 @@ PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
 """Methods that take products with the second derivatives."""
 MATRICES = ("dogleg", "trust-exact")
 """Methods that take the second derivatives."""
+HOLDS = 1e-6
+"""How near a constraint is to its limit, relative to it, when it holds as an equation."""
 UNSTOPPED = ("tnc", "cobyla", "cobyqa")
 """Methods of which SciPy lets no callback end the search."""
 
@@ -72,7 +74,7 @@ def minimize(
     )
     if line is not None:
         line.end()
-    return Found(_values(packing, theirs), {}, lambda: second.covariance(theirs.x, low_high, bool(known)))
+    return Found(_values(packing, theirs), {}, lambda: second.covariance(theirs.x, low_high, known))
 
 
 def _values(packing: Packing, theirs: Any) -> dict[str, Any]:
@@ -116,7 +118,7 @@ class Second:
 
     def __init__(self, packing: Packing, what: Wanted, args: tuple[Any, ...]) -> None:
         self.packing, self.args = packing, args
-        self.what = what._replace(constraints=())
+        self.what = what._replace(constraints=(), order=1)
         self.product: Any = None
         self.matrix: Any = None
 
@@ -200,11 +202,32 @@ class Second:
 
         return call
 
-    def covariance(self, x: Array, low_high: Any, constrained: bool) -> Covariance:
-        """Return the inverse of the second derivatives. Raises GraphValueError with constraints."""
-        if constrained:
-            raise GraphValueError("covariance: it is not here for a minimum with constraints, which hold x as well")
-        return Covariance(over_free("the Hessian", self.hessian(x), free_of(x, low_high)), self.packing)
+    def covariance(self, x: Array, low_high: Any, known: list[limits.Constraint]) -> Covariance:
+        """Return the inverse of the second derivatives. With constraints these are of the function and the multipliers
+        times the constraints, in the directions in which the constraints that hold as equations do not change."""
+        free, matrix, rows = free_of(x, low_high), self.hessian(x), None
+        if known:
+            parts = [self._held(x, each) for each in known]
+            rows = np.concatenate([jacobian[held] for jacobian, held in parts])
+            given = self.packing.given(x)
+            slope = np.concatenate([np.ravel(each) for each in OBJECTIVES(self.what, given, *self.args).first[1:]])
+            by = iter(np.linalg.lstsq(rows[:, free].T, -slope[free], rcond=None)[0])
+            for each, (_, held) in zip(known, parts, strict=True):
+                weight = np.array([next(by) if holds else 0.0 for holds in held])
+                if each.fun is not None and held.any():
+                    what = Wanted("minimize", weighed("minimize", each.fun))
+                    matrix = matrix + np.concatenate(HESSIANS(what, given, weight).first)
+        return Covariance(over_free("the Hessian", matrix, free, rows), self.packing)
+
+    def _held(self, x: Array, each: limits.Constraint) -> tuple[Array, Array]:
+        """Return the Jacobian of a constraint, and which of its rows hold as equations."""
+        if each.fun is None:
+            value, jacobian = each.matrix @ x, each.matrix
+        else:
+            value, *columns = COLUMNS(Wanted("minimize", each.fun), self.packing.given(x)).first
+            jacobian = np.concatenate(columns).T
+        ends = [np.broadcast_to(np.asarray(end, "float64"), value.shape) for end in (each.lb, each.ub)]
+        return jacobian, np.any([abs(value - end) <= HOLDS * (1 + abs(end)) for end in ends], axis=0)
 
 
 # --- equations --------------------------------------------------------------------------------------------------------

@@ -29,9 +29,11 @@ from graphc.ir.node import Node
 from graphc.ir.walk import substitute
 from graphc.ops.elementwise import cast
 from graphc.scipy.optimize import fitted
-from graphc.scipy.optimize.equations import Function, as_float, called, packed, slope, solved, stand_in
+from graphc.scipy.optimize.bounded import clipped
+from graphc.scipy.optimize.equations import Function, as_float, called, slope, solved, stand_in
 from graphc.scipy.optimize.fitted import parameters_of
-from graphc.scipy.optimize.packing import arguments
+from graphc.scipy.optimize.packing import Names, arguments
+from graphc.scipy.optimize.traced_limits import TracedParameters
 from graphc.scipy.results import Result
 from graphc.tensor.elementary import stop_gradient
 from graphc.tracing.programs import run
@@ -78,36 +80,41 @@ def least_squares(
     Returns a result with `x`, like `x0`; `cost`, `fun`, `jac`, `grad`, `optimality`, `nfev`, `njev`, `status` (0:
     `max_nfev` was reached; 1, 2, 3: by gtol, ftol, xtol), `success` and `message`; of arrays `scipy`, SciPy's own, and
     `covariance`, by name: the inverse of J'J times the sum of squares over the degrees of freedom that are left. Of
-    tensors, derivatives of `x` are NaN where it has not succeeded, and bounds, another loss or method raise
+    tensors, derivatives of `x` are by bounds too, NaN where it has not succeeded; another loss or method raises
     GraphValueError.
 
         >>> least_squares(lambda x: [10 * (x[1] - x[0] ** 2), 1 - x[0]], [-1.2, 1.0]).x.round(6)
         array([1., 1.])
     """
-    if bounds is not None or loss != "linear" or callback is not None or progress or options:
+    if loss != "linear" or callback is not None or progress or options:
         raise GraphValueError(
-            "least_squares: of tensors, bounds, robust losses, a callback and options are not here: write x as a "
-            "function of free parameters, and the loss in fun"
+            "least_squares: of tensors, robust losses, a callback and options are not here: write the loss in fun"
         )
-    if method not in (None, "lm"):
-        raise GraphValueError(f'least_squares: of tensors, method {method!r} is not here: "lm" is')
-    extra, (guess, restored) = arguments(args), packed(x0)
-    residuals = called("least_squares", fun, extra, 1, restored)
-    slopes = called("least_squares", jac, extra, 2, restored) if callable(jac) else lambda x: slope(residuals, x)
-    most = 100 * guess.shape[0] if max_nfev is None else max_nfev
-    found = _fitted(residuals, slopes, guess, (ftol, xtol, gtol), most)
-    found["x"] = restored(found["x"])
+    if method not in (None, "lm", "trf") or (method == "lm" and bounds is not None):
+        raise GraphValueError(f'least_squares: of tensors, method {method!r} is not here: "lm" is, with bounds "trf"')
+    extra, x = arguments(args), TracedParameters("least_squares", x0)
+    residuals = called("least_squares", fun, extra, 1, x.restored)
+    slopes = called("least_squares", jac, extra, 2, x.restored) if callable(jac) else lambda x: slope(residuals, x)
+    most = 100 * x.vector.shape[0] if max_nfev is None else max_nfev
+    found = _fitted(residuals, slopes, x.vector, x.ends(bounds), (ftol, xtol, gtol), most)
+    found["x"] = x.restored(found["x"])
     return found
 
 
-def _fitted(residuals: Function, slopes: Function, guess: Node, tolerances: tuple[Any, Any, Any], most: Any) -> Result:
-    x, status, calls, jacobians = _marquardt(residuals, slopes, guess, tolerances, most)
+Ends = tuple[Node, Node] | None
+"""The lower and the upper bounds of a vector."""
+
+
+def _fitted(
+    residuals: Function, slopes: Function, guess: Node, ends: Ends, tolerances: tuple[Any, Any, Any], most: Any
+) -> Result:
+    x, status, calls, jacobians = _marquardt(residuals, slopes, guess, ends, tolerances, most)
 
     def gradient(x: Node) -> Node:
         own = stand_in(x)
         value = residuals(own)
         found: Node = substitute(pulled_back({value: value}, [own]), {own: x})[0]
-        return found
+        return found if ends is None else x - clipped(x - found, *ends)
 
     found = Result({}, MESSAGES)
     found["x"] = solved(gradient, x, status > 0)
@@ -121,9 +128,10 @@ def _fitted(residuals: Function, slopes: Function, guess: Node, tolerances: tupl
 
 
 def _marquardt(
-    residuals: Function, slopes: Function, guess: Node, tolerances: tuple[Any, Any, Any], most: Any
+    residuals: Function, slopes: Function, guess: Node, ends: Ends, tolerances: tuple[Any, Any, Any], most: Any
 ) -> tuple[Node, Node, Node, Node]:
-    """Return the solution, the status, the numbers of calls of the function and of its Jacobian."""
+    """Return the solution, the status, the numbers of calls of the function and of its Jacobian. What is at a bound and
+    would leave is held, and a step ends on the bounds that it would cross (see bounded.py)."""
     ftol, xtol, gtol = tolerances
     kind = guess.type.dtype
     tiny = np.finfo(kind).tiny
@@ -135,11 +143,18 @@ def _marquardt(
         diagonal = T.diagonal(square)
         scale = T.switch(diagonal > 0, diagonal, T.maximum(scale, tiny))
         damped = square + T.diag(damping * scale)
-        move = T.linalg.solve(damped, -gradient, on_error="nan")
-        after = x + move
+        if ends is None:
+            move = T.linalg.solve(damped, -gradient, on_error="nan")
+            after, top = x + move, T.max(abs(gradient))
+            predicted = T.sum(move * (damping * scale * move - gradient)) / 2
+        else:
+            free = cast(~(((x <= ends[0]) & (gradient > 0)) | ((x >= ends[1]) & (gradient < 0))), kind)
+            within = damped * free * free[:, None] + T.diag(1 - free)
+            after = clipped(x + T.linalg.solve(within, -gradient * free, on_error="nan"), *ends)
+            move, top = after - x, T.max(abs(x - clipped(x - gradient, *ends)))
+            predicted = -T.sum(gradient * move) - T.sum(T.dot(matrix, move) ** 2) / 2
         at = residuals(after)
         cost, cost_after = T.sum(value * value) / 2, T.sum(at * at) / 2
-        predicted = T.sum(move * (damping * scale * move - gradient)) / 2
         actual = cost - cost_after
         gain = actual / T.maximum(predicted, tiny)
         taken = (gain > 0) & (actual >= 0)
@@ -150,12 +165,13 @@ def _marquardt(
         size = T.sqrt(T.sum(x * x))
         small = T.sqrt(T.sum(move * move)) < xtol * (xtol + size)
         flat = (abs(actual) <= ftol * cost) & (predicted <= ftol * cost) & ~T.isnan(actual)
-        status = T.switch(T.max(abs(gradient)) < gtol, GRADIENT, T.switch(flat, VALUE, T.switch(small, STEP, -1)))
+        status = T.switch(top < gtol, GRADIENT, T.switch(flat, VALUE, T.switch(small, STEP, -1)))
         status = T.switch(T.lt(status, 0) & (calls + 1 >= most), TOO_MANY, status)
         x, value = T.switch(taken, after, x), T.switch(taken, at, value)
         more = cast(damping, kind), cast(growth, kind), cast(status, "int64")
         return x, value, cast(scale, kind), *more, calls + 1, count + 1
 
+    guess = guess if ends is None else clipped(guess, *ends)
     at, zero, one = residuals(guess), T.constant(np.int64(0)), T.ones((), dtype=kind)
     start = (guess, at, T.zeros_like(guess), 1e-3 * one, 2 * one, zero - 1, zero + 1, zero)
     x, _, _, _, _, status, calls, count = map(stop_gradient, while_loop(lambda state: T.eq(state[5], -1), step, start))
@@ -195,18 +211,21 @@ def curve_fit(
     options: as SciPy has them. progress: write a line of text to stderr.
 
     Of arrays raises RuntimeError where no minimum is found, as SciPy does. Of tensors both results are NaN there, and
-    bounds, jac, other methods, a dict and `full_output` raise GraphValueError.
+    jac, a dict as p0, `full_output` and other methods than "lm" and "trf" raise GraphValueError.
 
         >>> x = np.linspace(0, 2, 9)
         >>> curve_fit(lambda x, a, b: a * jnp.exp(-b * x), x, 3 * np.exp(-0.5 * x))[0].round(6)
         array([3. , 0.5])
     """
-    if bounds is not None or method not in (None, "lm") or callable(jac) or full_output or progress or options:
-        raise GraphValueError('curve_fit: of tensors, bounds, jac, options and methods other than "lm" are not here')
+    if method not in (None, "lm", "trf") or (method == "lm" and bounds is not None):
+        raise GraphValueError(f'curve_fit: of tensors, method {method!r} is not here: "lm" is, with bounds "trf"')
+    if callable(jac) or full_output or progress or options:
+        raise GraphValueError("curve_fit: of tensors, jac, full_output, progress and options are not here")
     if isinstance(p0, dict):
         raise GraphValueError("curve_fit: of tensors, p0 is a vector: see least_squares for a tree")
     data, target = _data(xdata), as_float(ydata)
-    guess, _ = packed(np.ones(len(parameters_of(f))) if p0 is None else p0)
+    x = TracedParameters("curve_fit", np.ones(len(parameters_of(f))) if p0 is None else p0)
+    guess = x.vector
     count = guess.type.shape[0]
     if not isinstance(count, int):
         count = len(parameters_of(f))
@@ -217,13 +236,22 @@ def curve_fit(
         return weight(T.flatten(made - target))
 
     most = 200 * guess.shape[0] if maxfev is None else maxfev
-    found = _fitted(residuals, lambda p: slope(residuals, p), guess, (ftol, xtol, gtol), most)
+    ends = x.ends(_in_order(f, bounds) if isinstance(bounds, dict) else bounds)
+    found = _fitted(residuals, lambda p: slope(residuals, p), guess, ends, (ftol, xtol, gtol), most)
     known, matrix = found["success"], found["jac"]
     spread = T.linalg.inv(T.dot(matrix.T, matrix))
     if not absolute_sigma:
         rest = T.flatten(target).shape[0] - guess.shape[0]
         spread = T.switch(rest > 0, spread * (2 * found["cost"] / T.maximum(rest, 1)), np.inf)
     return T.switch(known, found["x"], np.nan), T.switch(known, spread, np.nan)
+
+
+def _in_order(f: Callable[..., Any], bounds: dict[str, Any]) -> list[Any]:
+    """Return a pair for each parameter. Raises GraphValueError for a name that no parameter has."""
+    names = parameters_of(f)
+    for _ in Names("curve_fit", names).by_name("bounds", bounds):
+        pass
+    return [bounds.get(name, (None, None)) for name in names]
 
 
 def _data(xdata: Any) -> Any:

@@ -26,23 +26,33 @@ from graphc.ir.call_errors import explain_all
 from graphc.ir.node import Node
 from graphc.ops.elementwise import cast
 from graphc.scipy.optimize import driven
-from graphc.scipy.optimize.equations import as_float, called, packed, solved, with_gradient
+from graphc.scipy.optimize.bounded import (
+    DONE,
+    INFEASIBLE,
+    NOT_A_NUMBER,
+    STUCK,
+    TOO_MANY,
+    Both,
+    Settings,
+    augmented,
+    clipped,
+    projected,
+)
+from graphc.scipy.optimize.equations import Function, as_float, called, packed, solved, with_gradient
 from graphc.scipy.optimize.packing import arguments
+from graphc.scipy.optimize.traced_limits import Limits, TracedParameters
 from graphc.scipy.results import Result
 from graphc.tensor.elementary import stop_gradient
 
-DONE, TOO_MANY, STUCK, NOT_A_NUMBER = 0, 1, 2, 3
 MESSAGES = {
     DONE: "Optimization terminated successfully.",
     TOO_MANY: "Maximum number of iterations has been exceeded.",
     STUCK: "Desired error not necessarily achieved due to precision loss.",
     NOT_A_NUMBER: "NaN result encountered.",
+    INFEASIBLE: "The constraints are not met: the factor of what is missed has grown without end.",
 }
 TRIALS = 40
 """The most values of the function that one line search asks for."""
-
-Both = Callable[[Node], tuple[Node, Node]]
-"""A function of a vector: its value and its gradient."""
 
 
 def minimize(
@@ -76,9 +86,9 @@ def minimize(
 
     Returns a result with `x`, like `x0`; `fun`, `jac`, `nit`, `nfev`, `status`, `success`, `message` and what else
     SciPy tells; `scipy`, SciPy's own; `covariance`, the inverse of the second derivatives at `x`, by name: the
-    covariance of the parameters where `fun` is a negative log-likelihood. A parameter at a bound has none. It is
-    computed when it is asked for. Raises GraphValueError for a name that no parameter has, and for a start at NaN;
-    RankError where `fun` returns no number; ShapeError where bounds do not fit.
+    covariance of the parameters where `fun` is a negative log-likelihood. A parameter at a bound has none, and what
+    constraints hold does not vary. It is computed when it is asked for. Raises GraphValueError for a name that no
+    parameter has, and for a start at NaN; RankError where `fun` returns no number; ShapeError where bounds do not fit.
 
         >>> def valley(p):
         ...     return (1.0 - p["a"]) ** 2 + 100.0 * (p["b"] - p["a"] ** 2) ** 2
@@ -86,34 +96,117 @@ def minimize(
         >>> found.x["b"].round(4), found.success
         (np.float64(0.25), True)
 
-    Traced, the method is BFGS, and Wolfe's conditions hold at each step; options: `gtol`, `maxiter` (200 for each
-    element), `c1`, `c2`. The result has `x`, `fun`, `jac`, `hess_inv`, `nit`, `nfev`, `njev`, `status`, `success` and
-    `message`. Derivatives of `x` are by `args` and by what `fun` takes from around it, NaN where it has not succeeded.
-    Bounds, constraints, a callback and other methods raise GraphValueError.
+    Traced, the methods are BFGS, with bounds L-BFGS-B, with constraints SLSQP; bounds and constraints may have tensors
+    in them. options: of BFGS `gtol`, `maxiter` (200 for each element), `c1`, `c2`; of L-BFGS-B `gtol`, `ftol`,
+    `maxiter`; of SLSQP `gtol`, for constraints too, and `maxiter`. The loop of L-BFGS-B projects its steps on the
+    bounds; that of SLSQP is an augmented Lagrangian around it. The result has `x`, `fun`, `jac`, `nit`, `nfev`, `njev`,
+    `status`, `success` and `message`, of BFGS `hess_inv`, of SLSQP `multipliers`. Derivatives of `x` are by `args`, by
+    bounds and by what `fun` and constraints take from around them, NaN where it has not succeeded. A callback and other
+    methods raise GraphValueError.
 
         >>> def nearest(a):
         ...     return minimize(lambda x: jnp.sum((x - a) ** 4 + x**2), np.zeros(2), tol=1e-9).x.sum()
         >>> graphc.grad(nearest)(3.0).round(6)                 # 4 (x - 3)^3 + 2 x = 0
         np.float64(1.714286)
     """
-    if method not in (None, "BFGS"):
-        raise GraphValueError(f"minimize: of tensors, method {method!r} is not here: BFGS is")
-    if bounds is not None or constraints not in ((), None, []):
-        raise GraphValueError(
-            "minimize: of tensors, bounds and constraints are not here: write x as a function of free parameters"
-        )
     if callback is not None or hess is not None or hessp is not None or progress:
         raise GraphValueError("minimize: of tensors, callback, hess, hessp and progress are not here")
-    known, extra, (guess, restored) = options or {}, arguments(args), packed(x0)
-    value, both = _functions(fun, jac, extra, restored)
-    gtol = known.get("gtol", 1e-5 if tol is None else tol)
-    most = known.get("maxiter", 200 * guess.shape[0])
-    place, inverse, status, rounds, calls = _bfgs(both, guess, gtol, most, known.get("c1", 1e-4), known.get("c2", 0.9))
-    x = solved(lambda x: both(x)[1], place, T.eq(status, DONE))
-    found = Result({"x": restored(x), "fun": value(x), "jac": restored(both(x)[1]), "hess_inv": inverse}, MESSAGES)
+    bounded, constrained = bounds is not None, constraints not in ((), None, [], {})
+    kind = _kind(method, bounded, constrained)
+    known, x = _read(kind, options, tol), TracedParameters("minimize", x0)
+    value, both = _functions(fun, jac, arguments(args), x.restored)
+    if kind == "BFGS":
+        return _free(value, both, x, known)
+    return _within(value, both, x, x.pairs(bounds), x.limits(constraints) if constrained else [], known)
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "BFGS": {"gtol": 1e-5, "maxiter": None, "c1": 1e-4, "c2": 0.9},
+    "L-BFGS-B": {"gtol": 1e-5, "ftol": 2.220446049250313e-09, "maxiter": 15000},
+    "SLSQP": {"gtol": 1e-6, "maxiter": 15000},
+}
+"""The methods of tensors, with their options."""
+
+
+def _kind(method: Any, bounded: bool, constrained: bool) -> str:
+    """Return the method. Raises GraphValueError for one that is not here, or that has no bounds or constraints."""
+    kind = ("SLSQP" if constrained else "L-BFGS-B" if bounded else "BFGS") if method is None else str(method)
+    if kind not in OPTIONS:
+        raise GraphValueError(f"minimize: of tensors, method {method!r} is not here: {', '.join(OPTIONS)} are")
+    if constrained and kind != "SLSQP":
+        raise GraphValueError(f'minimize: method {kind!r} has no constraints, which "SLSQP" has')
+    if bounded and kind == "BFGS":
+        raise GraphValueError('minimize: method "BFGS" has no bounds, which "L-BFGS-B" has')
+    return kind
+
+
+def _read(kind: str, options: Any, tol: Any) -> dict[str, Any]:
+    """Return the options of a method. Raises GraphValueError for one that it has not."""
+    given = {name: value for name, value in (options or {}).items() if name != "disp"}
+    for name in given:
+        if name not in OPTIONS[kind]:
+            raise GraphValueError(f"minimize: of tensors, {kind} has no option {name!r}: {', '.join(OPTIONS[kind])}")
+    known = OPTIONS[kind]
+    return {**known, **({} if tol is None else {name: tol for name in ("gtol", "ftol") if name in known}), **given}
+
+
+def _free(value: Function, both: Both, x: TracedParameters, known: dict[str, Any]) -> Result:
+    """Return the minimum without bounds."""
+    most = 200 * x.vector.shape[0] if known["maxiter"] is None else known["maxiter"]
+    place, inverse, status, rounds, calls = _bfgs(both, x.vector, known["gtol"], most, known["c1"], known["c2"])
+    found = _result(value, both, x, solved(lambda x: both(x)[1], place, T.eq(status, DONE)), status, rounds, calls)
+    found["hess_inv"] = inverse
+    return found
+
+
+def _result(
+    value: Function, both: Both, x: TracedParameters, place: Node, status: Node, rounds: Node, calls: Node
+) -> Result:
+    found = Result({"x": x.restored(place), "fun": value(place), "jac": x.restored(both(place)[1])}, MESSAGES)
     found["nit"], found["nfev"], found["njev"] = rounds, calls, calls
     found["status"], found["success"] = status, T.eq(status, DONE)
     return found
+
+
+def _within(
+    value: Function, both: Both, x: TracedParameters, ends: tuple[Node, Node], limits: list[Limits],
+    known: dict[str, Any],
+) -> Result:  # fmt: skip
+    """Return the minimum within bounds and under constraints.
+
+    There, x = clip(x - g(x) - m J(x), low, high) and c(x) = clip(c(x) + m, lower, upper): the equations of Karush, Kuhn
+    and Tucker, of which `x` and the multipliers `m` have their derivatives."""
+    low, high = ends
+    settings = Settings(known["gtol"], known.get("ftol", 0.0), known["maxiter"])
+    if not limits:
+        found = projected(both, x.vector, low, high, settings)
+        place, status, rounds, calls = map(stop_gradient, found)
+        place = solved(lambda x: x - clipped(x - both(x)[1], low, high), place, T.eq(status, DONE))
+        return _result(value, both, x, place, status, rounds, calls)
+
+    def missed(place: Node) -> Node:
+        return joined([each.value(place) for each in limits])
+
+    lower, upper = joined([each.low for each in limits]), joined([each.high for each in limits])
+    found, by = augmented(value, (missed, lower, upper), x.vector, low, high, settings)
+    size = x.vector.shape[0]
+
+    def equations(both: Node) -> Node:
+        place, by = both[:size], both[size:]
+        slope = with_gradient(lambda x: value(x) + T.sum(missed(x) * by))(place)[1]
+        at = missed(place)
+        return T.concatenate([place - clipped(place - slope, low, high), at - clipped(at + by, lower, upper)])
+
+    whole = solved(equations, T.concatenate([found.x, by]), T.eq(found.status, DONE))
+    made = _result(value, both, x, whole[:size], found.status, found.rounds, found.calls)
+    made["multipliers"] = whole[size:]
+    return made
+
+
+def joined(vectors: list[Node]) -> Node:
+    """Return vectors as one."""
+    made: Node = vectors[0] if len(vectors) == 1 else T.concatenate(vectors)
+    return made
 
 
 def _functions(

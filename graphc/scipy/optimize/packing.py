@@ -50,16 +50,42 @@ def names_of_parts(tree: Any, root: str) -> list[str]:
     return [KEY.sub(r".\1", path).removeprefix(".") or root for path in paths(tree, "")]
 
 
-class Packing:
+class Names:
+    """The names of parameters. by: the function that is called, for messages. names: of each leaf."""
+
+    def __init__(self, by: str, names: list[str]) -> None:
+        self.by, self.names = by, names
+
+    def places(self, what: str, name: str) -> list[int]:
+        """Return the numbers of the leaves that have a name, or that are within what has it. Raises GraphValueError
+        where there is none."""
+        starts = f"{name}.", f"{name}["
+        found = [place for place, own in enumerate(self.names) if own == name or own.startswith(starts)]
+        if not found:
+            hint = nearest(name, self.names) or f"there are {', '.join(self.names)}"
+            raise GraphValueError(f"{self.by}: {what} names {name!r}, and no parameter has that name: {hint}")
+        return found
+
+    def by_name(self, what: str, given: Mapping[Any, Any], within: str = "") -> Iterator[tuple[int, Any]]:
+        """Yield the number of a leaf and what is said of it, from names, or names within names."""
+        for key, value in given.items():
+            name = f"{within}.{key}" if within and isinstance(key, str) else f"{within}[{key}]" if within else str(key)
+            places = self.places(what, name)
+            if isinstance(value, Mapping):
+                yield from self.by_name(what, value, name)
+            else:
+                yield from ((place, value) for place in places)
+
+
+class Packing(Names):
     """A tree of parameters as a vector.
 
-    by: the function that is called, for messages. names, shapes, kinds, spans: of each leaf. size: of the vector.
-    start: the vector of the guess.
+    shapes, kinds, spans: of each leaf. size: of the vector. start: the vector of the guess.
     """
 
     def __init__(self, by: str, x0: Any, root: str = "x") -> None:
-        self.by, self.model = by, np.atleast_1d(np.asarray(x0)) if is_vector(x0) else x0
-        self.names = names_of_parts(self.model, root)
+        self.model = np.atleast_1d(np.asarray(x0)) if is_vector(x0) else x0
+        super().__init__(by, names_of_parts(self.model, root))
         parts = [self._array(name, leaf) for name, leaf in zip(self.names, leaves(self.model), strict=True)]
         self.shapes = [part.shape for part in parts]
         self.kinds = [part.dtype for part in parts]
@@ -130,28 +156,6 @@ class Packing:
             places: Iterator[tuple[int, ...]] = iter(np.ndindex(shape))
             found += [f"{name}[{', '.join(map(str, place))}]" if shape else name for place in places]
         return found
-
-    # --- by name ------------------------------------------------------------------------------------------------------
-
-    def places(self, what: str, name: str) -> list[int]:
-        """Return the numbers of the leaves that have a name, or that are within what has it. Raises GraphValueError
-        where there is none."""
-        starts = f"{name}.", f"{name}["
-        found = [place for place, own in enumerate(self.names) if own == name or own.startswith(starts)]
-        if not found:
-            hint = nearest(name, self.names) or f"there are {', '.join(self.names)}"
-            raise GraphValueError(f"{self.by}: {what} names {name!r}, and no parameter has that name: {hint}")
-        return found
-
-    def by_name(self, what: str, given: Mapping[Any, Any], within: str = "") -> Iterator[tuple[int, Any]]:
-        """Yield the number of a leaf and what is said of it, from names, or names within names."""
-        for key, value in given.items():
-            name = f"{within}.{key}" if within and isinstance(key, str) else f"{within}[{key}]" if within else str(key)
-            places = self.places(what, name)
-            if isinstance(value, Mapping):
-                yield from self.by_name(what, value, name)
-            else:
-                yield from ((place, value) for place in places)
 
     def pairs(self, bounds: Any) -> tuple[Array, Array] | None:
         """Return the lower and the upper bounds of the elements, from `bounds` as `minimize` takes them: pairs by name,
