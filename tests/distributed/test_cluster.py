@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import graphc
 import graphc.numpy as jnp
 import graphc.tensor as T
 from graphc import distributed
+from tests.support.deadlines import deadline
 
 pytestmark = [
     pytest.mark.slow,
@@ -33,6 +35,13 @@ LONGEST = 60
 """Seconds that anything may take: it takes one or two."""
 
 
+@pytest.fixture(autouse=True)
+def in_time() -> Iterator[None]:
+    """Hold each test to its time, on a busy machine too."""
+    with deadline(5 * LONGEST):
+        yield
+
+
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A client of two processes, each with a thread and a cache of its own."""
@@ -42,15 +51,22 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         "distributed.nanny.pre-spawn-environ.GRAPHC_VERIFY": "0",
         "distributed.worker.memory.terminate": False,
     }
-    with (
-        dask.config.set(limits),
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", local_directory=str(folder)
-        ) as cluster,
-        Client(cluster, timeout=LONGEST, set_as_default=False) as found,
-    ):
-        found.run(own_cache, str(folder))
+    with ExitStack() as stack, dask.config.set(limits):
+        with deadline(5 * LONGEST):
+            cluster = stack.enter_context(
+                LocalCluster(
+                    n_workers=2,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address=":0",
+                    local_directory=str(folder),
+                )
+            )
+            found = stack.enter_context(Client(cluster, timeout=LONGEST, set_as_default=False))
+            found.run(own_cache, str(folder))
         yield found
+        with deadline(5 * LONGEST):
+            stack.close()
 
 
 def own_cache(folder: str) -> None:

@@ -17,6 +17,7 @@ import graphc.numpy as jnp
 import graphc.tensor as T
 from graphc import distributed
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError
+from tests.support.deadlines import deadline
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def interpreted() -> Iterator[None]:
     """What is computed is the point here: test_cluster.py has compiled kernels."""
-    with graphc.options.change(mode="interpreted"), dask.config.set(num_workers=2):
+    with deadline(300), graphc.options.change(mode="interpreted"), dask.config.set(num_workers=2):
         yield
 
 
