@@ -12,18 +12,14 @@ of nonlinear ones come from the kernel of the objective.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from graphc.errors import GraphTypeError
 from graphc.ir.call_errors import explain_all
 from graphc.scipy.named import found_in
-from graphc.scipy.optimize.packing import Packing
 from graphc.startup.record import record
-
-if TYPE_CHECKING:
-    from graphc.scipy.optimize.traced_limits import TracedParameters
 
 __all__ = ["Bounds", "LinearConstraint", "NonlinearConstraint"]
 
@@ -57,6 +53,15 @@ class NonlinearConstraint:
         self.fun, self.lb, self.ub, self.keep_feasible = fun, lb, ub, keep_feasible
 
 
+class Parameters(Protocol):
+    """What constraints are on: a `Packing`, or `TracedParameters`."""
+
+    by: str
+
+    def coefficients(self, matrix: Any) -> Any:
+        """Return a linear function of the parameters."""
+
+
 @record(eq=False)
 class Constraint:
     """A constraint, read. matrix: of a linear one. fun: of another."""
@@ -76,16 +81,16 @@ class Constraint:
         return found_in("scipy.optimize", "NonlinearConstraint")(fun, self.lb, self.ub, jac, **known)
 
 
-def read(packing: Packing | TracedParameters, constraints: Any) -> list[Constraint]:
+def read(parameters: Parameters, constraints: Any) -> list[Constraint]:
     """Return the constraints: one, several, or several by name. Raises GraphTypeError for what is none."""
     if isinstance(constraints, Mapping) and "fun" not in constraints:
-        return [_read(packing, repr(name), each) for name, each in constraints.items()]
+        return [_read(parameters, repr(name), each) for name, each in constraints.items()]
     several = constraints if isinstance(constraints, list | tuple) else [constraints]
-    return [_read(packing, f"number {place}", each) for place, each in enumerate(several)]
+    return [_read(parameters, f"number {place}", each) for place, each in enumerate(several)]
 
 
-def _read(packing: Packing | TracedParameters, name: str, given: Any) -> Constraint:
-    told = f"{packing.by}: constraint {name}"
+def _read(parameters: Parameters, name: str, given: Any) -> Constraint:
+    told = f"{parameters.by}: constraint {name}"
     if isinstance(given, Mapping):
         kind, fun, args = given.get("type"), given.get("fun"), given.get("args", ())
         if kind not in ("eq", "ineq") or not callable(fun):
@@ -98,7 +103,7 @@ def _read(packing: Packing | TracedParameters, name: str, given: Any) -> Constra
         )
     keep = getattr(given, "keep_feasible", False)
     if hasattr(given, "A"):
-        return Constraint(packing.coefficients(given.A), None, given.lb, given.ub, keep)
+        return Constraint(parameters.coefficients(given.A), None, given.lb, given.ub, keep)
     return Constraint(None, given.fun, given.lb, given.ub, keep)
 
 
