@@ -276,7 +276,7 @@ class Function:
         library, files for pkg-config and CMake, and an example program. Or write a Python module that computes it with
         NumPy alone. Return the paths.
 
-        path: a folder and the name of the new function. "lib/model" gives model(...) in lib/model.h or lib/model.py.
+        path: a folder and the name of the new function. "lib/model" gives model(...), in model.h or model.py in lib.
         language: "c" or "python". target: a name of the option `target`, "native" for this processor, or "aarch64".
         The default is the option. blas: large products and factorisations call the BLAS and LAPACK (with 32-bit
         integers) with which the program is linked. Otherwise products are graphc's own.
