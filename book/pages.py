@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from book import navigation
+from book import gallery, navigation, reference, settings
 from book.navigation import ROOT
 
 TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
@@ -18,6 +18,13 @@ def stage(folder: Path) -> Path:
     """Write all pages below `folder`, and return it. Files that are as before keep their times: Sphinx reads them no
     second time."""
     written = {str(path.relative_to(ROOT)): path.read_bytes() for path in sources()}
+    known = reference.names()
+    written = {
+        name: reference.linked(text.decode(), known).encode() if name.endswith(".md") else text
+        for name, text in written.items()
+    }
+    made = {**reference.pages(), **settings.pages(), **gallery.pages()}
+    written.update((f"{name}.md", text.encode()) for name, text in made.items())
     groups = navigation.read()
     home = written.pop("README.md").decode()
     written = {name: as_home(text) if name.endswith(".md") else text for name, text in written.items()}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from pathlib import Path
 
-from book import navigation, pages
+import pytest
+
+from book import examples, gallery, inventory, navigation, pages, reference, settings
+from book.docstrings import first_sentence, markdown
 from book.navigation import ROOT
+from graphc.options import OPTIONS, PREFIX
 
 WRITTEN = ("reference/", "gallery/")
 """Pages that are made by the build."""
@@ -38,13 +43,122 @@ def test_every_anchor_of_a_link_is_a_heading() -> None:
     assert broken == []
 
 
-def test_pages_are_staged_and_old_ones_go(tmp_path: Path) -> None:
+def test_pages_are_staged_and_old_ones_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "pages", lambda: {"reference/modules": "# Modules"})  # it runs every example
     (tmp_path / "gone.md").write_text("a page that is no more")
     pages.stage(tmp_path)
     assert not (tmp_path / "gone.md").exists()
     home = (tmp_path / "index.md").read_text("utf-8")
     assert home.startswith("# graphc") and all(f":caption: {group.title}" in home for group in navigation.read())
     assert "](../index.md)" in (tmp_path / "docs" / "source.md").read_text("utf-8")
+    listed = [page for group in navigation.read() for page in group.pages]
+    assert [page for page in listed if not (tmp_path / f"{page}.md").exists()] == []
     before = (tmp_path / "docs" / "jit.md").stat().st_mtime_ns
     pages.stage(tmp_path)
     assert (tmp_path / "docs" / "jit.md").stat().st_mtime_ns == before
+
+
+def test_the_gallery_has_every_program() -> None:
+    programs = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    assert {f"gallery/{name}" for name in [*programs, "programs"]} == set(gallery.pages())
+
+
+# --- the reference ----------------------------------------------------------------------------------------------------
+
+HOMES = sorted(path.stem for path in examples.FOLDER.glob("*.txt"))
+WITHOUT = {
+    "graphc.session": "one interface of another library, which its docstring shows",
+    "graphc.cache": "they remove, write or read entries: docs/cache.md and docs/deploy.md show them",
+    "graphc.distributed": "what functions return",
+    "graphc.printing": "pydotprint prints the path of its file",
+    "graphc.train": "they read and write files and draw",
+}
+"""Modules of which some names have no example, with the reason."""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_examples_of_the_reference_print_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = []
+    for home in HOMES:
+        found = {name: shown(text, home, capsys) for name, text in examples.written(home).items()}
+        wrong += [
+            f"{home}.{name}: {found[name]}"
+            for name, text in examples.written(home).items()
+            if not examples.agree(text, found[name])
+        ]
+        if os.environ.get("GRAPHC_UPDATE"):
+            content = "\n\n".join(f"{name}\n{text}" for name, text in found.items())
+            (examples.FOLDER / f"{home}.txt").write_text(f"{content}\n", "utf-8")
+    assert wrong == [] or os.environ.get("GRAPHC_UPDATE")
+
+
+def shown(text: str, home: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """An example with what it returns and prints."""
+    found = examples.run(text, examples.scope(home))
+    printed = capsys.readouterr().out.rstrip()
+    return f"{found}\n{printed}" if printed else found
+
+
+@pytest.mark.parametrize("home", [home for home in inventory.MODULES if home != "graphc.distributed"])
+def test_every_public_name_is_described_and_has_an_example(home: str) -> None:
+    items = [item for item in inventory.items(home) if item.is_own]
+    assert [item.name for item in items if not item.doc] == []
+    missing = [
+        item.name for item in items if needs_example(item) and ">>>" not in item.doc and not examples.example(item)
+    ]
+    assert missing == [] or home in WITHOUT
+
+
+def needs_example(item: inventory.Item) -> bool:
+    """False for what a table lists, for classes of errors, and for dtypes."""
+    is_error = item.is_class and issubclass(item.value, BaseException)
+    return item.section not in reference.TABLES and not is_error and item.name not in ("ndarray", "isnat")
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_no_example_is_of_a_name_that_is_gone(home: str) -> None:
+    known = {name for item in inventory.items(home) for name in (item.name, *item.aliases)}
+    assert not set(examples.written(home)) - known
+
+
+def test_an_entry_has_signature_example_errors_and_names_elsewhere() -> None:
+    item = next(item for item in inventory.items("graphc.tensor") if item.name == "cumsum")
+    entry = reference.entry(item)
+    assert entry.startswith("::::{py:function} graphc.tensor.cumsum(x, axis=None, dtype=None)\n")
+    assert ">>> T.cumsum(T.constant([1, 2, 3])).eval()\narray([1, 3, 6])" in entry
+    assert "raises `AxisError`" in entry and "raises `GraphTypeError`" in entry
+    assert "`numpy.cumsum`, `jax.numpy.cumsum`, `theano.tensor.cumsum`" in entry
+
+
+def test_numbers_of_an_output_may_differ_in_rounding_alone() -> None:
+    assert examples.agree("array([1.5, 2e-17])", "array([ 1.50000001, -1e-17])")
+    assert not examples.agree("array([1.5, 2.0])", "array([1.5, 2.1])")
+    assert not examples.agree("array([1.5])", "array([1.5, 2.1])")
+
+
+def test_docstrings_become_markdown() -> None:
+    assert markdown("a*b of `a*b`.\n\n    >>> 1\n    1\n\nThe [end].") == (
+        "a\\*b of `a*b`.\n\n```python\n>>> 1\n1\n```\n\nThe \\[end\\]."
+    )
+    assert (
+        first_sentence("The sum of `x`, e.g.\nof rows. More follows.\n\nAnd more.") == "The sum of `x`, e.g. of rows."
+    )
+
+
+def test_public_names_in_documents_lead_to_their_entries() -> None:
+    text = "`graphc.jit` and `graphc.jit()`, `graphc.none`\n```python\n`graphc.jit`\n```\n[`graphc.jit`](x.md)"
+    found = reference.linked(text, {"graphc.jit"})
+    assert found.count("{py:obj}") == 2 and found.endswith(
+        "`graphc.none`\n```python\n`graphc.jit`\n```\n[`graphc.jit`](x.md)"
+    )
+
+
+def test_pages_of_settings_have_every_option_command_and_error() -> None:
+    found = settings.pages()
+    assert all(f"`{PREFIX}{name.upper()}`" in found["reference/options"] for name in OPTIONS)
+    assert (
+        found["reference/command_line"].count("usage: ") > 12
+        and "## graphc cache prune" in found["reference/command_line"]
+    )
+    assert found["reference/errors"].count("\n| `") > 25 and '"graphc 2"' in found["reference/files"]

@@ -1,0 +1,138 @@
+"""The errors of a function: found by wrong calls, which are made while the reference is written.
+
+In: an example of a function, `T.cumsum([1, 2]).eval()`. Out: calls that differ from it in one argument, with the class
+and the message of the error that each raises:
+
+    T.cumsum([1, 2], axis=7)   AxisError: cumsum of … : axis 7 is out of bounds for array of dimension 1
+
+Wrong calls that the tests hold (tests/misuses.txt) come first.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import chdir
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import graphc
+from book.examples import parsed as parse_example, scope
+from book.inventory import Item, defined_in
+from book.navigation import ROOT
+
+CAUGHT = (TypeError, ValueError, IndexError, ArithmeticError, LookupError, RuntimeError, graphc.GraphcError)
+
+
+class Wrong(NamedTuple):
+    """A wrong call and its error."""
+
+    call: str
+    kind: str
+    message: str
+
+
+@cache
+def known() -> dict[str, list[Wrong]]:
+    """The wrong calls of tests/misuses.txt, by the name of the function or method that is called."""
+    found: dict[str, list[Wrong]] = {}
+    for line in (ROOT / "tests" / "misuses.txt").read_text("utf-8").splitlines():
+        call, _, error = line.partition("  ->  ")
+        kind, _, message = error.partition(": ")
+        if kind.isidentifier() and isinstance(node := parsed(call), ast.Call):
+            found.setdefault(called(node), []).append(Wrong(call, kind, plain(message)))
+    return found
+
+
+def parsed(call: str) -> ast.expr | None:
+    """The expression of a call, or None."""
+    try:
+        return ast.parse(call, mode="eval").body
+    except SyntaxError:
+        return None
+
+
+def called(node: ast.Call) -> str:
+    """The last name of what is called: `roll` of `T.roll(x)`."""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def plain(message: str) -> str:
+    """A message without lines of files, which every program has others of."""
+    message = re.sub(r",? ?called at <[^>]*>:\d+|,? ?called at [\w./]+\.py:\d+", "", message)
+    return re.sub(r" \((?:line|<[^>]*>:\d+|[\w./]+\.py:\d+)\)", "", message)
+
+
+def errors(item: Item, text: str) -> list[Wrong]:
+    """One wrong call for each class of error that is known of a function; text: an example, or a docstring with one."""
+    listed = known().get(item.name, []) if item.home.startswith("graphc.tensor") else []
+    first: dict[str, Wrong] = {}
+    for wrong in [*listed, *([] if item.is_class else tried(item, text))]:
+        first.setdefault(wrong.kind, wrong)
+    return [*first.values()][:4]
+
+
+def tried(item: Item, text: str) -> list[Wrong]:
+    """The wrong calls that follow from an example; none where it cannot be run by itself."""
+    *before, last = [each.source for each in parse_example(text)] or [""]
+    names = {**vars(import_module(defined_in(item.value))), **scope(item.home)}
+    try:
+        with graphc.options.change(mode="interpreted"), chdir(names["folder"]):  # a text may be a file's name
+            exec("".join(before), names)
+            return [*probed(item, last.strip(), names)]
+    except Exception:  # examples of what is printed or raised, for instance
+        return []
+
+
+def probed(item: Item, example: str, names: dict[str, Any]) -> Iterator[Wrong]:
+    """The calls of an example with one argument made wrong, that raise an error."""
+    node = parsed(example)
+    calls = (
+        [each for each in ast.walk(node) if isinstance(each, ast.Call) and called(each) == item.name] if node else []
+    )
+    if calls:
+        for made in mutated(item, calls[0]):
+            call = ast.unparse(made)
+            if (error := raised(call, names)) is not None:
+                yield Wrong(call, type(error).__name__, plain(str(error)))
+
+
+def mutated(item: Item, call: ast.Call) -> Iterator[ast.Call]:
+    """The call with one argument made wrong: its first a text, a size that differs, an axis and a dtype that are not
+    there."""
+    if call.args:
+        made = copy.deepcopy(call)
+        made.args[0] = ast.Constant("text")
+        yield made
+    if len(call.args) > 1 and isinstance(call.args[1], ast.List):
+        made = copy.deepcopy(call)
+        made.args[1] = ast.parse("[1.0, 2.0, 3.0, 4.0, 5.0]", mode="eval").body
+        yield made
+    try:
+        parameters = [*inspect.signature(item.value).parameters]
+    except (TypeError, ValueError):
+        parameters = []
+    for name, value in (("axis", 7), ("dtype", "complex128")):
+        if name in parameters and len(call.args) <= parameters.index(name):
+            made = copy.deepcopy(call)
+            made.keywords = [each for each in made.keywords if each.arg != name]
+            made.keywords.append(ast.keyword(name, ast.Constant(value)))
+            yield made
+
+
+def raised(call: str, names: dict[str, Any]) -> Exception | None:
+    """The error of a call and of the values of its result, or None."""
+    with graphc.options.change(mode="interpreted"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = eval(call, names)
+            if isinstance(found, graphc.Node):
+                found.eval()
+        except CAUGHT as error:
+            return error
+    return None
