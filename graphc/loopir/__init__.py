@@ -17,4 +17,5 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        return getattr(import_module("graphc.loopir.ir"), name)
+        value = globals()[name] = getattr(import_module("graphc.loopir.ir"), name)
+        return value

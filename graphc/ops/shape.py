@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -527,28 +528,30 @@ def _concatenate_eval(node: Node, *arrays: Array) -> Array:
 def _concatenate_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     axis: int = node.attrs["axis"]
     parts: list[Node | None] = []
-    offset: Size = 0
-    for arg in node.args:
+    for arg, begin in zip(node.args, _begins(node), strict=True):
         starts: list[Size] = [0] * arg.ndim
-        starts[axis] = offset
+        starts[axis] = begin
         shape = (*map(as_size_node, starts), *map(as_size_node, arg.type.shape))
         parts.append(make(OPS["subtensor"], (cotangent, *shape), {"steps": (1,) * arg.ndim}))
-        offset = sizes.add(offset, arg.type.shape[axis])
     return parts
 
 
+def _begins(node: Node) -> Sequence[Size]:
+    """The place along the axis where each part begins: each is a sum of the one before and a size, so that many parts
+    take no sums of many terms."""
+    lengths: list[Size] = [arg.type.shape[node.attrs["axis"]] for arg in node.args[:-1]]
+    return [*accumulate([0, *lengths], sizes.add)]
+
+
 def _concatenate_lower(node: Node) -> Lowering:
-    return Writes(lambda node: [_concatenate_write(node, position) for position in range(len(node.args))])
+    return Writes(lambda node: [_concatenate_write(node, *each) for each in enumerate(_begins(node))])
 
 
-def _concatenate_write(node: Node, position: int) -> Write:
+def _concatenate_write(node: Node, position: int, begin: Size) -> Write:
     axis: int = node.attrs["axis"]
 
     def target(index: Index, element: Element) -> Index:
-        offset: Expr = loopir.ZERO
-        for arg in node.args[:position]:
-            offset = loopir.add(offset, size_expr(arg.type.shape[axis], element))
-        return (*index[:axis], loopir.add(offset, index[axis]), *index[axis + 1 :])
+        return (*index[:axis], loopir.add(size_expr(begin, element), index[axis]), *index[axis + 1 :])
 
     return Write(node.args[position].type.shape, target, lambda index: (position, index))
 

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import FrameType
+from cProfile import Profile
 
 
 def calls_made(work: Callable[[], object]) -> int:
     """How many calls, of Python's functions and of C's, `work` makes in this thread."""
-    count = 0
-
-    def note(frame: FrameType, event: str, arg: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return count
+    profile = Profile()
+    profile.runcall(work)
+    return sum(entry.callcount for entry in profile.getstats())
 
 
 def assert_linear(work: Callable[[int], Callable[[], object]], size: int) -> None:

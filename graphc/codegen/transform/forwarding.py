@@ -22,6 +22,7 @@ where a row is joined with others. Nobody may read or write that part until the 
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -196,12 +197,47 @@ def elide_copies(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 
 def _written(body: Sequence[Stmt], once: Collection[Buffer]) -> tuple[Stmt, ...]:
-    result: list[Stmt] = []
-    for stmt in body:
-        copy = read_copy(stmt)
-        if copy is None or copy.source not in once or not _write_there(result, copy):
-            result.append(map_bodies(stmt, lambda inner: _written(inner, once)))
-    return tuple(result)
+    copies = [read_copy(stmt) for stmt in body]
+    if not any(copy is not None and copy.source in once for copy in copies):
+        return tuple(map_bodies(stmt, lambda inner: _written(inner, once)) for stmt in body)
+    before = _Before()
+    for stmt, copy in zip(body, copies, strict=True):
+        if copy is None or copy.source not in once or not _write_there(before, copy):
+            before.append(map_bodies(stmt, lambda inner: _written(inner, once)))
+    return tuple(before.statements)
+
+
+class _Before:
+    """The statements before one, and in which of them each name and buffer is written and read: places in ascending
+    order, so that what lies far back is found without a walk."""
+
+    def __init__(self) -> None:
+        self.statements: list[Stmt] = []
+        self.writes: dict[Var | Buffer, list[int]] = {}
+        self.reads: dict[Var | Buffer, list[int]] = {}
+
+    def append(self, stmt: Stmt) -> None:
+        for places, touched in zip((self.writes, self.reads), effects([stmt]), strict=True):
+            for each in touched:
+                places.setdefault(each, []).append(len(self.statements))
+        self.statements.append(stmt)
+
+    def divert(self, place: int, loop: Loop, source: Buffer, target: Buffer) -> None:
+        """Put a loop that writes `target` in place of the one that writes `source`."""
+        self.statements[place] = loop
+        del self.writes[source]
+        insort(self.writes.setdefault(target, []), place)
+
+    def is_free(self, copy: Copy, place: int) -> bool:
+        """True where a statement may write the target of a copy: none from there on reads it, or changes where it
+        is."""
+        known = {part for part in subexpressions(copy.index) if isinstance(part, Var)} - {copy.var}
+        changed = any(self.writes.get(var, [-1])[-1] >= place for var in known)
+        if changed or self.reads.get(copy.target, [-1])[-1] >= place:
+            return False
+        written = self.writes.get(copy.target, [])
+        later = (self.statements[each] for each in written[bisect_left(written, place) :])
+        return all(isinstance(stmt, Store) and _is_before(stmt, copy) for stmt in later)
 
 
 def read_copy(stmt: Stmt) -> Copy | None:
@@ -216,28 +252,24 @@ def read_copy(stmt: Stmt) -> Copy | None:
     return None
 
 
-def _write_there(before: list[Stmt], copy: Copy) -> bool:
+def _write_there(before: _Before, copy: Copy) -> bool:
     """Let the loop that writes the source of a copy, which comes after these statements, write its target. False where
     that cannot be."""
-    places = [place for place, stmt in enumerate(before) if copy.source in stored_buffers([stmt])]
+    places = before.writes.get(copy.source, ())
     if len(places) != 1:
         return False
     (place,) = places
-    loop, between = before[place], before[place + 1 :]
+    loop = before.statements[place]
     if not isinstance(loop, Loop) or (loop.begin, loop.size) != (ZERO, copy.size) or is_left(loop):
         return False
     stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store) and stmt.buffer == copy.source]
     if len(stores) != 1 or stores[0] not in loop.body or stores[0].index != loop.var:
         return False
-    known = {part for part in subexpressions(copy.index) if isinstance(part, Var)} - {copy.var}
-    written, _ = effects([loop, *between])
-    others = [stmt for stmt in between if copy.target in stored_buffers([stmt])]
-    if copy.target in read_buffers([loop, *between]) or copy.target in stored_buffers([loop]) or known & written:
-        return False
-    if not all(isinstance(stmt, Store) and _is_before(stmt, copy) for stmt in others):
+    if not before.is_free(copy, place):
         return False
     there = Store(copy.target, replace_vars(copy.index, {copy.var: loop.var}), stores[0].value)
-    before[place] = replace(loop, body=tuple(there if stmt is stores[0] else stmt for stmt in loop.body))
+    body = tuple(there if stmt is stores[0] else stmt for stmt in loop.body)
+    before.divert(place, replace(loop, body=body), copy.source, copy.target)
     return True
 
 

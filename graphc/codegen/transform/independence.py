@@ -107,7 +107,7 @@ class _Nest:
         body = self.marked(loop.body, found, values, sizes)
         carried = [var for var in found.sets if var in self.begun]
         conflicts = None
-        if found.is_plain and not is_left(loop) and all(accumulation(var, loop) for var in carried):
+        if found.is_plain and not is_left(loop) and all(accumulations(carried, loop).values()):
             conflicts = self.conflicts(loop.var, found)
         safepoint = loop.safepoint
         if safepoint is not None and (conflicts is None or any(buffer.row is None for buffer in conflicts)):
@@ -170,30 +170,41 @@ class _Nest:
         return tuple(buffer for buffer, regions in found.items() if not regions)
 
 
-def accumulation(var: ir.Var, loop: ir.Loop) -> Operator | None:
-    """The step that combines a scalar's values of two parts of a loop, or None where the loop uses it otherwise."""
-    found: Operator | None = None
+def accumulations(variables: Collection[ir.Var], loop: ir.Loop) -> dict[ir.Var, Operator | None]:
+    """For each of the scalars that a loop sets, the step that combines its values of two parts of the loop, or None
+    where the loop uses it otherwise."""
+    found: dict[ir.Var, Operator | None] = dict.fromkeys(variables)
+    refused: set[ir.Var] = set()
     for stmt in statements(loop.body):
-        reads = sum(reads_of(var, expr) for expr in expressions(stmt))
+        reads: Counter[ir.Var] = Counter()
+        for expr in expressions(stmt):
+            count_reads(expr, found, reads)
+        target = stmt.var if isinstance(stmt, ir.Set) and stmt.var in found else None
+        refused.update(var for var in reads if var != target)
         match stmt:
-            case ir.Set(target, ir.Apply(op, (first, *_))) if target == var:
-                known = op.accumulates and found in (None, op)
-                if not known or first != var or reads > 1:
-                    return None
-                found = op
-            case ir.Set(target, _) if target == var:
-                return None
-            case _ if reads:
-                return None
-    return found
+            case ir.Set(var, ir.Apply(op, (first, *_))) if var is target:
+                known = op.accumulates and found[var] in (None, op)
+                if not known or first != var or reads[var] > 1:
+                    refused.add(var)
+                found[var] = op
+            case ir.Set(var) if var is target:
+                refused.add(var)
+    return {var: None if var in refused else op for var, op in found.items()}
 
 
-def reads_of(var: ir.Var, expr: ir.Expr) -> int:
-    """The number of times that an expression reads a scalar, but for the error of an addition to it:
-    that is another number for every way in which a sum is taken apart, and right for each."""
-    if isinstance(expr, ir.Apply) and expr.op is SUM_ERROR and expr.args[0] == var:
-        return reads_of(var, expr.args[1])
-    return (expr == var) + sum(reads_of(var, child) for child in ir.children(expr))
+def count_reads(expr: ir.Expr, variables: Collection[ir.Var], reads: Counter[ir.Var]) -> None:
+    """Count how often an expression reads each of some scalars, but for the error of an addition to it: that is another
+    number for every way in which a sum is taken apart, and right for each."""
+    pending = [expr]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, ir.Apply) and part.op is SUM_ERROR and part.args[0] in variables:
+            pending.append(part.args[1])
+        elif isinstance(part, ir.Var):
+            if part in variables:
+                reads[part] += 1
+        else:
+            pending.extend(ir.children(part))
 
 
 # Regions ------------------------------------------------------------------------------------------------------------
@@ -311,8 +322,9 @@ class Scope:
             yield (*found, ("+", frozenset(total.items())))
 
     def value(self, name: ir.Expr) -> ir.Expr | None:
-        """The value of a name, where that is the same wherever it is written."""
-        found = self.values.get(name) if isinstance(name, ir.Var) else None
+        """The value of a name that is given in the nest, where that is the same wherever it is written. A name given
+        before is a size like any other: with those that it is made of it may be long."""
+        found = self.values.get(name) if isinstance(name, ir.Var) and name in self.inside else None
         if found is None or any(isinstance(part, ir.Load) or part in self.sets for part in ir.subexpressions(found)):
             return None
         return ir.rebuild(found, self.value)

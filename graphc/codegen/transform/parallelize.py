@@ -31,7 +31,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from graphc.arrays.dtypes import is_float, itemsize
 from graphc.codegen.threads.chunking import CHUNK_WORK
-from graphc.codegen.transform.independence import accumulation, mark_nest
+from graphc.codegen.transform.independence import accumulations, mark_nest
 from graphc.codegen.transform.merge_rows import resolved
 from graphc.loopir import ir, operators
 from graphc.loopir.ir import Buffer, Expr, Let, Load, Loop, Store, int_value, start_const
@@ -190,7 +190,7 @@ def shares_of(
     size. `rows`: whether threads may have rows of their own; `targets`: buffers of which a chunk may have a copy."""
     if loop.conflicts is None:
         return None
-    steps = {var: accumulation(var, loop) for var in carried}
+    steps = accumulations(carried, loop)
     private = rows_of(loop) if rows else {}
     sums = added_into(loop, targets.keys() - private.keys())
     if None in steps.values() or not {*loop.conflicts} <= private.keys() | sums.keys():

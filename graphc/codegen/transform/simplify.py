@@ -142,8 +142,19 @@ def _merged(first: Seen, then: Seen) -> Seen:
     """Two loops as one."""
     loop, other = first.stmt, then.stmt
     assert isinstance(loop, ir.Loop) and isinstance(other, ir.Loop)
-    body = fuse_reductions((*loop.body, *with_values(other.body, {other.var: loop.var})))
-    return look_at(replace(loop, body=body, conflicts=None, safepoint=loop.safepoint or other.safepoint))
+    body = (*loop.body, *with_values(other.body, {other.var: loop.var}))
+    merged = replace(loop, body=body, conflicts=None, safepoint=loop.safepoint or other.safepoint)
+    if any(isinstance(stmt, ir.Loop) for stmt in body):
+        return look_at(replace(merged, body=fuse_reductions(body)))
+    read = frozenset(loop.var if each == other.var else each for each in then.read)
+    return Seen(
+        merged,
+        False,
+        first.written | then.written,
+        first.read | read,
+        first.accumulators + then.accumulators,
+        first.ops + then.ops,
+    )
 
 
 def _split(first: Seen, between: Sequence[Seen]) -> tuple[list[Seen], list[Seen]]:

@@ -1,4 +1,7 @@
-"""What a compilation makes grows no faster than its graph: counted, never timed."""
+"""What a compilation makes grows no faster than its graph: counted, never timed.
+
+Families of programs stand in tests/growth.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,14 +19,9 @@ import graphc.tensor as T
 from graphc import session
 from graphc.codegen.call.entry import OUT_OF_LINE, entry_ir, out_of_line_ir
 from graphc.codegen.call.signature import Array, Signature
-from graphc.codegen.frontend.lowering import lower_modules
 from graphc.codegen.llvm.target import emit_object
-from graphc.codegen.pipeline import program
-from graphc.codegen.pipeline.program import Program, generate
-from graphc.codegen.transform.outline_regions import BLOCK_OPS
 from graphc.loopir.syntax import Names
 from graphc.options import options
-from tests.support.counting import calls_made
 from tests.support.generated import code
 
 
@@ -181,86 +178,7 @@ def test_the_source_hardly_grows_with_equal_steps(build: Callable[[int], graphc.
     assert len(parts[1]) <= len(parts[0])
 
 
-# Many scalars, many sums ----------------------------------------------------------------------------------------------
-
-
-def separate_sums(count: int) -> tuple[list[Any], list[Any]]:
-    """A parameter and a sum over the same data for each, and all gradients."""
-    params = [T.dscalar(f"p{number}") for number in range(count)]
-    data = np.linspace(-1.0, 2.0, 20)
-    terms = [T.sqr(data - T.sin(p) * params[number - 1]).sum() for number, p in enumerate(params)]
-    cost = sum(0.5 * T.sqr(p) + term for p, term in zip(params, terms, strict=True))
-    return params, [cost, *graphc.grad(cost, params)]
-
-
-def separate_results(count: int) -> tuple[list[Any], list[Any]]:
-    x = T.dvector("x")
-    return [x], [T.exp(x * float(number)).sum() for number in range(count)]
-
-
-def sums_of_columns(count: int) -> tuple[list[Any], list[Any]]:
-    x = T.dmatrix("x")
-    return [x], [T.exp(x * float(number)).sum(axis=0) for number in range(count)]
-
-
-def straight_line(count: int) -> tuple[list[Any], list[Any]]:
-    """A parameter and some scalars for each, no loop, and all gradients."""
-    params = [T.dscalar(f"p{number}") for number in range(count)]
-    cost = sum(0.5 * T.sqr(p) + T.sin(p) * params[number - 1] for number, p in enumerate(params))
-    return params, [cost, *graphc.grad(cost, params)]
-
-
-def generated(graph: tuple[list[Any], list[Any]]) -> Program:
-    found: list[Program] = []
-
-    def noted(*args: Any) -> Program:
-        found.append(generate(*args))
-        return found[-1]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(program, "generate", noted)
-        graphc.function(*graph, mode="python")
-    return found[0]
-
-
-def lowered(program: Program) -> list[str]:
-    """The modules that LLVM is given."""
-    return [module.ir for module in lower_modules(program.source, program.prototypes, program.externals, False)]
-
-
-MANY: dict[Callable[[int], tuple[list[Any], list[Any]]], int] = {
-    separate_sums: 24,
-    separate_results: 24,
-    sums_of_columns: 24,
-    straight_line: 60,
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("build", MANY)
-def test_work_is_linear_in_parameters_and_sums(build: Callable[[int], tuple[list[Any], list[Any]]]) -> None:
-    """From the graph to what LLVM is given: calls are counted, and lines of its text. No function is long but the
-    kernel, which has its calls, and computes next to nothing."""
-    calls: list[tuple[int, int]] = []
-    lines: list[int] = []
-    generated(build(4))
-    for count in (MANY[build], 2 * MANY[build]):
-        graph, program, modules = build(count), list[Program](), list[str]()
-        generating = calls_made(partial(lambda graph, program: program.append(generated(graph)), graph, program))
-        lowering = calls_made(partial(lambda program, modules: modules.extend(lowered(program[0])), program, modules))
-        calls.append((generating, lowering))
-        functions = [text for module in modules for text in module.split("\ndefine ")[1:]]
-        lines.append(sum(text.count("\n") for text in functions))
-        (kernel,) = (text for text in functions if '@"kernel"' in text.split("(")[0])
-        assert max(text.count("\n") for text in functions if text is not kernel) <= MOST_LINES
-        if build in (separate_sums, straight_line):
-            assert len(re.findall(r" f(?:add|sub|mul|div) | @gc_", kernel)) <= BLOCK_OPS
-    for small, large in (*zip(*calls, strict=True), lines):
-        assert large <= 2.2 * small, (calls, lines)
-
-
-MOST_LINES = 2500
-"""Of LLVM's text for one function: of an operator outside loops 1 or 2, in loops over vectors 4 to 8."""
+# The entry point -----------------------------------------------------------------------------------------------------
 
 
 def updated(count: int) -> Signature:
