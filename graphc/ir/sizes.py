@@ -84,8 +84,23 @@ def known_at_least(left: Size, right: Size) -> bool:
     """True if left >= right holds in every run."""
     if isinstance(left, int) and isinstance(right, int):
         return left >= right
+    if _is_multiple_within(right, left):
+        return True
     terms, number = difference(left, right)
     return number >= 0 and all(factor > 0 and known_nonnegative(node) for node, factor in terms.items())
+
+
+def _is_multiple_within(size: Size, whole: Size) -> bool:
+    """True if a size is `whole // k * k` for a number k above 0, as programs write that cut to a multiple."""
+    if isinstance(size, int) or size.op.name != "mul":
+        return False
+    for one, other in (size.args, size.args[::-1]):
+        number = constant_value(other)
+        if number is not None and number > 0 and one.op.name == "floor_div":
+            dividend, divisor = map(as_size, one.args)
+            if equal(divisor, int(number)) and equal(dividend, whole):
+                return True
+    return False
 
 
 def is_natural(node: Node) -> bool:

@@ -7,8 +7,8 @@ gives back the argument where there is nothing to do. Lowered, all but concatena
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from graphc.loopir.ir import Expr
 
 Order = tuple["int | str", ...]
+Axes = tuple[tuple[int, "Expr"], ...]
+"""Axes with their sizes."""
 
 MOST_ELEMENTS = 2**60
 """No array has more: an int64 holds the number with room for arithmetic."""
@@ -428,22 +430,35 @@ def _reshape_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 
 
 def _reshape_index(node: Node, index: Index, element: Element) -> tuple[int, Index]:
-    before, after = (size_exprs(kind.shape, element) for kind in (node.args[0].type, node.type))
-    first, last = _kept_axes(before, after)
-    flat = loopir.ravel(index[first : len(after) - last], after[first : len(after) - last])
-    inner = loopir.unravel(flat, before[first : len(before) - last])
-    return 0, (*index[:first], *inner, *index[len(after) - last :])
+    """Axes with as many elements before as after are taken by themselves: (2 * h, 2 * w) becomes (h, 2, w, 2) without a
+    division."""
+    inner: list[Expr] = []
+    for old, new in _parts(node.args[0].type.shape, node.type.shape, element):
+        flat = loopir.ravel(tuple(index[axis] for axis, _ in new), tuple(size for _, size in new))
+        inner += loopir.unravel(flat, tuple(size for _, size in old))
+    return 0, tuple(inner)
 
 
-def _kept_axes(before: Sequence[Expr], after: Sequence[Expr]) -> tuple[int, int]:
-    """The number of axes at either end that a reshape leaves as they are, one at least being made anew."""
-    first = last = 0
-    most = min(len(before), len(after)) - 1
-    while first < most and before[first] == after[first]:
-        first += 1
-    while last < most - first and before[-1 - last] == after[-1 - last]:
-        last += 1
-    return first, last
+def _parts(before: Sequence[Size], after: Sequence[Size], element: Element) -> Iterator[tuple[Axes, Axes]]:
+    """The least runs of axes of a reshape, before and after, that are known to have as many elements each."""
+    old, new = (list(zip(shape, size_exprs(shape, element), strict=True)) for shape in (before, after))
+    first = second = 0
+    while first < len(old) or second < len(new):
+        ends = product(range(first, len(old) + 1), range(second, len(new) + 1))
+        for i, j in sorted(ends, key=sum)[1:]:
+            if (i, j) == (len(old), len(new)) or _are_as_many(old[first:i], new[second:j]):
+                yield (
+                    tuple((axis, old[axis][1]) for axis in range(first, i)),
+                    tuple((axis, new[axis][1]) for axis in range(second, j)),
+                )
+                first, second = i, j
+                break
+
+
+def _are_as_many(old: Sequence[tuple[Size, Expr]], new: Sequence[tuple[Size, Expr]]) -> bool:
+    """True if two runs of axes have as many elements by their sizes, or are one axis of one size."""
+    is_one = len(old) == len(new) == 1 and old[0][1] == new[0][1]
+    return is_one or factors([size for size, _ in old]) == factors([size for size, _ in new])
 
 
 def _reshape_guards(node: Node) -> Sequence[Guard]:
@@ -489,6 +504,8 @@ define_op(
         lambda: (
             Sample("flat", lambda x: reshape(x, (12,)), (Argument((3, 4)),)),
             Sample("fold", lambda x: reshape(x, (2, 2, 3)), (Argument((3, 4)),)),
+            Sample("two axes in two each", lambda x: reshape(x, (2, 2, 1, 3, 2)), (Argument((4, 6)),)),
+            Sample("three axes", lambda x: reshape(x, (6, 2, 2, 1)), (Argument((2, 3, 4)),)),
             Sample("of a vector", lambda x: reshape(x, (3, 1, 2)), (Argument((6,)),)),
             Sample("to a scalar", lambda x: reshape(x, ()), (Argument((1, 1)),)),
             Sample("of a scalar", lambda x: reshape(x, (1, 1)), (Argument(()),)),

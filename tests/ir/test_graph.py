@@ -123,6 +123,10 @@ def test_arithmetic_of_sizes_folds() -> None:
     assert sizes.add(n, m) is sizes.add(m, n) and sizes.multiply(n, m) is sizes.multiply(m, n)
     assert sizes.floor_divide(7, 2) == 3 and sizes.floor_divide(n, 1) is n
     assert sizes.minimum(n, n) is n and sizes.maximum(3, 5) == 5
+    multiple = sizes.multiply(sizes.floor_divide(n, 3), 3)
+    assert sizes.minimum(n, multiple) is multiple and sizes.maximum(multiple, n) is n
+    assert not sizes.known_at_least(n, sizes.multiply(sizes.floor_divide(n, 3), 4))
+    assert not sizes.known_at_least(n, sizes.multiply(sizes.floor_divide(n, -3), -3))
     assert sizes.equal(n, n) and sizes.equal(3, 3) and not sizes.equal(n, m) and not sizes.equal(n, 3)
     assert sizes.common(n, 3, "x and y") == 3 and sizes.common(n, m, "x and y") is n
     with pytest.raises(ShapeError, match="x and y: sizes 3 and 4 differ"):

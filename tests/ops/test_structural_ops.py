@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import graphc
 from graphc.autodiff import grad
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
@@ -289,6 +290,19 @@ def test_makers_return_the_argument_where_there_is_nothing_to_do() -> None:
     assert shape.reshape(x, x.type.shape) is x
     assert shape.concatenate([x], 0) is x
     assert index.subtensor(x, (0, 0), x.type.shape, (1, 1)) is x
+
+
+def test_axes_that_become_others_by_themselves_need_no_division() -> None:
+    """The blocks of an image that is cut to a multiple of their size, of any size or a known one."""
+    for known in (None, 9):
+        image = variable("float64", (known, known), "image")
+        height, width = (image.shape[axis] // 2 for axis in (0, 1))
+        blocks = image[: 2 * height, : 2 * width].reshape((height, 2, width, 2)).max((1, 3))
+        f = graphc.function([image], blocks, mode="python")
+        body = f.source.partition("def kernel")[2] if known else f.source.partition("def sizes")[0]
+        assert "//" not in body and "%" not in body
+        given = np.arange(81.0).reshape(9, 9) % 7
+        np.testing.assert_array_equal(f(given), given[:8, :8].reshape(4, 2, 4, 2).max((1, 3)))
 
 
 def test_sizes_known_to_agree_are_not_guarded() -> None:
