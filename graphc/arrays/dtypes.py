@@ -103,6 +103,19 @@ def is_float(dtype: str) -> bool:
     return dtype in FLOATS
 
 
+def lowest(dtype: str) -> str:
+    """The literal that no element is below; for NaN's sake -inf where there is one."""
+    if is_float(dtype):
+        return "-inf"
+    return "False" if dtype == "bool" else str(np.iinfo(dtype).min)
+
+
+def highest(dtype: str) -> str:
+    if is_float(dtype):
+        return "inf"
+    return "True" if dtype == "bool" else str(np.iinfo(dtype).max)
+
+
 def itemsize(dtype: str) -> int:
     """Bytes of one element."""
     return np.dtype(dtype).itemsize

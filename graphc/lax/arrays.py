@@ -27,6 +27,7 @@ from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
 from graphc.ops.index import set_subtensor
 from graphc.options import options
+from graphc.tensor.reductions import running_extreme
 from graphc.tensor.shaping import as_size, normalise_axes, normalise_axis
 from graphc.trees import leaves, like, structure
 
@@ -379,35 +380,22 @@ def _running(name: str, doc: str, run: Callable[[Node], Node]) -> Callable[..., 
     return function
 
 
-def _by_steps(name: str, begin: Callable[[str], Any]) -> Callable[[Node], Node]:
-    """Return a function that folds the rows of an array by an op of two elements, and keeps all steps."""
+def _logaddexps(rows: Node) -> Node:
+    first = layout.filled(as_node(-np.inf, rows.type.dtype), rows.type.shape[1:])
 
-    def run(rows: Node) -> Node:
-        first = layout.filled(as_node(begin(rows.type.dtype), rows.type.dtype), rows.type.shape[1:])
+    def step(total: Node, row: Node) -> tuple[Node, Node]:
+        made = elementwise("logaddexp", total, row)
+        return made, made
 
-        def step(total: Node, row: Node) -> tuple[Node, Node]:
-            made = elementwise(name, total, row)
-            return made, made
-
-        found: Node = scan(step, first, rows)[1]
-        return found
-
-    return run
-
-
-def _lowest(dtype: str) -> Any:
-    return -np.inf if is_float(dtype) else False if dtype == "bool" else np.iinfo(dtype).min
-
-
-def _highest(dtype: str) -> Any:
-    return np.inf if is_float(dtype) else True if dtype == "bool" else np.iinfo(dtype).max
+    found: Node = scan(step, first, rows)[1]
+    return found
 
 
 cumsum = _running("cumsum", "the sum", lambda rows: tensor.cumsum(rows, 0))
 cumprod = _running("cumprod", "the product", lambda rows: tensor.cumprod(rows, 0))
-cummax = _running("cummax", "the largest element", _by_steps("maximum", _lowest))
-cummin = _running("cummin", "the smallest element", _by_steps("minimum", _highest))
-cumlogsumexp = _running("cumlogsumexp", "the log of the sum of exponentials", _by_steps("logaddexp", _lowest))
+cummax = _running("cummax", "the largest element", lambda rows: running_extreme(rows, "maximum"))
+cummin = _running("cummin", "the smallest element", lambda rows: running_extreme(rows, "minimum"))
+cumlogsumexp = _running("cumlogsumexp", "the log of the sum of exponentials", _logaddexps)
 
 
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:

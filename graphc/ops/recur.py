@@ -1,4 +1,4 @@
-"""Recurrences along one axis: running sums and products, and linear recurrences, all of linear work.
+"""Recurrences along one axis: running sums, products and extremes, and linear recurrences, all of linear work.
 
 In: arguments of equal sizes, an axis, a direction and a form. Out: op records, and a function for each that makes its
 node, of the arguments' sizes. Arguments of running sums and products have their accumulator's dtype already
@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 
 import numpy as np
 
-from graphc.arrays.dtypes import INTEGERS, accumulated_in, accumulator, is_float
+from graphc.arrays import numerics
+from graphc.arrays.dtypes import INTEGERS, accumulated_in, accumulator, highest, is_float, lowest
 from graphc.errors import GraphTypeError
 from graphc.ir.lowering import Recur
 from graphc.ir.node import (
@@ -40,11 +41,12 @@ from graphc.ir.node import (
     define_op,
     describe,
     lazy_format,
+    literal,
     make,
 )
 from graphc.ops.custom import DIRECTION
 from graphc.ops.elementwise import cast, elementwise, shifted
-from graphc.ops.shape import equality_guard, label, label_op, zeros
+from graphc.ops.shape import equality_guard, filled, label, label_op, zeros
 
 FORMS = ("own", "before", "late")
 EXTREMES = ("minimum", "maximum")
@@ -60,6 +62,12 @@ def running_sum(x: Node, axis: int, reverse: bool = False) -> Node:
 def running_prod(x: Node, axis: int, reverse: bool = False, form: str = "own") -> Node:
     """The products of the elements of `x` up to each one along `axis`; before each one in the form "before"."""
     return make(OPS["running_prod"], (x,), {"axis": axis, "reverse": reverse, "form": form})
+
+
+def running_extreme(x: Node, extreme: str, axis: int, reverse: bool = False, form: str = "own") -> Node:
+    """The largest or smallest of the elements of `x` up to each one along `axis`, by `extreme` of `EXTREMES`; before
+    each one in the form "before", where the first is what no element exceeds."""
+    return make(OPS["running_extreme"], (x,), {"extreme": extreme, "axis": axis, "reverse": reverse, "form": form})
 
 
 def linear_recurrence(a: Node, b: Node, axis: int, reverse: bool = False, form: str = "own") -> Node:
@@ -78,7 +86,10 @@ def _check(name: str, args: Sequence[Node], attrs: Attributes) -> None:
     x, axis = args[0], attrs["axis"]
     if not 0 <= axis < x.ndim:
         raise GraphTypeError(f"{name} of {describe(x)} of type {x.type}: {axis} is not an axis of it")
-    if accumulator(x.type.dtype) != x.type.dtype:
+    if name == "running_extreme":
+        if x.type.dtype == "bool":
+            raise GraphTypeError(f"running_extreme of {describe(x)}: bool is to be cast to int8 first")
+    elif accumulator(x.type.dtype) != x.type.dtype:
         raise GraphTypeError(
             f"{name} of {describe(x)}: {x.type.dtype} is to be cast to {accumulator(x.type.dtype)} first"
         )
@@ -143,6 +154,22 @@ def _accumulate(ufunc: np.ufunc) -> Callable[..., Array]:
     return evaluate
 
 
+def _neutral(node: Node) -> str:
+    """The literal that gives way to every element."""
+    return (lowest if node.attrs["extreme"] == "maximum" else highest)(node.type.dtype)
+
+
+def _extreme_eval(node: Node, x: Array) -> Array:
+    result, extreme = np.empty_like(x), getattr(numerics, node.attrs["extreme"])
+    iterations = _ahead(node, result)
+    carry = np.full(iterations.shape[1:], x.dtype.type(_neutral(node)))
+    for iteration, element in enumerate(_ahead(node, x)):
+        following = extreme(carry, element)
+        iterations[iteration] = carry if node.attrs["form"] == "before" else following
+        carry = following
+    return result
+
+
 def _max_eval(node: Node, x: Array) -> Array:
     result = np.full_like(x, NONE)
     _ahead(node, result)[1:] = np.maximum.accumulate(_ahead(node, x), axis=0)[:-1]
@@ -182,6 +209,12 @@ def _prod_lower(node: Node) -> Lowering:
     if node.attrs["form"] == "before":
         return _recur(node, "1", "_0", "_0 * _2")
     return _recur(node, "1", "_0 * _1", "_1")
+
+
+def _extreme_lower(node: Node) -> Lowering:
+    extreme, before = node.attrs["extreme"], node.attrs["form"] == "before"
+    value, carry = ("_0", f"{extreme}(_0, _2)") if before else (f"{extreme}(_0, _1)", "_1")
+    return Recur(node.attrs["axis"], _neutral(node), value, carry, node.type.dtype, node.attrs["reverse"])
 
 
 def _recurrence_lower(node: Node) -> Lowering:
@@ -242,6 +275,20 @@ def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     )
     before = running_prod(factors, axis, reverse, "before")
     return (times_power(elementwise("mul", before, after), elementwise("sub", kept, own)),)
+
+
+def _extreme_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
+    """Each element gives what comes after it the share that the extreme of two gives the first of them: equal ones
+    share evenly."""
+    (x,), axis, reverse, form = node.args, node.attrs["axis"], node.attrs["reverse"], node.attrs["form"]
+    before = running_extreme(x, node.attrs["extreme"], axis, reverse, "before")
+    both = elementwise(node.attrs["extreme"], before, x)
+    shares = both.op.vjp
+    assert shares is not None
+    kept, taken = shares(both, filled(literal(1, x.type.dtype), x.type.shape))
+    assert kept is not None and taken is not None
+    later = linear_recurrence(kept, cotangent, axis, not reverse, "before" if form == "before" else "late")
+    return (elementwise("mul", taken, later),)
 
 
 def _recurrence_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
@@ -322,6 +369,23 @@ define_op(
     samples=Samples(lambda: (Sample("running_max", _running_max, (Argument((3, 4), "int"),), differentiable=False),)),
     batch=shifted("axis"),
     doc="The maxima of the integers before each one along an axis, -2**40 where there is none.",
+)
+define_op(
+    "running_extreme",
+    _infer("running_extreme"),
+    _extreme_eval,
+    _extreme_lower,
+    _extreme_vjp,
+    samples=Samples(
+        lambda: chain(
+            *(
+                _samples(lambda x, axis, reverse, e=extreme, f=form: running_extreme(x, e, axis, reverse, f), 1)
+                for extreme, form in product(EXTREMES, FORMS[:2])
+            )
+        )
+    ),
+    batch=shifted("axis"),
+    doc="The largest or smallest of the elements up to each one along an axis.",
 )
 define_op(
     "stepped_extreme",

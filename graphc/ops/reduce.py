@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphc.arrays.dtypes import FLOATS, accumulated_in, accumulator, is_float
+from graphc.arrays.dtypes import FLOATS, accumulated_in, accumulator, highest, is_float, lowest
 from graphc.arrays.numerics import largest, smallest
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir import sizes
@@ -101,19 +101,6 @@ def restore(node: Node, value: Node) -> Node:
 
 def _no_cotangent(node: Node, cotangent: Node) -> Sequence[Node | None]:
     return (None,)
-
-
-def lowest(dtype: str) -> str:
-    """The literal that no element is below; for NaN's sake -inf where there is one."""
-    if is_float(dtype):
-        return "-inf"
-    return "False" if dtype == "bool" else str(np.iinfo(dtype).min)
-
-
-def highest(dtype: str) -> str:
-    if is_float(dtype):
-        return "inf"
-    return "True" if dtype == "bool" else str(np.iinfo(dtype).max)
 
 
 def reduction(name: str, x: Node, axes: Sequence[int]) -> Node:

@@ -23,11 +23,13 @@ from graphc.errors import ArgumentError, RankError
 from graphc.ir.node import Node, describe
 from graphc.ops.at_hand import asked_size
 from graphc.ops.elementwise import as_node, cast
+from graphc.ops.recur import EXTREMES
 from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import nearest
 from graphc.startup.record import record
 from graphc.tensor.absent import why
 from graphc.tensor.forms import OWN, name_tensor, refuse, tensors_in
+from graphc.tensor.reductions import running_extreme
 
 Function = Callable[..., Any]
 
@@ -381,12 +383,14 @@ def reduceat(ufunc: Any, what: str, array: Any, indices: Any, axis: Any = 0, dty
 
 
 def accumulate(ufunc: Any, what: str, array: Any, axis: Any = 0, dtype: Any = None) -> Any:
-    """`ufunc.accumulate`: a running sum or product, else one call for each element of an axis of known size."""
+    """`ufunc.accumulate`: a running sum, product or extreme, else a call for each element of an axis of known size."""
     node = as_node(array)
     target = getattr(tensor, ACCUMULATIONS.get(ufunc.__name__, ""), None)
     if target is not None:
         return target(node, axis=axis, dtype=dtype)
     node = node if dtype is None else cast(node, str(np.dtype(dtype)))
+    if ufunc.__name__ in EXTREMES:
+        return running_extreme(node, ufunc.__name__, int(axis))
     return tensor.stack(steps(ufunc, what, node, int(axis), None), axis=axis)
 
 

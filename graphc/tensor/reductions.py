@@ -476,6 +476,14 @@ def _running(name: str, function: Any, x: Any, axis: int | None, dtype: Any) -> 
     return cast(function(node, place), kind)
 
 
+def running_extreme(x: Any, extreme: str, axis: int = 0) -> Node:
+    """The largest or smallest elements up to each one along an axis, of the dtype of `x`."""
+    node = as_node(x)
+    place = normalise_axis(axis, node.ndim, lazy_text(lambda: f"{extreme} of {describe(node)} of type {node.type}"))
+    kind = "int8" if node.type.dtype == "bool" else node.type.dtype
+    return cast(recur.running_extreme(cast(node, kind), extreme, place), node.type.dtype)
+
+
 FUNCTIONS.update(
     all=all, any=any, argmax=argmax, argmin=argmin, cumprod=cumprod, cumsum=cumsum, max=max, mean=mean, min=min,
     norm=norm, prod=prod, ptp=ptp, std=std, sum=sum, var=var,

@@ -365,3 +365,30 @@ def test_partition_of_a_place_that_is_none() -> None:
             f(x, place)
     with pytest.raises(GraphTypeError, match="is no whole number"):
         T.partition(X, 1.5)
+
+
+# --- running extremes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["interpreted", "python"])
+def test_running_extremes_are_numpys_for_every_dtype_axis_and_size(mode: str) -> None:
+    """The size of the axis may be open; no call is written out for an element."""
+    rng = np.random.default_rng(3)
+    for dtype in ("float64", "float32", "int64", "uint8", "bool"):
+        x = T.TensorType(dtype, (False, False))("x")
+        outputs = [ufunc.accumulate(x, axis) for ufunc in (np.maximum, np.minimum) for axis in (0, 1)]
+        f = graphc.function([x], outputs, mode=mode)
+        for shape in ((5, 4), (1, 7), (0, 3)):
+            given = (5 * rng.normal(size=shape)).astype(dtype)
+            if given.size and dtype.startswith("float"):
+                given.flat[1] = np.nan
+            expected = [ufunc.accumulate(given, axis) for ufunc in (np.maximum, np.minimum) for axis in (0, 1)]
+            for found, wanted in zip(f(given), expected, strict=True):
+                np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+def test_the_derivative_of_a_running_maximum_goes_to_what_is_the_largest() -> None:
+    x = T.dvector("x")
+    slopes = graphc.grad((np.maximum.accumulate(x) * np.arange(6.0)).sum(), x)
+    found = graphc.function([x], slopes, mode="interpreted")([1.0, 3.0, 2.0, 3.0, 5.0, 4.0])
+    np.testing.assert_array_equal(found, [0, 1 + 2 + 1.5, 0, 1.5, 4 + 5, 0])  # equal ones share what follows

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from graphc.arrays.dtypes import is_float, itemsize
+from graphc.arrays.dtypes import highest, is_float, itemsize, lowest
 from graphc.codegen.threads.chunking import CHUNK_WORK
 from graphc.codegen.transform.independence import accumulations, mark_nest
 from graphc.codegen.transform.merge_rows import resolved
@@ -37,7 +37,6 @@ from graphc.loopir import ir, operators
 from graphc.loopir.ir import Buffer, Expr, Let, Load, Loop, Store, int_value, start_const
 from graphc.loopir.operators import CHUNK, COLUMNS, MINIMUM, SUM_ERROR, Operator
 from graphc.loopir.visit import all_expressions, expressions, in_line, is_left, statements
-from graphc.ops.reduce import highest, lowest
 from graphc.startup.record import fresh, record, replace
 
 COLUMNS_SHARE = 32

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from graphc.arrays.dtypes import is_float
+from graphc.arrays.dtypes import is_float, lowest
 from graphc.autodiff import jvp, pulled_back
 from graphc.errors import GraphValueError, RankError
 from graphc.ir import sizes
@@ -20,7 +20,7 @@ from graphc.ir.node import Node, Size, describe, lazy_text, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.ops.reduce import lowest, reduce_each_max
+from graphc.ops.reduce import reduce_each_max
 from graphc.ops.windows import Sliding, filled_windows, inc_windows, windows
 from graphc.startup.record import record
 from graphc.tensor.reductions import sum
