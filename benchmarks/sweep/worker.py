@@ -36,11 +36,12 @@ def say(**what: Any) -> None:
 
 def seconds_with_children() -> float:
     """Seconds of the processor, of this process and of those that it and they have started (on Linux)."""
-    parents, ticks = {}, {}
+    parents: dict[str, str] = {}
+    ticks: dict[str, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has ended
-            fields = stat.read_text().rpartition(")")[2].split()
-            parents[stat.parent.name] = fields[1]
+            fields = stat.read_bytes().rpartition(b")")[2].split()
+            parents[stat.parent.name] = fields[1].decode()
             ticks[stat.parent.name] = sum(map(int, fields[11:15]))  # user and system, and its ended children's
     ours, family = set(), {str(os.getpid())}
     while family:
