@@ -1,4 +1,4 @@
-"""Orders: sorted elements, the places that sort them, and the first of these.
+"""Orders: sorted elements, the places that sort them, the first of these, and places among sorted elements.
 
 In: arrays. Out: op records, and functions that make their nodes. NaN is the largest of all numbers, and equal elements
 stay in order. Code for one line of elements is native (codegen/sort), and lines are shared by threads.
@@ -8,10 +8,11 @@ stay in order. Code for one line of elements is native (codegen/sort), and lines
     gc_order_top_<dtype>(count, n, k, x and its two strides, wanted, result, workspace)
     gc_order_argtop_<dtype>(the same)
     gc_order_lexorder_<dtype>(n, m, x and its two strides, result)
+    gc_order_searchsorted_<side>_<dtype>(n, m, x and its stride, the m values and their stride, result)
 
 The first two are of three axes, along the second, so that whatever axis an array is sorted along is that one after a
-reshape; the next two are of rows, the last is of a matrix of n rows. Each
-returns 0.
+reshape; the next two are of rows, the next is of a matrix of n rows, the
+last of a sorted vector. Each returns 0.
 """
 
 from __future__ import annotations
@@ -48,6 +49,9 @@ LONGEST = 2**31
 """Elements of a line at most of which places are found: they share 64 bits with a part of the elements."""
 SORTED_WORK = 20
 """Additions that take the time of one element in a sort."""
+SEARCHED_WORK = 30
+"""Additions that take the time of one search among some hundred elements."""
+SIDES = ("left", "right")
 
 
 def sort(x: Node) -> Node:
@@ -74,6 +78,12 @@ def argtop(rows: Node, wanted: Node) -> Node:
 def lexorder(rows: Node) -> Node:
     """The order of the rows of a matrix, by their first elements, of equal ones by the second, and so on: int64."""
     return make(OPS["lexorder"], (rows,))
+
+
+def searchsorted(x: Node, values: Node, side: str) -> Node:
+    """The places of a vector's elements among those of a sorted vector, of one dtype, int64: before equal elements for
+    the side "left", after them for "right"."""
+    return make(OPS[f"searchsorted_{side}"], (x, values))
 
 
 # --- types and values -------------------------------------------------------------------------------------------------
@@ -109,6 +119,14 @@ def _row_places_type(args: Sequence[Node], attrs: Attributes) -> Type:
     return Type("int64", rows.type.shape[:1])
 
 
+def _searched_type(args: Sequence[Node], attrs: Attributes) -> Type:
+    x, values = args
+    if x.ndim != 1 or values.ndim != 1 or x.type.dtype != values.type.dtype:
+        held = f"{describe(x)} of type {x.type} and {describe(values)} of type {values.type}"
+        raise GraphTypeError(f"searched are two vectors of one dtype, not {held}")
+    return Type("int64", values.type.shape)
+
+
 def order_of_rows(rows: Array) -> Array:
     """The value of `lexorder`."""
     return np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
@@ -138,6 +156,16 @@ def first_elements(rows: Array, wanted: Array) -> Array:
     """The value of `top`."""
     found: Array = np.take_along_axis(rows, first_places(rows, wanted), -1)
     return found
+
+
+def places_left(x: Array, values: Array) -> Array:
+    """The value of `searchsorted_left`."""
+    return np.searchsorted(x, values)
+
+
+def places_right(x: Array, values: Array) -> Array:
+    """The value of `searchsorted_right`."""
+    return np.searchsorted(x, values, "right")
 
 
 def _evaluate(compute: Callable[..., Array]) -> Callable[..., Array]:
@@ -184,6 +212,15 @@ def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size
     return reshape(made, (size, outer, *made.type.shape[1:]))
 
 
+def _searched_batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node | None:
+    """More values among the same elements."""
+    (x, values), (inner,) = args, node.type.shape
+    if batched[0]:
+        return None
+    made = make(node.op, (x, reshape(values, (sizes.multiply(size, inner),))))
+    return reshape(made, (size, inner))
+
+
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
@@ -224,6 +261,11 @@ def _of_matrix(node: Node) -> list[Passed]:
     return [*map(Extent, rows.type.shape), Strided(rows, (0, 1)), Result()]
 
 
+def _of_searched(node: Node) -> list[Passed]:
+    x, values = node.args
+    return [*map(Extent, (*x.type.shape, *values.type.shape)), Strided(x, (0,)), Strided(values, (0,)), Result()]
+
+
 def _work(node: Node) -> list[Size]:
     return [*node.args[0].type.shape, SORTED_WORK]
 
@@ -251,6 +293,7 @@ ALONG = Call(_symbol, _along, _work, overwritten=(0, 0))
 PLACES = Call(_symbol, _along, _work)
 FIRST = Call(_symbol, _of_rows, _work)
 ROWS = Call(_symbol, _of_matrix, _work)
+SEARCHED = Call(_symbol, _of_searched, lambda node: [*node.type.shape, SEARCHED_WORK])
 
 
 def _wants(count: int) -> Node:
@@ -286,6 +329,23 @@ def _row_samples() -> Samples:
     return Samples(lambda: [Sample(f"{each.category} {each.shape}", lexorder, (each,), False) for each in given])
 
 
+def _searched_samples(side: str) -> Samples:
+    given = [((5,), (3, 7)), ((1,), (4,)), ((0,), (2,)), ((6,), (0,))]
+    kinds: tuple[tuple[Any, ...], ...] = ((), ("int", -2, 2), ("bool",))
+
+    def found(x: Node, values: Node) -> Node:
+        ranked = reshape(sort(reshape(x, (1, *x.type.shape, 1))), x.type.shape)
+        return searchsorted(ranked, reshape(values, (sizes.product(values.type.shape),)), side)
+
+    return Samples(
+        lambda: [
+            Sample(f"{many} among {few} {kind[:1]}", found, (Argument(few, *kind), Argument(many, *kind)), False)
+            for few, many in given
+            for kind in kinds
+        ]
+    )
+
+
 def _define(name: str, compute: Callable[..., Array], call: Call, doc: str, **own: Any) -> Op:
     return define_op(name, eval=_evaluate(compute), lower=lambda node: call, cost=100.0, doc=doc, **own)
 
@@ -303,3 +363,6 @@ _define("argtop", first_places, FIRST, "Places of the largest elements of rows, 
         samples=_first_samples(argtop, False))  # fmt: skip
 _define("lexorder", order_of_rows, ROWS, "The order of the rows of a matrix, by their first elements, then the second.",
         infer=_row_places_type, vjp=_no_vjp, guards=_length_guards, samples=_row_samples())  # fmt: skip
+for _side, _places in zip(SIDES, (places_left, places_right), strict=True):
+    _define(f"searchsorted_{_side}", _places, SEARCHED, "Places of elements among those of a sorted vector.",
+            infer=_searched_type, vjp=_no_vjp, batch=_searched_batch, samples=_searched_samples(_side))  # fmt: skip

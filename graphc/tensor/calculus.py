@@ -3,7 +3,7 @@
     diff([1, 4, 9])             [3, 5]
     polyval([1, 0], x)          x
 
-In: tensors, spacings, points. Out: nodes composed of slices, running sums and gathers.
+In: tensors, spacings, points. Out: nodes composed of slices, running sums, gathers and searches.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import is_float, promote
+from graphc.arrays.dtypes import accumulator, is_float, promote
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size, describe
@@ -22,12 +22,14 @@ from graphc.ops import shape as ops
 from graphc.ops.at_hand import asked_size
 from graphc.ops.checked import with_elements
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.recur import linear_recurrence
 from graphc.tensor.creation import zeros
-from graphc.tensor.elementary import abs, logical_and, logical_or, maximum, minimum, mod, pow, where
+from graphc.tensor.elementary import abs, logical_and, logical_or, maximum, minimum, mod, where
 from graphc.tensor.indexing import flip, getitem, take
 from graphc.tensor.joining import concatenate, stack
 from graphc.tensor.reductions import cumsum, sum, sum as sum_of
 from graphc.tensor.shaping import flatten, moveaxis, normalise_axes, normalise_axis
+from graphc.tensor.sorting import searchsorted
 
 __all__ = [
     "convolve", "correlate", "cross", "diff", "ediff1d", "gradient", "interp", "polyadd", "polyder", "polyint",
@@ -206,7 +208,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         left = right = None
     values = ops.broadcast_to(values, points.type.shape)
     length = as_size_node(points.type.shape[0])
-    low = minimum(_last_at_or_below(points, wanted), maximum(length - 2, 0))  # at the last point its own stretch
+    last = searchsorted(points, wanted, "right") - 1  # the last point that is not above
+    low = maximum(minimum(last, length - 2), 0)  # at the last point its own stretch
     high = minimum(low + 1, length - 1)
     x0, x1, y0, y1 = take(points, low), take(points, high), take(values, low), take(values, high)
     gap = x1 - x0
@@ -237,22 +240,6 @@ def _periodic(x: Node, xp: Node, fp: Node, period: Any, given: Any) -> tuple[Nod
     points = np.concatenate([folded[-1:] - length, folded, folded[:1] + length])
     values = take(fp, np.concatenate([order[-1:], order, order[:1]]))
     return mod(x, length), as_node(points), values
-
-
-def _last_at_or_below(points: Node, x: Node) -> Node:
-    """The position of the last of ascending `points` that is not above each of `x`; 0 where all are.
-
-    Bisection in halving steps, written out: 2**step beyond the size are not taken.
-    """
-    length = points.type.shape[0]
-    last = as_size_node(length) - 1
-    found = zeros(tuple(size if isinstance(size, int) else as_size_node(size) for size in x.type.shape), "int64")
-    steps = max(length - 1, 1).bit_length() if isinstance(length, int) else 40
-    for step in reversed(range(steps)):
-        ahead = found + 2**step
-        fits = logical_and(ahead <= last, take(points, minimum(ahead, last)) <= x)
-        found = where(fits, ahead, found)
-    return found
 
 
 # --- products of sequences ------------------------------------------------------------------------------------------
@@ -401,8 +388,13 @@ def polyval(p: Any, x: Any) -> Node:
         for position in range(count):
             value = value * points + node[position]
         return value
-    power = cast(elementwise("sub", as_size_node(sizes.add(count, -1)), ops.iota(count)), dtype)
-    return sum_of(cast(node, dtype) * pow(ops.expand(cast(points, dtype), (points.ndim,)), power), -1, dtype=dtype)
+    # the same for all points at once, as a recurrence; of no coefficients it has no last row, whose sum is 0
+    line, wide = flatten(points), accumulator(dtype)
+    shape = (count, line.type.shape[0])
+    factors = ops.broadcast_to(ops.expand(cast(cast(line, dtype), wide), (0,)), shape)
+    terms = ops.broadcast_to(ops.expand(cast(cast(node, dtype), wide), (1,)), shape)
+    value = sum_of(linear_recurrence(factors, terms, 0)[-1:], 0)
+    return ops.reshape(cast(value, dtype), points.type.shape)
 
 
 def polyder(p: Any, m: int = 1) -> Node:

@@ -4,8 +4,8 @@
     searchsorted([1, 3], 2)     1
     unique([3, 1, 3])           [1, 3]
 
-In: tensors. Out: nodes, composed of the ops of `ops/order.py`; NumPy searches, an array at a time. NaN is the largest
-of all numbers. Sorting is stable, and its derivative goes through the permutation; what counts or ranks has none.
+In: tensors. Out: nodes, composed of the ops of `ops/order.py`. NaN is the largest of all numbers. Sorting is stable,
+and its derivative goes through the permutation; what counts or ranks has none.
 """
 
 from __future__ import annotations
@@ -13,16 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from graphc.arrays.dtypes import INTEGERS, is_float, promote
 from graphc.errors import GraphTypeError, GraphValueError, RankError
 from graphc.ir import sizes
-from graphc.ir.node import Array, Node, Type, constant_value, describe
+from graphc.ir.node import Node, constant_value, describe
 from graphc.ops import order as ops, shape as layout
 from graphc.ops.at_hand import asked_size
 from graphc.ops.checked import checked
-from graphc.ops.custom import custom_op
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.tensor.creation import arange, zeros
 from graphc.tensor.elementary import isnan, logical_and, logical_not, logical_or, maximum, minimum, where
@@ -192,18 +189,6 @@ def argtopk(x: Any, kth: Any, axis: int | None = -1, sorted: bool = True, idx_dt
 # --- places among sorted elements -----------------------------------------------------------------------------------
 
 
-def _places(side: Any) -> Any:
-    def compute(sorted: Array, values: Array) -> Any:
-        return np.searchsorted(sorted, values, side=side)
-
-    return custom_op(
-        f"searchsorted_{side}", compute, lambda a, v: Type("int64", v.shape), lambda node, g: [None, None], own=True
-    )
-
-
-_SEARCH = {"left": _places("left"), "right": _places("right")}
-
-
 def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Node:
     """The places at which the elements of `v` would be put into the sorted vector `x`, int64: before equal elements or,
     with side="right", after them. sorter: the places that sort `x`, where it is not sorted.
@@ -214,7 +199,7 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Node
     node, values = as_node(x), as_node(v)
     if node.ndim != 1:
         raise RankError(f"searchsorted: {describe(node)} of type {node.type} is no vector")
-    if side not in _SEARCH:
+    if side not in ops.SIDES:
         raise GraphValueError(f"searchsorted: side {side!r} must be 'left' or 'right'")
     if sorter is not None:
         places = as_node(sorter)
@@ -222,8 +207,9 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Node
             what = f"sorter {describe(places)} of type {places.type}"
             raise RankError(f"searchsorted: {what} is no vector of integers")
         node = node[places]
-    found: Node = _SEARCH[side](node, values)
-    return found
+    dtype, shape = promote(node.type.dtype, values.type.dtype), values.type.shape
+    line = layout.reshape(cast(values, dtype), (sizes.product(shape),))
+    return layout.reshape(ops.searchsorted(cast(node, dtype), line, side), shape)
 
 
 def falls(edges: Node) -> tuple[Node, Node]:

@@ -31,7 +31,7 @@ from graphc.codegen.call.callback import CALLBACK, KINDS as QUESTIONS, answer_no
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.codegen.lapack.api import FUNCTIONS as FACTORISATIONS, arguments as arguments_of
 from graphc.codegen.routines import family_of, routine_prototypes
-from graphc.codegen.sort.api import ALONG, FIRST, FUNCTIONS as ORDERS, ROWS
+from graphc.codegen.sort.api import ALONG, FIRST, FUNCTIONS as ORDERS, ROWS, SEARCHED
 from graphc.ir.node import Node
 from graphc.loopir.ir import (
     CONSTANTS,
@@ -430,6 +430,22 @@ def factorisation(routine: Routine, suffix: str, exact: bool) -> Callable[..., i
     return call
 
 
+def search(name: str, exact: bool) -> Callable[..., int]:
+    """Places among the elements of memory; where floats are exact, any function of a value and of all elements."""
+
+    def call(n: int, count: int, x: Any, step: int, values: Any, along: int, result: Any) -> int:
+        elements = [x[place * step] for place in range(n)]
+        for place in range(count):
+            value = values[place * along]
+            if exact and is_float(x.dtype):
+                result[place] = np.int64(mixed(name, 0, value, *elements).residue % (n + 1))
+            else:
+                result[place] = SEARCHED[name](np.array(elements, x.dtype), value)
+        return 0
+
+    return call
+
+
 def order(name: str, exact: bool) -> Callable[..., int]:
     """An order of NumPy's on memory; where floats are exact, any function of all elements."""
     compute: Any = {**ALONG, **FIRST, **ROWS}[name]
@@ -567,7 +583,7 @@ def run(
     scope |= {
         name: factorisation(ROUTINES[routine], suffix, exact) for name, (routine, suffix) in FACTORISATIONS.items()
     }
-    scope |= {name: order(op, exact) for name, (op, _) in ORDERS.items()}
+    scope |= {name: (search if op in SEARCHED else order)(op, exact) for name, (op, _) in ORDERS.items()}
     scope |= {f"{CALLBACK}{number}": callback(node, exact) for number, node in enumerate(calls)}
     scope |= {
         "advance": Memory.at,

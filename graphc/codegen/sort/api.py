@@ -22,7 +22,16 @@ from numpy.lib.stride_tricks import as_strided
 
 from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.gemm.api import Flat
-from graphc.ops.order import first_elements, first_places, order_along, order_of_rows, sorted_along, symbol
+from graphc.ops.order import (
+    first_elements,
+    first_places,
+    order_along,
+    order_of_rows,
+    places_left,
+    places_right,
+    sorted_along,
+    symbol,
+)
 from graphc.startup.lazy import once
 
 ALONG = {"sort": sorted_along, "argsort": order_along}
@@ -31,8 +40,10 @@ FIRST = {"top": first_elements, "argtop": first_places}
 """Functions of rows."""
 ROWS = {"lexorder": order_of_rows}
 """Functions of matrices."""
+SEARCHED = {"searchsorted_left": places_left, "searchsorted_right": places_right}
+"""Functions of a sorted vector and of values."""
 FUNCTIONS: dict[str, tuple[str, str]] = {
-    symbol(name, dtype): (name, dtype) for name in (*ALONG, *FIRST, *ROWS) for dtype in DTYPES
+    symbol(name, dtype): (name, dtype) for name in (*ALONG, *FIRST, *ROWS, *SEARCHED) for dtype in DTYPES
 }
 """The op and the dtype of each function."""
 
@@ -48,6 +59,8 @@ def _kinds(name: str, dtype: str) -> tuple[str, ...]:
         return (*sizes, f"{dtype}*", *sizes, made, made)
     if name in ROWS:
         return (*sizes[1:], f"{dtype}*", *sizes[1:], made)
+    if name in SEARCHED:
+        return (*sizes[1:], *(f"{dtype}*", "int64") * 2, made)
     return (*sizes, f"{dtype}*", "int64", "int64", "int64*", made, made)
 
 
@@ -147,11 +160,18 @@ def _run_rows(compute: Callable[..., Any], *values: Any) -> int:
     return 0
 
 
+def _run_searched(compute: Callable[..., Any], *values: Any) -> int:
+    n, count = int(values[0]), int(values[1])
+    x, wanted = (_view(values[2 + 2 * k], (size,), values[3 + 2 * k : 4 + 2 * k]) for k, size in enumerate((n, count)))
+    values[6][:count] = compute(x, wanted)
+    return 0
+
+
 def _view(flat: Flat, shape: Any, steps: Any) -> Flat:
     return as_strided(flat, shape, [int(step) * flat.itemsize for step in steps], writeable=False)
 
 
-RUNS = (ALONG, _run_along), (FIRST, _run_first), (ROWS, _run_rows)
+RUNS = (ALONG, _run_along), (FIRST, _run_first), (ROWS, _run_rows), (SEARCHED, _run_searched)
 PYTHON_SHIMS: dict[str, Callable[..., int]] = {
     function: partial(run, values[name])
     for function, (name, _) in FUNCTIONS.items()

@@ -14,15 +14,18 @@ from graphc.codegen.gemm.context import SETTING, Words, share
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.typed import F64, I64, Bool, Ptr
-from graphc.codegen.sort.api import ALONG, FUNCTIONS, PROTOTYPES, ROWS, result_dtype
+from graphc.codegen.sort.api import ALONG, FUNCTIONS, PROTOTYPES, ROWS, SEARCHED, result_dtype
 from graphc.codegen.sort.lines import (
     KINDS,
+    TOGETHER,
     argsort_line,
     copy_line,
     first_of_line,
     insert_by_steps,
     is_less,
     line_function,
+    search_left,
+    search_right,
     sort_line,
 )
 from graphc.codegen.threads.chunking import LEAST_WORK
@@ -92,6 +95,9 @@ ELEMENT_WORK, FIXED_WORK = 20.0, 100.0
 """The cost of an element of a line, and of a line besides, in units of work (threads/chunking.py)."""
 ALONG_ARGUMENTS = ("count", "n", "across", "x", "outer", "step", "inner", "result", "space")
 FIRST_ARGUMENTS = ("count", "n", "k", "x", "outer", "step", "wanted", "result", "space")
+SEARCHED_ARGUMENTS = ("n", "count", "x", "step", "values", "along", "result")
+SEARCH_WORK = 60.0
+"""The cost of a search."""
 
 
 def functions(names: Sequence[str]) -> list[Function[..., Any]]:
@@ -115,10 +121,10 @@ def rows(symbol: str, dtype: str) -> Function[..., I64]:
 
 def lines(symbol: str, name: str, dtype: str) -> Function[..., I64]:
     """The function of an op: its lines, or groups of columns, are shared out."""
-    names = ALONG_ARGUMENTS if name in ALONG else FIRST_ARGUMENTS
+    names = ALONG_ARGUMENTS if name in ALONG else SEARCHED_ARGUMENTS if name in SEARCHED else FIRST_ARGUMENTS
     kinds = {each: Ptr if spelt.endswith("*") else I64 for each, spelt in zip(names, PROTOTYPES[symbol], strict=True)}
     words = Words(kinds)
-    write = _write_along if name in ALONG else _write_first
+    write = _write_along if name in ALONG else _write_searched if name in SEARCHED else _write_first
     range_: Function[..., None] = Function(
         f"{name}_range_{dtype}",
         None,
@@ -144,6 +150,8 @@ def _share(words: Words, range_: Function[..., None], code: Code, *values: Any) 
         tasks = tasks * _groups(given)
         across = given["across"]
         work = work * across.minimum(COLUMNS).to(F64)
+    elif "values" in given:
+        work = F64.of(SEARCH_WORK)
     else:
         with code.when(given["k"] == 0):
             code.ret(I64.of(0))
@@ -162,6 +170,29 @@ def _write_first(name: str, dtype: str, words: Words, code: Code, context: Ptr, 
         row = given["x"].at(number * given["outer"], KINDS[dtype])
         result, space = given["result"].at(number * k, kind), given["space"].at(number * n, kind)
         line(code, row, given["step"], n, k, flip, result, space)
+
+
+def _write_searched(name: str, dtype: str, words: Words, code: Code, context: Ptr, begin: I64, end: I64) -> None:
+    """TOGETHER values at a time; the last of these searches may take values again that one before has taken."""
+    given = words.read(context)
+    search, kind = (search_left if name.endswith("left") else search_right)(dtype), KINDS[dtype]
+    x, step, n, along = (given[each] for each in ("x", "step", "n", "along"))
+
+    with code.when(begin == end):
+        code.ret()
+    with code.when(end - begin < TOGETHER):
+        copies, found = code.local(kind, TOGETHER), code.local(I64, TOGETHER)
+        with code.count(0, TOGETHER) as i:
+            value = given["values"].at((begin + i.minimum(end - begin - 1)) * along, kind).load(kind)
+            copies.at(i, kind).store(value)
+        search(code, x, step, n, copies, I64.of(1), found)
+        with code.count(begin, end) as i:
+            given["result"].at(i, I64).store(found.at(i - begin, I64).load(I64))
+        code.ret()
+    with code.count(begin, end, TOGETHER) as i:
+        first = i.minimum(end - TOGETHER)
+        values, result = given["values"].at(first * along, kind), given["result"].at(first, I64)
+        search(code, x, step, n, values, along, result)
 
 
 def _write_along(name: str, dtype: str, words: Words, code: Code, context: Ptr, begin: I64, end: I64) -> None:

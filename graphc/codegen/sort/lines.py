@@ -115,6 +115,55 @@ def shell_sort(code: Code, dtype: str, a: Ptr, n: I64) -> None:
     insert_by_steps(code, a, kind, n, lambda value, before: is_less(dtype, value, before))
 
 
+# --- places among sorted elements -------------------------------------------------------------------------------------
+
+
+TOGETHER = 4
+"""Values that are searched together: while one search waits for memory, the others go on."""
+
+
+@line_function("search_left")
+def search_left(code: Code, dtype: str, x: Ptr, step: I64, n: I64, values: Ptr, along: I64, places: Ptr) -> None:
+    """Of TOGETHER values the number of sorted elements before each."""
+    _search(code, dtype, (x, step, n), (values, along), places, lambda element, value: is_less(dtype, element, value))
+
+
+@line_function("search_right")
+def search_right(code: Code, dtype: str, x: Ptr, step: I64, n: I64, values: Ptr, along: I64, places: Ptr) -> None:
+    """Of TOGETHER values the number of sorted elements that each is not before."""
+    _search(code, dtype, (x, step, n), (values, along), places, lambda element, value: ~is_less(dtype, value, element))
+
+
+def _search(
+    code: Code,
+    dtype: str,
+    sorted: tuple[Ptr, I64, I64],
+    wanted: tuple[Ptr, I64],
+    places: Ptr,
+    counts: Callable[[Any, Any], Bool],
+) -> None:
+    """How many elements count for each value; those come first. The half that is left is chosen without a branch."""
+    (x, step, n), (values, along), kind = sorted, wanted, KINDS[dtype]
+    chosen = [values.at(along * number, kind).load(kind) for number in range(TOGETHER)]
+    firsts, left = [code.variable(I64.of(0)) for _ in chosen], code.variable(n)
+
+    def advance(by: I64) -> None:
+        """Skip as many elements where the last of them counts."""
+        for value, first in zip(chosen, firsts, strict=True):
+            ahead = first.value + by
+            first.value = counts(x.at((ahead - 1) * step, kind).load(kind), value).choose(ahead, first.value)
+
+    with code.loop() as halving:
+        halving.leave.unless(left.value > 1)
+        half = left.value.apply("lshr", 1)
+        advance(half)
+        left.value = left.value - half
+    with code.when(n > 0):
+        advance(I64.of(1))
+    for number, first in enumerate(firsts):
+        places.at(number, I64).store(first.value)
+
+
 # --- places -----------------------------------------------------------------------------------------------------------
 
 

@@ -187,3 +187,42 @@ def test_an_op_that_is_asked_for_too_many_says_so() -> None:
     f = graphc.function([rows, wanted], graphc.ops.order.top(rows, wanted))
     with pytest.raises(ShapeError, match="7 of a line of 3 elements are wanted"):
         f(np.ones((2, 3)), np.ones(7, np.int64))
+
+
+# --- places among sorted elements -------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "uint64", "bool"])
+def test_places_among_sorted_elements_are_numpys(dtype: str) -> None:
+    """For every count of elements and values, one or all of TOGETHER at once; views of both; NaN after numbers."""
+    x, values = (T.TensorType(dtype, (False,))(name) for name in ("x", "values"))
+    with options.change(poison="guard"):
+        f = graphc.function(
+            [x, values],
+            [T.searchsorted(x, values), T.searchsorted(x, values, "right"), T.searchsorted(x[::-1][::-1], values[::2])],
+        )
+    assert "callback" not in f.source
+    for elements in numbers((37,), dtype):
+        for count in (0, 1, 2, 3, 7, 8, 37):
+            ranked = np.sort(elements[:count])
+            for wanted in (elements[:0], elements[:3], elements[:9], elements):
+                left, right, every_other = f(ranked, wanted)
+                np.testing.assert_array_equal(left, np.searchsorted(ranked, wanted))
+                np.testing.assert_array_equal(right, np.searchsorted(ranked, wanted, "right"))
+                np.testing.assert_array_equal(every_other, np.searchsorted(ranked, wanted[::2]))
+
+
+def test_a_search_takes_the_dtype_that_holds_both_and_any_rank_of_values() -> None:
+    x, values = np.array([1, 2, 4]), np.array([[1.5, 2.0], [0.0, np.nan]])
+    found = graphc.function([], [T.searchsorted(x, values), T.searchsorted(x, 2.5)], mode="interpreted")()
+    np.testing.assert_array_equal(found[0], np.searchsorted(x, values))
+    assert found[1] == 2 and found[1].shape == ()
+
+
+def test_more_values_are_searched_in_one_call_by_vmap() -> None:
+    edges, rows = np.array([0.0, 1.0, 2.0]), np.arange(6.0).reshape(2, 3) / 2
+    found = graphc.vmap(lambda row: T.searchsorted(edges, row), mode="interpreted")(rows)
+    np.testing.assert_array_equal(found, np.searchsorted(edges, rows))
+    many = graphc.vmap(T.searchsorted, mode="interpreted")(rows, rows)
+    np.testing.assert_array_equal(many, [np.searchsorted(row, row) for row in rows])
