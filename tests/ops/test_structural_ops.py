@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import graphc
+from graphc.arrays.dtypes import highest, lowest
 from graphc.autodiff import grad
 from graphc.codegen.frontend.language import PRELUDE
 from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, ShapeError
@@ -235,7 +236,7 @@ def test_extremes_of_special_values(name: str, values: list[float]) -> None:
 @pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
 def test_extremes_of_the_least_and_greatest(name: str, dtype: str) -> None:
     """The accumulator's start must not hide an element as extreme as itself."""
-    for text in (reduce.lowest(dtype), reduce.highest(dtype)):
+    for text in (lowest(dtype), highest(dtype)):
         number = {"inf": np.inf, "-inf": -np.inf, "True": True, "False": False}.get(text)
         data = np.full(3, int(text) if number is None else number, dtype)
         x = variable(dtype, [3], "x")
