@@ -1,7 +1,7 @@
-"""`python -m benchmarks.cluster`: how sums over rows go with one worker process and with two, on dask.
+"""`python -m benchmarks.cluster`: how sums over rows go with one, two and four worker processes, on dask.
 
-In: arguments, see --help. Out: a table: kernels of several milliseconds on one worker and on two, and the rows a second
-of a logistic regression's gradient from a folder of .npy files. Rounds of one and of two take turns; medians count.
+In: arguments, see --help. Out: a table: kernels of several milliseconds, and the rows a second of a logistic
+regression's gradient from a folder of .npy files. Rounds of one, two and four take turns; medians count.
 
     $ python -m benchmarks.cluster --rounds 5
 """
@@ -24,6 +24,7 @@ from graphc import distributed
 
 ROWS, COLUMNS, FILES = 100_000, 20, 40
 SHARDS = 32
+WORKERS = 1, 2, 4
 REPEATS = {"10 ms": 20, "50 ms": 100}
 """How often a kernel goes over its shard, for about so long a task."""
 
@@ -85,15 +86,16 @@ def main() -> None:
             rows = rng.normal(size=(ROWS, COLUMNS))
             rows[:, 0] = rows[:, 1] > 0
             np.save(Path(folder) / f"{k}.npy", rows)
-        found: dict[int, list[dict[str, float]]] = {1: [], 2: []}
+        found: dict[int, list[dict[str, float]]] = {count: [] for count in WORKERS}
         for _ in range(rounds):
             for workers, each in found.items():
                 each.append(measure(workers, folder))
-    print("| | one worker | two workers | ratio |\n|---|---|---|---|")
+    print(f"| | {' | '.join(f'{count} workers' for count in WORKERS)} | one / two |")
+    print("|---" * (len(WORKERS) + 2) + "|")
     for name in [*REPEATS, "rows"]:
-        one, two = (median(each[name] for each in found[workers]) for workers in (1, 2))
-        print(f"| {name} | {one:.3f} s | {two:.3f} s | {one / two:.2f} |")
-    print(f"rows a second: {ROWS * FILES / median(each['rows'] for each in found[2]):.3g}")
+        times = [median(each[name] for each in found[workers]) for workers in WORKERS]
+        print(f"| {name} | {' | '.join(f'{time:.3f} s' for time in times)} | {times[0] / times[1]:.2f} |")
+    print(f"rows a second, two workers: {ROWS * FILES / median(each['rows'] for each in found[2]):.3g}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""Fits by SciPy's algorithms: the derivatives from graphc, by hand in NumPy, by differences, and from JAX.
+"""Fits by SciPy's algorithms: derivatives from graphc, by hand in NumPy, by differences, from JAX. Fits that are
+compiled as a whole: graphc's `jit` of `minimize`, and jaxopt's solvers.
 
     python -m benchmarks.fits                              graphc, by hand, differences
-    python -m benchmarks.fits --python benchmarks/.venv/bin/python    JAX too, by that Python
+    python -m benchmarks.fits --python benchmarks/.venv/bin/python    JAX and jaxopt too, by that Python
+    python -m benchmarks.fits spectrum --only jax --results fits.json --docs docs/scipy.md
 
 Each contestant fits in processes of its own, which have imported what they need and made the data before the clock
-starts. *cold*: the first fit with an empty cache of compiled code; *warm*: the first fit of a process with what an
-earlier one left; *again*: the least of later fits in that process. All contestants run the same algorithm with the same
-options from the same start, and the values that they find must agree.
+starts. *cold*: imports and the first fit, with an empty cache of compiled code; *first*: the first fit of a process with
+what an earlier one left, without imports; *again*: the least of later fits in that process. All contestants begin at the same place; those with
+SciPy's algorithm run the same one with the same options. The values that they find are printed. `--results` names a
+file that is extended by what is measured, `--docs` a page whose tables are written anew from it.
 """
 
 from __future__ import annotations
@@ -280,7 +283,20 @@ FITS = {
         "L-BFGS-B", {},
     ),
 }  # fmt: skip
-CONTESTANTS = ("graphc", "by hand", "differences", "jax")
+CONTESTANTS = ("graphc", "by hand", "differences", "jax", "graphc whole", "jaxopt")
+OF_JAX = ("jax", "jaxopt")
+COMPILED = ("graphc", "graphc whole", *OF_JAX)
+IMPORTED = {
+    "graphc": ("scipy.optimize", "graphc.scipy.optimize", "graphc.numpy", "graphc.lax"),
+    "jax": ("scipy.optimize", "jax.numpy", "jax.scipy.linalg"),
+    "graphc whole": ("graphc.scipy.optimize", "graphc.numpy", "graphc.lax"),
+    "jaxopt": ("jaxopt",),
+}
+TABLES = {
+    "fits by SciPy": ("graphc", "by hand", "differences", "jax"),
+    "whole fits": ("graphc whole", "jaxopt"),
+}
+"""The tables of the page, by the comments above them, and the contestants of each."""
 
 
 # --- one fit ----------------------------------------------------------------------------------------------------------
@@ -313,10 +329,8 @@ def runner(name: str, fit: Fit) -> Callable[[], float]:
     """Return the fit as a function; what it needs is imported, the data are made, nothing is compiled."""
     import_module("scipy.optimize")
     data = fit.make()
-    if name == "graphc":
-        return _by_graphc(fit, data)
-    if name == "jax":
-        return _by_jax(fit, data)
+    if name in MADE:
+        return MADE[name](fit, data)
     if name == "by hand":
         return lambda: by_scipy(lambda p: fit.by_hand(p, *data), fit)
     return lambda: by_scipy(value_alone(fit, data), fit, has_slope=False)
@@ -361,9 +375,39 @@ def _by_jax(fit: Fit, data: tuple[Any, ...]) -> Callable[[], float]:
     return lambda: by_scipy(call, fit)
 
 
+def _by_graphc_whole(fit: Fit, data: tuple[Any, ...]) -> Callable[[], float]:
+    graphc, minimize = import_module("graphc"), import_module("graphc.scipy.optimize").minimize
+    loss = partial(fit.loss, modules("graphc.numpy", "graphc.lax", "graphc.scipy.linalg"))
+
+    def whole(start: Any, *data: Any) -> Any:
+        found = minimize(loss, start, args=data, method=fit.method, options=fit.options)
+        return found.fun, found.x
+
+    fitted = graphc.jit(whole)
+    return lambda: float(fitted(fit.start, *data)[0])
+
+
+def _by_jaxopt(fit: Fit, data: tuple[Any, ...]) -> Callable[[], float]:
+    jax, jaxopt = import_module("jax"), import_module("jaxopt")
+    lib = modules("jax.numpy", "jax.lax", "jax.scipy.linalg")
+    there = tuple(map(lib[0].asarray, data))
+    kind = jaxopt.BFGS if fit.method == "BFGS" else jaxopt.LBFGS
+    options = {"maxiter": fit.options.get("maxiter", 1000), "tol": fit.options.get("gtol", 1e-5)}
+    solver = kind(partial(fit.loss, lib), jit=True, implicit_diff=False, **options)
+    start = jax.tree_util.tree_map(lib[0].asarray, fit.start)
+    run = jax.jit(lambda start, *data: solver.run(start, *data).state.value)
+    return lambda: float(run(start, *there))
+
+
+MADE = {"graphc": _by_graphc, "jax": _by_jax, "graphc whole": _by_graphc_whole, "jaxopt": _by_jaxopt}
+
+
 def measure(name: str, problem: str, seconds: float) -> dict[str, float]:
     """Return the figures of this process."""
-    fit = FITS[problem]
+    fit, begin = FITS[problem], perf_counter()
+    for module in IMPORTED.get(name, ("scipy.optimize",)):
+        import_module(module)
+    imported = perf_counter() - begin
     run = runner(name, fit)
     begin = perf_counter()
     value = run()
@@ -373,7 +417,7 @@ def measure(name: str, problem: str, seconds: float) -> dict[str, float]:
         begin = perf_counter()
         run()
         again.append(perf_counter() - begin)
-    return {"first": first, "again": min(again, default=first), "value": value}
+    return {"import": imported, "first": first, "again": min(again, default=first), "value": value}
 
 
 # --- all fits ---------------------------------------------------------------------------------------------------------
@@ -394,19 +438,59 @@ def in_process(python: str, name: str, problem: str, cache: str, seconds: float)
     return found
 
 
-def compare(problem: str, contestants: list[str], pythons: dict[str, str], rounds: int, seconds: float) -> None:
-    """Print the figures of one problem."""
-    values = {}
+def cold_start(python: str, name: str, problem: str, cache: str) -> float:
+    """Measure imports and the first fit with an empty cache."""
+    found = in_process(python, name, problem, cache, 0.0)
+    return found["import"] + found["first"]
+
+
+Results = dict[str, dict[str, dict[str, float]]]
+"""The figures by problem and contestant: cold, first and again in milliseconds, and the value."""
+
+
+def compare(problem: str, contestants: list[str], python: str, rounds: int, seconds: float, results: Results) -> None:
+    """Measure one problem, and print the figures."""
     for name in contestants:
-        python = pythons.get(name, sys.executable)
+        own = python if name in OF_JAX else sys.executable
         with tempfile.TemporaryDirectory() as cache:
-            compiled = name in ("graphc", "jax")
-            cold = in_process(python, name, problem, cache, 0.0)["first"] if compiled else 0.0
-            found = [in_process(python, name, problem, cache, seconds) for _ in range(rounds)]
-        warm, again = min(each["first"] for each in found), min(each["again"] for each in found)
-        values[name] = found[0]["value"]
-        told = f"{cold * 1e3:10.1f}" if compiled else " " * 10
-        print(f"{problem:22}{name:14}{told}{warm * 1e3:10.1f}{again * 1e3:10.1f}   {values[name]:.8g}", flush=True)
+            cold = cold_start(own, name, problem, cache) if name in COMPILED else np.nan
+            found = [in_process(own, name, problem, cache, seconds) for _ in range(rounds)]
+        made = {
+            "cold": cold * 1e3, "first": min(each["first"] for each in found) * 1e3,
+            "again": min(each["again"] for each in found) * 1e3, "value": found[0]["value"],
+        }  # fmt: skip
+        results.setdefault(problem, {})[name] = made
+        told = "".join(
+            f"{made[key]:10.1f}" if made[key] == made[key] else " " * 10 for key in ("cold", "first", "again")
+        )
+        print(f"{problem:22}{name:14}{told}   {made['value']:.8g}", flush=True)
+
+
+def table(results: Results, contestants: tuple[str, ...]) -> str:
+    """Return a table of the page."""
+    columns = [
+        (name, key)
+        for key in ("first", "again", "cold")
+        for name in contestants
+        if (key != "cold" or name in COMPILED) and (name != "differences" or key == "first")
+    ]
+    lines = [
+        f"| milliseconds | {' | '.join(f'{name}, {key}' for name, key in columns)} |",
+        "|---" * (len(columns) + 1) + "|",
+    ]
+    for problem, found in results.items():
+        cells = [f"{found[name][key]:.3g}" if name in found else "" for name, key in columns]
+        lines.append(f"| {problem} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def write_page(page: Path, results: Results) -> None:
+    """Write the tables below their comments anew."""
+    text = page.read_text("utf-8")
+    for name, contestants in TABLES.items():
+        head, tail = text.split(f"<!-- {name} -->\n\n")
+        text = f"{head}<!-- {name} -->\n\n{table(results, contestants)}\n\n{tail.split(chr(10) * 2, 1)[1]}"
+    page.write_text(text, "utf-8")
 
 
 def main() -> None:
@@ -415,16 +499,26 @@ def main() -> None:
     parser.add_argument("--python", default="benchmarks/.venv/bin/python", help="of JAX (of make bench-env)")
     parser.add_argument("--rounds", type=int, default=3, help="processes of each pair (3)")
     parser.add_argument("--seconds", type=float, default=3.0, help="to spend on later fits in each (3)")
+    parser.add_argument("--only", help=f"some of {', '.join(CONTESTANTS)}, with commas between them")
+    parser.add_argument("--results", type=Path, help="a file of results, which is extended")
+    parser.add_argument("--docs", type=Path, help="the page whose tables are written from the results")
     parser.add_argument("--one", nargs=2, metavar=("NAME", "FIT"), help="measure in this process")
     chosen = parser.parse_args()
     if chosen.one:
         print(json.dumps(measure(chosen.one[0], chosen.one[1], chosen.seconds)))
         return
     has_jax = Path(chosen.python).exists()
-    contestants = [name for name in CONTESTANTS if name != "jax" or has_jax]
-    print(f"{'milliseconds':36}{'cold':>10}{'warm':>10}{'again':>10}   value")
+    asked = chosen.only.split(",") if chosen.only else CONTESTANTS
+    contestants = [name for name in asked if name not in OF_JAX or has_jax]
+    has_results = chosen.results is not None and chosen.results.exists()
+    results: Results = json.loads(chosen.results.read_text()) if has_results else {}
+    print(f"{'milliseconds':36}{'cold':>10}{'first':>10}{'again':>10}   value")
     for problem in chosen.problems or FITS:
-        compare(problem, contestants, {"jax": chosen.python}, chosen.rounds, chosen.seconds)
+        compare(problem, contestants, chosen.python, chosen.rounds, chosen.seconds, results)
+        if chosen.results is not None:
+            chosen.results.write_text(json.dumps(results, indent=1))
+    if chosen.docs is not None:
+        write_page(chosen.docs, results)
 
 
 if __name__ == "__main__":

@@ -111,25 +111,29 @@ class _Mean:
         self.total = total
         self.rows: float | None = None
 
-        def added(flat: Any) -> Any:
-            return penalty(total.unravel(flat)) if penalty is not None else 0.0 * flat.sum()
-
-        self.penalty = graphc.value_and_grad(added)
-        self.curvature = graphc.jit(lambda flat, vector: graphc.jvp(graphc.grad(added), (flat,), (vector,))[1])
+        self.penalty, self.curvature = None, None
+        if penalty is not None:
+            added = lambda flat: penalty(total.unravel(flat))  # noqa: E731
+            self.penalty = graphc.value_and_grad(added)
+            self.curvature = graphc.jit(lambda flat, vector: graphc.jvp(graphc.grad(added), (flat,), (vector,))[1])
 
     def value_and_grad(self, flat: Any, data: Sequence[da.Array]) -> tuple[float, Any]:
         value, slope, self.rows = self.total.value_and_grad(flat, data)
         if not self.rows:
             raise ArgumentError("fit: the arrays have no rows")
+        value, slope = value / self.rows, slope / self.rows
+        if self.penalty is None:
+            return value, slope
         more, steeper = self.penalty(np.asarray(flat, self.total.flat.dtype))
-        return value / self.rows + float(more), slope / self.rows + steeper
+        return value + float(more), slope + steeper
 
     def product(self, flat: Any, vector: Any, data: Sequence[da.Array]) -> Any:
         if self.rows is None:
             self.value_and_grad(flat, data)
-        kind = self.total.flat.dtype
-        more = self.curvature(np.asarray(flat, kind), np.asarray(vector, kind))
-        return self.total.product(flat, vector, data) / self.rows + more
+        product, kind = self.total.product(flat, vector, data) / self.rows, self.total.flat.dtype
+        if self.curvature is None:
+            return product
+        return product + self.curvature(np.asarray(flat, kind), np.asarray(vector, kind))
 
 
 def _full(

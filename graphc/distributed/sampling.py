@@ -5,22 +5,26 @@ In: the logarithm of a density up to a constant, as a function of parameters; wh
     found = sample(lambda w: -jnp.sum(w**2) / 2, np.zeros(3), draws=1000, chains=4)
     found.draws.shape                        (4, 1000, 3)
 
+    found.r_hat, found.effective             near 1; how many independent draws they are worth
+
 A replica is a chain at a temperature. A task makes some steps of one replica, in one compiled loop, and returns its
 place; tasks in a chain hand it on. With several temperatures, replicas of neighbours exchange places between tasks
-(Geyer 1991). The numbers of step i of a replica follow from the seed, the replica and i: they are the same wherever the
-task runs, and again where a worker was lost.
+(Geyer 1991). Tuning finds the size of steps, and the variances of the parameters, by which steps are scaled (the mass
+matrix is the diagonal of their inverses). The numbers of step i of a replica follow from the seed, the replica and i:
+they are the same wherever the task runs, and again where a worker was lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask
 import numpy as np
 
 import graphc
 from graphc import lax, numpy as jnp, random
+from graphc.distributed.diagnostics import effective, r_hat
 from graphc.distributed.kernels import Kernel, compute, kernel_of, node_of, raveled
 from graphc.errors import ArgumentError
 from graphc.startup.record import record
@@ -35,67 +39,135 @@ JITTER = 0.1
 class Samples:
     """The result of `sample`. draws: a tree like the parameters, whose leaves have two axes before, of chains and of
     draws. log_density: [chains, draws]. accepted: the mean chance of acceptance after tuning, [chains, temperatures].
-    step_size: after tuning, [chains, temperatures]. swapped: the share of exchanges that were made, [chains,
-    temperatures - 1]. state: from which `sample(..., state=)` goes on without tuning."""
+    step_size: after tuning, [chains, temperatures]. scales: the standard deviations that steps are scaled by, of the
+    first temperature: a tree with an axis of chains. swapped: the share of exchanges that were made, [chains,
+    temperatures - 1]. state: from which `sample(..., state=)` goes on without tuning.
+
+    r_hat, effective: trees of the numbers by which one sees whether the chains agree (diagnostics.py)."""
 
     draws: Any
     log_density: Any
     accepted: Any
     step_size: Any
+    scales: Any
     swapped: Any
     state: Any
 
+    @property
+    def r_hat(self) -> Any:
+        """R-hat of each element: near 1 where the chains have mixed."""
+        return graphc.tree.map(r_hat, self.draws)
+
+    @property
+    def effective(self) -> Any:
+        """The effective sample size of each element."""
+        return graphc.tree.map(effective, self.draws)
+
+
+NO_VARIANCE, COUNTED, ENDED = range(3)
+"""What a step of tuning does for the variances: nothing, it counts, it is the last that counts."""
+
+
+def windows(tune: int) -> Any:
+    """Return for each step of tuning what it does for the variances: between the first 15 and the last 10 percent,
+    each window twice as long as the one before it (Stan's reference manual, "Automatic parameter tuning")."""
+    kinds = np.zeros(tune, "int64")
+    begin, end, size = int(0.15 * tune), tune - int(0.1 * tune), 25
+    while end - begin >= size:
+        last = begin + size if end - begin - size >= 2 * size else end
+        kinds[begin:last] = COUNTED
+        kinds[last - 1] = ENDED
+        begin, size = last, 2 * size
+    return kinds
+
+
+class Adapted(NamedTuple):
+    """What tuning knows of a replica. step: [log step, log of the averaged step, averaged error, number of steps, what
+    the log step is shrunk to] of dual averaging. variances: by which steps are scaled. mean, square, count: of the
+    places of this window (Welford 1962)."""
+
+    step: Any
+    variances: Any
+    mean: Any
+    square: Any
+    count: Any
+
+
+def untuned(size: int, log_step: float) -> Adapted:
+    """Return what is known before the first step."""
+    return Adapted(_begun(log_step), np.ones(size), np.zeros(size), np.zeros(size), 0.0)
+
+
+def _begun(log_step: Any) -> Any:
+    return jnp.stack([log_step, log_step, 0.0, 0.0, log_step + np.log(10)])
+
 
 class _Segment:
-    """Steps of one replica: (place, adaptation, key, first, count, tuned, beta, begin) to draws and what comes after.
-
-    adaptation: [log step, log of the averaged step, averaged error, number of steps] of dual averaging.
-    """
+    """Steps of one replica: (place, adaptation, key, numbers, kinds, tuned, beta) to what comes after and draws."""
 
     def __init__(self, log_density: Callable[[Any], Any], unravel: Callable[[Any], Any], leaps: int, target: float):
         self.log_density, self.unravel, self.leaps, self.target = log_density, unravel, leaps, target
         self.__name__ = f"steps_of_{getattr(log_density, '__name__', 'density')}"
 
-    def __call__(self, place: Any, adapted: Any, key: Any, numbers: Any, tuned: Any, beta: Any, begin: Any) -> Any:
+    def __call__(self, place: Any, adapted: Adapted, key: Any, numbers: Any, kinds: Any, tuned: Any, beta: Any) -> Any:
         def density(flat: Any) -> Any:
             return self.log_density(self.unravel(flat))
 
         slope = graphc.value_and_grad(density)
 
-        def step(state: Any, number: Any) -> Any:
-            flat, adapted = state
-            is_tuned = number < tuned
-            log_step = jnp.where(is_tuned, adapted[0], adapted[1])
+        def step(state: Any, now: Any) -> Any:
+            (flat, adapted), (number, kind) = state, now
+            is_tuned, variances = number < tuned, adapted.variances
+            log_step = jnp.where(is_tuned, adapted.step[0], adapted.step[1])
             push, jitter, luck = random.split(random.fold_in(key, number), 3)
             size = jnp.exp(log_step) * (1 + JITTER * random.uniform(jitter, (), minval=-1.0, maxval=1.0))
-            momentum = random.normal(push, flat.shape)
+            momentum = random.normal(push, flat.shape) / jnp.sqrt(variances)
             value, gradient = slope(flat)
 
             def leap(_: Any, at: Any) -> Any:
                 x, p, g, _value = at
                 p = p + size / 2 * beta * g
-                x = x + size * p
+                x = x + size * variances * p
                 value, g = slope(x)
                 return x, p + size / 2 * beta * g, g, value
 
             end, last, _, ended = lax.fori_loop(0, self.leaps, leap, (flat, momentum, gradient, value))
-            gain = beta * (ended - value) + (jnp.sum(momentum**2) - jnp.sum(last**2)) / 2
+            gain = beta * (ended - value) + jnp.sum(variances * (momentum**2 - last**2)) / 2
             chance = jnp.where(jnp.isfinite(gain), jnp.exp(jnp.minimum(gain, 0.0)), 0.0)
             takes = random.uniform(luck) < chance
             flat, value = jnp.where(takes, end, flat), jnp.where(takes, ended, value)
-            adapted = jnp.where(is_tuned, self._averaged(adapted, chance, begin), adapted)
-            return (flat, adapted), (flat, value, chance)
+            averaged = jnp.where(is_tuned, self._averaged(adapted.step, chance), adapted.step)
+            return (flat, _varied(adapted._replace(step=averaged), flat, kind)), (flat, value, chance)
 
-        return lax.scan(step, (place, adapted), numbers)
+        return lax.scan(step, (place, adapted), (numbers, kinds))
 
-    def _averaged(self, adapted: Any, chance: Any, begin: Any) -> Any:
+    def _averaged(self, step: Any, chance: Any) -> Any:
         """Return dual averaging after one more step (Hoffman and Gelman 2014, algorithm 5)."""
-        _, mean, error, count = adapted[0], adapted[1], adapted[2], adapted[3] + 1
+        _, mean, error, count, shrunk = (step[place] for place in range(5))
+        count = count + 1
         weight = 1 / (count + DELAY)
         error = (1 - weight) * error + weight * (self.target - chance)
-        log_step = begin + np.log(10) - jnp.sqrt(count) / GAMMA * error
+        log_step = shrunk - jnp.sqrt(count) / GAMMA * error
         share = count**-DECAY
-        return jnp.stack([log_step, share * log_step + (1 - share) * mean, error, count])
+        return jnp.stack([log_step, share * log_step + (1 - share) * mean, error, count, shrunk])
+
+
+def _varied(adapted: Adapted, flat: Any, kind: Any) -> Adapted:
+    """Return what is known of the variances after a step. At the end of a window they are used, a little nearer to
+    0.001 as Stan has it, and dual averaging begins again."""
+    counts, ends = kind != NO_VARIANCE, kind == ENDED
+    count = adapted.count + counts
+    off = flat - adapted.mean
+    mean = adapted.mean + jnp.where(counts, off / jnp.maximum(count, 1.0), 0.0)
+    square = adapted.square + jnp.where(counts, off * (flat - mean), 0.0)
+    found = square / jnp.maximum(count - 1, 1.0) * (count / (count + 5)) + 1e-3 * (5 / (count + 5))
+    return Adapted(
+        jnp.where(ends, _begun(adapted.step[1]), adapted.step),
+        jnp.where(ends, found, adapted.variances),
+        jnp.where(ends, 0.0, mean),
+        jnp.where(ends, 0.0, square),
+        jnp.where(ends, 0.0, count),
+    )
 
 
 def sample(
@@ -116,7 +188,8 @@ def sample(
 
     log_density(params): the logarithm of the density up to a constant, a number. start: a tree of floats where all
     chains begin. draws, tune: of each chain, after and before the size of steps is fixed; tuning by dual averaging aims
-    at `target` as the mean chance of acceptance, from `step_size`. leaps: steps of a trajectory. temperatures: the
+    at `target` as the mean chance of acceptance, from `step_size`, and from 35 steps on scales parameters by their
+    variances. leaps: steps of a trajectory. temperatures: the
     first is 1.0; a replica at T samples density**(1/T), and neighbours exchange places after each `every` steps (Geyer
     1991; Earl and Deem 2005). every: also the number of steps of a task. state: of earlier samples, to go on from:
     `tune` is 0 then.
@@ -134,16 +207,16 @@ def sample(
     flat, unravel = raveled(start, "sample")
     begin, flat = np.log(step_size), flat.astype("float64")
     if state is None:
-        first, places = 0, [[(flat, np.array([begin, begin, 0.0, 0.0]))] * len(temperatures)] * chains
+        first, places = 0, [[(flat, untuned(flat.size, begin))] * len(temperatures)] * chains
     else:
         first, places, tune = state.done, state.places, 0
     betas = [1 / each for each in temperatures]
     key = random.key(seed)
     program = _Segment(log_density, unravel, leaps, target)
     numbers = np.arange(first, first + tune + draws)
-    examples = (flat, places[0][0][1], key, numbers[:1], first + tune, betas[0], begin)
-    kernel = kernel_of(program, *examples)
-    run = _Run(node_of(kernel), key, seed, betas, numbers, first + tune, every, begin)
+    kinds = np.concatenate([windows(tune), np.zeros(draws, "int64")])
+    kernel = kernel_of(program, flat, places[0][0][1], key, numbers[:1], kinds[:1], first + tune, betas[0])
+    run = _Run(node_of(kernel), key, seed, betas, numbers, kinds, first + tune, every)
     found = compute([run.chain(number, places[number]) for number in range(chains)])
     return _gathered(found, unravel, first + tune + draws, tune)
 
@@ -165,9 +238,9 @@ class _Run:
     seed: int
     betas: list[float]
     numbers: Any
+    kinds: Any
     tuned: int
     every: int
-    begin: float
 
     def chain(self, chain: int, places: Any) -> Any:
         """Return the node of a chain: (parts of draws of the first temperature, places, exchanges)."""
@@ -176,10 +249,10 @@ class _Run:
         keys = [random.fold_in(own, k) for k in range(len(self.betas))]
         parts, swaps = [], []
         for low in range(0, len(self.numbers), self.every):
-            some = self.numbers[low : low + self.every]
+            some, kinds = (each[low : low + self.every] for each in (self.numbers, self.kinds))
             first = int(some[0])
             made = [
-                make(self.kernel, state[k], keys[k], some, self.tuned, beta, self.begin, k == 0)
+                make(self.kernel, state[k], keys[k], some, kinds, self.tuned, beta, k == 0)
                 for k, beta in enumerate(self.betas)
             ]
             parts.append(made)
@@ -192,11 +265,11 @@ class _Run:
 
 
 def _steps(
-    kernel: Kernel, state: Any, key: Any, numbers: Any, tuned: int, beta: float, begin: float, is_kept: bool
+    kernel: Kernel, state: Any, key: Any, numbers: Any, kinds: Any, tuned: int, beta: float, is_kept: bool
 ) -> Any:
     """Make steps of a replica: the task. Returns (state, log density at its end, draws, log densities, acceptance)."""
     place, adapted = state
-    (place, adapted), (draws, values, chances) = kernel(place, adapted, key, numbers, tuned, beta, begin)
+    (place, adapted), (draws, values, chances) = kernel(place, adapted, key, numbers, kinds, tuned, beta)
     rest = (draws, values) if is_kept else (None, None)
     late = chances[numbers >= tuned]
     return (place, adapted), float(values[-1]), *rest, (float(late.sum()), len(late))
@@ -236,7 +309,8 @@ def _gathered(found: list[Any], unravel: Callable[[Any], Any], done: int, tune: 
         tree,
         np.stack([each[1][tune:] for each in found]),
         np.stack([each[2] for each in found]),
-        np.exp([[replica[1][1] for replica in each[3]] for each in found]),
+        np.exp([[replica[1].step[1] for replica in each[3]] for each in found]),
+        graphc.tree.map(lambda *each: np.stack(each), *[unravel(np.sqrt(each[3][0][1].variances)) for each in found]),
         np.array([each[4] for each in found]),
         Reached(done, [each[3] for each in found]),
     )

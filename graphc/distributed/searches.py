@@ -10,16 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
+from functools import partial
+from importlib import import_module
 from itertools import product
 from typing import Any
 
 import dask
 import numpy as np
 
+import graphc
 from graphc.distributed.kernels import Kernel, compute, kernel_of, node_of, raveled
 from graphc.errors import ArgumentError
 from graphc.functions.callables import Function
 from graphc.scipy import optimize
+from graphc.scipy.optimize.constraints import read
+from graphc.scipy.optimize.driven import MATRICES, PRODUCTS, VALUES
+from graphc.scipy.optimize.minima import OPTIONS as NATIVE
+from graphc.scipy.optimize.packing import Packing
 from graphc.startup.record import record
 
 
@@ -37,39 +44,107 @@ class Minima:
 
 
 class _Minimum:
-    """The minimum from one start, as a function of the vector of all parameters."""
+    """The minimum from one start by a native loop, as a function of the vector of all parameters. settings: the other
+    arguments of `graphc.scipy.optimize.minimize`, of vectors."""
 
-    def __init__(self, fun: Callable[..., Any], unravel: Callable[[Any], Any], options: Mapping[str, Any]) -> None:
-        self.fun, self.unravel, self.options = fun, unravel, dict(options)
+    def __init__(
+        self, fun: Callable[..., Any], unravel: Callable[[Any], Any], settings: Mapping[str, Any], limits: Sequence[Any]
+    ) -> None:
+        self.fun, self.unravel, self.settings, self.limits = fun, unravel, settings, limits
         self.__name__ = f"minimum_of_{getattr(fun, '__name__', 'function')}"
 
     def __call__(self, flat: Any) -> Any:
-        found = optimize.minimize(lambda v: self.fun(self.unravel(v)), flat, method="BFGS", options=self.options)
+        more: dict[str, Any] = (
+            {} if not self.limits else {"constraints": [self._of_vector(each) for each in self.limits]}
+        )
+        found = optimize.minimize(lambda v: self.fun(self.unravel(v)), flat, **self.settings, **more)
         return found.x, found.fun, found.success, found.nit
 
+    def _of_vector(self, each: Any) -> Any:
+        if each.fun is None:
+            return optimize.LinearConstraint(each.matrix, each.lb, each.ub)
+        return optimize.NonlinearConstraint(lambda v: each.fun(self.unravel(v)), each.lb, each.ub)
 
-def minimize(fun: Callable[[Any], Any], starts: Iterable[Any], **options: Any) -> Minima:
-    """Return the least of the minima that are reached from many starts, each a task of one compiled loop.
 
-    fun(params): a number. starts: trees of floats of one form. options: of `graphc.scipy.optimize.minimize` with the
-    method BFGS: `gtol`, `maxiter`. Raises ArgumentError without a start.
+def minimize(
+    fun: Callable[[Any], Any], starts: Iterable[Any], *, method: str | None = None, bounds: Any = None,
+    constraints: Any = (), tol: float | None = None, **options: Any,
+) -> Minima:  # fmt: skip
+    """Return the least of the minima that are reached from many starts, each a task.
+
+    fun(params): a number. starts: trees of floats of one form. bounds, constraints: as those of
+    `graphc.scipy.optimize.minimize`, by name. method: None for "BFGS", with bounds "L-BFGS-B", with constraints
+    "SLSQP", which are one compiled loop each; or another of SciPy's, whose steps are SciPy's and whose value and
+    derivatives are compiled: these take no constraints. tol, options: of the method. Raises ArgumentError without a
+    start, GraphValueError for an option or a combination that is not there.
 
         >>> found = minimize(lambda x: jnp.cos(x) + 0.01 * x**2, [0.5, 4.0, -9.0])
         >>> round(float(found.params), 3), found.success.tolist()
         (3.08, [True, True, True])
+        >>> minimize(lambda p: (p["a"] - 2.0) ** 2, [{"a": 0.5}], bounds={"a": (0.0, 1.0)}).params["a"].round(6)
+        np.float64(1.0)
     """
-    vectors = [raveled(each, "minimize") for each in starts]
+    begin = list(starts)
+    vectors = [raveled(each, "minimize") for each in begin]
     if not vectors:
         raise ArgumentError("minimize: there is no start")
-    program = _Minimum(fun, vectors[0][1], options)
-    kernel = kernel_of(program, vectors[0][0])
-    node, task = node_of(kernel), dask.delayed(_called, pure=False)
-    found = compute([task(node, (flat,), {}) for flat, _ in vectors])
-    params = tuple(unravel(each[0]) for (_, unravel), each in zip(vectors, found, strict=True))
+    packing, (flat, unravel) = Packing("minimize", begin[0]), vectors[0]
+    limits = read(packing, constraints)
+    low_high = packing.pairs(bounds)
+    settings: dict[str, Any] = {"method": method, "tol": tol, "options": options}
+    if low_high is not None:
+        settings["bounds"] = optimize.Bounds(*low_high)
+    if method is None or method in NATIVE:
+        program = _Minimum(fun, unravel, settings, limits)
+        nodes = [node_of(kernel_of(program, flat))]
+        task = dask.delayed(_reached, pure=False)
+    elif limits:
+        raise ArgumentError(f"minimize: method {method!r} has no constraints here, which 'SLSQP' has")
+    else:
+        nodes = [node_of(each) for each in _derivatives(fun, unravel, method, flat)]
+        task = dask.delayed(partial(_searched, **settings), pure=False)
+    found = compute([task(vector, *nodes) for vector, _ in vectors])
+    params = tuple(restored(each[0]) for (_, restored), each in zip(vectors, found, strict=True))
     values = np.array([float(each[1]) for each in found])
     best = int(np.argmin(np.where(np.isnan(values), np.inf, values)))
     success, steps = np.array([bool(each[2]) for each in found]), np.array([int(each[3]) for each in found])
     return Minima(params[best], float(values[best]), params, values, success, steps)
+
+
+def _derivatives(fun: Callable[..., Any], unravel: Callable[[Any], Any], method: str, flat: Any) -> list[Kernel]:
+    """Return the kernels of what a method of SciPy's takes: the value, alone or with its gradient, and second
+    derivatives, or products with them."""
+
+    def value(v: Any) -> Any:
+        return fun(unravel(v))
+
+    kind = method.lower()
+    if kind in VALUES:
+        return [kernel_of(value, flat)]
+    both = kernel_of(graphc.value_and_grad(value), flat)
+    if kind in MATRICES:
+        return [both, kernel_of(graphc.hessian(value), flat)]
+    if kind in PRODUCTS:
+        slope = graphc.grad(value)
+        return [both, kernel_of(lambda v, along: graphc.jvp(slope, (v,), (along,))[1], flat, flat)]
+    return [both]
+
+
+def _searched(flat: Any, both: Kernel, more: Kernel | None = None, *, method: str, **settings: Any) -> Any:
+    """Search from one start by a method of SciPy's: the task."""
+    kind = method.lower()
+    known: dict[str, Any] = {} if kind in VALUES else {"jac": True}
+    if more is not None:
+        known["hess" if kind in MATRICES else "hessp"] = more
+    if "bounds" in settings:
+        given = settings.pop("bounds")
+        settings["bounds"] = import_module("scipy.optimize").Bounds(given.lb, given.ub)
+    found = import_module("scipy.optimize").minimize(both, flat, method=method, **known, **settings)
+    return found.x, found.fun, found.success, found.get("nit", found.nfev)
+
+
+def _reached(flat: Any, kernel: Kernel) -> Any:
+    return kernel(flat)
 
 
 def _called(kernel: Kernel, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -16,7 +16,9 @@ import graphc
 import graphc.numpy as jnp
 import graphc.tensor as T
 from graphc import distributed
+from graphc.distributed.diagnostics import effective, r_hat
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError
+from graphc.scipy import optimize
 from tests.support.deadlines import deadline
 
 pytestmark = pytest.mark.slow
@@ -117,6 +119,9 @@ def test_fits_find_the_same_minimum_by_every_method() -> None:
         )
         for method in ("l-bfgs", "newton")
     }
+    plain = distributed.fit(loss, START, blocks, labels, method="newton", tol=1e-8)
+    rate = 1 / (1 + np.exp(-(x @ plain.params["w"] + plain.params["b"])))
+    assert np.linalg.norm(x.T @ (rate - y) / 100) < 1e-7, "without a penalty"
     w, b = by["newton"].params["w"], by["newton"].params["b"]
     chance = 1 / (1 + np.exp(-(x @ w + b)))
     slope = np.append(x.T @ (chance - y) / 100 + 0.02 * w, np.mean(chance - y))
@@ -176,6 +181,52 @@ def test_temperatures_bring_a_chain_from_one_mode_to_the_other() -> None:
     assert warm.swapped.shape == (1, 2) and (warm.swapped > 0.2).all()
 
 
+def test_tuning_scales_parameters_and_chains_tell_whether_they_agree() -> None:
+    def density(x: Any) -> Any:
+        return -jnp.sum((x / jnp.array([0.1, 10.0])) ** 2) / 2
+
+    graphc.options.mode = "compiled"
+    found = distributed.sample(density, np.zeros(2), draws=200, tune=150, chains=2, leaps=6, every=350)
+    assert found.scales.shape == (2, 2) and (abs(np.log(found.scales / [0.1, 10.0])) < 0.5).all()
+    assert (found.r_hat < 1.1).all() and (found.effective > 40).all()  # four of its standard deviations, and some
+
+
+def test_diagnostics_of_known_chains() -> None:
+    """Of independent draws R-hat is 1 and the size that of all, within four standard errors; of an autoregression with
+    coefficient r the size is n (1 - r) / (1 + r)."""
+    rng = np.random.default_rng(1)
+    white = rng.normal(size=(4, 1000, 3))
+    assert (abs(r_hat(white) - 1) < 0.01).all() and (abs(effective(white) / 4000 - 1) < 0.25).all()
+    slow = np.empty((4, 2000))
+    slow[:, 0] = rng.normal(size=4) / (1 - 0.64) ** 0.5
+    for k in range(1, 2000):
+        slow[:, k] = 0.8 * slow[:, k - 1] + rng.normal(size=4)
+    assert abs(effective(slow) / (8000 * 0.2 / 1.8) - 1) < 0.3
+    apart = white + np.arange(4)[:, None, None]
+    assert (r_hat(apart) > 1.5).all() and (effective(apart) < 50).all()
+    wide = white * np.array([1, 1, 1, 9])[:, None, None]
+    assert (r_hat(wide) > 1.1).all(), "chains of one mean and different widths"
+    assert np.isnan(r_hat(np.ones((2, 10)))) and np.isnan(r_hat(white[:, :3])).all()
+
+
+def test_searches_take_the_methods_of_one_search() -> None:
+    def valley(p: Any) -> Any:
+        return (1.0 - p["a"]) ** 2 + 10.0 * (p["b"] - p["a"] ** 2) ** 2
+
+    starts = [{"a": 0.5, "b": 0.1}, {"a": 1.2, "b": 1.4}]
+    for method in (None, "L-BFGS-B", "trust-ncg", "trust-exact", "Nelder-Mead"):
+        found = distributed.minimize(valley, starts, method=method, tol=1e-8)
+        for each in found.all_params:
+            np.testing.assert_allclose([each["a"], each["b"]], 1, atol=1e-4, err_msg=str(method))
+    for method in (None, "TNC"):
+        held = distributed.minimize(valley, starts, method=method, bounds={"a": (None, 0.5)})
+        np.testing.assert_allclose([held.params["a"], held.params["b"]], [0.5, 0.25], atol=1e-4)
+    line = optimize.LinearConstraint({"a": 1.0, "b": 1.0}, 2.0, 2.0)
+    ball = optimize.NonlinearConstraint(lambda p: p["a"] ** 2, 0.0, 9.0)
+    met = distributed.minimize(valley, starts, constraints=[line, ball])
+    np.testing.assert_allclose([met.params["a"], met.params["b"]], 1, atol=1e-4)
+
+
 def test_searches_give_results_in_the_order_of_what_they_are_given() -> None:
     starts = [0.5, 9.0, -3.0]
     found = distributed.minimize(lambda x: jnp.cos(x) + 0.01 * (x - 1) ** 2, starts)
@@ -210,6 +261,10 @@ def test_what_cannot_be_done_is_refused_before_anything_runs() -> None:
         (ArgumentError, "batch=0", lambda: distributed.fit(loss, START, blocks, labels, method=sgd, batch=0)),
         (GraphTypeError, "parameters are floats", lambda: distributed.value_and_grad(loss)(1, blocks)),
         (GraphTypeError, "parameters are floats", lambda: distributed.minimize(jnp.sum, [3])),
+        (ArgumentError, "no constraints here", lambda: distributed.minimize(
+            jnp.sum, [np.ones(2)], method="COBYQA", constraints={"type": "eq", "fun": jnp.sum}
+        )),
+        (GraphcError, "no option 'maxls'", lambda: distributed.minimize(jnp.sum, [np.ones(2)], maxls=3)),
         (ArgumentError, "there is no start", lambda: distributed.minimize(jnp.sum, [])),
         (ArgumentError, "the first is 1.0", lambda: distributed.sample(jnp.sum, 0.0, temperatures=(2.0,))),
         (ArgumentError, "are 1 or more", lambda: distributed.sample(jnp.sum, 0.0, draws=0)),
