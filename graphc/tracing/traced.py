@@ -66,6 +66,7 @@ from graphc.tracing.arguments import (
 from graphc.tracing.draws import check_none_drew, sources
 from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
+from graphc.tracing.shared_matrices import with_calls
 from graphc.tracing.shortcuts import REFUSED, Shortcut
 from graphc.tracing.variants import Variant, choose, form_of, log_retrace, tell_of_retrace, tell_of_values
 from graphc.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
@@ -347,7 +348,7 @@ class Jitted(Direct, Interface[P, R]):
             with sizes_at_hand(sizes_of(variables, given)) as notes:
                 made = self.run(whole, {**keywords, **dict(parts.fixed)}, written)
                 pairs = zip(leaves(made), paths(made, "result"), strict=True)
-                results = [self.as_result(leaf, path) for leaf, path in pairs]
+                results = with_calls([self.as_result(leaf, path) for leaf, path in pairs])
         finally:
             LEFT.update(variables)
         check_none_drew(self.title, drawn_from)

@@ -28,6 +28,7 @@ from graphc.options import options
 from graphc.scipy.optimize.packing import is_vector
 from graphc.tensor.elementary import stop_gradient
 from graphc.tracing.programs import nodes_in, run
+from graphc.tracing.shared_matrices import with_calls
 from graphc.tree import ravel_pytree
 from graphc.trees import map_leaves, outline
 
@@ -119,7 +120,8 @@ def with_gradient(f: Function) -> Callable[[Node], tuple[Node, Node]]:
     def call(x: Node) -> tuple[Node, Node]:
         own = stand_in(x)
         value = f(own)
-        found: list[Node] = substitute([value, *pulled_back({value: T.ones_like(value)}, [own])], {own: x})
+        made = with_calls([value, *pulled_back({value: T.ones_like(value)}, [own])])
+        found: list[Node] = substitute(made, {own: x})
         return found[0], found[1]
 
     return call
