@@ -7,9 +7,9 @@ compiled as a whole: graphc's `jit` of `minimize`, and jaxopt's solvers.
 
 Each contestant fits in processes of its own, which have imported what they need and made the data before the clock
 starts. *cold*: imports and the first fit, with an empty cache of compiled code; *first*: the first fit of a process with
-what an earlier one left, without imports; *again*: the least of later fits in that process. All contestants begin at the same place; those with
-SciPy's algorithm run the same one with the same options. The values that they find are printed. `--results` names a
-file that is extended by what is measured, `--docs` a page whose tables are written anew from it.
+the cache that another left, without imports; *again*: the least of later fits in that process. All begin at the
+same place; those with SciPy's algorithm run the same one with the same options. The values that they find are printed.
+`--results` names a file that is extended by what is measured, `--docs` a page whose tables are written anew from it.
 """
 
 from __future__ import annotations
@@ -466,6 +466,11 @@ def compare(problem: str, contestants: list[str], python: str, rounds: int, seco
         print(f"{problem:22}{name:14}{told}   {made['value']:.8g}", flush=True)
 
 
+def shown(time: float) -> str:
+    """Return a time with two or three digits."""
+    return f"{time:.0f}" if time >= 20 else f"{time:.1f}"
+
+
 def table(results: Results, contestants: tuple[str, ...]) -> str:
     """Return a table of the page."""
     columns = [
@@ -479,7 +484,7 @@ def table(results: Results, contestants: tuple[str, ...]) -> str:
         "|---" * (len(columns) + 1) + "|",
     ]
     for problem, found in results.items():
-        cells = [f"{found[name][key]:.3g}" if name in found else "" for name, key in columns]
+        cells = [shown(found[name][key]) if name in found else "" for name, key in columns]
         lines.append(f"| {problem} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
