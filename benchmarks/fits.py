@@ -6,8 +6,8 @@ compiled as a whole: graphc's `jit` of `minimize`, and jaxopt's solvers.
     python -m benchmarks.fits spectrum --only jax --results fits.json --docs docs/scipy.md
 
 Each contestant fits in processes of its own, which have imported what they need and made the data before the clock
-starts. *cold*: imports and the first fit, with an empty cache of compiled code; *first*: the first fit of a process with
-the cache that another left, without imports; *again*: the least of later fits in that process. All begin at the
+starts. *cold*: imports and the first fit, with an empty cache of compiled code; *first*: the first fit of a process
+with the cache that another left, without imports; *again*: the least of later fits in that process. All begin at the
 same place; those with SciPy's algorithm run the same one with the same options. The values that they find are printed.
 `--results` names a file that is extended by what is measured, `--docs` a page whose tables are written anew from it.
 """
@@ -270,6 +270,25 @@ def rates_by_hand(p: Any, seen: Any) -> Any:
     return value, slope
 
 
+# --- a small fit: a decay of 200 points -------------------------------------------------------------------------------
+
+
+def make_decay() -> tuple[Any, ...]:
+    x = np.linspace(0, 4, 200)
+    return x, 3 * np.exp(-0.7 * x) + 0.05 * np.random.default_rng(9).normal(size=200)
+
+
+def decay(lib: Any, p: Any, x: Any, y: Any) -> Any:
+    xp, *_ = lib
+    return xp.sum((p["a"] * xp.exp(-p["k"] * x) - y) ** 2)
+
+
+def decay_by_hand(p: Any, x: Any, y: Any) -> Any:
+    each = np.exp(-p[1] * x)
+    rest = p[0] * each - y
+    return rest @ rest, np.array([2 * rest @ each, -2 * p[0] * (rest * each) @ x])
+
+
 FITS = {
     "logistic regression": Fit(
         make_logistic, {"b": np.zeros(()), "w": np.zeros(20)}, logistic, logistic_by_hand, "L-BFGS-B", {}
@@ -282,6 +301,7 @@ FITS = {
         make_process, {"length": np.zeros(3), "noise": np.array(-1.0), "size": np.zeros(())}, process, process_by_hand,
         "L-BFGS-B", {},
     ),
+    "decay": Fit(make_decay, {"a": np.array(1.0), "k": np.array(1.0)}, decay, decay_by_hand, "BFGS", {}),
 }  # fmt: skip
 CONTESTANTS = ("graphc", "by hand", "differences", "jax", "graphc whole", "jaxopt")
 OF_JAX = ("jax", "jaxopt")
@@ -468,7 +488,7 @@ def compare(problem: str, contestants: list[str], python: str, rounds: int, seco
 
 def shown(time: float) -> str:
     """Return a time with two or three digits."""
-    return f"{time:.0f}" if time >= 20 else f"{time:.1f}"
+    return f"{time:.0f}" if time >= 20 else f"{time:.1f}" if time >= 0.1 else f"{time:.3f}"
 
 
 def table(results: Results, contestants: tuple[str, ...]) -> str:
