@@ -30,6 +30,7 @@ from graphc.ir.traced import TRACE
 from graphc.startup.hooks import HOOKS
 from graphc.tensor import boundary
 from graphc.tensor.handles import UNKNOWN, known
+from graphc.tracing.identity import content_of
 from graphc.trees import leaves
 
 MODULES = "integrate interpolate linalg ndimage optimize signal spatial spatial.distance special stats".split()
@@ -66,11 +67,13 @@ def _exchange(function: FunctionType, name: str, home: str, is_method: bool) -> 
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given = args[1:] if is_method else args
-        if not TRACE.depth or not any(isinstance(leaf, Node) for leaf in leaves((given, kwargs))):
+        found = leaves((given, kwargs)) if TRACE.depth else []
+        is_solver = any(map(_takes_tensors, found))
+        if not is_solver and not any(isinstance(leaf, Node) for leaf in found):
             return own(*args, **kwargs)
         is_law = is_method and home == "stats"
         title = f"{getattr(args[0], 'name', _class_name(args[0]))}.{name}" if is_law else name
-        if known((given, kwargs)) is not UNKNOWN:
+        if not is_solver and known((given, kwargs)) is not UNKNOWN:
             values = boundary.given(given)
             return boundary.computed(own(*args[: len(args) - len(given)], *values, **boundary.given(kwargs)))
         target = _target(home, title, (given, kwargs))
@@ -78,6 +81,12 @@ def _exchange(function: FunctionType, name: str, home: str, is_method: bool) -> 
         return done.finished(target(*done.args, **done.kwargs))
 
     return function, function.__code__, _code(function, call)
+
+
+def _takes_tensors(leaf: Any) -> bool:
+    """Tell whether a value is a function that takes a tensor from around it, as that of a solver may."""
+    contents = map(content_of, leaf.__closure__ or ()) if isinstance(leaf, FunctionType) else ()
+    return any(isinstance(content, Node) and known(content) is UNKNOWN for content in contents)
 
 
 def _class_name(distribution: Any) -> str:
@@ -92,10 +101,9 @@ def _target(home: str, title: str, given: Any) -> Callable[..., Any]:
         for part in f"{home}.{title}".split("."):
             found = getattr(found, part)
     except (AttributeError, ModuleNotFoundError) as error:
-        told = describe(plain(next(leaf for leaf in leaves(given) if isinstance(leaf, Node))))
-        raise GraphTypeError(
-            f"scipy.{home}.{title} of {told}, which is symbolic: {error} (called at {program_line()})"
-        ) from None
+        own = [leaf for leaf in leaves(given) if isinstance(leaf, Node)]
+        told = f"of {describe(plain(own[0]))}, which is symbolic" if own else "with a function of symbolic arrays"
+        raise GraphTypeError(f"scipy.{home}.{title} {told}: {error} (called at {program_line()})") from None
     target: Callable[..., Any] = found
     return target
 

@@ -162,7 +162,7 @@ def _function(function: FunctionType, within: tuple[Any, ...], found: Found | No
         raise Changing
     scope, keywords = function.__globals__, function.__kwdefaults__ or {}
     reached = [name for name in names if name in scope]
-    contents = tuple(map(_content, function.__closure__ or ()))
+    contents = tuple(map(content_of, function.__closure__ or ()))
     values = contents, function.__defaults__, tuple(keywords.values()), tuple([scope[name] for name in reached])
     key, make = _reach(values, within, found)
     own = {name: scope[name] for name in OF_MODULES if name in scope}
@@ -199,7 +199,7 @@ def _named(code: CodeType) -> tuple[list[str], bool, bool]:
     return sorted(names), is_open, writes
 
 
-def _content(cell: Any) -> Any:
+def content_of(cell: Any) -> Any:
     try:
         return cell.cell_contents
     except ValueError:

@@ -115,3 +115,17 @@ def test_they_are_themselves_when_nothing_is_traced() -> None:
     graphc.jit(lambda x: logsumexp(x))(X)
     assert logsumexp.__code__ is before and scipy.linalg.schur(np.eye(2))[0].shape == (2, 2)
     assert "scipy" in before.co_filename
+
+
+def test_solvers_of_functions_that_take_tensors_from_around_them() -> None:
+    """SciPy's own would be given numbers alone: that a function has a tensor is seen from its closure."""
+
+    def fitted(a: Any) -> Any:
+        bounds = [(0.0, 1.0)] * 2
+        plain = scipy.optimize.minimize(lambda x: float(((x - 2.0) ** 2).sum()), np.ones(2))
+        assert isinstance(plain, scipy.optimize.OptimizeResult), "SciPy's own, of a function of numbers"
+        return scipy.optimize.minimize(lambda x: ((x - a) ** 2).sum(), np.zeros(2), bounds=bounds).x
+
+    np.testing.assert_allclose(graphc.jit(fitted)(0.5), 0.5, atol=1e-6)
+    with pytest.raises(GraphTypeError, match="optimize.direct with a function of symbolic arrays"):
+        graphc.jit(lambda a: scipy.optimize.direct(lambda x: ((x - a) ** 2).sum(), [(0.0, 1.0)]).x)(0.5)
