@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphc.codegen.server.prestart import start_if_expected
 from graphc.startup.hooks import HOOKS, install
-from graphc.startup.imports import import_numpy, uncollected
+from graphc.startup.imports import import_numpy, importing
 from graphc.startup.lazy import nearest
 from graphc.startup.versions import VERSION, warn_of_versions
 
@@ -64,37 +64,32 @@ HOOKS.modules = {
 }
 """The module that fills each hook; it is imported when the hook is first used."""
 
-with uncollected():
+with importing():
     warn_of_versions()
     install()
     start_if_expected()
     import_numpy()
-    import graphc.ops  # noqa: F401 - fills the table of ops
-    from graphc import tensor
-    from graphc.autodiff import Lop, Rop, hessian, hessian_vector_product, jacobian, jvp, subgraph_grad, vjp
     from graphc.codegen.pipeline.kernel import on_phase
-    from graphc.control import scan as scan_utils
-    from graphc.control.branch import ifelse
-    from graphc.control.functional import cond, fori_loop as for_loop, switch as switch_case, while_loop
-    from graphc.control.scan import foldl, foldr, map, reduce, scan, until
     from graphc.errors import GraphcError
     from graphc.functions.callables import Function
     from graphc.functions.convention import In, Out
-    from graphc.functions.function import function
     from graphc.ir.call_errors import explained
-    from graphc.ir.node import Constant, Node
-    from graphc.ir.text import print_graph
+    from graphc.ir.node import FUNCTIONS, OPS, Constant, Node
     from graphc.ir.walk import Graph
-    from graphc.ops.custom import custom_op, op
     from graphc.options import options
     from graphc.shared import SharedVariable, shared
     from graphc.startup.process import PROCESS
-    from graphc.tensor import nnet
-    from graphc.tensor.products import dot
 
-if not TYPE_CHECKING:
-    from graphc.autodiff import grad, value_and_grad
-else:
+OPS.rest = "graphc.ops"
+FUNCTIONS.rest = "graphc.tensor"
+FUNCTIONS.later |= {
+    "choose_among": "graphc.control.branch",
+    "cond_vjps": "graphc.control.branch",
+    "eval": "graphc.functions.function",
+    "scan_vjps": "graphc.control.derivative",
+}
+
+if TYPE_CHECKING:
     from graphc import (
         distributed as distributed,
         lax as lax,
@@ -104,15 +99,46 @@ else:
         random as random,
         scipy as scipy,
         session as session,
+        tensor as tensor,
+    )
+    from graphc.autodiff import (
+        Lop as Lop,
+        Rop as Rop,
+        hessian as hessian,
+        hessian_vector_product as hessian_vector_product,
+        jacobian as jacobian,
+        jvp as jvp,
+        subgraph_grad as subgraph_grad,
+        vjp as vjp,
     )
     from graphc.codegen.cache import manage as cache
-    from graphc.control.scan import OrderedUpdates as OrderedUpdates
+    from graphc.control import scan as scan_utils
+    from graphc.control.branch import ifelse as ifelse
+    from graphc.control.functional import (
+        cond as cond,
+        fori_loop as for_loop,
+        switch as switch_case,
+        while_loop as while_loop,
+    )
+    from graphc.control.scan import (
+        OrderedUpdates as OrderedUpdates,
+        foldl as foldl,
+        foldr as foldr,
+        map as map,
+        reduce as reduce,
+        scan as scan,
+        until as until,
+    )
     from graphc.functions.background import wait as wait
     from graphc.functions.debug_modes import DebugMode as DebugMode, NanGuardMode as NanGuardMode
-    from graphc.functions.saved import load as load
+    from graphc.functions.function import function as function
+    from graphc.functions.loaded import load as load
     from graphc.inspection import inspect as inspect
+    from graphc.ir.text import print_graph as print_graph
+    from graphc.ops.custom import custom_op as custom_op, op as op
     from graphc.printing import pp as pp
-    from graphc.tensor import get_scalar_constant_value as get_scalar_constant_value
+    from graphc.tensor import Variable as Variable, get_scalar_constant_value as get_scalar_constant_value, nnet as nnet
+    from graphc.tensor.products import dot as dot
     from graphc.theano import compile as compile, flags as configdefaults, gradient as gradient, scalar as scalar
     from graphc.theano.compile import (
         FunctionMaker as FunctionMaker,
@@ -168,7 +194,6 @@ else:
 __version__ = VERSION
 config: Any = options
 """Theano's name for the options; it has Theano's settings too, which `graphc.theano.flags` lists."""
-Variable = tensor.Variable
 
 
 def parse_graph(text: str) -> Graph:
@@ -187,47 +212,64 @@ def compilations() -> int:
 
 _MODULES: dict[str, Callable[[], ModuleType]] = {
     "cache": lambda: import_module("graphc.codegen.cache.manage"),
+    "autodiff": lambda: import_module("graphc.autodiff"),
+    "control": lambda: import_module("graphc.control"),
+    "control.branch": lambda: import_module("graphc.control.branch"),
+    "control.functional": lambda: import_module("graphc.control.functional"),
     "control.scan": lambda: import_module("graphc.control.scan"),
     "functions.background": lambda: import_module("graphc.functions.background"),
-    "functions.saved": lambda: import_module("graphc.functions.saved"),
+    "functions.function": lambda: import_module("graphc.functions.function"),
+    "functions.loaded": lambda: import_module("graphc.functions.loaded"),
     "functions.debug_modes": lambda: import_module("graphc.functions.debug_modes"),
     "inspection": lambda: import_module("graphc.inspection"),
     "distributed": lambda: import_module("graphc.distributed"),
+    "ir.text": lambda: import_module("graphc.ir.text"),
     "lax": lambda: import_module("graphc.lax"),
     "layers": lambda: import_module("graphc.layers"),
     "numpy": lambda: import_module("graphc.numpy"),
+    "ops": lambda: import_module("graphc.ops"),
+    "ops.custom": lambda: import_module("graphc.ops.custom"),
     "optim": lambda: import_module("graphc.optim"),
     "optimizers": lambda: import_module("graphc.optimizers"),
     "preprocess": lambda: import_module("graphc.preprocess"),
     "printing": lambda: import_module("graphc.printing"),
     "random": lambda: import_module("graphc.random"),
+    "scan_utils": lambda: import_module("graphc.control.scan"),
     "scipy": lambda: import_module("graphc.scipy"),
     "session": lambda: import_module("graphc.session"),
     "sparse": lambda: import_module("graphc.sparse"),
     "tracing": lambda: import_module("graphc.tracing"),
     "train": lambda: import_module("graphc.train"),
-    "tensor": lambda: tensor,
+    "tensor": lambda: import_module("graphc.tensor"),
     "tree": lambda: import_module("graphc.tree"),
     "tree_util": lambda: import_module("graphc.tree_util"),
     "flatten_util": lambda: import_module("graphc.flatten_util"),
     "theano": lambda: import_module("graphc.theano"),
     "theano.paths": lambda: import_module("graphc.theano.paths"),
 }
-"""Modules that few programs need: loaded when one is first named."""
+"""Modules that a program with a loaded function does without: imported when one is first named."""
 _NAMES = {
-    "control.scan": "OrderedUpdates",
+    "autodiff": "Lop Rop grad hessian hessian_vector_product jacobian jvp subgraph_grad value_and_grad vjp",
+    "control.branch": "ifelse",
+    "control.functional": "cond for_loop switch_case while_loop",
+    "control.scan": "OrderedUpdates foldl foldr map reduce scan until",
     "functions.background": "wait",
-    "functions.saved": "load",
+    "functions.function": "function",
+    "functions.loaded": "load",
     "functions.debug_modes": "DebugMode NanGuardMode",
     "inspection": "inspect",
+    "ir.text": "print_graph",
+    "ops.custom": "custom_op op",
     "printing": "pp",
-    "tensor": "get_scalar_constant_value",
+    "tensor": "Variable dot get_scalar_constant_value nnet",
     "theano.paths": "install_as_theano",
     "tracing": """
         Jitted ShapeDtypeStruct checkpoint checkpoint_name checkpoint_policies custom_jvp custom_vjp debug disable_jit
         eval_shape hvp jacfwd jacrev jit linearize make_graph pure_callback remat stop_gradient vectorize vmap
     """,
 }
+_OWN_NAMES = {"for_loop": "fori_loop", "switch_case": "switch"}
+"""What their modules call the names that differ here."""
 _LATE = {
     **{name: name for name in _MODULES if "." not in name},
     **{name: module for module in _NAMES for name in _NAMES[module].split()},
@@ -239,14 +281,23 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         place = _LATE.get(name)
         if place is not None:
-            module = _MODULES[place]()
-            found = module if name == place else getattr(module, name)
+            with importing():
+                module = _MODULES[place]()
+                found = module if name == place else getattr(module, _OWN_NAMES.get(name, name))
+        elif any(os.path.exists(f"{__path__[0]}/{name}{end}") for end in ("", ".py")):
+            raise AttributeError(f"graphc.{name} is not imported yet")  # `from graphc import it` asks first
         else:
             found, why = HOOKS.absent("graphc", name)
+            if found is None and any(map(os.path.exists, (f"{__path__[0]}/{name}{end}" for end in ("", ".py")))):
+                raise AttributeError(
+                    f"graphc.{name} is not imported yet"
+                )  # `from graphc import x` asks, and imports it
             if found is None:
                 why = why or nearest(name, __dir__())
                 raise AttributeError(f"{name!r} is not in graphc{why and '; '}{why}")
         found = globals()[name] = explained(found, "graphc")
+        if name == "ifelse":
+            found.ifelse = found  # in Theano theano.ifelse is a module: theano.ifelse.ifelse(...)
         return found
 
 
@@ -259,9 +310,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-for _name in __all__:
+for _name in {*__all__} - {*_LATE}:
     globals()[_name] = explained(globals()[_name], "graphc")
-vars(ifelse).update(ifelse=ifelse)  # in Theano theano.ifelse is a module: theano.ifelse.ifelse(...)
 
 
 __all__ += [

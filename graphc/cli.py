@@ -96,7 +96,7 @@ def _add_export(commands: Any) -> None:
     exporting.add_argument("model", help="the path of a file of f.save")
     exporting.add_argument("path", help='a folder and the name of the new function, as in "lib/model"')
     exporting.add_argument("--language", choices=("c", "python"), default="c", help="of what is written (c)")
-    exporting.add_argument("--target", metavar="NAME", help=f"for c: one of {', '.join(TARGETS)}, aarch64")
+    exporting.add_argument("--target", metavar="NAME", help=f"for c: one of {', '.join(cpu.EXPORTED)}")
     exporting.add_argument("--blas", action="store_true", help="for c: call the BLAS and LAPACK of the linker")
     exporting.add_argument(
         "--part", metavar="NAME", help="of a network: predict (the default) or probabilities; of a jitted function: a "
@@ -191,7 +191,7 @@ def run_export(parsed: argparse.Namespace) -> int:
 
 def run_export_function(parsed: argparse.Namespace) -> int:
     """Write a saved function for C or Python."""
-    loaded = import_module("graphc.functions.saved").load(parsed.model)
+    loaded = import_module("graphc.functions.loaded").load(parsed.model)
     function = import_module("graphc.functions.exported").part_of(loaded, parsed.part)
     print("\n".join(function.export(parsed.path, parsed.language, parsed.target, parsed.blas)))
     return 0

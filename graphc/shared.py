@@ -28,7 +28,6 @@ from graphc.ir.call_errors import explained
 from graphc.ir.node import FUNCTIONS, SHARED, Leaves, Node, Where, describe, leaf_type
 from graphc.ir.walk import substitute
 from graphc.startup.hooks import HOOKS
-from graphc.tensor.variables import kind_of_arrays
 
 Sizes = tuple[int | None, ...]
 
@@ -316,7 +315,7 @@ def _shared_of(
 ) -> SharedVariable:
     """Return a shared variable of a type, with a copy of `value`, or over the value of `container`. Raises TypeError
     for a value of another type, GraphValueError where both or neither are given."""
-    kind = kind_of_arrays(type, f"shared variable {name or ''}".rstrip())
+    kind = import_module("graphc.tensor.variables").kind_of_arrays(type, f"shared variable {name or ''}".rstrip())
     sizes = tuple(size if isinstance(size, int) else None for size in kind.shape)
     if (container is None) == (value is None):
         raise GraphValueError(f"shared variable {name or ''}: give a value or a container, and not both")

@@ -10,7 +10,7 @@ memory that is mapped.
 
 The format:
 
-    first line    "graphc 2", the digest of the header (64 digits), the number of its bytes
+    first line    "graphc 3", the digest of the header (64 digits), the number of its bytes
     header        JSON: "kind", what the kind needs, and "blobs": for each its place, length and digest
     blobs         each begins at a multiple of 64 bytes, counted from the first one, which begins at such a multiple of
                   the file. An array is its bytes in C order, in this machine's order of bytes
@@ -37,7 +37,7 @@ from graphc.shared import SharedVariable, shared
 from graphc.startup.digest import DIGITS, digest_of
 from graphc.trees import leaves
 
-FIRST = b"graphc 2 "
+FIRST = b"graphc 3 "
 """How a file begins: the version of the format follows the name."""
 MOST_HEADER = 2**28
 """The largest header in bytes."""

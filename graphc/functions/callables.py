@@ -30,7 +30,6 @@ from typing import Any, ClassVar, Literal, TypeVar
 from graphc.codegen.cache.key import Key
 from graphc.codegen.call.bind import OUT
 from graphc.codegen.call.locks import run
-from graphc.codegen.pipeline.build import build_python, compilation, stages_of
 from graphc.codegen.pipeline.kernel import Kernel
 from graphc.errors import ArgumentError, GraphcError
 from graphc.functions.convention import (
@@ -44,9 +43,7 @@ from graphc.functions.convention import (
     stand_in,
     write_results,
 )
-from graphc.ir.interpret import Steps, plan_steps, run_steps
 from graphc.ir.node import Array, Node, user_line
-from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, node_set
 from graphc.shared import SharedVariable
 from graphc.startup.hooks import HOOKS
@@ -105,6 +102,16 @@ PUBLIC = (
     "where",
 )  # fmt: skip
 """The public attributes of a function, which `dir` and `help` list."""
+
+
+def building() -> Any:
+    """The module that compiles what is not there. Loaded functions do without it, and without the ops of graphs."""
+    return import_module("graphc.codegen.pipeline.build")
+
+
+def interpreting() -> Any:
+    """The interpreter, which compiled functions need for messages alone."""
+    return import_module("graphc.ir.interpret")
 
 
 class Description:
@@ -167,7 +174,7 @@ class Function:
     def describe(self) -> str:
         """The text that `help(f)` shows: its types, then its public attributes."""
         results = ", ".join(str(node.type) for node in self.kernel.outputs) or "nothing"
-        changed = ", ".join(leaf.name or str(leaf.type) for leaf, _ in self.kernel.updates)
+        changed = ", ".join(leaf.name or str(leaf.type) for leaf in self.kernel.updated)
         made = f", made at {self.where}" if self.where else ""
         lines = [f"A {self.mode} function{made}. It returns {results}{changed and ' and updates '}{changed}.", ""]
         for name, item in ((name, vars(Function).get(name)) for name in PUBLIC):
@@ -182,8 +189,8 @@ class Function:
         self.name = kernel.name
         self.where = user_line()
         self.profile = Profile() if profile else None
-        self.steps: Steps | None = None
-        updated = {leaf for leaf, _ in kernel.updates}
+        self.steps: Any = None
+        updated = set(kernel.updated)
         variables = [leaf for leaf in kernel.shared if isinstance(leaf, SharedVariable)]
         self.wanted = {leaf.lock: leaf in updated for leaf in variables}
         self.foreign = False
@@ -210,7 +217,8 @@ class Function:
     @property
     def text(self) -> str:
         """The graph, printed."""
-        return print_graph(self.graph)
+        text: str = import_module("graphc.ir.text").print_graph(self.graph)
+        return text
 
     @property
     def shared(self) -> tuple[SharedVariable, ...]:
@@ -531,9 +539,11 @@ class Function:
 
     def compute(self, arrays: list[Array]) -> list[Array]:
         """Run the graph node by node; return the outputs, then the new values of updated variables."""
+        interpreter = interpreting()
         if self.steps is None:
-            self.steps = plan_steps(self.graph)
-        return run_steps(self.steps, self.values(arrays))
+            self.steps = interpreter.plan_steps(self.graph)
+        results: list[Array] = interpreter.run_steps(self.steps, self.values(arrays))
+        return results
 
     def pack(self, results: list[Array]) -> Any:
         """Return the results as the outputs were asked for: one array, a list, a dict, or None."""
@@ -544,12 +554,14 @@ class Function:
     @property
     def source(self) -> str:
         """The generated Python source of all stages. The interpreted mode does not use it, but gives it as well."""
-        return "\n\n".join(build_python(stage).source for stage in stages_of(self.kernel))
+        build = building()
+        return "\n\n".join(build.build_python(stage).source for stage in build.stages_of(self.kernel))
 
     @property
     def assembly(self) -> str:
         """The assembly of all stages. The interpreted and python modes do not use it, but give it as well."""
-        return "\n".join(compilation().build_assembly(stage) for stage in stages_of(self.kernel))
+        build = building()
+        return "\n".join(build.compilation().build_assembly(stage) for stage in build.stages_of(self.kernel))
 
     def memory(self, *sizes: Any) -> Memory:
         """Return the bytes that a call with inputs of these sizes would allocate, without running it.

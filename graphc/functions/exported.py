@@ -26,15 +26,12 @@ import numpy as np
 
 from graphc.codegen.cache import files
 from graphc.codegen.call.c_interface import CFunction, c_type, header_text, is_identifier
+from graphc.codegen.llvm.cpu import EXPORTED, OTHERS
 from graphc.errors import GraphcError
 from graphc.functions.callables import Function
-from graphc.options import TARGETS, options
+from graphc.options import options
 from graphc.startup.hooks import HOOKS
 from graphc.startup.versions import VERSION
-
-ARM = "aarch64"
-LINKERS = {ARM: "aarch64-linux-gnu-gcc"}
-"""The C compilers of other kinds of processors, as Debian and others name them; this machine's is `cc`, or CC says."""
 
 MODULE_NAMES = frozenset(("np", "b85decode", "state"))
 """The names of a module for Python besides the function's."""
@@ -70,7 +67,7 @@ def export(
     for file, content in contents.items():
         files.replace(place(file), content, mode=files.PUBLIC)
     library = place(f"lib{name}.so")
-    linker = (os.environ.get("CC") or "cc") if target not in LINKERS else LINKERS[target]
+    linker = OTHERS[target][1] if target in OTHERS else os.environ.get("CC") or "cc"
     linked = [library] if shutil.which(linker) else []
     if linked:
         soname = f"-Wl,-soname,lib{name}.so"
@@ -125,8 +122,8 @@ def check(function: Function, name: str, language: str, target: str) -> None:
     """Raise GraphcError for a function and arguments that no file could be written for."""
     if language != "c":
         raise GraphcError(f"language={language!r}: a function is exported for 'c' or 'python'")
-    if target not in (*TARGETS, ARM):
-        raise GraphcError(f"target={target!r}: must be one of {', '.join((*TARGETS, ARM))}")
+    if target not in EXPORTED:
+        raise GraphcError(f"target={target!r}: must be one of {', '.join(EXPORTED)}")
     if not is_identifier(name):
         raise GraphcError(f"{name!r} cannot be the name of a C function: it is the last part of the path")
     check_arrays(function)

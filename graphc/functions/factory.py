@@ -15,8 +15,9 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from graphc.codegen.pipeline.build import codes, look_up, stages_of
+from graphc.codegen.pipeline.build import look_up, stages_of
 from graphc.codegen.pipeline.kernel import Kernel
+from graphc.codegen.pipeline.restore import codes
 from graphc.errors import StepSizeError
 from graphc.functions.callables import Function, Interpreted, Mode, Wanted
 from graphc.functions.convention import Convention

@@ -15,14 +15,12 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import itemsize
-from graphc.codegen.call.callback import Failures
+from graphc.codegen.call.bind import Failures
 from graphc.codegen.call.signature import Need, overlapping
-from graphc.codegen.pipeline.build import build_python, generation
 from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.errors import GraphcError
-from graphc.functions.callables import Function, Memory
+from graphc.functions.callables import Function, Memory, building, interpreting
 from graphc.functions.convention import Convention, check_shapes, label, write_results
-from graphc.ir.interpret import check_guards, interpret
 from graphc.ir.node import Array, describe
 from graphc.ir.walk import nodes_of
 from graphc.shared import SharedVariable
@@ -48,14 +46,16 @@ class Lowered(Function):
     @property
     def source(self) -> str:
         if not self.built.source:  # from the cache: generated again, so that its comments name this program's lines
-            return build_python(self.kernel).source
+            source: str = building().build_python(self.kernel).source
+            return source
         return self.built.source
 
     @property
     def plan(self) -> str:
         """The plan as text: what is materialised, fused and updated in place, with the reasons. Code from the cache has
         no plan: it is made again."""
-        return self.built.report.plan or build_python(self.kernel).report.plan
+        plan: str = self.built.report.plan or building().build_python(self.kernel).report.plan
+        return plan
 
     def explain(self) -> str:
         report = self.built.report
@@ -72,7 +72,7 @@ class Lowered(Function):
         """Return the memory of a call with arrays of these sizes; raises as a call does where they do not fit."""
         need = self.measure(arrays)
         if need is None:
-            check_guards(self.graph, self.values(arrays))
+            interpreting().check_guards(self.graph, self.values(arrays))
             raise self.without_memory(arrays)
         outputs = self.built.signature.outputs
         taken = sum(prod(shape) * itemsize(y.dtype) for shape, y in zip(need.shapes, outputs, strict=True))
@@ -114,7 +114,7 @@ class Lowered(Function):
 
     def make_way(self, given: Sequence[Array | None]) -> None:
         """Copy updated shared values that share memory with arrays given for results."""
-        for leaf, _ in self.kernel.updates:
+        for leaf in self.kernel.updated:
             assert isinstance(leaf, SharedVariable)
             if any(array is not None and np.may_share_memory(array, leaf.cell[0]) for array in given):
                 leaf.cell[0] = leaf.cell[0].copy()
@@ -128,8 +128,8 @@ class Lowered(Function):
             raised.clear()
             raise error
         values = self.values(arrays)
-        check_guards(self.graph, values)
-        interpret(self.graph, values)
+        interpreting().check_guards(self.graph, values)
+        interpreting().interpret(self.graph, values)
         factorisations = import_module("graphc.ops.linalg.routine")
         nearly = factorisations.near_failures(nodes_of(self.graph.outputs))
         if nearly:
@@ -176,8 +176,8 @@ class Generated(Lowered, mode="python"):
 
     def __init__(self, kernel: Kernel, call: Convention, profile: bool) -> None:
         super().__init__(kernel, call, profile)
-        self.take(build_python(kernel))
-        self.functions = generation().bind_python(self.built, self.failures)
+        self.take(building().build_python(kernel))
+        self.functions = building().generation().bind_python(self.built, self.failures)
 
     def run_converted(self, arrays: list[Array], given: list[Array | None]) -> list[Array]:
         return self.launch(self.functions["sizes"], self.functions["kernel"], arrays, given)

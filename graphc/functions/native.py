@@ -26,20 +26,18 @@ import numpy as np
 from graphc.codegen.cache.key import Key
 from graphc.codegen.call import result_memory
 from graphc.codegen.call.bind import ABSENT, OUT, Direct, Keywords, Locking, attach, bind, measure, vectorcall_type
-from graphc.codegen.call.callback import CALLBACK, address, native_callback
 from graphc.codegen.call.layout import ABSURD
 from graphc.codegen.call.locks import OPEN
 from graphc.codegen.call.signature import Need, Signature, result_shapes
 from graphc.codegen.gemm.api import free_panels
-from graphc.codegen.pipeline.build import Lookup, build_native, look_up
 from graphc.codegen.pipeline.kernel import Built, Kernel
+from graphc.codegen.pipeline.restore import Lookup, restored
 from graphc.codegen.threads.chunking import NONTEMPORAL
 from graphc.errors import GraphcError
-from graphc.functions.callables import Description, Function
+from graphc.functions.callables import Description, Function, building, interpreting
 from graphc.functions.convention import REQUIRED, Convention, check_shapes, convert, write_results
 from graphc.functions.lowered import Lowered
 from graphc.functions.variants import Declined, Failed, Variants, arguments, decline, fail
-from graphc.ir.interpret import check_guards
 from graphc.ir.node import Array
 from graphc.shared import SharedVariable
 from graphc.startup.lazy import once
@@ -60,9 +58,10 @@ class Compiled(Lowered, Direct, mode="compiled"):
 
     def __init__(self, kernel: Kernel, call: Convention, profile: bool, found: Lookup | None = None) -> None:
         super().__init__(kernel, call, profile)
-        found = found or look_up(kernel)
+        found = found or building().look_up(kernel)
+        assert found is not None
         self.key = found.key
-        built, load_code = build_native(kernel, found)
+        built, load_code = restored(kernel, found) or building().build_native(kernel, found)
         self.take(built)
         self.callbacks: list[Any] = []
         self.library = load_code(self.callback_addresses(built))
@@ -78,9 +77,12 @@ class Compiled(Lowered, Direct, mode="compiled"):
     def callback_addresses(self, built: Built) -> dict[str, int]:
         """Return the address of each Python op that native code calls back, by its symbol. The callbacks live as long
         as this function."""
-        own = {f"{CALLBACK}{n}": native_callback(node, self.failures) for n, node in enumerate(built.calls)}
-        self.callbacks += own.values()
-        return {name: address(callback) for name, callback in own.items()}
+        if not built.calls:
+            return {}
+        callback = import_module("graphc.codegen.call.callback")
+        own = [callback.native_callback(node, self.failures) for node in built.calls]
+        self.callbacks += own
+        return {f"{callback.CALLBACK}{n}": callback.address(each) for n, each in enumerate(own)}
 
     def wait_with(self, values: Mapping[int, Array]) -> None:
         super().wait_with(values)
@@ -118,7 +120,7 @@ class Compiled(Lowered, Direct, mode="compiled"):
     def bind_variant(self, kernel: Kernel) -> tuple[Any, Signature]:
         """Compile another kernel of this function over the same shared variables. Returns its entry point, which gives
         `Declined` or `Failed` in place of errors, and its signature."""
-        built, load_code = build_native(kernel, look_up(kernel))
+        built, load_code = building().build_native(kernel, building().look_up(kernel))
         cells = [*self.cells[: len(kernel.shared)], *([constant] for constant in built.constants)]
         library = load_code(self.callback_addresses(built))
         keywords = Keywords(out=OUT not in self.call.positions)
@@ -221,7 +223,7 @@ class Compiled(Lowered, Direct, mode="compiled"):
         arrays = self.bind_arguments(args, {})
         if code < 0 and not self.failures.raised:
             if code == ABSURD:
-                check_guards(self.graph, self.values(arrays))
+                interpreting().check_guards(self.graph, self.values(arrays))
             raise self.without_memory(arrays)
         return self.explain_failure(arrays)
 

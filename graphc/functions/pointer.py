@@ -21,7 +21,8 @@ import numpy as np
 from graphc.codegen.call.pointer import CALM, POINTER, WORDS, Form, words_of
 from graphc.codegen.gemm.api import find_all
 from graphc.codegen.link.image import load, process_symbol
-from graphc.codegen.pipeline.build import Code, build_native, look_up
+from graphc.codegen.pipeline.build import build_native, look_up
+from graphc.codegen.pipeline.restore import Code
 from graphc.codegen.pipeline.runtime import part_code
 from graphc.errors import ArgumentError
 from graphc.functions.callables import Function

@@ -21,7 +21,8 @@ from graphc.arrays.dtypes import DTYPES
 from graphc.errors import GraphcError, GraphValueError
 from graphc.functions.archive import Blobs, Opened, blobs_for
 from graphc.functions.callables import Function
-from graphc.functions.saved import function_row, restored_function, write
+from graphc.functions.loaded import restored_function
+from graphc.functions.saved import function_row, write
 from graphc.ir.node import Array
 from graphc.shared import SharedVariable
 from graphc.startup.hooks import HOOKS

@@ -24,7 +24,8 @@ from graphc.codegen.pipeline.background import adopt, command, complaint, settin
 from graphc.codegen.pipeline.build import build_native, look_up
 from graphc.errors import CompileError, GraphcError
 from graphc.functions.archive import Blobs, Opened, open_file, write_file
-from graphc.functions.saved_rows import code_row, kernel_of
+from graphc.functions.loaded import kernel_of
+from graphc.functions.saved_rows import code_row
 
 
 def add_targets(path: str, header: Mapping[str, Any], blobs: Blobs, targets: Sequence[str]) -> None:

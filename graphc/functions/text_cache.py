@@ -12,13 +12,13 @@ graph is built only when somebody looks at it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 from graphc.codegen.cache import store as entries
 from graphc.codegen.cache.key import Key, key_of_text
-from graphc.codegen.pipeline.build import Lookup, look_up
-from graphc.codegen.pipeline.kernel import Kernel
+from graphc.codegen.pipeline.build import look_up
+from graphc.codegen.pipeline.kernel import Kernel, Later
+from graphc.codegen.pipeline.restore import Lookup
 from graphc.functions.callables import MODES, Function
 from graphc.functions.convention import Convention, In, name_positions
 from graphc.functions.factory import class_of_mode
@@ -40,27 +40,6 @@ class Found:
     lookup: Lookup
 
 
-class LazyNodes(Sequence[Node]):
-    """A sequence of nodes that `make` builds at the first access."""
-
-    def __init__(self, make: Callable[[], Sequence[Node]]) -> None:
-        self.make = make
-
-    @cached_property
-    def made(self) -> tuple[Node, ...]:
-        return tuple(self.make())
-
-    def __len__(self) -> int:
-        return len(self.made)
-
-    @overload
-    def __getitem__(self, place: int) -> Node: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Node]: ...
-    def __getitem__(self, place: int | slice) -> Node | Sequence[Node]:
-        return self.made[place]
-
-
 def find(text: str) -> Found | None:
     """Return the entry that any process stored under a text with the same options. None where there is none, where
     functions are not compiled, and where `options.cache` is off."""
@@ -79,7 +58,7 @@ def load(
     """Return the function of an entry over new inputs. make: builds the outputs, which must be those that the text
     identifies. returns: "one" or "list", as in the function that was stored."""
     records = [In(node) for node in inputs]
-    outputs: Any = LazyNodes(make)
+    outputs: Any = Later(make)
     kernel = Kernel(found.name, tuple(inputs), (), outputs, (), returns, threads, (), options.fast_math)
     return Compiled(kernel, Convention(tuple(records), name_positions(records), None), False, found.lookup)
 

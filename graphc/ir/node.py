@@ -213,7 +213,7 @@ P = ParamSpec("P")
 def _into_table(make: Callable[P, Op]) -> Callable[P, Op]:
     def define(*args: P.args, **kwargs: P.kwargs) -> Op:
         op = make(*args, **kwargs)
-        if op.name in OPS and op.name not in OPS.later:
+        if OPS.has(op.name):
             raise GraphValueError(f"there is an op {op.name!r} already")
         OPS[op.name] = op
         return op

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from textwrap import dedent
 from typing import Any, NoReturn
@@ -30,31 +29,36 @@ _ARRAY = re.compile(r"(\w+)\[([\d, ]*)\] (?:\[(.*)\]|hex '(.*)'|digest '(.*)')")
 _HEADS = ("inputs", "shared", "free", "sizes")
 
 
-@dataclass(slots=True)
 class _Reader:
     """The state of the reader. Leaves wait as text until they are used, since their sizes may be computed."""
 
-    constants: Mapping[str, FrozenArray]
-    nodes: dict[str, Node] = field(default_factory=dict)
-    waiting: dict[str, tuple[Op, str, str]] = field(default_factory=dict)
-    making: set[str] = field(default_factory=set)
-    inputs: list[str] = field(default_factory=list)
-    outputs: tuple[Node, ...] | None = None
-    in_body: bool = False
+    def __init__(self, constants: Mapping[str, FrozenArray], in_body: bool, given: Sequence[Node] = ()) -> None:
+        self.constants, self.in_body, self.given = constants, in_body, given
+        self.nodes: dict[str, Node] = {}
+        self.waiting: dict[str, tuple[Op, str, str]] = {}
+        self.making: set[str] = set()
+        self.inputs: list[str] = []
+        self.outputs: tuple[Node, ...] | None = None
 
 
-def parse_graph(text: str, constants: Mapping[str, FrozenArray] | None = None) -> Graph:
+def parse_graph(text: str, constants: Mapping[str, FrozenArray] | None = None, inputs: Sequence[Node] = ()) -> Graph:
     """The graph of a printed text, with fresh leaves. Ops are looked up in `OPS`. constants: the large constants of the
-    text of a key, by their digests. Raises ParseError, which names the line."""
+    text of a key, by their digests. inputs: the inputs, where they are made already: they have the types of the text.
+    Raises ParseError, which names the line."""
     lines = [(n, line) for n, line in enumerate(dedent(text).splitlines(), 1) if line.strip()]
-    reader = _read(lines, constants or {})
+    reader = _read(lines, constants or {}, given=inputs)
     assert reader.outputs is not None
     return Graph(tuple(reader.nodes[name] for name in reader.inputs), reader.outputs)
 
 
-def _read(lines: Sequence[tuple[int, str]], constants: Mapping[str, FrozenArray], in_body: bool = False) -> _Reader:
+def _read(
+    lines: Sequence[tuple[int, str]],
+    constants: Mapping[str, FrozenArray],
+    in_body: bool = False,
+    given: Sequence[Node] = (),
+) -> _Reader:
     """Read numbered lines, in which the lines of bodies are indented."""
-    reader = _Reader(constants, in_body=in_body)
+    reader = _Reader(constants, in_body, given)
     position = 0
     while position < len(lines):
         number, line = lines[position]
@@ -134,6 +138,10 @@ def _read_leaves(reader: _Reader, head: str, text: str) -> None:
             _fail(f"{dtype} is not a dtype")
         reader.waiting[name] = (SHARED if head == "shared" else INPUT, dtype, shape)
         if head == "inputs":
+            if reader.given:
+                leaf = reader.nodes[name] = reader.given[len(reader.inputs)]
+                sizes = enumerate(leaf.type.shape)
+                reader.nodes.update({f"{name}.{axis}": size for axis, size in sizes if isinstance(size, Node)})
             reader.inputs.append(name)
         position = match.end()
 

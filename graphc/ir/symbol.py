@@ -19,14 +19,16 @@ from graphc.ir.call_errors import add_call
 from graphc.ir.source_lines import PLACED, program_line
 from graphc.ir.traced import TRACE, asked_by_user, by_program, called_names, instruction, traced_from, traced_hint
 from graphc.startup.hooks import HOOKS
+from graphc.startup.lazy import Table
 
 if TYPE_CHECKING:
     from graphc.ir.methods import Methods
 else:
     Methods = object
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""The implementations of operators and methods of nodes, by name; filled by the modules that define them."""
+FUNCTIONS: Table[Callable[..., Any]] = Table()
+"""The implementations of operators and methods of nodes, by name; filled by the modules that define them, which are
+imported at the latest when one is first asked for."""
 
 
 _TRUE_CLASS = vars(object)["__class__"]

@@ -76,16 +76,18 @@ def lazy_package(
 
 
 T = TypeVar("T")
+NOTHING: Any = object()
 
 
 class Table(dict[str, T]):
     """A table that modules fill, some of which are imported when what they define is first asked for: `later` names
-    these modules. To go through the table imports them all.
+    these modules, `rest` the one that fills in all other names. To go through the table imports them all.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.later: dict[str, str] = {}
+        self.rest = ""
 
     def __setitem__(self, name: str, value: T) -> None:
         super().__setitem__(name, value)
@@ -93,12 +95,29 @@ class Table(dict[str, T]):
 
     def __missing__(self, name: str) -> T:
         if name not in self.later:
+            self.take_rest()
+        if name in self.later:
+            import_module(self.later[name])
+        found: T = dict.get(self, name, NOTHING)
+        if found is NOTHING:
             raise KeyError(name)
-        import_module(self.later[name])
-        return dict.__getitem__(self, name)
+        return found
 
     def __contains__(self, name: object) -> bool:
+        if super().__contains__(name) or name in self.later:
+            return True
+        self.take_rest()
         return super().__contains__(name) or name in self.later
+
+    def has(self, name: str) -> bool:
+        """True for a name that is there by now."""
+        return super().__contains__(name)
+
+    def take_rest(self) -> None:
+        """Import the module of the other names; while it is being imported, go without it."""
+        if self.rest:
+            import_module(self.rest)
+            self.rest = ""
 
     def get(self, name: str, default: Any = None) -> Any:
         """The value of a name, or `default`."""
@@ -127,6 +146,7 @@ class Table(dict[str, T]):
 
     def fill(self) -> None:
         """Import what is left."""
+        self.take_rest()
         for module in dict.fromkeys(self.later.values()):
             import_module(module)
 

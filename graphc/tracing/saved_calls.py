@@ -24,7 +24,8 @@ import numpy as np
 
 from graphc.errors import ArgumentError, GraphcError
 from graphc.functions.archive import Blobs, Opened, blobs_for, decoded, encoded
-from graphc.functions.saved import function_row, restored_function, write
+from graphc.functions.loaded import restored_function
+from graphc.functions.saved import function_row, write
 from graphc.startup.hooks import HOOKS
 from graphc.tracing.arguments import NUMBERS, Static, keywords_in_order, kinds_of
 from graphc.tracing.guards import Condition, Guards

@@ -23,7 +23,7 @@ from graphc.codegen.cache.key import fingerprint_parts
 from graphc.codegen.llvm.cpu import runnable, target_fingerprint
 from graphc.codegen.threads.settings import available_processors
 from graphc.errors import CacheMissError, GraphcError
-from graphc.functions import saved_rows as archived
+from graphc.functions import loaded as reading
 from graphc.functions.archive import FIRST, Opened, open_file
 from graphc.functions.callables import Function
 from graphc.functions.native import Compiled
@@ -132,8 +132,12 @@ def test_another_process_needs_no_source_no_cache_and_no_compiler(tmp_path: Path
         import numpy as np, graphc
         f = graphc.load({str(tmp_path / "f.graphc")!r}, recompile=False)
         values = np.load({str(tmp_path / "values.npz")!r})
+        found = f(np.arange(12.0).reshape(4, 3))
+        f([[1, 2, 3]])
+        graphs = {{f"graphc.{{name}}" for name in ("autodiff", "control", "ir.parse", "ir.text", "ops", "tensor")}}
+        assert not graphs & set(sys.modules), "a call reads no graph"
         g = graphc.load({str(tmp_path / "g.graphc")!r}, recompile=False)
-        for old, new in zip(values.values(), [*f(np.arange(12.0).reshape(4, 3)), *g(np.ones(2))], strict=True):
+        for old, new in zip(values.values(), [*found, *g(np.ones(2))], strict=True):
             np.testing.assert_array_equal(new, old)
         f(np.ones((90, 3)))
         (constant,) = (each for each in f.built.constants if each.size > 1000)
@@ -143,6 +147,7 @@ def test_another_process_needs_no_source_no_cache_and_no_compiler(tmp_path: Path
         assert type(owner.base) is memoryview and type(owner.base.obj).__name__ == "mmap", "it is read from the file"
         assert not constant.flags.writeable and constant.ctypes.data % 64 == 0
         assert graphc.compilations() == 0 and not {{"numba", "llvmlite"}} & set(sys.modules)
+        assert "matmul" in f.text and graphc.grad(f.kernel.outputs[0].sum(), f.kernel.inputs[0]).ndim == 2
     """
     others = "1" if available_processors() > 1 else "2"
     environment = {**os.environ, "GRAPHC_CACHE": "off", "OMP_NUM_THREADS": others}
@@ -270,13 +275,13 @@ def test_a_file_has_code_for_several_targets(tmp_path: Path, monkeypatch: pytest
     with options.change(cache=False):
         for known in (["x86-64", "skylake-avx512"], ["x86-64"]):
             best = [each for each in runnable() if each in known]
-            monkeypatch.setattr(archived, "runnable", lambda best=best: best)
+            monkeypatch.setattr(reading, "runnable", lambda best=best: best)
             read.clear()
             loaded = graphc.load(place, recompile=False)
             taken = next(row for row in rows if f"target {best[0]};" in row["fingerprint"])
             assert taken["object"] in read and not {row["object"] for row in rows if row is not taken} & {*read}
             np.testing.assert_allclose(loaded({"a": [0.0, 1.0]}), expected, rtol=1e-14)
-        monkeypatch.setattr(archived, "runnable", list)
+        monkeypatch.setattr(reading, "runnable", list)
         with pytest.raises(CacheMissError, match="has no code for this process"):
             graphc.load(place, recompile=False)
 

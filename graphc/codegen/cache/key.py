@@ -25,8 +25,6 @@ import numpy as np
 from graphc.codegen.cache import files
 from graphc.codegen.llvm.cpu import target_fingerprint
 from graphc.ir.source_lines import PACKAGE
-from graphc.ir.text import graph_key_text
-from graphc.ir.walk import Graph
 from graphc.options import options
 from graphc.startup.digest import Digest, digest_of
 from graphc.startup.record import record
@@ -60,13 +58,9 @@ class Key:
         return cache_key(self.graph, self.settings, self.fingerprint)
 
 
-def make_key(graph: Graph, settings: Mapping[str, str]) -> Key:
-    """Return the key of a graph under the options as they are now; `settings` are those of its function."""
-    return key_of_text(graph_key_text(graph), settings)
-
-
 def key_of_text(text: str, settings: Mapping[str, str]) -> Key:
-    """Return the key of a printed graph, or of another text that identifies one (functions/text_cache.py)."""
+    """Return the key of a printed graph, or of another text that identifies one (functions/text_cache.py), under the
+    options as they are now. settings: those of its function."""
     chosen = {
         "excluding": ",".join(options.excluding),
         "outline": options.outline,

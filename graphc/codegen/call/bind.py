@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from _thread import _local as local  # what threading calls so, without the rest of it
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import BuiltinFunctionType
@@ -252,6 +253,13 @@ def _array_api() -> int:
 def _address(array: AnyArray) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
+
+
+class Failures(local):
+    """Exceptions that functions of the user raised, for each thread: calls in several may fail at the same time."""
+
+    def __init__(self) -> None:
+        self.raised: list[BaseException] = []
 
 
 def measure(library: Library, signature: Signature, arrays: Sequence[AnyArray], cells: Sequence[Cell]) -> Need | None:

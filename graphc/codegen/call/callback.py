@@ -10,7 +10,6 @@ For safepoints: the names of the functions that they call (signals.py), and the 
 from __future__ import annotations
 
 import ctypes
-from _thread import _local as local
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import itemsize
+from graphc.codegen.call.bind import Failures
 from graphc.errors import GraphTypeError, ShapeError
 from graphc.ir.body import outputs_of
 from graphc.ir.node import Array, Node, describe
@@ -27,13 +27,6 @@ from graphc.ops.custom import native_of
 
 CALLBACK = "callback"
 """The name of callbacks in generated source, followed by a number."""
-
-
-class Failures(local):
-    """Exceptions that functions of the user raised, for each thread: calls in several may fail at the same time."""
-
-    def __init__(self) -> None:
-        self.raised: list[BaseException] = []
 
 
 def split_sizes(operands: Sequence[Node], sizes: Sequence[int]) -> list[tuple[int, ...]]:

@@ -41,6 +41,11 @@ NAMED: dict[str, frozenset[str]] = {
 }
 """The features, by LLVM's names, that code for each of `options.TARGETS` may use besides those of the first x86-64: the
 four levels of its binary interface (the psABI's x86-64-v1 to v4), each a superset of the one before."""
+OTHERS = {"aarch64": ("aarch64-unknown-linux-gnu", "aarch64-linux-gnu-gcc")}
+"""Other kinds of processors, for which libraries are made and no functions: LLVM's name of each, and the C compiler
+that links for it, as Debian and others call it."""
+EXPORTED = (*TARGETS, *OTHERS)
+"""The targets of libraries."""
 SYSTEM_NAMES = {
     "bmi": "bmi1",
     "lzcnt": "abm",

@@ -23,13 +23,14 @@ from typing import Any
 
 from graphc.codegen.llvm.cpu import lacking
 from graphc.codegen.pipeline.build import build_native, look_up
-from graphc.codegen.pipeline.kernel import Kernel
+from graphc.codegen.pipeline.kernel import Kernel, parts_of
 from graphc.codegen.server.process import scratch_file
 from graphc.codegen.threads.settings import available_processors
 from graphc.ir.text import print_graph
 from graphc.ir.walk import Graph, node_set
 from graphc.options import options
 from graphc.startup.process import PROCESS
+from graphc.startup.record import replace
 
 PAUSE = 0.005
 """The seconds between two looks at processes that are waited for."""
@@ -211,12 +212,10 @@ def _end() -> None:
 
 def describe(kernel: Kernel) -> tuple[Any, ...]:
     """A kernel as text and numbers, for `read_kernel` in another process."""
-    news = [new for _, new in kernel.updates]
-    graph = Graph(kernel.inputs, (*kernel.outputs, *kernel.shared, *news))
     places = {leaf: place for place, leaf in enumerate(kernel.shared)}
-    updated = [places[leaf] for leaf, _ in kernel.updates]
+    updated = [places[leaf] for leaf in kernel.updated]
     flags = kernel.name, kernel.returns, kernel.mutable, kernel.fast_math
-    return print_graph(graph), len(kernel.shared), updated, *flags
+    return print_graph(kernel.whole), len(kernel.shared), updated, *flags
 
 
 def read_kernel(
@@ -228,14 +227,12 @@ def read_kernel(
     mutable: tuple[int, ...],
     fast_math: bool | None,
 ) -> Kernel:
-    """The kernel that was described, over fresh leaves. Of the graph's outputs the last are the new values of updated
-    variables; before them stand the variables themselves, and first the results."""
+    """The kernel that was described, over fresh leaves."""
     graph: Graph = import_module("graphc.ir.parse").parse_graph(text)
-    results = len(graph.outputs) - len(updated) - variables
-    shared, news = graph.outputs[results : results + variables], graph.outputs[results + variables :]
+    results, shared, news = parts_of(graph, variables, len(updated))
     updates = tuple((shared[number], new) for number, new in zip(updated, news, strict=True))
-    outputs = graph.outputs[:results]
-    return Kernel(name, graph.inputs, shared, outputs, updates, returns, mutable=mutable, fast_math=fast_math)
+    kernel = Kernel(name, graph.inputs, tuple(shared), tuple(results), updates, returns)
+    return replace(kernel, mutable=mutable, fast_math=fast_math)
 
 
 def main() -> None:

@@ -8,71 +8,50 @@ On a hit nothing is rewritten, generated or compiled, and the modules that could
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
-from weakref import WeakValueDictionary, ref
-
-import numpy as np
 
 from graphc.arrays.dtypes import FLOATS
 from graphc.codegen.cache import store
-from graphc.codegen.cache.key import Key, make_key
-from graphc.codegen.call.bind import EXPORTS, Library, load
-from graphc.codegen.call.signature import Signature
-from graphc.codegen.gemm.api import (
-    FINDER,
-    LARGE_USERS,
-    PRODUCT_WORDS,
-    SUFFIXES,
-    VECTOR_FINDERS,
-    VECTORS,
-    blas_symbols,
-    blocks_name,
-    defer,
-    defer_word,
-    load_blocks,
-    vector_name,
-    with_callees,
-)
-from graphc.codegen.link.image import load as load_code
-from graphc.codegen.llvm.cpu import keep_target
+from graphc.codegen.cache.key import Key, key_of_text
+from graphc.codegen.call.bind import EXPORTS, Library
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report, told_when_slow
-from graphc.codegen.pipeline.runtime import (
-    ENTRY_POINTS,
-    begin_entry_points,
-    keep_part,
-    missing_parts,
-    part_code,
-    ready_part,
-    ready_pool,
+from graphc.codegen.pipeline.restore import (
+    Code,
+    Lookup,
+    codes,
+    identity,
+    large_constants,
+    loader,
+    product_parts,
+    restored,
+    settings_of_key,
 )
-from graphc.codegen.server.prestart import note_hit
-from graphc.codegen.threads.chunking import CHUNK, PARALLEL, SETTINGS, STREAM
-from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, settings_of
-from graphc.errors import CompileError, GraphcError
+from graphc.codegen.pipeline.runtime import ENTRY_POINTS, begin_entry_points, keep_part, missing_parts, part_code
+from graphc.codegen.threads.chunking import PARALLEL
+from graphc.errors import CompileError
 from graphc.ir.body import ITEM, nodes_within
 from graphc.ir.lowering import Call
-from graphc.ir.node import CONSTANT, LEAVES, Array, Node
-from graphc.ir.walk import Graph, node_set, nodes_of
+from graphc.ir.node import LEAVES, Array, Node
+from graphc.ir.text import graph_key_text
+from graphc.ir.walk import node_set
 from graphc.ops.branch import given_sizes, is_counted
 from graphc.options import NATIVE, options
-from graphc.startup.imports import uncollected
+from graphc.startup.imports import importing
 from graphc.startup.process import PROCESS
-from graphc.startup.record import record, replace
 from graphc.startup.versions import wrong_versions
 
 
 def generation() -> ModuleType:
     """The module that makes a source of a graph. Not an import statement: it would double the warm start."""
-    with uncollected():
+    with importing():
         return import_module("graphc.codegen.pipeline.program")
 
 
 def compilation() -> ModuleType:
     """Return the module that compiles generated source."""
-    with uncollected():
+    with importing():
         return import_module("graphc.codegen.pipeline.compilation")
 
 
@@ -88,16 +67,7 @@ def start_compiler() -> None:
 def key_of(kernel: Kernel) -> Key:
     """All that decides the code of a kernel. How many of the graph's outputs are its results follows: the others are
     its shared variables, which the text lists, and a new value for each update."""
-    news = tuple(new for _, new in kernel.updates)
-    places = {leaf: place for place, leaf in enumerate(kernel.shared)}
-    settings = {
-        "name": kernel.name,
-        "fast_math": str(kernel.is_fast),
-        "returns": kernel.returns,
-        "updates": ",".join(str(places[leaf]) for leaf, _ in kernel.updates),
-        "mutable": ",".join(map(str, kernel.mutable)),
-    }
-    return make_key(Graph(kernel.inputs, (*kernel.outputs, *kernel.shared, *news)), settings)
+    return key_of_text(graph_key_text(kernel.whole), settings_of_key(kernel))
 
 
 def is_stored(kernel: Kernel) -> bool:
@@ -142,44 +112,6 @@ def build_python(kernel: Kernel) -> Built:
     return built
 
 
-@record(eq=False)
-class Lookup:
-    """The answer of the cache for a kernel: nothing, or its entry. There is none for a kernel of several stages."""
-
-    key: Key
-    report: Report
-    entry: store.Loaded | None
-
-
-class Code:
-    """The code of a graph, which all functions of equal graphs share while one of them lives: what an entry of the
-    cache says of it, the bytes where no cache has them, and, by what decides how many threads they use, the library
-    that it was loaded as."""
-
-    def __init__(self, metadata: Mapping[str, Any], code: bytes) -> None:
-        self.metadata = metadata
-        self.object = code
-        self.loaded: dict[Any, tuple[ref[Any], Library]] = {}
-
-    def library(self, settings: Any) -> Library | None:
-        """The library for these settings, while somebody uses it."""
-        owner, library = self.loaded.get(settings, (None, None))
-        alive = owner() if owner is not None else None
-        return replace(library, owner=alive, code=self) if library is not None and alive is not None else None
-
-    def keep(self, settings: Any, library: Library) -> None:
-        """Remember a library for as long as its code is in memory."""
-        self.loaded[settings] = ref(library.owner), replace(library, owner=None, code=None)
-
-
-def codes() -> WeakValueDictionary[str, Code]:
-    """The code of the functions that live, by the digests of their keys."""
-    if PROCESS.codes is None:
-        PROCESS.codes = WeakValueDictionary()
-    found: WeakValueDictionary[str, Code] = PROCESS.codes
-    return found
-
-
 def look_up(kernel: Kernel, known: Key | None = None) -> Lookup:
     """Look for a kernel in the cache; `known` is its key, or that of one that differs in nothing but names."""
     report = Report(kernel.name)
@@ -196,25 +128,14 @@ def look_up(kernel: Kernel, known: Key | None = None) -> Lookup:
 def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mapping[str, int]], Library]]:
     """The code of a kernel, which was looked up, from the cache or the compiler; and a function that loads it given
     callbacks' addresses. Raises CacheMissError where `options.cache_require` wants it to be in the cache."""
-    key, report, entry = found.key, found.report, found.entry
-    code = codes().get(report.key)
-    linked = code.object if entry is None and code is not None else b"" if entry is None else entry.object
-    if entry is not None and (code is None or code.metadata != entry.metadata):
-        code = Code(entry.metadata, b"")
-    if code is not None and linked:
-        built = restore(kernel, code.metadata, report)
-        if built is not None:
-            if entry is not None:
-                note_hit()
-            else:
-                report.origin = "memory"
-            codes()[report.key] = code
-            return built, loader(kernel, code, linked, report)
-    if entry is None and options.cache_require:
-        import_module("graphc.codegen.cache.manage").refuse_miss(key)
-    with told_when_slow(report, work_of(kernel)):
+    there = restored(kernel, found)
+    if there is not None:
+        return there
+    if found.entry is None and options.cache_require:
+        import_module("graphc.codegen.cache.manage").refuse_miss(found.key)
+    with told_when_slow(found.report, work_of(kernel)):
         try:
-            return compile_native(kernel, key, report)
+            return compile_native(kernel, found.key, found.report)
         except (CompileError, ImportError, AttributeError) as error:
             if not wrong_versions():
                 raise
@@ -264,121 +185,6 @@ def likely_products(kernel: Kernel) -> list[str]:
     return list(dict.fromkeys(call.symbol(node) for node, call in calls if isinstance(call, Call)))
 
 
-def threads_of(kernel: Kernel) -> int | str:
-    """The number of threads that the calls of a kernel may use."""
-    return options.threads if kernel.threads is None else kernel.threads
-
-
-@record(eq=False)
-class Products:
-    """Loaded matrix products: the settings they read at each call; of each the address and the owner of its code."""
-
-    settings: Words
-    loaded: dict[str, tuple[int, Any]]
-
-
-def with_all_callees(names: Sequence[str]) -> list[str]:
-    """Products and those that they call, each after all that it calls itself."""
-    return list(dict.fromkeys(part for name in names for part in with_callees(name)))
-
-
-def product_parts(names: Sequence[str]) -> list[str]:
-    """The parts that products need at any size: those that they call, products with a vector, large ones, the pool."""
-    called = with_all_callees(names)
-    suffixes = [name.removeprefix(gemm) for name in called if name.startswith(gemm := "gc_gemm_")]
-    vectors = [vector_name(suffix) for suffix in suffixes]
-    users = [name.rpartition("_")[2] for name in called if name.startswith(LARGE_USERS)]
-    large = [blocks_name(suffix) for suffix in users if suffix in SUFFIXES]
-    return list(dict.fromkeys([*called, *vectors, *large, *([PARALLEL] if names else [])]))
-
-
-def product_addresses(names: Sequence[str], threads: int | str | None) -> dict[str, int]:
-    """The addresses of the matrix products that a kernel calls, loaded where they are not yet. What these load at their
-    first need is there then: no call compiles anything."""
-    if not names:
-        return {}
-    for part in product_parts(names):
-        ready_part(part)
-    defer(ready_blocks, products_pool)
-    settings = settings_of(threads, DEFAULT_CROSSOVER)
-    known = tuple(settings.tolist())
-    if known not in PROCESS.products:
-        PROCESS.products.setdefault(known, new_products(settings))  # another thread may have been faster
-    products: Products = PROCESS.products[known]
-    for name in with_all_callees(names):
-        load_product(products, name)
-    return {name: products.loaded[name][0] for name in names}
-
-
-def new_products(settings: Words) -> Products:
-    """Products of which none is loaded. Those with a vector are when machine code first asks for them."""
-    words = np.zeros(PRODUCT_WORDS, np.int64)
-    words[: len(settings)] = settings
-    products = Products(words, {})
-    for suffix, word in VECTORS.items():
-        defer_word(words, word, VECTOR_FINDERS[suffix], partial(load_product, products, vector_name(suffix)))
-    return products
-
-
-def load_product(products: Products, name: str) -> int:
-    """The address of a product, which is loaded where it is not yet: those that it calls are."""
-    if name not in products.loaded:
-        others = {other: address for other, (address, _) in products.loaded.items()}
-        routines = import_module("graphc.codegen.routines")
-        needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
-        needed |= routines.routine_symbols(name)
-        _, *free = exports = routines.routine_exports(name)
-        loaded = load_code(part_code(name), needed, exports)
-        mine = loaded.addresses[name], loaded.owner
-        if products.loaded.setdefault(name, mine) is mine:  # another thread may have been faster
-            PROCESS.givers += [FINDER(loaded.addresses[each]) for each in free]
-    return products.loaded[name][0]
-
-
-def products_pool() -> Pool:
-    """The pool, for products: from now on they know from how much work on it pays."""
-    pool, crossover = ready_pool()
-    for products in PROCESS.products.values():
-        if products.settings[1] == DEFAULT_CROSSOVER:
-            products.settings[1] = crossover
-    return pool
-
-
-def ready_blocks(suffix: str) -> int:
-    """The address of large products of a dtype, 0 where BLAS computes them."""
-    code = part_code(blocks_name(suffix))
-    return load_blocks(suffix, code, products_pool()) if code else 0
-
-
-def loader(kernel: Kernel, code: Code, linked: bytes, report: Report) -> Callable[[Mapping[str, int]], Library]:
-    """A function that loads the code of a kernel, given the addresses of the user's functions. Where there are none,
-    functions of equal graphs have it in memory once."""
-
-    def load_kernel(symbols: Mapping[str, int]) -> Library:
-        keep_target()
-        wanted = threads_of(kernel)
-        known = None if symbols else code.library(wanted)
-        with report.phase("load"):
-            library = known or load_code_of(kernel, code, linked, symbols)
-        if not symbols and known is None:
-            code.keep(wanted, library)
-        return library
-
-    return load_kernel
-
-
-def load_code_of(kernel: Kernel, code: Code, linked: bytes, symbols: Mapping[str, int]) -> Library:
-    """The code of a kernel, brought into memory."""
-    addresses = {**symbols, **product_addresses(code.metadata["products"], kernel.threads)}
-    settings = None
-    if code.metadata["parallel"]:
-        pool, crossover = ready_pool()
-        settings = settings_of(kernel.threads, crossover)
-        functions = {PARALLEL: pool.parallel, STREAM: pool.stream, CHUNK: pool.chunk}
-        addresses |= functions | {SETTINGS: settings.ctypes.data}
-    return replace(load(linked, addresses, settings), code=code)
-
-
 def metadata_of(kernel: Kernel, program: Any, products: Sequence[str], report: Report) -> dict[str, Any]:
     return {
         "name": kernel.name,
@@ -391,51 +197,8 @@ def metadata_of(kernel: Kernel, program: Any, products: Sequence[str], report: R
     }
 
 
-def large_constants(kernel: Kernel) -> dict[str, Array]:
-    """The large constants of a graph as it is written, by their digests."""
-    nodes = nodes_of(kernel.results)
-    values = (node.attrs["value"] for node in (*nodes, *nodes_within(nodes)) if node.op is CONSTANT)
-    return {value.digest: value.value for value in values if value.digest is not None}
-
-
 def stored_constants(kernel: Kernel, constants: Sequence[Array]) -> list[tuple[str, tuple[int, ...], str | bytes]]:
     """The constants as an entry of the cache has them: dtype, sizes, and the bytes; of a large one that the graph has
     as it is written, the digest, since who looks for the entry has the graph."""
     digests = {id(value): digest for digest, value in large_constants(kernel).items()}
     return [(each.dtype.name, each.shape, digests.get(id(each)) or each.tobytes()) for each in constants]
-
-
-def restored_constants(kernel: Kernel, stored: Sequence[tuple[str, tuple[int, ...], str | bytes]]) -> list[Array]:
-    """The constants of an entry. Raises KeyError where the graph lacks one."""
-    own = large_constants(kernel) if any(isinstance(data, str) for _, _, data in stored) else {}
-    return [
-        own[data] if isinstance(data, str) else np.frombuffer(data, dtype).reshape(shape)
-        for dtype, shape, data in stored
-    ]
-
-
-def identity(node: Node) -> list[Any]:
-    """The identity of a user's op and the types it is applied to, as far as they are known without a call."""
-    shapes = [[size if isinstance(size, int) else None for size in n.type.shape] for n in (*node.args, node)]
-    dtypes = [n.type.dtype for n in (*node.args, node)]
-    attrs = [f"{name}={value!r}" for name, value in sorted(node.attrs.items())]
-    kinds = [f"{dtype}{shape}" for dtype, shape in zip(dtypes, shapes, strict=True)]
-    return [node.op.name, node.op.version, *attrs, *kinds]
-
-
-def restore(kernel: Kernel, metadata: Mapping[str, Any], report: Report) -> Built | None:
-    """A cache entry bound to this graph's nodes; None where it does not fit, which compiles anew."""
-    try:
-        signature = Signature.from_fields(metadata["signature"])
-        constants = tuple(restored_constants(kernel, metadata["constants"]))
-        wanted = metadata["calls"]
-        calls: list[Node] = []
-        if wanted:
-            nodes = nodes_of(kernel.results)
-            own = {tuple(identity(node)): node for node in (*nodes_within(nodes), *nodes) if node.op.version}
-            calls = [own[tuple(call)] for call in wanted]
-    except (KeyError, ValueError, TypeError, GraphcError):
-        return None
-    report.origin, report.fired = "cache", list(metadata["fired"])
-    report.plan = ""
-    return Built(signature, "", constants, tuple(calls), report)

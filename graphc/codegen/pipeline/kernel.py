@@ -8,18 +8,45 @@ from __future__ import annotations
 
 import sys
 from _thread import LockType, allocate_lock, start_new_thread
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from importlib import import_module
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from graphc.codegen.call.signature import Signature
 from graphc.ir.node import SHARED, SIZE, Array, Node, size_owner
-from graphc.ir.walk import nodes_of
+from graphc.ir.walk import Graph, nodes_of
 from graphc.options import options
 from graphc.startup.process import PROCESS
 from graphc.startup.record import record
+
+T = TypeVar("T")
+
+
+class Later(Sequence[T]):
+    """A sequence that `make` builds when an item is first asked for. length: the number of items, where it is known.
+    leaves: the variables of updates, where it stands for these."""
+
+    def __init__(
+        self, make: Callable[[], Iterable[T]], length: int | None = None, leaves: tuple[Node, ...] = ()
+    ) -> None:
+        self.make, self.length, self.leaves = make, length, leaves
+
+    @cached_property
+    def made(self) -> tuple[T, ...]:
+        return tuple(self.make())
+
+    def __len__(self) -> int:
+        return len(self.made) if self.length is None else self.length
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[T]: ...
+    def __getitem__(self, place: int | slice) -> T | Sequence[T]:
+        return self.made[place]
 
 
 @record()
@@ -48,6 +75,23 @@ class Kernel:
     @property
     def results(self) -> tuple[Node, ...]:
         return (*self.outputs, *(new for _, new in self.updates))
+
+    @property
+    def updated(self) -> tuple[Node, ...]:
+        """The shared variables that are updated."""
+        return self.updates.leaves if isinstance(self.updates, Later) else tuple(leaf for leaf, _ in self.updates)
+
+    @property
+    def whole(self) -> Graph:
+        """The graph, whose last outputs are the shared variables and the new values: that of keys and of texts."""
+        return Graph(self.inputs, (*self.outputs, *self.shared, *(new for _, new in self.updates)))
+
+
+def parts_of(whole: Graph, variables: int, updates: int) -> tuple[list[Node], list[Node], list[Node]]:
+    """Return the results, the shared variables and the new values of a graph of `Kernel.whole`."""
+    first = len(whole.outputs) - updates - variables
+    outputs = list(whole.outputs)
+    return outputs[:first], outputs[first : first + variables], outputs[first + variables :]
 
 
 class Report:

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from graphc.codegen.call.callback import CALLBACK, KINDS, Failures, answer_no, python_callback
+from graphc.codegen.call.bind import Failures
+from graphc.codegen.call.callback import CALLBACK, KINDS, answer_no, python_callback
 from graphc.codegen.call.signature import Array as Parameter, Signature, Temp
 from graphc.codegen.frontend.emit import emit_source
 from graphc.codegen.frontend.language import PRELUDE, bind_source

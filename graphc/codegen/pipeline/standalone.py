@@ -27,15 +27,16 @@ from graphc.codegen.call.callback import INTERRUPTED, KINDS, STOPPED
 from graphc.codegen.gemm.api import DEFERRED, ENTRIES, PRODUCT_WORDS, ROUTINES, VECTORS, vector_name
 from graphc.codegen.lapack import api as lapack
 from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.cpu import OTHERS
 from graphc.codegen.llvm.functions import function, module_text
 from graphc.codegen.llvm.module import IR, Module
 from graphc.codegen.llvm.target import optimize, target_machine
 from graphc.codegen.llvm.typed import I64, NULL, Ptr
 from graphc.codegen.pipeline.background import adopt, command, complaint, describe, read_kernel, settings_for
-from graphc.codegen.pipeline.build import with_all_callees
 from graphc.codegen.pipeline.compilation import ENTRY_OPT, KERNEL_OPT, PRODUCTS_OPT, products_of
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import Program, generate_program
+from graphc.codegen.pipeline.restore import with_all_callees
 from graphc.codegen.routines import routine_functions
 from graphc.codegen.server.client import lower_source
 from graphc.codegen.server.protocol import ELEMENTARY_OPT
@@ -50,9 +51,6 @@ from graphc.options import NATIVE, options
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record, replace
 
-ARM = "aarch64"
-TRIPLES = {ARM: "aarch64-unknown-linux-gnu"}
-"""LLVM's names of targets of other kinds of processors, for which objects are made and no functions."""
 CONVOLUTIONS = ("gc_conv_", "gc_grouped_conv_")
 C_LIBRARY = frozenset("memcpy memmove memset memcmp fmod fmodf".split())
 """What an object may need without BLAS."""
@@ -74,8 +72,9 @@ def standalone(kernel: Kernel, values: Values, name: str, target: str, blas: boo
     GraphcError for a kernel that cannot do without Python, and one that needs LAPACK where it may not be called."""
     if target == options.target:
         return make(kernel, values, name, blas)
-    settings = settings_for(NATIVE if target in TRIPLES else target)
-    request = settings, TRIPLES.get(target, ""), describe(kernel), values, name, blas
+    triple, _ = OTHERS.get(target, ("", ""))
+    settings = settings_for(NATIVE if triple else target)
+    request = settings, triple, describe(kernel), values, name, blas
     done = subprocess.run(command(__name__), input=pickle.dumps(request), capture_output=True, check=False)
     if done.returncode:
         raise GraphcError(f"{kernel.name} cannot be exported for {target}: {complaint(done.stderr) or 'no answer'}")

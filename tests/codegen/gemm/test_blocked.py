@@ -25,7 +25,7 @@ from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import BLOCKED
 from graphc.codegen.link.elf import link
 from graphc.codegen.llvm.target import emit_object, has_vector_products
-from graphc.codegen.pipeline import build
+from graphc.codegen.pipeline import restore
 from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.threads.settings import POOL_EXPORTS, load_pool
 from graphc.ir.node import variable
@@ -193,7 +193,7 @@ def from_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def settings(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
         return np.array([threads, 1, 1, 0, 0], np.int64)
 
-    monkeypatch.setattr(build, "settings_of", settings)
+    monkeypatch.setattr(restore, "settings_of", settings)
 
 
 @pytest.mark.slow
@@ -216,7 +216,7 @@ def test_functions_with_threads(dtype: str) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 def test_batches(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty ones, one for all, and sums of depth 0."""
-    monkeypatch.setattr(build, "settings_of", lambda *_: np.array([threads, 1, 1, 0, 0], np.int64))
+    monkeypatch.setattr(restore, "settings_of", lambda *_: np.array([threads, 1, 1, 0, 0], np.int64))
     x, y = (variable("float64", (None, None, None), name) for name in "xy")
     z = T.matrix("z")
     f = graphc.function([x, y, z], [x @ y, z @ y, x + x @ T.matmul(y, z)])
@@ -233,7 +233,7 @@ def test_large_products_are_ours_from_their_first_need() -> None:
     program = f"""
     import numpy as np, graphc
     from graphc import tensor as T
-    from graphc.codegen.pipeline import build
+    from graphc.codegen.pipeline import restore
     from graphc.codegen.gemm.api import ENTRIES, blas_table
     from graphc.startup.process import PROCESS
     x, y = T.matrix("x"), T.matrix("y")
@@ -279,11 +279,11 @@ def test_what_cannot_be_loaded_is_left_to_blas() -> None:
     import warnings
     import numpy as np, graphc
     from graphc import tensor as T
-    from graphc.codegen.pipeline import build
+    from graphc.codegen.pipeline import restore
     from graphc.codegen.gemm.api import ENTRIES, blas_table
     def refuse(*_):
         raise MemoryError("none left")
-    build.ready_pool = refuse
+    restore.ready_pool = refuse
     x, y = T.matrix("x"), T.matrix("y")
     p, q = T.tensor3("p"), T.tensor3("q")
     f, g = graphc.function([x, y], x @ y), graphc.function([p, q], p @ q)
@@ -306,12 +306,12 @@ def test_an_interrupt_while_code_is_found_is_raised_later() -> None:
     program = """
     import signal, time, numpy as np, graphc
     from graphc import tensor as T
-    from graphc.codegen.pipeline import build
+    from graphc.codegen.pipeline import restore
     from graphc.startup.process import PROCESS
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored
     def interrupted(*_):
         raise KeyboardInterrupt
-    real, build.ready_pool = build.ready_pool, interrupted
+    real, restore.ready_pool = restore.ready_pool, interrupted
     x, y = T.matrix("x"), T.matrix("y")
     f = graphc.function([x, y], x @ y)
     a, b = np.random.default_rng(0).normal(size=(2, 300, 300))
@@ -319,7 +319,7 @@ def test_an_interrupt_while_code_is_found_is_raised_later() -> None:
         np.testing.assert_allclose(f(a, b), a @ b, rtol=1e-10, atol=1e-10)
         time.sleep(30)
     except KeyboardInterrupt:
-        build.ready_pool = real
+        restore.ready_pool = real
         np.testing.assert_allclose(f(a, b), a @ b, rtol=1e-10, atol=1e-10)
         print("raised", PROCESS.pool is not None)
     """

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.pipeline import build
+from graphc.codegen.pipeline import restore
 from graphc.ir.node import Node
 from tests.support.bounds import assert_within
 
@@ -32,7 +32,7 @@ def from_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def settings(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
         return np.array([threads, 1, 1, 0, 0], np.int64)
 
-    monkeypatch.setattr(build, "settings_of", settings)
+    monkeypatch.setattr(restore, "settings_of", settings)
 
 
 def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import graphc
 import graphc.tensor as T
 from graphc.codegen.lower.access import loop_across
-from graphc.codegen.pipeline import build
+from graphc.codegen.pipeline import restore
 from graphc.codegen.transform.independence import mark_nest
 from graphc.codegen.transform.parallelize import shares_of
 from graphc.ir.node import Node
@@ -197,7 +197,7 @@ def forced(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
 @pytest.mark.slow
 @pytest.mark.parametrize("order", [(1, 0), (2, 1, 0), (2, 0, 1), (0, 2, 1), (0, 3, 1, 2), (3, 1, 2, 0)])
 def test_threads_share_tiles(order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "settings_of", forced)
+    monkeypatch.setattr(restore, "settings_of", forced)
     x = T.tensor("float64", (None,) * len(order))
     f = graphc.function([x], x.dimshuffle(*order) * 3)
     assert "parallel(" in f.source and "_tile in range" in f.source

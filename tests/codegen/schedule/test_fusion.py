@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import graphc
 import graphc.tensor as T
 from graphc import nnet
-from graphc.codegen.pipeline import build
+from graphc.codegen.pipeline import restore
 from graphc.codegen.schedule.fusion import Access, why_not_allowed
 from graphc.codegen.schedule.nodes import loop_vars
 from graphc.codegen.schedule.plan import NestDraft
@@ -148,7 +148,7 @@ def test_random_programs_over_rows(seed: int) -> None:
 @pytest.mark.slow
 def test_threads_have_rows_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small chunks for three threads: random programs over rows, and a softmax on many rows, equal to one thread's."""
-    monkeypatch.setattr(build, "settings_of", lambda threads, crossover: np.array([3, 2, 20, 0, 1], np.int64))
+    monkeypatch.setattr(restore, "settings_of", lambda threads, crossover: np.array([3, 2, 20, 0, 1], np.int64))
     shared = 0
     for seed in range(100, 112):
         leaves, outputs, updates = random_program(seed)

@@ -18,7 +18,7 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen.llvm.module import Prototype
 from graphc.codegen.llvm.target import emit_assembly
-from graphc.codegen.pipeline import build
+from graphc.codegen.pipeline import restore
 from graphc.codegen.pipeline.compilation import POOL_OPT
 from graphc.codegen.threads import settings
 from graphc.codegen.threads.chunking import MOST_WORDS
@@ -41,7 +41,7 @@ ITERATION, J, N, M = (Var(name, INDEX) for name in "ijnm")
 @pytest.fixture
 def everything_past(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three threads, chunks of a thousand units of work, and no array too small."""
-    monkeypatch.setattr(build, "settings_of", lambda threads, crossover: np.array([3, 2, 1000, 0, 1], np.int64))
+    monkeypatch.setattr(restore, "settings_of", lambda threads, crossover: np.array([3, 2, 1000, 0, 1], np.int64))
 
 
 # Which results ------------------------------------------------------------------------------------------------------

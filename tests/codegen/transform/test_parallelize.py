@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.pipeline import build
+from graphc.codegen.pipeline import restore
 from graphc.codegen.threads.pool import has_threads
 from graphc.codegen.transform.independence import mark_nest
 from graphc.codegen.transform.parallelize import columns_of, shares_of
@@ -70,7 +70,7 @@ def forced(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
 
 @pytest.fixture
 def everything_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "settings_of", forced)
+    monkeypatch.setattr(restore, "settings_of", forced)
 
 
 # Which loops ---------------------------------------------------------------------------------------------------------
@@ -411,7 +411,7 @@ def test_the_number_of_threads_compiles_nothing_anew() -> None:
 
 @pytest.mark.slow
 def test_calls_from_eight_threads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "settings_of", lambda threads, crossover: np.array([3, 2, 100, 0, 1000], np.int64))
+    monkeypatch.setattr(restore, "settings_of", lambda threads, crossover: np.array([3, 2, 100, 0, 1000], np.int64))
     rng = np.random.default_rng(2)
     x = T.dmatrix("x")
     counter = graphc.shared(np.zeros(3), name="counter")
@@ -446,8 +446,8 @@ def test_calls_from_eight_threads_at_once(monkeypatch: pytest.MonkeyPatch) -> No
 PROGRAM = """
 import gc, multiprocessing, os, signal, sys, threading, time
 import numpy as np, graphc, graphc.tensor as T
-from graphc.codegen.pipeline import build
-build.settings_of = lambda threads, crossover: np.array([3, 2, 100, 0, 1000], np.int64)
+from graphc.codegen.pipeline import restore
+restore.settings_of = lambda threads, crossover: np.array([3, 2, 100, 0, 1000], np.int64)
 x = T.dmatrix("x")
 f = graphc.function([x], [T.tanh(x) * 2, T.exp(x).sum(), T.nnet.softmax(x)])
 value = np.random.default_rng(0).normal(size=(200, 300))

@@ -1,0 +1,291 @@
+"""Code that is there: from an entry of the cache, or of a file, to a library in memory.
+
+In: a `Kernel` that was looked up. Out: `Built`, what is needed to bind native code, and a function that loads it. What
+is not there build.py compiles.
+
+    restored(kernel, found)     (Built, load_kernel); load_kernel({}) is a Library
+
+A process that only loads functions imports this and no graphs' ops: hence nothing here rewrites, prints or compiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any
+from weakref import WeakValueDictionary, ref
+
+import numpy as np
+
+from graphc.codegen.cache import store
+from graphc.codegen.cache.key import Key
+from graphc.codegen.call.bind import Library, load
+from graphc.codegen.call.signature import Signature
+from graphc.codegen.gemm.api import (
+    FINDER,
+    LARGE_USERS,
+    PRODUCT_WORDS,
+    SUFFIXES,
+    VECTOR_FINDERS,
+    VECTORS,
+    blas_symbols,
+    blocks_name,
+    defer,
+    defer_word,
+    load_blocks,
+    vector_name,
+    with_callees,
+)
+from graphc.codegen.link.image import load as load_code
+from graphc.codegen.llvm.cpu import keep_target
+from graphc.codegen.pipeline.kernel import Built, Kernel, Report
+from graphc.codegen.pipeline.runtime import part_code, ready_part, ready_pool
+from graphc.codegen.server.prestart import note_hit
+from graphc.codegen.threads.chunking import CHUNK, PARALLEL, SETTINGS, STREAM
+from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, Words, settings_of
+from graphc.errors import GraphcError
+from graphc.ir.node import CONSTANT, Array, Node
+from graphc.ir.walk import nodes_of
+from graphc.options import options
+from graphc.startup.process import PROCESS
+from graphc.startup.record import record, replace
+
+
+@record(eq=False)
+class Lookup:
+    """The answer of the cache for a kernel: nothing, or its entry. There is none for a kernel of several stages.
+    constants: the large constants by their digests, where these are known without the graph."""
+
+    key: Key
+    report: Report
+    entry: store.Loaded | None
+    constants: Mapping[str, Array] | None = None
+
+
+def settings_of_key(kernel: Kernel) -> dict[str, str]:
+    """What decides the code of a kernel besides its graph."""
+    places = {leaf: place for place, leaf in enumerate(kernel.shared)}
+    return {
+        "name": kernel.name,
+        "fast_math": str(kernel.is_fast),
+        "returns": kernel.returns,
+        "updates": ",".join(str(places[leaf]) for leaf in kernel.updated),
+        "mutable": ",".join(map(str, kernel.mutable)),
+    }
+
+
+class Code:
+    """The code of a graph, which all functions of equal graphs share while one of them lives: what an entry of the
+    cache says of it, the bytes where no cache has them, and, by what decides how many threads they use, the library
+    that it was loaded as."""
+
+    def __init__(self, metadata: Mapping[str, Any], code: bytes) -> None:
+        self.metadata = metadata
+        self.object = code
+        self.loaded: dict[Any, tuple[ref[Any], Library]] = {}
+
+    def library(self, settings: Any) -> Library | None:
+        """The library for these settings, while somebody uses it."""
+        owner, library = self.loaded.get(settings, (None, None))
+        alive = owner() if owner is not None else None
+        return replace(library, owner=alive, code=self) if library is not None and alive is not None else None
+
+    def keep(self, settings: Any, library: Library) -> None:
+        """Remember a library for as long as its code is in memory."""
+        self.loaded[settings] = ref(library.owner), replace(library, owner=None, code=None)
+
+
+def codes() -> WeakValueDictionary[str, Code]:
+    """The code of the functions that live, by the digests of their keys."""
+    if PROCESS.codes is None:
+        PROCESS.codes = WeakValueDictionary()
+    found: WeakValueDictionary[str, Code] = PROCESS.codes
+    return found
+
+
+def restored(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mapping[str, int]], Library]] | None:
+    """The code of a kernel, which was looked up, from the cache or from a function that lives, and a function that
+    loads it given callbacks' addresses; None where it is not there, or does not fit."""
+    report, entry = found.report, found.entry
+    code = codes().get(report.key)
+    linked = code.object if entry is None and code is not None else b"" if entry is None else entry.object
+    if entry is not None and (code is None or code.metadata != entry.metadata):
+        code = Code(entry.metadata, b"")
+    if code is None or not linked:
+        return None
+    built = restore(kernel, code.metadata, report, found.constants)
+    if built is None:
+        return None
+    if entry is not None:
+        note_hit()
+    else:
+        report.origin = "memory"
+    codes()[report.key] = code
+    return built, loader(kernel, code, linked, report)
+
+
+def loader(kernel: Kernel, code: Code, linked: bytes, report: Report) -> Callable[[Mapping[str, int]], Library]:
+    """A function that loads the code of a kernel, given the addresses of the user's functions. Where there are none,
+    functions of equal graphs have it in memory once."""
+
+    def load_kernel(symbols: Mapping[str, int]) -> Library:
+        keep_target()
+        wanted = threads_of(kernel)
+        known = None if symbols else code.library(wanted)
+        with report.phase("load"):
+            library = known or load_code_of(kernel, code, linked, symbols)
+        if not symbols and known is None:
+            code.keep(wanted, library)
+        return library
+
+    return load_kernel
+
+
+def load_code_of(kernel: Kernel, code: Code, linked: bytes, symbols: Mapping[str, int]) -> Library:
+    """The code of a kernel, brought into memory."""
+    addresses = {**symbols, **product_addresses(code.metadata["products"], kernel.threads)}
+    settings = None
+    if code.metadata["parallel"]:
+        pool, crossover = ready_pool()
+        settings = settings_of(kernel.threads, crossover)
+        functions = {PARALLEL: pool.parallel, STREAM: pool.stream, CHUNK: pool.chunk}
+        addresses |= functions | {SETTINGS: settings.ctypes.data}
+    return replace(load(linked, addresses, settings), code=code)
+
+
+def threads_of(kernel: Kernel) -> int | str:
+    """The number of threads that the calls of a kernel may use."""
+    return options.threads if kernel.threads is None else kernel.threads
+
+
+def restore(
+    kernel: Kernel, metadata: Mapping[str, Any], report: Report, large: Mapping[str, Array] | None = None
+) -> Built | None:
+    """A cache entry bound to this graph's nodes; None where it does not fit, which compiles anew. large: the large
+    constants by their digests, else those of the graph."""
+    try:
+        signature = Signature.from_fields(metadata["signature"])
+        constants = tuple(restored_constants(kernel, metadata["constants"], large))
+        wanted = metadata["calls"]
+        calls: list[Node] = []
+        if wanted:
+            nodes = nodes_of(kernel.results)
+            within = import_module("graphc.ir.body").nodes_within(nodes)
+            own = {tuple(identity(node)): node for node in (*within, *nodes) if node.op.version}
+            calls = [own[tuple(call)] for call in wanted]
+    except (KeyError, ValueError, TypeError, GraphcError):
+        return None
+    report.origin, report.fired = "cache", list(metadata["fired"])
+    report.plan = ""
+    return Built(signature, "", constants, tuple(calls), report)
+
+
+def restored_constants(
+    kernel: Kernel, stored: Sequence[tuple[str, tuple[int, ...], str | bytes]], large: Mapping[str, Array] | None
+) -> list[Array]:
+    """The constants of an entry. Raises KeyError where the graph lacks one."""
+    is_large = any(isinstance(data, str) for _, _, data in stored)
+    own = large if large is not None else large_constants(kernel) if is_large else {}
+    return [
+        own[data] if isinstance(data, str) else np.frombuffer(data, dtype).reshape(shape)
+        for dtype, shape, data in stored
+    ]
+
+
+def large_constants(kernel: Kernel) -> dict[str, Array]:
+    """The large constants of a graph as it is written, by their digests."""
+    nodes = nodes_of(kernel.results)
+    within = import_module("graphc.ir.body").nodes_within(nodes)
+    values = (node.attrs["value"] for node in (*nodes, *within) if node.op is CONSTANT)
+    return {value.digest: value.value for value in values if value.digest is not None}
+
+
+def identity(node: Node) -> list[Any]:
+    """The identity of a user's op and the types it is applied to, as far as they are known without a call."""
+    shapes = [[size if isinstance(size, int) else None for size in n.type.shape] for n in (*node.args, node)]
+    dtypes = [n.type.dtype for n in (*node.args, node)]
+    attrs = [f"{name}={value!r}" for name, value in sorted(node.attrs.items())]
+    kinds = [f"{dtype}{shape}" for dtype, shape in zip(dtypes, shapes, strict=True)]
+    return [node.op.name, node.op.version, *attrs, *kinds]
+
+
+@record(eq=False)
+class Products:
+    """Loaded matrix products: the settings they read at each call; of each the address and the owner of its code."""
+
+    settings: Words
+    loaded: dict[str, tuple[int, Any]]
+
+
+def with_all_callees(names: Sequence[str]) -> list[str]:
+    """Products and those that they call, each after all that it calls itself."""
+    return list(dict.fromkeys(part for name in names for part in with_callees(name)))
+
+
+def product_parts(names: Sequence[str]) -> list[str]:
+    """The parts that products need at any size: those that they call, products with a vector, large ones, the pool."""
+    called = with_all_callees(names)
+    suffixes = [name.removeprefix(gemm) for name in called if name.startswith(gemm := "gc_gemm_")]
+    vectors = [vector_name(suffix) for suffix in suffixes]
+    users = [name.rpartition("_")[2] for name in called if name.startswith(LARGE_USERS)]
+    large = [blocks_name(suffix) for suffix in users if suffix in SUFFIXES]
+    return list(dict.fromkeys([*called, *vectors, *large, *([PARALLEL] if names else [])]))
+
+
+def product_addresses(names: Sequence[str], threads: int | str | None) -> dict[str, int]:
+    """The addresses of the matrix products that a kernel calls, loaded where they are not yet. What these load at their
+    first need is there then: no call compiles anything."""
+    if not names:
+        return {}
+    for part in product_parts(names):
+        ready_part(part)
+    defer(ready_blocks, products_pool)
+    settings = settings_of(threads, DEFAULT_CROSSOVER)
+    known = tuple(settings.tolist())
+    if known not in PROCESS.products:
+        PROCESS.products.setdefault(known, new_products(settings))  # another thread may have been faster
+    products: Products = PROCESS.products[known]
+    for name in with_all_callees(names):
+        load_product(products, name)
+    return {name: products.loaded[name][0] for name in names}
+
+
+def new_products(settings: Words) -> Products:
+    """Products of which none is loaded. Those with a vector are when machine code first asks for them."""
+    words = np.zeros(PRODUCT_WORDS, np.int64)
+    words[: len(settings)] = settings
+    products = Products(words, {})
+    for suffix, word in VECTORS.items():
+        defer_word(words, word, VECTOR_FINDERS[suffix], partial(load_product, products, vector_name(suffix)))
+    return products
+
+
+def load_product(products: Products, name: str) -> int:
+    """The address of a product, which is loaded where it is not yet: those that it calls are."""
+    if name not in products.loaded:
+        others = {other: address for other, (address, _) in products.loaded.items()}
+        routines = import_module("graphc.codegen.routines")
+        needed = {**blas_symbols(), **others, SETTINGS: products.settings.ctypes.data}
+        needed |= routines.routine_symbols(name)
+        _, *free = exports = routines.routine_exports(name)
+        loaded = load_code(part_code(name), needed, exports)
+        mine = loaded.addresses[name], loaded.owner
+        if products.loaded.setdefault(name, mine) is mine:  # another thread may have been faster
+            PROCESS.givers += [FINDER(loaded.addresses[each]) for each in free]
+    return products.loaded[name][0]
+
+
+def products_pool() -> Pool:
+    """The pool, for products: from now on they know from how much work on it pays."""
+    pool, crossover = ready_pool()
+    for products in PROCESS.products.values():
+        if products.settings[1] == DEFAULT_CROSSOVER:
+            products.settings[1] = crossover
+    return pool
+
+
+def ready_blocks(suffix: str) -> int:
+    """The address of large products of a dtype, 0 where BLAS computes them."""
+    code = part_code(blocks_name(suffix))
+    return load_blocks(suffix, code, products_pool()) if code else 0

@@ -1,0 +1,209 @@
+"""Functions from files: `graphc.load(path)` of what `f.save(path)` wrote (saved.py).
+
+In: a file. Out: the function, with the best code that the file has for this process; without such code it is compiled
+from the graph.
+
+    f = graphc.load("model.graphc")
+    f(x)                                the graph is not read, and no op, no tensor, no compiler imported
+    f.text, graphc.grad(...)            the graph is read from the file
+
+The code for this processor is taken, else the best for a named target that it runs. Every byte is covered by a digest
+that is checked before the byte is used. So a damaged file is an error. A file that somebody made on purpose runs what
+they want: it holds machine code, as a library does.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+from graphc.codegen.cache import store
+from graphc.codegen.cache.key import Key, difference, for_target, key_of_text
+from graphc.codegen.llvm.cpu import runnable
+from graphc.codegen.pipeline.kernel import Kernel, Later, Report, parts_of
+from graphc.codegen.pipeline.restore import Lookup, settings_of_key
+from graphc.errors import CacheMissError, GraphcError
+from graphc.functions.archive import Damaged, Opened, open_file
+from graphc.functions.callables import Function, Mode
+from graphc.functions.convention import Convention, name_positions
+from graphc.functions.native import Compiled
+from graphc.functions.saved_rows import record_of
+from graphc.ir.frozen import FrozenArray
+from graphc.ir.node import Array, Node, variable
+from graphc.ir.walk import Graph, substitute
+from graphc.options import NATIVE, options
+from graphc.startup.hooks import HOOKS
+from graphc.startup.process import PROCESS
+
+
+def load(path: str | os.PathLike[str], recompile: bool = True) -> Any:
+    """Read a file that `save` wrote. Return a compiled function, a jitted function with all its variants, a trained
+    network or an estimator.
+
+    recompile: compile the function from its graph if no code in the file fits this processor and these versions.
+
+    Shared variables are new variables with the saved values. Large constants stay in the file, which is mapped into
+    memory. A file contains machine code, and the process runs it: load only files from people whom you trust.
+
+    Raises GraphcError if the file is damaged or is no saved function, or if the file with its values is missing;
+    CacheMissError if no code fits and `recompile` is False (the message says what differs); OSError if the file cannot
+    be read.
+
+        x = T.dvector("x")
+        graphc.function([x], x * 2).save("double.graphc")
+        graphc.load("double.graphc")([1.0, 2.0])      # array([2., 4.])
+    """
+    opened = open_file(os.fspath(path))
+    try:
+        return restored(opened, recompile)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        if isinstance(error, GraphcError):
+            raise
+        raise Damaged(f"{opened.path} is damaged: {type(error).__name__}: {error}") from error
+
+
+def restored(opened: Opened, recompile: bool) -> Any:
+    """Return what a file holds, by its kind."""
+    kind = opened.header["kind"]
+    if kind == "function":
+        return restored_function(opened, opened.header["function"], recompile)
+    if kind == "jitted":
+        return HOOKS.restored_jitted(opened, recompile)
+    if kind in ("network", "estimator"):
+        return HOOKS.restored_network(opened, recompile)
+    raise Damaged(f"{opened.path} is a file of {kind}, not of a function")
+
+
+def restored_function(opened: Opened, header: Mapping[str, Any], recompile: bool) -> Function:
+    """Return the function of a row of a file."""
+    if "whole" in header:
+        wrapper: Function = import_module("graphc.functions.saved_wrappers").restored(
+            opened, header, lambda row: restored_function(opened, row, recompile)
+        )
+        return wrapper
+    return restored_plain(opened, header, recompile)
+
+
+def restored_plain(opened: Opened, header: Mapping[str, Any], recompile: bool) -> Function:
+    """Return the function of such a row."""
+    kernel = kernel_of(opened, header)
+    records = [record_of(opened, node, row) for node, row in zip(kernel.inputs, header["inputs"], strict=True)]
+    keys = None if header["keys"] is None else tuple(header["keys"])
+    call = Convention(tuple(records), name_positions(records), keys)
+    kind = class_of(header["mode"])
+    found = _lookup(opened, header, kernel, recompile) if kind is Compiled else None
+    if found is None:
+        made: Function = import_module("graphc.functions.factory").make_function(kind, kernel, call, False)
+    else:
+        made = Compiled(kernel, call, False, found)
+    made.name = header["name"]
+    return made
+
+
+def class_of(mode: Mode) -> type[Function]:
+    """The class of functions in a mode, which for compiled ones is known without the others."""
+    if mode == "compiled" and options.poison != "guard":
+        return Compiled
+    made: type[Function] = import_module("graphc.functions.factory").class_of_mode(mode)
+    return made
+
+
+def kernel_of(opened: Opened, header: Mapping[str, Any]) -> Kernel:
+    """Return the graph of a row over new leaves, and shared variables of the saved values. The graph is read when it is
+    first asked for: a call needs none."""
+    whole = Whole(opened, header)
+    updated, count = tuple(whole.variables[place] for place in header["updated"]), header["results"]
+    return Kernel(
+        header["kernel"],
+        whole.inputs,
+        whole.variables,
+        Later(lambda: whole.outputs[:count], count),  # type: ignore[arg-type] # it stands for a tuple
+        Later(lambda: zip(updated, whole.outputs[count:], strict=True), len(updated), updated),  # type: ignore[arg-type]
+        header["returns"],
+        header["threads"],
+        tuple(header["mutable"]),
+        header["fast_math"],
+    )
+
+
+class Whole:
+    """The graph of a row, over inputs and shared variables that are made before it is read."""
+
+    def __init__(self, opened: Opened, header: Mapping[str, Any]) -> None:
+        self.opened, self.header = opened, header
+        self.variables = tuple(opened.variable(number) for number in header["shared"])
+        rows = header["inputs"]
+        self.inputs: tuple[Node, ...] = ()
+        if all(row["type"] for row in rows):
+            self.inputs = tuple(variable(row["type"][0], row["type"][1], row["variable"]) for row in rows)
+        else:  # a size of one is computed
+            self.inputs = self.graph.inputs
+            for node, row in zip(self.inputs, rows, strict=True):
+                node.name = row["variable"]
+
+    @cached_property
+    def graph(self) -> Graph:
+        text = graph_text(self.opened, self.header)
+        frozen = {
+            digest: FrozenArray(value, (value.dtype.name, value.shape, digest.encode()))
+            for digest, value in constants_of(self.opened, self.header).items()
+        }
+        graph: Graph = import_module("graphc.ir.parse").parse_graph(text, frozen, self.inputs)
+        return graph
+
+    @cached_property
+    def outputs(self) -> list[Node]:
+        """The results, then the new values of updated variables."""
+        results, leaves, news = parts_of(self.graph, len(self.variables), len(self.header["updated"]))
+        return substitute([*results, *news], dict(zip(leaves, self.variables, strict=True)))
+
+
+def graph_text(opened: Opened, header: Mapping[str, Any]) -> str:
+    """The text of the graph of a row, which is that of its key."""
+    return bytes(opened.blob(header["graph"])).decode()
+
+
+def constants_of(opened: Opened, header: Mapping[str, Any]) -> dict[str, Array]:
+    """The large constants of a row by their digests, over the bytes of the file."""
+    return {digest: opened.array(row) for digest, row in header["constants"].items()}
+
+
+def _lookup(opened: Opened, header: Mapping[str, Any], kernel: Kernel, recompile: bool) -> Lookup | None:
+    """The best code in the file for this process, None where there is none. Which one is known before any is read."""
+    key = key_of_text(graph_text(opened, header), settings_of_key(kernel))
+    rows = [row for row in header["codes"] if row["settings"] == dict(key.settings)]
+    for fitting in _fingerprints(key):
+        for row in rows:
+            if row["fingerprint"] == fitting:
+                return _taken(opened, row, key, constants_of(opened, header))
+    if not recompile:
+        raise CacheMissError(f"{opened.path} has no code for this process\n{_differences(header, key)}")
+    return None
+
+
+def _fingerprints(key: Key) -> Iterator[str]:
+    """The fingerprints of code that this process runs, the best first."""
+    yield key.fingerprint
+    if options.target == NATIVE:
+        yield from (for_target(key, target).fingerprint for target in runnable())
+
+
+def _taken(opened: Opened, row: Mapping[str, Any], key: Key, constants: Mapping[str, Array]) -> Lookup:
+    """The code of a row, as if the cache had it."""
+    for name, blob in row["parts"].items():
+        PROCESS.parts.setdefault(name, bytes(opened.blob(blob)))
+    metadata = marshal.loads(opened.blob(row["metadata"]))
+    entry = store.Loaded("", metadata, bytes(opened.blob(row["object"])), {}, None)
+    report = Report(key.settings["name"])
+    report.key = key.digest
+    return Lookup(key, report, entry, constants)
+
+
+def _differences(header: Mapping[str, Any], own: Key) -> str:
+    rows: Sequence[Any] = header["codes"]
+    lines = [line for row in rows for line in difference(own, Key(own.graph, row["settings"], row["fingerprint"]))]
+    return "\n".join(lines) or "  it was saved without code"
