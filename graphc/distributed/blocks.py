@@ -187,7 +187,8 @@ def rows_of(data: Any) -> da.Array:
         return data.to_dask_array()
     if isinstance(data, da.Array) and data.ndim:
         return data
-    raise ArgumentError(f"rows are those of an array or a frame of dask's, not of {type(data).__name__}")
+    given = type(data).__name__
+    raise ArgumentError(f"rows are those of an array or a frame of dask's, not of {given}: da.from_array makes one")
 
 
 def block_of(array: Any) -> Any:

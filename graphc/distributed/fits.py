@@ -28,8 +28,11 @@ from graphc.errors import ArgumentError
 from graphc.optimizers import Optimizer, apply_updates
 from graphc.startup.record import record
 
-METHODS = {"l-bfgs": "L-BFGS-B", "newton": "trust-ncg"}
+METHODS = {name: name for name in "L-BFGS-B BFGS CG trust-ncg trust-krylov".split()}
+METHODS |= {"l-bfgs": "L-BFGS-B", "newton": "trust-ncg"}
 """Names of methods, and what SciPy calls them."""
+PRODUCTS = "trust-ncg", "trust-krylov"
+"""Methods of SciPy's that take products with the Hessian."""
 Callback = Callable[[int, float], Any]
 
 
@@ -79,10 +82,11 @@ def fit(
     added to the mean.
 
     method: "l-bfgs" (Byrd, Lu, Nocedal and Zhu 1995) or "newton" (trust regions with conjugate gradients, Steihaug
-    1983), both SciPy's, over all rows at each of at most `steps` steps, until the largest or the norm of the gradient
-    is below `tol`; or an optimiser of `graphc.optimizers`, which makes a step for each `batch` shards, `epochs` times
-    through all shards in an order that `seed` and the number of the epoch decide. callback(step, value) is called after
-    each step. state: of an earlier fit, to go on from.
+    1983), or by their names in SciPy, "L-BFGS-B" and "trust-ncg", "BFGS", "CG" and "trust-krylov"; all over all rows at
+    each of at most `steps` steps, until the largest or the norm of the gradient is below `tol`; or an optimiser of
+    `graphc.optimizers`, which makes a step for each `batch` shards, `epochs` times through all shards in an order that
+    `seed` and the number of the epoch decide. callback(step, value) is called after each step. state: of an earlier
+    fit, to go on from.
 
     Results are the same to the bit on any number of workers, and on threads without a cluster. Raises ArgumentError for
     an unknown method.
@@ -153,9 +157,9 @@ def _full(
             callback(len(history), history[-1])
 
     known: dict[str, Any] = {"options": {"maxiter": steps, "gtol": tol}}
-    if method == METHODS["newton"]:
+    if method in PRODUCTS:
         known["hessp"] = lambda flat, vector: mean.product(flat, vector, rows)
-    else:
+    elif method == METHODS["l-bfgs"]:
         known["options"]["ftol"] = 0.0
     found = import_module("scipy.optimize").minimize(
         lambda flat: mean.value_and_grad(flat, rows), begin, jac=True, method=method, callback=after, **known

@@ -26,7 +26,7 @@ import graphc
 from graphc import lax, numpy as jnp, random
 from graphc.distributed.diagnostics import effective, r_hat
 from graphc.distributed.kernels import Kernel, compute, kernel_of, node_of, raveled
-from graphc.errors import ArgumentError
+from graphc.errors import ArgumentError, GraphValueError
 from graphc.startup.record import record
 
 GAMMA, DELAY, DECAY = 0.05, 10.0, 0.75
@@ -194,7 +194,8 @@ def sample(
     1991; Earl and Deem 2005). every: also the number of steps of a task. state: of earlier samples, to go on from:
     `tune` is 0 then.
 
-    Raises ArgumentError where the first temperature is not 1.0, GraphTypeError for parameters that are no floats.
+    Raises ArgumentError where the first temperature is not 1.0, GraphTypeError for parameters that are no floats,
+    GraphValueError where the density is no finite number at the start.
 
         >>> found = sample(lambda w: -jnp.sum(w**2) / 2, np.zeros(2), draws=200, tune=100, chains=2)
         >>> found.draws.shape, bool(found.accepted.min() > 0.5)
@@ -218,6 +219,8 @@ def sample(
     kernel = kernel_of(program, flat, places[0][0][1], key, numbers[:1], kinds[:1], first + tune, betas[0])
     run = _Run(node_of(kernel), key, seed, betas, numbers, kinds, first + tune, every)
     found = compute([run.chain(number, places[number]) for number in range(chains)])
+    if not np.isfinite(begun := found[0][1][0]):
+        raise GraphValueError(f"sample: the logarithm of the density is {begun} where the chains begin")
     return _gathered(found, unravel, first + tune + draws, tune)
 
 

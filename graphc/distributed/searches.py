@@ -68,15 +68,16 @@ class _Minimum:
 
 def minimize(
     fun: Callable[[Any], Any], starts: Iterable[Any], *, method: str | None = None, bounds: Any = None,
-    constraints: Any = (), tol: float | None = None, **options: Any,
+    constraints: Any = (), tol: float | None = None, options: Mapping[str, Any] | None = None, **more: Any,
 ) -> Minima:  # fmt: skip
     """Return the least of the minima that are reached from many starts, each a task.
 
     fun(params): a number. starts: trees of floats of one form. bounds, constraints: as those of
     `graphc.scipy.optimize.minimize`, by name. method: None for "BFGS", with bounds "L-BFGS-B", with constraints
     "SLSQP", which are one compiled loop each; or another of SciPy's, whose steps are SciPy's and whose value and
-    derivatives are compiled: these take no constraints. tol, options: of the method. Raises ArgumentError without a
-    start, GraphValueError for an option or a combination that is not there.
+    derivatives are compiled: these take no constraints. tol, options: of the method; options may be given by name, too.
+    Raises ArgumentError without a start and for starts of several forms, GraphValueError for an option or a combination
+    that is not there.
 
         >>> found = minimize(lambda x: jnp.cos(x) + 0.01 * x**2, [0.5, 4.0, -9.0])
         >>> round(float(found.params), 3), found.success.tolist()
@@ -88,10 +89,15 @@ def minimize(
     vectors = [raveled(each, "minimize") for each in begin]
     if not vectors:
         raise ArgumentError("minimize: there is no start")
+    forms = [str(restored.forms) for _, restored in vectors]
+    if odd := [place for place, form in enumerate(forms) if form != forms[0]]:
+        raise ArgumentError(
+            f"minimize: start {odd[0]} is {forms[odd[0]]}, and start 0 is {forms[0]}: they are of one form"
+        )
     packing, (flat, unravel) = Packing("minimize", begin[0]), vectors[0]
     limits = read(packing, constraints)
     low_high = packing.pairs(bounds)
-    settings: dict[str, Any] = {"method": method, "tol": tol, "options": options}
+    settings: dict[str, Any] = {"method": method, "tol": tol, "options": {**(options or {}), **more}}
     if low_high is not None:
         settings["bounds"] = optimize.Bounds(*low_high)
     if method is None or method in NATIVE:

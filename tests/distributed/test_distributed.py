@@ -117,7 +117,7 @@ def test_fits_find_the_same_minimum_by_every_method() -> None:
         method: distributed.fit(
             loss, START, blocks, labels, method=method, penalty=penalty, tol=1e-8, callback=lambda *at: seen.append(at)
         )
-        for method in ("l-bfgs", "newton")
+        for method in ("l-bfgs", "newton", "BFGS")
     }
     plain = distributed.fit(loss, START, blocks, labels, method="newton", tol=1e-8)
     rate = 1 / (1 + np.exp(-(x @ plain.params["w"] + plain.params["b"])))
@@ -126,7 +126,8 @@ def test_fits_find_the_same_minimum_by_every_method() -> None:
     chance = 1 / (1 + np.exp(-(x @ w + b)))
     slope = np.append(x.T @ (chance - y) / 100 + 0.02 * w, np.mean(chance - y))
     assert np.linalg.norm(slope) < 1e-7 and all(each.success for each in by.values())
-    np.testing.assert_allclose(by["l-bfgs"].params["w"], w, atol=1e-6)
+    for each in by.values():
+        np.testing.assert_allclose(each.params["w"], w, atol=1e-6)
     assert by["newton"].steps < by["l-bfgs"].steps
     assert seen == [(k + 1, v) for each in by.values() for k, v in enumerate(each.history)]
 
@@ -187,8 +188,9 @@ def test_tuning_scales_parameters_and_chains_tell_whether_they_agree() -> None:
 
     graphc.options.mode = "compiled"
     found = distributed.sample(density, np.zeros(2), draws=200, tune=150, chains=2, leaps=6, every=350)
-    assert found.scales.shape == (2, 2) and (abs(np.log(found.scales / [0.1, 10.0])) < 0.5).all()
-    assert (found.r_hat < 1.1).all() and (found.effective > 40).all()  # four of its standard deviations, and some
+    # Of a last window worth some ten independent draws: five standard deviations of the logarithm, (2 / 10)**0.5 / 2.
+    assert found.scales.shape == (2, 2) and (abs(np.log(found.scales / [0.1, 10.0])) < 1.2).all()
+    assert (found.r_hat < 1.2).all() and (found.effective > 20).all()
 
 
 def test_diagnostics_of_known_chains() -> None:
@@ -257,7 +259,7 @@ def test_what_cannot_be_done_is_refused_before_anything_runs() -> None:
         (ArgumentError, "has 2 arguments", lambda: distributed.apply_gufunc(jnp.dot, "(i),(i)->()", blocks)),
         (ArgumentError, "there are no rows", lambda: distributed.fit(loss, START)),
         (ArgumentError, "not of ndarray", lambda: distributed.fit(loss, START, np.ones((3, 3)), labels)),
-        (ArgumentError, "none of", lambda: distributed.fit(loss, START, blocks, labels, method="bfgs")),
+        (ArgumentError, "none of", lambda: distributed.fit(loss, START, blocks, labels, method="powell")),
         (ArgumentError, "batch=0", lambda: distributed.fit(loss, START, blocks, labels, method=sgd, batch=0)),
         (GraphTypeError, "parameters are floats", lambda: distributed.value_and_grad(loss)(1, blocks)),
         (GraphTypeError, "parameters are floats", lambda: distributed.minimize(jnp.sum, [3])),
@@ -265,6 +267,8 @@ def test_what_cannot_be_done_is_refused_before_anything_runs() -> None:
             jnp.sum, [np.ones(2)], method="COBYQA", constraints={"type": "eq", "fun": jnp.sum}
         )),
         (GraphcError, "no option 'maxls'", lambda: distributed.minimize(jnp.sum, [np.ones(2)], maxls=3)),
+        (ArgumentError, "of one form", lambda: distributed.minimize(jnp.sum, [np.ones(2), np.ones(3)])),
+        (GraphcError, "density is nan", lambda: distributed.sample(lambda x: jnp.log(x - 1), 0.0, 3, 3, 1, leaps=1)),
         (ArgumentError, "there is no start", lambda: distributed.minimize(jnp.sum, [])),
         (ArgumentError, "the first is 1.0", lambda: distributed.sample(jnp.sum, 0.0, temperatures=(2.0,))),
         (ArgumentError, "are 1 or more", lambda: distributed.sample(jnp.sum, 0.0, draws=0)),
