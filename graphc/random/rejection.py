@@ -36,11 +36,14 @@ from graphc.random.distributions import (
     whole,
     word,
 )
+from graphc.startup.record import record
 
 EXACTLY = "float64"
 """The dtype that whole numbers are drawn in, whatever the dtypes of parameters."""
 TRIALS = 1000
 """Each is accepted with a chance of more than a quarter."""
+SMALL_MEAN = 10.0
+"""The mean below which a distribution is added up."""
 Trial = Callable[[Node, Node], tuple[Node, Node]]
 """The number of a trial, of the counters of its two blocks, and whether it is accepted."""
 
@@ -265,57 +268,58 @@ def poisson(key: Any, lam: Any, shape: Shape = None, dtype: Any = "int64") -> No
     """Poisson numbers of mean `lam`: for a mean below 10 the distribution is added up, above that Hörmann's method
     PTRS (Insurance: Mathematics and Economics 12, 1993). -1 where the mean is negative, NaN, or too large."""
 
-    def draw(element: Element, mean: Node) -> Node:
-        def large() -> Node:
-            root = E("sqrt", mean)
-            b = 0.931 + 2.53 * root
-            limits = _Hat(
-                -0.059 + 0.02483 * b, b, mean + 0.43, 0.9277 - 3.6224 / (b - 2.0), 1.1239 + 1.1328 / (b - 3.4)
-            )
-            log_mean = log(mean)
-            return limits.draw(element, lambda k: k * log_mean - mean - log_factorial(k))
+    def hat_of(mean: Node) -> _Hat:
+        b = 0.931 + 2.53 * E("sqrt", mean)
+        return _Hat(-0.059 + 0.02483 * b, b, mean + 0.43, 0.9277 - 3.6224 / (b - 2.0), 1.1239 + 1.1328 / (b - 3.4))
 
-        def small() -> Node:
-            return _add_up(element, exp(-mean), lambda k: mean / k)
+    def small(limit: Node, mean: Node) -> Node:
+        return _add_up(limit, exp(-mean), lambda k: mean / k)
 
-        drawn: Node = cond(E("less", mean, 10.0), small, large)
-        return drawn
+    def chance_of(mean: Node) -> Callable[[Node], Node]:
+        log_mean = log(mean)
+        return lambda k: k * log_mean - mean - log_factorial(k)
 
     own, (mean,) = sized("poisson", shape, lam)
-    return whole(each("poisson", draw, key, own, EXACTLY, mean), E("greater_equal", mean, 0), dtype)
+    drawn = _added_up_or_tried("poisson", _Ways(lambda mean: mean, small, hat_of, chance_of), key, own, mean)
+    return whole(drawn, E("greater_equal", mean, 0), dtype)
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
     """The number of `n` trials of chance `p` that succeed: where few do the distribution is added up, else Hörmann's
     method BTRS (Journal of Statistical Computation and Simulation 46, 1993). -1 for what is no number or no chance."""
 
-    def draw(element: Element, count: Node, chance: Node) -> Node:
-        is_rare = E("less_equal", chance, 0.5)
-        q = E("where", is_rare, chance, 1.0 - chance)
+    def rarer(chance: Node) -> Node:
+        return E("where", E("less_equal", chance, 0.5), chance, 1.0 - chance)
+
+    def hat_of(count: Node, chance: Node) -> _Hat:
+        q = rarer(chance)
+        width = E("sqrt", count * q * (1.0 - q))
+        b = 1.15 + 2.53 * width
+        a, c, quick = -0.0873 + 0.0248 * b + 0.01 * q, count * q + 0.5, 0.92 - 4.2 / b
+        return _Hat(a, b, c, quick, (2.83 + 5.1 / b) * width, count)
+
+    def small(limit: Node, count: Node, chance: Node) -> Node:
+        q = rarer(chance)
         odds = q / (1.0 - q)
+        return _add_up(limit, exp(count * log1p(-q)), lambda k: (count - k + 1.0) / k * odds, count)
 
-        def small() -> Node:
-            return _add_up(element, exp(count * log1p(-q)), lambda k: (count - k + 1.0) / k * odds, count)
+    def chance_of(count: Node, chance: Node) -> Callable[[Node], Node]:
+        q = rarer(chance)
+        mode, log_odds = E("floor", (count + 1.0) * q), log(q / (1.0 - q))
+        top = log_factorial(mode) + log_factorial(count - mode)
 
-        def large() -> Node:
-            width = E("sqrt", count * q * (1.0 - q))
-            b = 1.15 + 2.53 * width
-            hat = _Hat(-0.0873 + 0.0248 * b + 0.01 * q, b, count * q + 0.5, 0.92 - 4.2 / b, (2.83 + 5.1 / b) * width)
-            mode, log_odds = E("floor", (count + 1.0) * q), log(odds)
-            top = log_factorial(mode) + log_factorial(count - mode)
+        def log_chance(k: Node) -> Node:
+            return top - log_factorial(k) - log_factorial(count - k) + (k - mode) * log_odds
 
-            def log_chance(k: Node) -> Node:
-                return top - log_factorial(k) - log_factorial(count - k) + (k - mode) * log_odds
-
-            return hat.draw(element, log_chance, count)
-
-        successes = cond(E("less", count * q, 10.0), small, large)
-        return E("where", is_rare, successes, count - successes)
+        return log_chance
 
     own, (count, chance) = sized("binomial", shape, n, p)
+    ways = _Ways(lambda count, chance: count * rarer(chance), small, hat_of, chance_of)
+    drawn = _added_up_or_tried("binomial", ways, key, own, count, chance)
+    successes = E("where", E("less_equal", chance, 0.5), drawn, cast(count, EXACTLY) - drawn)
     is_chance = E("logical_and", E("greater_equal", chance, 0), E("less_equal", chance, 1))
     holds = E("logical_and", is_chance, E("greater_equal", count, 0))
-    return whole(each("binomial", draw, key, own, EXACTLY, count, chance), holds, dtype)
+    return whole(successes, holds, dtype)
 
 
 def negative_binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any = "int64") -> Node:
@@ -326,10 +330,9 @@ def negative_binomial(key: Any, n: Any, p: Any, shape: Shape = None, dtype: Any 
     return poisson(fold_in(key, 1), mean, own, dtype)
 
 
-def _add_up(element: Element, first: Node, ratio: Callable[[Node], Node], most: Node | None = None) -> Node:
-    """The first k at which the chances of 0 … k exceed a uniform number; ratio(k) is that of chance k to the one
-    before."""
-    limit = element.units(1)[0]
+def _add_up(limit: Node, first: Node, ratio: Callable[[Node], Node], most: Node | None = None) -> Node:
+    """The first k at which the chances of 0 … k exceed `limit`, a uniform number; ratio(k) is that of chance k to the
+    one before."""
 
     def goes_on(carry: tuple[Node, Node, Node]) -> Node:
         k, chance, total = carry
@@ -341,34 +344,89 @@ def _add_up(element: Element, first: Node, ratio: Callable[[Node], Node], most: 
         following = chance * ratio(k + 1.0)
         return k + 1.0, following, total + following
 
-    found: Node = while_loop(goes_on, step, (element.number(0.0), first, first))[0]
+    found: Node = while_loop(goes_on, step, (literal(0.0, EXACTLY), first, first))[0]
     return found
 
 
 class _Hat:
     """Hörmann's transformed rejection: k = floor((2 a / (1/2 - |u|) + b) u + c), taken at once where v is at most
-    `quick`, else where v * scale / (a / (1/2 - |u|)**2 + b) is at most the chance of k."""
+    `quick`, else where v * scale / (a / (1/2 - |u|)**2 + b) is at most the chance of k. most: the largest k."""
 
-    def __init__(self, a: Node, b: Node, c: Node, quick: Node, scale: Node) -> None:
-        self.a, self.b, self.c, self.quick, self.scale = a, b, c, quick, scale
+    def __init__(self, a: Node, b: Node, c: Node, quick: Node, scale: Node, most: Node | None = None) -> None:
+        self.a, self.b, self.c, self.quick, self.scale, self.most = a, b, c, quick, scale, most
 
-    def draw(self, element: Element, log_chance: Callable[[Node], Node], most: Node | None = None) -> Node:
-        def trial(first: Node, second: Node) -> tuple[Node, Node]:
-            u, v = element.units(first)
-            u = u - 0.5
-            near = 0.5 - abs(u)
-            k = E("floor", (2.0 * self.a / near + self.b) * u + self.c)
-            is_quick = E("logical_and", E("greater_equal", near, 0.07), E("less_equal", v, self.quick))
-            fits = E("greater_equal", k, 0.0)
-            if most is not None:
-                fits = E("logical_and", fits, E("less_equal", k, most))
+    def trial(self, element: Element, draw: Node, log_chance: Callable[[Node], Node], one: bool) -> tuple[Node, Node]:
+        """The number of a trial, and whether it is accepted. one: of a single element, for which there are logarithms
+        only where it is not quick; about half are."""
+        u, v = element.units(draw)
+        u = u - 0.5
+        near = 0.5 - abs(u)
+        k = E("floor", (2.0 * self.a / near + self.b) * u + self.c)
+        is_quick = E("logical_and", E("greater_equal", near, 0.07), E("less_equal", v, self.quick))
+        fits = E("greater_equal", k, 0.0)
+        if self.most is not None:
+            fits = E("logical_and", fits, E("less_equal", k, self.most))
+
+        def is_under() -> Node:
             held = E("maximum", k, element.number(0.0))
-            held = held if most is None else E("minimum", held, most)
+            held = held if self.most is None else E("minimum", held, self.most)
             below = log(v * self.scale / (self.a / (near * near) + self.b))
-            is_under = E("less_equal", below, log_chance(held))
-            return k, E("logical_and", fits, E("logical_or", is_quick, is_under))
+            found: Node = E("less_equal", below, log_chance(held))
+            return found
 
-        return element.until_accepted(trial)
+        is_taken: Node = (
+            cond(is_quick, lambda: literal(np.True_, "bool"), is_under)
+            if one
+            else E("logical_or", is_quick, is_under())
+        )
+        return k, E("logical_and", fits, is_taken)
+
+
+@record()
+class _Ways:
+    """Two ways to draw a number, by functions of parameters. mean: the distribution is added up where it is below 10.
+    small(limit, *parameters): that, of a uniform number. hat, chance: of trials otherwise, and the logarithm of the
+    chance of a number, up to what all have."""
+
+    mean: Callable[..., Node]
+    small: Callable[..., Node]
+    hat: Callable[..., _Hat]
+    chance: Callable[..., Callable[[Node], Node]]
+
+
+def _added_up_or_tried(what: str, ways: _Ways, key: Any, shape: Shape, *parameters: Any) -> Node:
+    """A number for each element. The uniform numbers and the first trials are of all elements at once, in vectors. A
+    loop over elements adds up, and goes through the trials of those that failed the first."""
+    bits, kind, own, (index, *flat) = _flat(what, key, shape, EXACTLY, *parameters)
+
+    def is_small(parameters: Sequence[Node]) -> Node:
+        found: Node = E("less", ways.mean(*parameters), SMALL_MEAN)
+        return found
+
+    element = Element(bits, index, kind)
+    k, accepted = ways.hat(*flat).trial(element, literal(2), ways.chance(*flat), one=False)
+    begun = E("where", is_small(flat), element.units(1)[0], E("where", accepted, k, -1.0))
+
+    def go_on(given: Sequence[Node]) -> Node:
+        index, begun, *rest = given
+
+        def try_on() -> Node:
+            element, hat, chance = Element(bits, index, kind), ways.hat(*rest), ways.chance(*rest)
+
+            def trial(first: Node, second: Node) -> tuple[Node, Node]:
+                return hat.trial(element, first, chance, one=True)
+
+            return element.until_accepted(trial, (literal(4), begun, literal(np.False_, "bool")))
+
+        def kept_or_tried() -> Node:
+            found: Node = cond(E("greater_equal", begun, 0.0), lambda: begun, try_on)
+            return found
+
+        drawn: Node = cond(is_small(rest), lambda: ways.small(begun, *rest), kept_or_tried)
+        return drawn
+
+    made: Node = map(go_on, (index, begun, *flat))
+    return reshape(made, own)
 
 
 # Angles and parts of the normal distribution --------------------------------------------------------------------------
