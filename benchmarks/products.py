@@ -6,14 +6,17 @@ In: how many shapes to draw. Out: the worst ratios, first of all, then their dis
 NumPy's time by graphc's, each the least of rounds that take turns: below 1 NumPy is ahead. Sides are drawn from 1 to
 4,096; kinds are products of matrices, and of transposed ones (NN, NT, TN, TT), a matrix times a vector (MV, TV), a
 vector times a matrix (VM), of two vectors (dot), outer products, and batches of products (batch). The arrays are
-contiguous, and transposed in the graph, as in `a @ b.T`. NumPy has as many threads of OpenBLAS as graphc of its own.
+contiguous, and transposed in the graph, as in `a @ b.T`. NumPy has as many threads of OpenBLAS as graphc of its own;
+they sleep when they are idle, as they do where graphc imports NumPy, for they would take processors from graphc's.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import os
 import random
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -68,6 +71,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
 """What NumPy's users call, where that is not np.dot."""
 DTYPES = {"f64": "float64", "f32": "float32"}
 MOST_WORK, MOST_NUMBERS = 2**29, 2**24
+IDLE = "OPENBLAS_THREAD_TIMEOUT"
 ROUNDS, ROUND_SECONDS = 7, 1e-3
 
 
@@ -169,6 +173,8 @@ def main() -> None:
     parser.add_argument("--worst", type=int, default=25, help="how many to print one by one (25)")
     parser.add_argument("--only", action="append", help="m,n,k,dtype,kind[,count]: this shape, and others so named")
     parsed = parser.parse_args()
+    if IDLE not in os.environ:  # OpenBLAS has read its environment when NumPy was imported
+        os.execve(sys.executable, sys.orig_argv, os.environ | {IDLE: "18"})
     shapes = list(draw(parsed.shapes, parsed.seed))
     if parsed.only:
         shapes = [read(one.split(",")) for one in parsed.only]

@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from graphc.codegen.gemm import blocked, dispatch, gemv, gemv as gemv_kernels, small, tiles as microkernel
+from graphc.codegen.gemm import blocked, dispatch, gemv, gemv as gemv_kernels, inner, small, tiles as microkernel
 from graphc.codegen.gemm.api import (
     ENTRIES,
     PRODUCT_WORDS,
@@ -58,6 +58,9 @@ def code() -> bytes:
         patch.setattr(dispatch, "BLOCKED", 10**3)
         patch.setattr(dispatch, "BLOCKED_THIN", 10**3)
         patch.setattr(dispatch, "BLOCKED_SIDE", 3)
+        for module, limits in SHORT_LOOPS.items():
+            for name, number in limits.items():
+                patch.setattr(module, name, number)
         return emit_object([module_text(definitions(PROTOTYPES))], 2, frozenset(PROTOTYPES))
 
 
@@ -71,6 +74,11 @@ SHORT = {
 SHORT_LIMITS = {"depth": 16, "resident_a": 4096, "resident_b": 4096, "resident_columns": 4096}
 SHORT_PIECES = {"SMALL": 60, "PIECE": 64, "TALL": 32, "MOST_PARTIAL": 200, "PART": 8}
 """The same for products with a vector, which fall into pieces and parts."""
+SHORT_LOOPS: dict[Any, dict[str, int]] = {
+    small: {"BESIDE_ROWS": 8, "BESIDE_TERMS": 4},
+    inner: {"LONG": 0, "MANY_ROWS": 3, "DEPTH": 16, "COPIED": 3},
+}
+"""And for loops over small matrices."""
 SHARED = np.array([3, 2, 1, 0, 0], np.int64)
 """Settings with which every product of two chunks is shared by three threads."""
 
@@ -103,7 +111,7 @@ def blocks_table(narrow: bool = False) -> Any:
 def narrow_code() -> bytes:
     """The products as they are where registers have 32 bytes."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (microkernel, small, gemv_kernels):
+        for module in (microkernel, small, inner, gemv_kernels):
             patch.setattr(module, "has_avx512", lambda: False)
         return emit_object([module_text(definitions(PROTOTYPES))], 2, frozenset(PROTOTYPES))
 

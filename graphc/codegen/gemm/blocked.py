@@ -11,7 +11,7 @@ Operands are copied to panels, of 8 rows of a and of two registers of columns of
 other (Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008, and BLIS). A panel of b and a
 block of panels of a stay in the second cache while they are multiplied. Both operands are packed before a block of c
 is begun, so that threads have one copy between them: they share the packing, then the blocks. What is read well where
-it stands is not copied, but for the last panel, whose missing lanes become 0.
+it stands is not copied, but for the last panel, whose missing lanes are any numbers.
 
 Each element of c is a sum over p in order within depths of at most `Limits.depth`, which follow from k alone, and these
 sums are added up in order. How c is divided, and who computes it, changes no bit of the result.

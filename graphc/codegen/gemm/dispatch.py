@@ -14,7 +14,15 @@ from graphc.codegen.gemm.api import ENTRIES, PROTOTYPES, VECTOR_FINDERS, VECTORS
 from graphc.codegen.gemm.context import ENTRY, SETTING, find
 from graphc.codegen.gemm.gemv import VectorProduct, vector_function, vector_product
 from graphc.codegen.gemm.small import batch, loops
-from graphc.codegen.gemm.tiles import ARITHMETIC, Matrix, Product, arguments, element_function, product_function
+from graphc.codegen.gemm.tiles import (
+    ARITHMETIC,
+    Matrix,
+    Product,
+    arguments,
+    element_function,
+    lanes_of,
+    product_function,
+)
 from graphc.codegen.llvm.builder import Code, Label
 from graphc.codegen.llvm.functions import Function
 from graphc.codegen.llvm.target import has_avx512, has_vector_products
@@ -29,7 +37,7 @@ SMALL_GEMM = 64**3
 BLOCKED = 2**20
 """Multiplications from which large products (blocked.py) are as fast on one thread as loops."""
 BLOCKED_SIDE = 16
-"""Rows and columns of the result from which they are: whole panels."""
+"""Rows and columns of the result from which they are: whole panels, or two registers where that is more."""
 BLOCKED_THIN = 2**23
 """The same where only its rows or only its columns are as many: of the panels of the other operand lanes are left over.
 Where neither are, loops win at every size."""
@@ -164,7 +172,9 @@ def choose(code: Code, suffix: str, p: Product, by_loops: Label, done: Label) ->
     known = at.load(Ptr, order="acquire", align=8)
     finder = ENTRY(code).at(ENTRIES.index(f"find blocks {suffix}"), Ptr).load(Ptr, order="acquire", align=8)
     has_blocks = (known != NULL) | (finder != NULL)
-    has_rows, has_columns = p.m >= BLOCKED_SIDE, p.n >= BLOCKED_SIDE
+    wide = I64.of(max(BLOCKED_SIDE, 2 * lanes_of(suffix)))
+    has_rows = p.m >= is_along.choose(I64.of(BLOCKED_SIDE), wide)
+    has_columns = p.n >= is_along.choose(wide, BLOCKED_SIDE)
     by_sides = (has_rows & has_columns).choose(F64.of(BLOCKED), BLOCKED_THIN)
     by_blocks = (has_rows | has_columns).choose(by_sides, ENDLESS)
     limit = is_direct.choose(has_blocks.choose(by_blocks, SMALL_GEMM), SMALL_ANY)

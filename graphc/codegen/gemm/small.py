@@ -5,19 +5,21 @@ In: the suffix of a dtype (f64, f32, i64, i32). Out: internal functions of LLVM 
     loops    c = alpha a b + beta c by the best of the following
     tiles    blocks of a few rows and contiguous columns of c, in registers while p runs; b is read by rows
     packed   tiles over copies of parts of a b whose rows are not contiguous
+    beside   tiles of columns of c, for a c of few columns
+    along    inner products of contiguous rows of a and columns of b, several of each at a time (inner.py)
 
     What no copy would help goes by `dots` (gemv.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from graphc.codegen.gemm.api import ARGUMENTS
 from graphc.codegen.gemm.context import SETTING, Words, share
 from graphc.codegen.gemm.gemv import dots
+from graphc.codegen.gemm.inner import FEW_COLUMNS, along, is_along
 from graphc.codegen.gemm.tiles import (
     ARITHMETIC,
     GROUP,
@@ -35,50 +37,39 @@ from graphc.codegen.gemm.tiles import (
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, external, poison
 from graphc.codegen.llvm.target import has_avx512
-from graphc.codegen.llvm.typed import F64, I64, NoAlias, Ptr
+from graphc.codegen.llvm.typed import F64, I64, Bool, NoAlias, Ptr
 from graphc.codegen.threads.chunking import LEAST_WORK
 from graphc.startup.record import replace
 
 PANEL_ROWS = 256
 PANEL_COLUMNS = 32
 """The part of a matrix that is copied to the stack at a time: whole tiles."""
-WIDE_ROWS = {False: (4, 1), True: (8, 4, 1)}
-"""Rows of the tiles that are two registers wide: their sums fill half of the 16 registers that there are without
-AVX-512, and of the 32 with it."""
-NARROW_ROWS = (8, 4, 1)
-"""Rows of the tiles for what is left, of one register at most: enough to keep both multipliers busy."""
+BESIDE_ROWS = 256
+"""Rows of c at a time that are computed as columns, where those of a are contiguous and c has no more columns than a
+register."""
+BESIDE_TERMS = 32
+"""The terms of a sum from which on it is worth to turn the result."""
+ROW_TILES = {False: ((8, 1), (4, 2), (3, 2), (2, 4), (1, 8)), True: ((8, 2), (4, 2), (3, 4), (2, 4), (1, 8))}
+"""Rows of a tile and the registers of a row, without AVX-512, where there are 16 registers, and with it, where there
+are 32. A b that is read for few rows is read in wide parts, for each row of it is far from the next. Tiles of one
+register are for a c of no more columns."""
 
 
-def strip(rows: int, suffix: str, *, part: bool) -> Function[..., None]:
-    """`rows` whole rows of c. part: the last tile may be a part of one, else all are whole, and wide."""
-    name, lanes = "narrow" if part else "wide", lanes_of(suffix)
-    width = lanes if part else 2 * lanes
+def strip(rows: int, registers: int, suffix: str) -> Function[..., None]:
+    """`rows` whole rows of c: tiles of so many registers, and for what is left of one register, which may be a part."""
+    lanes = lanes_of(suffix)
+    width = registers * lanes
 
-    @product_function(f"{name}_{rows}", ("m", *ROWS))
+    @product_function(f"strip_{rows}", ("m", *ROWS))
     def write(code: Code, suffix: str, p: Product) -> None:
         kind = ARITHMETIC[suffix].kind
-        with code.count(0, p.n, width, sure=True) as j:
-            count = [(p.n - j).minimum(width)] if part else []
+        whole = p.n - p.n % width
+        with code.count(0, whole, width) as j:
             here = replace(p, b=p.b.part(0, j, kind), c=p.c.part(0, j, kind))
-            tile(rows, width, suffix, part=part)(code, *arguments(here, TILE), *count)
-
-    return write(suffix)
-
-
-def columns(suffix: str, *, part: bool) -> Function[..., None]:
-    """All rows of c, by strips of these numbers of rows: the larger ones while they last."""
-    blocks: Sequence[int] = NARROW_ROWS if part else WIDE_ROWS[has_avx512()]
-
-    @product_function("narrow" if part else "wide", ROWS)
-    def write(code: Code, suffix: str, p: Product) -> None:
-        kind, i = ARITHMETIC[suffix].kind, code.variable(I64.of(0))
-        for rows in blocks:
-            end = p.m - (rows - 1)
-            with code.loop() as iteration:
-                iteration.leave.unless(i.value < end)
-                here = replace(p, a=p.a.part(i.value, 0, kind), c=p.c.part(i.value, 0, kind))
-                strip(rows, suffix, part=part)(code, *arguments(here, ("m", *ROWS)))
-                i.value = i.value.apply("add nsw", rows)
+            tile(rows, width, suffix)(code, *arguments(here, TILE))
+        with code.count(whole, p.n, lanes) as j:
+            here = replace(p, b=p.b.part(0, j, kind), c=p.c.part(0, j, kind))
+            tile(rows, lanes, suffix, part=True)(code, *arguments(here, TILE), (p.n - j).minimum(lanes))
 
     return write(suffix)
 
@@ -86,15 +77,16 @@ def columns(suffix: str, *, part: bool) -> Function[..., None]:
 @product_function("tiles", ROWS)
 def tiles(code: Code, suffix: str, p: Product) -> None:
     """The product where the columns of b and c are contiguous: blocks of a few rows and columns of c, in registers
-    while p runs."""
-    kind = ARITHMETIC[suffix].kind
-    left = p.n % (2 * lanes_of(suffix))
-    done = p.n - left
-    with code.when(done > 0):
-        columns(suffix, part=False)(code, *arguments(replace(p, n=done), ROWS))
-    with code.when(left > 0):
-        rest = replace(p, n=left, b=p.b.part(0, done, kind), c=p.c.part(0, done, kind))
-        columns(suffix, part=True)(code, *arguments(rest, ROWS))
+    while p runs. Strips of more rows come first, while they last."""
+    kind, i = ARITHMETIC[suffix].kind, code.variable(I64.of(0))
+    for rows, registers in ROW_TILES[has_avx512()]:
+        end = p.m - (rows - 1)
+        with code.loop() as iteration:
+            is_fit = p.n <= lanes_of(suffix) if registers == 1 else Bool.of(True)
+            iteration.leave.unless((i.value < end) & is_fit)
+            here = replace(p, a=p.a.part(i.value, 0, kind), c=p.c.part(i.value, 0, kind))
+            strip(rows, registers, suffix)(code, *arguments(here, ("m", *ROWS)))
+            i.value = i.value.apply("add nsw", rows)
 
 
 @product_function("packed", ("c_col",))
@@ -127,9 +119,35 @@ def packed(code: Code, suffix: str, p: Product) -> None:
         by_columns.leave.unless(j.value < p.n)
 
 
+@product_function("beside", ("c_col",))
+def beside(code: Code, suffix: str, p: Product) -> None:
+    """The product for a c of few columns, at most those of a register, and an a whose columns are contiguous: some rows
+    of c at a time as columns, in tiles beside it."""
+    own, count = ARITHMETIC[suffix], lanes_of(suffix) * BESIDE_ROWS
+    made = code.local(own.kind, count, align=64)
+    if code.poison:
+        poison(code, made, I64.of(count * own.align))
+    is_fresh = p.beta.compare(own.equal, 0)
+    with code.count(0, p.m, BESIDE_ROWS) as i:
+        height = (p.m - i).minimum(BESIDE_ROWS)
+        turned = Matrix(made, code.variable(I64.of(BESIDE_ROWS)).value, I64.of(1))
+        above = p.a.part(i, 0, own.kind).turned()
+        part = Product(p.n, height, p.k, p.alpha, p.b.turned(), above, own.kind.of(0), turned)
+        tiles(suffix)(code, *arguments(part, ROWS))
+        with code.count(0, height, sure=True) as row, code.count(0, p.n) as column:
+            place = p.c.part(i + row, 0, own.kind).at.at(column, own.kind)
+            value = code.variable(made.at(column * BESIDE_ROWS + row, own.kind).load(own.kind))
+            with code.when(~is_fresh):
+                value.value = value.value.apply(own.join, place.load(own.kind).apply(own.scale, p.beta))
+            place.store(value.value)
+
+
 @product_function("rows", ("c_col",))
 def rows_of(code: Code, suffix: str, p: Product) -> None:
     """The product without BLAS for a c with contiguous rows."""
+    with code.when((p.a.row == 1) & (p.n <= lanes_of(suffix)) & (p.m >= p.n * 2) & (p.k >= BESIDE_TERMS)):
+        beside(suffix)(code, *arguments(p, ("c_col",)))
+        code.ret()
     with code.when(p.b.column == 1):
         tiles(suffix)(code, *arguments(p, ROWS))
         code.ret()
@@ -142,11 +160,15 @@ def rows_of(code: Code, suffix: str, p: Product) -> None:
 @product_function("loops")
 def loops(code: Code, suffix: str, p: Product) -> None:
     """The product without BLAS: c by rows, or turned by columns, else an inner product for each element."""
+    turned = replace(p, m=p.n, n=p.m, a=p.b.turned(), b=p.a.turned(), c=p.c.turned())
+    for way in (p, turned) if suffix in FEW_COLUMNS else ():
+        with code.when(is_along(way, suffix)):
+            along(suffix)(code, *arguments(way, ("a_col",)))
+            code.ret()
     with code.when(p.c.column == 1):
         rows_of(suffix)(code, *arguments(p, ("c_col",)))
         code.ret()
     with code.when(p.c.row == 1):
-        turned = replace(p, m=p.n, n=p.m, a=p.b.turned(), b=p.a.turned(), c=p.c.turned())
         rows_of(suffix)(code, *arguments(turned, ("c_col",)))
         code.ret()
     dots(suffix)(code, *arguments(p))

@@ -13,13 +13,14 @@ from functools import cache, wraps
 from typing import Any, TypeVar
 
 from graphc.codegen.gemm.api import ARGUMENTS
-from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.builder import Code, Variable
 from graphc.codegen.llvm.functions import Function, external, functions
 from graphc.codegen.llvm.target import has_avx512
 from graphc.codegen.llvm.typed import F32, F64, I32, I64, Bool, NoAlias, Ptr, Value, vector
 from graphc.startup.record import record
 
 R = TypeVar("R")
+
 
 AVX2 = {"f64": 4, "f32": 8, "i64": 4, "i32": 8}
 AVX512 = {suffix: 2 * lanes for suffix, lanes in AVX2.items()}
@@ -152,32 +153,53 @@ def arguments(product: Product, without: Sequence[str] = ()) -> list[Value]:
 
 TILE = ("m", "n", *ROWS)
 """The operands that tiles do without."""
+LATENCY = 8
+"""Registers with sums that keep the processor's multipliers busy: four cycles of two additions."""
+
+
+def panels_of(width: int, suffix: str) -> int:
+    """The registers that hold so many columns."""
+    return -(-width // lanes_of(suffix))
 
 
 def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[..., None]:
     """tile_<rows>_<width>_<t>(k, alpha, a, a_row, a_col, b, b_row, beta, c, c_row): as many rows and contiguous columns
     of c, those of b contiguous too. part: `part` instead of `tile`, and one more argument says how many columns there
-    are; beyond them nothing is read or written."""
+    are; beyond them nothing is read or written. A tile of few registers has several sums of each, of every second term
+    or of every fourth, since one addition has to wait for another."""
     own = ARITHMETIC[suffix]
+    phases = max(1, LATENCY // (rows * panels_of(width, suffix)))
     name = f"{'part' if part else 'tile'}_{rows}_{width}"
 
     @product_function(name, TILE, {"columns": I64} if part else None)
     def write(code: Code, suffix: str, product: Product, count: I64 | None = None) -> None:
         there = None if count is None else first_lanes(count, width)
         columns, a, b, c = Columns(suffix, width, there), product.a, product.b, product.c
-        sums = [code.variable(columns.kind.of(0)) for _ in range(rows)]
-        a_here, b_here, p = code.variable(a.at), code.variable(b.at), code.variable(I64.of(0))
+        sums = [[code.variable(columns.kind.of(0)) for _ in range(rows)] for _ in range(phases)]
+        a_here, b_here = code.variable(a.at), code.variable(b.at)
         offsets = [a.row * row for row in range(rows)]
-        with code.when(product.k > 0), code.loop() as iteration:
+
+        def add(totals: Sequence[Variable[Any]]) -> None:
             b_row = columns.read(code, b_here.value)
-            for offset, total in zip(offsets, sums, strict=True):
+            for offset, total in zip(offsets, totals, strict=True):
                 number = a_here.value.at(offset, own.kind).load(own.kind)
                 total.value = total.value.apply(own.plus, number.spread(width).apply(own.times, b_row))
             a_here.value = a_here.value.at(a.column, own.kind)
             b_here.value = b_here.value.at(b.row, own.kind)
-            p.value = p.value.apply("add nsw", 1)
-            iteration.leave.when(p.value == product.k)
-        new = [code.variable(total.value.apply(own.scale, product.alpha.spread(width))) for total in sums]
+
+        whole = product.k - product.k % phases
+        with code.when(whole > 0), code.count(0, whole, phases, sure=True):
+            for totals in sums:
+                add(totals)
+        if phases > 1:
+            with code.count(whole, product.k):
+                add(sums[0])
+        new = []
+        for first, *others in zip(*sums, strict=True):
+            total = first.value
+            for other in others:
+                total = total.apply(own.join, other.value)
+            new.append(code.variable(total.apply(own.scale, product.alpha.spread(width))))
         places = [c.at.at(c.row * row, own.kind) for row in range(rows)]
         ready = code.label("ready")
         ready.when(product.beta.compare(own.equal, 0))
@@ -244,7 +266,8 @@ def pack(
     lead: I64,
 ) -> None:  # fmt: skip
     """pack_<t>(lanes, depth, from, lane_step, depth_step, to, lead). Copies `lanes` lanes, at most GROUP, of `depth`
-    numbers each: number p of lane i goes to place p * lead + i of the target. Lanes that are missing are 0."""
+    numbers each: number p of lane i goes to place p * lead + i of the target. Lanes that are missing are any
+    numbers."""
     own = ARITHMETIC[suffix]
     kind, group = own.kind, vector(own.kind, GROUP)
     is_full = lanes == GROUP
@@ -254,9 +277,11 @@ def pack(
             target.at(p * lead, kind).store(numbers, align=own.align)
         code.ret()
     turned = code.variable(I64.of(0))
-    with code.when(is_full & (depth_step == 1) & (depth >= GROUP)), code.loop() as iteration:
+    # Lanes that are missing there are copies of the last: what is made of them is written nowhere.
+    with code.when((lanes > 0) & (depth_step == 1) & (depth >= GROUP)), code.loop() as iteration:
         here = turned.value
-        _transpose(suffix, source.at(here, kind), lane_step, target.at(here * lead, kind), lead)
+        steps = [lane_step * least(code, lanes - 1, I64.of(lane)) for lane in range(GROUP)]
+        _transpose(suffix, source.at(here, kind), steps, target.at(here * lead, kind), lead)
         turned.value += GROUP
         iteration.leave.unless(turned.value + GROUP <= depth)
     with code.count(turned.value, depth) as r:
@@ -268,10 +293,10 @@ def pack(
             to.at(i, kind).store(number.value)
 
 
-def _transpose(suffix: str, source: Ptr, lane_step: I64, target: Ptr, lead: I64) -> None:
-    """Eight rows of eight numbers, `lane_step` apart, to columns `lead` apart."""
+def _transpose(suffix: str, source: Ptr, steps: Sequence[I64], target: Ptr, lead: I64) -> None:
+    """Eight rows of eight numbers, which begin at these distances, to columns `lead` apart."""
     own, group = ARITHMETIC[suffix], vector(ARITHMETIC[suffix].kind, GROUP)
-    rows = [source.at(lane_step * row, own.kind).load(group, align=own.align) for row in range(GROUP)]
+    rows = [source.at(step, own.kind).load(group, align=own.align) for step in steps]
     for distance in (1, 2, 4):
         places = [
             [(lane & ~distance) + low + (GROUP if lane & distance else 0) for lane in range(GROUP)]

@@ -85,6 +85,23 @@ def test_layouts(which: str, dtype: str, size: tuple[int, int, int]) -> None:
             )
 
 
+FEW = ((40, 3, 45), (70, 7, 33), (3, 40, 45), (5, 70, 36), (9, 6, 130), (2, 300, 3), (1, 33, 50))
+"""Sizes of products with few rows or columns: inner products, columns beside the result, tiles of each height."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["loops", "narrow loops"])
+@pytest.mark.parametrize("dtype", SUFFIX)
+def test_few_rows_or_columns(which: str, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    kinds = ("inner", "inner transposed", "strided")
+    for m, n, k in FEW:
+        for a, b, c in itertools.product(kinds, kinds, kinds):
+            alpha, beta = ((1.0, 0.0), (-0.5, 2.0))[rng.integers(2)]
+            operands = matrix(a, m, k, dtype, rng), matrix(b, k, n, dtype, rng), result(c, m, n, dtype, beta, rng)
+            check(which, *operands, alpha, beta)
+
+
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.data())
