@@ -29,6 +29,10 @@ FIRST_DAY = ROOT / "docs" / "first_day.md"
 SOURCE = ROOT / "docs" / "source.md"
 PAGES = "loops.md branches.md jit.md numpy.md nets.md random.md scipy.md sparse.md layers.md"
 PROGRAMS = [ROOT / "docs" / name for name in PAGES.split()]
+CHAPTERS = [
+    ROOT / "docs" / "tutorial" / f"{name}.md" for name in "curve likelihood network equation kalman numpy ship".split()
+]
+"""Of the tutorial; tests/bridge has the one of PyMC."""
 ROOMS = [ROOT / "docs" / "rooms" / f"{name}.md" for name in "functions graph loopir lower ops random schedule".split()]
 
 
@@ -103,6 +107,13 @@ def test_the_program_learns_what_it_was_given(program: tuple[str, dict[str, Any]
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: page.stem)
 def test_the_programs_of_a_page_print_what_is_said(page: Path, mode: str) -> None:
     check_programs(page, mode)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
+def test_the_programs_of_a_chapter_print_what_is_said(page: Path) -> None:
+    """Compiled alone: interpreted, a sampler and a solver take ten times as long."""
+    check_programs(page, "compiled")
 
 
 @pytest.mark.parametrize("page", ROOMS, ids=lambda page: page.stem)
