@@ -11,7 +11,7 @@ from pathlib import Path
 from book import gallery, navigation, reference, settings
 from book.navigation import ROOT
 
-TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "SECURITY.md")
 
 
 def stage(folder: Path) -> Path:

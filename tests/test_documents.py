@@ -122,6 +122,18 @@ def test_the_example_of_a_room_prints_what_is_said(page: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "howto").glob("*.md")), ids=lambda page: page.stem)
+def test_the_programs_of_a_problem_print_what_is_said(page: Path) -> None:
+    finders = [*sys.meta_path]
+    try:
+        check_programs(page, "interpreted")
+    finally:  # one installs graphc as Theano
+        sys.meta_path[:] = finders
+        for name in [name for name in sys.modules if name.partition(".")[0] == "theano"]:
+            del sys.modules[name]
+
+
+@pytest.mark.slow
 def test_the_program_for_other_callers_prints_what_is_said() -> None:
     """Compiled alone: an interpreted function has no address."""
     check_programs(ROOT / "docs" / "callers.md", "compiled")
