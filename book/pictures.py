@@ -22,7 +22,7 @@ mpl.use("svg")
 from matplotlib import pyplot as plt
 
 FOLDER = ROOT / "docs" / "tutorial"
-STYLE = {"svg.hashsalt": "graphc", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+STYLE: Any = {"svg.hashsalt": "graphc", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 BLUE, RED, GREY = "#2a78b5", "#c8553d", "#888888"
 Axes = Any
 
