@@ -108,7 +108,9 @@ class Selected:
 
     def subtract(self, values: Any, **how: Any) -> Node:
         """Return a copy in which `values` are subtracted from the part; where an index repeats, all of them."""
-        return self._written("subtract", elementwise("neg", values), inc_subtensor, how)
+        return self._written(
+            "subtract", values, lambda part, value: inc_subtensor(part, elementwise("neg", value)), how
+        )
 
     def multiply(self, values: Any, **how: Any) -> Node:
         """Return a copy in which the part is multiplied by `values`; where an index repeats, by all of them.

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from graphc.ir import sizes
-from graphc.ir.node import CONSTANT, FUNCTIONS, Node, Size, constant_value, plain
+from graphc.ir.node import CONSTANT, FUNCTIONS, SIZE, Node, Size, constant_value, plain
 from graphc.ir.source_lines import Where, program_line
 from graphc.ir.traced import TRACE
 from graphc.startup.record import record
@@ -48,10 +48,11 @@ class Note:
 @record(eq=False)
 class AtHand:
     """Values that follow from sizes at hand, each with the sizes that it follows from. notes: for each size the list
-    of its trace."""
+    of its trace. fixed: the sizes of which a note says the number."""
 
     values: dict[Node, tuple[Any, frozenset[Node]]]
     notes: dict[Node, list[Note]]
+    fixed: set[Node]
 
 
 @contextmanager
@@ -62,7 +63,8 @@ def sizes_at_hand(given: Mapping[Node, int]) -> Iterator[list[Note]]:
     values = {size: (np.int64(value), frozenset((size,))) for size, value in given.items()}
     if outer is not None:
         values = {**outer.values, **values}
-    TRACE.at_hand = AtHand(values, {**(outer.notes if outer else {}), **dict.fromkeys(given, notes)})
+    fixed = outer.fixed if outer else set[Node]()
+    TRACE.at_hand = AtHand(values, {**(outer.notes if outer else {}), **dict.fromkeys(given, notes)}, fixed)
     try:
         yield notes
     finally:
@@ -161,6 +163,14 @@ def asked_size(size: Size) -> Size:
     return size if number is None else int(number)
 
 
+def fixed_size(size: Size) -> int | None:
+    """A size as a number if the types or the notes so far say it: nothing is asked. None for an open one."""
+    if not isinstance(size, Node):
+        return int(size)
+    known = found(size)
+    return int(known[0]) if known is not None and known[1] <= TRACE.at_hand.fixed else None
+
+
 def asked_equal(left: Size, right: Size) -> bool | None:
     """Tell whether two sizes are equal: in every run, or for the sizes at hand, which is noted. None where neither is
     known."""
@@ -176,10 +186,35 @@ def _note(left: Node, relation: str, right: Any, own: frozenset[Node]) -> None:
     lists = {id(hand.notes[size]): hand.notes[size] for size in own}
     if len(lists) == 1:
         (notes,) = lists.values()
-        notes.append(Note(plain(left), relation, right, given, where))
+        note = Note(plain(left), relation, right, given, where)
+        notes.append(note)
+        if relation == "equal" and (line := line_of(note)) is not None:
+            hand.fixed.add(line[0])
         return
+    hand.fixed.update(given)
     for size, number in given.items():
         hand.notes[size].append(Note(size, "equal", number, {size: number}, where))
+
+
+def line_of(note: Note) -> tuple[Node, int, bool] | None:
+    """A note that says one number of one size: `n + 1 == 4` that n is 3, `4 > n` that it is at most 3. Returns the
+    size, the number, and True where the number is the least that the size may be."""
+    right = note.right
+    if isinstance(right, Node):
+        whole = right.type.dtype == "int64" and not right.type.shape
+    else:
+        whole = isinstance(right, int | np.integer) and not isinstance(right, bool)
+    if not whole or note.left.type.dtype != "int64":
+        return None
+    terms, number = sizes.difference(note.left, right if isinstance(right, Node) else int(right))
+    if len(terms) != 1:
+        return None
+    ((size, factor),) = terms.items()
+    if size.op is not SIZE or factor not in (1, -1):
+        return None
+    up = note.relation.startswith("greater") == (factor == 1)
+    strict = note.relation in ("less", "greater")
+    return size, -factor * number + (strict if up else -strict), up
 
 
 FUNCTIONS.update(asked_number=asked_number, asked_size=asked_size)

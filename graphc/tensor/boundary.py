@@ -130,6 +130,8 @@ def item(x: Node, key: Any) -> Any:
     """`x[key]` of a program: a number, a view, or a copy of what integer arrays and masks select."""
     values, written, key = known(key), key, given(key)
     keys = key if type(key) is tuple else (key,)
+    if isinstance(x, Handle) and (part := x.part_at(Item(key, written), x.is_dense and _keeps_order(keys))) is not None:
+        return part
     if isinstance(x, Handle) and values is not UNKNOWN and isinstance(whole := x.content(), np.ndarray):
         part = whole[key]
         if not isinstance(part, np.ndarray) or not all(map(_is_basic, keys)):

@@ -315,6 +315,9 @@ def add_drawing(module: Any) -> None:
             own.__name__: Kind(own.__name__, (Drawing, own), {"own": own, "__module__": own.__module__})
             for own in (module.RandomState, module.Generator)
         }
+        for own in (*module.BitGenerator.__subclasses__(), module.SeedSequence):
+            if own is vars(module).get(own.__name__):
+                kinds[own.__name__] = Kind(own.__name__, (own,), {"own": own, "__module__": own.__module__})
         for name, own in [*vars(module).items()]:
             draws = isinstance(getattr(own, "__self__", None), module.RandomState) and "state" not in name
             if draws or name in ("seed", "default_rng", *kinds):

@@ -32,8 +32,10 @@ from graphc.ir.source_lines import program_line
 from graphc.ir.symbol import METHODS, asked
 from graphc.ir.traced import TRACE, asked_by_user, instruction
 from graphc.ir.writes import refuse_write
+from graphc.ops.at_hand import fixed_size
 from graphc.ops.elementwise import as_node, broadcast_node, cast
-from graphc.ops.shape import broadcast_to, filled, held_to
+from graphc.ops.index import set_subtensor
+from graphc.ops.shape import broadcast_to, dimshuffle, filled, held_to
 from graphc.startup.hooks import HOOKS
 from graphc.tensor.indexing import getitem, put_back, put_item
 
@@ -43,21 +45,64 @@ Content: TypeAlias = "Node | Array"
 
 
 class Storage:
-    """An array of a program. content: its value now. version: the number of writes so far. level: the traced function
-    that made it. outside: the argument that it is a part of; None of an array of the program's. relatives: storages
-    that may share its memory. has_views: the program has, or had, a view of it. stale: the write, in words, that it may
-    or may not see."""
+    """An array of a program. content: its value before the `pending` writes to single elements, by position. elements:
+    all such writes since its value was `base`; by these, reads go past the chain of writes. version: the number of
+    writes so far. level: the traced function that made it. outside: the argument that it is a part of; None of an array
+    of the program's. relatives: storages that may share its memory. has_views: the program has, or had, a view of it.
+    stale: the write, in words, that it may or may not see."""
 
-    __slots__ = ("__weakref__", "content", "has_views", "level", "outside", "relatives", "stale", "version")
+    __slots__ = (
+        "__weakref__", "base", "content", "elements", "has_views", "level", "outside", "pending", "relatives", "stale",
+        "version",
+    )  # fmt: skip
 
     def __init__(self, content: Content) -> None:
-        self.content = content
+        self.set(content)
         self.version = 0
         self.level = TRACE.levels[-1] if TRACE.levels else None
         self.outside: Node | None = None
         self.has_views = False
         self.relatives: WeakSet[Storage] | None = None
         self.stale: str | None = None
+
+    def set(self, content: Content) -> None:
+        """Take a value in place of all that was written."""
+        self.base = self.content = content
+        self.elements, self.pending = dict[tuple[int, ...], Any](), dict[tuple[int, ...], Any]()
+
+    def value(self) -> Content:
+        """The value now, with the pending writes: numbers in an array of NumPy's, and one node for each tensor."""
+        content, pending = self.content, self.pending
+        if pending and isinstance(content, np.ndarray):
+            content = content.copy()
+            for position, element in pending.items():
+                content[position] = 0 if isinstance(element, Node) else element
+            pending = {position: element for position, element in pending.items() if isinstance(element, Node)}
+        for position, element in pending.items():
+            one = dimshuffle(as_node(element), ["x"] * len(position))
+            content = set_subtensor(node_of(content), one, position, [1] * len(position))
+        self.content, self.pending = content, {}
+        return content
+
+    def check_written(self, what: str, node: Callable[[], Node]) -> None:
+        """Raise GraphTypeError if the program may not write here. what: the write; node: gives the array."""
+        if self.outside is not None:
+            raise refuse_write(self.outside, what)
+        if self.level is not (TRACE.levels[-1] if TRACE.levels else None):
+            told = describe(node())
+            why = "is traced by itself" if self.level in TRACE.levels else "made it has returned"
+            where = "it belongs outside of the function, loop or branch that" if TRACE.levels else "the function that"
+            raise GraphTypeError(f"{told} cannot be written to by `{what}`: {where} {why}{asked(told)}")
+
+    def was_written(self, what: str) -> None:
+        """Count a write, which those that may share the memory may or may not see."""
+        self.version += 1
+        for other in self.relatives or ():
+            if other is not self:
+                other.stale = (
+                    f"may be a view of an array that `{what}` ({program_line()}) has changed, which depends on the "
+                    "order of elements in memory: make it a copy, by x.copy(), before the write"
+                )
 
 
 UNKNOWN: Any = object()
@@ -103,14 +148,28 @@ def frozen(array: Array) -> Array:
     return own
 
 
-class Item:
-    """The step from an array to its view `x[key]`. written: the key as the program has it."""
+def numbers_of(key: Any) -> tuple[int, ...] | None:
+    """The numbers in a key; None if there is something else in it, such as a tensor that is no known size."""
+    made = list[int]()
+    for each in key if type(key) is tuple else (key,):
+        is_size = isinstance(each, Node) and not each.type.shape and each.type.dtype == "int64"
+        number = fixed_size(each) if is_size or type(each) is int or isinstance(each, np.integer) else None
+        if number is None:
+            return None
+        made.append(number)
+    return tuple(made)
 
-    __slots__ = ("is_known", "key", "written")
+
+class Item:
+    """The step from an array to its view `x[key]`. written: the key as the program has it. place: the numbers in it, if
+    it is of nothing else."""
+
+    __slots__ = ("is_known", "key", "place", "written")
 
     def __init__(self, key: Any, written: Any = None) -> None:
         self.key, self.written = key, written
         self.is_known = known(key) is not UNKNOWN
+        self.place = numbers_of(key)
 
     def read(self, whole: Content) -> Content:
         """The view of a value."""
@@ -199,7 +258,7 @@ class Handle(Proxy):
         while (of := behind[-1].of) is not None and of.version != storage.version:
             behind.append(of)
         for each in reversed(behind):
-            whole = storage.content if each.of is None else each.of.current
+            whole = storage.value() if each.of is None else each.of.current
             each.current = whole if each.step is None else each.step.read(whole)
             each.version = storage.version
         return self.current
@@ -223,13 +282,7 @@ class Handle(Proxy):
         """Make `value`, which has the dtype and the shape of this array, its value, and that of what it is a view of.
         `what`: the write as a program has it, for messages."""
         storage = self.storage
-        if storage.outside is not None:
-            raise refuse_write(storage.outside, what)
-        if storage.level is not (TRACE.levels[-1] if TRACE.levels else None):
-            told = describe(self.node())
-            why = "is traced by itself" if storage.level in TRACE.levels else "made it has returned"
-            where = "it belongs outside of the function, loop or branch that" if TRACE.levels else "the function that"
-            raise GraphTypeError(f"{told} cannot be written to by `{what}`: {where} {why}{asked(told)}")
+        storage.check_written(what, self.node)
         self.content()
         changed, each = [(self, value)], self
         while each.of is not None and each.step is not None:
@@ -242,16 +295,63 @@ class Handle(Proxy):
                 )
             value, each = made, each.of
             changed.append((each, value))
-        storage.content = value
-        storage.version += 1
+        storage.set(value)
+        storage.was_written(what)
         for each, content in changed:
             each.current, each.version, each.masked = content, storage.version, None
-        for other in storage.relatives or ():
-            if other is not storage:
-                other.stale = (
-                    f"may be a view of an array that `{what}` ({program_line()}) has changed, which depends on the "
-                    "order of elements in memory: make it a copy, by x.copy(), before the write"
-                )
+
+    # --- single elements of arrays whose sizes are known ---
+
+    def place(self, keys: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        """The position in the storage of the part of this array at some numbers: one number for each of its first axes.
+        None if this is another view than a row, or it is not known that there is such a part."""
+        each = self
+        while keys is not None and each.of is not None:
+            before = None if type(each.step) is not Item else each.step.place
+            keys, each = None if before is None else (*before, *keys), each.of
+        base = self.storage.base
+        shape = base.shape if isinstance(base, np.ndarray) else base.type.shape
+        if keys is None or self.storage.stale is not None or len(keys) > len(shape):
+            return None
+        position = list[int]()
+        for number, length in zip(keys, map(fixed_size, shape), strict=False):
+            if length is None or not -length <= number < length:
+                return None
+            position.append(number % length)
+        return tuple(position)
+
+    def part_at(self, step: Item, is_dense: bool) -> Any:
+        """The part at a known position, if there were writes to single elements: the element that was written, or a row
+        that is not made yet. None of anything else."""
+        elements, base = self.storage.elements, self.storage.base
+        if not elements or (position := self.place(step.place)) is None:
+            return None
+        if len(position) < base.ndim:
+            row = self.derived(base, step, is_dense)
+            row.version = -1
+            return row
+        if position in elements:
+            return elements[position]
+        return base[position] if isinstance(base, np.ndarray) else base.part(position)
+
+    def put_at(self, key: Any, value: Any) -> bool:
+        """Write one element at a known position, if it or another one is a tensor. False if this is another write."""
+        storage, value = self.storage, HOOKS.handles.given(value)
+        if isinstance(value, (tuple, list)) or not (isinstance(value, Node) or storage.elements) or np.ndim(value):
+            return False
+        position = self.place(numbers_of(key))
+        if position is None or len(position) < storage.base.ndim:
+            return False
+        storage.check_written("x[key] = value", self.node)
+        element = np.zeros((), str(storage.base.dtype))
+        if isinstance(value, Node):
+            value = assigned(value, literal(element))
+        else:
+            element[()] = value
+            value = element[()]
+        storage.elements[position] = storage.pending[position] = value
+        storage.was_written("x[key] = value")
+        return True
 
     def derived(self, content: Content, step: Item, is_dense: bool) -> Handle:
         """A view of this array, whose value is `content` now."""
@@ -283,7 +383,7 @@ class Handle(Proxy):
                 f"{describe(self.node())}: its elements are written by a function in C, which might take a row for a "
                 f"copy; write x[key] = value{asked(describe(self.node()))}"
             )
-        if self.changed(operator.setitem, key, value) or self._set_masked(key, value):
+        if self.put_at(key, value) or self.changed(operator.setitem, key, value) or self._set_masked(key, value):
             return
         key, value = HOOKS.handles.given(key), HOOKS.handles.given(value)
         try:
@@ -342,7 +442,8 @@ class Handle(Proxy):
         if not (is_own and self.is_dense and self.of is None) or storage.has_views or storage.relatives:
             NODE_SHAPE.__set__(self, shape)  # the error
         new = content.reshape(shape) if isinstance(content, np.ndarray) else FUNCTIONS["reshape"](content, shape)
-        storage.content = self.current = new
+        self.current = new
+        storage.set(new)
         storage.version += 1
         self.version, self.masked = storage.version, None
 

@@ -17,15 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import numpy as np
-
 from graphc.errors import GraphcError
 from graphc.ir.node import CONSTANT, SIZE, Node, constant_value, literal, variable
-from graphc.ir.sizes import difference
 from graphc.ir.source_lines import Where
 from graphc.ir.traced import TRACED
 from graphc.ir.walk import node_set, nodes_of, substitute
-from graphc.ops.at_hand import Note
+from graphc.ops.at_hand import Note, line_of
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import cast, elementwise
 from graphc.startup.record import record
@@ -148,27 +145,6 @@ class Facts:
         opposite = self.bounds.get((size, not up))
         if number == (opposite[0] if opposite is not None else None if up else 0):
             self.fixed.setdefault(size, (number, note.where))
-
-
-def line_of(note: Note) -> tuple[Node, int, bool] | None:
-    """A note that says one number of one size: `n + 1 == 4` that n is 3, `4 > n` that it is at most 3. Returns the
-    size, the number, and True where the number is the least that the size may be."""
-    right = note.right
-    if isinstance(right, Node):
-        whole = right.type.dtype == "int64" and not right.type.shape
-    else:
-        whole = isinstance(right, int | np.integer) and not isinstance(right, bool)
-    if not whole or note.left.type.dtype != "int64":
-        return None
-    terms, number = difference(note.left, right if isinstance(right, Node) else int(right))
-    if len(terms) != 1:
-        return None
-    ((size, factor),) = terms.items()
-    if size.op is not SIZE or factor not in (1, -1):
-        return None
-    up = note.relation.startswith("greater") == (factor == 1)
-    strict = note.relation in ("less", "greater")
-    return size, -factor * number + (strict if up else -strict), up
 
 
 def condition_of(note: Note) -> Node:

@@ -63,9 +63,9 @@ from graphc.tracing.arguments import (
     sizes_of,
     variables_for,
 )
-from graphc.tracing.draws import check_none_drew, sources
 from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
+from graphc.tracing.outside import check_unchanged, sources
 from graphc.tracing.shared_matrices import with_calls
 from graphc.tracing.shortcuts import REFUSED, Shortcut
 from graphc.tracing.variants import Variant, choose, form_of, log_retrace, tell_of_retrace, tell_of_values
@@ -343,7 +343,7 @@ class Jitted(Direct, Interface[P, R]):
         whole = list(placed)
         for place, value in zip(static, parts.values, strict=True):
             whole.insert(place, value)
-        drawn_from = [] if TRACE.depth else sources(self.__wrapped__, (*parts.values, *dict(parts.fixed).values()))
+        outside = [] if TRACE.depth else sources(self.__wrapped__, (*parts.values, *dict(parts.fixed).values()))
         try:
             with sizes_at_hand(sizes_of(variables, given)) as notes:
                 made = self.run(whole, {**keywords, **dict(parts.fixed)}, written)
@@ -351,7 +351,7 @@ class Jitted(Direct, Interface[P, R]):
                 results = with_calls([self.as_result(leaf, path) for leaf, path in pairs])
         finally:
             LEFT.update(variables)
-        check_none_drew(self.title, drawn_from)
+        check_unchanged(self.title, outside)
         others = self.others(results, variables)
         for leaf in others:
             if leaf in LEFT:

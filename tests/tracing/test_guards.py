@@ -316,6 +316,14 @@ def test_a_new_trace_is_logged(caplog: Any) -> None:
     assert caplog.messages[-1].endswith("shapes (3,), (1,): axes of one element broadcast")
 
 
+def test_sizes_that_broadcast_are_traced_once() -> None:
+    for order in ((3, 1, 3, 1, 1, 3), (1, 3, 1, 3, 3, 1)):
+        traced = jit(lambda x, y: x * 2 + y)  # interpreted: it looks for a variant at each call
+        for size in order:
+            npt.assert_array_equal(traced(np.ones(3), np.full(size, 2.0)), np.full(3, 4.0))
+        assert len(traced.functions) == 2
+
+
 def test_many_variants_are_warned_of_once() -> None:
     traced = jit(lambda x: x * len(x), max_variants=3)
     for count in range(2, 5):

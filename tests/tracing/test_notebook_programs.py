@@ -118,6 +118,11 @@ WRONG: list[tuple[Callable[..., Any], str]] = [
     (lambda x: x + np.random.normal(size=3), r"np.random.normal draws once, while the function is traced"),
     (lambda x: x[np.random.permutation(3)], r"np.random.permutation draws once"),
     (lambda x: x + np.random.default_rng().normal(size=3), r"np.random.default_rng draws once"),
+    (lambda x: x + np.random.Generator(np.random.PCG64()).normal(), r"np.random.PCG64 draws once"),
+    (
+        lambda x: x * np.random.Generator(np.random.MT19937(np.random.SeedSequence())).normal(),
+        r"SeedSequence draws once",
+    ),
 ]
 
 
@@ -163,10 +168,69 @@ def test_a_generator_from_outside_that_draws_is_told(function: Any, told: str) -
         graphc.jit(function, mode="interpreted")(np.ones(3))
 
 
+COUNTS, WIDE, NESTED = np.zeros(3), np.zeros(200_000), {"sums": np.zeros((2, 2)).T}
+
+
+class Counting:
+    def __init__(self) -> None:
+        self.calls = np.zeros(1, int)
+
+    def __call__(self, x: Any) -> Any:
+        self.calls += 1
+        return x
+
+
+def _writes(x: Any) -> Any:
+    y = x + COUNTS.sum()
+    COUNTS[0] += 1
+    return y
+
+
+def _fills(x: Any) -> Any:
+    COUNTS.fill(2)
+    np.copyto(COUNTS, 3)
+    return x
+
+
+def _changes_a_large_one(x: Any) -> Any:
+    WIDE[5] = 1
+    WIDE.sort()
+    return x
+
+
+def _changes_within(x: Any) -> Any:
+    np.add.at(NESTED["sums"], 0, 1)
+    return np.multiply(x, 2)
+
+
+WRITTEN: list[tuple[Any, str]] = [
+    (_writes, r"^COUNTS was written to while _writes .* was traced \(test_notebook_programs.py:\d+\)"),
+    (_fills, "^COUNTS was written to"),
+    (_changes_a_large_one, "^WIDE was written to"),
+    (_changes_within, "^NESTED"),
+    (Counting(), r"calls was written to"),
+    (graphc.grad(lambda x: (_writes(x) ** 2).sum()), "^COUNTS was written to"),
+]
+
+
+@pytest.mark.parametrize(("function", "told"), WRITTEN)
+def test_an_array_from_outside_that_is_written_to_is_told(function: Any, told: str) -> None:
+    with pytest.raises(GraphTypeError, match=told):
+        graphc.jit(function, mode="interpreted")(np.ones(3))
+
+
+def test_the_line_that_is_told_is_the_one_that_writes() -> None:
+    with pytest.raises(GraphTypeError) as caught:
+        graphc.jit(_writes, mode="interpreted")(np.ones(3))
+    assert f"py:{_writes.__code__.co_firstlineno + 2})" in str(caught.value)
+
+
 def test_generators_of_the_function_s_own_draw_as_in_numpy() -> None:
     def function(x: Any) -> Any:
         random.seed(1)
-        return x * random.random() + np.random.RandomState(2).rand(3) + np.random.default_rng(3).normal(size=3)
+        own = np.random.Generator(np.random.PCG64(np.random.SeedSequence(4)))
+        drawn = np.random.RandomState(2).rand(3) + np.random.default_rng(3).normal(size=3) + own.random(3)
+        return x * random.random() + drawn
 
     compare(function, graphc.jit(function, mode="interpreted"), np.ones(3))
 

@@ -120,6 +120,7 @@ def buffers_of(
     owners: list[tuple[Node, str]] = []
     results: dict[Node, Buffer] = {}
     iterations: dict[Buffer, Size] = {}
+    added_to: dict[Node, Added | None] = {}  # of a chain, by its first value
 
     def keep(node: Node, role: str, temporary: Temporary) -> None:
         temporaries.append(temporary)
@@ -136,8 +137,11 @@ def buffers_of(
             if node in sharing.blocks:
                 shape = (sharing.blocks[node], *shape[1:])
             rows, row = (sizing.shape(node)[0], row_length(shape, size_names)) if depth else (None, None)
-            writing = [each for each in chain if writers[each].kind == "writes"] or chain
-            added = reduce(added_by_both, (added_by(each, writers[each], size_names, sizing) for each in writing))
+            if chain[0] not in added_to:
+                writing = [each for each in chain if writers[each].kind == "writes"] or chain
+                found = (added_by(each, writers[each], size_names, sizing) for each in writing)
+                added_to[chain[0]] = reduce(added_by_both, found)
+            added = added_to[chain[0]]
             wide = (
                 lowering.dtypes[0]
                 if isinstance(lowering, Fold) and nest.kind == "column reduction"

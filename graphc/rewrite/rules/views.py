@@ -21,6 +21,7 @@ from graphc.ops.index import subtensor
 from graphc.ops.reduce import reduce_max, reduce_min, reduce_sum, restore
 from graphc.ops.scalar import cast, elementwise
 from graphc.ops.shape import broadcast_to, dimshuffle, drop, expand, filled, iota, reshape
+from graphc.rewrite.rules.changed import CHANGED, region
 from graphc.rewrite.rules.engine import (
     CLOSE,
     EXACT,
@@ -121,10 +122,10 @@ def _join_reshapes(node: Node, uses: Uses) -> Node | None:
 def _join_subtensors(node: Node, uses: Uses) -> Node | None:
     """Two subtensors become one; a subtensor that takes everything is dropped."""
     inner = node.args[0]
-    starts, shape, steps = _region(node)
+    starts, shape, steps = region(node)
     after = subtensor(inner, starts, shape, steps)
     if inner.op.name == "subtensor":
-        before, _, strides = _region(inner)
+        before, _, strides = region(inner)
         joined = [
             sizes.add(start, sizes.multiply(stride, offset))
             for start, stride, offset in zip(before, strides, starts, strict=True)
@@ -138,7 +139,7 @@ def _part_of_joined(node: Node, uses: Uses) -> Node | None:
     joined = node.args[0]
     if joined.op.name != "concatenate":
         return None
-    starts, shape, steps = _region(node)
+    starts, shape, steps = region(node)
     axis = joined.attrs["axis"]
     begin, count, step = starts[axis], shape[axis], steps[axis]
     offset: Size = 0
@@ -154,44 +155,6 @@ def _part_of_joined(node: Node, uses: Uses) -> Node | None:
     return None
 
 
-MOST_CHANGES = 16
-"""The longest chain of changed regions that is examined."""
-
-
-def _part_of_changed(node: Node, uses: Uses) -> Node | None:
-    """A region of an array with changed regions, each equal to it or disjoint from it, becomes the changed value of the
-    region."""
-    starts, shape, steps = _region(node)
-    changed, made = node.args[0], list[Node]()
-    for _ in range(MOST_CHANGES):
-        if changed.op.name not in ("inc_subtensor", "set_subtensor"):
-            break
-        array, piece, *places = changed.args
-        at = [sizes.as_size(place) for place in places]
-        sides = list(zip(starts, shape, at, piece.type.shape, strict=True))
-        if any(step != 1 for step in (*steps, *changed.attrs["steps"])):
-            return None
-        if all(sizes.equal(start, place) and sizes.equal(size, extent) for start, size, place, extent in sides):
-            made.append(changed)
-        elif not any(
-            sizes.known_at_least(place, sizes.add(start, size)) or sizes.known_at_least(start, sizes.add(place, extent))
-            for start, size, place, extent in sides
-        ):
-            return None
-        changed = array
-    if changed is node.args[0] or changed.op.name in ("inc_subtensor", "set_subtensor") or node.type.dtype == "bool":
-        return None
-    value = subtensor(changed, starts, shape, steps)
-    for each in reversed(made):
-        value = elementwise("add", value, each.args[1]) if each.op.name == "inc_subtensor" else each.args[1]
-    return value
-
-
-def _region(node: Node) -> tuple[list[Size], list[Size], tuple[int, ...]]:
-    numbers = [sizes.as_size(arg) for arg in node.args[1:]]
-    return numbers[: node.ndim], numbers[node.ndim :], node.attrs["steps"]
-
-
 VIEWS: tuple[AnyRule, ...] = (
     Transformation("dimshuffle_twice", ("dimshuffle",), _join_dimshuffles, EXACT),
     Transformation("dimshuffle_of_broadcast", ("dimshuffle",), _lift_broadcast, EXACT, operands=("broadcast_to",)),
@@ -200,9 +163,7 @@ VIEWS: tuple[AnyRule, ...] = (
     Transformation("reshape_twice", ("reshape",), _join_reshapes, EXACT),
     Transformation("subtensor_twice", ("subtensor",), _join_subtensors, EXACT),
     Transformation("subtensor_of_concatenation", ("subtensor",), _part_of_joined, EXACT, operands=("concatenate",)),
-    Transformation(
-        "subtensor_of_changed", ("subtensor",), _part_of_changed, EXACT, operands=("inc_subtensor", "set_subtensor")
-    ),
+    *CHANGED,
 )
 
 
