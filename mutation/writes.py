@@ -6,7 +6,7 @@ from mutation.mutant import Area, Mutant as M
 
 WRITES = Area(
     "writes",
-    ("tracing/test_in_place.py", "tracing/test_numpys_own_arrays.py", "tracing/test_plain_programs.py"),
+    ("tracing/test_single_elements.py", "tracing/test_in_place.py", "tracing/test_numpys_own_arrays.py", "tracing/test_plain_programs.py"),
     (
         M("a view is read as it was before a write", "tensor/handles.py",
           "        if self.version == storage.version:\n            return self.current", "        if True:\n            return self.current"),
