@@ -38,6 +38,7 @@ from graphc.ir.node import (
     literal,
     make,
 )
+from graphc.ir.signs import scalar_constant
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import elementwise, repeated
 from graphc.ops.shape import (
@@ -428,32 +429,45 @@ def _wrapped(index: Node, position: Index, size: Size, element: Element) -> Expr
 
 
 def never_negative(index: Node) -> bool:
-    """Tell whether an index array is known to count from the front: positions, counts, or constants, chosen and
-    placed."""
+    """Tell whether an index array is known to count from the front: positions, counts, remainders, or constants, chosen
+    and placed."""
     pending, seen = [index], set[Node]()
     while pending:
         node = pending.pop()
         if node in seen:
             continue
         seen.add(node)
-        value = constant_value(node)
-        if value is not None:
-            if (value < 0).any():
-                return False
-        elif node.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient", "subtensor"):
-            pending.append(node.args[0])
-        elif node.op.name in ("where", "set_gather"):
-            pending += node.args[1:] if node.op.name == "where" else node.args[:2]
-        elif node.op.name in ("add", "minimum") and node.type.dtype == "int64":
-            pending += node.args
-        elif node.ndim == 0 and node.type.dtype == "int64" and sizes.known_nonnegative(node):
-            continue
-        elif node.op.name == "running_sum":
-            if node.args[0].op.name != "cast" or node.args[0].args[0].type.dtype != "bool":
-                return False
-        elif node.op.name not in ("iota", "segment_of", "argmax", "argmin"):
+        deciding = _deciding(node)
+        if deciding is None:
             return False
+        pending += deciding
     return True
+
+
+DECIDING = {
+    **dict.fromkeys(("dimshuffle", "broadcast_to", "reshape", "stop_gradient", "subtensor"), slice(1)),
+    "where": slice(1, None), "clip": slice(1, None), "set_gather": slice(2),
+    **dict.fromkeys(("iota", "segment_of", "argmax", "argmin"), slice(0)),
+}  # fmt: skip
+"""The operands of ops whose results are not negative if none of these is."""
+
+
+def _deciding(node: Node) -> Sequence[Node] | None:
+    """The operands by which an integer is not negative if none of them is; None if it may be."""
+    value, name = constant_value(node), node.op.name
+    if value is not None:
+        return None if (value < 0).any() else ()
+    if name in DECIDING:
+        return node.args[DECIDING[name]]
+    if name in ("add", "minimum") and node.type.dtype == "int64":
+        return node.args
+    if name == "mod":
+        divisor = scalar_constant(node.args[1])
+        return () if divisor is not None and divisor > 0 else None
+    if name == "running_sum":
+        (counted,) = node.args[:1]
+        return () if counted.op.name == "cast" and counted.args[0].type.dtype == "bool" else None
+    return () if node.ndim == 0 and node.type.dtype == "int64" and sizes.known_nonnegative(node) else None
 
 
 def _source_index(x: Node, indices: Sequence[Node], axis: int, index: Index, element: Element) -> Index:

@@ -10,6 +10,7 @@ from functools import cache
 
 from graphc.codegen.llvm.binding import ModulePassManager, NewPassManager, llvm
 from graphc.codegen.llvm.cpu import NAMED, check_target
+from graphc.codegen.llvm.extremes import with_short_extremes
 from graphc.codegen.llvm.module import IR, Module
 from graphc.errors import CompileError
 from graphc.options import NATIVE, options
@@ -130,7 +131,8 @@ def optimize(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = fro
     given = [each if isinstance(each, Module) else Module(each) for each in modules]
     try:
         context = llvm.create_context()  # the names of its types go with it
-        module, *others = [llvm.parse_assembly(each.ir, context) for each in given]
+        texts = [each.ir if is_arm() else with_short_extremes(each.ir) for each in given]
+        module, *others = [llvm.parse_assembly(text, context) for text in texts]
         for other in others:
             module.link_in(other)
         module.triple = triple()

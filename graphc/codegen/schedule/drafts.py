@@ -460,7 +460,8 @@ def expand_writes(uses: Uses, node: Node, lowering: Writes, draft: NestDraft) ->
     for region in lowering.regions(node):
         if region.is_copy and uses.goals.is_in_place(node.args[0], node):
             draft.in_place = True
-            uses.before_change.update(arg for arg in node.args[1:] if uses.goals.reads_older(arg, node))
+            if not writes_one(node):
+                uses.before_change.update(arg for arg in node.args[1:] if uses.goals.reads_older(arg, node))
             continue
         path = loop_vars(len(region.sizes))
         use = Use(draft.number, path, path)
@@ -471,6 +472,14 @@ def expand_writes(uses: Uses, node: Node, lowering: Writes, draft: NestDraft) ->
         position, index = region.value(path)
         uses.add(node.args[position], Use(draft.number, index, reach(index, path)))
         draft.ops += 1
+
+
+def writes_one(node: Node) -> bool:
+    """Tell whether a value is the one before with one element changed: all that this is computed from is read first."""
+    lowering = lowering_of(node)
+    if not isinstance(lowering, Writes):
+        return False
+    return all(region.is_copy or all(size == 1 for size in region.sizes) for region in lowering.regions(node))
 
 
 def expand_call(uses: Uses, node: Node, draft: NestDraft) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 
+from graphc.codegen.schedule.drafts import writes_one
 from graphc.codegen.schedule.materialize import Nests
 from graphc.codegen.schedule.nodes import buffer_view, call_fails, call_node, call_of, gathered, lowering_of
 from graphc.codegen.schedule.plan import COPY, NestDraft, Use
@@ -93,14 +94,15 @@ def conflicts(nests: Nests) -> list[str]:
 
 
 def may_change(nests: Nests, draft: NestDraft, old: Node, use: Use) -> bool:
-    """Tell whether a nest that reads a value may write its result over it: it reads the element that it writes, or it
-    begins with that value (a scan), or keeps the order itself (a branch)."""
+    """Tell whether a nest that reads a value may write its result over it: it reads the element that it writes, or
+    writes one element, or it begins with that value (a scan), or keeps the order itself (a branch)."""
     if draft.number in nests.scans:
         graph = nests.scans[draft.number]
         return graph.loop.initial.count(old) == 1 and old not in graph.sources.values() and use.index == use.path
     if draft.kind == "loops":
         return use.index == draft.index
-    return draft.kind == "full reduction" or writes_within(nests, draft, old)
+    is_one = draft.kind == "full reduction" or writes_one(draft.roots[0])
+    return is_one or writes_within(nests, draft, old)
 
 
 def may_fail(nests: Nests, draft: NestDraft) -> bool:

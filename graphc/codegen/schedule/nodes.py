@@ -17,6 +17,7 @@ from graphc.ir import sizes
 from graphc.ir.body import ITEM
 from graphc.ir.lowering import Call, Fold, SegmentNumber
 from graphc.ir.node import LEAVES, PARAM, SIZE, Index, Node, Size, constant_value
+from graphc.ir.signs import scalar_constant
 from graphc.loopir.ir import INDEX, ZERO, Const, Expr, Opaque, Var, subexpressions
 from graphc.ops.index import never_negative
 from graphc.ops.linalg.products import is_in_memory
@@ -165,7 +166,8 @@ def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
 
 
 def _upper_bound(index: Node, sizing: Sizing) -> Size | None:
-    """The upper bound of the elements of a sum of positions and sizes; None where it is not known."""
+    """The upper bound of the elements of a sum of positions, sizes and numbers that constants bound; None where it is
+    not known."""
     total: Size = 0
     pending = [index]
     while pending:
@@ -179,6 +181,10 @@ def _upper_bound(index: Node, sizing: Sizing) -> Size | None:
             pending.extend(node.args)
         elif node.op.name in ("dimshuffle", "broadcast_to", "reshape"):
             pending.append(node.args[0])
+        elif node.op.name in ("mod", "clip") and (most := scalar_constant(node.args[-1])) is not None:
+            if node.op.name == "mod" and most <= 0:
+                return None
+            total = sizes.add(total, int(most) - (node.op.name == "mod"))
         elif node.op.name == "iota":
             total = sizes.add(total, sizes.add(sizing.of(sizes.as_size(node.args[0])), -1))
         elif node.ndim == 0 and sizes.known_nonnegative(node):
