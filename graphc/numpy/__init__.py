@@ -122,7 +122,9 @@ if not TYPE_CHECKING:  # which know the names
     def __getattr__(name: str) -> Any:
         if name == "fft":
             return import_module("graphc.numpy.fft")
-        if name[0] != "_" and hasattr(np, name):
+        if name == "__array_namespace_info__":
+            return import_module("graphc.numpy.array_api").Info
+        if (name[0] != "_" or name == "__version__") and hasattr(np, name):
             found = globals()[name] = getattr(np, name)
             return found
         if name in OLD:

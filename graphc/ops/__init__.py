@@ -17,6 +17,7 @@ from graphc.ops import (
     shape,
 )  # fmt: skip
 from graphc.ops.linalg import products
+from graphc.startup.lazy import telling
 
 __all__ = [
     "again", "assemble", "branch", "checked", "derivative", "index", "products", "questions", "recur", "reduce",
@@ -35,3 +36,5 @@ LATER = {
 """The modules of ops that most programs have none of, imported when one of their ops is first asked for."""
 
 OPS.later.update({name: f"{__name__}.{module}" for module, names in LATER.items() for name in names.split()})
+
+__getattr__ = telling(__name__, "segment_")

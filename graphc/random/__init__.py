@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from graphc.ir.at_once import all_at_once
 from graphc.ir.call_errors import explain_all
+from graphc.startup.lazy import telling
 
 if TYPE_CHECKING:
     from graphc.random.names import *  # noqa: F403 - arrays or tensors (tests/test_stubs.py)
@@ -68,3 +69,5 @@ __all__ = [
 
 all_at_once(globals())
 explain_all(globals())
+if not TYPE_CHECKING:
+    __getattr__ = telling(__name__, "PRNGKey", "key_", "wrap_key")

@@ -53,6 +53,19 @@ def lazily(
     return find
 
 
+def telling(package: str, *beginnings: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a package that has all its names already: it says what stands for names of other libraries,
+    which begin so. What is asked of other names may be a module that is not imported yet, and must take no time."""
+    tell = lazily(package, {})
+
+    def find(name: str) -> Any:
+        if name.startswith(beginnings):
+            return tell(name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return find
+
+
 def lazy_package(
     package: str,
     modules: Mapping[str, str],

@@ -217,16 +217,18 @@ def tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> Node:
 
 def _triangle(name: str, x: Any, k: Any, relation: str) -> Node:
     node = as_node(x)
-    if node.ndim < 2:
+    if not node.ndim:
         raise RankError(f"{name} of {describe(node)} of type {node.type}: it is no matrix")
+    if node.ndim == 1:  # each row, as in NumPy
+        node = ops.broadcast_to(node, (*node.type.shape, *node.type.shape))
     zero = literal(0, node.type.dtype)
     return elementwise("where", _place(node, k, relation), node, zero)
 
 
 def tril(x: Any, k: Any = 0) -> Node:
-    """`x` with zeros above diagonal `k` of its last two axes.
+    """`x` with zeros above diagonal `k` of its last two axes; a vector is each row of a square matrix.
 
-    Raises RankError for less than two axes.
+    Raises RankError for a scalar.
 
         >>> T.tril(T.ones((2, 2))).eval()
         array([[1., 0.],
@@ -236,9 +238,9 @@ def tril(x: Any, k: Any = 0) -> Node:
 
 
 def triu(x: Any, k: Any = 0) -> Node:
-    """`x` with zeros below diagonal `k` of its last two axes.
+    """`x` with zeros below diagonal `k` of its last two axes; a vector is each row of a square matrix.
 
-    Raises RankError for less than two axes.
+    Raises RankError for a scalar.
 
         >>> T.triu(T.ones((2, 2))).eval()
         array([[1., 1.],

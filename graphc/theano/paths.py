@@ -147,6 +147,34 @@ FORMER = {
 }
 """Paths that graphc had itself: pickles name them."""
 
+JAX = (
+    (
+        "graphc.tensor.nnet has jax.nn's functions: relu, gelu, silu, softmax, log_softmax, one_hot and others",
+        "nn",
+    ),
+    (
+        "jnp.zeros(count).at[segments].add(x) adds up segments; .multiply, .min and .max stand for the others",
+        """
+        ops.segment_sum ops.segment_prod ops.segment_min ops.segment_max""",
+    ),
+    ("graphc.random.key(seed) makes a key", "random.PRNGKey"),
+    ("a key is a number of uint64 itself", "random.key_data random.wrap_key_data random.key_impl"),
+    (
+        "graphc.tree has these functions: graphc.tree.map, graphc.tree.leaves and others",
+        """
+        tree_map tree_leaves tree_flatten tree_unflatten tree_structure tree_reduce""",
+    ),
+    ("arrays are NumPy's: np.ndarray, of which tensors are instances in traced functions", "Array"),
+    (
+        "graphc computes on the processor of one machine: results are there when a call returns, as NumPy's arrays",
+        """
+        device_put device_get devices local_devices device_count local_device_count default_backend block_until_ready
+        sharding pmap shard_map""",
+    ),
+    ("graphc.make_graph(f)(x) gives the text of what f computes", "make_jaxpr"),
+)
+"""Names of JAX's that graphc has not, each group with graphc's name or the reason."""
+
 REASONS = (
     ("there are no GPUs: functions run on the CPU", "gpuarray"),
     (
@@ -208,7 +236,8 @@ def why_name(name: str) -> str:
 def why(place: str) -> str:
     """The reason why there is no such module, or nothing where none is known."""
     return next(
-        (reason for reason, names in REASONS for name in names.split() if f"{place}.".startswith(f"{name}.")), ""
+        (reason for reason, names in (*REASONS, *JAX) for name in names.split() if f"{place}.".startswith(f"{name}.")),
+        "",
     )
 
 

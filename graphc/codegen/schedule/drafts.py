@@ -460,7 +460,7 @@ def expand_writes(uses: Uses, node: Node, lowering: Writes, draft: NestDraft) ->
     for region in lowering.regions(node):
         if region.is_copy and uses.goals.is_in_place(node.args[0], node):
             draft.in_place = True
-            if not writes_one(node):
+            if not writes_one(node) or len(uses.goals.older.get(node, ())) > 1:
                 uses.before_change.update(arg for arg in node.args[1:] if uses.goals.reads_older(arg, node))
             continue
         path = loop_vars(len(region.sizes))

@@ -101,8 +101,9 @@ def may_change(nests: Nests, draft: NestDraft, old: Node, use: Use) -> bool:
         return graph.loop.initial.count(old) == 1 and old not in graph.sources.values() and use.index == use.path
     if draft.kind == "loops":
         return use.index == draft.index
-    is_one = draft.kind == "full reduction" or writes_one(draft.roots[0])
-    return is_one or writes_within(nests, draft, old)
+    if draft.kind == "full reduction" or (draft.in_place and writes_one(draft.roots[0])):
+        return True
+    return writes_within(nests, draft, old)
 
 
 def may_fail(nests: Nests, draft: NestDraft) -> bool:

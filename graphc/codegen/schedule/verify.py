@@ -21,6 +21,7 @@ from itertools import combinations
 from typing import NoReturn
 
 from graphc.codegen.schedule.buffers import workspaces_of
+from graphc.codegen.schedule.drafts import writes_one
 from graphc.codegen.schedule.fusion import ALONE
 from graphc.codegen.schedule.inplace import made_over, may_refuse
 from graphc.codegen.schedule.nodes import (
@@ -302,12 +303,13 @@ class _Verifier:
         """A buffer is overwritten after all that reads its old value, and after all that may fail."""
         for nest in self.plan.nests:
             within = nest is writer and self._orders_within(writer, name)
+            is_one = nest.kind == "full reduction" or (nest.in_place and writes_one(nest.roots[0]))
             late = self.order[nest.number] >= self.order[writer.number]
             if self.plan.of != "step" and late and not within and self._may_fail(nest):
                 self.fail(f"nest {nest.number} may fail, and {name} is overwritten by then")
             for node, index in self.reads[nest.number]:
                 leaf = self.plan.memory.leaves.get(node)
-                if leaf is None or leaf.name != name or within or (nest is writer and nest.kind == "full reduction"):
+                if leaf is None or leaf.name != name or within or (nest is writer and is_one):
                     continue
                 shared = self.shared(nest, writer)
                 if nest is writer:

@@ -27,7 +27,8 @@ LAZY = {
 INSTEAD = {
     **dict.fromkeys(
         ("BDF", "DOP853", "DenseOutput", "LSODA", "OdeSolver", "RK23", "RK45", "Radau", "OdeSolution"),
-        "solve_ivp makes all steps in one loop; there are no objects that make one",
+        'solve_ivp makes all steps in one loop; there are no objects that make one; method="Radau" '
+        "is the one for stiff problems",
     ),
     **dict.fromkeys(("ode", "complex_ode"), "solve_ivp makes all steps in one loop"),
     **dict.fromkeys("dblquad tplquad nquad".split(), "call quad in the function that quad is given"),
