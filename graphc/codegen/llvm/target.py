@@ -10,7 +10,7 @@ from functools import cache
 
 from graphc.codegen.llvm.binding import ModulePassManager, NewPassManager, llvm
 from graphc.codegen.llvm.cpu import NAMED, check_target
-from graphc.codegen.llvm.extremes import with_short_extremes
+from graphc.codegen.llvm.extremes import EXTREMES, with_short_extremes
 from graphc.codegen.llvm.module import IR, Module
 from graphc.errors import CompileError
 from graphc.options import NATIVE, options
@@ -131,8 +131,7 @@ def optimize(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = fro
     given = [each if isinstance(each, Module) else Module(each) for each in modules]
     try:
         context = llvm.create_context()  # the names of its types go with it
-        texts = [each.ir if is_arm() else with_short_extremes(each.ir) for each in given]
-        module, *others = [llvm.parse_assembly(text, context) for text in texts]
+        module, *others = [llvm.parse_assembly(each.ir, context) for each in given]
         for other in others:
             module.link_in(other)
         module.triple = triple()
@@ -155,6 +154,10 @@ def optimize(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = fro
     # llvmlite 0.50 never frees a module pass manager: its class inherits the empty `_dispose` before the real one.
     if ModulePassManager._dispose is llvm.ffi.ObjectRef._dispose:
         NewPassManager._dispose(passes)
+    if not is_arm() and any(name in each.ir for each in given for name in EXTREMES):
+        before = str(module)
+        if (after := with_short_extremes(before)) != before:
+            return llvm.parse_assembly(after, context)
     return module
 
 

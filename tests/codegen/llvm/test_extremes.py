@@ -16,6 +16,7 @@ NUMBERS = (0.0, -0.0, 1.0, -1.5, 1e-310, -1e-310, float("inf"), float("-inf"), f
 IR = """
   %".3" = call double @llvm.minimum.f64(double %"a", double %".2")
   %c = call float @llvm.maximum.f32(float %a, float %b), !dbg !3
+  %7 = tail call double @llvm.minimum.f64(double %5, double %.i.6) #4
   %k = call double @llvm.minimum.f64(double %a, double 0x3ff0000000000000)
   %z = call nsz double @llvm.minimum.f64(double %a, double %b)
   %v = call <4 x double> @llvm.minimum.v4f64(<4 x double> %p, <4 x double> %q)
@@ -25,6 +26,7 @@ IR = """
 def test_calls_for_two_floats_alone_are_replaced() -> None:
     made = with_short_extremes(IR)
     assert re.findall(r"(%\S+) = call", made) == ["%k", "%z", "%v"]
+    assert '  %7 = bitcast i64 %"7.o" to double\n' in made
     assert '  %".3" = bitcast i64 %".3.o" to double' in made and "%c = fneg float %c.s, !dbg !3" in made
 
 
