@@ -40,6 +40,7 @@ from graphc.ir.node import (
     describe,
     make,
 )
+from graphc.ir.places import is_place_near
 from graphc.ir.signs import BROADCASTS
 from graphc.ir.sizes import as_size, is_natural
 from graphc.ir.walk import as_size_node, dependents, node_set, nodes_of, nodes_since, substitute, type_sizes
@@ -153,7 +154,7 @@ def _line(node: Node) -> Where | None:
 
 def _captured(variables: Sequence[Node], results: Sequence[Node], since: int, kept: Sequence[Node]) -> list[Node]:
     """The outermost nodes that `results` use and that do not depend on `variables`. Scalar constants are left in the
-    body."""
+    body, and so are the places of neighbours."""
     first = min((node.serial for node in variables), default=0)
     varying = dependents(nodes_since(results, first), variables)
     found: dict[Node, None] = {}
@@ -168,7 +169,7 @@ def _captured(variables: Sequence[Node], results: Sequence[Node], since: int, ke
         if value is not None and not value.ndim:
             continue
         repeats = node.op.name in BROADCASTS and node.ndim and (node.serial >= since or _is_repeated_literal(node))
-        if node in varying or (repeats and node not in kept) or _is_offset(node):
+        if node in varying or (repeats and node not in kept) or _is_offset(node) or is_place_near(node):
             pending += reversed(node.args)
         else:
             found[node] = None

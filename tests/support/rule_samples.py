@@ -252,7 +252,19 @@ def _of_one_array() -> Sample:
     return Sample("of one array", build, (Argument((4, 3), "float", 0.5, 2.0),))
 
 
+def _of_transposes(op: str) -> Sample:
+    """Each row of a transposed matrix, with a number for each of its elements."""
+
+    def build(x: Node, a: Node) -> Node:
+        turned = dimshuffle(x, (1, 0))
+        wide = broadcast_to(dimshuffle(a, ("x", 0)), turned.type.shape)
+        return reduction(op, elementwise("exp", elementwise("mul", turned, wide)), (1,))
+
+    return Sample(op, build, (Argument((4, 3), "float", 0.5, 2.0), Argument((4,), "float", 0.5, 2.0)))
+
+
 PAIRS: Samples = {
+    "rows_of_transposes": (_of_transposes("sum"), _of_transposes("min")),
     "exchange_pairs": (_pairs(2), _pairs(1), _pairs(0), _pairs(2, least=True), _of_one_array()),
 }
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from graphc.codegen.gemm.api import ENTRIES, PROTOTYPES, VECTOR_FINDERS, VECTORS
 from graphc.codegen.gemm.context import ENTRY, SETTING, find
+from graphc.codegen.gemm.few import are_few, few
 from graphc.codegen.gemm.gemv import VectorProduct, vector_function, vector_product
 from graphc.codegen.gemm.small import batch, loops
 from graphc.codegen.gemm.tiles import (
@@ -132,6 +133,10 @@ def gemm(code: Code, suffix: str, p: Product) -> I64:
     """gc_gemm_<t>."""
     done = code.label("done")
     done.when((p.m < 1) | (p.n < 1))
+    if suffix in LETTERS and has_avx512():
+        with code.when(are_few(p)):
+            few(suffix)(code, *arguments(p, ("c_col",)))
+            code.ret(I64.of(0))
     multiply_vector(code, suffix, p)
     if suffix in LETTERS:
         by_loops = code.label("loops")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from graphc.codegen.gemm.api import ARGUMENTS
 from graphc.codegen.llvm.builder import Code, Variable
-from graphc.codegen.llvm.functions import Function, external, functions
+from graphc.codegen.llvm.functions import Function, external, functions, gathered
 from graphc.codegen.llvm.target import has_avx512
 from graphc.codegen.llvm.typed import F32, F64, I32, I64, Bool, NoAlias, Ptr, Value, vector
 from graphc.startup.record import record
@@ -174,7 +174,7 @@ def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[
     @product_function(name, TILE, {"columns": I64} if part else None)
     def write(code: Code, suffix: str, product: Product, count: I64 | None = None) -> None:
         there = None if count is None else first_lanes(count, width)
-        columns, a, b, c = Columns(suffix, width, there), product.a, product.b, product.c
+        columns, a, b = Columns(suffix, width, there), product.a, product.b
         sums = [[code.variable(columns.kind.of(0)) for _ in range(rows)] for _ in range(phases)]
         a_here, b_here = code.variable(a.at), code.variable(b.at)
         offsets = [a.row * row for row in range(rows)]
@@ -194,21 +194,13 @@ def tile(rows: int, width: int, suffix: str, *, part: bool = False) -> Function[
         if phases > 1:
             with code.count(whole, product.k):
                 add(sums[0])
-        new = []
+        totals = []
         for first, *others in zip(*sums, strict=True):
             total = first.value
             for other in others:
                 total = total.apply(own.join, other.value)
-            new.append(code.variable(total.apply(own.scale, product.alpha.spread(width))))
-        places = [c.at.at(c.row * row, own.kind) for row in range(rows)]
-        ready = code.label("ready")
-        ready.when(product.beta.compare(own.equal, 0))
-        for value, place in zip(new, places, strict=True):
-            kept = columns.read(code, place).apply(own.scale, product.beta.spread(width))
-            value.value = value.value.apply(own.join, kept)
-        code.place(ready)
-        for value, place in zip(new, places, strict=True):
-            columns.write(code, value.value, place)
+            totals.append(total)
+        columns.finish(code, totals, product)
 
     return write(suffix)
 
@@ -228,7 +220,24 @@ class Columns:
         self.there = there
         self.align = I32.of(self.own.align)
 
-    def read(self, code: Code, at: Ptr) -> Any:
+    def finish(self, code: Code, sums: Sequence[Any], p: Product) -> None:
+        """Write rows of c, of whose products these are the sums."""
+        own, width = self.own, self.kind.lanes
+        new = [code.variable(total.apply(own.scale, p.alpha.spread(width))) for total in sums]
+        places = [p.c.at.at(p.c.row * row, own.kind) for row in range(len(sums))]
+        ready = code.label("ready")
+        ready.when(p.beta.compare(own.equal, 0))
+        for value, place in zip(new, places, strict=True):
+            kept = self.read(code, place).apply(own.scale, p.beta.spread(width))
+            value.value = value.value.apply(own.join, kept)
+        code.place(ready)
+        for value, place in zip(new, places, strict=True):
+            self.write(code, value.value, place)
+
+    def read(self, code: Code, at: Ptr, places: Any = None) -> Any:
+        """The columns from an address on, or at these places from there."""
+        if places is not None:
+            return gathered(code, self.kind, at, places, self.own.align, self.there)
         if self.there is None:
             return at.load(self.kind, align=self.own.align)
         name = f"llvm.masked.load.{self.kind.vectors}.p0"

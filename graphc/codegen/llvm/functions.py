@@ -22,7 +22,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.module import POISON
-from graphc.codegen.llvm.typed import I8, I32, I64, NULL, Ptr, Value
+from graphc.codegen.llvm.typed import ELEMENTS, I8, I32, I64, NULL, Bool, N, Number, Ptr, Value, truth
 from graphc.startup.record import record
 
 P = ParamSpec("P")
@@ -187,6 +187,23 @@ def external(
     types = {str(number): kind for number, kind in enumerate(params)}
     result = cast("type[Value] | None", returns)
     return Function(name, result, types, is_variadic=is_variadic, call_attributes=call_attributes)
+
+
+def gathered(code: Code, kind: type[N], at: Ptr, places: Number, align: int, there: Bool | None = None) -> N:
+    """The elements at a vector of places from an address on; 0 where `there` says that a lane has none. kind: the
+    vector of them."""
+    lanes, element = kind.lanes, ELEMENTS[kind].spelling
+    addresses, mask = _addresses(lanes), truth(lanes)
+    name = f"llvm.masked.gather.{kind.vectors}.v{lanes}p0"
+    pointers = code.emit(addresses, f"getelementptr {element}, {at}, {places}")
+    gather = external(name, kind, addresses, I32, mask, kind)
+    return gather(code, pointers, I32.of(align), mask.of(True) if there is None else there, kind.of(0))
+
+
+@cache
+def _addresses(lanes: int) -> type[Ptr]:
+    """The type of vectors of addresses."""
+    return type(f"V{lanes}Ptr", (Ptr,), {"__slots__": (), "spelling": f"<{lanes} x ptr>"})
 
 
 class Global:

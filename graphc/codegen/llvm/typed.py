@@ -209,7 +209,8 @@ class Bool(Int):
 
     @classmethod
     def of(cls: type[I], number: float) -> I:
-        return cls(None, "true" if number else "false")
+        text = "true" if number else "false"
+        return cls(None, text if cls.lanes == 1 else f"splat (i1 {text})")
 
     def __invert__(self) -> Bool:
         return self.apply("xor", True)

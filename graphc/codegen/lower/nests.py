@@ -24,6 +24,7 @@ from graphc.codegen.schedule.nodes import loop_vars, segment_count, unrolls
 from graphc.codegen.schedule.plan import IndexCheck, Nest
 from graphc.ir.lowering import Recur, Segments, Write, Writes
 from graphc.ir.node import Guard, Index, Node
+from graphc.ir.signs import below_broadcasts
 from graphc.loopir.ir import (
     INDEX,
     ONE,
@@ -252,15 +253,18 @@ def lower_guard(lowerer: Lowerer, nest: Nest, wanted: Guard, scope: Scope) -> No
 def lower_check(lowerer: Lowerer, nest: Nest, check: IndexCheck, outer: Scope) -> None:
     """One comparison for all elements of an index array: with the furthest of them, which vectors find. It is counted
     down from -1 at either end of the axis, or is the largest where none counts from the end."""
-    size = lowerer.size(check.size)
-    if not nest.vars:
-        value = lowerer.scopes.bind(cast(lowerer.element(check.index, ()), INDEX), "index")
-        outer.body.append(Check(within(value, size), nest.number + 1))
+    size, extents = lowerer.size(check.size), lowerer.extents(nest.space)
+    same = below_broadcasts(check.index)
+    if not same.ndim:  # one index, which nobody asks for where there is no element
+        value = lowerer.scopes.bind(cast(lowerer.element(same, ()), INDEX), "index")
+        holds = within(value, size)
+        if nest.vars:
+            holds = apply(OR, holds, apply(EQ, lowerer.count(extents), ZERO))
+        outer.body.append(Check(holds, nest.number + 1))
         return
     dtype = check.index.dtype if check.index.dtype in NARROW else INDEX
     furthest = lowerer.scopes.var("furthest", dtype)
     outer.body.append(Set(furthest, start_const("0", dtype)))
-    extents = lowerer.extents(nest.space)
     scope = lowerer.scopes.enter_all(outer, nest.vars, extents)
     lowerer.scopes.know(scope, furthest)
     value = lowerer.scopes.bind(cast(lowerer.element(check.index, nest.vars), dtype), "index")

@@ -31,6 +31,7 @@ from graphc.ir import sizes
 from graphc.ir.body import outside
 from graphc.ir.lowering import Branch, Call, Fold, Part, Recur, Repeat, Scalar, SegmentNumber, Segments, View, Writes
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Node, Size
+from graphc.ir.places import is_place_near
 from graphc.ir.walk import as_size_node, node_set, nodes_of
 from graphc.ops.branch import given_sizes
 from graphc.ops.scan import loop_of
@@ -65,6 +66,8 @@ def materialising_pays(node: Node, times: int, traffic: Traffic, is_materialised
 
 def recompute_cost(node: Node, traffic: Traffic, is_materialised: Callable[[Node], bool], limit: float) -> float:
     """The cost of computing an element again, counted until it is more than `limit`."""
+    if is_place_near(node):
+        return 0.0
     total, pending, seen = 0.0, [node], {node}
     while pending and total <= limit:
         current = pending.pop()

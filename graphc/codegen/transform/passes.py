@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping, 
 from importlib import import_module
 from typing import TypeAlias
 
+from graphc.codegen.transform.borders import split_borders
 from graphc.codegen.transform.double_buffers import double_buffer
 from graphc.codegen.transform.forwarding import elide_copies, forward_stores
 from graphc.codegen.transform.independence import mark_independent
@@ -167,6 +168,7 @@ KERNEL_PASSES: tuple[Pass, ...] = (
     Pass("keep_in_registers", _naming(keep_in_registers)),
     Pass("narrow_sums", _narrow),
     Pass("mark_independent", _plain(mark_independent), gives=("marked",), ends=()),
+    Pass("split_borders", _naming(split_borders), needs=("marked",), ends=()),
     Pass("request_safepoints", lambda body, subject: request_safepoints(body, subject.kept), ends=("safe",)),
     Pass("place_safepoints", _naming(place_safepoints), needs=("marked",), gives=("safe",), ends=()),
     Pass("drop_unused", _plain(drop_unused), when=lambda subject: subject.branches, ends=()),

@@ -383,6 +383,8 @@ MOST_NODES = 64
 MOST_FEATURES = 16
 """With more features than this (if the number is known), vectorising the loop over features is better."""
 SWAPPED = (0, 2, 1)
+MOST_COST = 10.0
+"""An op that costs more is not done again for a reduction in another order."""
 
 
 def _exchange(node: Node, uses: Uses) -> Node | None:
@@ -400,15 +402,45 @@ def _exchange(node: Node, uses: Uses) -> Node | None:
     many = isinstance(features, int) and features > MOST_FEATURES
     if many or any(_is_exchanged(leaf) for leaf, axes in zip(leaves, present, strict=True) if axes == (1, 2)):
         return None
-    swapped: dict[Node, Node] = {}
-    for each in order:
-        if each in leaves:
-            shape = [each.type.shape[axis] for axis in SWAPPED]
-            swapped[each] = broadcast_to(dimshuffle(each.args[0], SWAPPED), shape)
-        else:
-            swapped[each] = make(each.op, [swapped[arg] for arg in each.args], each.attrs)
-    reduced = reduction(node.op.name, swapped[operand], (SWAPPED[summed[0]],))
+    reduced = reduction(node.op.name, _reordered(order, SWAPPED), (SWAPPED[summed[0]],))
     return dimshuffle(reduced, (1, 0)) if summed == (0,) else reduced
+
+
+def _reordered(order: Sequence[Node], axes: tuple[int, ...]) -> Node:
+    """The last node of an elementwise expression, with its axes in another order; leaves that are dimshuffled into the
+    old one are what they are made of."""
+    found: dict[Node, Node] = {}
+    for each in order:
+        if _is_elementwise(each):
+            found[each] = make(each.op, [found[arg] for arg in each.args], each.attrs)
+        elif each.op.name == "broadcast_to":
+            shape = [each.type.shape[axis] for axis in axes]
+            found[each] = broadcast_to(dimshuffle(each.args[0], axes), shape)
+        else:
+            found[each] = dimshuffle(each, axes)
+    return found[order[-1]]
+
+
+# --- reductions down columns ------------------------------------------------------------------------------------------
+# A reduction along the rows of a transposed matrix reads each row across the memory: `(a + x.T).max(axis=1)`. It is one
+# down the columns of `x`, `(a[:, None] + x).max(axis=0)`, which adds up all columns at a time, in the order of memory.
+
+TURNED = (1, 0)
+
+
+def _turn(node: Node, uses: Uses) -> Node | None:
+    """A reduction of a matrix along its rows, down the columns of the matrices that it is the transpose of."""
+    (operand,) = node.args
+    if operand.ndim != 2 or node.attrs["axes"] != (1,):
+        return None
+    order = _elementwise_below(operand)
+    if len(order) >= MOST_NODES or (uses(operand) > 1 and any(each.op.cost > MOST_COST for each in order)):
+        return None
+    leaves = [leaf for leaf in order if not _is_elementwise(leaf)]
+    whole = [leaf for leaf in leaves if _axes_of(leaf) in (None, (0, 1))]
+    if not whole or any(leaf.op.name != "dimshuffle" or leaf.attrs["order"] != TURNED for leaf in whole):
+        return None
+    return reduction(node.op.name, _reordered(order, TURNED), (0,))
 
 
 def _elementwise_below(root: Node) -> list[Node]:
@@ -449,4 +481,5 @@ def _is_exchanged(leaf: Node) -> bool:
 
 PAIRS: tuple[AnyRule, ...] = (
     Transformation("exchange_pairs", ("sum", "prod", "max", "min", "any", "all"), _exchange, CLOSE),
+    Transformation("rows_of_transposes", ("sum", "prod", "max", "min", "any", "all", "supremum"), _turn, CLOSE),
 )
