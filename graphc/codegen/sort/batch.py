@@ -24,8 +24,7 @@ from graphc.codegen.sort.lines import (
     insert_by_steps,
     is_less,
     line_function,
-    search_left,
-    search_right,
+    search,
     sort_line,
 )
 from graphc.codegen.threads.chunking import LEAST_WORK
@@ -173,26 +172,29 @@ def _write_first(name: str, dtype: str, words: Words, code: Code, context: Ptr, 
 
 
 def _write_searched(name: str, dtype: str, words: Words, code: Code, context: Ptr, begin: I64, end: I64) -> None:
-    """TOGETHER values at a time; the last of these searches may take values again that one before has taken."""
+    """Some values at a time; the last of these searches may take values again that one before has taken."""
     given = words.read(context)
-    search, kind = (search_left if name.endswith("left") else search_right)(dtype), KINDS[dtype]
+    kind, (many, few) = KINDS[dtype], TOGETHER
     x, step, n, along = (given[each] for each in ("x", "step", "n", "along"))
+    searches = {lanes: search(name.rpartition("_")[2], lanes)(dtype) for lanes in TOGETHER}
 
     with code.when(begin == end):
         code.ret()
-    with code.when(end - begin < TOGETHER):
-        copies, found = code.local(kind, TOGETHER), code.local(I64, TOGETHER)
-        with code.count(0, TOGETHER) as i:
+    with code.when(end - begin < few):
+        copies, found = code.local(kind, few), code.local(I64, few)
+        with code.count(0, few) as i:
             value = given["values"].at((begin + i.minimum(end - begin - 1)) * along, kind).load(kind)
             copies.at(i, kind).store(value)
-        search(code, x, step, n, copies, I64.of(1), found)
+        searches[few](code, x, step, n, copies, I64.of(1), found)
         with code.count(begin, end) as i:
             given["result"].at(i, I64).store(found.at(i - begin, I64).load(I64))
         code.ret()
-    with code.count(begin, end, TOGETHER) as i:
-        first = i.minimum(end - TOGETHER)
-        values, result = given["values"].at(first * along, kind), given["result"].at(first, I64)
-        search(code, x, step, n, values, along, result)
+    whole = end - (end - begin) % many
+    for lanes, first, last in ((many, begin, whole), (few, whole, end)):
+        with code.count(first, last, lanes) as i:
+            here = i.minimum(end - lanes)
+            values, result = given["values"].at(here * along, kind), given["result"].at(here, I64)
+            searches[lanes](code, x, step, n, values, along, result)
 
 
 def _write_along(name: str, dtype: str, words: Words, code: Code, context: Ptr, begin: I64, end: I64) -> None:
