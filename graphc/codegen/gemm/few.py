@@ -1,8 +1,8 @@
 """The smallest products: matrices of up to MOST rows and columns.
 
-In: the suffix of a dtype. Out: a function of LLVM IR. A row of c is one vector under a mask, and so is a row of b, which
-is gathered where its elements stand apart. Of a product of 2 by 2 that takes less than to choose among the loops of
-small.py.
+In: the suffix of a dtype. Out: a function of LLVM IR. A row of c is one vector under a mask, and so is a row of b,
+which is gathered where its elements stand apart. A product of 2 by 2 takes less time so than it takes to choose among
+the loops of small.py.
 """
 
 from __future__ import annotations
