@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,12 +13,12 @@ import graphc.tensor as T
 MODES = ("edge", "wrap", "reflect", "symmetric")
 
 
-def stencil(pad: object, width: int, x: object) -> list[object]:
+def stencil(pad: Any, width: int, x: Any) -> list[Any]:
     """Differences of neighbours in a matrix, `width` apart, in each way to go on at its borders."""
     found = []
     for mode in MODES:
-        p = pad(x, width, mode=mode)  # type: ignore[operator]
-        rows, columns = x.shape  # type: ignore[attr-defined]
+        p = pad(x, width, mode=mode)
+        rows, columns = x.shape
         ends = slice(2 * width, 2 * width + rows), slice(2 * width, 2 * width + columns)
         middle = slice(width, width + rows), slice(width, width + columns)
         found.append(p[:rows, middle[1]] - 2.0 * p[ends[0], middle[1]])
