@@ -8,6 +8,7 @@ On a hit nothing is rewritten, generated or compiled, and the modules that could
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -16,7 +17,7 @@ from graphc.arrays.dtypes import FLOATS
 from graphc.codegen.cache import store
 from graphc.codegen.cache.key import Key, key_of_text
 from graphc.codegen.call.bind import EXPORTS, Library
-from graphc.codegen.pipeline.kernel import Built, Kernel, Report, told_when_slow
+from graphc.codegen.pipeline.kernel import Built, Kernel, Report, repetition, told_when_slow
 from graphc.codegen.pipeline.restore import (
     Code,
     Lookup,
@@ -133,7 +134,7 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
         return there
     if found.entry is None and options.cache_require:
         import_module("graphc.codegen.cache.manage").refuse_miss(found.key)
-    with told_when_slow(found.report, work_of(kernel)):
+    with told_when_slow(found.report, work_of(kernel), partial(repetition, kernel)):
         try:
             return compile_native(kernel, found.key, found.report)
         except (CompileError, ImportError, AttributeError) as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from _thread import LockType, allocate_lock, start_new_thread
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -16,7 +17,8 @@ from time import perf_counter
 from typing import Any, TypeVar, overload
 
 from graphc.codegen.call.signature import Signature
-from graphc.ir.node import SHARED, SIZE, Array, Node, size_owner
+from graphc.ir.node import LEAVES, SHARED, SIZE, Array, Node, size_owner
+from graphc.ir.source_lines import written
 from graphc.ir.walk import Graph, nodes_of
 from graphc.options import options
 from graphc.startup.process import PROCESS
@@ -143,25 +145,28 @@ PATIENCE, TICK = 2.0, 0.5
 
 
 @contextmanager
-def told_when_slow(report: Report, work: int) -> Iterator[None]:
+def told_when_slow(report: Report, work: int, hint: Callable[[], str] = str) -> Iterator[None]:
     """While the block runs, which builds a function, a line on standard error says so once it takes long. The seconds
-    are noted for the forecast of later graphs. work: the number of its nodes."""
+    are noted for the forecast of later graphs. work: the number of its nodes; hint: asked then for a line of its own on
+    how it would be faster, or nothing."""
     start = perf_counter()
     report.current = "starting the compiler"
     done = allocate_lock()
     with done:
         if options.progress == "auto":
-            start_new_thread(tell_of_build, (report, work, done))
+            start_new_thread(tell_of_build, (report, work, done, hint))
         yield
     durations().note(work, perf_counter() - start)
 
 
-def tell_of_build(report: Report, work: int, done: LockType) -> None:
+def tell_of_build(report: Report, work: int, done: LockType, hint: Callable[[], str]) -> None:
     """In a thread of its own: wait, then write the line, on a terminal again and again, until `done` is free."""
     start = perf_counter()
     wait, end = PATIENCE, "\n"
     while not done.acquire(timeout=wait):
         past = perf_counter() - start
+        if wait == PATIENCE and (advice := hint()):
+            write_error(f"graphc: {report.name}: {advice}\n")
         line = f"graphc: {report.name} is being built, {progress(past, work)} ({report.current})"
         if sys.stderr is None or not sys.stderr.isatty():
             write_error(f"{line}; GRAPHC_PROGRESS=0 leaves out this line\n")
@@ -170,6 +175,25 @@ def tell_of_build(report: Report, work: int, done: LockType) -> None:
         write_error(f"\r{line}  ")
     if end == "\r":
         write_error(f"\r{' ' * 79}\r")
+
+
+OFTEN = 100
+"""As many values of one op, made by one line, are told of in a slow build."""
+
+
+def repetition(kernel: Kernel) -> str:
+    """Name the line of a graph that has made most values, all by one op, and how such a line compiles in less time;
+    nothing where no line has made many. Derivatives do not count: they are made by `grad`."""
+    made = Counter(
+        (node.where.file, node.where.line, node.op.name)
+        for node in nodes_of(kernel.results)
+        if node.where is not None and not node.where.derivative and node.op not in LEAVES
+    )
+    ((file, line, op), count) = max(made.items(), key=lambda each: each[1], default=(("", 0, ""), 0))
+    if count < OFTEN:
+        return ""
+    how = "a loop written with `scan` compiles in the time of one step, values that are alike in the time of one array"
+    return f"{written(file, line)} has made {count} values by {op}; {how}"
 
 
 def durations() -> Any:

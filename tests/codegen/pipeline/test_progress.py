@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,32 @@ def test_a_slow_build_is_told_of_once(monkeypatch: pytest.MonkeyPatch, capfd: py
     with graphc.options.change(progress=False, cache=False):
         graphc.function([], T.constant(3.0) * 2, name="slow")()
     assert capfd.readouterr().err == ""
+
+
+def test_a_slow_build_names_the_line_of_an_unrolled_loop(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    x = T.dvector("x")
+    value = x
+    for step in range(kernel.OFTEN):
+        value = T.sin(value) + step * x
+    few, many = (
+        kernel.Kernel("slow", (x,), (), (result, graphc.grad(result.sum(), x)), (), "list")
+        for result in (T.sin(x) * x, value)
+    )
+    assert kernel.repetition(few) == ""
+    assert re.match(r"test_progress\.py:\d+ has made 1\d\d values by (add|sin); .*`scan`", kernel.repetition(many))
+    monkeypatch.setattr(kernel, "PATIENCE", 0.001)
+    said: list[str] = []
+
+    def told() -> bool:
+        said.append(capfd.readouterr().err)
+        return "being built" in "".join(said)
+
+    with graphc.options.change(progress="auto"), told_when_slow(Report("slow"), 1, partial(kernel.repetition, many)):
+        until(told)
+    hint, line = "".join(said).splitlines()
+    assert hint.startswith("graphc: slow: test_progress.py:") and "is being built" in line
 
 
 def until(condition: Callable[[], bool]) -> None:
