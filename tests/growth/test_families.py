@@ -14,6 +14,7 @@ import graphc.numpy
 import graphc.random
 from benchmarks.growth.families import FAMILIES
 from graphc.codegen.call.entry import entry_ir
+from graphc.codegen.frontend import lowering
 from graphc.codegen.frontend.lowering import lower_modules
 from graphc.codegen.pipeline import program
 from graphc.codegen.pipeline.program import Program, generate
@@ -51,20 +52,30 @@ def work_of(name: str, size: int) -> dict[str, int]:
     No function is long but the kernel, which calls the others and computes next to nothing."""
     programs, modules = list[Program](), list[str]()
     generating = calls_made(lambda: programs.append(generated(name, size)))
-    lowering = calls_made(lambda: modules.extend(lowered(programs[0])))
+    to_llvm = calls_made(lambda: modules.extend(lowered(programs[0])))
     functions = [text for module in modules for text in module.split("\ndefine ")[1:]]
     (kernel,) = (text for text in functions if '@"kernel"' in text.split("(")[0])
     assert max(text.count("\n") for text in functions if text is not kernel) <= MOST_LINES
     assert name not in ("scalars", "sums") or len(re.findall(r" f(?:add|sub|mul|div) | @gc_", kernel)) <= BLOCK_OPS
     lines = sum(text.count("\n") for text in functions)
     entry = entry_ir(programs[0].signature, whole=False).count("\n")
-    return {"generating": generating, "lowering": lowering, "lines": lines, "entry": entry}
+    return {"generating": generating, "lowering": to_llvm, "lines": lines, "entry": entry}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _imported() -> None:
     """What is imported late, and caches of templates, are no family's work."""
     lowered(generated("sums", 4))
+
+
+@pytest.fixture(autouse=True)
+def _without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No generated function takes the long way, which is there for what is wrong with a source."""
+
+    def refuse(*args: Any) -> None:
+        raise AssertionError(args[-1])
+
+    monkeypatch.setattr(lowering, "_lower_function", refuse)
 
 
 @pytest.mark.slow

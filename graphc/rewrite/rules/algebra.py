@@ -71,7 +71,10 @@ _SMALL = 64
 
 
 def _fold_constants(node: Node, uses: Uses) -> Node | None:
-    """The value of a node with constant arguments, unless it is larger than they are."""
+    """The value of a node with constant arguments, unless it is larger than they are. A large array in another shape is
+    left: it is a view, and its value would be a second copy."""
+    if node.op.name == "reshape" and node.args[0].op is CONSTANT and node.args[0].attrs["value"].digest is not None:
+        return None
     if not node.args or node.op.name in _VIEWS or any(arg.op is not CONSTANT for arg in node.args):
         return None
     if node.is_tuple or node.op.lower(node) == PYTHON or not all(isinstance(size, int) for size in node.type.shape):
