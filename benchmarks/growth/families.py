@@ -237,7 +237,7 @@ def steps_of_numbers(library: Any, n: int) -> Program:
     return gradient(library, cost, np.linspace(0.0, 1.0, 10))
 
 
-@family(4, 40)
+@family(6, 40)
 def steps_of_a_net(library: Any, n: int) -> Program:
     """A recurrent net with one matrix for all steps."""
 
