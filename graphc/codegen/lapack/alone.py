@@ -13,7 +13,7 @@ multiplications, and at any size where our own pool shares the work out. Above t
 third. It has them until the system has taken a processor from this process during such a call, as it does where more
 want one than there are; then there is one for `BACK_OFF` times as long as that call took.
 
-The number is OpenBLAS's for the whole process. The words behind the symbol gc_lapack say who has changed it: the number
+The number is OpenBLAS's for the whole process. The words behind the symbol gc_alone say who has changed it: the number
 of the process, 0 for nobody; and what it was. One thread changes it at a time, and others that call meanwhile leave it
 alone: they run on one thread too. In a child that was forked within such a call the words are the parent's: the first
 call finds another process's number, and sets what is kept there when it is done. Other libraries than OpenBLAS keep
@@ -23,10 +23,9 @@ their threads.
 from __future__ import annotations
 
 from graphc.codegen.gemm.context import SETTING
-from graphc.codegen.lapack.api import ENTRIES, GET_THREADS, KEPT_THREADS, OWNER, RESUME, SET_THREADS
-from graphc.codegen.lapack.fortran import TABLE
+from graphc.codegen.lapack.api import ALONE, GET_THREADS, KEPT_THREADS, OWNER, RESUME, SET_THREADS
 from graphc.codegen.llvm.builder import Code
-from graphc.codegen.llvm.functions import external, function
+from graphc.codegen.llvm.functions import Global, external, function
 from graphc.codegen.llvm.typed import F64, I32, I64, NULL, Bool, Ptr
 from graphc.codegen.threads.chunking import BACK_OFF, THREADS
 from graphc.codegen.threads.pool import WALL, clock, getpid
@@ -42,12 +41,13 @@ KEPT, BEGAN, BEFORE = range(3)
 """The words of an account: the number of threads to go back to, 0 for none; the time when a call with several began, 0
 for one without; the switches before it."""
 
+TABLE = Global("gc_alone", f"external global [{len(ALONE)} x ptr]")
 getrusage = external("getrusage", I32, I32, Ptr)
 
 
 def word(code: Code, name: str) -> Ptr:
     """The address of a word of the table."""
-    return TABLE(code).at(ENTRIES.index(name), Ptr)
+    return TABLE(code).at(ALONE.index(name), Ptr)
 
 
 @function("noinline optsize")
@@ -87,12 +87,15 @@ def begin_alone(code: Code, work: F64, is_shared: Bool, account: Ptr) -> None:
 
 @function("noinline optsize")
 def end_alone(code: Code, account: Ptr) -> None:
+    set_count, done = word(code, SET_THREADS).load(Ptr), code.label("done")
+    done.when(set_count == NULL)
     kept, began = account.at(KEPT, I64), account.at(BEGAN, I64).load(I64)
     with code.when(kept.load(I64) != 0):
-        word(code, SET_THREADS).load(Ptr).call(None, kept)
+        set_count.call(None, kept)
         word(code, OWNER).store(I64.of(0), order="release", align=8)
     with code.when(began != 0):
         now = clock(code, WALL)
         elapsed = now - began
         with code.when(switches(code) - account.at(BEFORE, I64).load(I64) > elapsed // SLICE + TAKEN):
             word(code, RESUME).store(now + elapsed * BACK_OFF, order="monotonic", align=8)
+    code.place(done)

@@ -45,11 +45,11 @@ DTYPES = {"f64": "float64", "f32": "float32"}
 BLAS = tuple(letter + name for letter in LETTERS.values() for name in SOLVERS)
 LAPACK = tuple(letter + name for letter in LETTERS.values() for name in NAMES)
 WIDTH = "width"
+ENTRIES = (*BLAS, *LAPACK, WIDTH)
+"""The table behind the symbol gc_lapack: addresses, 0 where there is none, and the bytes of LAPACK's integers."""
 ALONE = ("set threads", "get threads", "owner", "kept threads", "resume")
+"""The words behind the symbol gc_alone (alone.py)."""
 SET_THREADS, GET_THREADS, OWNER, KEPT_THREADS, RESUME = ALONE
-ENTRIES = (*BLAS, *LAPACK, WIDTH, *ALONE)
-"""The table behind the symbol gc_lapack: addresses, 0 where there is none, the bytes of LAPACK's integers, and what
-alone.py needs."""
 
 
 @record()
@@ -90,7 +90,7 @@ PROTOTYPES: dict[str, tuple[str, ...]] = {
 
 def symbols(name: str) -> Mapping[str, int]:
     """The addresses that an object of a factorisation needs at load, besides those of all products."""
-    return {"gc_lapack": ctypes.addressof(lapack_table())}
+    return {"gc_lapack": ctypes.addressof(lapack_table()), "gc_alone": ctypes.addressof(alone_table())}
 
 
 @once
@@ -100,7 +100,13 @@ def lapack_table() -> ctypes.Array[ctypes.c_int64]:
     routines, width = find_routines(LAPACK)
     if not solvers or not routines:
         raise GraphcError("NumPy's library has no LAPACK, and there is no SciPy that has one")
-    return (ctypes.c_int64 * len(ENTRIES))(*solvers, *routines, width, *find_thread_count(), 0, 0, 0)
+    return (ctypes.c_int64 * len(ENTRIES))(*solvers, *routines, width)
+
+
+@once
+def alone_table() -> ctypes.Array[ctypes.c_int64]:
+    """ALONE: addresses, then what calls write there."""
+    return (ctypes.c_int64 * len(ALONE))(*find_thread_count())
 
 
 # --- under CPython ----------------------------------------------------------------------------------------------------

@@ -231,12 +231,12 @@ def support(program: Program, blas: bool) -> str:
     fortran = {name: f"{name}_" for name in (*ROUTINES, *lapack.BLAS, *lapack.LAPACK)}
     declared |= dict.fromkeys(fortran.values(), "void ")
     table = [f"ptr @{fortran[each]}" if blas and each in ROUTINES else "ptr null" for each in ENTRIES]
-    others = dict.fromkeys(lapack.ALONE, "ptr null") | {lapack.WIDTH: "ptr inttoptr (i64 4 to ptr)"}
-    factors = [others.get(each) or f"ptr @{fortran[each]}" for each in lapack.ENTRIES]
+    factors = [f"ptr @{fortran[each]}" for each in lapack.ENTRIES if each != lapack.WIDTH]
     data = [
         f"@{SETTINGS} = constant [{PRODUCT_WORDS} x i64] [{', '.join(settings)}]",
         f"@gc_blas = constant [{len(table)} x ptr] [{', '.join(table)}]",
-        f"@gc_lapack = constant [{len(lapack.ENTRIES)} x ptr] [{', '.join(factors)}]",
+        f"@gc_lapack = constant [{len(lapack.ENTRIES)} x ptr] [{', '.join(factors)}, ptr inttoptr (i64 4 to ptr)]",
+        f"@gc_alone = constant [{len(lapack.ALONE)} x ptr] zeroinitializer",
         f"@gc_order = constant [{len(SORTS)} x ptr] zeroinitializer",
         *(f"declare {kind}@{symbol}(...)" for symbol, kind in declared.items()),
     ]

@@ -104,7 +104,7 @@ class Loaded:
     def __init__(self, name: str, number: int = 6, large: bool = True) -> None:
         self.calls: list[tuple[str, int]] = []
         self.routine = ROUTINES[name]
-        self.table = type(api.lapack_table())(*api.lapack_table())
+        self.table = type(api.alone_table())()
         self.kept: list[Any] = [
             SET(lambda at: self.note("set", at[0])),
             GET(lambda: self.note("get", number)),
@@ -117,8 +117,9 @@ class Loaded:
         settings = np.zeros(PRODUCT_WORDS, np.int64)
         words = settings_words(2, 2)
         settings[: len(words)] = words
-        symbols = {"gc_lapack": ctypes.addressof(self.table), "gc_blas": ctypes.addressof(products)}
         symbol = f"gc_lapack_{name}_f64"
+        symbols = {**api.symbols(symbol), "gc_alone": ctypes.addressof(self.table)}
+        symbols["gc_blas"] = ctypes.addressof(products)
         self.code = load(part_code(symbol), {**symbols, "gc_settings": settings.ctypes.data}, [symbol])
         self.kept += [products, settings]
         self.address = self.code.addresses[symbol]
@@ -128,10 +129,10 @@ class Loaded:
         return count
 
     def __getitem__(self, word: str) -> int:
-        return int(self.table[api.ENTRIES.index(word)])
+        return int(self.table[api.ALONE.index(word)])
 
     def __setitem__(self, word: str, value: int) -> None:
-        self.table[api.ENTRIES.index(word)] = value
+        self.table[api.ALONE.index(word)] = value
 
     def __call__(self, matrix: Array, *results: Array) -> None:
         rows = len(matrix)
