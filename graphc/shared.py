@@ -390,3 +390,30 @@ def _check_static(sizes: Sizes, array: Array, what: str) -> None:
     for axis, (wanted, size) in enumerate(zip(sizes, array.shape, strict=True)):
         if wanted is not None and wanted != size:
             raise ShapeError(f"{what}: the value has size {size} along axis {axis}, where the variable has {wanted}")
+
+
+class Parameters:
+    """An object with parameters and states, whose values are read and set together."""
+
+    @property
+    def params(self) -> list[SharedVariable]:
+        """The parameters that an optimiser updates."""
+        raise NotImplementedError
+
+    @property
+    def state(self) -> list[SharedVariable]:
+        """The shared variables that training updates without gradients."""
+        raise NotImplementedError
+
+    def get_values(self) -> list[Any]:
+        """Return copies of the values of all parameters and states."""
+        return [variable.get_value() for variable in (*self.params, *self.state)]
+
+    def set_values(self, values: Sequence[Any]) -> None:
+        """Set all parameters and states to values of `get_values`. Raises GraphValueError for another number of
+        them."""
+        variables = [*self.params, *self.state]
+        if len(values) != len(variables):
+            raise GraphValueError(f"{len(values)} values are given for {len(variables)} parameters and states")
+        for own, value in zip(variables, values, strict=True):
+            own.set_value(value)

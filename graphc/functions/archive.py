@@ -33,8 +33,9 @@ from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.cache import files
 from graphc.errors import GraphcError
 from graphc.ir.node import Array
-from graphc.shared import SharedVariable, shared
+from graphc.shared import SharedVariable, own_variable, shared
 from graphc.startup.digest import DIGITS, digest_of
+from graphc.startup.hooks import HOOKS
 from graphc.trees import leaves
 
 FIRST = b"graphc 3 "
@@ -85,7 +86,8 @@ class Blobs:
 
     def add_variable(self, leaf: SharedVariable) -> int:
         """Add a shared variable, and return its number: one for all variables over one value."""
-        if type(leaf) is not SharedVariable:
+        is_stream = type(leaf) is not SharedVariable and type(leaf) is HOOKS.shared_generator
+        if type(leaf) is not SharedVariable and not is_stream:
             raise GraphcError(
                 f"shared variable {leaf.name or leaf.type} is a {type(leaf).__name__}: it cannot be saved"
             )
@@ -98,6 +100,7 @@ class Blobs:
                     "sizes": list(leaf.sizes),
                     "strict": leaf.strict,
                     "allow_downcast": leaf.allow_downcast,
+                    "is_stream": is_stream,
                 }
             )
         return self.known[id(leaf.cell)]
@@ -183,13 +186,12 @@ class Opened:
         """Return a shared variable with a copy of its value: one for each number."""
         if number not in self.variables:
             row = self.header["variables"][number]
-            self.variables[number] = shared(
-                self.array(row).copy(),
-                row["name"],
-                strict=row["strict"],
-                allow_downcast=row["allow_downcast"],
-                shape=tuple(row["sizes"]),
-            )
+            value, sizes = self.array(row).copy(), tuple(row["sizes"])
+            how = {"strict": row["strict"], "allow_downcast": row["allow_downcast"]}
+            if row["is_stream"]:
+                self.variables[number] = own_variable(value, sizes, row["name"], made=HOOKS.shared_generator)
+            else:
+                self.variables[number] = shared(value, row["name"], shape=sizes, **how)
         return self.variables[number]
 
 

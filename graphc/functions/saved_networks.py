@@ -1,10 +1,12 @@
 """Trained networks and estimators as files: what predicts, without layers, training or scikit-learn.
 
 In: a `Sequential` that was trained, or an estimator that was fitted. Out: a file; from it a `Predictor`, which gives
-the same predictions to the bit.
+the same predictions to the bit. A network can be trained on.
 
     net.save("net.graphc")
-    graphc.load("net.graphc").predict(x)        as net.predict(x)
+    loaded = graphc.load("net.graphc")
+    loaded.predict(x)                           as net.predict(x)
+    Trainer(loaded).train(x, y)                 as Trainer(net).train(x, y): see _training_row
     model.save("model.graphc")                  Classifier or Regressor
     graphc.load("model.graphc").predict(x)      as model.predict(x): features are standardised, classes have their names
 """
@@ -13,6 +15,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -23,8 +27,9 @@ from graphc.functions.archive import Blobs, Opened, blobs_for
 from graphc.functions.callables import Function
 from graphc.functions.loaded import restored_function
 from graphc.functions.saved import function_row, write
-from graphc.ir.node import Array
-from graphc.shared import SharedVariable
+from graphc.ir.node import Array, Node, variable
+from graphc.ir.walk import substitute
+from graphc.shared import Parameters, SharedVariable
 from graphc.startup.hooks import HOOKS
 
 # Writing
@@ -50,8 +55,33 @@ def save(
         "scales": {name: blobs.add_array(np.asarray(value)) for name, value in (scales or {}).items()},
         "classes": None if classes is None else _classes(classes, blobs),
         "is_flat": is_flat,
+        "training": None if scales is not None else _training_row(net, blobs),
     }
     write(path, header, blobs, targets)
+
+
+def _training_row(net: Any, blobs: Blobs) -> dict[str, Any]:
+    """Return what training needs: the graph of the outputs of prediction and of training, and that of the cost and the
+    score over an output and a target; both without code, for they are parts of other functions. Else the reason."""
+    objective, output = net.objective, net.output
+    made = variable(
+        output.type.dtype, [size if isinstance(size, int) else None for size in output.type.shape], "output"
+    )
+    asked = [objective.cost(made, net.target), objective.score(made, net.target)]
+    make = import_module("graphc.functions.function").function
+    how: dict[str, Any] = {"mode": "interpreted", "on_unused_input": "ignore"}
+    try:
+        return {
+            "network": function_row(
+                make([net.input], [output, net.trained_output], updates=net.updates, name="network", **how), blobs
+            ),
+            "costs": function_row(make([made, net.target], asked, name="costs", **how), blobs),
+            "params": [blobs.add_variable(leaf) for leaf in net.params],
+            "state": [blobs.add_variable(leaf) for leaf in net.state],
+            "dtype": net.dtype,
+        }
+    except GraphcError as error:  # of an op of the program
+        return {"reason": str(error)}
 
 
 def _classes(names: Array, blobs: Blobs) -> dict[str, Any]:
@@ -118,6 +148,112 @@ class Predictor:
         return f"<predictor of {self.functions['predict']!r}>"
 
 
+class Costs:
+    """The objective of a loaded network: its cost and its score, as functions of an output and a target."""
+
+    def __init__(self, function: Function, probabilities: bool) -> None:
+        self.function, self.probabilities = function, probabilities
+
+    def cost(self, output: Node, target: Node) -> Node:
+        """The scalar to minimise."""
+        return self._over(0, output, target)
+
+    def score(self, output: Node, target: Node) -> Node:
+        """A scalar to report, larger for better."""
+        return self._over(1, output, target)
+
+    def _over(self, place: int, *given: Node) -> Node:
+        kernel = self.function.kernel
+        return substitute([kernel.outputs[place]], dict(zip(kernel.inputs, given, strict=True)))[0]
+
+
+class Network(Predictor, Parameters):
+    """A trained network as loaded from a file. It predicts, and `graphc.train.Trainer` trains it on: its parameters are
+    the shared variables that predictions read. After that it can be saved again.
+
+        net = graphc.load("net.graphc")
+        Trainer(net, rate=0.001).train(x, y)
+        net.save("better.graphc")
+
+    What only training needs raises GraphValueError if the cost calls Python functions of the program.
+    """
+
+    def __init__(self, opened: Opened, functions: Mapping[str, Function]) -> None:
+        super().__init__(functions, {}, None, False)
+        self._opened = opened
+
+    @cached_property
+    def _training(self) -> Mapping[str, Any]:
+        row: Mapping[str, Any] = self._opened.header["training"]
+        if "reason" in row:
+            raise GraphValueError(f"the network was saved for predictions only: {row['reason']}")
+        made = {name: restored_function(self._opened, row[name], True) for name in ("network", "costs")}
+        variables = {name: [self._opened.variable(number) for number in row[name]] for name in ("params", "state")}
+        return {**row, **made, **variables}
+
+    @property
+    def input(self) -> Node:
+        """The variable of a batch of examples."""
+        return self._training["network"].kernel.inputs[0]  # type: ignore[no-any-return]
+
+    @property
+    def target(self) -> Node:
+        """The variable of the targets of a batch."""
+        return self._training["costs"].kernel.inputs[1]  # type: ignore[no-any-return]
+
+    @property
+    def output(self) -> Node:
+        """The output for prediction."""
+        return self._training["network"].kernel.outputs[0]  # type: ignore[no-any-return]
+
+    @property
+    def trained_output(self) -> Node:
+        """The output in training."""
+        return self._training["network"].kernel.outputs[1]  # type: ignore[no-any-return]
+
+    @property
+    def objective(self) -> Costs:
+        """The cost and the score."""
+        return Costs(self._training["costs"], "probabilities" in self.functions)
+
+    @property
+    def cost(self) -> Node:
+        """The cost in training."""
+        return self.objective.cost(self.trained_output, self.target)
+
+    @property
+    def params(self) -> list[SharedVariable]:
+        """The parameters that an optimiser updates."""
+        return self._training["params"]  # type: ignore[no-any-return]
+
+    @property
+    def state(self) -> list[SharedVariable]:
+        """The shared variables that training updates without gradients."""
+        return self._training["state"]  # type: ignore[no-any-return]
+
+    @property
+    def updates(self) -> dict[Node, Node]:
+        """The updates of states and of random streams in training."""
+        return dict(self._training["network"].kernel.updates)
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the parameters."""
+        return self._training["dtype"]  # type: ignore[no-any-return]
+
+    @property
+    def _predict(self) -> Function:
+        return self.functions["predict"]
+
+    @property
+    def _probabilities(self) -> Function:
+        return self.functions["probabilities"]
+
+    def save(self, path: Any, values: str = "inside", targets: Sequence[str] = ()) -> None:
+        """Write the network to a file, as `Sequential.save` does."""
+        save(self, path, values, targets)
+
+
 def restored_network(opened: Opened, recompile: bool) -> Predictor:
     """Return the network or estimator of a file."""
     header = opened.header
@@ -126,6 +262,8 @@ def restored_network(opened: Opened, recompile: bool) -> Predictor:
         for name in ("predict", "probabilities")
         if header[name] is not None
     }
+    if header["kind"] == "network":
+        return Network(opened, functions)
     scales = {name: opened.array(row) for name, row in header["scales"].items()}
     named = header["classes"]
     classes = None

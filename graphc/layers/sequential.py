@@ -30,7 +30,7 @@ from graphc.layers.standard import (
     activation_layer,
     initial_of,
 )
-from graphc.shared import SharedVariable
+from graphc.shared import Parameters, SharedVariable
 from graphc.startup.record import record
 from graphc.tensor import nnet
 from graphc.tensor.elementary import cast, eq, gt, sigmoid, softplus, sqr
@@ -106,7 +106,7 @@ COSTS: Mapping[str, Cost] = {
 targets 0 or 1. norm: half the sum of squared errors, divided by the number of examples."""
 
 
-class Sequential:
+class Sequential(Parameters):
     """A chain of layers with a cost.
 
     layers: the first layers. input_shape: the sizes of one example, needed unless `add_fc` comes first. cost: as
@@ -324,27 +324,14 @@ class Sequential:
         return self._probabilities(self.as_input(x))
 
     def save(self, path: Any, values: str = "inside", targets: Sequence[str] = ()) -> None:
-        """Write what predicts to a file: `graphc.load(path)` has `predict` and `predict_probabilities`, in any process,
-        without this network's layers. values, targets: as `Function.save`. Raises GraphValueError for a network without
-        a cost, which says what is predicted.
+        """Write the network to a file: `graphc.load(path)` has `predict` and `predict_probabilities`, in any process,
+        without this network's layers, and a `Trainer` trains it on. values, targets: as `Function.save`. Raises
+        GraphValueError for a network without a cost, which says what is predicted.
 
             net.save("net.graphc")
             graphc.load("net.graphc").predict(x)
         """
         import_module("graphc.functions.saved_networks").save(self, path, values, targets)
-
-    def get_values(self) -> list[Any]:
-        """Return copies of the values of all parameters and states."""
-        return [variable.get_value() for variable in (*self.params, *self.state)]
-
-    def set_values(self, values: Sequence[Any]) -> None:
-        """Set all parameters and states to values of `get_values`. Raises GraphValueError for another number of
-        them."""
-        variables = [*self.params, *self.state]
-        if len(values) != len(variables):
-            raise GraphValueError(f"{len(values)} values are given for {len(variables)} parameters and states")
-        for own, value in zip(variables, values, strict=True):
-            own.set_value(value)
 
 
 def _dropout(dropout: bool | float, args: Mapping[str, Any] | None) -> tuple[float, dict[str, Any]]:

@@ -14,10 +14,13 @@ import numpy as np
 import pytest
 
 import graphc
+import graphc.tensor as T
+from graphc import optim
 from graphc.errors import GraphcError, GraphValueError
 from graphc.functions.saved_networks import Predictor
 from graphc.layers import Sequential
 from graphc.options import options
+from graphc.train import Trainer
 
 X = np.random.default_rng(3).normal(size=(30, 4))
 
@@ -86,3 +89,43 @@ def test_estimators_predict_the_same_in_a_process_without_their_packages(tmp_pat
     fitted["texts"].classes_ = np.array([None, "a", "b"], object)
     with pytest.raises(GraphcError, match="classes of dtype object cannot be saved"):
         fitted["texts"].save(tmp_path / "none")
+
+
+@pytest.mark.parametrize("cost", ["softmax", "norm"])
+def test_a_loaded_network_is_trained_on_as_the_saved_one(cost: str, tmp_path: Path) -> None:
+    """Weights, statistics of the normalisation and the dropout's stream go on; what was trained on is saved again.
+    Gradients are added up in another order, so 8 steps of `sgd` may differ by some roundings each."""
+    targets = np.arange(30) % 3 if cost == "softmax" else X[:, :3]
+    how: dict[str, Any] = {"batch_size": 10, "out": None, "seed": 5, "optimizer": optim.sgd, "rate": 0.01}
+    near: dict[str, Any] = {"rtol": 1e-11, "atol": 1e-13}
+    with options.change(mode="interpreted"):
+        net = network(cost)
+        Trainer(net, **how).train(X, targets, epochs=2)
+        net.save(tmp_path / "net.graphc")
+        loaded = graphc.load(tmp_path / "net.graphc")
+        before = net.predict_probabilities(X) if cost == "softmax" else net.predict(X)
+        rows = [Trainer(each, eval_size=10, **how).train(X, targets, epochs=2) for each in (net, loaded)]
+        losses = [[(row.loss, row.score, row.eval_loss) for row in each] for each in rows]
+        np.testing.assert_allclose(losses[1], losses[0], **near)
+        for old, new in zip(net.get_values(), loaded.get_values(), strict=True):
+            assert old.dtype == new.dtype
+            np.testing.assert_allclose(new, old, **near)
+        loaded.save(tmp_path / "again.graphc")
+        again = graphc.load(tmp_path / "again.graphc")
+        last = [Trainer(each, **how).train(X, targets)[-1].loss for each in (net, again)]
+        np.testing.assert_allclose(last[1], last[0], **near)
+        found = again.predict_proba(X) if cost == "softmax" else again.predict(X)
+        assert np.abs(found - before).max() > 1e-3, "training changes what the loaded network predicts"
+
+
+def test_a_network_whose_cost_is_the_programs_is_loaded_for_predictions(tmp_path: Path) -> None:
+    as_op: Any = importlib.import_module("graphc.compile.ops").as_op
+    ask = as_op([T.dmatrix, T.dmatrix], [T.dscalar], infer_shape=lambda node, shapes: [()])
+    mine = ask(lambda output, target: np.asarray(((output - target) ** 2).sum()))
+    with options.change(mode="interpreted"):
+        net = network("norm").add_cost(mine)
+        net.save(tmp_path / "net.graphc")
+        loaded = graphc.load(tmp_path / "net.graphc")
+        np.testing.assert_array_equal(loaded.predict(X), net.predict(X), strict=True)
+        with pytest.raises(GraphValueError, match="saved for predictions only: .* a Python function of the program"):
+            Trainer(loaded)
