@@ -291,7 +291,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     for content, said in (
         (b"", "no function that was saved"),
         (b"PK\x03\x04", "no function that was saved"),
-        (b"graphc 3 " + FIRST, "another version of the format"),
+        (b"graphc 1 " + FIRST, "another version of the format"),
         (FIRST + b"0" * 64 + b" 99999999999999\n", "its first line"),
         (FIRST + b"0" * 64 + b" 2\n{}", "its header"),
     ):
