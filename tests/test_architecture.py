@@ -115,6 +115,7 @@ ON_TOP = {
     "layers": {
         "ir.call_errors": "explain_all",
         "ir.node": "describe",
+        "shared": "Parameters",
         "startup.record": "record",
         "tensor.shaping": "normalise_axes",
     },
