@@ -39,7 +39,6 @@ modules know each other in a circle."""
 COMPILER = {
     "codegen.frontend.intrinsics",
     "codegen.frontend.primitives",
-    "codegen.frontend.plain",
     "codegen.frontend.lowering",
     "codegen.server.worker",
 }

@@ -14,7 +14,6 @@ import graphc.numpy
 import graphc.random
 from benchmarks.growth.families import FAMILIES
 from graphc.codegen.call.entry import entry_ir
-from graphc.codegen.frontend import lowering
 from graphc.codegen.frontend.lowering import lower_modules
 from graphc.codegen.pipeline import program
 from graphc.codegen.pipeline.program import Program, generate
@@ -66,16 +65,6 @@ def work_of(name: str, size: int) -> dict[str, int]:
 def _imported() -> None:
     """What is imported late, and caches of templates, are no family's work."""
     lowered(generated("sums", 4))
-
-
-@pytest.fixture(autouse=True)
-def _without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No generated function takes the long way, which is there for what is wrong with a source."""
-
-    def refuse(*args: Any) -> None:
-        raise AssertionError(args[-1])
-
-    monkeypatch.setattr(lowering, "_lower_function", refuse)
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ that a compilation starts at once and leaves no trace of the process in the obje
 
 from __future__ import annotations
 
-import ast
 import linecache
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +30,6 @@ from numba.core.typing.templates import Signature
 
 from graphc.arrays.dtypes import FLOATS
 from graphc.codegen.frontend.intrinsics import FastModule, InferenceError
-from graphc.codegen.frontend.plain import Types, Writer, analyse
 from graphc.codegen.frontend.primitives import (
     LITERAL_FLOAT,
     NAMES,
@@ -50,7 +48,6 @@ from graphc.codegen.vecmath.variants import limit_vectors
 from graphc.codegen.vectorize.vectorizer import vectorize
 from graphc.errors import CompileError
 from graphc.loopir.ir import CONSTANTS
-from graphc.startup.record import record
 
 SOURCE_NAME = "<graphc kernel>"
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
@@ -297,7 +294,7 @@ def lower_modules(
             yield _lower_functions(group, defined, fast_math)
             group, size = [], 0
         group.append(prototype)
-        size += len(defined[prototype.name].function.__code__.co_code)
+        size += len(defined[prototype.name].__code__.co_code)
         if size > MODULE_BYTES:
             yield _lower_functions(group, defined, fast_math)
             group, size = [], 0
@@ -305,24 +302,15 @@ def lower_modules(
         yield _lower_functions(group, defined, fast_math)
 
 
-@record()
-class Definition:
-    """A function of a source: as CPython compiles it, and its syntax."""
-
-    function: Any
-    tree: ast.FunctionDef
-
-
-def _define(source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype]) -> dict[str, Definition]:
-    """The functions of a source, by name."""
+def _define(source: str, functions: Sequence[Prototype], externals: Mapping[str, Prototype]) -> dict[str, FunctionType]:
+    """The functions as CPython compiles them, by name."""
     native = dict(externals) | {prototype.name: prototype for prototype in functions}
     scope: dict[str, Any] = NAMES | CONSTANTS | {name: NativeCall(prototype) for name, prototype in native.items()}
     # Error messages of numba quote the line.
     linecache.cache[SOURCE_NAME] = (len(source), None, source.splitlines(keepends=True), SOURCE_NAME)
     defined: dict[str, Any] = {}
     try:
-        tree = ast.parse(source, SOURCE_NAME)
-        exec(compile(tree, SOURCE_NAME, "exec"), scope, defined)
+        exec(compile(source, SOURCE_NAME, "exec"), scope, defined)
     except SyntaxError as error:
         raise CompileError(f"{error.msg}, line {error.lineno}: {error.text}") from error
     for prototype in functions:
@@ -330,8 +318,7 @@ def _define(source: str, functions: Sequence[Prototype], externals: Mapping[str,
         if not isinstance(function, FunctionType):
             raise CompileError(f"the source defines no function {prototype.name!r}")
         function.__code__ = _without_last_digits(function.__code__)
-    trees = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
-    return {each.name: Definition(defined[each.name], trees[each.name]) for each in functions}
+    return defined
 
 
 def _without_last_digits(code: CodeType) -> CodeType:
@@ -344,39 +331,20 @@ def _without_last_digits(code: CodeType) -> CodeType:
     return code.replace(co_varnames=tuple(names))
 
 
-def _lower_functions(functions: Sequence[Prototype], defined: Mapping[str, Definition], fast_math: bool) -> Module:
+def _lower_functions(functions: Sequence[Prototype], defined: Mapping[str, FunctionType], fast_math: bool) -> Module:
     """One module of these functions."""
     module = (FastModule if fast_math else llvm.Module)("graphc", llvm.Context())  # its types are its own
     typing_context = KernelTyping()
     target_context = KernelTarget(typing_context, "cpu")
     for prototype in functions:
         try:
-            definition = defined[prototype.name]
-            known = analyse(definition.tree, prototype, definition.function.__globals__, typing_context)
-            if known is not None:
-                _write_plain(module, target_context, known, prototype)
-            else:
-                _lower_function(module, typing_context, target_context, definition.function, prototype)
+            _lower_function(module, typing_context, target_context, defined[prototype.name], prototype)
         except errors.NumbaError as error:
             raise CompileError(f"{prototype.name}: {_COLOUR.sub('', str(error))}") from error
     is_vectorized = vectorize(module)
     define_called(module, has_fma(), vector_widths())
     limit_vectors(module, usual_width())
     return Module(str(module), tuple(parts_called(module)), is_vectorized)
-
-
-def _write_plain(module: llvm.Module, context: KernelTarget, known: Types, prototype: Prototype) -> None:
-    """The function of known types in a module."""
-    arguments, convention = [known.names[name] for name in known.parameters], context.call_conv
-    kind = convention.get_function_type(types.int64, arguments)
-    function = cgutils.get_or_insert_function(module, kind, prototype.name)
-    convention.decorate_function(function, known.parameters, arguments, noalias=True)
-    builder = llvm.IRBuilder(function.append_basic_block("entry"))
-    begin = function.append_basic_block("B1")  # apart from slots
-    builder.position_at_end(begin)
-    Writer(known, context, builder, convention.decode_arguments(builder, arguments, function)).body(known.tree.body)
-    with builder.goto_entry_block():
-        builder.branch(begin)
 
 
 def _lower_function(
