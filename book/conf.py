@@ -10,7 +10,7 @@ copyright = "the graphc authors, MIT licence"
 version = release = VERSION
 
 extensions = ["myst_parser"]
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 suppress_warnings = ["misc.highlighting_failure"]  # listings of the loop language are no Python
 

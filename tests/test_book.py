@@ -60,7 +60,11 @@ def test_pages_are_staged_and_old_ones_go(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_the_gallery_has_every_program() -> None:
     programs = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    assert {f"gallery/{name}" for name in [*programs, "programs"]} == set(gallery.pages())
+    found = gallery.pages()
+    assert {f"gallery/{name}" for name in [*programs, "programs"]} == set(found)
+    pictures = {path.stem for path in gallery.KEPT.glob("*.png")}
+    assert {name for name in programs if f"{name}.png" in (ROOT / "examples" / f"{name}.py").read_text()} == pictures
+    assert all(f"../docs/gallery/{name}.png" in found[f"gallery/{name}"] for name in pictures)
 
 
 # --- the reference ----------------------------------------------------------------------------------------------------
