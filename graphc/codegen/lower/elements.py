@@ -296,7 +296,8 @@ class Lowerer:
                 return self.named.segments[node]
             case _:
                 message = f"a size depends on {describe(node)}, whose value is known only while the kernel runs"
-                raise StepSizeError(f"{message}; compute that value by a function of its own, and take it as an input")
+                how = "compute that value by a function of its own, and take it as an input"
+                raise StepSizeError(f"{message}; {how}; for x[mask], jnp.where(mask, a, b) has a fixed size")
 
     def _element_here(self, node: Node, index: Index) -> Expr:
         """The element of an index array, named no further out than its own index is known. Its bounds are checked

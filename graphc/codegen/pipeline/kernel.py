@@ -192,8 +192,8 @@ def repetition(kernel: Kernel) -> str:
     ((file, line, op), count) = max(made.items(), key=lambda each: each[1], default=(("", 0, ""), 0))
     if count < OFTEN:
         return ""
-    how = "a loop written with `scan` compiles in the time of one step, values that are alike in the time of one array"
-    return f"{written(file, line)} has made {count} values by {op}; {how}"
+    how = "compiles faster as a loop of `scan` or `lax.fori_loop`, or as one operation on whole arrays"
+    return f"{written(file, line)} has made {count} values by {op}; such a line, repeated by Python, {how}"
 
 
 def durations() -> Any:
