@@ -14,7 +14,10 @@ try:
     import dask.dataframe
     import distributed
 except ImportError as error:
-    raise ImportError(f"graphc.distributed needs dask: pip install 'graphc-compiler[distributed]' ({error})") from error
+    raise ImportError(
+        f"graphc.distributed needs dask ({error}): "
+        "pip install 'graphc-compiler[distributed]', or '.[distributed]' in a checkout"
+    ) from error
 
 from graphc.distributed.blocks import apply_gufunc, blockwise, map_blocks, map_columns, reduction
 from graphc.distributed.fits import Fit, State, fit

@@ -211,7 +211,8 @@ def _mode(mode: Any) -> tuple[Mode, tuple[str, ...]]:
     name = mode or HOOKS.default_mode or options.mode
     chosen = MODES.get(name)
     if chosen is None:
-        raise GraphValueError(f"mode {name!r}: must be one of {', '.join(MODES)}")
+        checking = import_module("graphc.functions.debug_modes").MODES
+        raise GraphValueError(f"mode {name!r}: must be one of {', '.join([*MODES, *checking])}")
     return chosen, excluding
 
 

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import Any
 
 if find_spec("pymc") is None:
-    raise ImportError("graphc.pymc needs PyMC: pip install 'graphc[pymc]'")
+    raise ImportError("graphc.pymc needs PyMC: pip install 'graphc-compiler[pymc]', or '.[pymc]' in a checkout")
 
 from graphc.errors import ArgumentError
 from graphc.pymc.model import Bound, Model, Parameter, compile
@@ -38,6 +38,6 @@ def nutpie(
     model over other data. Raises what `compile` does, and ArgumentError where nutpie is not installed.
     """
     if find_spec("nutpie") is None:
-        raise ArgumentError("graphc.pymc.nutpie needs nutpie: pip install 'graphc[pymc]'")
+        raise ArgumentError("nutpie is missing: pip install 'graphc-compiler[pymc]', or '.[pymc]' in a checkout")
     sampler = import_module("graphc.pymc.sampler")
     return sampler.nutpie_model(model, initial_points, jitter_rvs, default_initialization_strategy, var_names)

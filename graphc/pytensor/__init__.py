@@ -8,7 +8,9 @@ In: PyTensor's graphs, as they were written. Out: functions that graphc compiles
 from importlib.util import find_spec
 
 if find_spec("pytensor") is None:
-    raise ImportError("graphc.pytensor needs PyTensor: pip install 'graphc[pytensor]', or 'graphc[pymc]'")
+    raise ImportError(
+        "graphc.pytensor needs PyTensor: pip install 'graphc-compiler[pytensor]', or '.[pytensor]' in a checkout"
+    )
 
 from graphc.pytensor import matrices  # rows of the table
 from graphc.pytensor.linker import NAME, GraphcLinker, compiled, explain, register

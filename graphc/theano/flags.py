@@ -45,6 +45,9 @@ SENTENCES = {
 }
 """Settings of which some values cannot be followed: the values that can, and what is said of another."""
 
+TAKEN = {"device": "cpu", "compute_test_value": "raise"}
+"""Values in place of others: a program that asks for config.device then takes its branch for the CPU."""
+
 OBEYED = {
     "optimizer": "o4",
     "linker": "vm",
@@ -179,6 +182,7 @@ def set_setting(name: str, value: Any) -> None:
     allowed, sentence = SENTENCES.get(name, ("", ""))
     if name in SENTENCES and str(value) not in (*allowed.split(), ""):
         warn(sentence.format(value=value), stacklevel=3)
+        value = TAKEN.get(name, value)
     VALUES[name] = value
     if name in SLOW:
         slow = any(str(VALUES.get(other, OBEYED[other])) in words for other, words in SLOW.items())

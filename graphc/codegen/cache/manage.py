@@ -275,9 +275,10 @@ def note_targets(root: str, targets: set[str]) -> None:
 # Why a lookup missed
 
 
-def refuse_miss(key: Key) -> NoReturn:
-    """Raise CacheMissError, which tells the difference from the most similar stored entry."""
-    raise CacheMissError(f"the graph is not in the cache, which the option cache_require demands\n{explain_miss(key)}")
+def refuse_miss(key: Key, name: str) -> NoReturn:
+    """Raise CacheMissError, which names the function, and tells the difference from the most similar stored entry."""
+    told = f"{name} is not in the cache, which the option cache_require demands"
+    raise CacheMissError(f"{told}\n{explain_miss(key)}")
 
 
 def explain_miss(key: Key) -> str:

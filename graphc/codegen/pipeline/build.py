@@ -133,7 +133,7 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
     if there is not None:
         return there
     if found.entry is None and options.cache_require:
-        import_module("graphc.codegen.cache.manage").refuse_miss(found.key)
+        import_module("graphc.codegen.cache.manage").refuse_miss(found.key, kernel.name)
     with told_when_slow(found.report, work_of(kernel), partial(repetition, kernel)):
         try:
             return compile_native(kernel, found.key, found.report)

@@ -459,8 +459,8 @@ def test_a_miss_can_be_an_error() -> None:
     store.store(ENTRY)
     with options.change(cache_require=True):
         assert store.find(KEY) is not None
-        with pytest.raises(CacheMissError, match="option fast_math: here True, stored False"):
-            manage.refuse_miss(replace(KEY, settings={**KEY.settings, "fast_math": "True"}))
+        with pytest.raises(CacheMissError, match="(?s)^step is not .* fast_math: here True, stored False"):
+            manage.refuse_miss(replace(KEY, settings={**KEY.settings, "fast_math": "True"}), "step")
 
 
 # Bundles
