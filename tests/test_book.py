@@ -165,4 +165,4 @@ def test_pages_of_settings_have_every_option_command_and_error() -> None:
         found["reference/command_line"].count("usage: ") > 12
         and "## graphc cache prune" in found["reference/command_line"]
     )
-    assert found["reference/errors"].count("\n| `") > 25 and '"graphc 2"' in found["reference/files"]
+    assert found["reference/errors"].count("\n| `") > 25 and '"graphc 3"' in found["reference/files"]
