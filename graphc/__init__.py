@@ -288,7 +288,7 @@ if not TYPE_CHECKING:
             raise AttributeError(f"graphc.{name} is not imported yet")  # `from graphc import it` asks first
         else:
             found, why = HOOKS.absent("graphc", name)
-            if found is None and any(map(os.path.exists, (f"{__path__[0]}/{name}{end}" for end in ("", ".py")))):
+            if found is None and any(os.path.exists(f"{__path__[0]}/{name}{end}") for end in ("", ".py")):
                 raise AttributeError(
                     f"graphc.{name} is not imported yet"
                 )  # `from graphc import x` asks, and imports it

@@ -286,7 +286,15 @@ def Lop(  # noqa: N802 - Theano's name
     consider_constant: Iterable[Node] | None = None,
     disconnected_inputs: Disconnected = "raise",
 ) -> Any:
-    """Theano's name for `vjp`: eval_points are the cotangents."""
+    """Return the vector-Jacobian product of `eval_points` with the Jacobian of `f` by `wrt`: Theano's name for `vjp`.
+
+    eval_points: the cotangents, one for each output of `f`, of its shape. The result and the errors are of `vjp`;
+    GradientError for a cotangent of another dtype or rank.
+
+        >>> x = T.dvector("x")
+        >>> graphc.Lop(x**2, x, T.ones_like(x)).eval({x: [1, 2]})
+        array([2., 4.])
+    """
     return vjp(f, wrt, eval_points, disconnected_inputs, consider_constant)
 
 
@@ -297,11 +305,16 @@ def Rop(  # noqa: N802 - Theano's name
     disconnected_outputs: Disconnected = "raise",
     return_disconnected: str = "zero",
 ) -> Any:
-    """Theano's form of `jvp`, in which an input that no output depends on is no error.
+    """Return the Jacobian-vector product: Theano's form of `jvp`, without an error for an input that nothing uses.
 
     An output that is cut off from all inputs, as by `disconnected_grad`, or is a variable itself, is disconnected:
     `disconnected_outputs` and `return_disconnected` are as those of `grad`. An output computed from other variables has
-    tangent zero.
+    tangent zero. Raises DisconnectedInputError for a disconnected output, GradientError for another word as
+    `return_disconnected`, or a tangent of another dtype or rank than its input.
+
+        >>> x = T.dvector("x")
+        >>> graphc.Rop(x**2, x, T.ones_like(x)).eval({x: [1, 2]})
+        array([2., 4.])
     """
     ends, starts = _as_list(f), _as_list(wrt)
     tangents = _as_list(jvp(ends, starts, _as_list(eval_points), "ignore"))
@@ -324,6 +337,11 @@ def hessian_vector_product(cost: Node, wrt: Nodes, vectors: Any) -> Any:
     """Return the product of the Hessian of a scalar `cost` by `wrt` with `vectors`, both of the structure of `wrt`.
 
     It is the derivative of the inner product of the gradient with `vectors`: two reverse passes, without the Hessian.
+    Errors are those of `grad`.
+
+        >>> x = T.dvector("x")
+        >>> graphc.hessian_vector_product((x**3).sum(), x, T.ones_like(x)).eval({x: [1, 2]})
+        array([ 6., 12.])
     """
     targets = _as_list(wrt)
     gradients = grad(cost, targets)
@@ -343,6 +361,13 @@ def jacobian(
     over the elements makes the rows, and computes common parts once; up to WRITTEN_OUT elements, of static number, are
     written out. For a scalar it is the gradient. Other arguments and errors are those of `grad`. For a function of
     arrays it is `jacrev`.
+
+    Raises GradientError for an `expression` of more than one axis, and what `grad` raises.
+
+        >>> x = T.dvector("x")
+        >>> graphc.jacobian(x**2, x).eval({x: [1, 2]})
+        array([[2., 0.],
+               [0., 4.]])
     """
     if _is_function_alone(expression, of_function):
         return HOOKS.of_functions.jacobian(expression, **_chosen(wrt, of_function), **of_function)

@@ -20,7 +20,10 @@ from graphc.tensor import elementary
 
 PACKAGE = Path(graphc.__file__ or "").parent
 ROOMS = ("control", "distributed", "lax", "numpy", "ops", "random", "scipy", "sparse", "tensor", "tracing")
-FILES = ("autodiff.py", "options.py", "optimizers.py", "tree.py", "functions/function.py")
+FILES = (
+    *("autodiff.py", "options.py", "optimizers.py", "tree.py"),
+    *(f"functions/{name}.py" for name in ("background", "convention", "debug_modes", "function", "loaded")),
+)
 NAMES = {"graphc": graphc, "T": graphc.tensor, "np": np, "jnp": graphc.numpy, "lax": graphc.lax}
 """What examples may use without an import, besides what their module has."""
 

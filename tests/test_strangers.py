@@ -280,6 +280,7 @@ def test_modules_that_are_there_without_an_import() -> None:
     found: Any = graphc
     assert found.misc.pkl_utils.dump.__module__.startswith("graphc.") and "OrderedDict" in dir(found.compat.python2x)
     assert found.get_scalar_constant_value(T.constant(3.0)) == 3.0
+    assert graphc.map.__name__ == "map"  # the name of a built-in function, which the message must not call
     with pytest.raises(AttributeError, match="'miscc' is not in graphc"):
         _ = found.miscc
 

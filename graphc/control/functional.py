@@ -37,14 +37,19 @@ def scan(
     reverse: bool = False,
     checkpoint: Checkpoint = None,
 ) -> tuple[Any, Any]:
-    """`carry, ys = scan(f, init, xs)`: calls `carry, y = f(carry, x)` for each element x of `xs`.
+    """Call `carry, y = f(carry, x)` for each element x of `xs`, and return the final carry and the stacked `ys`.
 
     init: the initial carry. xs: the sequences, of equal length along their first axis. These, and what `f` returns, are
     tensors or pytrees of them: tuples, lists, dicts, dataclasses; None has no tensors. length: the trip count if there
     are no `xs`. reverse: go from the last element to the first; row t of `ys` still belongs to element t. checkpoint:
     as in `graphc.scan`. Returns the final carry, and the `ys` of all steps, stacked.
 
-    Raises GraphTypeError if the carry changes its structure or a type, ShapeError if sequences differ in length.
+    Raises GraphTypeError if the carry changes its structure or a type, ShapeError if sequences differ in length,
+    GraphValueError if there are neither `xs` nor `length`.
+
+        >>> last, sums = scan(lambda total, x: (total + x, total + x), T.constant(0.0), T.constant([1.0, 2.0, 3.0]))
+        >>> last.eval(), sums.eval()
+        (array(6.), array([1., 3., 6.]))
     """
     since, states = next_serial(), _states(init)
     rows = [as_node(leaf) for leaf in leaves(xs)]
@@ -76,9 +81,14 @@ def map(f: Callable[..., Any], xs: Any) -> Any:
 
 
 def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> Any:
-    """The final carry of `carry = body(i, carry)` for i from `lower` to `upper` - 1.
+    """Return the final carry of `carry = body(i, carry)` for i from `lower` to `upper` - 1.
 
-    lower, upper: integers or integer scalars. init: the initial carry, a tensor or a pytree, as in `scan`.
+    lower, upper: integers or integer scalars. init: the initial carry, a tensor or a pytree, as in `scan`; it is the
+    result where `upper` is not above `lower`. Raises GraphTypeError for bounds that are no integers, and where the
+    carry changes its structure or a type.
+
+        >>> fori_loop(0, 5, lambda i, total: total + i, T.constant(0)).eval()
+        array(10)
     """
     begin, end = (_bound(name, value) for name, value in (("lower", lower), ("upper", upper)))
     count = sizes.maximum(sizes.subtract(sizes.as_size(end), sizes.as_size(begin)), 0)
@@ -94,10 +104,15 @@ def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> An
 
 
 def while_loop(cond: Callable[..., Any], body: Callable[..., Any], init: Any) -> Any:
-    """The final carry of `carry = body(carry)`, repeated while `cond(carry)` holds.
+    """Repeat `carry = body(carry)` while `cond(carry)` holds, and return the final carry.
 
     init: the initial carry, a tensor or a pytree, as in `scan`. The trip count is unknown in advance, so it can be
     differentiated only if the derivative needs no values of the steps; `graphc.scan` with `until` always can.
+
+    Raises GraphTypeError where the carry changes its structure or a type, RankError for a condition that is no scalar.
+
+        >>> while_loop(lambda x: x < 100, lambda x: 2 * x, T.constant(3)).eval()
+        array(192)
     """
     since, states = next_serial(), _states(init)
 
@@ -135,9 +150,15 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """`branches[index](*operands)`, with `index` clamped to the valid range; only that branch is computed.
+    """Return `branches[index](*operands)`, with `index` clamped to the valid range; only that branch is computed.
 
-    index: an integer scalar. operands, branches and errors are as those of `cond`.
+    index: an integer scalar. operands: as those of `cond`. branches: functions, as those of `cond`.
+
+    Raises GraphTypeError for an index that is no integer scalar, and where results differ in structure or type;
+    GraphValueError where there are no branches.
+
+        >>> switch(T.constant(5), [lambda x: x + 1, lambda x: x * 10], T.constant(3.0)).eval()
+        array(30.)
     """
     place = as_node(index)
     if place.ndim or place.type.dtype not in INTEGERS:

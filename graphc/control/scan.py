@@ -91,7 +91,14 @@ class OrderedUpdates(OrderedDict[Any, Any]):
 
 
 class until:  # noqa: N801 - Theano's name
-    """A stop condition, returned by a step after its outputs: the first step at which it holds is the last."""
+    """A condition that ends a scan. A step returns it after its outputs; the first step at which it holds is the last.
+
+    condition: a scalar; any number except zero is true. The outputs of `scan` then have a row for each step that was
+    made, the last one included. Raises RankError for a condition that is no scalar.
+
+        >>> graphc.scan(lambda p: (2 * p, until(p > 3)), outputs_info=1.0, n_steps=10)[0].eval()
+        array([2., 4., 8.])
+    """
 
     def __init__(self, condition: Any) -> None:
         self.condition = as_node(condition)
@@ -458,7 +465,15 @@ def map(
     mode: Any = None,
     name: str | None = None,
 ) -> tuple[Any, OrderedUpdates]:
-    """`fn` of each element of the sequences, stacked; the arguments are those of `scan`."""
+    """Apply `fn` to each element of the sequences. Return the stacked results, and the updates of shared variables.
+
+    fn: a function of an element of each sequence, and of `non_sequences`. sequences: tensors, whose first axis is that
+    of the elements. Each result has this axis first, then the axes that `fn` returned. Other arguments and errors are
+    those of `scan`.
+
+        >>> map(lambda x: x**2, T.constant([1.0, 2.0, 3.0]))[0].eval()
+        array([1., 4., 9.])
+    """
     return scan(fn, sequences, None, non_sequences, None, truncate_gradient, go_backwards, mode, name)
 
 
@@ -471,7 +486,15 @@ def reduce(
     mode: Any = None,
     name: str | None = None,
 ) -> tuple[Any, OrderedUpdates]:
-    """The last output of a scan: a fold of `fn` over the sequences. The arguments are those of `scan`."""
+    """Fold `fn` over the sequences. Return the last output, and the updates of shared variables.
+
+    fn: a function of an element of each sequence, of the last output, and of `non_sequences`; it returns the next
+    output, of the same shape. outputs_info: the output before the first element. go_backwards: begin at the
+    last element. Other arguments and errors are those of `scan`.
+
+        >>> reduce(lambda x, total: total + x, T.constant([1.0, 2.0, 3.0]), T.constant(0.0))[0].eval()
+        array(6.)
+    """
     stacked, updates = scan(fn, sequences, outputs_info, non_sequences, None, -1, go_backwards, mode, name)
     last = [each[-1] for each in stacked] if isinstance(stacked, list) else stacked[-1]
     return last, updates
@@ -485,7 +508,11 @@ def foldl(
     mode: Any = None,
     name: str | None = None,
 ) -> tuple[Any, OrderedUpdates]:
-    """`reduce` from the first element to the last."""
+    """Fold `fn` over the sequences from the first element to the last. Arguments, results and errors are of `reduce`.
+
+    >>> foldl(lambda x, total: 2 * total + x, T.constant([1.0, 2.0, 3.0]), T.constant(0.0))[0].eval()
+    array(11.)
+    """
     return reduce(fn, sequences, outputs_info, non_sequences, False, mode, name)
 
 
@@ -497,7 +524,11 @@ def foldr(
     mode: Any = None,
     name: str | None = None,
 ) -> tuple[Any, OrderedUpdates]:
-    """`reduce` from the last element to the first."""
+    """Fold `fn` over the sequences from the last element to the first. Arguments, results and errors are of `reduce`.
+
+    >>> foldr(lambda x, total: 2 * total + x, T.constant([1.0, 2.0, 3.0]), T.constant(0.0))[0].eval()
+    array(17.)
+    """
     return reduce(fn, sequences, outputs_info, non_sequences, True, mode, name)
 
 

@@ -146,6 +146,11 @@ def begun(wanted: Wanted) -> Function | None:
 
 
 def wait(timeout: float | None = None) -> bool:
-    """Wait until all functions made with `options.compile = "background"` are compiled, at most `timeout` seconds.
-    Return whether they are."""
+    """Wait until all functions made with `options.compile = "background"` are compiled, and return True if they are.
+
+    timeout: the longest wait, in seconds; None waits until all are compiled.
+
+        >>> graphc.wait(timeout=1.0)
+        True
+    """
     return QUEUE.wait(timeout)

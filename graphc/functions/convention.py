@@ -53,9 +53,10 @@ class In:
     Raises GraphTypeError for a name that is no string, an update of another type, and an implicit input without a
     value.
 
-        n = T.iscalar("n")
-        count = graphc.function([graphc.In(n, value=0, update=n + 1)], n)
-        count(), count()     # 0, 1
+        >>> n = T.iscalar("n")
+        >>> count = graphc.function([graphc.In(n, value=0, update=n + 1)], n)
+        >>> count().item(), count().item()
+        (0, 1)
     """
 
     variable: Any

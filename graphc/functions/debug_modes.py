@@ -47,6 +47,11 @@ class NanGuardMode:
     than 1e10. `x.tag.nan_guard_mode_check = False` exempts a value. What is None is as the settings
     `config.NanGuardMode.nan_is_error` and kin say; `config.NanGuardMode.action = "warn"` warns of each such value in
     place of the error. optimizer, linker: Theano's, they change nothing.
+
+        >>> x = T.dvector("x")
+        >>> f = graphc.function([x], T.log(x), mode=NanGuardMode(nan_is_error=True))
+        >>> f([1.0])
+        array([0.])
     """
 
     name = "NanGuardMode"

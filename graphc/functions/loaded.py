@@ -53,9 +53,13 @@ def load(path: str | os.PathLike[str], recompile: bool = True) -> Any:
     CacheMissError if no code fits and `recompile` is False (the message says what differs); OSError if the file cannot
     be read.
 
-        x = T.dvector("x")
-        graphc.function([x], x * 2).save("double.graphc")
-        graphc.load("double.graphc")([1.0, 2.0])      # array([2., 4.])
+        >>> from tempfile import TemporaryDirectory
+        >>> x = T.dvector("x")
+        >>> with TemporaryDirectory() as folder:
+        ...     graphc.function([x], x * 2).save(f"{folder}/double.graphc")
+        ...     double = load(f"{folder}/double.graphc")
+        >>> double([1.0, 2.0])
+        array([2., 4.])
     """
     opened = open_file(os.fspath(path))
     try:

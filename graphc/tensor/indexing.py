@@ -302,7 +302,7 @@ def inc_subtensor(
 ) -> Node:
     """The array of which `x` is a part, with `y` added to that part; where indices repeat, all are added.
 
-    As `set_subtensor` otherwise.
+    As `set_subtensor` otherwise: raises GraphTypeError where `x` is no indexing, ShapeError where `y` does not fit.
 
         >>> T.inc_subtensor(T.zeros(3)[[0, 0, 2]], 1.0).eval()
         array([2., 0., 1.])

@@ -422,6 +422,8 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Node:
 
         >>> T.logsumexp(T.constant([1000.0, 1000.0])).eval()
         array(1000.69314718)
+
+    Raises AxisError for a wrong axis.
     """
     node = as_node(x)
     if not is_float(node.type.dtype):

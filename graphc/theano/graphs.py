@@ -368,10 +368,15 @@ def _like(outputs: Any, nodes: Sequence[Node]) -> Any:
 def clone_replace(
     output: Any, replace: Any = None, strict: bool = True, share_inputs: bool = True, copy_inputs: Any = None
 ) -> Any:
-    """`output`, a variable or a list, tuple or dict, with the variables in `replace` (a dict or pairs) replaced.
+    """Return `output` with the variables in `replace` replaced: `theano.clone`.
 
+    output: a variable, or a list, tuple or dict of them; the result has its form. replace: a dict, or pairs.
     strict: replacements must have the type of what they replace. share_inputs=False: the inputs that are left are fresh
-    variables. copy_inputs: Theano's old name for share_inputs. This is `theano.clone`.
+    variables. copy_inputs: Theano's old name for share_inputs. Raises GraphTypeError for a replacement of another type.
+
+        >>> x = T.dvector("x")
+        >>> graphc.clone(x**2, replace={x: T.constant([1.0, 3.0])}).eval()
+        array([1., 9.])
     """
     items = list(output.values()) if isinstance(output, Mapping) else output
     nodes = _listed(items) if isinstance(items, Node | list | tuple) else [as_node(items)]

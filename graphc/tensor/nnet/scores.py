@@ -43,7 +43,14 @@ def _row(x: Any, axis: Any) -> tuple[Node, Any]:
 
 
 def softmax(x: Any, axis: Any = None) -> Node:
-    """exp(x) / sum(exp(x)) over `axis`, the last one by default, without overflow; a vector gives a row (Theano's)."""
+    """exp(x) / sum(exp(x)) over `axis`, the last one by default, without overflow; a vector gives a row (Theano's).
+
+    x: a tensor of one or more axes. The result has its shape, and is a float. Raises RankError for a scalar, AxisError
+    for a wrong axis.
+
+        >>> T.nnet.softmax(T.constant([[0.0, 0.0]])).eval()
+        array([[0.5, 0.5]])
+    """
     return losses.softmax(*_row(x, axis))
 
 
