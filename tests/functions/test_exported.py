@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 
 import graphc
 import graphc.tensor as T
@@ -73,6 +74,16 @@ class Called:
                 else:
                     assert getattr(self.state, f"v{number}") == value
 
+    @classmethod
+    def of(cls, function: Any, library: Path, name: str) -> Called:
+        """A library that was linked otherwise, of a function without shared variables."""
+        called = cls.__new__(cls)
+        called.function, called.name, called.shared = function, name, []
+        called.library = ctypes.CDLL(str(library))
+        called.text = getattr(called.library, f"{name}_error_text")
+        called.text.restype = ctypes.c_char_p
+        return called
+
     def initial(self) -> Any:
         return self.kind.in_dll(self.library, f"{self.name}_initial")
 
@@ -110,7 +121,7 @@ class Called:
         return code, made
 
 
-def agrees(called: Called, *values: Any, rtol: float = 1e-12) -> None:
+def agrees(called: Called, *values: Any, rtol: float = 1e-12, atol: float = 1e-300) -> None:
     """The results of C are those of the interpreter, and so are the shared variables afterwards."""
     function = called.function
     wanted = graphc.function(
@@ -120,7 +131,7 @@ def agrees(called: Called, *values: Any, rtol: float = 1e-12) -> None:
     code, made = called.call(values)
     assert code == 0, called.text(code)
     for found, right in zip(made, wanted, strict=True):
-        np.testing.assert_allclose(found, right, rtol=rtol, atol=1e-300)
+        np.testing.assert_allclose(found, right, rtol=rtol, atol=atol)
     for number, leaf in enumerate(called.shared):
         now = called.values[number] if leaf.ndim else getattr(called.state, f"v{number}")
         np.testing.assert_allclose(now, leaf.get_value(), rtol=rtol)
@@ -311,14 +322,73 @@ def test_factorisations_call_the_lapack_that_is_linked(tmp_path: Path) -> None:
         str(tmp_path / "standins.c"),
     ]
     subprocess.run([*cc, "-lm"], check=True, timeout=60)
-    called = Called.__new__(Called)
-    called.function, called.name, called.shared = function, "factors", []
-    called.library = ctypes.CDLL(str(tmp_path / "libfactors.so"))
-    called.text = called.library.factors_error_text
-    called.text.restype = ctypes.c_char_p
+    called = Called.of(function, tmp_path / "libfactors.so", "factors")
     root = np.random.default_rng(2).normal(size=(5, 5))
     agrees(called, root @ root.T + np.eye(5), np.arange(5.0), rtol=1e-9)
     assert called.call([-np.eye(5), np.arange(5.0)])[0] == NUMBER["REFUSED"]
+
+
+COUNTED = """
+void {real}(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *);
+int calls_{name};
+void {own}(void *a, void *b, void *c, void *d, void *e, void *f, void *g, void *h, void *i, void *j, void *k, void *l,
+           void *m) {{ calls_{name}++; {real}(a, b, c, d, e, f, g, h, i, j, k, l, m); }}
+"""
+"""A function that counts calls of a routine, and hands its arguments on: 13 addresses at most."""
+
+
+def found_blas(folder: Path) -> dict[str, tuple[str, str, list[str]]]:
+    """The BLAS and LAPACK of this machine: what linkers of C find, and SciPy's own. For each the names of a function in
+    place of a routine and of the routine, and the words for the linker."""
+    found: dict[str, tuple[str, str, list[str]]] = {}
+    (folder / "empty.c").write_text("void dgemm_(void); void dpotrf_(void); int main(void) { dgemm_(); dpotrf_(); }")
+    words = ["-llapack", "-lblas"]
+    command = ["cc", str(folder / "empty.c"), "-o", str(folder / "empty"), *words]
+    if subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0:
+        found["the system's"] = "__wrap_{}", "__real_{}", words
+    for path in (Path(scipy.__file__).parents[1] / "scipy.libs").glob("libscipy_openblas-*.so"):
+        found["SciPy's"] = "{}", "scipy_{}", [str(path), f"-Wl,-rpath,{path.parent}"]
+    return found
+
+
+def test_large_products_and_factorisations_run_in_a_real_blas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each library that is there is linked with the object, and each routine is counted."""
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    libraries = found_blas(tmp_path)
+    if not libraries:
+        pytest.skip("it needs a BLAS and a LAPACK")
+    m, k, b = T.dmatrix("m"), T.fmatrix("k"), T.dvector("b")
+    outputs = [T.slinalg.cholesky(m), T.slinalg.solve(m, b), T.dot(k, k)]
+    function = graphc.function([m, k, b], outputs, mode="interpreted")
+    function.export(tmp_path / "factors", blas=True)
+    names = re.findall(r"\b[ds][a-z]+_\b", (tmp_path / "factors.h").read_text().splitlines()[0])
+    routines = {"sgemm_", "dgemm_", "dpotrf_", "dgetrf_"}
+    assert routines <= set(names)
+    rng, size = np.random.default_rng(2), 130  # above 64^3 multiplications, and above the blocks that LAPACK gets
+    root = rng.normal(size=(size, size))
+    positive, right = root @ root.T / size + np.eye(size), root[0]
+    bound = float(np.linalg.cond(positive)) * size**2 * 2.0**-52  # of either factorisation, of entries about 1
+    exact = rng.integers(-8, 9, (size, size)).astype("float32")  # sums below 2^24: float32 rounds nothing
+    for number, (kind, (own, real, words)) in enumerate(libraries.items()):
+        counters = [COUNTED.format(name=n, own=own.format(n), real=real.format(n)) for n in names]
+        (tmp_path / "counters.c").write_text("".join(counters))
+        wraps = [f"-Wl,--wrap={n}" for n in names if own != "{}"]
+        library = tmp_path / f"libfactors{number}.so"
+        files = [str(tmp_path / "factors.o"), str(tmp_path / "counters.c")]
+        command = ["cc", "-shared", "-fPIC", "-w", "-o", str(library), *files, *wraps, *words, "-lm", "-Wl,-z,defs"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, f"{kind}: {done.stderr}"
+        called = Called.of(function, library, "factors")
+
+        def called_so_often(of: Any = called.library) -> dict[str, int]:
+            return {name: ctypes.c_int.in_dll(of, f"calls_{name}").value for name in names}
+
+        agrees(called, np.eye(5), exact[:5, :5].copy(), np.arange(5.0))
+        assert not any(called_so_often().values()), kind
+        agrees(called, positive, exact, right, atol=bound)
+        counts = called_so_often()
+        assert all(counts[name] for name in routines), (kind, counts)
+        assert called.call([-positive, exact, right])[0] == NUMBER["REFUSED"], kind
 
 
 def test_the_files_compile_without_a_warning_and_run(tmp_path: Path) -> None:
