@@ -288,10 +288,6 @@ if not TYPE_CHECKING:
             raise AttributeError(f"graphc.{name} is not imported yet")  # `from graphc import it` asks first
         else:
             found, why = HOOKS.absent("graphc", name)
-            if found is None and any(os.path.exists(f"{__path__[0]}/{name}{end}") for end in ("", ".py")):
-                raise AttributeError(
-                    f"graphc.{name} is not imported yet"
-                )  # `from graphc import x` asks, and imports it
             if found is None:
                 why = why or nearest(name, __dir__())
                 raise AttributeError(f"{name!r} is not in graphc{why and '; '}{why}")
