@@ -311,7 +311,7 @@ def _recurrence_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
 # --- the records ----------------------------------------------------------------------------------------------------
 
 
-def _samples(build: Callable[..., Node], count: int) -> tuple[Sample, ...]:
+def _samples(build: Callable[..., Node], count: int, differentiable: bool = True) -> tuple[Sample, ...]:
     rows: list[tuple[str, tuple[int, ...], int]] = [
         ("a vector", (5,), 0),
         ("down columns", (3, 4), 0),
@@ -327,7 +327,12 @@ def _samples(build: Callable[..., Node], count: int) -> tuple[Sample, ...]:
         return lambda *args: build(*args, axis, reverse)
 
     return tuple(
-        Sample(f"{name}{', reversed' if reverse else ''}", along(axis, reverse), (Argument(shape),) * count)
+        Sample(
+            f"{name}{', reversed' if reverse else ''}",
+            along(axis, reverse),
+            (Argument(shape),) * count,
+            differentiable=differentiable,
+        )
         for name, shape, axis in rows
         for reverse in (False, True)
     )
@@ -379,7 +384,11 @@ define_op(
     samples=Samples(
         lambda: chain(
             *(
-                _samples(lambda x, axis, reverse, e=extreme, f=form: running_extreme(x, e, axis, reverse, f), 1)
+                _samples(
+                    lambda x, axis, reverse, e=extreme, f=form: running_extreme(x, e, axis, reverse, f),
+                    1,
+                    differentiable=form != "before",  # its first element is infinite
+                )
                 for extreme, form in product(EXTREMES, FORMS[:2])
             )
         )

@@ -220,7 +220,7 @@ def _triangle(name: str, x: Any, k: Any, relation: str) -> Node:
     if not node.ndim:
         raise RankError(f"{name} of {describe(node)} of type {node.type}: it is no matrix")
     if node.ndim == 1:  # each row, as in NumPy
-        node = ops.broadcast_to(node, (*node.type.shape, *node.type.shape))
+        node = ops.broadcast_to(ops.dimshuffle(node, ("x", 0)), (*node.type.shape, *node.type.shape))
     zero = literal(0, node.type.dtype)
     return elementwise("where", _place(node, k, relation), node, zero)
 

@@ -33,7 +33,9 @@ SHAKEN = 8
 """How many times the operands of a factorisation are moved."""
 BLOCK = 256
 """Terms of a float32 sum that are added in float32, at most; more are carried in float64."""
-MONOTONE = {"max", "min", "supremum", "max_or_lowest", "min_or_highest", "any", "all", "sort", "top"}
+MONOTONE = {
+    "max", "min", "supremum", "max_or_lowest", "min_or_highest", "any", "all", "sort", "top", "running_extreme",
+}  # fmt: skip
 LINEAR = {
     "running_sum", "segment_sum", "sum", "set_subtensor", "inc_subtensor", "set_gather", "inc_gather", "inc_windows",
 }  # fmt: skip

@@ -42,7 +42,7 @@ CASES: dict[str, list[tuple[tuple[Any, ...], tuple[Any, ...]]]] = {
     "Prepend_scalar_to_each_row": [((), (S, M))],
     "RavelMultiIndex": [((), (K, K, SIZES)), (("raise", "F"), (K, J[0], T.as_tensor([3, 4])))],
     "RepeatOp": [((0,), (M, 2)), ((), (M, N)), ((1,), (M, K)), ((), (X, K)), ((), (X, 3))],
-    "SearchsortedOp": [(("right",), (X, M))],
+    "SearchsortedOp": [(("right",), (X, X + 1))],
     "Shape": [((), (M,))],
     "Softmax": [((), (M,))],
     "SoftmaxGrad": [((), (M, T.exp(M)))],
