@@ -148,8 +148,9 @@ def test_constraints_by_name(interpreted: None) -> None:
     matrix = scipy.optimize.LinearConstraint([[1.0, 0.0, -1.0]], 0.0, 0.0)
     found = optimize.minimize(cost, start, constraints=[matrix], bounds=optimize.Bounds({"a": -9, "w": [-9, 0.0]}, 9))
     np.testing.assert_allclose([found.x["a"], *found.x["w"]], [2.5, 1, 2.5], atol=1e-6)
-    with pytest.raises(GraphValueError, match="with constraints"):
-        found.covariance  # noqa: B018
+    # The Hessian is twice the identity; a and w[1] can only move together.
+    np.testing.assert_allclose(found.covariance.errors["a"], 0.5, rtol=1e-6)
+    np.testing.assert_allclose(found.covariance.errors["w"], [np.sqrt(0.5), 0.5], rtol=1e-6)
 
 
 def decay(x: Any, a: Any, k: Any, c: Any) -> Any:
