@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import re
 import sys
 import threading
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -162,6 +164,16 @@ def test_capsules_as_cython_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     address = get_cython_function_address("made_by_graphc", "cube")
     assert ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(address)(3.0) == 27.0
     assert 'capsule object "double (double)"' in repr(module.__pyx_capi__["cube"])
+
+
+@pytest.mark.slow
+def test_the_page_on_cffi_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("cffi")
+    page = (Path(__file__).parents[2] / "docs" / "callers.md").read_text("utf-8")
+    section = page[page.index("## cffi") :]
+    program, printed = re.findall(r"```\w+\n(.*?)```", section, re.DOTALL)[:2]
+    exec(program, {})
+    assert capsys.readouterr().out == printed
 
 
 @pytest.mark.slow

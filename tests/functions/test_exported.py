@@ -458,6 +458,26 @@ def test_the_program_of_the_page_prints_what_is_said(tmp_path: Path) -> None:
         assert " ".join(said.split()) in declared
 
 
+def test_cffi_reads_the_header_and_calls_the_library(tmp_path: Path) -> None:
+    ffi = pytest.importorskip("cffi").FFI()
+    x, w = T.dvector("x"), graphc.shared(np.array([1.0, 2.0]), name="w")
+    function = graphc.function([x], x * w.sum(), updates=[(w, w + 1)], mode="interpreted")
+    function.export(tmp_path / "model")
+    header = (tmp_path / "model.h").read_text()
+    plain = re.sub(r"^#.*\n", "", re.sub(r"#ifdef __cplusplus.*?#endif", "", header, flags=re.DOTALL), flags=re.M)
+    ffi.cdef(plain.replace("extern const", "extern"))  # cffi reads no constant of a library but integers
+    library = ffi.dlopen(str(tmp_path / "libmodel.so"))
+    state, sizes = ffi.new("model_state *", library.model_initial), ffi.new("model_sizes *")
+    values, out, own = ffi.new("double[]", [1.0, 2.0, 3.0]), ffi.new("double[3]"), ffi.new("double[]", [1.0, 2.0])
+    state.w = own
+    assert library.model_workspace_size(values, 3, state, sizes) == library.MODEL_OK and sizes.out_0 == 3
+    workspace = ffi.new("char[]", sizes.workspace + 1)
+    assert library.model(values, 3, state, out, 3, workspace, sizes.workspace) == library.MODEL_OK
+    assert list(out) == [3.0, 6.0, 9.0] and list(own) == [2.0, 3.0]
+    code = library.model(values, 3, state, values, 3, workspace, sizes.workspace)
+    assert code == library.MODEL_OVERLAP and b"overlaps" in ffi.string(library.model_error_text(code))
+
+
 RUST = """
 #[repr(C)] #[derive(Clone, Copy)] struct State { w: *mut f64, w_0: i64, b: f32 }
 #[repr(C)] struct Sizes { workspace: usize, out1_0: i64, out1_1: i64 }
