@@ -68,11 +68,19 @@ class NumpyLibrary:
         np.add.at(target, index, values)
         return target
 
+    def whole(self, kind: Kind, program: Program) -> Callable[..., Any]:
+        """The text of a program as a function of its inputs."""
+        text = kind.ways[program.way]
+
+        def whole(*values: Any) -> Any:
+            return text(self, *values)
+
+        return whole
+
     def compiled(self, kind: Kind, program: Program, inputs: Sequence[Array]) -> Callable[..., Any] | None:
         if program.gradient:
             return None
-        text = kind.ways[program.way]
-        return lambda *values: text(self, *values)
+        return self.whole(kind, program)
 
     def convert(self, array: Array) -> Any:
         return array
@@ -95,12 +103,7 @@ class JaxLibrary(NumpyLibrary):
         return target.at[index].add(values)
 
     def compiled(self, kind: Kind, program: Program, inputs: Sequence[Array]) -> Callable[..., Any] | None:
-        text = kind.ways[program.way]
-
-        def whole(*values: Any) -> Any:
-            return text(self, *values)
-
-        wrt = of_gradient(kind, len(inputs))
+        whole, wrt = self.whole(kind, program), of_gradient(kind, len(inputs))
         return self.jax.jit(self.jax.value_and_grad(whole, wrt) if program.gradient else whole)  # type: ignore[no-any-return]
 
     def convert(self, array: Array) -> Any:
@@ -110,7 +113,7 @@ class JaxLibrary(NumpyLibrary):
         return self.jax.block_until_ready(result)
 
 
-class GraphcLibrary(JaxLibrary):
+class GraphcLibrary(NumpyLibrary):
     """graphc. front: "jit" traces, "function" declares variables of open sizes, "static" those of known sizes."""
 
     def __init__(self) -> None:
@@ -118,14 +121,12 @@ class GraphcLibrary(JaxLibrary):
         self.np, self.lax = import_module("graphc.numpy"), import_module("graphc.lax")
         self.special, self.linalg = import_module("graphc.scipy.special"), import_module("graphc.scipy.linalg")
 
+    add_at = JaxLibrary.add_at
+
     def compiled(
         self, kind: Kind, program: Program, inputs: Sequence[Array], mode: str | None = None
     ) -> Callable[..., Any] | None:
-        text, wrt = kind.ways[program.way], of_gradient(kind, len(inputs))
-
-        def whole(*values: Any) -> Any:
-            return text(self, *values)
-
+        whole, wrt = self.whole(kind, program), of_gradient(kind, len(inputs))
         if program.front == "jit":
             return self.graphc.jit(self.graphc.value_and_grad(whole, wrt) if program.gradient else whole, mode=mode)  # type: ignore[no-any-return]
         static = program.front == "static"
@@ -133,12 +134,6 @@ class GraphcLibrary(JaxLibrary):
         value = whole(*variables)
         outputs = [value, *self.graphc.grad(value, [variables[i] for i in wrt])] if program.gradient else flat(value)
         return self.graphc.function(variables, outputs, mode=mode)  # type: ignore[no-any-return]
-
-    def convert(self, array: Array) -> Any:
-        return array
-
-    def wait(self, result: Any) -> Any:
-        return result
 
 
 class NumbaLibrary(NumpyLibrary):

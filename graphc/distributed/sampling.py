@@ -82,9 +82,9 @@ def windows(tune: int) -> Any:
 
 
 class Adapted(NamedTuple):
-    """What tuning knows of a replica. step: [log step, log of the averaged step, averaged error, number of steps, what
-    the log step is shrunk to] of dual averaging. variances: by which steps are scaled. mean, square, count: of the
-    places of this window (Welford 1962)."""
+    """The state of tuning for a replica. step: [log step, log of the averaged step, averaged error, number of steps,
+    the value that the log step is shrunk to] of dual averaging. variances: by which steps are scaled. mean, square,
+    count: of the places of this window (Welford 1962)."""
 
     step: Any
     variances: Any

@@ -15,16 +15,31 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 
 from graphc.startup.process import PROCESS
 
+FEW = 60
+"""Collections of young objects up to which a process has allocated no more than NumPy's import does, and some."""
+
+
+def uncollected() -> AbstractContextManager[None]:
+    """Disable garbage collection while the block runs, and move its objects to the oldest generation afterwards."""
+    return _without_collector(_move_to_oldest)
+
+
+def importing() -> AbstractContextManager[None]:
+    """`uncollected`, but all objects are frozen at the end, if the process has done little but imports so far: modules
+    live as long as it does, and the collector would walk through NumPy's and graphc's twice when it ends."""
+    is_young = gc.get_stats()[0]["collections"] <= FEW and gc.get_freeze_count() <= PROCESS.frozen
+    return _without_collector(_freeze if is_young else _move_to_oldest)
+
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """Disable garbage collection while the block runs, and move its objects to the oldest generation afterwards."""
+def _without_collector(finish: Callable[[], None]) -> Iterator[None]:
+    """Disable garbage collection while the block runs, if it was enabled, and finish with its objects."""
     if not gc.isenabled():
         yield
         return
@@ -32,34 +47,22 @@ def uncollected() -> Iterator[None]:
     try:
         yield
     finally:
-        if gc.get_freeze_count() <= PROCESS.frozen:
-            # Together they move all objects to the oldest generation, in constant time. Skipped if the program has
-            # frozen objects itself, which would be unfrozen too.
-            gc.freeze()
-            gc.unfreeze()
-            PROCESS.frozen = 0
+        finish()
         gc.enable()
 
 
-@contextmanager
-def importing() -> Iterator[None]:
-    """`uncollected`, but all objects are frozen at the end, if the process has done little but imports so far: modules
-    live as long as it does, and the collector would walk through NumPy's and graphc's twice when it ends."""
-    if not gc.isenabled() or gc.get_stats()[0]["collections"] > FEW or gc.get_freeze_count() > PROCESS.frozen:
-        with uncollected():
-            yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
+def _move_to_oldest() -> None:
+    """Move all objects to the oldest generation, in constant time. Skipped if the program has frozen objects itself,
+    which would be unfrozen too."""
+    if gc.get_freeze_count() <= PROCESS.frozen:
         gc.freeze()
-        PROCESS.frozen = gc.get_freeze_count()
-        gc.enable()
+        gc.unfreeze()
+        PROCESS.frozen = 0
 
 
-FEW = 60
-"""Collections of young objects up to which a process has allocated no more than NumPy's import does, and some."""
+def _freeze() -> None:
+    gc.freeze()
+    PROCESS.frozen = gc.get_freeze_count()
 
 
 SPIN = {"OPENBLAS_THREAD_TIMEOUT": "18"}

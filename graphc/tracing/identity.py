@@ -15,7 +15,7 @@ may change: an array, an object, an attribute of a module that is neither graphc
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dis import get_instructions
 from functools import lru_cache, partial, reduce
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphc.startup.record import record
+from graphc.tracing.outside import codes
 from graphc.tracing.traced import Jitted
 from graphc.trees import exact_kind
 
@@ -88,7 +89,7 @@ class Found(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What is put in the places of arrays and floats. functions: those that are being made, which may call each
+    """The contents of the places of arrays and floats. functions: those that are being made, which may call each
     other."""
 
     arrays: Sequence[Any]
@@ -187,9 +188,9 @@ def _function(function: FunctionType, within: tuple[Any, ...], found: Found | No
 def _named(code: CodeType) -> tuple[list[str], bool, bool]:
     """Return the names in a code and in those written within it; True where it may reach more than they tell; True
     where it writes to variables from around it."""
-    codes = [*_codes(code)]
-    names = {name for each in codes for name in each.co_names}
-    steps = [step for each in codes for step in get_instructions(each)]
+    inner = [*codes(code)]
+    names = {name for each in inner for name in each.co_names}
+    steps = [step for each in inner for step in get_instructions(each)]
     is_open = not OPEN.isdisjoint(names) or any(step.opname == "IMPORT_NAME" for step in steps)
     writes = any(
         step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")
@@ -204,14 +205,6 @@ def content_of(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:
         return EMPTY
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A code and those of the functions that are written within it."""
-    yield code
-    for part in code.co_consts:
-        if isinstance(part, CodeType):
-            yield from _codes(part)
 
 
 def _is_constant(value: Any) -> bool:

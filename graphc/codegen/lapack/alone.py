@@ -52,7 +52,7 @@ def word(code: Code, name: str) -> Ptr:
 
 @function("noinline optsize")
 def switches(code: Code) -> I64:
-    """How often a thread of this process had to leave a processor to another."""
+    """The number of times that a thread of this process had to leave a processor to another."""
     usage = code.local(I64, USAGE_WORDS, align=8)
     getrusage(code, I32.of(0), usage)
     return usage.at(SWITCHES, I64).load(I64)

@@ -64,7 +64,7 @@ class Lookup:
 
 
 def settings_of_key(kernel: Kernel) -> dict[str, str]:
-    """What decides the code of a kernel besides its graph."""
+    """Everything that decides the code of a kernel besides its graph."""
     places = {leaf: place for place, leaf in enumerate(kernel.shared)}
     return {
         "name": kernel.name,

@@ -111,7 +111,7 @@ def _in_parts(loop: Loop, values: Values, fresh: Fresh) -> list[Stmt]:
 
 
 class Between:
-    """What a loop does between the borders. `first`: the first iteration there; `last`: what is to be added to the size
+    """The iterations of a loop between the borders. `first`: the first of them; `last`: the number to add to the size
     of the loop for where they end. is_used: something is simpler there than at the borders."""
 
     def __init__(self, loop: Loop, values: Values) -> None:

@@ -54,7 +54,7 @@ class NonlinearConstraint:
 
 
 class Parameters(Protocol):
-    """What constraints are on: a `Packing`, or `TracedParameters`."""
+    """The parameters that constraints are on: a `Packing`, or `TracedParameters`."""
 
     by: str
 
