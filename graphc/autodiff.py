@@ -41,7 +41,7 @@ from graphc.ops.branch import sunk
 from graphc.ops.custom import DIRECTION, OWN, Absent, DisconnectedType, NullType
 from graphc.ops.derivative import Masks, hold_shifts, release, routes
 from graphc.ops.elementwise import aligned, cast, elementwise
-from graphc.ops.scan import scan_node
+from graphc.ops.scan import depends_on_loop, scan_node
 from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
 from graphc.options import options
 from graphc.startup.hooks import HOOKS
@@ -359,8 +359,8 @@ def jacobian(
 
     The result has the structure of `wrt`; each part has the shape of `expression` followed by that of its node. A loop
     over the elements makes the rows, and computes common parts once; up to WRITTEN_OUT elements, of static number, are
-    written out. For a scalar it is the gradient. Other arguments and errors are those of `grad`. For a function of
-    arrays it is `jacrev`.
+    written out where `expression` depends on no loop. For a scalar it is the gradient. Other arguments and errors are
+    those of `grad`. For a function of arrays it is `jacrev`.
 
     Raises GradientError for an `expression` of more than one axis, and what `grad` raises.
 
@@ -383,7 +383,7 @@ def jacobian(
     def row(place: Node) -> list[Node]:
         return _backward({expression: _basis_vector(expression, place)}, targets, constants, disconnected_inputs)
 
-    if isinstance(size, int) and size <= WRITTEN_OUT:
+    if isinstance(size, int) and size <= WRITTEN_OUT and not depends_on_loop([expression]):
         rows = [row(literal(place, "int64")) for place in range(size)]
         return _like(wrt, [_stack([each[n] for each in rows], target) for n, target in enumerate(targets)])
     since, place = next_serial(), variable("int64", ())

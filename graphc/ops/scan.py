@@ -18,7 +18,7 @@ A loop may be marked as one that derivatives carry out again, `recomputed`, rath
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -150,6 +150,10 @@ def scan_node(
 def with_body(loop: Loop, body: Body) -> Loop:
     """A loop over the same operands with another body."""
     return replace(loop, repeat=replace(loop.repeat, body=body))
+
+
+def depends_on_loop(outputs: Iterable[Node]) -> bool:
+    return any(node.op is SCAN for node in node_set(outputs))
 
 
 def is_recomputed(node: Node) -> bool:

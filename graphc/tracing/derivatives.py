@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from graphc import autodiff
 from graphc.arrays.dtypes import is_float
 from graphc.control.batch import batched
@@ -25,7 +27,9 @@ from graphc.ir.traced import LEFT, TRACE
 from graphc.ir.walk import rebuilt
 from graphc.ops.again import attached
 from graphc.ops.elementwise import as_node, cast
-from graphc.ops.shape import dimshuffle, expand, filled, iota, reshape
+from graphc.ops.index import subtensor
+from graphc.ops.scan import depends_on_loop
+from graphc.ops.shape import concatenate, dimshuffle, expand, filled, iota, reshape
 from graphc.startup.record import record
 from graphc.tracing.arguments import Unchanged, names_of
 from graphc.tracing.interface import P, remembered
@@ -314,22 +318,47 @@ def _jacobians(
 
 def _rows_of(done: Opened, outputs: list[Node]) -> list[list[Node]]:
     """Return for each output its derivatives by all targets, in reverse mode."""
+    shared = _numbers_after_loops(outputs, outputs)
+    if shared:
+        dtype = np.result_type(*(each.type.dtype for each in shared)).name
+        vector = concatenate([expand(cast(each, dtype), (0,)) for each in shared], 0)
+        together = autodiff.jacobian(vector, done.targets, disconnected_inputs="ignore")
     parts = []
     for output in outputs:
-        if not output.ndim:
+        if output in shared:
+            place = shared.index(output)
+            parts.append(
+                [
+                    reshape(_row(rows, place), target.type.shape)
+                    for rows, target in zip(together, done.targets, strict=True)
+                ]
+            )
+        elif not output.ndim:
             parts.append(autodiff.grad(output, done.targets, disconnected_inputs="ignore"))
-            continue
-        flat = reshape(output, (sizes.product(output.type.shape),))
-        rows = autodiff.jacobian(flat, done.targets, disconnected_inputs="ignore")
-        shapes = [(*output.type.shape, *target.type.shape) for target in done.targets]
-        parts.append([reshape(row, shape) for row, shape in zip(rows, shapes, strict=True)])
+        else:
+            flat = reshape(output, (sizes.product(output.type.shape),))
+            rows = autodiff.jacobian(flat, done.targets, disconnected_inputs="ignore")
+            shapes = [(*output.type.shape, *target.type.shape) for target in done.targets]
+            parts.append([reshape(row, shape) for row, shape in zip(rows, shapes, strict=True)])
     return parts
+
+
+def _numbers_after_loops(nodes: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
+    """Return the nodes without axes whose derivatives are computed together, as those of one vector: several, where
+    `outputs` depend on a loop, which is then written once and not once for each number."""
+    numbers = [node for node in dict.fromkeys(nodes) if not node.ndim]
+    return numbers if len(numbers) > 1 and depends_on_loop(outputs) else []
+
+
+def _row(rows: Node, place: int) -> Node:
+    """Return the part of an array at a place of its first axis, with an axis of length one."""
+    return subtensor(rows, (place, *(0,) * (rows.ndim - 1)), (1, *rows.type.shape[1:]), (1,) * rows.ndim)
 
 
 def _columns_of(done: Opened, outputs: list[Node]) -> list[list[Node]]:
     """Return for each output its derivatives by all targets, in forward mode: the products of the Jacobian with all
     vectors of the standard basis."""
-    columns = [columns_by(target, outputs) for target in done.targets]
+    columns = columns_by(done.targets, outputs)
     return [
         [_axis_last(each[place], output, target) for each, target in zip(columns, done.targets, strict=True)]
         for place, output in enumerate(outputs)
@@ -342,20 +371,36 @@ def _axis_last(columns: Node, output: Node, target: Node) -> Node:
     return reshape(moved, (*output.type.shape, *target.type.shape))
 
 
-def columns_by(target: Node, outputs: Sequence[Node]) -> list[Node]:
-    """Return for each output its derivatives by all elements of a target, in forward mode: the shape of the output
-    after an axis of the elements."""
+def columns_by(targets: Sequence[Node], outputs: Sequence[Node]) -> list[list[Node]]:
+    """Return for each target and each output the derivatives by all elements of the target, in forward mode: the shape
+    of the output after an axis of the elements."""
+    shared = _numbers_after_loops(targets, outputs)
+    units = np.eye(len(shared))
+    basis = {number: as_node(unit.astype(number.type.dtype)) for number, unit in zip(shared, units, strict=True)}
+    together = _products(basis, len(shared), outputs) if shared else []
+    return [
+        [_row(each, shared.index(target)) for each in together] if target in shared else _columns_by(target, outputs)
+        for target in targets
+    ]
+
+
+def _columns_by(target: Node, outputs: Sequence[Node]) -> list[Node]:
     if not target.ndim:
         one = cast(as_node(1.0), target.type.dtype)
         products = autodiff.jvp(list(outputs), [target], [one], disconnected_inputs="ignore")
         return [expand(each, (0,)) for each in products]
-    tangent = variable(target.type.dtype, target.type.shape)
-    products = autodiff.jvp(list(outputs), [target], [tangent], disconnected_inputs="ignore")
     size = sizes.product(target.type.shape)
-    basis = reshape(_identity(target.type.dtype, size), (size, *target.type.shape))
+    return _products({target: reshape(_identity(target.type.dtype, size), (size, *target.type.shape))}, size, outputs)
+
+
+def _products(basis: Mapping[Node, Node], size: Size, outputs: Sequence[Node]) -> list[Node]:
+    """Return for each output its derivatives along `size` directions, which are the rows of the targets' arrays."""
+    tangents = [variable(target.type.dtype, target.type.shape) for target in basis]
+    products = autodiff.jvp(list(outputs), list(basis), tangents, disconnected_inputs="ignore")
+    given = {tangent: (rows, True) for tangent, rows in zip(tangents, basis.values(), strict=True)}
     made = []
-    for (value, has), output in zip(batched(products, {tangent: (basis, True)}, size), outputs, strict=True):
-        # an output that does not depend on the target has product zero with every vector
+    for (value, has), output in zip(batched(products, given, size), outputs, strict=True):
+        # an output that does not depend on the targets has product zero with every vector
         zero = cast(as_node(0.0), output.type.dtype)
         made.append(value if has else filled(zero, (size, *output.type.shape)))
     return made

@@ -203,3 +203,36 @@ def test_errors() -> None:
     ):
         with pytest.raises(error, match=words):
             call()  # type: ignore[no-untyped-call]
+
+
+def test_numbers_after_a_loop_are_differentiated_by_together() -> None:
+    """The derivatives of a loop by three numbers, of two dtypes, and an array are those by one vector."""
+    start: dict[str, Any] = {
+        "a": np.float64(0.5),
+        "b": np.float32(0.25),
+        "c": np.array([0.2, -0.1]),
+        "d": np.float64(1.5),
+    }
+
+    def walk(p: dict[str, Any]) -> Any:
+        step = lambda _, x: T.sin(p["a"] * x + p["b"]) * p["c"].sum()  # noqa: E731
+        return {"end": lax.fori_loop(0, 5, step, p["d"]), "product": p["a"] * p["b"]}
+
+    def of_vector(v: Any) -> Any:
+        made = walk({"a": v[0], "b": v[1], "c": v[2:4], "d": v[4]})
+        return T.stack([made["end"], made["product"]])
+
+    vector = np.array([0.5, 0.25, 0.2, -0.1, 1.5])
+    places: dict[str, Any] = {"a": 0, "b": 1, "c": slice(2, 4), "d": 4}
+    want = graphc.jacrev(of_vector)(vector)
+    for jacobian in (graphc.jacfwd, graphc.jacrev):
+        made = jacobian(walk)(start)
+        for row, name in enumerate(("end", "product")):
+            for by, place in places.items():
+                npt.assert_allclose(made[name][by], want[row, place], rtol=1e-6, atol=1e-12, err_msg=f"{name} by {by}")
+                assert np.shape(made[name][by]) == np.shape(start[by])
+    second = graphc.hessian(lambda p: walk(p)["end"])(start)
+    curvature = graphc.hessian(lambda v: of_vector(v)[0])(vector)
+    for one, row in places.items():
+        for two, column in places.items():
+            npt.assert_allclose(second[one][two], curvature[row, column], rtol=1e-5, atol=1e-7, err_msg=f"{one}, {two}")

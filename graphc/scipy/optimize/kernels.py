@@ -249,8 +249,8 @@ def hessian(functions: tuple[Any, ...], x: Any, *args: Any) -> Any:
     what = Wanted(*functions)
     slopes = _slopes(what, *_value(what, x, args), x, args)
     made = []
-    for target in map(as_node, leaves(x)):
-        blocks = [T.reshape(block, (block.shape[0], -1), ndim=2) for block in columns_by(target, slopes)]
+    for columns in columns_by([*map(as_node, leaves(x))], slopes):
+        blocks = [T.reshape(block, (block.shape[0], -1), ndim=2) for block in columns]
         made.append(blocks[0] if len(blocks) == 1 else T.concatenate(blocks, axis=1))
     return made, None
 
@@ -263,7 +263,7 @@ def columns(functions: tuple[Any, ...], x: Any, *args: Any) -> Any:
         return value, []
     targets = [*map(as_node, leaves(x))]
     if what.jac is None:
-        return value, [cast(columns_by(target, [value])[0], "float64") for target in targets]
+        return value, [cast(by[0], "float64") for by in columns_by(targets, [value])]
     made = as_node(run(what.by, what.jac, [x, *args]))
     if made.ndim != 2 or len(targets) > 1:
         raise ShapeError(f"{what.by}: jac must return a matrix, for x of one array, not an array of type {made.type}")
