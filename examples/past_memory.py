@@ -63,7 +63,7 @@ def main(folder: Path, client: Client) -> None:
     assert size >= 10 * LIMIT * 10**6
     print("the system holds them to the limit:", all(client.run(hold, LIMIT).values()))
     began = default_timer()
-    near = distributed.fit(loss, np.zeros(COLUMNS - 1), rows, method=graphc.optimizers.adam(0.1), batch=10)
+    near = distributed.fit(loss, np.zeros(COLUMNS - 1), rows, method=graphc.optimizers.adam(0.1), batch=5)
     print(f"Adam: {near.steps} steps in {default_timer() - began:.1f} s, loss {near.value:.4f}", flush=True)
     began = default_timer()
     found = distributed.fit(loss, near.params, rows, steps=4)

@@ -1,11 +1,12 @@
 """What holds for all tests: a cache of their own, verified passes, independent iterations that are such, no clock for
-hypothesis, fixed seeds."""
+hypothesis, fixed seeds. `--thorough` runs more of them (`make test-all`)."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -22,12 +23,26 @@ SEED = os.environ.setdefault("CORNERS_SEED", "2026-11-27")
 """Fixed, so that a failure tells of a change in the code and not of the day; `make fuzz` draws new programs."""
 
 
+VERIFIED = ("tests/codegen", "tests/ir", "tests/loopir", "tests/rewrite")
+"""Tests of passes: there the result of each pass is verified; elsewhere in one test of three."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "run the cases that are marked thorough too, and verify the result of each pass in every test"
+    parser.addoption("--thorough", action="store_true", help=text)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--thorough"):
+        left_out = [item for item in items if item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+
+
 def pytest_report_header() -> str:
     return f"random programs: CORNERS_SEED={SEED}"
 
 
-os.environ["GRAPHC_VERIFY"] = "1"  # for processes that tests start
-options.verify = True
 os.environ["GRAPHC_PROGRESS"] = "0"  # what is slow depends on the machine
 options.progress = False
 
@@ -53,6 +68,15 @@ def loops_say_the_truth() -> Iterator[None]:
     that was compiled of the same graph, if one was."""
     with watched(), generated_once():
         yield
+
+
+@pytest.fixture(autouse=True)
+def passes_are_verified(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The share is chosen by the test's name, so that a test always runs in the same way."""
+    name = request.node.nodeid
+    wanted = request.config.getoption("--thorough") or name.startswith(VERIFIED) or crc32(name.encode()) % 3 == 0
+    monkeypatch.setattr(options, "verify", wanted)
+    monkeypatch.setenv("GRAPHC_VERIFY", str(int(wanted)))  # for processes that the test starts
 
 
 @pytest.fixture(autouse=True)

@@ -54,7 +54,7 @@ def run(name: str, python: str, arguments: Sequence[str], **environment: str) ->
     """Run a suite, whose output is shown."""
     print(f"--- {name}", flush=True)
     last, failed, begun = "nothing was run", [], time.monotonic()
-    command = [python, "-m", "pytest", *arguments]
+    command = [python, "-m", "pytest", "--thorough", *arguments]
     own = {**os.environ, **environment}
     with subprocess.Popen(command, cwd=ROOT, env=own, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():

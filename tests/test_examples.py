@@ -46,7 +46,7 @@ ENDINGS = {
 }
 """For each example what its output must show."""
 
-QUICK = {"char_rnn": ["3"], "convolutional_digits": ["2"], "past_memory": ["40"], "variational_autoencoder": ["2"]}
+QUICK = {"char_rnn": ["3"], "convolutional_digits": ["2"], "past_memory": ["20"], "variational_autoencoder": ["2"]}
 """Arguments for a short run."""
 
 UNPLOTTED = {"affine", "digits", "logistic_regression", "mlp_regression", "past_memory", "perceptron", "xor"}

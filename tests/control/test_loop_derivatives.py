@@ -504,7 +504,7 @@ PROGRAMS = st.builds(
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(PROGRAMS, st.data(), st.sampled_from([None, None, 2, "sqrt"]), st.integers(0, 2**32 - 1))
 def test_random_bodies(program: Program, data: st.DataObject, checkpoint: Any, seed: int) -> None:
     program = replace(program, ends=tuple(data.draw(PLACES) for _ in program.states))

@@ -20,6 +20,7 @@ from graphc.autodiff import grad, jvp
 from graphc.ir.node import OPS, Node, Sample
 from graphc.ops.elementwise import ROWS
 from graphc.options import options
+from tests.support.thorough import some
 
 CASES = [
     case.split("\n--\n") for case in Path(__file__).with_name("guarded_gradients.txt").read_text().split("== ")[1:]
@@ -81,7 +82,7 @@ def check(results: list[Any], theano: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fast_math", [False, True])
+@pytest.mark.parametrize("fast_math", some([False, True]))
 @pytest.mark.parametrize("start", range(0, len(CASES), 20))
 def test_compiled_code_keeps_the_choice_outside(start: int, fast_math: bool) -> None:
     cases = CASES[start : start + 20]

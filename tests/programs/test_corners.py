@@ -22,6 +22,7 @@ from tests.support.corners.programs import Program
 from tests.support.corners.shrinking import shrunk
 from tests.support.corners.slopes import Case, case
 from tests.support.corners.steps import Step, leaf
+from tests.support.thorough import some
 
 SEED = os.environ["CORNERS_SEED"]
 PROGRAMS, PAIRS = 16, 12
@@ -32,7 +33,7 @@ def report(found: list[Failure]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(PROGRAMS))
+@pytest.mark.parametrize("number", some(range(PROGRAMS)))
 def test_random_programs_compute_what_numpy_computes(number: int) -> None:
     tally, found = run_random(SEED, number * TOGETHER, TOGETHER)
     assert not found, report(found)
@@ -40,7 +41,7 @@ def test_random_programs_compute_what_numpy_computes(number: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(PAIRS))
+@pytest.mark.parametrize("number", some(range(PAIRS)))
 def test_functions_along_axes_of_known_sizes_compute_what_numpy_computes(number: int) -> None:
     """A part of all pairs, chosen by the seed."""
     count = sum(1 for _ in pairs_of_sizes.programs()) // pairs_of_sizes.BATCH

@@ -54,7 +54,7 @@ def test_modes_and_layouts_agree(dtype: str, samples: list[tuple[Op, Sample]]) -
     inputs = [inputs_for(sample, own) for (_, sample), own in zip(samples, values, strict=True)]
     outputs = [sample.build(*own) for (_, sample), own in zip(samples, inputs, strict=True)]
     leaves, given = [*chain(*inputs)], [*chain(*values)]
-    for mode in MODES:
+    for mode in MODES if dtype == "float64" else ("interpreted", "compiled"):
         call = graphc.function(leaves, outputs, mode=mode, on_unused_input="ignore")
         results = call(*given)
         for (op, sample), output, result in zip(samples, outputs, results, strict=True):

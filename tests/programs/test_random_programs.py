@@ -29,7 +29,7 @@ from tests.support.instruction_programs import (
 @example(instructions=[(2, 3, 0, 0), *[(0, 0, 0, 0)] * 3, (3, 6, 0, 0)], seed=0)  # a slot that holds two dtypes
 @example(instructions=[(0, 0, 44, 0), (2, 90, 0, 0), (3, 19, 0, 0), (0, 0, 0, 0)], seed=0)  # a row's element at 0
 @example(instructions=[(0, 0, 74, 0), (2, 42, 66, 0), (1, 0, 0, 97), (1, 61, 0, 97)], seed=0)  # sum at 3514
-@settings(max_examples=32, suppress_health_check=list(HealthCheck))
+@settings(max_examples=16, suppress_health_check=list(HealthCheck))
 def test_random_programs(instructions: list[tuple[int, int, int, int]], seed: int) -> None:
     rng = np.random.default_rng(seed)
     leaves = [T.dmatrix("x"), T.dvector("y"), T.dscalar("s")]

@@ -27,6 +27,7 @@ from graphc.options import options
 from graphc.startup.process import PROCESS
 from tests.support.bounds import assert_within
 from tests.support.compiled_source import load
+from tests.support.thorough import some
 from tests.support.vecmath_values import SPECIALS
 
 FORMATS = {"float32": F32, "float64": F64}
@@ -57,7 +58,7 @@ def arguments(name: str, dtype: str) -> list[NDArray[Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fast_math", [False, True])
+@pytest.mark.parametrize("fast_math", some([False, True]))
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", VECTOR_MATH)
 def test_called_or_held_each_bit_is_the_same(
