@@ -349,7 +349,7 @@ def register_dataclass(
     def restored(rest: Any, parts: list[Any]) -> Any:
         return nodetype(**dict(zip(named, parts, strict=True)), **dict(zip(rest_of, rest, strict=True)))
 
-    _register(nodetype, Registered(children, restored))
+    _register(nodetype, Registered(children, restored, (tuple(named), tuple(rest_of))))
     return nodetype
 
 

@@ -37,11 +37,13 @@ class Registered:
     """The way to take a value of a class apart.
 
     children(value): the parts, named by the suffix that a program writes to access each, and what else there is, which
-    is compared and hashed. restored(rest, parts): the value again.
+    is compared and hashed. restored(rest, parts): the value again. fields: where the parts and the rest are attributes,
+    and the class takes both by name, their names; None for other classes.
     """
 
     children: Callable[[Any], tuple[dict[str, Any], Any]]
     restored: Callable[[Any, list[Any]], Any]
+    fields: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
 
 REGISTERED: dict[type, Registered] = {}
@@ -93,7 +95,7 @@ def _flatten(tree: Any, found: list[Any]) -> Structure:
     if tree is None:
         return None
     if _is_dataclass(tree):
-        varying, static = _fields(tree)
+        varying, static = fields_of(tree)
         kept = tuple(getattr(tree, name) for name in static)
         return (kind, kept, exact_kind(kept), *_several([getattr(tree, name) for name in varying], found))
     found.append(tree)
@@ -132,7 +134,7 @@ def _is_dataclass(tree: Any) -> bool:
     return hasattr(type(tree), "__dataclass_fields__")
 
 
-def _fields(tree: Any) -> tuple[list[str], list[str]]:
+def fields_of(tree: Any) -> tuple[list[str], list[str]]:
     """The names of a dataclass's fields that hold trees, and of its static fields."""
     varying: list[str] = []
     static: list[str] = []
@@ -155,7 +157,7 @@ def _parts(tree: Any) -> dict[str, Any] | None:
     if isinstance(tree, tuple | list):
         return {f"[{place}]": part for place, part in enumerate(tree)}
     if _is_dataclass(tree):
-        return {f".{name}": getattr(tree, name) for name in _fields(tree)[0]}
+        return {f".{name}": getattr(tree, name) for name in fields_of(tree)[0]}
     return None
 
 
@@ -181,7 +183,7 @@ def _filled(tree: Any, leaves: Iterator[Any], of_part: Callable[..., Any] | None
     if isinstance(tree, tuple | list):
         return type(tree)([fill(part, leaves) for part in tree])
     if _is_dataclass(tree):
-        varying, static = _fields(tree)
+        varying, static = fields_of(tree)
         parts = {name: fill(getattr(tree, name), leaves) for name in varying}
         parts |= {name: getattr(tree, name) for name in static}
         made = object.__new__(type(tree))  # no __post_init__, which may look into values that are not there yet
@@ -240,7 +242,7 @@ def _reader(tree: Any) -> Callable[[Any, list[Any]], None] | None:
 def _usual_parts(tree: Any, own: dict[str, Any]) -> Callable[[Any], Sequence[Any] | None]:
     """A function that gives the children of another tree; None where that is another one."""
     kind = type(tree)
-    fields = None if isinstance(tree, (dict, tuple, list)) or tree is None else _fields(tree)[0]
+    fields = None if isinstance(tree, (dict, tuple, list)) or tree is None else fields_of(tree)[0]
 
     def parts_of(other: Any) -> Sequence[Any] | None:
         if type(other) is not kind:

@@ -104,14 +104,13 @@ class Compiled(Lowered, Direct, mode="compiled"):
         beside = self.entry.__self__
         return bind(self.library, signature, self.cells, self.refuse, self.failed_again, keywords, beside=beside)
 
-    def exact_entry(self, refuse: Callable[..., Any], failed: Callable[..., Any], taken: Keywords) -> Any:
+    def exact_entry(self, refuse: Callable[..., Any], taken: Keywords) -> Any:
         """Return an entry point for arrays of exactly the inputs' types, whose results without axes are NumPy's
-        scalars. It calls `refuse` for others, and `failed` where a check fails (as `failed_again`). taken: the names of
-        the inputs, those that take numbers, and whether results are a tuple. The function must have no shared
-        variables."""
+        scalars. It calls `refuse` for others, and where a check fails. taken: the names of the inputs, those that take
+        numbers, and the form of arguments and results. The function must have no shared variables."""
         beside = self.entry.__self__
         exact = replace(taken, exact=True, scalars=True)
-        return bind(self.library, self.built.signature, self.cells, refuse, failed, exact, beside=beside)
+        return bind(self.library, self.built.signature, self.cells, refuse, None, exact, beside=beside)
 
     def contended(self, /, *args: Any, **kwargs: Any) -> Any:
         """Called where another thread holds the lock of a shared variable: wait for it, then run."""

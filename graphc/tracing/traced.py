@@ -67,8 +67,7 @@ from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
 from graphc.tracing.outside import check_unchanged, sources
 from graphc.tracing.shared_matrices import with_calls
-from graphc.tracing.shortcuts import REFUSED, Shortcut
-from graphc.tracing.variants import Variant, choose, form_of, log_retrace, tell_of_retrace, tell_of_values
+from graphc.tracing.variants import REFUSED, Variant, choose, form_of, log_retrace, tell_of_retrace, tell_of_values
 from graphc.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
 
 MOST_RECENT = 4
@@ -130,7 +129,7 @@ class Jitted(Direct, Interface[P, R]):
         self.settings = settings
         self.unchanged = unchanged
         self.entries: dict[Any, list[Variant]] = {}
-        self.recent: tuple[Shortcut, ...] = ()
+        self.recent: tuple[Callable[..., Any], ...] = ()
         self.by_class = False
         self.asked_at = ""
         self.__name__ = name
@@ -151,7 +150,7 @@ class Jitted(Direct, Interface[P, R]):
     def again(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Call the variant for these arguments by its shortcut, if it was called lately, or by the table."""
         for call in self.recent:
-            results = call(args, kwargs)
+            results = call(*args, **kwargs)
             if results is not REFUSED:
                 return results
         return self.dispatch(args, kwargs)

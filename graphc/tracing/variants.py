@@ -20,7 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphc.codegen.call.bind import Keywords
-from graphc.errors import ArgumentError, ShapeError
+from graphc.codegen.call.recipes import UnknownFormError, arguments_recipe, results_recipe
+from graphc.errors import ArgumentError
 from graphc.functions.callables import Function
 from graphc.functions.native import Compiled
 from graphc.ir.node import Node
@@ -29,7 +30,6 @@ from graphc.options import options
 from graphc.startup.record import record, replace
 from graphc.tracing.arguments import NUMBERS, Parts
 from graphc.tracing.guards import Guards, Shapes
-from graphc.tracing.shortcuts import REFUSED, Shortcut, shortcut
 from graphc.trees import LEAF, is_nested, leaves, like, structure, up_to
 
 Rebuild = Callable[[Any], Any]
@@ -41,8 +41,12 @@ Call: TypeAlias = "tuple[Sequence[Any], Mapping[str, Any], Sequence[int], Sequen
 """The arguments of a call, by position and by name, and which of both are static."""
 
 
-def refused(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
-    """The `dispatch` of the entry point of a shortcut."""
+REFUSED = object()
+"""The result of a shortcut where the jitted function must choose a variant."""
+
+
+def refused(*args: Any, **kwargs: Any) -> object:
+    """Called where a shortcut does not take arguments, or a check of sizes fails."""
     return REFUSED
 
 
@@ -70,10 +74,10 @@ class Variant:
     types: those of the arguments, as text. function: None where there are no arrays among the results. call: takes the
     leaves of the arguments. made: the tree of results that the function returned. rebuild: makes such a tree of what
     `call` gives (`finishing`). asked: what must hold of sizes; holds: tells it of shapes. ones: for each leaf, the axes
-    of static size 1. shortcut: a function of the arguments for calls of exactly these types and this form
-    (shortcuts.py). fast: where neither arguments nor results need Python, a native entry point that does the same, and
-    leaves other calls to the jitted function. Each is None where there is none. form: of its arguments.
-    is_late: True while other processes compile the function, after which the two are made.
+    of static size 1. shortcut: a native entry point for calls of exactly these types and this form
+    (codegen/call/recipes.py), which gives `REFUSED` for others. fast: the same, but it leaves other calls to the jitted
+    function. Both are None where the form has no recipe. form: of its arguments. is_late: True while other processes
+    compile the function, after which the two are made.
     """
 
     __slots__ = (
@@ -101,7 +105,7 @@ class Variant:
         self.fast: Callable[..., Any] | None = None
         self.form: Form | None = None
         self.is_late = False
-        self.shortcut: Shortcut | None = None
+        self.shortcut: Callable[..., Any] | None = None
 
     @property
     def guards(self) -> list[str]:
@@ -129,7 +133,7 @@ class Variant:
     def make_fast(
         self, call: Call, leaves: Sequence[Any], names: Sequence[str], again: Callable[[tuple[Any, ...], Any], Any]
     ) -> None:
-        """Make the shortcut and the native entry point for calls like this one, where the function has one.
+        """Make the native entry points for calls like this one, where the function has any.
 
         leaves: those of the arguments. names: of the parameters that the leaves are given for, () where these may not
         be given by name. `again(args, kwargs)` takes the calls that the entry point refuses, and those of sizes for
@@ -144,14 +148,21 @@ class Variant:
             return
         if function.wanted or function.foreign or not all(map(is_taken_exactly, leaves)):
             return
+        args, kwargs, static, static_names = call
         numbers = tuple(None if type(leaf) is np.ndarray else type(leaf) for leaf in leaves)
-        several = type(self.made) in (list, tuple) and not any(map(is_nested, self.made))
         taken = Keywords(numbers=numbers, tuples=type(self.made) is tuple)
-        self.shortcut = shortcut(*call, self.made, self.entry(function, taken, refused))
-        args, kwargs, *static = call
-        plain = not any(static) and len(args) + len(kwargs) == len(leaves) and not any(map(is_nested, args))
-        if plain and (several or not is_nested(self.made)) and (names or not kwargs):
-            self.fast = self.entry(function, replace(taken, names=tuple(names)), again)
+        plain = not static and not static_names and not any(map(is_nested, (*args, *kwargs.values())))
+        try:
+            if plain and (names or not kwargs):
+                taken = replace(taken, names=tuple(names))
+            else:
+                taken = replace(taken, arguments=arguments_recipe(args, kwargs, {*static, *static_names}))
+            if is_nested(self.made) and (type(self.made) not in (list, tuple) or any(map(is_nested, self.made))):
+                taken = replace(taken, results=results_recipe(self.made))
+        except UnknownFormError:
+            return
+        self.fast = function.exact_entry(lambda *args, **kwargs: again(args, kwargs), taken)
+        self.shortcut = function.exact_entry(refused, taken)
 
     def make_slow(self) -> None:
         """Let all calls be dispatched."""
@@ -163,24 +174,6 @@ class Variant:
         if self.is_late:
             self.is_late = False
             self.make_fast(*how)
-
-    def entry(self, function: Compiled, taken: Keywords, dispatch: Callable[[tuple[Any, ...], Any], Any]) -> Any:
-        """Bind a native entry point for exact types, which leaves other calls to `dispatch`."""
-        again, holds = function.failed_again, self.holds
-
-        def refuse(*args: Any, **kwargs: Any) -> Any:
-            return dispatch(args, kwargs)
-
-        def failed(code: int, *args: Any) -> Any:
-            """A guard failed, before anything was written, or another check."""
-            if holds is not None and not holds(shapes_of(args)):
-                return dispatch(args, {})
-            try:
-                return again(code, *args)
-            except ShapeError:  # `dispatch` finds out whether an axis broadcasts
-                return dispatch(args, {})
-
-        return function.exact_entry(refuse, failed, taken)
 
 
 def is_taken_exactly(leaf: Any) -> bool:

@@ -74,12 +74,22 @@ ABSENT = object()
 
 
 @record(eq=False)
+class Recipe:
+    """How native code takes a tree apart, or puts one together (recipes.py): words for it, and the objects whose
+    addresses are among them."""
+
+    words: AnyArray
+    held: tuple[Any, ...]
+
+
+@record(eq=False)
 class Keywords:
     """The keyword of each input (None for none) and its default (`ABSENT` for none); () where there are none at all.
     exact: nothing is converted but contiguous copies of arrays. out: `out=` gives arrays for results. scalars: results
     without axes are NumPy's scalars, not arrays; only without `out` and updates. tuples: several results are a tuple,
     not a list. numbers: for each input the type of the numbers that it takes though it is exact, None for arrays; ()
-    where all take arrays.
+    where all take arrays. arguments: takes the arguments of a call apart, which are given in its form alone; results:
+    puts several results together.
     """
 
     names: tuple[str | None, ...] = ()
@@ -89,6 +99,8 @@ class Keywords:
     scalars: bool = False
     tuples: bool = False
     numbers: tuple[type | None, ...] = ()
+    arguments: Recipe | None = None
+    results: Recipe | None = None
 
 
 POSITIONAL = Keywords()
@@ -122,7 +134,7 @@ class Binding(NamedTuple):
     busy: AnyArray
     cells: tuple[Cell, ...]
     refuse: Callable[..., Any]
-    fail: Callable[..., Any]
+    fail: Callable[..., Any] | None
     keywords: Keywords
     locking: Locking | None
 
@@ -156,7 +168,7 @@ def bind(
     signature: Signature,
     cells: Sequence[Cell],
     refuse: Callable[..., Any],
-    fail: Callable[..., Any],
+    fail: Callable[..., Any] | None,
     keywords: Keywords = POSITIONAL,
     locking: Locking | None = None,
     beside: Binding | None = None,
@@ -167,9 +179,9 @@ def bind(
     cells: for each shared variable a list whose only item is its current ndarray. refuse(*args, **kwargs): called, and
     its result returned, where the entry point does not take an argument or a shared value as it is. fail(code, *args):
     called where check `code` failed; with ABSURD where an output or temp would have a negative size or more elements
-    than memory can hold; with NO_MEMORY where an allocation failed. Their exceptions reach the caller. keywords:
-    POSITIONAL takes arguments by position alone. locking: None where the caller holds the locks. beside: a binding
-    whose arena this one shares. closed: refuse every call (of a function with inputs).
+    than memory can hold; with NO_MEMORY where an allocation failed. None: `refuse` is called then. Their exceptions
+    reach the caller. keywords: POSITIONAL takes arguments by position alone. locking: None where the caller holds the
+    locks. beside: a binding whose arena this one shares. closed: refuse every call (of a function with inputs).
     """
     if len(cells) != len(signature.shared) or not all(type(cell) is list and len(cell) == 1 for cell in cells):
         raise GraphcError(f"{signature.name}: {len(signature.shared)} cells of one item are needed")
@@ -186,7 +198,9 @@ def bind(
         own += [_address(locks.CLOSED if locking.always else words) for words in locking.words]
     words = np.array([*_process_record(), *own], np.intp)
     for field, item in (("arena", arena), ("refuse", refuse), ("fail", fail)):
-        words[RECORD.index(field)] = id(item)
+        words[RECORD.index(field)] = 0 if item is None else id(item)
+    for field, recipe in (("arguments", keywords.arguments), ("results", keywords.results)):
+        words[RECORD.index(field)] = 0 if recipe is None else _address(recipe.words)
     words[RECORD.index("busy")] = _address(busy)
     if locking is not None:
         words[RECORD.index("activity")] = _address(locks.CLOSED if locking.always else locks.activity)
@@ -216,7 +230,7 @@ def _process_record() -> tuple[int, ...]:
     table = _array_api()
     words = {
         **dict.fromkeys(("busy", "arena", "refuse", "fail", "exact", "scalars", "tuples", "out name"), 0),
-        **dict.fromkeys(("activity", "contended"), 0),
+        **dict.fromkeys(("activity", "contended", "arguments", "results"), 0),
         "block": id(block),
         "wake": id(locks.wake),
         "ndarray": id(np.ndarray),
@@ -224,6 +238,7 @@ def _process_record() -> tuple[int, ...]:
         "tuple": id(tuple),
         "float": id(float),
         "int": id(int),
+        "str": id(str),
         "true": id(True),
         "false": id(False),
         "none": id(None),

@@ -83,7 +83,9 @@ from graphc.codegen.call.objects import (
     make,
     matches_error,
     measure_memory,
+    new_list,
     new_number,
+    new_tuple,
     overlap,
     release,
     retain,
@@ -91,6 +93,7 @@ from graphc.codegen.call.objects import (
     word,
     word_at,
 )
+from graphc.codegen.call.recipes_ir import RAISED, REFUSED, put_together, take_apart
 from graphc.codegen.call.signals import interrupted, stopped
 from graphc.codegen.call.signature import ALIGNMENT, Array, Signature, extents_of
 from graphc.codegen.llvm.builder import Code
@@ -104,7 +107,6 @@ taking it again costs 0.1 µs alone, and a switch of threads when contended."""
 WORK_OF_ELEMENT = 8
 """Work of loops of steps that counts as one of these elements."""
 
-new_list, new_tuple = (Imported(name, Ptr, I64) for name in ("PyList_New", "PyTuple_New"))
 save_thread = Imported("PyEval_SaveThread", Ptr)
 restore_thread = Imported("PyEval_RestoreThread", NOTHING, Ptr)
 bad_call: Function[[], None] = external("bad_call", None)
@@ -115,6 +117,8 @@ OUT_OF_LINE = (
     make,
     grow,
     sort_arguments,
+    take_apart,
+    put_together,
     convert_argument,
     release_all,
     are_writable_results,
@@ -206,7 +210,7 @@ class Call:
         self.lengths = code.local(I64, outputs + len(signature.temps))
         self.objects = code.local(Ptr, inputs + 1)
         self.scalars = code.local(I64, inputs)
-        self.references = code.local(Ptr, len(self.known) + outputs + 1)
+        self.references = code.local(Ptr, len(self.known) + inputs + outputs + 1)
         self.references.store(I64.of(0))
         self.out = code.local(Ptr)
         self.out.store(NULL)
@@ -220,6 +224,7 @@ class Call:
         self.refuse, self.failed, self.empty, self.done = map(code.label, ("refuse", "failed", "empty", "done"))
         self.record = self_.at(TUPLE_ITEMS).load(Ptr).get(ARRAY_DATA)
         self.ndarray = word(self.record, "ndarray")
+        self.recipe = word(self.record, "results")
 
     def write(self) -> Ptr:
         """Write the whole call; return the result of a call that no exit has left."""
@@ -251,11 +256,12 @@ class Call:
         threads."""
         if self.signature.returns == "list":
             count = I64.of(len(self.signature.results))
-            with self.code.when(self.returns_tuple()):
-                self.result.value = new_tuple(self.record, count)
-            with self.code.otherwise():
-                self.result.value = new_list(self.record, count)
-            self.done.when(self.result.value == NULL)
+            with self.code.when(self.recipe == NULL):
+                with self.code.when(self.returns_tuple()):
+                    self.result.value = new_tuple(self.record, count)
+                with self.code.otherwise():
+                    self.result.value = new_list(self.record, count)
+                self.done.when(self.result.value == NULL)
 
     def returns_tuple(self) -> Bool:
         return word(self.record, "tuples") != NULL
@@ -265,7 +271,16 @@ class Call:
         code, count = self.code, len(self.signature.inputs)
         places = code.local(Ptr, count)
         arguments = code.variable(self.args)
-        with code.when((self.kwnames != NULL) | (self.nargs != count)):
+        is_direct = (self.kwnames == NULL) & (self.nargs == count)
+        has_recipe = word(self.record, "arguments") != NULL
+        with code.when(has_recipe):
+            status = take_apart(code, self.record, self.args, self.nargs, self.kwnames, places, self.references)
+            self.refuse.when(status == REFUSED)
+            with code.when(status == RAISED):
+                self.drop_result()
+                self.done.go()
+            arguments.value = places
+        with code.when(~(is_direct | has_recipe)):
             names = 8 * (len(RECORD) + len(self.signature.shared))
             given = (self.record, self.args, self.nargs, self.kwnames)
             self.refuse.unless(sort_arguments(code, *given, places, self.out, I64.of(count), I64.of(names)))
@@ -538,10 +553,7 @@ class Call:
             if output.replaces is not None:
                 old = install(code, self.cell(output.replaces), self.made_array(number))
                 self.made.at(number, Ptr).store(old)
-        items = NULL
-        if signature.returns == "list":
-            of_tuple, of_list = self.result.value.at(TUPLE_ITEMS), self.result.value.get(LIST_ITEMS)
-            items = self.returns_tuple().choose(of_tuple, of_list)
+        items = self.items() if signature.returns == "list" else NULL
         for at, (role, number) in enumerate(signature.results):
             if role == "input":
                 array = self.operands[number].object
@@ -558,6 +570,17 @@ class Call:
                 self.result.value = array
         if not is_replacing:
             self.references.store(self.claimed)
+        if signature.returns == "list":
+            with code.when(self.recipe != NULL):
+                self.result.value = put_together(code, self.record, items)
+
+    def items(self) -> Ptr:
+        """The address of the items of the list or tuple of results; with a recipe, that of memory on the stack."""
+        items = self.code.variable(self.code.local(Ptr, len(self.signature.results)))
+        with self.code.when(self.recipe == NULL):
+            of_tuple, of_list = self.result.value.at(TUPLE_ITEMS), self.result.value.get(LIST_ITEMS)
+            items.value = self.returns_tuple().choose(of_tuple, of_list)
+        return items.value
 
     def leave(self) -> None:
         """Give back locks and arena. Calls that come by way of `empty` have no result."""
@@ -604,12 +627,16 @@ class Call:
             with code.when(has_error(record) != NULL):
                 release_all(code, self.references, record)
                 code.ret(NULL)
+        fail = word(record, "fail")
+        with code.when(fail == NULL):
+            release_all(code, self.references, record)
+            code.ret(call_object(record, word(record, "refuse"), self.args, self.nargs, self.kwnames))
         number = new_number(record, self.status.value)
         answer = code.variable(NULL)
         with code.when(number != NULL):
             self.objects.store(number)
             count = I64.of(len(self.signature.inputs) + 1)
-            answer.value = call_object(record, word(record, "fail"), self.objects, count, NULL)
+            answer.value = call_object(record, fail, self.objects, count, NULL)
             release(code, number, record)
         release_all(code, self.references, record)
         code.ret(answer.value)

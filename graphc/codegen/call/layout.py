@@ -23,9 +23,11 @@ OBJECT_COUNT = HalfField(0)  # its low half: negative for objects that are immor
 OBJECT_TYPE = PointerField(8)
 VALUE = 16  # of a float, and of a NumPy scalar
 TYPE_ALLOC = PointerField(304)
+TYPE_NEW = PointerField(312)
 LIST_SIZE = LongField(16)
 LIST_ITEMS = PointerField(24)
 TUPLE_SIZE = LongField(16)
+DICT_SIZE = LongField(16)
 TUPLE_ITEMS = tuple.__basicsize__
 CALLABLE_BINDING = PointerField(object.__basicsize__)
 ARRAY_DATA = PointerField(16)
@@ -52,6 +54,13 @@ PYTHON_API = (
     "PyErr_Fetch",
     "PyErr_Restore",
     "PyUnicode_InternInPlace",
+    "PyUnicode_Compare",
+    "PyObject_RichCompareBool",
+    "PyObject_GetAttr",
+    "PyObject_GenericSetAttr",
+    "PyDict_New",
+    "PyDict_Next",
+    "PyDict_SetItem",
 )
 # Slots of NumPy's array API table; part of its stable ABI.
 ARRAY_API = {"PyArray_CastToType": 49, "PyArray_NewCopy": 85, "PyArray_NewFromDescr": 94, "PyArray_SetBaseObject": 282}
@@ -63,8 +72,8 @@ results or temporaries failed."""
 
 RECORD = (
     *("busy", "arena", "refuse", "fail", "exact", "out name", "block", "activity", "contended", "wake"),
-    *("ndarray", "list", "tuple", "float", "int", "true", "false", "none", "memory error"),
-    *("scalars", "tuples", "true scalar", "false scalar"),
+    *("ndarray", "list", "tuple", "float", "int", "str", "true", "false", "none", "memory error"),
+    *("scalars", "tuples", "true scalar", "false scalar", "arguments", "results"),
     *PYTHON_API,
     *ARRAY_API,
     *(f"{dtype} descriptor" for dtype in DTYPES),
@@ -72,8 +81,9 @@ RECORD = (
 )
 """The words of a record, by name. All are addresses but `exact`, which is 1 where nothing may be converted, `scalars`,
 which is 1 where results without axes are NumPy's scalars, and `tuples`, which is 1 where several results are a tuple.
-`busy`: of a word that is 1 while a call uses the arena. `activity`: of the words of locks.py, 0 where the caller holds
-the locks.
+`arguments`, `results`: of the words of recipes for trees (recipes.py), 0 where there are none. `fail`: 0 where a call
+whose check fails is refused. `busy`: of a word that is 1 while a call uses the arena. `activity`: of the words of
+locks.py, 0 where the caller holds the locks.
 Behind them stand the cells of the shared variables, the keyword of each input, the default of each (0 for none), the
 type that the number for each must have where nothing may be converted (0: an array), and the words of the lock of each
 shared variable."""
@@ -84,11 +94,13 @@ def layout_tag() -> int:
     offsets = (
         OBJECT_TYPE,
         TYPE_ALLOC,
+        TYPE_NEW,
         VALUE,
         LIST_SIZE,
         LIST_ITEMS,
         TUPLE_SIZE,
         TUPLE_ITEMS,
+        DICT_SIZE,
         CALLABLE_BINDING,
         ARRAY_DATA,
         ARRAY_RANK,
@@ -142,6 +154,7 @@ def _layout_checks() -> dict[str, bool]:
         "reference count": half_at(id(new)) == 1 + len(holders),
         "list": word_at(id(listed) + LIST_SIZE) == 2 and word_at(word_at(id(listed) + LIST_ITEMS) + 8) == id(frozen),
         "tuple": (word_at(id(paired) + TUPLE_SIZE), word_at(id(paired) + TUPLE_ITEMS)) == (2, id(array)),
+        "dict": word_at(id({number: array, array.ndim: frozen}) + DICT_SIZE) == 2,
         "float": ctypes.c_double.from_address(id(number) + VALUE).value == number,
         "array data": word_at(id(array) + ARRAY_DATA) == array.__array_interface__["data"][0],
         "array rank": (half_at(id(array) + ARRAY_RANK), half_at(id(frozen) + ARRAY_RANK)) == (2, 0),
@@ -151,8 +164,18 @@ def _layout_checks() -> dict[str, bool]:
         == (mask, mask ^ WRITEABLE),
         "dtype": all(half_at(id(np.dtype(each)) + DTYPE_NUMBER) == np.dtype(each).num for each in DTYPES),
         "type's allocator": word_at(id(object) + TYPE_ALLOC) == ctypes.cast(allocate, ctypes.c_void_p).value,
+        "type's constructor": is_made_plainly(Plain) and not is_made_plainly(list),
         "NumPy scalar": all(_scalar_agrees(np.dtype(dtype)) for dtype in DTYPES),
     }
+
+
+class Plain:
+    """A class whose objects `object` makes."""
+
+
+def is_made_plainly(kind: type) -> bool:
+    """True where `object` itself makes the objects of a class."""
+    return word_at(id(kind) + TYPE_NEW) == word_at(id(object) + TYPE_NEW)
 
 
 def _scalar_agrees(dtype: np.dtype[Any]) -> bool:

@@ -1,0 +1,296 @@
+"""Recipes in native code: arguments taken apart into leaves, results put together.
+
+In: the words of a recipe (recipes.py) and the arguments of a call, or arrays. Out: functions of LLVM IR for the entry
+point. For a recipe of one argument, a dict of "w" and "b", and the call f({"w": w, "b": b}):
+
+    take_apart      stores b, w at the places of inputs 0 and 1, and returns TAKEN
+    f({"w": w})     it returns REFUSED, as for any other form, and the call goes to Python
+
+No code of a program runs while a dict or list is read: keys are compared as addresses, then as strings of type `str`.
+Attributes of objects are asked for as `getattr` does. So every value that was taken is held until all are.
+"""
+
+from __future__ import annotations
+
+from graphc.codegen.call.arguments import interned, seek
+from graphc.codegen.call.layout import (
+    DICT_SIZE,
+    LIST_ITEMS,
+    OBJECT_TYPE,
+    TUPLE_ITEMS,
+    TUPLE_SIZE,
+    TYPE_ALLOC,
+    TYPE_NEW,
+    VALUE,
+)
+from graphc.codegen.call.objects import Imported, call_object, new_list, new_tuple, release, retain, word
+from graphc.codegen.call.recipes import (
+    BITS,
+    CALLED,
+    CONSTANT,
+    DICT,
+    EQUAL,
+    FIELDS,
+    LIST,
+    MOST_FIELDS,
+    MOST_INNER,
+    SAME,
+    TUPLE,
+)
+from graphc.codegen.llvm.builder import Code
+from graphc.codegen.llvm.functions import function
+from graphc.codegen.llvm.typed import I32, I64, NULL, Bool, Ptr
+
+TAKEN, REFUSED, RAISED = range(3)
+"""What `take_apart` tells."""
+MOST_SOUGHT = 64
+"""Keys of a dict that are sought where they come in another order."""
+EQUALITY = 2
+"""Python's number of the comparison `==`."""
+
+next_item = Imported("PyDict_Next", I32, Ptr, Ptr, Ptr, Ptr)
+compare_text = Imported("PyUnicode_Compare", I32, Ptr, Ptr)
+compare = Imported("PyObject_RichCompareBool", I32, Ptr, Ptr, I32)
+attribute = Imported("PyObject_GetAttr", Ptr, Ptr, Ptr)
+set_attribute = Imported("PyObject_GenericSetAttr", I32, Ptr, Ptr, Ptr)
+new_dict = Imported("PyDict_New", Ptr)
+set_item = Imported("PyDict_SetItem", I32, Ptr, Ptr, Ptr)
+
+
+@function("alwaysinline")
+def keep(code: Code, value: Ptr, place: I64, leaves: Ptr, inner: Ptr, references: Ptr) -> None:
+    """Keep a reference: to a leaf among the references of the call, to another value in `inner`."""
+    with code.when(place >= 0):
+        leaves.at(place, Ptr).store(value)
+        number = references.load(I64) + 1
+        references.at(number, Ptr).store(value)
+        references.store(number)
+    with code.otherwise():
+        inner.at(-1 - place, Ptr).store(value)
+
+
+@function("alwaysinline")
+def hold(code: Code, value: Ptr, place: I64, leaves: Ptr, inner: Ptr, references: Ptr) -> None:
+    """`keep` with a reference of its own."""
+    retain(code, value)
+    keep(code, value, place, leaves, inner, references)
+
+
+@function("noinline")
+def take_apart(code: Code, record: Ptr, args: Ptr, nargs: I64, kwnames: Ptr, leaves: Ptr, references: Ptr) -> I64:
+    """Store the leaves of the arguments of a call at `leaves`, and append references to them to `references`. Returns
+    TAKEN, REFUSED for arguments of another form, or RAISED with an exception set."""
+    recipe = word(record, "arguments")
+    by_position, by_name, count, steps = (recipe.at(k, I64).load(I64) for k in range(4))
+    inner = code.local(Ptr, MOST_INNER)
+    has_names = kwnames != NULL
+    with code.when((nargs != by_position) | has_names.choose(by_name == 0, by_name != 0)):
+        code.ret(I64.of(REFUSED))
+    with code.count(0, count) as k:
+        inner.at(k, Ptr).store(NULL)
+    end, answer = code.label("end"), code.variable(I64.of(REFUSED))
+    places = recipe.at(4, I64)
+    with code.count(0, by_position) as k:
+        hold(code, args.at(k, Ptr).load(Ptr), places.at(k, I64).load(I64), leaves, inner, references)
+    names = places.at(by_position + by_name, Ptr)
+    with code.when(has_names):
+        end.when(kwnames.get(TUPLE_SIZE) != by_name)
+        with code.count(0, by_name) as k:
+            name = code.variable(kwnames.at(TUPLE_ITEMS).at(k, Ptr).load(Ptr))
+            with code.when(name.value != names.at(k, Ptr).load(Ptr)):
+                name.value = interned(code, record, name.value)
+            place = seek(code, names, by_name, name.value, k, end)
+            value, to = args.at(by_position + k, Ptr).load(Ptr), places.at(by_position + place, I64).load(I64)
+            hold(code, value, to, leaves, inner, references)
+    step, left = code.variable(names.at(by_name, Ptr)), code.variable(steps)
+    with code.loop() as loop:
+        loop.leave.when(left.value == 0)
+        length = step.value.at(3, I64).load(I64)
+        answer.value = take_step(code, record, step.value, leaves, inner, references)
+        end.when(answer.value != TAKEN)
+        step.value = step.value.at(length + length + 4, I64)
+        left.value -= 1
+    answer.value = I64.of(TAKEN)
+    code.place(end)
+    with code.count(0, count) as k:
+        release(code, inner.at(k, Ptr).load(Ptr), record)
+    return answer.value
+
+
+@function("alwaysinline")
+def take_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, inner: Ptr, references: Ptr) -> I64:
+    """Take a value apart, or compare it. Returns as `take_apart` does."""
+    how, place, kind, length = (step.at(k, I64) for k in range(4))
+    value = inner.at(place.load(I64), Ptr).load(Ptr)
+    how_, count = how.load(I64), length.load(I64)
+    keys = step.at(4, I64)
+    places = keys.at(count, I64)
+    refuse = code.label("refuse")
+    refuse.unless(value.get(OBJECT_TYPE) == kind.load(Ptr))
+    with code.when(how_ >= SAME):
+        refuse.unless(is_alike(code, record, value, keys.load(Ptr), how_))
+        code.ret(I64.of(TAKEN))
+    with code.when(how_ == FIELDS):
+        with code.count(0, count) as k:
+            found = attribute(record, value, keys.at(k, Ptr).load(Ptr))
+            with code.when(found == NULL):
+                code.ret(I64.of(RAISED))
+            keep(code, found, places.at(k, I64).load(I64), leaves, inner, references)
+        code.ret(I64.of(TAKEN))
+    refuse.unless(value.get(DICT_SIZE) == count)  # of tuples and lists as well
+    with code.when(how_ == DICT):
+        position, key, item = code.local(I64), code.local(Ptr), code.local(Ptr)
+        position.store(I64.of(0))
+        with code.count(0, count) as k:
+            refuse.when(next_item(record, value, position, key, item) == 0)
+            at = code.variable(k)
+            with code.when(key.load(Ptr) != keys.at(k, Ptr).load(Ptr)):
+                at.value = find_key(code, record, keys, count, key.load(Ptr), k)
+                refuse.when(at.value < 0)
+            hold(code, item.load(Ptr), places.at(at.value, I64).load(I64), leaves, inner, references)
+        code.ret(I64.of(TAKEN))
+    items = code.variable(value.at(TUPLE_ITEMS))
+    with code.when(how_ == LIST):
+        items.value = value.get(LIST_ITEMS)
+    with code.count(0, count) as k:
+        hold(code, items.value.at(k, Ptr).load(Ptr), places.at(k, I64).load(I64), leaves, inner, references)
+    code.ret(I64.of(TAKEN))
+    code.place(refuse)
+    return I64.of(REFUSED)
+
+
+@function("noinline")
+def is_alike(code: Code, record: Ptr, value: Ptr, known: Ptr, how: I64) -> Bool:
+    """True where a value of the type of a static one is alike it."""
+    with code.when(value == known):
+        code.ret(True)
+    with code.when(how == BITS):
+        code.ret(value.at(VALUE).load(I64) == known.at(VALUE).load(I64))
+    with code.when(how == EQUAL):
+        code.ret(compare(record, value, known, I32.of(EQUALITY)) == 1)
+    return Bool.of(False)
+
+
+@function("noinline")
+def find_key(code: Code, record: Ptr, keys: Ptr, count: I64, key: Ptr, guess: I64) -> I64:
+    """Return the number of the key that is this object, or an equal string; -1 where there is none. The key at `guess`
+    is tried first."""
+    is_text = key.get(OBJECT_TYPE) == word(record, "str")
+    with code.when(is_text & is_same_text(code, record, key, keys.at(guess, Ptr).load(Ptr))):
+        code.ret(guess)
+    with code.when(count > MOST_SOUGHT):
+        code.ret(I64.of(-1))
+    with code.count(0, count) as k, code.when(keys.at(k, Ptr).load(Ptr) == key):
+        code.ret(k)
+    with code.when(~is_text):
+        code.ret(I64.of(-1))
+    with code.count(0, count) as k, code.when(is_same_text(code, record, key, keys.at(k, Ptr).load(Ptr))):
+        code.ret(k)
+    return I64.of(-1)
+
+
+@function("noinline")
+def is_same_text(code: Code, record: Ptr, key: Ptr, known: Ptr) -> Bool:
+    """True where two keys are equal strings."""
+    with code.when((key.get(OBJECT_TYPE) != word(record, "str")) | (known.get(OBJECT_TYPE) != word(record, "str"))):
+        code.ret(False)
+    return compare_text(record, key, known) == 0
+
+
+@function("noinline")
+def put_together(code: Code, record: Ptr, leaves: Ptr) -> Ptr:
+    """Return the tree of results: a new reference in place of those to the leaves, or null with an exception set."""
+    recipe = word(record, "results")
+    count, steps = (recipe.at(k, I64).load(I64) for k in range(2))
+    made = code.local(Ptr, MOST_INNER)
+    with code.count(0, steps) as k:
+        made.at(k, Ptr).store(NULL)
+    step, failed = code.variable(recipe.at(2, I64)), code.label("failed")
+    with code.count(0, steps) as k:
+        length = step.value.at(2, I64).load(I64)
+        new = put_step(code, record, step.value, leaves, made)
+        failed.when(new == NULL)
+        made.at(k, Ptr).store(new)
+        step.value = step.value.at(length + length + 3, I64)
+    code.ret(made.at(steps - 1, Ptr).load(Ptr))
+    code.place(failed)
+    with code.count(0, count) as k:
+        release(code, leaves.at(k, Ptr).load(Ptr), record)
+    with code.count(0, steps) as k:
+        release(code, made.at(k, Ptr).load(Ptr), record)
+    return NULL
+
+
+@function("alwaysinline")
+def source(code: Code, place: I64, leaves: Ptr, made: Ptr) -> Ptr:
+    """The address of a part: a leaf, or what an earlier step has made."""
+    return (place >= 0).choose(leaves.at(place, Ptr), made.at(-1 - place, Ptr))
+
+
+@function("alwaysinline")
+def put_step(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Ptr:
+    """Make a container of parts, whose references it takes over; null with an exception set."""
+    how, count = step.load(I64), step.at(2, I64).load(I64)
+    kind, keys = step.at(1, Ptr).load(Ptr), step.at(3, I64)
+    places = keys.at(count, I64)
+    with code.when(how == CONSTANT):
+        retain(code, kind)
+        code.ret(kind)
+    with code.when((how == DICT) | (how == FIELDS) | (how == CALLED)):
+        code.ret(put_named(code, record, step, leaves, made))
+    new, items = code.variable(NULL), code.variable(NULL)
+    with code.when(how == LIST):
+        new.value = new_list(record, count)
+        with code.when(new.value != NULL):
+            items.value = new.value.get(LIST_ITEMS)
+    with code.otherwise():
+        with code.when(how == TUPLE):
+            new.value = new_tuple(record, count)
+        with code.otherwise():  # NAMED
+            new.value = kind.get(TYPE_ALLOC).call(Ptr, kind, count)
+        items.value = new.value.at(TUPLE_ITEMS)
+    with code.when(new.value == NULL):
+        code.ret(NULL)
+    with code.count(0, count) as k:
+        part = source(code, places.at(k, I64).load(I64), leaves, made)
+        items.value.at(k, Ptr).store(part.load(Ptr))
+        part.store(NULL)
+    return new.value
+
+
+@function("noinline")
+def put_named(code: Code, record: Ptr, step: Ptr, leaves: Ptr, made: Ptr) -> Ptr:
+    """`put_step` for a dict, an object with attributes, and a class that is called."""
+    how, count = step.load(I64), step.at(2, I64).load(I64)
+    kind, keys = step.at(1, Ptr).load(Ptr), step.at(3, I64)
+    places = keys.at(count, I64)
+    new, given = code.variable(NULL), code.local(Ptr, MOST_FIELDS)
+    with code.when(how == CALLED):
+        with code.count(0, count) as k:
+            given.at(k, Ptr).store(source(code, places.at(k, I64).load(I64), leaves, made).load(Ptr))
+        names = keys.load(Ptr)
+        new.value = call_object(record, kind, given, (names == NULL).choose(count, I64.of(0)), names)
+    with code.when(how == DICT):
+        new.value = new_dict(record)
+    with code.when(how == FIELDS):
+        nothing = new_tuple(record, I64.of(0))
+        new.value = kind.get(TYPE_NEW).call(Ptr, kind, nothing, NULL)
+        release(code, nothing, record)
+    with code.when(new.value == NULL):
+        code.ret(NULL)
+    with code.count(0, count) as k:
+        part = source(code, places.at(k, I64).load(I64), leaves, made)
+        value, key, status = part.load(Ptr), keys.at(k, Ptr).load(Ptr), code.variable(I32.of(0))
+        with code.when(how == DICT):
+            status.value = set_item(record, new.value, key, value)
+        with code.when(how == FIELDS):
+            status.value = set_attribute(record, new.value, key, value)
+        with code.when(status.value != 0):
+            release(code, new.value, record)
+            code.ret(NULL)
+        part.store(NULL)
+        release(code, value, record)
+    return new.value
+
+
+__all__ = ["RAISED", "REFUSED", "TAKEN", "put_together", "take_apart"]
