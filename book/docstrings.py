@@ -55,8 +55,15 @@ def _escaped(text: str) -> str:
     return "".join(part if part.startswith("`") else re.sub(r"([*_<\[\]])", r"\\\1", part) for part in parts)
 
 
+LONGEST = 150
+"""Characters above which the first clause stands for the first sentence."""
+
+
 def first_sentence(text: str) -> str:
-    """The first sentence of a docstring, on one line."""
+    """The first sentence of a docstring, on one line; of a long one the first clause. A new sentence begins with a
+    capital letter, with code, with a sign, or with the name of a parameter and a colon."""
     paragraph = " ".join(text.partition("\n\n")[0].split())
-    found = re.match(r"(.+?\.)(?= [A-Z`]|$)", paragraph)
-    return _escaped(found[1] if found else paragraph)
+    found = re.match(r"(.+?(?<!\([A-Z])\.)(?= [A-Z`-]| \w+(?:, \w+)*: |$)", paragraph)
+    sentence = found[1] if found else paragraph
+    clause = re.match(r"(?:`[^`]*`|[^`;:])+(?=[;:] )", sentence)
+    return _escaped(f"{clause[0]}." if len(sentence) > LONGEST and clause else sentence)

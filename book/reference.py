@@ -35,12 +35,12 @@ def pages() -> dict[str, str]:
         for part, entries in parts.items():
             found[names[part]] = page(home, part, entries)
         if "" not in parts:
-            found[f"reference/{home}"] = overview(home, names)
+            found[f"reference/{home}"] = overview(home, names, parts)
         elif len(items) > len(own):
             found[f"reference/{home}"] += passed_on(home, items)
         rows.append(f"| [`{home}`]({home}.md) | {len(own)} | {about(home)} |")
     head = "# Modules\n\nThe public modules, with the number of their functions and classes.\n\n"
-    head += "| module | names | |\n|---|---:|---|\n"
+    head += "| module | names | subject |\n|---|---:|---|\n"
     children = "\n".join(home for home in MODULES)
     found["reference/modules"] = f"{head}{chr(10).join(rows)}\n\n:::{{toctree}}\n:hidden:\n\n{children}\n:::\n"
     return found
@@ -76,13 +76,22 @@ def import_line(home: str) -> str:
     return f"from {parent} import {last}"
 
 
+def others_imported(home: str, items: Iterable[Item]) -> list[str]:
+    """The import of `T` where examples of another module use it: a function of two modules has one docstring."""
+    texts = (examples.example(item) or item.doc for item in items)
+    uses = any(re.search(r"^ *>>> .*\bT\.", text, re.MULTILINE) for text in texts)
+    return [import_line("graphc.tensor")] if uses and not home.startswith("graphc.tensor") else []
+
+
 def page(home: str, part: str, items: list[Item]) -> str:
     """A page of entries: a table of all, then each."""
     title = f"# {home}" + (f": {part}" if part else "")
-    lines = [title, "", "" if part else about(home), "", f"Examples begin with `{import_line(home)}`.", ""]
+    imports = [import_line(home), *others_imported(home, items)]
+    begin = f"Examples begin with {' and '.join(f'`{line}`' for line in imports)}."
+    lines = [title, "", "" if part else about(home), "", begin, ""]
     entries = [item for item in items if item.section not in TABLES]
     if entries:
-        lines += ["| name | |", "|---|---|", *(f"| {{py:obj}}`~{item.path}` | {brief(item)} |" for item in entries), ""]
+        lines += ["| name | meaning |", "|---|---|", *(f"| {{py:obj}}`~{item.path}` | {brief(item)} |" for item in entries), ""]
     for item in entries:
         lines += [entry(item), ""]
     for section, several in groupby((item for item in items if item.section in TABLES), lambda item: item.section):
@@ -90,11 +99,18 @@ def page(home: str, part: str, items: list[Item]) -> str:
     return "\n".join(lines)
 
 
-def overview(home: str, names: dict[str, str]) -> str:
-    """The page of a large module: its subjects."""
-    listed = "\n".join(f"- [{part}]({name.partition('/')[2]}.md)" for part, name in names.items())
-    children = "\n".join(name.partition("/")[2] for name in names.values())
-    return f"# {home}\n\n{about(home)}\n\n{listed}\n\n:::{{toctree}}\n:hidden:\n\n{children}\n:::\n"
+def overview(home: str, pages: dict[str, str], parts: dict[str, list[Item]]) -> str:
+    """The page of a large module: its subjects, with the names of each."""
+    rows = []
+    for part, page in pages.items():
+        links = [
+            f"`{item.name}`" if item.section in TABLES else f"{{py:obj}}`~{item.path}`"
+            for item in sorted(parts[part], key=lambda item: item.name.lower())
+        ]
+        rows.append(f"| [{part}]({page.partition('/')[2]}.md) | {' '.join(links)} |")
+    children = "\n".join(page.partition("/")[2] for page in pages.values())
+    table = "\n".join(["| subject | names |", "|---|---|", *rows])
+    return f"# {home}\n\n{about(home)}\n\n{table}\n\n:::{{toctree}}\n:hidden:\n\n{children}\n:::\n"
 
 
 def passed_on(home: str, items: list[Item]) -> str:
@@ -113,7 +129,7 @@ def table(items: Iterable[Item]) -> list[str]:
     for item in items:
         names = ", ".join(f"`{name}`" for name in (item.name, *item.aliases))
         rows.append(f"| {names} | {brief(item)} |")
-    return ["| name | |", "|---|---|", *rows]
+    return ["| name | meaning |", "|---|---|", *rows]
 
 
 def entry(item: Item) -> str:
@@ -185,7 +201,7 @@ def methods(item: Item) -> list[str]:
         if name[0] != "_" and doc and (callable(inner) or isinstance(value, classmethod | staticmethod)):
             said = first_sentence(doc).replace("|", "\\|")
             rows.append(f"| `{name}{'' if isinstance(value, property) else '()'}` | {said} |")
-    return ["\n".join(["| member | |", "|---|---|", *rows])] if rows else []
+    return ["\n".join(["| member | meaning |", "|---|---|", *rows])] if rows else []
 
 
 def names() -> set[str]:
