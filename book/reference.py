@@ -91,7 +91,12 @@ def page(home: str, part: str, items: list[Item]) -> str:
     lines = [title, "", "" if part else about(home), "", begin, ""]
     entries = [item for item in items if item.section not in TABLES]
     if entries:
-        lines += ["| name | meaning |", "|---|---|", *(f"| {{py:obj}}`~{item.path}` | {brief(item)} |" for item in entries), ""]
+        lines += [
+            "| name | meaning |",
+            "|---|---|",
+            *(f"| {{py:obj}}`~{item.path}` | {brief(item)} |" for item in entries),
+            "",
+        ]
     for item in entries:
         lines += [entry(item), ""]
     for section, several in groupby((item for item in items if item.section in TABLES), lambda item: item.section):

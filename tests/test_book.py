@@ -6,10 +6,11 @@ import os
 import re
 from collections import Counter
 from pathlib import Path
+from platform import machine
 
 import pytest
 
-from book import examples, gallery, inventory, navigation, pages, reference, settings
+from book import examples, gallery, inventory, machine_code, navigation, pages, reference, settings
 from book.docstrings import first_sentence, markdown
 from book.navigation import ROOT
 from graphc.options import OPTIONS, PREFIX
@@ -65,6 +66,18 @@ def test_the_gallery_has_every_program() -> None:
     pictures = {path.stem for path in gallery.KEPT.glob("*.png")}
     assert {name for name in programs if f"{name}.png" in (ROOT / "examples" / f"{name}.py").read_text()} == pictures
     assert all(f"../docs/gallery/{name}.png" in found[f"gallery/{name}"] for name in pictures)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(machine() != "x86_64", reason="one picture is of code for such a processor")
+def test_the_pictures_of_the_compiler_are_of_the_compiler_as_it_is() -> None:
+    for name, text in machine_code.drawn().items():
+        path = machine_code.FOLDER / name
+        if os.environ.get("GRAPHC_UPDATE"):
+            path.write_text(text, "utf-8")
+        assert path.read_text("utf-8") == text, f"{name}: run python -m book.machine_code"
+    shown = re.findall(r"how_it_works/(\w+\.svg)", (ROOT / "docs" / "how_it_works.md").read_text("utf-8"))
+    assert shown == sorted(machine_code.drawn()) == sorted(path.name for path in machine_code.FOLDER.glob("*.svg"))
 
 
 # --- the reference ----------------------------------------------------------------------------------------------------
