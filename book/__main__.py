@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from book import machine_code, pages
+from book import gallery, machine_code, notebooks, pages
 from book.navigation import ROOT
 from graphc.startup.versions import VERSION
 
@@ -31,7 +31,8 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=8000, help="where (8000)")
     parsed = parser.parse_args()
     machine_code.main()
-    staged = pages.stage(BUILD / "pages")
+    notebooks.write(path.stem for path in gallery.PROGRAMS)
+    staged = pages.stage(BUILD / "pages", notebooks.FOLDER)
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-c", str(ROOT / "book")]
     code = subprocess.run([*command, str(staged), str(SITE / VERSION)], cwd=ROOT, check=False).returncode
     if code == 0:

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 from book.docstrings import first_sentence, markdown
@@ -23,8 +24,8 @@ DEADLINE = 600
 """Seconds that a program may take."""
 
 
-def pages() -> dict[str, str]:
-    """Return the pages, by name."""
+def pages(notebooks: Collection[str] = ()) -> dict[str, str]:
+    """Return the pages, by name. notebooks: the programs of which there is one, beside the page."""
     found, rows, names = {}, [], []
     for path in PROGRAMS:
         source = path.read_text("utf-8")
@@ -32,7 +33,7 @@ def pages() -> dict[str, str]:
         title = path.stem.replace("_", " ").capitalize()
         found[f"gallery/{path.stem}"] = (
             f"# {title}\n\n{markdown(said)}\n\n{picture(path.stem)}"
-            f"Run it in a checkout: `python examples/{path.name}`.\n\n"
+            f"Run it in a checkout: `python examples/{path.name}`.{notebook(path.stem, notebooks)}\n\n"
             f"```python\n{source.rstrip()}\n```\n\n{output(path.stem)}"
         )
         rows.append(f"| [{title}]({path.stem}.md) | {first_sentence(said)} | {picture(path.stem, '{width=220px}')} |")
@@ -50,6 +51,11 @@ def picture(name: str, attributes: str = "") -> str:
     if not (KEPT / f"{name}.png").exists():
         return ""
     return f"![picture of {name}](../docs/gallery/{name}.png){attributes}" + ("" if attributes else "\n\n")
+
+
+def notebook(name: str, notebooks: Collection[str]) -> str:
+    """The link to the notebook of a program, "" where there is none."""
+    return f" Or download it [as a notebook]({name}.ipynb) that was executed." if name in notebooks else ""
 
 
 def output(name: str) -> str:

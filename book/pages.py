@@ -14,16 +14,20 @@ from book.navigation import ROOT
 TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "SECURITY.md")
 
 
-def stage(folder: Path) -> Path:
-    """Write all pages below `folder`, and return it. Files that are as before keep their times: Sphinx reads them no
-    second time."""
+def stage(folder: Path, notebooks: Path | None = None) -> Path:
+    """Write all pages below `folder`, and return it. notebooks: the folder of the gallery's notebooks.
+
+    Files that are as before keep their times: Sphinx reads them no second time.
+    """
     written = {str(path.relative_to(ROOT)): path.read_bytes() for path in sources()}
     known = reference.names()
     written = {
         name: reference.linked(text.decode(), known).encode() if name.endswith(".md") else text
         for name, text in written.items()
     }
-    made = {**reference.pages(), **settings.pages(), **gallery.pages()}
+    executed = {path.stem: path.read_bytes() for path in notebooks.glob("*.ipynb")} if notebooks else {}
+    written |= {f"gallery/{name}.ipynb": content for name, content in executed.items()}
+    made = {**reference.pages(), **settings.pages(), **gallery.pages(executed)}
     written.update((f"{name}.md", text.encode()) for name, text in made.items())
     groups = navigation.read()
     home = written.pop("README.md").decode()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import base64
+import json
 import os
 import re
 from collections import Counter
@@ -10,7 +13,7 @@ from platform import machine
 
 import pytest
 
-from book import examples, gallery, inventory, machine_code, navigation, pages, reference, settings
+from book import examples, gallery, inventory, machine_code, navigation, notebooks, pages, reference, settings
 from book.docstrings import first_sentence, markdown
 from book.navigation import ROOT
 from graphc.options import OPTIONS, PREFIX
@@ -61,11 +64,34 @@ def test_pages_are_staged_and_old_ones_go(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_the_gallery_has_every_program() -> None:
     programs = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    found = gallery.pages()
+    found = gallery.pages(["heat"])
+    assert "(heat.ipynb)" in found["gallery/heat"] and "ipynb" not in found["gallery/digits"]
     assert {f"gallery/{name}" for name in [*programs, "programs"]} == set(found)
     pictures = {path.stem for path in gallery.KEPT.glob("*.png")}
     assert {name for name in programs if f"{name}.png" in (ROOT / "examples" / f"{name}.py").read_text()} == pictures
     assert all(f"../docs/gallery/{name}.png" in found[f"gallery/{name}"] for name in pictures)
+
+
+def test_a_program_is_cut_into_cells() -> None:
+    for path in gallery.PROGRAMS:
+        source = path.read_text("utf-8")
+        cells = notebooks.cells_of(source)
+        kept = [ast.unparse(node) for cell in cells for node in ast.parse(cell).body]
+        assert kept == [text for node in ast.parse(source).body[1:] if "mpl.use(" not in (text := ast.unparse(node))]
+        assert sum("plt.subplots(" in cell for cell in cells) <= 1 and len(cells) > 1
+
+
+@pytest.mark.slow
+def test_a_notebook_is_executed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    notebooks.write(["mandelbrot"], tmp_path)
+    made = json.loads((tmp_path / "mandelbrot.ipynb").read_text("utf-8"))
+    outputs = [output for cell in made["cells"] if cell["cell_type"] == "code" for output in cell["outputs"]]
+    assert "stays bounded, as in Python" in outputs[0]["text"]
+    assert base64.b64decode(outputs[1]["data"]["image/png"]).startswith(b"\x89PNG")
+    assert len({cell["id"] for cell in made["cells"]}) == len(made["cells"]) and made["nbformat"] == 4
+    capsys.readouterr()
+    notebooks.write(["mandelbrot"], tmp_path)
+    assert capsys.readouterr().out == ""  # it is up to date
 
 
 @pytest.mark.slow

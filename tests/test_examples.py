@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from book.notebooks import SHORT
+
 FOLDER = Path(__file__).parent.parent / "examples"
 LONGEST = 80
 
@@ -46,9 +48,6 @@ ENDINGS = {
 }
 """For each example what its output must show."""
 
-QUICK = {"char_rnn": ["3"], "convolutional_digits": ["2"], "past_memory": ["20"], "variational_autoencoder": ["2"]}
-"""Arguments for a short run."""
-
 UNPLOTTED = {"affine", "digits", "logistic_regression", "mlp_regression", "past_memory", "perceptron", "xor"}
 """Examples that draw nothing."""
 
@@ -68,7 +67,7 @@ def test_every_example_is_here() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ENDINGS)
 def test_example(name: str, tmp_path: Path) -> None:
-    output = run(name, tmp_path, *QUICK.get(name, []))
+    output = run(name, tmp_path, *SHORT.get(name, []))
     assert re.search(ENDINGS[name], output), output
     if name not in UNPLOTTED:
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
