@@ -261,7 +261,14 @@ class Options:
 
     @contextmanager
     def change(self, **values: Unpack[Changes]) -> Iterator[None]:
-        """Set options for the time of a with-block."""
+        """Set options for the time of a with-block. Afterwards they are as before, also where the block raises.
+
+        Raises AttributeError for an option that is not there, GraphcError for a value that the option does not take.
+
+            >>> with graphc.options.change(floatX="float32"):
+            ...     T.scalar().dtype
+            'float32'
+        """
         before = {name: getattr(self, name) for name in values}
         try:
             for name, value in values.items():

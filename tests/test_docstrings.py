@@ -19,7 +19,7 @@ from graphc.ops.elementwise import ROWS
 from graphc.tensor import elementary
 
 PACKAGE = Path(graphc.__file__ or "").parent
-ROOMS = ("control", "distributed", "lax", "numpy", "ops", "random", "scipy", "sparse", "tensor", "tracing")
+ROOMS = ("control", "distributed", "lax", "numpy", "ops", "random", "scipy", "sparse", "tensor", "tracing", "train")
 FILES = (
     *("autodiff.py", "options.py", "optimizers.py", "tree.py"),
     *(f"functions/{name}.py" for name in ("background", "convention", "debug_modes", "function", "loaded")),

@@ -113,6 +113,8 @@ class Sequential(Parameters):
     `add_cost`. dtype: of parameters and inputs; input_dtype: of inputs, where another ("int64" before an Embedding).
     seed: of initial parameters and dropout. static: compile code for the sizes of the parameters (True) or for any.
 
+    Raises GraphValueError for a name of a cost that is not there.
+
         net = Sequential(input_shape=(64,))
         net.add_fc(64, 128, activation="relu", dropout=0.2)
         net.add_fc(128, 10)

@@ -141,7 +141,14 @@ def op(
     vjp: Callable[[Node, Node], Any] | None = None,
     native: bool = False,
 ) -> Callable[..., Any]:
-    """`custom_op` as a decorator: `@op` or `@op(vjp=...)` before `def square(x): return x * x`."""
+    """Make an op of a Python function: `custom_op` as a decorator, as `@op` or `@op(vjp=...)`.
+
+    The arguments are those of `custom_op`. The op raises GraphTypeError for an argument that is no tensor, array or number.
+
+        >>> double = graphc.op(lambda x: x * 2)
+        >>> double(T.constant([1.0, 2.0])).eval()
+        array([2., 4.])
+    """
     if callable(name):
         return custom_op(name.__name__, name)
 

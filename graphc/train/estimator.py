@@ -98,7 +98,12 @@ class _Network(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
 class Classifier(ClassifierMixin, _Network):  # type: ignore[misc]
     """A dense network that predicts classes.
 
-    >>> Classifier(hidden=(64,), epochs=20, random_state=0).fit(x, y).score(x_test, y_test)
+    `fit` raises ValueError for a single class, for NaN in `x`, and for `x` and `y` of different lengths;
+    GraphValueError for an activation that is not there. `predict` raises NotFittedError before `fit`.
+
+    >>> x, y = np.arange(40.0).reshape(20, 2), np.arange(20) // 10
+    >>> Classifier(hidden=(8,), epochs=2, random_state=0).fit(x, y).predict(x).shape
+    (20,)
     """
 
     def fit(self, x: Any, y: Any) -> Any:
@@ -123,7 +128,14 @@ class Classifier(ClassifierMixin, _Network):  # type: ignore[misc]
 
 
 class Regressor(RegressorMixin, _Network):  # type: ignore[misc]
-    """A dense network that predicts one or several numbers for each example."""
+    """A dense network that predicts one or several numbers for each example.
+
+    `fit` raises ValueError for `x` and `y` of different lengths; `predict` raises NotFittedError before `fit`.
+
+    >>> x = np.arange(40.0).reshape(20, 2)
+    >>> Regressor(hidden=(8,), epochs=2, random_state=0).fit(x, x[:, 0]).predict(x).shape
+    (20,)
+    """
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

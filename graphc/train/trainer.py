@@ -153,6 +153,8 @@ class Trainer:
     file, written every `checkpoint_every` batches (None: with each row); where it exists, training resumes from it.
     out: called with each line; None prints nothing. progress: show a bar of tqdm's.
 
+    Raises GraphValueError for a `batch_size` below 1; `train` raises it for examples and targets of different numbers.
+
         net = Sequential(input_shape=(4,)).add(Dense(3)).add_cost("softmax")
         rows = Trainer(net, rate=0.01, out=None).train(x, classes, epochs=5)
         rows[-1].loss, rows[-1].score

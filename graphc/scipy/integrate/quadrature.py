@@ -72,7 +72,8 @@ def quad(
     integral may be off.
 
     Singular values at a limit are integrated by halving alone, without QUADPACK's extrapolation. Derivatives are by the
-    limits, by `args` and by what `func` takes from around it; the function may jump.
+    limits, by `args` and by what `func` takes from around it; the function may jump. Raises RankError where
+    `func` returns no number.
 
         >>> quad(lambda x: jnp.exp(-x), 0.0, np.inf)[0].round(9)
         np.float64(1.0)

@@ -57,6 +57,7 @@ def root(
     with the tree and the values, by methods without a Jacobian. options: SciPy's; of tensors `xtol`, `maxfev`.
     progress: write a line of text to stderr. Returns a result with `x`, `fun`, `nfev`, `njev`, `status` (1: converged),
     `success` and `message`; of arrays `scipy` too. Of tensors, derivatives of `x` are NaN where it has not converged.
+    Raises ShapeError where `fun` returns another number of values than `x0` has, ValueError for an unknown method.
 
         >>> found = root(lambda x, a: [x[0] ** 2 - a, x[1] - x[0]], [1.0, 1.0], args=(4.0,))
         >>> found.x.round(9), found.message
