@@ -143,7 +143,8 @@ def op(
 ) -> Callable[..., Any]:
     """Make an op of a Python function: `custom_op` as a decorator, as `@op` or `@op(vjp=...)`.
 
-    The arguments are those of `custom_op`. The op raises GraphTypeError for an argument that is no tensor, array or number.
+    The arguments are those of `custom_op`. The op raises GraphTypeError for an argument that is no tensor,
+    array or number.
 
         >>> double = graphc.op(lambda x: x * 2)
         >>> double(T.constant([1.0, 2.0])).eval()
