@@ -167,6 +167,8 @@ def magnitude(output: Node, values: Mapping[Node, Array]) -> Array:
             moved[node] = args[0]
         elif node.op.name == "sub":
             moved[node] = elementwise("add", *args)
+        elif node.op.name == "pow":
+            moved[node] = elementwise("pow", args[0], node.args[1])
         else:
             moved[node] = make(node.op, args, node.attrs) if args else node
     return run(Graph(tuple(values), (moved[output],)), absolute)

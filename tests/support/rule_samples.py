@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,6 +42,10 @@ _INTS = Argument(_SHAPE, "int")
 
 _BOOLS = Argument(_SHAPE, "bool")
 _TWO = literal([1.5, -2.0])
+
+
+def _power(exponent: int, x: Node) -> Node:
+    return x**exponent
 
 
 def _beside(x: Node, y: Node) -> Node:
@@ -105,6 +110,11 @@ ALGEBRA: Samples = {
         sample(lambda x, y: 0.5 / x - y / x, _POSITIVE, _FLOATS),
         sample(lambda x, y: y / x + 3.0 / x, _POSITIVE, _FLOATS),
     ],
+    "pow_whole": [
+        *(sample(partial(_power, exponent), _FLOATS) for exponent in (5, 9, -3, -4)),
+        sample(partial(_power, 7), _INTS),
+    ],
+    "pow_whole_of_reals": [sample(partial(_power, 12), _FLOATS), sample(partial(_power, -13), _POSITIVE)],
     "div_power_of_two": [sample(lambda x: x / 8, _FLOATS)],
     "div_constant": [sample(lambda x: x / 3, _FLOATS)],
     "cast_twice": [

@@ -234,6 +234,8 @@ ARITHMETIC: tuple[AnyRule, ...] = (
     # NumPy takes the root of an array where the exponent is one number; to libm pow(-0.0, 0.5) is 0.0
     rule("pow_half", x**0.5, sqrt(x), EXACT),
     rule("pow_minus_half", x**-0.5, where(equal(x, -np.inf), 0.0, 1 / (sqrt(x) + 0.0)), CLOSE),
+    rule("pow_three_halves", x**1.5, where(equal(x, -np.inf), np.inf, x * sqrt(x)), CLOSE),
+    rule("pow_minus_three_halves", x**-1.5, (inverse := 1 / (x + 0.0)) * sqrt(inverse), CLOSE),
     rule("sqrt_sqr", sqrt(sqr(x)), absolute(x), BETTER, mends="x * x overflows"),
     rule("sqr_sqrt_of_reals", sqr(sqrt(x)), x, REAL),
     # quotients
@@ -332,6 +334,34 @@ def _collect(node: Node, uses: Uses) -> Node | None:
     return scaled(number, first)
 
 
+WIDE = 16
+"""The largest exponent of which a power is written as products, where no rounding of these matters."""
+NARROW = range(-4, 10)
+"""Exponents of which the products of float64 are within the error of a close rule: n - 1 roundings, or 2n - 1 where the
+reciprocal comes first."""
+
+
+def _multiplied(of_reals: bool, node: Node, uses: Uses) -> Node | None:
+    """x**6 becomes sqr(sqr(x) * x). float32 is multiplied in float64, and integers are exact."""
+    number, base = scalar_constant(node.args[1]), node.args[0]
+    if number is None or not float(number).is_integer() or abs(number) > WIDE or abs(number) < 3:
+        return None
+    dtype, exponent = node.type.dtype, int(number)
+    if is_float(dtype) and not (of_reals or dtype == "float32" or exponent in NARROW):
+        return None
+    wide = cast(base, "float64" if dtype == "float32" else dtype)
+    if exponent < 0:
+        wide = elementwise("reciprocal", wide)
+    return cast(_whole_power(wide, abs(exponent)), dtype)
+
+
+def _whole_power(base: Node, exponent: int) -> Node:
+    if exponent == 1:
+        return base
+    square = elementwise("sqr", _whole_power(base, exponent // 2))
+    return elementwise("mul", square, base) if exponent % 2 else square
+
+
 def _divide_by_constant(exactly: bool, node: Node, uses: Uses) -> Node | None:
     """x / c becomes x * (1 / c), which is exact if c is a power of two."""
     number = scalar_constant(node.args[1])
@@ -408,6 +438,8 @@ NUMERIC: tuple[AnyRule, ...] = (
         operands=("true_div",),
         mends="a quotient overflows",
     ),
+    Transformation("pow_whole", ("pow",), partial(_multiplied, False), CLOSE, operands=NUMBERS),
+    Transformation("pow_whole_of_reals", ("pow",), partial(_multiplied, True), REAL, operands=NUMBERS),
     Transformation("div_power_of_two", ("true_div",), partial(_divide_by_constant, True), EXACT, operands=NUMBERS),
     Transformation("div_constant", ("true_div",), partial(_divide_by_constant, False), REAL, operands=NUMBERS),
     Transformation("cast_twice", ("cast",), _cast_twice, EXACT),
