@@ -129,11 +129,14 @@ class GraphcLibrary(NumpyLibrary):
         whole, wrt = self.whole(kind, program), of_gradient(kind, len(inputs))
         if program.front == "jit":
             return self.graphc.jit(self.graphc.value_and_grad(whole, wrt) if program.gradient else whole, mode=mode)  # type: ignore[no-any-return]
-        static = program.front == "static"
-        variables = [self.tensor.tensor(x.dtype, x.shape if static else (None,) * x.ndim) for x in inputs]
+        known = range(len(inputs)) if program.front == "static" else kind.asks
+        variables = [
+            self.tensor.tensor(x.dtype, x.shape if place in known else (None,) * x.ndim)
+            for place, x in enumerate(inputs)
+        ]
         value = whole(*variables)
         outputs = [value, *self.graphc.grad(value, [variables[i] for i in wrt])] if program.gradient else flat(value)
-        return self.graphc.function(variables, outputs, mode=mode)  # type: ignore[no-any-return]
+        return self.graphc.function(variables, outputs, mode=mode, on_unused_input="ignore")  # type: ignore[no-any-return]
 
 
 class NumbaLibrary(NumpyLibrary):

@@ -30,7 +30,8 @@ class Kind:
     random numbers and sizes, in float64 and int64. ways: the text, by the name of the way it is written in. loops,
     slopes: by hand, or None where no loop in numba says the same. wrt: the arguments that a gradient is taken of, or
     their positions by the number of arguments; without them the kind has no gradient. dtypes: to draw from. tolerance:
-    of the largest element of a result, in float64.
+    of the largest element of a result, in float64. asks: the arguments whose sizes the text asks for in Python: they
+    are declared with known sizes always.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Kind:
     wrt: Callable[..., tuple[int, ...]] | tuple[int, ...] = ()
     dtypes: tuple[str, ...] = ("float64", "float64", "float32")
     tolerance: float = 1e-8
+    asks: tuple[int, ...] = ()
 
     def by_hand(self, gradient: bool) -> Callable[..., Any] | None:
         return self.slopes if gradient else self.loops

@@ -79,20 +79,25 @@ def found(value: Any) -> tuple[Any, frozenset[Node]] | None:
     root = plain(value)
     if not _follows(root, hand.values):
         return None
+    result = _computed(root, hand.values)
+    return result if result[1] else None
+
+
+def _computed(root: Node, values: dict[Node, tuple[Any, frozenset[Node]]]) -> tuple[Any, frozenset[Node]]:
+    """Compute a tensor, and the sizes that it follows from, with those in `values`, which is extended."""
     pending = [root]
     while pending:
         node = pending[-1]
-        missing = [arg for arg in node.args if arg not in hand.values] if node not in hand.values else []
+        missing = [arg for arg in node.args if arg not in values] if node not in values else []
         if missing:
             pending += missing
             continue
         pending.pop()
-        if node not in hand.values:
-            pairs = [hand.values[arg] for arg in node.args]
+        if node not in values:
+            pairs = [values[arg] for arg in node.args]
             own = frozenset[Node]().union(*(each for _, each in pairs))
-            hand.values[node] = _evaluated(node, [each for each, _ in pairs]), own
-    result: tuple[Any, frozenset[Node]] = hand.values[root]
-    return result if result[1] else None
+            values[node] = _evaluated(node, [each for each, _ in pairs]), own
+    return values[root]
 
 
 def _follows(root: Node, known: Mapping[Node, Any]) -> bool:
@@ -146,8 +151,10 @@ def _number(value: Any, known: tuple[Any, Any] | None) -> Any:
 
 
 def asked_number(node: Any) -> Any:
-    """The number that a tensor is for the sizes at hand, which is noted; None where it does not follow from them."""
+    """The number that a tensor is for the sizes at hand, which is noted, or of constants alone; None for any other."""
     known = found(node)
+    if known is None and isinstance(node, Node) and _follows(plain(node), {}):
+        return _number(node, _computed(plain(node), {}))
     number = None if known is None else _number(node, known)
     if known is not None and number is not None:
         _note(node, "equal", number, known[1])

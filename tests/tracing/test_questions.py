@@ -375,3 +375,17 @@ def test_a_dtype_is_a_name_in_graphs_and_numpys_in_functions_of_arrays() -> None
     graphc.jit(lambda x: (found.append(x.dtype), x)[1], mode="interpreted")(np.zeros(2, "float32"))
     assert found[0] is np.dtype("float32") and {np.dtype("float32"): 1}[found[0]] == 1
     assert T.zeros(3, dtype=T.fvector().dtype).dtype == "float32" and T.cast(X, T.ivector().dtype).dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda n: [*range(n - 1)], lambda n: [1, 2, 3, 4, 5][n + 1 - 2], lambda n: float(n / 2), lambda n: f"{n * 2:3d}",
+        lambda n: int(n // 2 * n), lambda n: "abcd"[: n - 1], lambda n: math.sqrt(n * n), lambda n: [0] * (n - 2),
+    ],
+)  # fmt: skip
+def test_numbers_that_follow_from_known_sizes_are_known_while_a_graph_is_built(question: Callable[[Any], Any]) -> None:
+    """As those of sizes at hand are in a traced function; others are refused."""
+    assert question(T.tensor("float64", (4,), "x").shape[0]) == question(4)
+    with pytest.raises(GraphcError, match=LINE):
+        question(T.dvector("x").shape[0])

@@ -415,6 +415,7 @@ KINDS = (
         polynomial_loops,
         polynomial_slopes,
         wrt=(0,),
+        asks=(0,),
     ),
     Kind(
         "unrolled",
@@ -424,5 +425,6 @@ KINDS = (
         unrolled_loops,
         unrolled_slopes,
         wrt=(0,),
+        asks=(1,),
     ),
 )
