@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from book import gallery, machine_code, notebooks, pages
+from book import gallery, machine_code, notebooks, pages, reference
 from book.navigation import ROOT
 from graphc.startup.versions import VERSION
 
@@ -29,10 +29,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m book", description="Builds the site.")
     parser.add_argument("--serve", action="store_true", help="serve the site when it is built")
     parser.add_argument("--port", type=int, default=8000, help="where (8000)")
+    parser.add_argument("--no-notebooks", action="store_true", help="run no program of the gallery")
     parsed = parser.parse_args()
     machine_code.main()
-    notebooks.write(path.stem for path in gallery.PROGRAMS)
+    if not parsed.no_notebooks:
+        notebooks.write(path.stem for path in gallery.PROGRAMS)
     staged = pages.stage(BUILD / "pages", notebooks.FOLDER)
+    print(reference.gaps(staged / "reference"))
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-c", str(ROOT / "book")]
     code = subprocess.run([*command, str(staged), str(SITE / VERSION)], cwd=ROOT, check=False).returncode
     if code == 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from book import gallery, navigation, reference, settings
+from book import gallery, glossary, navigation, reference, settings
 from book.navigation import ROOT
 
 TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "SECURITY.md")
@@ -22,7 +22,7 @@ def stage(folder: Path, notebooks: Path | None = None) -> Path:
     written = {str(path.relative_to(ROOT)): path.read_bytes() for path in sources()}
     known = reference.names()
     written = {
-        name: reference.linked(text.decode(), known).encode() if name.endswith(".md") else text
+        name: glossary.linked(name, reference.linked(text.decode(), known)).encode() if name.endswith(".md") else text
         for name, text in written.items()
     }
     executed = {path.stem: path.read_bytes() for path in notebooks.glob("*.ipynb")} if notebooks else {}

@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Iterable
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from book import errors, examples, inventory, peers
@@ -229,3 +230,12 @@ def linked(text: str, known: set[str]) -> str:
         part if n % 2 else re.sub(r"(?<!`)(`)(graphc(?:\.\w+)+(?:\(\))?)`(?!`)", role, part)
         for n, part in enumerate(parts)
     )
+
+
+def gaps(folder: Path) -> str:
+    """Return how many entries the pages of a folder have, and how many of them lack an example or an error."""
+    pages = [path.read_text("utf-8") for path in folder.glob("graphc*.md")]
+    entries = [each for page in pages for each in re.findall(r"^::::{py:.*?^::::$", page, re.DOTALL | re.MULTILINE)]
+    bare = sum(">>>" not in each for each in entries)
+    silent = sum(not re.search(r"[Rr]aises|Error\b", each) for each in entries)
+    return f"{len(entries)} entries of the reference: {bare} without an example, {silent} without an error"

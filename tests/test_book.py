@@ -13,7 +13,7 @@ from platform import machine
 
 import pytest
 
-from book import examples, gallery, inventory, machine_code, navigation, notebooks, pages, reference, settings
+from book import examples, gallery, glossary, inventory, machine_code, navigation, notebooks, pages, reference, settings
 from book.docstrings import first_sentence, markdown
 from book.navigation import ROOT
 from graphc.options import OPTIONS, PREFIX
@@ -60,6 +60,16 @@ def test_pages_are_staged_and_old_ones_go(tmp_path: Path, monkeypatch: pytest.Mo
     before = (tmp_path / "docs" / "jit.md").stat().st_mtime_ns
     pages.stage(tmp_path)
     assert (tmp_path / "docs" / "jit.md").stat().st_mtime_ns == before
+
+
+def test_the_first_use_of_a_term_leads_to_the_glossary() -> None:
+    assert set(glossary.OWN) <= set(glossary.sections())
+    page = "# A nest\n\n`nest` and [nest](x.md): two nests, one nest.\n"
+    found = glossary.linked("docs/rooms/a.md", page)
+    assert found == page.replace("two nests", "two [nests](../glossary.md#inside-the-compiler)")
+    tea = "How warm is the room?"
+    assert glossary.linked("docs/tutorial/a.md", tea) == tea != glossary.linked("docs/rooms/a.md", tea)
+    assert glossary.linked("README.md", page) == page == glossary.linked("docs/glossary.md", page)
 
 
 def test_the_gallery_has_every_program() -> None:
