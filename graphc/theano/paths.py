@@ -398,7 +398,9 @@ class Loader:
         if isinstance(package, Path):
             function = package.found(child) if child in dir(package) else None
         else:
-            listed = () if parent == "graphc" else getattr(package, "__all__", ())  # which lists modules as well
+            # what graphc lists are modules too: here are the names that modules have
+            late = [name for name, module in vars(package).get("_LATE", {}).items() if name != module]
+            listed = late if parent == "graphc" else getattr(package, "__all__", ())
             function = getattr(package, child) if child in vars(package) or child in listed else None
         if not callable(function):
             return Path(spec.name, homes, None, "" if homes else why(place))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -124,3 +125,12 @@ def test_pickles_find_what_has_moved() -> None:
         "functions.making": "restored",
     }.items():
         assert pickle.loads(f"cgraphc.{place}\n{name}\n.".encode()).__name__ == name
+
+
+@pytest.mark.slow
+def test_a_function_stays_one_when_its_module_is_imported_first() -> None:
+    """In a process that has not asked for `graphc.ifelse` yet, whose module would hide the function."""
+    program = (
+        "import graphc; from graphc.ifelse import ifelse; assert graphc.ifelse.ifelse is ifelse; graphc.ifelse(1, 2, 3)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

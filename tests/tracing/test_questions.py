@@ -381,7 +381,7 @@ def test_a_dtype_is_a_name_in_graphs_and_numpys_in_functions_of_arrays() -> None
     "question",
     [
         lambda n: [*range(n - 1)], lambda n: [1, 2, 3, 4, 5][n + 1 - 2], lambda n: float(n / 2), lambda n: f"{n * 2:3d}",
-        lambda n: int(n // 2 * n), lambda n: "abcd"[: n - 1], lambda n: math.sqrt(n * n), lambda n: [0] * (n - 2),
+        lambda n: int(n // 2 * n), lambda n: "abcd"[: n - 1], lambda n: math.sqrt(n * n),
     ],
 )  # fmt: skip
 def test_numbers_that_follow_from_known_sizes_are_known_while_a_graph_is_built(question: Callable[[Any], Any]) -> None:
