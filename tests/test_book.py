@@ -13,7 +13,19 @@ from platform import machine
 
 import pytest
 
-from book import examples, gallery, glossary, inventory, machine_code, navigation, notebooks, pages, reference, settings
+from book import (
+    examples,
+    gallery,
+    glossary,
+    inventory,
+    machine_code,
+    navigation,
+    notebooks,
+    pages,
+    peers,
+    reference,
+    settings,
+)
 from book.docstrings import first_sentence, markdown
 from book.navigation import ROOT
 from graphc.options import OPTIONS, PREFIX
@@ -182,6 +194,12 @@ def test_an_entry_has_signature_example_errors_and_names_elsewhere() -> None:
     assert ">>> T.cumsum(T.constant([1, 2, 3])).eval()\narray([1, 3, 6])" in entry
     assert "raises `AxisError`" in entry and "raises `GraphTypeError`" in entry
     assert "`numpy.cumsum`, `jax.numpy.cumsum`, `theano.tensor.cumsum`" in entry
+
+
+def test_sparse_functions_have_their_names_in_theano() -> None:
+    items = {item.name: item for item in inventory.items("graphc.sparse")}
+    assert peers.elsewhere(items["structured_dot"]) == ["theano.sparse.structured_dot"]
+    assert set(peers.SPARSE.split()) <= {name for item in items.values() for name in (item.name, *item.aliases)}
 
 
 def test_numbers_of_an_output_may_differ_in_rounding_alone() -> None:
