@@ -222,7 +222,8 @@ def compile_program(program: Program, parts: Sequence[str], fast_math: bool, ahe
     worker = threading.Thread(target=compile_beside)
     worker.start()
     try:
-        entry = emit_here(entry_ir(program.signature, whole=False, poison=options.poison != "off"), ENTRY_OPT)
+        entry_point = entry_ir(program.signature, whole=False, poison=options.poison != "off")
+        entry = emit_object([entry_point], ENTRY_OPT, is_straight=True)
         compilation.made |= ahead.finish()
         for name in parts:
             compilation.add_part(name)
