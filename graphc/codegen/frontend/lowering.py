@@ -200,14 +200,58 @@ class _Module:
         return self.module
 
 
+SKIPPED = frozenset(("CACHE", "PRECALL", "RESUME"))
+"""Bytecode that says nothing of a program: half of all in Python 3.11."""
+
+
+class KernelCode(bytecode.ByteCode):
+    """numba's list of bytecode, without what says nothing of the program."""
+
+    def __init__(self, identity: bytecode.FunctionIdentity) -> None:
+        super().__init__(identity)
+        for each in [each for each in self if each.opname in SKIPPED]:
+            del self.table[each.offset]
+        before: Any = None
+        for offset, each in self.table.items():
+            if before is not None and not before.is_jump:  # a jump's target is counted from what follows it
+                before.next = offset
+            before = each
+
+
 class KernelInterpreter(interpreter.Interpreter):
-    """Bytecode to numba's IR; rewritten only where CPython packs the many arguments of a call in a tuple."""
+    """Bytecode to numba's IR. A block reads each name of the language once, and each literal. The arguments of a call
+    are unpacked where CPython packs many in a tuple."""
+
+    def _start_new_block(self, offset: int) -> None:
+        super()._start_new_block(offset)
+        self.loaded: dict[object, ir.Var] = {}
+        self.loads: dict[str, object] = {}
+
+    def op_LOAD_GLOBAL(self, inst: Any, *_: Any, **operands: Any) -> None:  # noqa: N802 - numba's name
+        self._load(("name", inst.arg), operands["res"], partial(super().op_LOAD_GLOBAL, inst, **operands))
+
+    def op_LOAD_CONST(self, inst: Any, res: str) -> None:  # noqa: N802 - numba's name
+        self._load(("literal", inst.arg), res, partial(super().op_LOAD_CONST, inst, res))
+
+    def _load(self, what: object, res: str, load: Callable[[], None]) -> None:
+        """Make `res` another name of what the block has loaded before, or load it."""
+        if what in self.loaded:
+            self.assigner.dest_to_src[res] = self.loaded[what]
+        else:
+            load()
+            self.loaded[what] = self.get(res)
+            self.loads[res] = what
+
+    def store(self, value: Any, name: str, redefine: bool = False) -> Any:
+        if isinstance(value, ir.Var):  # where it was loaded for this alone, the new name takes its place
+            self.loaded.pop(self.loads.get(value.name), None)
+        return super().store(value, name, redefine)
 
     def post_process(self, peepholes: Any, func_ir: Any) -> Any:
         packed = any(instruction.opname == "CALL_FUNCTION_EX" for instruction in self.bytecode)
         if not packed:
             return func_ir
-        func_ir = super().post_process(peepholes, func_ir)
+        func_ir = interpreter.peep_hole_list_to_tuple(func_ir)
         for block in func_ir.blocks.values():
             block.body = _unpack_calls(block.body)
         return func_ir
@@ -355,7 +399,7 @@ def _lower_function(
     prototype: Prototype,
 ) -> None:
     identity = bytecode.FunctionIdentity.from_function(function)
-    kernel_ir = KernelInterpreter(identity).interpret(bytecode.ByteCode(func_id=identity))
+    kernel_ir = KernelInterpreter(identity).interpret(KernelCode(identity))
     if kernel_ir.arg_count != len(prototype.args):
         raise CompileError(
             f"{prototype.name} takes {kernel_ir.arg_count} arguments; its prototype has {len(prototype.args)}"

@@ -30,7 +30,7 @@ from graphc.codegen.frontend.intrinsics import INTRINSICS, OPERATORS, InferenceE
 from graphc.codegen.frontend.language import PRELUDE, bind_source
 from graphc.codegen.llvm import cpu
 from graphc.codegen.llvm.cpu import target_fingerprint
-from graphc.codegen.llvm.target import has_fma
+from graphc.codegen.llvm.target import emit_object, has_fma, optimize, target_machine
 from graphc.codegen.server import client as compiler, process as child
 from graphc.codegen.server.client import CompileServer, Prototype, Request
 from graphc.codegen.threads.chunking import CHUNK, CHUNK_WORK, SETTINGS, chunk_size, columns_size
@@ -340,6 +340,28 @@ def kernel(x, y, out, n):
     bind_source(source)["kernel"](x, y, wanted, 2)
     np.testing.assert_array_equal(got, wanted)
     np.testing.assert_array_equal(got, got.astype(np.float32))
+
+
+def test_names_and_literals_that_a_block_reads_again() -> None:
+    source = """
+def kernel(x, out, n):
+    a = 2.0
+    out[0] = x[0] + 2.0
+    a = a * 2.0
+    b = 2.0
+    for i in range(n):
+        c = 2.0
+        out[i] = exp(x[i]) * 2.0 + exp(c) + a * b
+        b = 2.0 if x[i] > 2.0 else exp(2.0)
+        c = 3.0
+        out[i] = out[i] + c * 2.0
+    return 0
+"""
+    x = np.array([0.5, 2.5, 1.0])
+    got, wanted = np.zeros(3), np.zeros(3)
+    load(source, Prototype("kernel", ("float64*", "float64*", "int64"))).call("kernel", x, got, 3)
+    bind_source(source)["kernel"](x, wanted, 3)
+    np.testing.assert_allclose(got, wanted, rtol=1e-14)
 
 
 def test_calls_between_functions_and_to_extra_ir_and_libm() -> None:
@@ -665,6 +687,37 @@ def test_server_is_reused_restarts_and_leaves_no_zombie() -> None:
     assert not Path(f"/proc/{last.pid}").exists()
 
 
+SUM = """
+define double @sum(ptr %x, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%next, %loop]
+  %s = phi double [0.0, %entry], [%t, %loop]
+  %k = mul i64 %i, 24
+  %p = getelementptr i8, ptr %x, i64 %k
+  %v = load double, ptr %p
+  %t = fadd double %s, %v
+  %next = add i64 %i, 1
+  %done = icmp eq i64 %next, %n
+  br i1 %done, label %exit, label %loop
+exit:
+  ret double %t
+}
+"""
+
+
+def test_switches_of_llvm_hold_for_one_object() -> None:
+    machine = target_machine("native", 3)
+    before = machine.emit_object(optimize([SUM]))
+    assert emit_object([SUM]) != before
+    assert emit_object([SUM], 1, is_straight=True) == emit_object([SUM], 1, is_straight=True)
+    assert machine.emit_object(optimize([SUM])) == before
+    with pytest.raises(CompileError):
+        emit_object(["no IR"])
+    assert machine.emit_object(optimize([SUM])) == before
+
+
 @pytest.mark.slow
 def test_compiling_often_does_not_fill_the_memory() -> None:
     done = run_python("""
@@ -860,7 +913,7 @@ def test_what_the_lean_numba_fails_at_the_whole_compiles(monkeypatch: pytest.Mon
 # Everything of numba that graphc relies on; pyproject.toml declares the versions it was tried with.
 INTERNALS = {
     "numba.core.bytecode": ["FunctionIdentity", "ByteCode"],
-    "numba.core.interpreter": ["Interpreter"],
+    "numba.core.interpreter": ["Interpreter", "peep_hole_list_to_tuple"],
     "numba.core.typeinfer": ["TypeInferer"],
     "numba.core.lowering": ["Lower"],
     "numba.core.base": ["BaseContext"],
@@ -943,6 +996,9 @@ SIGNATURES = [
     ("numba.core.lowering", "Lower.alloca_lltype", "self name lltype datamodel"),
     ("numba.core.typeinfer", "TypeInferer", "context func_ir warnings"),
     ("numba.core.interpreter", "Interpreter.post_process", "self peepholes func_ir"),
+    ("numba.core.interpreter", "Interpreter._start_new_block", "self offset"),
+    ("numba.core.interpreter", "Interpreter.op_LOAD_CONST", "self inst res"),
+    ("numba.core.interpreter", "Interpreter.store", "self value name redefine"),
     ("numba.core.typing.context", "BaseContext.unify_pairs", "self first second"),
     ("numba.core.typing.context", "BaseContext.can_convert", "self fromty toty"),
     ("numba.core.typing.context", "BaseContext.resolve_value_type", "self val"),
