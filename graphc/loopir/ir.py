@@ -53,7 +53,7 @@ CONSTANTS = {"inf": math.inf, "nan": math.nan}
 """Names for the floats that Python has no literals for."""
 
 
-@record()
+@record(deep=True)
 class Var:
     """A local name: a loop variable, a size, an accumulator or a named value."""
 
@@ -65,7 +65,7 @@ class Var:
         return self.dtype
 
 
-@record()
+@record(deep=True)
 class Const:
     """A literal. `text` is the Python literal (NaN and infinities by name), so that equal means the same bits."""
 
@@ -416,25 +416,31 @@ def unravel(flat: Expr, sizes: tuple[Expr, ...]) -> tuple[Expr, ...]:
     return (*((flat,) if sizes else ()), *reversed(index))
 
 
-_INDEXED, _OF_ARGS = (Load, Pointer), (Apply, Opaque)
+INDEXED, _OF_ARGS = (Load, Pointer), (Apply, Opaque)
+_LEAVES = frozenset((Var, Const))
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     # Not a match statement: the passes over statements spend most of their time here.
     if isinstance(expr, _OF_ARGS):
         return expr.args
-    return (expr.index,) if isinstance(expr, _INDEXED) else ()
+    return (expr.index,) if isinstance(expr, INDEXED) else ()
 
 
 def subexpressions(expr: Expr) -> Iterator[Expr]:
     """`expr` and all below it, from left to right, without recursion."""
+    if type(expr) in _LEAVES:
+        yield expr
+        return
     pending = [expr]
     while pending:
         current = pending.pop()
         yield current
+        if type(current) in _LEAVES:
+            continue
         if isinstance(current, _OF_ARGS):
             pending.extend(reversed(current.args))
-        elif isinstance(current, _INDEXED):
+        elif isinstance(current, INDEXED):
             pending.append(current.index)
 
 

@@ -20,7 +20,8 @@ def bodies(stmt: ir.Stmt) -> tuple[tuple[ir.Stmt, ...], ...]:
 
 def map_bodies(stmt: ir.Stmt, change: Callable[[tuple[ir.Stmt, ...]], tuple[ir.Stmt, ...]]) -> ir.Stmt:
     """A statement with the statements inside it changed."""
-    return with_bodies(stmt, [change(inner) for inner in bodies(stmt)])
+    inside = bodies(stmt)
+    return with_bodies(stmt, [change(inner) for inner in inside]) if inside else stmt
 
 
 def with_bodies(stmt: ir.Stmt, inside: Sequence[tuple[ir.Stmt, ...]]) -> ir.Stmt:
@@ -80,8 +81,9 @@ def own_expressions(body: Iterable[ir.Stmt]) -> Iterator[ir.Expr]:
 
 
 def all_expressions(body: Iterable[ir.Stmt]) -> Iterator[ir.Expr]:
-    for expr in own_expressions(statements(body)):
-        yield from ir.subexpressions(expr)
+    for stmt in statements(body):
+        for expr in expressions(stmt):
+            yield from ir.subexpressions(expr)
 
 
 def use_counts(exprs: Iterable[ir.Expr]) -> Counter[ir.Var]:
@@ -102,11 +104,11 @@ def defined(body: Iterable[ir.Stmt]) -> set[ir.Var]:
 
 
 def read_vars(body: Iterable[ir.Stmt]) -> set[ir.Var]:
-    return {part for part in all_expressions(body) if isinstance(part, ir.Var)}
+    return {part for part in all_expressions(body) if type(part) is ir.Var}
 
 
 def read_buffers(body: Iterable[ir.Stmt]) -> set[ir.Buffer]:
-    return {part.buffer for part in all_expressions(body) if isinstance(part, ir.Load | ir.Pointer)}
+    return {part.buffer for part in all_expressions(body) if isinstance(part, ir.INDEXED)}
 
 
 def stored_buffers(body: Iterable[ir.Stmt]) -> set[ir.Buffer]:

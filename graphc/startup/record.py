@@ -207,6 +207,5 @@ def _comparison(fields: tuple[str, ...], deep: bool, frozen: bool) -> dict[str, 
 
 def replace(item: T, **changes: Any) -> T:
     """A copy of `item` with `changes`."""
-    fields = item.__match_args__  # type: ignore[attr-defined]
-    values: dict[str, Any] = {name: getattr(item, name) for name in fields}
-    return type(item)(**{**values, **changes})
+    values = [changes.pop(name) if name in changes else getattr(item, name) for name in item.__match_args__]  # type: ignore[attr-defined]
+    return type(item)(*values, **changes)

@@ -45,6 +45,7 @@ from graphc.codegen.llvm.target import has_fma, usual_width, vector_widths
 from graphc.codegen.llvm.values import Builder, Value, emit_cast
 from graphc.codegen.vecmath.table import define_called, parts_called
 from graphc.codegen.vecmath.variants import limit_vectors
+from graphc.codegen.vectorize.loopinfo import has_loops
 from graphc.codegen.vectorize.vectorizer import vectorize
 from graphc.errors import CompileError
 from graphc.loopir.ir import CONSTANTS
@@ -385,10 +386,11 @@ def _lower_functions(functions: Sequence[Prototype], defined: Mapping[str, Funct
             _lower_function(module, typing_context, target_context, defined[prototype.name], prototype)
         except errors.NumbaError as error:
             raise CompileError(f"{prototype.name}: {_COLOUR.sub('', str(error))}") from error
+    is_straight = not any(map(has_loops, module.functions))
     is_vectorized = vectorize(module)
     define_called(module, has_fma(), vector_widths())
     limit_vectors(module, usual_width())
-    return Module(str(module), tuple(parts_called(module)), is_vectorized)
+    return Module(str(module), tuple(parts_called(module)), is_vectorized, is_straight)
 
 
 def _lower_function(

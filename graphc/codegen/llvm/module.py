@@ -53,11 +53,13 @@ class LongField(int):
 @record()
 class Module:
     """LLVM IR as text. `calls`: the elementary functions that it calls, each compiled once for a machine, not with it
-    (vecmath/table.py). `is_vectorized`: no loop is left for LLVM to vectorise or unroll."""
+    (vecmath/table.py). `is_vectorized`: no loop is left for LLVM to vectorise or unroll. `is_straight`: it has no loops
+    at all, or none that matter."""
 
     ir: str
     calls: tuple[str, ...] = ()
     is_vectorized: bool = False
+    is_straight: bool = False
 
 
 IR: TypeAlias = str | Module

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 from graphc.codegen.llvm.binding import ModulePassManager, NewPassManager, llvm
 from graphc.codegen.llvm.cpu import NAMED, check_target
@@ -183,16 +184,14 @@ LOOPS = "disable-lsr"
 """LLVM's switch for kernels: loop strength reduction rewrites the addresses of loops, whose forms are chosen already
 (vectorize/). It takes half of the time that machine code of a loop takes, and no loop that was measured gains by it."""
 STRAIGHT = "fast-isel"
-"""LLVM's switch for straight code: instructions are selected one by one. It takes a third off the time, and the code is
-as fast."""
+"""LLVM's switch for code without loops: instructions are selected one by one. Such code is also made at level 1, for
+at level 3 blocks that many others lead to are copied to each of them. Half of the time, and the code is as fast."""
 
 
 @contextmanager
-def switched(opt: int, is_straight: bool) -> Iterator[None]:
-    """Turn LLVM's switches for a module on, and off again. They belong to the whole process: the lock of llvmlite is
-    held meanwhile, so that nothing else is compiled with them."""
-    switches = [LOOPS] if opt > SHORT else []
-    switches += [STRAIGHT] if is_straight else []
+def switched(switches: Sequence[str]) -> Iterator[None]:
+    """Turn LLVM's switches on, and off again. They belong to the whole process: the lock of llvmlite is held meanwhile,
+    so that nothing else is compiled with them."""
     with llvm.ffi.lib._lock:
         for switch in switches:
             llvm.set_option("", f"-{switch}")
@@ -203,18 +202,22 @@ def switched(opt: int, is_straight: bool) -> Iterator[None]:
                 llvm.set_option("", f"-{switch}=false")
 
 
-def emit_object(
-    modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = frozenset(), is_straight: bool = False
-) -> bytes:
-    """The relocatable object (ELF) of modules, optimised at level `opt` (0 to 3); raises CompileError for wrong IR.
-    is_straight: the code has no loops that matter."""
+@contextmanager
+def compiler(modules: Sequence[IR], opt: int, exported: frozenset[str]) -> Iterator[tuple[Any, llvm.ModuleRef]]:
+    """What makes machine code of modules, and one module of all, optimised."""
     module = optimize(modules, opt, exported)
-    with switched(opt, is_straight):
-        return bytes(target_machine(options.target, opt).emit_object(module))
+    is_straight = all(isinstance(each, Module) and each.is_straight for each in modules)
+    with switched([STRAIGHT] if is_straight else [LOOPS] if opt > SHORT else []):
+        yield target_machine(options.target, min(opt, SHORT) if is_straight else opt), module
+
+
+def emit_object(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = frozenset()) -> bytes:
+    """The relocatable object (ELF) of modules, optimised at level `opt` (0 to 3); raises CompileError for wrong IR."""
+    with compiler(modules, opt, exported) as (machine, module):
+        return bytes(machine.emit_object(module))
 
 
 def emit_assembly(modules: Sequence[IR], opt: int = 3) -> str:
     """The same as assembly text, for a reader."""
-    module = optimize(modules, opt)
-    with switched(opt, is_straight=False):
-        return str(target_machine(options.target, opt).emit_assembly(module))
+    with compiler(modules, opt, frozenset()) as (machine, module):
+        return str(machine.emit_assembly(module))

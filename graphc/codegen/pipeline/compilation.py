@@ -223,7 +223,7 @@ def compile_program(program: Program, parts: Sequence[str], fast_math: bool, ahe
     worker.start()
     try:
         entry_point = entry_ir(program.signature, whole=False, poison=options.poison != "off")
-        entry = emit_object([entry_point], ENTRY_OPT, is_straight=True)
+        entry = emit_here(Module(entry_point, is_straight=True), ENTRY_OPT)
         compilation.made |= ahead.finish()
         for name in parts:
             compilation.add_part(name)

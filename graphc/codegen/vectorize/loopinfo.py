@@ -115,6 +115,11 @@ def innermost(function: ir.Function, flow: Flow) -> dict[ir.Block, Innermost]:
     }
 
 
+def has_loops(function: ir.Function) -> bool:
+    """True where a block of a function branches back."""
+    return bool(function.blocks) and bool(_back_edges(function))
+
+
 def _back_edges(function: ir.Function) -> dict[ir.Block, list[ir.Block]]:
     """The blocks that branch back, by the first block of their loop: a search in depth."""
     found: dict[ir.Block, list[ir.Block]] = {}
