@@ -64,7 +64,7 @@ def measure(function: Any, n: int, folder: Path) -> tuple[float, float]:
     """Nanoseconds for a call, and for its kernel: the best of ROUNDS."""
     shown = CFunction.exports
     with patch.object(CFunction, "exports", lambda self: (*shown(self), "kernel")):
-        exported.export(function, folder / "model", "c", None, False)
+        exported.export(function, folder / "model", strided=strided)
     signature = function.built.signature
     is_known = signature.inputs[0].shape[0] is not None
     assert not signature.sizes or not is_known

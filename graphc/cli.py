@@ -99,6 +99,10 @@ def _add_export(commands: Any) -> None:
     exporting.add_argument("--target", metavar="NAME", help=f"for c: one of {', '.join(cpu.EXPORTED)}")
     exporting.add_argument("--blas", action="store_true", help="for c: call the BLAS and LAPACK of the linker")
     exporting.add_argument(
+        "--strided", metavar="NAMES", type=lambda names: names == "all" or names.split(","), default=(),
+        help="for c: the arrays that have strides, as in x,out, or all",
+    )  # fmt: skip
+    exporting.add_argument(
         "--part", metavar="NAME", help="of a network: predict (the default) or probabilities; of a jitted function: a "
         "variant's number, from 0",
     )  # fmt: skip
@@ -193,7 +197,8 @@ def run_export_function(parsed: argparse.Namespace) -> int:
     """Write a saved function for C or Python."""
     loaded = import_module("graphc.functions.loaded").load(parsed.model)
     function = import_module("graphc.functions.exported").part_of(loaded, parsed.part)
-    print("\n".join(function.export(parsed.path, parsed.language, parsed.target, parsed.blas)))
+    options_ = parsed.language, parsed.target, parsed.blas, parsed.strided
+    print("\n".join(function.export(parsed.path, *options_)))
     return 0
 
 

@@ -187,7 +187,7 @@ def test_saved_functions_are_exported(tmp_path: Path, capsys: pytest.CaptureFixt
         (command, "the file has the parts 0: "),
         ([*command, "--part", "2"], "name one of them, not '2'"),
         (["export", path, place, "--target", "pdp11"], "target='pdp11': must be one of"),
-        (["export", path, place, "--language", "python", "--blas"], "target and blas are for language='c'"),
+        (["export", path, place, "--language", "python", "--blas"], "target, blas and strided are for language='c'"),
         (["export", str(tmp_path / "none"), place], "No such file"),
     ]
     capsys.readouterr()

@@ -279,7 +279,14 @@ class Function:
         """
         HOOKS.save(self, path, values, targets)
 
-    def export(self, path: Any, language: str = "c", target: str | None = None, blas: bool = False) -> list[str]:
+    def export(
+        self,
+        path: Any,
+        language: str = "c",
+        target: str | None = None,
+        blas: bool = False,
+        strided: Collection[str] | bool = (),
+    ) -> list[str]:
         """Write a C library that computes the function without Python: a header, an object file, a static and a shared
         library, files for pkg-config and CMake, and an example program. Or write a Python module that computes it with
         NumPy alone. Return the paths.
@@ -287,7 +294,9 @@ class Function:
         path: a folder and the name of the new function. "lib/model" gives model(...), in model.h or model.py in lib.
         language: "c" or "python". target: a name of the option `target`, "native" for this processor, or "aarch64".
         The default is the option. blas: large products and factorisations call the BLAS and LAPACK (with 32-bit
-        integers) with which the program is linked. Otherwise products are graphc's own.
+        integers) with which the program is linked. Otherwise products are graphc's own. strided: for C, the names of
+        the arguments and results (as the header has them) whose strides in bytes are parameters too; True for all
+        arrays. The workspace then has room for a contiguous copy of each.
 
         The C function allocates no memory, and several threads may call it at the same time. Shared variables and
         states (`In(update=...)`) are fields of a struct of the caller. The leaves of trees are parameters, in order.
@@ -298,12 +307,13 @@ class Function:
 
         Raises GraphcError, before it writes a file, for a function that needs Python, memory of its own or LAPACK. The
         message names the op: ops of the program, SciPy's special functions, convolutions, sizes that depend on values,
-        factorisations (in C without `blas`). Also for an unknown target or language, and a path that ends in no name.
+        factorisations (in C without `blas`). Also for an unknown target or language, a name in `strided` that no array
+        has, and a path that ends in no name.
 
             x = T.dvector("x")
             graphc.function([x], graphc.grad((x**2).sum(), x)).export("lib/model", target="haswell")
         """
-        paths: list[str] = HOOKS.export(self, path, language, target, blas)
+        paths: list[str] = HOOKS.export(self, path, language, target, blas, strided)
         return paths
 
     def pointer(self, signature: str | None = None, values: Sequence[Any] = ()) -> Any:

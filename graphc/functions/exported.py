@@ -16,7 +16,7 @@ import os
 import shutil
 import struct
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from importlib import import_module
 from keyword import iskeyword
 from math import prod
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from graphc.codegen.cache import files
-from graphc.codegen.call.c_interface import CFunction, c_type, header_text, is_identifier
+from graphc.codegen.call.c_interface import CFunction, Parameter, c_type, header_text, is_identifier
 from graphc.codegen.llvm.cpu import EXPORTED, OTHERS
 from graphc.errors import GraphcError
 from graphc.functions.callables import Function
@@ -38,16 +38,27 @@ MODULE_NAMES = frozenset(("np", "b85decode", "state"))
 
 
 def export(
-    function: Function, path: str | os.PathLike[str], language: str, target: str | None, blas: bool
+    function: Function,
+    path: str | os.PathLike[str],
+    language: str = "c",
+    target: str | None = None,
+    blas: bool = False,
+    strided: Collection[str] | bool = (),
 ) -> list[str]:
     """Write the files of a function. `Function.export` tells more."""
     folder, name = os.path.split(os.fspath(path))
     if language == "python":
-        return [write_module(function, folder, name, target, blas)]
+        if target is not None or blas or strided:
+            raise GraphcError(
+                "target, blas and strided are for language='c': a module for Python runs on any machine, and takes "
+                "arrays of any strides"
+            )
+        return [write_module(function, folder, name)]
     target = options.target if target is None else target
     check(function, name, language, target)
     values = tuple(np.array(leaf.cell[0]) for leaf in function.shared)
-    made = import_module("graphc.codegen.pipeline.standalone").standalone(function.kernel, values, name, target, blas)
+    make = import_module("graphc.codegen.pipeline.standalone").standalone
+    made = make(function.kernel, values, name, target, blas, strided)
     os.makedirs(folder or ".", exist_ok=True)
 
     def place(file: str) -> str:
@@ -101,10 +112,8 @@ def part_of(loaded: Any, part: str | None) -> Function:
     return function
 
 
-def write_module(function: Function, folder: str, name: str, target: str | None, blas: bool) -> str:
+def write_module(function: Function, folder: str, name: str) -> str:
     """Write the function as a module for Python; its path."""
-    if target is not None or blas:
-        raise GraphcError("target and blas are for language='c': a module for Python runs on any machine")
     if not name.isidentifier() or iskeyword(name) or name.startswith("_") or name in MODULE_NAMES:
         raise GraphcError(f"{name!r} cannot be the name of a function and a module: it is the last part of the path")
     check_arrays(function)
@@ -192,6 +201,8 @@ def example(function: CFunction) -> Iterator[str]:
             given.append("1")
         elif each.role == "size":
             given.append(str(function.sizes[each.number, each.axis]))
+        elif each.role == "stride":
+            given.append(_contiguous(function, each))
         elif each.role == "data":
             array = function.signature.inputs[each.number]
             count = prod(
@@ -226,9 +237,25 @@ def example(function: CFunction) -> Iterator[str]:
             results.append(each.name)
         elif each.role == "result size":
             results.append(f"sizes.{each.name}")
+        elif each.role == "result stride":
+            results.append(_contiguous(function, each))
     yield f"    code = {name}({', '.join([*given, *results, 'workspace', 'sizes.workspace'])});"
     yield f'    if (code) return fprintf(stderr, "%s\\n", {name}_error_text(code)), 1;'
     yield from (*printed, "    return 0;", "}")
+
+
+def _contiguous(function: CFunction, stride: Parameter) -> str:
+    """The stride of an axis of a contiguous array, as an expression of C."""
+    if stride.role == "stride":
+        array = function.signature.inputs[stride.number]
+        sizes = [function.sizes.get((stride.number, axis), size) for axis, size in enumerate(array.shape)]
+        behind = [str(size) for size in sizes[stride.axis + 1 :]]
+    else:
+        array = function.signature.outputs[stride.number]
+        named = {o.axis: o.name for o in function.outputs() if (o.role, o.number) == ("result size", stride.number)}
+        axes = range(stride.axis + 1, len(array.shape))
+        behind = [f"sizes.{named[axis]}" if axis in named else str(array.shape[axis]) for axis in axes]
+    return " * ".join([*behind, f"(int64_t)sizeof({c_type(array.dtype)})"])
 
 
 HOOKS.export = export

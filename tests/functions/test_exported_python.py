@@ -211,7 +211,7 @@ def test_what_needs_more_than_numpy_is_refused_by_name(tmp_path: Path) -> None:
     wrong: list[tuple[str, str, dict[str, Any]]] = [
         ("cannot be the name", "lambda", {}),
         ("cannot be the name", "np", {}),
-        ("target and blas are for", "model", {"target": "haswell"}),
+        ("target, blas and strided are for", "model", {"target": "haswell"}),
     ]
     for words, path, options in wrong:
         with pytest.raises(GraphcError, match=words):

@@ -7,20 +7,22 @@ In: a `CFunction`. Out: the parameters of its C functions, in order; the text of
     model_error_text(code)                                  a sentence
 
 An input without axes goes by value; another by its address, then its sizes, but for those that its type knows. So do
-results; all arrays are C-contiguous. Shared variables stand in a struct, whose first values are `model_initial`.
+results. Arrays are C-contiguous, but for those that were asked to be `strided`: behind their sizes stand their strides,
+in bytes. Shared variables stand in a struct, whose first values are `model_initial`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
 
 from graphc.arrays.dtypes import itemsize
 from graphc.codegen.call.signature import Array, Signature
-from graphc.startup.record import record
+from graphc.errors import GraphcError
+from graphc.startup.record import record, replace
 
 Values = tuple[np.ndarray[Any, np.dtype[Any]], ...]
 C_TYPES = {"bool": "uint8_t", "float32": "float", "float64": "double"}
@@ -44,6 +46,7 @@ CODES = {
     "STATE_SIZE": "the new value of a shared variable has other sizes than its array",
     "STATE_CONSTANT": "an updated shared variable stands in the constants of the object: point it to a copy",
     "REFUSED": "a check of values failed, as of an index outside of an array or of a matrix without a factorisation",
+    "STRIDES": "elements of a result may share memory, or strides are absurdly long",
 }
 """The codes of errors, from 0 on, and their texts. Above FIRST_CHECK stand those of checks of sizes."""
 FIRST_CHECK = 100
@@ -63,7 +66,9 @@ def is_identifier(name: str) -> bool:
     return bool(re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name)) and name not in RESERVED and not name.startswith("gc_")
 
 
-Role = Literal["value", "data", "size", "state", "result", "result size", "workspace", "bytes"]
+Role = Literal[
+    "value", "data", "size", "stride", "state", "result", "result size", "result stride", "workspace", "bytes"
+]
 
 
 @record()
@@ -96,7 +101,9 @@ class Field:
 class CFunction:
     """A function for C. name: the prefix of its symbols. signature: of its kernel, whose last shared variables are the
     constants. initial: the first values of the others. checks: the sentence of each check of sizes, in order. sizes:
-    those of an example's inputs, by input and axis."""
+    those of an example's inputs, by input and axis. strided: the inputs ("data", number) and outputs ("result", number)
+    that have strides. room: the memory that products and convolutions take of the workspace, in bytes for each of all
+    arrays."""
 
     name: str
     signature: Signature
@@ -104,6 +111,8 @@ class CFunction:
     constants: Values
     checks: tuple[str, ...]
     sizes: Mapping[tuple[int, int], int]
+    strided: frozenset[tuple[str, int]] = frozenset()
+    room: int = 0
 
     @property
     def shared(self) -> tuple[Array, ...]:
@@ -129,9 +138,7 @@ class CFunction:
                 made.append(Parameter(name, c_type(array.dtype), "value", number))
                 continue
             made.append(Parameter(name, f"const {c_type(array.dtype)} *", "data", number))
-            made += [
-                Parameter(_fresh(f"{name}_{axis}", taken), "int64_t", "size", number, axis) for axis in _unknown(array)
-            ]
+            made += self._numbers(made[-1], array, taken)
         if self.initial:
             made.append(Parameter("state", f"{self.name}_state *", "state"))
         return made
@@ -142,12 +149,32 @@ class CFunction:
         for number, array in self.results:
             name = _fresh(array.name, taken)
             made.append(Parameter(name, f"{c_type(array.dtype)} *", "result", number))
-            made += [
-                Parameter(_fresh(f"{name}_{axis}", taken), "int64_t", "result size", number, axis)
-                for axis in _unknown(array)
-            ]
+            made += self._numbers(made[-1], array, taken)
         own = Parameter("workspace", "void *", "workspace"), Parameter("workspace_size", "size_t", "bytes")
         return [*made, *own]
+
+    def _numbers(self, of: Parameter, array: Array, taken: set[str]) -> list[Parameter]:
+        """The parameters behind an array's address: its sizes, then the strides where it has some."""
+        size, stride = SIZE_OF[of.role], STRIDE_OF[of.role]
+        is_strided = (of.role, of.number) in self.strided
+        asked = [*((f"{of.name}_{axis}", size, axis) for axis in _unknown(array))]
+        asked += [(f"{of.name}_stride_{axis}", stride, axis) for axis in range(len(array.shape) * is_strided)]
+        return [Parameter(_fresh(name, taken), "int64_t", role, of.number, axis) for name, role, axis in asked]
+
+    def with_strides(self, asked: Collection[str] | bool) -> CFunction:
+        """The function whose arrays of these names have strides; True for all arrays. Raises GraphcError for a name
+        that no array has, and for an array whose elements are sizes."""
+        shape = {("data", n): each.shape for n, each in enumerate(self.signature.inputs)}
+        shape |= {("result", n): each.shape for n, each in self.results}
+        arrays = {each.name: (each.role, each.number) for each in (*self.inputs(), *self.outputs())}
+        arrays = {name: key for name, key in arrays.items() if shape.get(key)}
+        names = ([*arrays] if asked else []) if isinstance(asked, bool) else [*asked]
+        if strange := [name for name in names if name not in arrays]:
+            raise GraphcError(f"strided names {', '.join(strange)}, but the arrays are {', '.join(arrays) or 'none'}")
+        read = [name for name in names if arrays[name][0] == "data" and arrays[name][1] in self.signature.reads]
+        if read and asked is not True:
+            raise GraphcError(f"{', '.join(read)} cannot have strides: sizes of results are among its elements")
+        return replace(self, strided=frozenset(arrays[name] for name in names if name not in read))
 
     def fields(self) -> list[Field]:
         """The fields of the struct of shared variables, as C lays them out."""
@@ -177,6 +204,11 @@ class CFunction:
         """The symbols of the object."""
         own = (self.name, f"{self.name}_workspace_size", f"{self.name}_error_text")
         return (*own, f"{self.name}_initial") if self.initial else own
+
+
+SIZE_OF: Mapping[str, Role] = {"data": "size", "result": "result size"}
+STRIDE_OF: Mapping[str, Role] = {"data": "stride", "result": "result stride"}
+"""The roles of the numbers of arrays."""
 
 
 def _unknown(array: Array) -> list[int]:
@@ -215,6 +247,8 @@ def _header(function: CFunction, notes: str) -> Iterator[str]:
     inputs, outputs = function.inputs(), function.outputs()
     yield f"/* {comment(notes)}"
     yield " * Arrays are C-contiguous and aligned as their elements; sizes count elements. Nothing is allocated."
+    if function.strided:
+        yield " * Where strides stand, an element is so many bytes behind the one before it along an axis, as in NumPy."
     yield " * Any threads may call at once, each with its own workspace, results, and state where that is updated. */"
     yield from (f"#ifndef {upper}_H", f"#define {upper}_H", "#include <stddef.h>", "#include <stdint.h>")
     yield from ("#ifdef __cplusplus", 'extern "C" {', "#endif", "")
@@ -259,6 +293,6 @@ def _note(function: CFunction, field: Field) -> str:
 
 
 def _shape(array: Array, parameters: list[Parameter], of: Parameter) -> str:
-    role = "size" if of.role == "data" else "result size"
+    role = SIZE_OF[of.role]
     axes = iter(each.name for each in parameters if each.role == role and each.number == of.number)
     return "".join(f"[{next(axes) if size is None else size}]" for size in array.shape) or "one number"

@@ -5,15 +5,16 @@ call checks what it is given in this order, and returns the first error:
 
     addresses, sizes       NULL, SIZE
     `sizes`                a check of sizes
-    memory                 TOO_LARGE, RESULT_SIZE, STATE_SIZE, WORKSPACE, STATE_CONSTANT, OVERLAP
+    memory                 TOO_LARGE, RESULT_SIZE, STRIDES, STATE_SIZE, WORKSPACE, STATE_CONSTANT, OVERLAP
     `kernel`               REFUSED
 
-The new value of a shared variable that is not written in place is made in the workspace, then copied.
+The new value of a shared variable that is not written in place is made in the workspace, then copied. So is an array
+with strides that is not contiguous (c_strides.py): inputs before the kernel runs, results after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from operator import mul, or_
 from typing import Any
@@ -21,14 +22,21 @@ from typing import Any
 import numpy as np
 
 from graphc.arrays.dtypes import itemsize
-from graphc.codegen.call.c_interface import FIRST_CHECK, CFunction, Field, Parameter, code_of
+from graphc.codegen.call.c_interface import FIRST_CHECK, STRIDE_OF, CFunction, Field, Parameter, code_of
+from graphc.codegen.call.c_strides import Strided
 from graphc.codegen.call.signature import ALIGNMENT, MOST, Array
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.functions import Function, Global, external, module_text
 from graphc.codegen.llvm.typed import F32, F64, I8, I16, I32, I64, NULL, Bool, Ptr
 from graphc.startup.record import record
 
+ROOM_NAME = "gc_room"
+"""Of each thread, where the memory begins and ends that products and convolutions may take of the workspace of the
+call that it is in (pipeline/standalone.py); 0 outside of a call."""
+LEAST_ROOM, MOST_ROOM, SMALL = 2**16, 2**25 + 2**22, 2**15
+"""Bytes of that memory at least and at most; bytes of all arrays up to which products need none."""
 copy_memory = external("llvm.memcpy.p0.p0.i64", None, Ptr, Ptr, I64, Bool)
+ROOM = Global(ROOM_NAME, "external thread_local global [2 x i64]")
 KINDS: dict[str, Any] = {"bool": I8, "float32": F32, "float64": F64}
 KINDS |= {f"{sign}int{kind.bits}": kind for kind in (I8, I16, I32, I64) for sign in ("", "u")}
 """The types of elements."""
@@ -57,7 +65,7 @@ def c_ir(function: CFunction) -> str:
 def _kind(function: CFunction, parameter: Parameter) -> Any:
     if parameter.role == "value":
         return KINDS[function.signature.inputs[parameter.number].dtype]
-    return I64 if parameter.role in ("size", "result size", "bytes") else Ptr
+    return Ptr if parameter.role in ("data", "state", "result", "workspace") else I64
 
 
 def _text_of(function: CFunction, code: Code, number: I32) -> Ptr:
@@ -113,11 +121,12 @@ def _length(function: CFunction, field: Field) -> int:
 
 @record(eq=False)
 class Span:
-    """Memory of a call: its address and its bytes, whether the call writes it, and whether it may be anywhere."""
+    """Memory of a call: where it begins and ends, whether the call writes it, and the array with strides in it."""
 
-    at: Ptr
-    length: Any
+    begin: I64
+    end: I64
     written: bool
+    array: Strided | None = None
 
 
 class Call:
@@ -136,6 +145,7 @@ class Call:
         """Where null addresses of empty arrays point: the kernel is told that no address is null."""
         self.take()
         self.fail("SIZE", [dim < 0 for dims in self.dims for dim in dims if not isinstance(dim, int)])
+        self.strided: dict[tuple[str, int], Strided] = {}
         self.spans = [self.span(*each) for each in enumerate(self.known) if each[1].shape]
         self.measure()
 
@@ -180,8 +190,17 @@ class Call:
         own = number - len(self.signature.inputs)
         if own < len(self.function.initial):
             self.pointers[number] = self.filled(self.pointers[number], length)
-        written = own in self.function.updated
-        return Span(self.pointers[number], length, written)
+        if ("data", number) in self.function.strided:
+            return self.strided_span("data", number, self.pointers[number], self.dims[number], array)
+        return _span(self.pointers[number], length, own in self.function.updated)
+
+    def strided_span(self, role: str, number: int, at: Ptr, dims: Sequence[I64 | int], of: Array) -> Span:
+        """The memory of an array with strides."""
+        strides = [self.given[STRIDE_OF[role], number, axis] for axis in range(len(dims))]
+        array = self.strided[role, number] = Strided(self.code, at, dims, strides, KINDS[of.dtype])
+        is_written = role == "result"
+        self.fail("STRIDES", [array.is_absurd | array.may_repeat() if is_written else array.is_absurd])
+        return Span(array.begin, array.end, is_written, array)
 
     def filled(self, at: Ptr, length: Any) -> Ptr:
         """An address that is not null. Return NULL from the function where something should stand there."""
@@ -217,8 +236,33 @@ class Call:
             if output.replaces is not None:
                 self.starts.append(end)
                 end = _aligned(end, length)
+        for number, array in enumerate(signature.inputs):
+            if given := self.strided.get(("data", number)):
+                bytes_ = self.bytes_of(self.dims[number], array.dtype)
+                self.starts.append(end)
+                end = _aligned(
+                    end, given.is_plain.choose(I64.of(0), I64.of(bytes_) if isinstance(bytes_, int) else bytes_)
+                )
+        for number, _ in self.function.results:
+            if ("result", number) in self.function.strided:
+                self.starts.append(end)
+                end = _aligned(end, self.lengths[number])
         self.fail("TOO_LARGE", [*self.absurd, *([] if isinstance(end, int) else [end > MOST])])
-        self.total = end + ALIGNMENT if self.starts else 0
+        self.room_at, end = end, self.with_room(end)
+        self.total = end + ALIGNMENT if self.starts or self.function.room else 0
+
+    def with_room(self, end: Any) -> Any:
+        """The end of the workspace behind the memory that products and convolutions take."""
+        factor = self.function.room
+        if not factor:
+            return end
+        held = [_count(dims) * itemsize(array.dtype) for dims, array in zip(self.dims, self.known, strict=True)]
+        total: I64 = self.code.emit(I64, "add i64 0, 0")
+        for length in (*held, *self.lengths, end):
+            total = total + length
+        wanted = total * factor + LEAST_ROOM
+        room = wanted.above(MOST_ROOM).choose(I64.of(MOST_ROOM), wanted)
+        return (total < SMALL).choose(I64.of(0), room) + end
 
     def next_dims(self, rank: int, array: Array | None = None) -> list[I64 | int]:
         """The next numbers that `sizes` wrote, or what is known of them."""
@@ -250,38 +294,70 @@ class Call:
 
     def run(self) -> I32:
         """Check the memory, and run the kernel."""
-        code, given = self.code, self.given
-        for number, array in self.function.results:
-            at = self.filled(given["result", number, 0], self.lengths[number])
-            self.spans.append(Span(at, self.lengths[number], True))
-            wrong = [given["result size", number, axis] != self.shapes[number][axis] for axis in _unknown(array)]
-            self.fail("RESULT_SIZE", wrong)
-        outputs = iter([span.at for span in self.spans[len(self.spans) - len(self.function.results) :]])
-        workspace, room = given["workspace", 0, 0], given["bytes", 0, 0]
-        if self.starts:
+        code, signature = self.code, self.signature
+        places = {number: self.result(number, array) for number, array in self.function.results}
+        workspace, room = self.given["workspace", 0, 0], self.given["bytes", 0, 0]
+        if self.starts or self.function.room:
             total = I64.of(self.total) if isinstance(self.total, int) else self.total
             self.fail("WORKSPACE", [room.below(total)])
             self.fail("NULL", [workspace == NULL])
-            self.spans.append(Span(workspace, self.total, True))
+            self.spans.append(_span(workspace, self.total, True))
         self.check_state()
         self.check_overlaps()
-        temps = []
-        if self.starts:
+        temps, start = [], workspace
+        if self.starts or self.function.room:
             start = ((workspace.integer() + (ALIGNMENT - 1)) & -ALIGNMENT).address()
             temps = [start.at(offset) for offset in self.starts]
-        news = iter(temps[len(self.signature.temps) :])
-        made = [next(outputs) if each.replaces is None else next(news) for each in self.signature.outputs]
-        own = [*self.pointers, *made, *temps[: len(self.signature.temps)]]
+        others = iter(temps[len(signature.temps) :])
+        news = {n: next(others) for n, output in enumerate(signature.outputs) if output.replaces is not None}
+        copies = {key: next(others) for key in self.strided}
+        for (role, number), array in self.strided.items():
+            copy = copies[role, number]
+            if role == "data":
+                with code.when(~array.is_plain):
+                    array.copy_to(copy)
+            held = self.pointers if role == "data" else places
+            held[number] = array.is_plain.choose(array.at, copy)
+        made = [(places | news)[number] for number in range(len(signature.outputs))]
+        own = [*self.pointers, *made, *temps[: len(signature.temps)]]
         kinds = [Ptr] * len(own) + [I64] * len(self.sizes)
+        self.give_room(start.at(self.room_at), workspace.at(self.total))
         status = external("kernel", I64, *kinds)(code, *own, *self.sizes)
+        self.give_room(NULL, NULL)
         self.fail("REFUSED", [status != 0])
-        first = len(self.signature.inputs)
-        for number, output in enumerate(self.signature.outputs):
-            if output.replaces is not None:
-                length = self.lengths[number]
-                bytes_ = I64.of(length) if isinstance(length, int) else length
-                copy_memory(code, self.pointers[first + output.replaces], made[number], bytes_, Bool.of(False))
+        self.finish(news, copies)
         return I32.of(0)
+
+    def give_room(self, begin: Ptr, end: Ptr) -> None:
+        """Tell products and convolutions what memory is theirs."""
+        if self.function.room:
+            place = ROOM(self.code)
+            place.store(begin)
+            place.at(1, Ptr).store(end)
+
+    def result(self, number: int, array: Array) -> Ptr:
+        """The address of a result, whose memory was checked."""
+        given, shape = self.given, self.shapes[number]
+        at = self.filled(given["result", number, 0], self.lengths[number])
+        wrong = [given["result size", number, axis] != shape[axis] for axis in _unknown(array)]
+        self.fail("RESULT_SIZE", wrong)
+        is_strided = ("result", number) in self.function.strided
+        span = self.strided_span("result", number, at, shape, array) if is_strided else None
+        self.spans.append(span or _span(at, self.lengths[number], True))
+        return at
+
+    def finish(self, news: Mapping[int, Ptr], copies: Mapping[tuple[str, int], Ptr]) -> None:
+        """Copy what was made in the workspace to where it belongs."""
+        for number, new in news.items():
+            length, place = self.lengths[number], self.signature.outputs[number].replaces
+            bytes_ = I64.of(length) if isinstance(length, int) else length
+            held = self.pointers[len(self.signature.inputs) + (place or 0)]
+            copy_memory(self.code, held, new, bytes_, Bool.of(False))
+        for (role, number), copy in copies.items():
+            array = self.strided[role, number]
+            if role == "result":
+                with self.code.when(~array.is_plain):
+                    array.copy_from(copy)
 
     def check_state(self) -> None:
         """Refuse updates that do not fit their arrays, or would be written to constants."""
@@ -302,15 +378,23 @@ class Call:
 
     def check_overlaps(self) -> None:
         """Refuse memory that is written and overlaps other memory."""
-        begins = [span.at.integer() for span in self.spans]
-        ends = [begin + span.length for begin, span in zip(begins, self.spans, strict=True)]
-        found = [
-            begins[a].below(ends[b]) & begins[b].below(ends[a])
-            for b in range(len(self.spans))
-            for a in range(b)
-            if self.spans[a].written or self.spans[b].written
-        ]
-        self.fail("OVERLAP", found)
+        plain: list[Bool] = []
+        for place, two in enumerate(self.spans):
+            for one in self.spans[:place]:
+                if not one.written and not two.written:
+                    continue
+                meet = one.begin.below(two.end) & two.begin.below(one.end)
+                if one.array is None or two.array is None:
+                    plain.append(meet)
+                    continue
+                with self.code.when(meet):
+                    self.fail("OVERLAP", [one.array.shares(two.array)])
+        self.fail("OVERLAP", plain)
+
+
+def _span(at: Ptr, length: Any, written: bool) -> Span:
+    begin = at.integer()
+    return Span(begin, begin + length, written)
 
 
 def _load(state: Ptr, field: Field) -> I64:

@@ -7,9 +7,9 @@ Out: a `Standalone`: the bytes of an ELF object, its C interface, and the symbol
         the object defines model, model_workspace_size, model_error_text; needs memcpy
 
 All parts are one module of LLVM: the kernel, elementary functions, products and factorisations, the checks of a call
-(call/c_ir.py), and in place of the pool of threads, of memory that products keep and of signals functions that do
-without. All but the C functions is internal to the object. For another target than this process's, another process
-makes it.
+(call/c_ir.py), and in place of the pool of threads and of signals functions that do without. What products and
+convolutions allocate is taken from the workspace of the call. All but the C functions is internal to the object. For
+another target than this process's, another process makes it.
 """
 
 from __future__ import annotations
@@ -18,20 +18,32 @@ import pickle
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from graphc.codegen.call.c_interface import CFunction, Values
-from graphc.codegen.call.c_ir import c_ir
+from graphc.codegen.call.c_ir import ROOM_NAME, c_ir
 from graphc.codegen.call.callback import INTERRUPTED, KINDS, STOPPED
-from graphc.codegen.gemm.api import DEFERRED, ENTRIES, PRODUCT_WORDS, ROUTINES, VECTORS, vector_name
+from graphc.codegen.call.signature import ALIGNMENT
+from graphc.codegen.gemm.api import (
+    DEFERRED,
+    ENTRIES,
+    LARGE_USERS,
+    PRODUCT_WORDS,
+    ROUTINES,
+    SUFFIXES,
+    VECTORS,
+    blocks_name,
+    vector_name,
+)
+from graphc.codegen.gemm.blocked import KEPT_USED, blocks_ir
 from graphc.codegen.lapack import api as lapack
 from graphc.codegen.llvm.builder import Code
 from graphc.codegen.llvm.cpu import OTHERS
-from graphc.codegen.llvm.functions import function, module_text
+from graphc.codegen.llvm.functions import Global, function, module_text
 from graphc.codegen.llvm.module import IR, Module
 from graphc.codegen.llvm.target import optimize, target_machine
-from graphc.codegen.llvm.typed import I64, NULL, Ptr
+from graphc.codegen.llvm.typed import I32, I64, NULL, Ptr
 from graphc.codegen.pipeline.background import adopt, command, complaint, describe, read_kernel, settings_for
 from graphc.codegen.pipeline.compilation import ENTRY_OPT, KERNEL_OPT, PRODUCTS_OPT, products_of
 from graphc.codegen.pipeline.kernel import Kernel, Report
@@ -67,14 +79,17 @@ class Standalone:
     needs: tuple[str, ...]
 
 
-def standalone(kernel: Kernel, values: Values, name: str, target: str, blas: bool) -> Standalone:
-    """Return the object of a kernel. values: of its shared variables. blas: whether it may call BLAS and LAPACK. Raises
-    GraphcError for a kernel that cannot do without Python, and one that needs LAPACK where it may not be called."""
+def standalone(
+    kernel: Kernel, values: Values, name: str, target: str, blas: bool = False, strided: Collection[str] | bool = ()
+) -> Standalone:
+    """Return the object of a kernel. values: of its shared variables. blas: whether it may call BLAS and LAPACK.
+    strided: the names of arrays that have strides, True for all. Raises GraphcError for a kernel that cannot do without
+    Python, one that needs LAPACK where it may not be called, and a name of no array."""
     if target == options.target:
-        return make(kernel, values, name, blas)
+        return make(kernel, values, name, blas, strided)
     triple, _ = OTHERS.get(target, ("", ""))
     settings = settings_for(NATIVE if triple else target)
-    request = settings, triple, describe(kernel), values, name, blas
+    request = settings, triple, describe(kernel), values, name, blas, strided
     done = subprocess.run(command(__name__), input=pickle.dumps(request), capture_output=True, check=False)
     if done.returncode:
         raise GraphcError(f"{kernel.name} cannot be exported for {target}: {complaint(done.stderr) or 'no answer'}")
@@ -86,27 +101,28 @@ def standalone(kernel: Kernel, values: Values, name: str, target: str, blas: boo
 
 def main() -> None:
     """In the process for another target: make the object that standard input tells of."""
-    settings, triple, described, values, name, blas = pickle.load(sys.stdin.buffer)
+    settings, triple, described, *asked = pickle.load(sys.stdin.buffer)
     adopt(settings, triple)
     try:
-        made: Standalone | str = make(read_kernel(*described), values, name, blas)
+        made: Standalone | str = make(read_kernel(*described), *asked)
     except GraphcError as error:
         made = str(error)
     sys.stdout.buffer.write(pickle.dumps(made))
 
 
-def make(kernel: Kernel, values: Values, name: str, blas: bool) -> Standalone:
+def make(kernel: Kernel, values: Values, name: str, blas: bool, strided: Collection[str] | bool) -> Standalone:
     """The object of a kernel, for the target of this process."""
     kernel = replace(kernel, mutable=(), returns="list" if kernel.outputs else "none")
     program = generate_program(kernel, Report(kernel.name))
     refuse(kernel.name, program)
     checks = (*map(check_text, program.checks), "an array has other sizes than its type says")
     sizes = example_sizes(kernel, values, program.checks)
-    function = CFunction(name, program.signature, values, program.constants, checks, sizes)
+    function = CFunction(name, program.signature, values, program.constants, checks, sizes, room=room_of(program))
+    function = function.with_strides(strided)
     jobs = [*lowered(program, kernel.is_fast), *routines(program)]
     jobs += [(c_ir(function), ENTRY_OPT), (support(program, blas), ENTRY_OPT)]
     # Each is optimised as it is for functions of Python, then all become one.
-    texts = [re.sub(r"@(malloc|free)\b", r"@gc_\1", str(optimize([ir], opt))) for ir, opt in jobs]
+    texts = [re.sub(r"@(malloc|free|aligned_alloc|madvise)\b", r"@gc_\1", str(optimize([ir], opt))) for ir, opt in jobs]
     module = optimize([Module(text, is_vectorized=True) for text in texts], KERNEL_OPT, frozenset(function.exports()))
     every = (*module.functions, *module.global_variables)
     needs = [each.name for each in every if each.is_declaration and not each.name.startswith("llvm.")]
@@ -124,12 +140,7 @@ def refuse(name: str, program: Program) -> None:
     """Raise GraphcError for what no object can have, by name."""
     own = [node.op.name for node in program.calls]
     special = [SPECIAL[each][0] for each in program.externals if each in SPECIAL]
-    folded = [each for each in program.externals if each.startswith(CONVOLUTIONS)]
-    for found, why in (
-        (own, "Python computes {}"),
-        (special, "SciPy computes {}"),
-        (folded, "its convolutions ({}) allocate memory"),
-    ):
+    for found, why in ((own, "Python computes {}"), (special, "SciPy computes {}")):
         if found:
             raise GraphcError(f"{name} cannot be exported: {why.format(', '.join(dict.fromkeys(found)))}")
 
@@ -183,7 +194,28 @@ def products(program: Program) -> list[str]:
 
 
 def routines(program: Program) -> list[tuple[IR, int]]:
-    return [(module_text(routine_functions([name])), PRODUCTS_OPT) for name in products(program)]
+    """The modules of these routines and of large products, with LLVM's levels. None keeps memory from call to call: it
+    is as if another call used it."""
+    texts = [module_text(routine_functions([name])) for name in products(program)]
+    texts += map(blocks_ir, blocks_of(program))
+    free, used = (f"@{KEPT_USED.name} = {text}" for text in (KEPT_USED.text, KEPT_USED.text[:-1] + "1"))
+    return [(text.replace(free, used), PRODUCTS_OPT) for text in texts]
+
+
+def blocks_of(program: Program) -> list[str]:
+    """The suffixes of the dtypes of large products."""
+    called = products(program)
+    return [
+        suffix for suffix in SUFFIXES if any(each.startswith(LARGE_USERS) and each.endswith(suffix) for each in called)
+    ]
+
+
+def room_of(program: Program) -> int:
+    """How much memory products and convolutions may need for each byte of all arrays, 0 without them: panels are copies
+    of the operands of a product; tables of a convolution have four words for each place of a result."""
+    if any(each.startswith(CONVOLUTIONS) for each in program.externals):
+        return 8
+    return 2 if blocks_of(program) else 0
 
 
 # --- in place of what a process has -----------------------------------------------------------------------------------
@@ -206,20 +238,42 @@ def stopped(code: Code, flag: Ptr) -> I64:
     return I64.of(0)
 
 
+ROOM = Global(ROOM_NAME, "thread_local global [2 x i64] zeroinitializer")
+
+
 @function(name="gc_malloc", is_internal=False)
-def no_memory(code: Code, length: I64) -> Ptr:
-    """Products that would use memory of their own go on without."""
-    return NULL
+def take(code: Code, length: I64) -> Ptr:
+    """Memory of the workspace, null where so much is not left: products and convolutions go on without."""
+    place = ROOM(code)
+    begin = (place.load(I64) + (ALIGNMENT - 1)) & -ALIGNMENT
+    left = place.at(1, I64).load(I64) - begin
+    with code.when((begin == 0) | (left < length)):
+        code.ret(NULL)
+    place.store(begin + length)
+    return begin.address()
 
 
 @function(name="gc_free", is_internal=False)
-def nothing(code: Code, memory: Ptr) -> None:
-    code.ret()
+def give_back(code: Code, memory: Ptr) -> None:
+    """What was taken last is given back first."""
+    with code.when(memory != NULL):
+        ROOM(code).store(memory)
+
+
+@function(name="gc_aligned_alloc", is_internal=False)
+def take_pages(code: Code, alignment: I64, length: I64) -> Ptr:
+    """No call has memory that is kept."""
+    return NULL
+
+
+@function(name="gc_madvise", is_internal=False)
+def advise(code: Code, memory: Ptr, length: I64, advice: I32) -> I32:
+    return I32.of(0)
 
 
 def support(program: Program, blas: bool) -> str:
     """The module of what kernels and products find in a process: settings for one thread, tables of addresses."""
-    names = products(program)
+    names, large = products(program), blocks_of(program)
     words = [1, 2**40, CHUNK_WORK, 0, 2**62]
     assert len(words) == SETTINGS_WORDS
     settings = [f"i64 {word}" for word in words] + ["i64 0"] * (PRODUCT_WORDS - len(words))
@@ -230,7 +284,10 @@ def support(program: Program, blas: bool) -> str:
             declared[vector_name(suffix)] = "i64 "
     fortran = {name: f"{name}_" for name in (*ROUTINES, *lapack.BLAS, *lapack.LAPACK)}
     declared |= dict.fromkeys(fortran.values(), "void ")
-    table = [f"ptr @{fortran[each]}" if blas and each in ROUTINES else "ptr null" for each in ENTRIES]
+    addresses = {f"blocks {suffix}": blocks_name(suffix) for suffix in large}
+    declared |= dict.fromkeys(addresses.values(), "i64 ")
+    addresses |= {each: fortran[each] for each in ROUTINES} if blas else {}
+    table = [f"ptr @{addresses[each]}" if each in addresses else "ptr null" for each in ENTRIES]
     factors = [f"ptr @{fortran[each]}" for each in lapack.ENTRIES if each != lapack.WIDTH]
     data = [
         f"@{SETTINGS} = constant [{PRODUCT_WORDS} x i64] [{', '.join(settings)}]",
@@ -241,6 +298,7 @@ def support(program: Program, blas: bool) -> str:
         *(f"declare {kind}@{symbol}(...)" for symbol, kind in declared.items()),
     ]
     assert not set(DEFERRED) & set(ROUTINES) and set(KINDS) == {INTERRUPTED, STOPPED}
-    made: Sequence[Any] = [gc_parallel_alone, gc_chunk, stream, interrupted, stopped, no_memory, nothing]
+    own = [take, give_back, take_pages, advise]
+    made: Sequence[Any] = [gc_parallel_alone, gc_chunk, stream, interrupted, stopped, *own]
     assert gc_parallel_alone.name == PARALLEL
     return module_text(made, data)
