@@ -305,8 +305,8 @@ class Function:
         The Python module has the generated source. CPython runs its loops, so it is for reading, checks and small
         arrays. Shared variables are its dict `state`. Random streams give the same numbers.
 
-        Raises GraphcError, before it writes a file, for a function that needs Python, memory of its own or LAPACK. The
-        message names the op: ops of the program, SciPy's special functions, convolutions, sizes that depend on values,
+        Raises GraphcError, before it writes a file, for a function that needs Python, SciPy or LAPACK. The
+        message names the op: ops of the program, SciPy's special functions, sizes that depend on values,
         factorisations (in C without `blas`). Also for an unknown target or language, a name in `strided` that no array
         has, and a path that ends in no name.
 

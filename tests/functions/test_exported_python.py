@@ -113,6 +113,13 @@ def of_draws() -> tuple[Any, list[list[Any]]]:
     return graphc.function([], drawn, mode="interpreted"), [[], [], []]
 
 
+def of_chances() -> tuple[Any, list[list[Any]]]:
+    """Special functions that SciPy computes elsewhere."""
+    x, y, special = T.dvector("x"), T.fvector("y"), graphc.scipy.special
+    outputs = [special.gammaincc(x, 2.0), special.betainc(x, 1.5, 0.25), special.kv(x, 2.0), special.exprel(y)]
+    return graphc.function([x, y], outputs, mode="interpreted"), [[np.array([0.0, 0.5, 30.0]), np.float32([0.5, 2.0])]]
+
+
 @pytest.mark.slow
 def test_numpy_alone_computes_what_the_interpreter_does(tmp_path: Path) -> None:
     x, n = T.fvector("state"), T.lscalar("_call")
@@ -124,6 +131,7 @@ def test_numpy_alone_computes_what_the_interpreter_does(tmp_path: Path) -> None:
         "draws": of_draws(),
         "sigmoid": (one, [[[1, 2.5], 2], [np.arange(9, dtype="float32")[::2], np.int8(3)], [[], 1]]),
         "nothing": (graphc.function([x], [], mode="interpreted", on_unused_input="ignore"), [[np.ones(2, "float32")]]),
+        "chances": of_chances(),
         "tree": (graphc.function([pair], pair["a"] - pair["b"], mode="interpreted"), [[np.ones(2), np.arange(2.0)]]),
     }
     own = graphc.function([graphc.In(number, value=2.0, update=number * 3)], number + 1, mode="interpreted")

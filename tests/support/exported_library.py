@@ -28,9 +28,11 @@ def unknown(node: Any) -> list[int]:
 class Called:
     """An exported function, called through ctypes as its header says."""
 
-    def __init__(self, function: Any, folder: Path, name: str = "model", **options: Any) -> None:
+    def __init__(self, function: Any, folder: Path, name: str = "model", written: bool = False, **options: Any) -> None:
+        """written: the files are there already."""
         self.function, self.name, self.folder = function, name, folder
-        self.paths = function.export(folder / name, **options)
+        if not written:
+            function.export(folder / name, **options)
         self.library = ctypes.CDLL(str(folder / f"lib{name}.so"))
         self.header = (folder / f"{name}.h").read_text()
         self.shared = list(function.kernel.shared)

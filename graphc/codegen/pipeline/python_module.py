@@ -33,6 +33,7 @@ from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import Program, generate_program
 from graphc.codegen.pipeline.standalone import check_text
 from graphc.codegen.routines import routine_shims
+from graphc.codegen.special.plain_source import is_plain, plain_source
 from graphc.errors import GraphcError
 from graphc.loopir.ir import CONSTANTS
 from graphc.loopir.operators import CALLS, Operator
@@ -58,9 +59,10 @@ def python_module(kernel: Kernel, values: Values, name: str, notes: str) -> str:
     if program.calls:
         called = ", ".join(dict.fromkeys(node.op.name for node in program.calls))
         raise GraphcError(f"{kernel.name} cannot be exported: the program's own Python functions compute {called}")
-    source, names = with_quotients(program.source)
+    plain = [each for each in program.externals if is_plain(each)]
+    source, names = with_quotients(plain_source(plain)[0] + program.source)
     carried, meaning = Carried(), dict[str, str]()
-    for each in sorted(names):
+    for each in sorted(names - {*plain}):
         try:
             meaning[each] = carried.meaning(each)
         except Unwritten as missing:

@@ -54,11 +54,14 @@ from graphc.codegen.server.client import lower_source
 from graphc.codegen.server.protocol import ELEMENTARY_OPT
 from graphc.codegen.sort.api import ENTRIES as SORTS
 from graphc.codegen.special.api import FUNCTIONS as SPECIAL
+from graphc.codegen.special.plain_source import is_plain, plain_source
 from graphc.codegen.threads.chunking import CHUNK_WORK, PARALLEL, SETTINGS, SETTINGS_WORDS, STREAM
 from graphc.codegen.threads.pool import gc_chunk, gc_parallel_alone
 from graphc.codegen.vecmath.table import math_ir
 from graphc.errors import GraphcError
-from graphc.ir.node import Guard, Node
+from graphc.ir.node import Guard, Node, describe as describe_node
+from graphc.ir.walk import node_set
+from graphc.ops.custom import PREFIX
 from graphc.options import NATIVE, options
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record, replace
@@ -114,7 +117,7 @@ def make(kernel: Kernel, values: Values, name: str, blas: bool, strided: Collect
     """The object of a kernel, for the target of this process."""
     kernel = replace(kernel, mutable=(), returns="list" if kernel.outputs else "none")
     program = generate_program(kernel, Report(kernel.name))
-    refuse(kernel.name, program)
+    refuse(kernel, program)
     checks = (*map(check_text, program.checks), "an array has other sizes than its type says")
     sizes = example_sizes(kernel, values, program.checks)
     function = CFunction(name, program.signature, values, program.constants, checks, sizes, room=room_of(program))
@@ -136,13 +139,14 @@ def make(kernel: Kernel, values: Values, name: str, blas: bool, strided: Collect
     return Standalone(content, function, tuple(needs))
 
 
-def refuse(name: str, program: Program) -> None:
-    """Raise GraphcError for what no object can have, by name."""
-    own = [node.op.name for node in program.calls]
-    special = [SPECIAL[each][0] for each in program.externals if each in SPECIAL]
-    for found, why in ((own, "Python computes {}"), (special, "SciPy computes {}")):
+def refuse(kernel: Kernel, program: Program) -> None:
+    """Raise GraphcError for what no object can have, with names and lines."""
+    names = {f"{PREFIX}{SPECIAL[each][0]}" for each in program.externals if each in SPECIAL and not is_plain(each)}
+    special = [node for node in node_set(kernel.results) if node.op.name in names]
+    for found, who in ((program.calls, "Python"), (special, "SciPy")):
         if found:
-            raise GraphcError(f"{name} cannot be exported: {why.format(', '.join(dict.fromkeys(found)))}")
+            nodes = ", ".join(dict.fromkeys(map(describe_node, found)))
+            raise GraphcError(f"{kernel.name} cannot be exported: {who} computes {nodes}")
 
 
 def check_text(guard: Guard) -> str:
@@ -173,22 +177,24 @@ def example_sizes(kernel: Kernel, values: Values, checks: Sequence[Guard]) -> di
 
 
 def lowered(program: Program, fast_math: bool) -> list[tuple[IR, int]]:
-    """The modules of the kernel, and of the elementary functions that it calls, with LLVM's levels."""
-    modules: dict[int, Module] = {}
-    lower_source(
-        program.source, program.prototypes, modules.__setitem__, externals=program.externals, fast_math=fast_math
-    )
-    count = max(modules) + 1
-    called = dict.fromkeys(name for module in modules.values() for name in module.calls)
-    return [
-        *((modules[number], KERNEL_OPT) for number in range(count)),
-        *((math_ir(name), ELEMENTARY_OPT) for name in called),
-    ]
+    """The modules of the kernel, of special functions in the place of SciPy's, and of the elementary functions that
+    these call, with LLVM's levels."""
+    parts = [(program.source, program.prototypes, program.externals, fast_math)]
+    if plain := [each for each in program.externals if is_plain(each)]:
+        source, prototypes = plain_source(plain)
+        parts.append((source, tuple(prototypes), {}, False))
+    modules: list[Module] = []
+    for source, functions, externals, is_fast in parts:
+        made: dict[int, Module] = {}
+        lower_source(source, functions, made.__setitem__, externals=externals, fast_math=is_fast)
+        modules += [made[number] for number in range(max(made) + 1)]
+    called = dict.fromkeys(name for module in modules for name in module.calls)
+    return [*((module, KERNEL_OPT) for module in modules), *((math_ir(name), ELEMENTARY_OPT) for name in called)]
 
 
 def products(program: Program) -> list[str]:
     """The external routines that a program needs: those that it calls, and those that these do."""
-    called = with_all_callees(products_of(program))
+    called = [each for each in with_all_callees(products_of(program)) if not is_plain(each)]
     suffixes = [each.removeprefix("gc_gemm_") for each in called if each.startswith("gc_gemm_")]
     return list(dict.fromkeys([*called, *map(vector_name, suffixes)]))
 
@@ -199,7 +205,8 @@ def routines(program: Program) -> list[tuple[IR, int]]:
     texts = [module_text(routine_functions([name])) for name in products(program)]
     texts += map(blocks_ir, blocks_of(program))
     free, used = (f"@{KEPT_USED.name} = {text}" for text in (KEPT_USED.text, KEPT_USED.text[:-1] + "1"))
-    return [(text.replace(free, used), PRODUCTS_OPT) for text in texts]
+    gives, own = "define void @gc_blocks_free", "define internal void @gc_blocks_free"  # one in each module
+    return [(text.replace(free, used).replace(gives, own), PRODUCTS_OPT) for text in texts]
 
 
 def blocks_of(program: Program) -> list[str]:

@@ -1,0 +1,453 @@
+"""Special functions in the generated language: what exported C functions have in the place of SciPy's.
+
+In: numbers. Out: a number. plain_source.py makes source of these functions for the compiler of kernels. CPython runs
+that source by `language.bind_source`, where a quotient by 0 is no error, and not this module.
+
+    gammainc(k, x)        P = x**k e**-x / gamma(k + 1) * sum of x**n / ((k + 1) ... (k + n)), x <= k   (DLMF 8.7.1)
+                          1 - P by a continued fraction beyond (8.9.2), by Temme's expansion for large k (8.12)
+    betainc(a, b, x)      by a continued fraction (DLMF 8.17.22)
+    erfinv(x)             by Halley's steps on erf, and Newton's on log(erfc)
+    kve(v, x)             the integral of exp(-x (cosh(t) - 1)) cosh(v t) by the trapezoidal rule (DLMF 10.32.9)
+    i0e(x), i1e(x)        by their series, and the asymptotic ones beyond 20 (DLMF 10.25.2, 10.40.1)
+
+Densities are written by the deviance from the mean and Stirling's error (Loader, Fast and accurate computation of
+binomial probabilities, 2000), so that nothing large cancels. Sums and fractions that need more than 2,000,000 terms,
+for parameters above 1e10, are NaN.
+"""
+
+# mypy: disable-error-code="no-any-return"
+
+from __future__ import annotations
+
+from math import erf, erfc, inf, nan
+from typing import TypeAlias
+
+from numpy import copysign, exp, expm1, fabs, float64, hypot, isinf, isnan, log, log1p, sin, sinh, sqrt
+
+from graphc.arrays.numerics import erfcx, gammaln
+
+Number: TypeAlias = float64
+
+# --- densities --------------------------------------------------------------------------------------------------------
+
+
+def deviance(x: Number, mean: Number, gap: Number) -> Number:
+    """x log(x / mean) + mean - x, where gap is x - mean."""
+    if x == 0.0:
+        return mean
+    if fabs(gap) < 0.1 * (x + mean):
+        ratio = gap / (x + mean)
+        total = gap * ratio
+        term = 2.0 * x * ratio
+        for n in range(1, 100):
+            term = term * ratio * ratio
+            following = total + term / float64(2 * n + 1)
+            if following == total:
+                break
+            total = following
+        return total
+    return x * log(x / mean) - gap
+
+
+def stirling(z: Number) -> Number:
+    """log gamma(z + 1) less Stirling's (z + 1/2) log(z) - z + log(2 pi) / 2 (DLMF 5.11.1)."""
+    if z < 16.0:
+        return gammaln(z + 1.0) - (z + 0.5) * log(z) + z - 0.9189385332046727
+    w = 1.0 / (z * z)
+    tail = 1.0 / 1260.0 - w * (1.0 / 1680.0 - w * (1.0 / 1188.0 - w * (691.0 / 360360.0 - w / 156.0)))
+    return (1.0 / 12.0 - w * (1.0 / 360.0 - w * tail)) / z
+
+
+def poisson(k: Number, x: Number) -> Number:
+    """x**k e**-x / gamma(k + 1)."""
+    if k < 1.0:
+        return exp(k * log(x) - x - gammaln(k + 1.0))
+    return exp(-stirling(k) - deviance(k, x, k - x)) / sqrt(6.283185307179586 * k)
+
+
+def binomial(a: Number, b: Number, x: Number, y: Number) -> Number:
+    """x**a y**b / B(a, b), where y is 1 - x."""
+    n = a + b
+    gap = a * y - b * x  # a - n x
+    spread = deviance(a, n * x, gap) + deviance(b, n * y, -gap)
+    return sqrt(a / n * b / 6.283185307179586) * exp(stirling(n) - stirling(a) - stirling(b) - spread)
+
+
+# --- the incomplete gamma function ------------------------------------------------------------------------------------
+
+
+def gamma_series(k: Number, x: Number) -> Number:
+    """P by its series."""
+    term = 1.0
+    total = 1.0
+    for n in range(1, 2000000):
+        term = term * (x / (k + float64(n)))
+        total = total + term
+        if term < 1e-17 * total:
+            return poisson(k, x) * total
+    return nan
+
+
+def gamma_fraction(k: Number, x: Number) -> Number:
+    """Q = 1 - P by its continued fraction, from the front (Lentz)."""
+    b = x + 1.0 - k
+    c = 1e300
+    d = 1.0 / b
+    total = d
+    for n in range(1, 2000000):
+        i = float64(n)
+        a = i * (k - i)
+        b = b + 2.0
+        d = a * d + b
+        d = 1.0 / (1e-300 if d == 0.0 else d)
+        c = b + a / c
+        c = 1e-300 if c == 0.0 else c
+        total = total * (c * d)
+        if fabs(c * d - 1.0) < 3e-16:
+            return poisson(k, x) * k * total
+    return nan
+
+
+def log_gamma_1p(k: Number) -> Number:
+    """log(gamma(1 + k)) for k below 1, as accurate as k is near 0 (DLMF 5.7.3)."""
+    total = 2.273736960065972e-14
+    total = total * k - 4.6640760264283744e-14
+    total = total * k + 9.573630387838554e-14
+    total = total * k - 1.9664756310966168e-13
+    total = total * k + 4.04220052528944e-13
+    total = total * k - 8.315385841420286e-13
+    total = total * k + 1.711991790559618e-12
+    total = total * k - 3.527742476575915e-12
+    total = total * k + 7.275974480239079e-12
+    total = total * k - 1.5021384080754142e-11
+    total = total * k + 3.104424774732227e-11
+    total = total * k - 6.422964563838101e-11
+    total = total * k + 1.3304764374244491e-10
+    total = total * k - 2.7595228851242334e-10
+    total = total * k + 5.731367241678862e-10
+    total = total * k - 1.1921401405860912e-09
+    total = total * k + 2.4836745438024785e-09
+    total = total * k - 5.183475041970047e-09
+    total = total * k + 1.0838659214896955e-08
+    total = total * k - 2.2711094608943164e-08
+    total = total * k + 4.769810169363981e-08
+    total = total * k - 1.00432248239681e-07
+    total = total * k + 2.1207184805554667e-07
+    total = total * k - 4.492469198764566e-07
+    total = total * k + 9.55141213040742e-07
+    total = total * k - 2.039215753801366e-06
+    total = total * k + 4.374866789907487e-06
+    total = total * k - 9.439488275268395e-06
+    total = total * k + 2.0507212775670694e-05
+    total = total * k - 4.492623673813314e-05
+    total = total * k + 9.945751278180853e-05
+    total = total * k - 0.00022315475845357936
+    total = total * k + 0.0005096695247430425
+    total = total * k - 0.001192753911703261
+    total = total * k + 0.0028905103307415234
+    total = total * k - 0.007385551028673986
+    total = total * k + 0.020580808427784546
+    total = total * k - 0.0673523010531981
+    total = total * k + 0.3224670334241132
+    return k * (0.42278433509846713 + k * total) - log1p(k)
+
+
+def gamma_upper_of_small(k: Number, x: Number) -> Number:
+    """Q for k and x about 1 and below, where P may be nearly 1: 1 - x**k / gamma(k + 1), less the rest of a series."""
+    term = 1.0
+    total = 0.0
+    for n in range(1, 200):
+        term = term * (-x / float64(n))
+        total = total + term / (k + float64(n))
+        if fabs(term) < 1e-17:
+            break
+    size = k * log(x) - log_gamma_1p(k)
+    return -expm1(size) - k * exp(size) * total
+
+
+def gamma_temme(k: Number, x: Number, sign: Number) -> Number:
+    """Q where sign is 1, P where it is -1, for k above 1e8."""
+    spread = deviance(k, x, k - x)
+    mu = (x - k) / k
+    eta = copysign(sqrt(2.0 * spread / k), mu)
+    small = -1.0 / 3.0 + eta * (1.0 / 12.0 - eta * (2.0 / 135.0 - eta / 864.0))
+    rest = exp(-spread) / sqrt(6.283185307179586 * k) * (small if fabs(mu) < 1e-4 else 1.0 / mu - 1.0 / eta)
+    return 0.5 * erfc(sign * copysign(sqrt(spread), mu)) + sign * rest
+
+
+def incomplete_gamma(k: Number, x: Number, is_upper: bool) -> Number:
+    """Q where is_upper, else P."""
+    sign = 1.0 if is_upper else -1.0
+    if isnan(k) or isnan(x) or k < 0.0 or x < 0.0 or (k == 0.0 and x == 0.0) or (isinf(k) and isinf(x)):
+        return nan
+    if k == 0.0 or isinf(x):
+        return 0.5 - 0.5 * sign
+    if x == 0.0 or isinf(k):
+        return 0.5 + 0.5 * sign
+    if k > 1e8:
+        return gamma_temme(k, x, sign)
+    if is_upper and x < 1.1 and (k < 0.75 * x if x > 0.5 else k < -0.4 / log(x)):
+        return gamma_upper_of_small(k, x)
+    if x < k + 1.0:
+        lower = gamma_series(k, x)
+        return 1.0 - lower if is_upper else lower
+    upper = gamma_fraction(k, x)
+    return upper if is_upper else 1.0 - upper
+
+
+def gammainc(k: Number, x: Number) -> Number:
+    return incomplete_gamma(k, x, False)
+
+
+def gammaincc(k: Number, x: Number) -> Number:
+    return incomplete_gamma(k, x, True)
+
+
+# --- the incomplete beta function -------------------------------------------------------------------------------------
+
+
+def beta_fraction(a: Number, b: Number, x: Number, y: Number) -> Number:
+    """I(a, b, x), where y is 1 - x, by a continued fraction from the front (Lentz), of which no term cancels up to the
+    mean (Didonato and Morris, Algorithm 708, 1992, equation 9)."""
+    gap = a * y - b * x + 1.0
+    total = a * gap / (a + 1.0)
+    c = total
+    d = 0.0
+    for n in range(1, 2000000):
+        m = float64(n)
+        width = a + 2.0 * m - 1.0
+        top = (a + m - 1.0) / width * ((a + b + m - 1.0) / width) * (m * x * ((b - m) * x))
+        below = m + m * (b - m) * x / width + (a + m) * (gap + m * (2.0 - x)) / (width + 2.0)
+        d = 1.0 / (below + top * d)
+        c = below + top / c
+        total = total * (c * d)
+        if fabs(c * d - 1.0) < 3e-16:
+            return binomial(a, b, x, y) / total
+    return nan
+
+
+def incomplete_beta(a: Number, b: Number, x: Number, y: Number) -> Number:
+    """I(a, b, x), where y is 1 - x."""
+    if isnan(a) or isnan(b) or isnan(x) or a < 0.0 or b < 0.0 or x < 0.0 or y < 0.0:
+        return nan
+    if (a == 0.0 and b == 0.0) or (isinf(a) and isinf(b)):
+        return nan
+    if a == 0.0 or isinf(b):
+        return 1.0 if x > 0.0 else 0.0
+    if b == 0.0 or isinf(a):
+        return 1.0 if y == 0.0 else 0.0
+    if x == 0.0 or y == 0.0:
+        return 1.0 if y == 0.0 else 0.0
+    if x * (a + b + 2.0) < a + 1.0:
+        return beta_fraction(a, b, x, y)
+    upper = beta_fraction(b, a, y, x)
+    return beta_fraction(a, b, x, y) if upper > 0.9 else 1.0 - upper
+
+
+def betainc(a: Number, b: Number, x: Number) -> Number:
+    return incomplete_beta(a, b, x, 1.0 - x)
+
+
+def betaincc(a: Number, b: Number, x: Number) -> Number:
+    return incomplete_beta(b, a, 1.0 - x, x)
+
+
+def stdtr(df: Number, t: Number) -> Number:
+    if isnan(df) or isnan(t) or df <= 0.0:
+        return nan
+    if isinf(df):
+        return 0.5 * erfc(-0.7071067811865476 * t)
+    ratio = fabs(t) / sqrt(df)
+    if ratio > 1.0:
+        w = (1.0 / ratio) * (1.0 / ratio)
+        tail = 0.5 * incomplete_beta(0.5 * df, float64(0.5), w / (1.0 + w), 1.0 / (1.0 + w))
+    else:
+        w = ratio * ratio
+        tail = 0.5 * incomplete_beta(0.5 * df, float64(0.5), 1.0 / (1.0 + w), w / (1.0 + w))
+    return tail if t < 0.0 else 1.0 - tail
+
+
+# --- the inverse of the error function --------------------------------------------------------------------------------
+
+
+def inverse_erf(q: Number, c: Number) -> Number:
+    """t where erf(t) is q and erfc(t) is c, which is at most 1."""
+    if c == 0.0:
+        return inf
+    if c > 0.2:
+        t = 0.886226925452758 * q * (1.0 + 0.2617993877991494 * q * q)
+        for _ in range(6):
+            step = (erf(t) - q) * 0.886226925452758 * exp(t * t)
+            t = t - step / (1.0 + t * step)
+            if fabs(step) <= 1e-9 * fabs(t):
+                break
+        return t
+    size = -log(c)
+    t = sqrt(size - 0.5 * log(3.141592653589793 * size))
+    for _ in range(12):
+        scaled = erfcx(t)
+        step = (log(scaled) - t * t + size) * 0.886226925452758 * scaled
+        t = t + step
+        if fabs(step) <= 4e-16 * t:
+            break
+    return t
+
+
+def erfinv(x: Number) -> Number:
+    if isnan(x) or fabs(x) > 1.0:
+        return nan
+    return copysign(inverse_erf(fabs(x), 1.0 - fabs(x)), x)
+
+
+def erfcinv(x: Number) -> Number:
+    if isnan(x) or x < 0.0 or x > 2.0:
+        return nan
+    return inverse_erf(1.0 - x, x) if x <= 1.0 else -inverse_erf(x - 1.0, 2.0 - x)
+
+
+def ndtri(p: Number) -> Number:
+    if isnan(p) or p < 0.0 or p > 1.0:
+        return nan
+    if p <= 0.5:
+        return -1.4142135623730951 * inverse_erf(1.0 - 2.0 * p, 2.0 * p)
+    return 1.4142135623730951 * inverse_erf(2.0 * p - 1.0, 2.0 * (1.0 - p))
+
+
+# --- modified Bessel functions ----------------------------------------------------------------------------------------
+
+
+def scaled_i(v: Number, x: Number) -> Number:
+    """I(v, x) e**-x of an order of 0 or 1, and x that is not negative."""
+    if x <= 20.0:
+        term = 1.0 if v == 0.0 else 0.5 * x
+        total = term
+        for n in range(1, 200):
+            term = term * (0.5 * x / float64(n)) * (0.5 * x / (float64(n) + v))
+            total = total + term
+            if term < 1e-17 * total:
+                break
+        return total * exp(-x)
+    term = 1.0
+    total = 1.0
+    for n in range(1, 40):
+        odd = float64(2 * n - 1)
+        term = term * ((odd * odd - 4.0 * v * v) / (8.0 * float64(n) * x))
+        total = total + term
+        if fabs(term) < 1e-17 * total:
+            break
+    return total / sqrt(6.283185307179586 * x)
+
+
+def i0e(x: Number) -> Number:
+    return x if isnan(x) else scaled_i(float64(0.0), fabs(x))
+
+
+def i1e(x: Number) -> Number:
+    return x if isnan(x) else copysign(scaled_i(float64(1.0), fabs(x)), x)
+
+
+def i0(x: Number) -> Number:
+    return i0e(x) * exp(0.5 * fabs(x)) * exp(0.5 * fabs(x))
+
+
+def i1(x: Number) -> Number:
+    return i1e(x) * exp(0.5 * fabs(x)) * exp(0.5 * fabs(x))
+
+
+def scaled_k(v: Number, x: Number, less: Number) -> Number:
+    """K(v, x) e**(x - less). The step is a part of the width of the integrand's peak."""
+    if x == 0.0:
+        return inf
+    if isnan(v) or isnan(x) or x < 0.0:
+        return nan
+    step = 0.7 / sqrt(hypot(v, x))
+    step = 0.2 if step > 0.2 else step
+    total = 0.5 * exp(-less)
+    for n in range(1, 100000):
+        t = float64(n) * step
+        half = sinh(0.5 * t)
+        size = -2.0 * x * half * half - less
+        term = 0.5 * (exp(size + v * t) + exp(size - v * t))
+        total = total + term
+        if isinf(total) or (term <= 1e-18 * total and 2.0 * x * half * sqrt(1.0 + half * half) >= fabs(v)):
+            return total * step
+    return nan
+
+
+def kve(v: Number, x: Number) -> Number:
+    return nan if isinf(x) else scaled_k(v, x, float64(0.0))
+
+
+def kv(v: Number, x: Number) -> Number:
+    if isinf(x):
+        return 0.0 if x > 0.0 and fabs(v) < inf else nan
+    return scaled_k(v, x, x)
+
+
+def k0(x: Number) -> Number:
+    return kv(float64(0.0), x)
+
+
+def k0e(x: Number) -> Number:
+    return 0.0 if x == inf else kve(float64(0.0), x)
+
+
+def k1(x: Number) -> Number:
+    return kv(float64(1.0), x)
+
+
+def k1e(x: Number) -> Number:
+    return 0.0 if x == inf else kve(float64(1.0), x)
+
+
+# --- elementary ones --------------------------------------------------------------------------------------------------
+
+
+def exprel(x: Number) -> Number:
+    if fabs(x) < 1e-16:
+        return 1.0
+    return inf if x >= 717.0 else expm1(x) / x
+
+
+def cosm1(x: Number) -> Number:
+    return -2.0 * sin(0.5 * x) * sin(0.5 * x)
+
+
+def power_of_log(size: Number, lmbda: Number) -> Number:
+    """(exp(lmbda size) - 1) / lmbda."""
+    if fabs(lmbda) < 1e-19:
+        return size
+    if lmbda * size < 709.78:
+        return expm1(lmbda * size) / lmbda
+    return copysign(exp(lmbda * size - log(fabs(lmbda))), lmbda) - 1.0 / lmbda
+
+
+def boxcox(x: Number, lmbda: Number) -> Number:
+    return power_of_log(log(x), lmbda)
+
+
+def boxcox1p(x: Number, lmbda: Number) -> Number:
+    return power_of_log(log1p(x), lmbda)
+
+
+def inv_boxcox(y: Number, lmbda: Number) -> Number:
+    if lmbda == 0.0:
+        return exp(y)
+    return exp(log1p(lmbda * y) / lmbda)
+
+
+def inv_boxcox1p(y: Number, lmbda: Number) -> Number:
+    if lmbda == 0.0:
+        return expm1(y)
+    if fabs(lmbda * y) < 1e-154:
+        return y
+    return expm1(log1p(lmbda * y) / lmbda)
+
+
+def pseudo_huber(delta: Number, r: Number) -> Number:
+    if delta < 0.0:
+        return inf
+    if delta == 0.0 or r == 0.0:
+        return 0.0
+    square = (r / delta) * (r / delta)
+    return square if isinf(square) else delta * delta * (square / (1.0 + sqrt(1.0 + square)))

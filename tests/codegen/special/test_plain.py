@@ -1,0 +1,63 @@
+"""Special functions written in the generated language agree with SciPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+from graphc.codegen.frontend.language import bind_source
+from graphc.codegen.special.api import FUNCTIONS, PROTOTYPES
+from graphc.codegen.special.plain_source import is_plain, plain_source
+
+ROUTINES = [routine for routine in PROTOTYPES if is_plain(routine)]
+ENDS = [0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 3.0, 1e-10, 700.0]
+UNIT = [0.0, 1.0, 0.5, 1e-300, 1e-9, 0.2, 0.90001, 1 - 2.0**-53, 1.5, 2.0, -0.5, -1.0, np.nan]
+
+
+def operands(name: str, rng: np.random.Generator) -> list[Any]:
+    """Ends of the domain and numbers in it."""
+    if name in ("erfinv", "erfcinv", "ndtri"):
+        return [np.concatenate([UNIT, rng.uniform(-1, 2, 20), 10.0 ** rng.uniform(-300, 0, 20)])]
+    if name in ("betainc", "betaincc"):
+        a, b = 10.0 ** rng.uniform(-2, 5, (2, 40))
+        ends = [each.ravel() for each in np.meshgrid(ENDS[:8], ENDS[:8], [0.0, 1.0, 0.3, -0.1, 1.1, np.nan])]
+        more = [a, b, rng.beta(a, b)]
+    elif len(PROTOTYPES[f"gc_special_{name}_f64"]) == 4:
+        ends = [each.ravel() for each in np.meshgrid(ENDS, ENDS)]
+        first = 10.0 ** rng.uniform(-3, 2.5 if name.startswith("k") else 9, 40)
+        more = [first, rng.gamma(first)]
+    else:
+        ends, more = [np.array(ENDS)], [rng.normal(0, 10, 40)]
+    return [np.concatenate(pair) for pair in zip(ends, more, strict=True)]
+
+
+@pytest.mark.slow
+def test_values_are_those_of_scipy() -> None:
+    """To 1e-12, and 1e-8 of Student's distribution of so many degrees of freedom that SciPy has lost digits. What is
+    infinite, 0 or NaN agrees."""
+    source, _ = plain_source(ROUTINES)
+    functions = bind_source(source)
+    rng = np.random.default_rng(1)
+    names = sorted({FUNCTIONS[routine][0] for routine in ROUTINES})
+    assert len(names) == 25
+    for name in names:
+        given = operands(name, rng)
+        made = np.full(len(given[0]), 7.0)
+        with np.errstate(all="ignore"):
+            functions[f"gc_special_{name}_f64"](len(made), *given, made)
+            right = getattr(scipy.special, name)(*given)
+            bound = (1e-8 if name == "stdtr" else 1e-12) * abs(right) + 1e-307
+            agree = (made == right) | (np.isnan(made) & np.isnan(right)) | (abs(made - right) <= bound)
+        wrong = [[*(each[at] for each in given), made[at], right[at]] for at in np.flatnonzero(~agree)]
+        assert not wrong, (name, wrong)
+
+
+def test_routines_of_float32_round_once() -> None:
+    source, prototypes = plain_source(["gc_special_exprel_f32"])
+    assert [each.name for each in prototypes] == ["gc_plain_exprel", "gc_special_exprel_f32"]
+    x, made = np.array([0.25, -3.0], "float32"), np.zeros(2, "float32")
+    bind_source(source)["gc_special_exprel_f32"](2, x, made)
+    np.testing.assert_array_equal(made, scipy.special.exprel(x.astype("float64")).astype("float32"))
