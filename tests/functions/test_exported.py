@@ -47,7 +47,7 @@ def test_all_dtypes_sizes_and_broadcasts_agree(tmp_path: Path) -> None:
     outputs += [
         T.and_(arrays[0], numbers[0]), f64 + row, T.exp(fixed), fixed[0], T.constant(np.arange(3.0)) + row,
         T.sin(f64) * T.log1p(abs(f32)), T.tanh(f64).mean(), f64.T[::-1], T.erf(row),
-        T.sort(f64, axis=1), f64.cumsum(axis=0),
+        T.sort(f64, axis=1), f64.cumsum(axis=0), f64.nonzero()[1],
     ]  # fmt: skip
     function = graphc.function([*arrays, *numbers, row, fixed], outputs, mode="interpreted")
     called = Called(function, tmp_path)

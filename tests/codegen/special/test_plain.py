@@ -36,7 +36,7 @@ def operands(name: str, rng: np.random.Generator) -> list[Any]:
 
 @pytest.mark.slow
 def test_values_are_those_of_scipy() -> None:
-    """To 1e-12, and 1e-8 of Student's distribution of so many degrees of freedom that SciPy has lost digits. What is
+    """To 1e-12, 0 where SciPy has nothing below 1e-305, and to 1e-8 of Student's distribution of so many degrees of freedom that SciPy has lost digits. What is
     infinite, 0 or NaN agrees."""
     source, _ = plain_source(ROUTINES)
     functions = bind_source(source)
@@ -49,7 +49,7 @@ def test_values_are_those_of_scipy() -> None:
         with np.errstate(all="ignore"):
             functions[f"gc_special_{name}_f64"](len(made), *given, made)
             right = getattr(scipy.special, name)(*given)
-            bound = (1e-8 if name == "stdtr" else 1e-12) * abs(right) + 1e-307
+            bound = (1e-8 if name == "stdtr" else 1e-12) * abs(right) + 1e-305
             agree = (made == right) | (np.isnan(made) & np.isnan(right)) | (abs(made - right) <= bound)
         wrong = [[*(each[at] for each in given), made[at], right[at]] for at in np.flatnonzero(~agree)]
         assert not wrong, (name, wrong)
