@@ -36,8 +36,8 @@ def operands(name: str, rng: np.random.Generator) -> list[Any]:
 
 @pytest.mark.slow
 def test_values_are_those_of_scipy() -> None:
-    """To 1e-12, 0 where SciPy has nothing below 1e-305, and to 1e-8 of Student's distribution of so many degrees of freedom that SciPy has lost digits. What is
-    infinite, 0 or NaN agrees."""
+    """To 1e-12, to 1e-305 where SciPy has nothing below, and to 1e-8 of Student's distribution of so many degrees of
+    freedom that SciPy has lost digits. What is infinite or NaN agrees."""
     source, _ = plain_source(ROUTINES)
     functions = bind_source(source)
     rng = np.random.default_rng(1)
