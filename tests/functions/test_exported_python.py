@@ -117,7 +117,8 @@ def of_chances() -> tuple[Any, list[list[Any]]]:
     """Special functions that SciPy computes elsewhere."""
     x, y, special = T.dvector("x"), T.fvector("y"), graphc.scipy.special
     outputs = [special.gammaincc(x, 2.0), special.betainc(x, 1.5, 0.25), special.kv(x, 2.0), special.exprel(y)]
-    return graphc.function([x, y], outputs, mode="interpreted"), [[np.array([0.0, 0.5, 30.0]), np.float32([0.5, 2.0])]]
+    given = [np.array([0.0, 0.5, 30.0]), np.array([0.5, 2.0], "float32")]
+    return graphc.function([x, y], outputs, mode="interpreted"), [given]
 
 
 @pytest.mark.slow

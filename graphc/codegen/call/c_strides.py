@@ -63,7 +63,7 @@ class Strided:
 
     def may_repeat(self) -> Bool:
         """True unless each stride leads past all elements that smaller strides lead to: then none share memory."""
-        steps, found = self.steps(), []
+        steps, found = self.steps(), list[Bool]()
         for place, step in enumerate(steps):
             reach: Any = I64.of(self.item)
             for other, (less, dim) in enumerate(zip(steps, self.dims, strict=True)):

@@ -15,18 +15,17 @@ binomial probabilities, 2000), so that nothing large cancels. Sums and fractions
 for parameters above 1e10, are NaN.
 """
 
-# mypy: disable-error-code="no-any-return"
-
 from __future__ import annotations
 
 from math import erf, erfc, inf, nan
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from numpy import copysign, exp, expm1, fabs, float64, hypot, isinf, isnan, log, log1p, sin, sinh, sqrt
 
 from graphc.arrays.numerics import erfcx, gammaln
 
-Number: TypeAlias = float64
+Number: TypeAlias = Any
+"""A float64."""
 
 # --- densities --------------------------------------------------------------------------------------------------------
 
