@@ -8,7 +8,7 @@ In: a compiled function of scalars, more of them for other dtypes. Out: a `numpy
 
 The graph is compiled once more, over vectors, as `T.vectorize` would write it. NumPy's C functions make the ufunc and
 add its loops (`PyUFunc_FromFuncAndData`, `PyUFunc_AddLoopFromSpec`, NumPy's C API, "UFunc API"), called by ctypes:
-no compiler of C is needed. The inner loop is machine code (codegen/call/ufunc_ir.py).
+no compiler of C is needed. The inner loop is machine code (codegen/call/pointer_ir.py).
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from weakref import WeakValueDictionary
 
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
+from graphc.ir.facts import BROADCASTS, is_place_near
 from graphc.ir.lowering import Part
 from graphc.ir.node import (
     CONSTANT,
@@ -40,8 +41,6 @@ from graphc.ir.node import (
     describe,
     make,
 )
-from graphc.ir.places import is_place_near
-from graphc.ir.signs import BROADCASTS
 from graphc.ir.sizes import as_size, is_natural
 from graphc.ir.walk import as_size_node, dependents, node_set, nodes_of, nodes_since, substitute, type_sizes
 from graphc.startup.record import replace

@@ -30,6 +30,7 @@ from graphc.errors import (
     ShapeError,
 )
 from graphc.ir.body import ITEM, guard_sides
+from graphc.ir.facts import below_broadcasts
 from graphc.ir.node import (
     CONSTANT,
     INPUT,
@@ -46,7 +47,6 @@ from graphc.ir.node import (
     constant_value,
     describe,
 )
-from graphc.ir.signs import below_broadcasts
 from graphc.ir.walk import Graph, toposort, type_sizes
 from graphc.startup.record import record
 

@@ -30,7 +30,6 @@ from graphc.arrays.dtypes import NUMPY_DTYPES, SHOWN, Dtype, check_dtype
 from graphc.errors import GraphAttributeError, GraphcError, GraphTypeError, GraphValueError, StepSizeError
 from graphc.ir.call_errors import add_call, explained
 from graphc.ir.frozen import FrozenArray as FrozenArray, Interned
-from graphc.ir.likeness import Numbers, OfArrays
 from graphc.ir.samples import Argument as Argument, Laws as Laws, Sample as Sample, Samples as Samples
 from graphc.ir.source_lines import (
     PACKAGE,
@@ -41,7 +40,16 @@ from graphc.ir.source_lines import (
     user_line as user_line,
 )
 from graphc.ir.symbol import FUNCTIONS as FUNCTIONS, INTERNAL, METHODS, asked
-from graphc.ir.traced import TRACE, asked_by_user, by_program, instruction, next_serial as next_serial, traced_hint
+from graphc.ir.traced import (
+    TRACE,
+    Numbers,
+    OfArrays,
+    asked_by_user,
+    by_program,
+    instruction,
+    next_serial as next_serial,
+    traced_hint,
+)
 from graphc.ir.types import Scratchpad, UserType
 from graphc.ir.writes import IN_PLACE, Unchanging, hash_of_a_number, refuse_in_place, unwritten
 from graphc.startup.hooks import HOOKS
@@ -245,8 +253,7 @@ def _constant_infer(args: Sequence[Node], attrs: Attributes) -> Type:
 
 
 def _constant_eval(node: Node) -> Array:
-    value: Array = node.attrs["value"].value
-    return value
+    return node.attrs["value"].value  # type: ignore[no-any-return]
 
 
 INPUT = define_op("input", _leaf_infer, _leaf_eval, _no_lowering, doc="A variable whose value is given at each call.")
@@ -267,9 +274,7 @@ def size_owner(size: Node) -> Node | None:
 
 def _binary(function: str, reflected: bool = False) -> Callable[[Node, Any], Node]:
     def operator(self: Node, other: Any) -> Node:
-        if (
-            not reflected and getattr(other, "__array_ufunc__", self) is None
-        ):  # a class that opts out of NumPy's operators
+        if not reflected and getattr(other, "__array_ufunc__", self) is None:  # it opts out of NumPy's operators
             return NotImplemented  # type: ignore[no-any-return]
         operands = (other, self) if reflected else (self, other)
         in_program = by_program()
@@ -287,8 +292,7 @@ def _binary(function: str, reflected: bool = False) -> Callable[[Node, Any], Nod
 
 def _unary(function: str) -> Callable[[Node], Node]:
     def operator(self: Node) -> Node:
-        result: Node = HOOKS.handles.operate(function, (self,)) if by_program() else FUNCTIONS[function](plain(self))
-        return result
+        return HOOKS.handles.operate(function, (self,)) if by_program() else FUNCTIONS[function](plain(self))  # type: ignore[no-any-return]
 
     return operator
 
@@ -460,8 +464,7 @@ class Node(Unchanging):
         return HOOKS.reduced(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Node:
-        copied: Node = FUNCTIONS["deepcopy"](self, memo)
-        return copied
+        return FUNCTIONS["deepcopy"](self, memo)  # type: ignore[no-any-return]
 
     def sized(self) -> Node | None:
         """The leaf that this size belongs to."""
@@ -531,8 +534,7 @@ class Node(Unchanging):
     __neg__, __pos__, __abs__, __invert__ = _unary("neg"), _unary("positive"), _unary("abs"), _unary("invert")
 
     def __round__(self, digits: int | None = None) -> Node:
-        rounded: Node = FUNCTIONS["rounded"](self, digits, TRACE.depth and asked_by_user())
-        return rounded
+        return FUNCTIONS["rounded"](self, digits, TRACE.depth and asked_by_user())  # type: ignore[no-any-return]
 
     if not TYPE_CHECKING:  # which know the methods
 
@@ -681,10 +683,8 @@ class Constant(Node, metaclass=Leaves):
         value: Array = self.attrs["value"].value
         return value
 
-    @property
-    def value(self) -> Array:
-        """`data` (Theano's other name)."""
-        return self.data
+    value = data
+    """Theano's other name."""
 
 
 NODES = Interned()

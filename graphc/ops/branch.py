@@ -23,6 +23,7 @@ from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError
 from graphc.ir import sizes
 from graphc.ir.body import ITEM, bodies_of, close_over, item, items_of, make_body, needed_of, opened, outside
+from graphc.ir.facts import BROADCASTS
 from graphc.ir.interpret import Steps, plan_steps, run_steps
 from graphc.ir.lowering import Branch, Scalar
 from graphc.ir.node import (
@@ -42,7 +43,6 @@ from graphc.ir.node import (
     make,
     tuple_of,
 )
-from graphc.ir.signs import BROADCASTS
 from graphc.ir.walk import (
     Graph,
     as_size_node,

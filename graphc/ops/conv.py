@@ -23,6 +23,7 @@ import numpy as np
 
 from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
+from graphc.ir.facts import below_broadcasts
 from graphc.ir.lowering import SUFFIXES, ByRows, Call, Extent, Passed, Result, Strided
 from graphc.ir.node import (
     OPS,
@@ -40,7 +41,6 @@ from graphc.ir.node import (
     lazy_text,
     make,
 )
-from graphc.ir.signs import below_broadcasts
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import repeated
 from graphc.ops.shape import (

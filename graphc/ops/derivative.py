@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 from graphc.arrays.dtypes import is_float
 from graphc.errors import GradientError
 from graphc.ir.body import ITEM, bodies_of, item, items_of, make_body
+from graphc.ir.facts import scalar_number
 from graphc.ir.lowering import Scalar, View
 from graphc.ir.node import (
     OPS,
@@ -36,7 +37,6 @@ from graphc.ir.node import (
     remade,
     tuple_of,
 )
-from graphc.ir.signs import scalar_number
 from graphc.ir.walk import nodes_of, rebuilt, renamed, substitute
 from graphc.ops.custom import Absent, undefined
 from graphc.ops.elementwise import as_node, cast, elementwise

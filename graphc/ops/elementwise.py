@@ -19,7 +19,7 @@ from graphc.arrays.numerics import convert
 from graphc.arrays.values import refuse_masked
 from graphc.errors import GraphTypeError, GraphValueError, IntegerTooLarge, ShapeError, plural
 from graphc.ir import sizes
-from graphc.ir.likeness import OfArrays
+from graphc.ir.facts import below_broadcasts, is_never_zero
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import (
     CONSTANT,
@@ -49,9 +49,8 @@ from graphc.ir.node import (
     make,
     plain,
 )
-from graphc.ir.signs import below_broadcasts, is_never_zero
 from graphc.ir.source_lines import program_line
-from graphc.ir.traced import TRACE, TRACED, by_program, traced_from
+from graphc.ir.traced import TRACE, TRACED, OfArrays, by_program, traced_from
 from graphc.ir.walk import as_size_node
 from graphc.ops.at_hand import asked_size, found as at_hand
 from graphc.ops.promotion import Operand, Rule

@@ -16,6 +16,7 @@ from graphc import loopir
 from graphc.arrays.dtypes import INTEGERS
 from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, RankError
 from graphc.ir import sizes
+from graphc.ir.facts import scalar_constant
 from graphc.ir.lowering import Element, View, Write, Writes
 from graphc.ir.node import (
     OPS,
@@ -38,7 +39,6 @@ from graphc.ir.node import (
     literal,
     make,
 )
-from graphc.ir.signs import scalar_constant
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import elementwise, repeated
 from graphc.ops.shape import (

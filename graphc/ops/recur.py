@@ -170,12 +170,6 @@ def _extreme_eval(node: Node, x: Array) -> Array:
     return result
 
 
-def _max_eval(node: Node, x: Array) -> Array:
-    result = np.full_like(x, NONE)
-    _ahead(node, result)[1:] = np.maximum.accumulate(_ahead(node, x), axis=0)[:-1]
-    return np.maximum(result, NONE)
-
-
 def _recurrence_eval(node: Node, a: Array, b: Array) -> Array:
     result, form = np.empty(b.shape, b.dtype), node.attrs["form"]
     iterations = _ahead(node, result)
@@ -261,7 +255,7 @@ def _prod_vjp(node: Node, cotangent: Node) -> Sequence[Node | None]:
     else:
         is_zero = elementwise("equal", cotangent, 0)
         largest = elementwise("where", is_zero, NONE, elementwise("add", scale, exponents(logarithms(cotangent))))
-    later = make(OPS["running_max"], (largest,), {"axis": axis, "reverse": not reverse})
+    later = elementwise("maximum", running_extreme(largest, "maximum", axis, not reverse, "before"), NONE)
     most = elementwise("maximum", largest, later)
     terms = times_power(cotangent, elementwise("sub", scale, most))
     if form == "before":
@@ -338,10 +332,6 @@ def _samples(build: Callable[..., Node], count: int, differentiable: bool = True
     )
 
 
-def _running_max(x: Node) -> Node:
-    return make(OPS["running_max"], (cast(x, "int64"),), {"axis": 1, "reverse": True})
-
-
 def _in_form(function: Callable[..., Node], form: str) -> Callable[..., Node]:
     return lambda *args: function(*args, form)
 
@@ -365,15 +355,6 @@ define_op(
     samples=Samples(lambda: chain(*(_samples(_in_form(running_prod, form), 1) for form in FORMS[:2]))),
     batch=shifted("axis"),
     doc="The products of the elements up to each one along an axis. float32 is accumulated in float64.",
-)
-define_op(
-    "running_max",
-    _infer("running_max"),
-    _max_eval,
-    lambda node: _recur(node, str(NONE), "_0", "maximum(_0, _2)"),
-    samples=Samples(lambda: (Sample("running_max", _running_max, (Argument((3, 4), "int"),), differentiable=False),)),
-    batch=shifted("axis"),
-    doc="The maxima of the integers before each one along an axis, -2**40 where there is none.",
 )
 define_op(
     "running_extreme",

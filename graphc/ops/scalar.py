@@ -22,9 +22,9 @@ import numpy as np
 from graphc.arrays import numerics
 from graphc.arrays.dtypes import FLOATS, UNSIGNED, check_dtype, is_float
 from graphc.errors import GraphTypeError
+from graphc.ir.facts import is_never_zero, is_not_negative, is_positive, scalar_number
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import Argument, Array, Attributes, Laws, Node, Sample, Samples, Type, define_op, make
-from graphc.ir.signs import is_never_zero, is_not_negative, is_positive, scalar_number
 from graphc.ops.custom import custom_op, not_implemented
 from graphc.ops.elementwise import Partial, Row, aligned, as_node, cast, define, elementwise
 from graphc.ops.promotion import (

@@ -25,8 +25,6 @@ from graphc.startup.hooks import HOOKS
 from graphc.tensor.indexing import set_subtensor
 from graphc.tensor.shaping import as_shape
 
-Size = Any
-
 
 class State(np.ndarray[Any, Any]):
     """The value of a stream's state, with what programs ask of NumPy's generators in Theano."""
@@ -156,214 +154,150 @@ class RandomStreams:
     # What programs draw --------------------------------------------------------------------------------------------
 
     def uniform(
-        self,
-        size: Size = None,
-        low: Any = 0.0,
-        high: Any = 1.0,
-        ndim: int | None = None,
-        dtype: Any = None,
-        nstreams: Any = None,
-        target: Any = None,
-    ) -> Node:
+        self, size: Any = None, low: Any = 0.0, high: Any = 1.0, ndim: Any = None, dtype: Any = None,
+        nstreams: Any = None, target: Any = None,
+    ) -> Node:  # fmt: skip
         """Numbers from `low` to below `high`."""
         return self.gen(distributions.uniform, _shape(size, ndim), dtype or options.floatX, low, high)
 
     def normal(
-        self,
-        size: Size = None,
-        avg: Any = 0.0,
-        std: Any = 1.0,
-        ndim: int | None = None,
-        dtype: Any = None,
-        nstreams: Any = None,
-        truncate: bool = False,
-        target: Any = None,
-    ) -> Node:
+        self, size: Any = None, avg: Any = 0.0, std: Any = 1.0, ndim: Any = None, dtype: Any = None,
+        nstreams: Any = None, truncate: bool = False, target: Any = None,
+    ) -> Node:  # fmt: skip
         """Normal numbers of mean `avg` and standard deviation `std`. truncate: those beyond two standard deviations are
         drawn anew, so that the deviation of what comes out is smaller than `std`."""
         return self.gen(_truncated_normal if truncate else _normal, _shape(size, ndim), avg, std, dtype)
 
     def truncated_normal(
-        self,
-        size: Size = None,
-        avg: Any = 0.0,
-        std: Any = 1.0,
-        ndim: int | None = None,
-        dtype: Any = None,
-        nstreams: Any = None,
-        target: Any = None,
-    ) -> Node:
+        self, size: Any = None, avg: Any = 0.0, std: Any = 1.0, ndim: Any = None, dtype: Any = None,
+        nstreams: Any = None, target: Any = None,
+    ) -> Node:  # fmt: skip
         """Normal numbers, cut at two standard deviations from their mean `avg` and then as wide as to deviate by `std`
         again."""
         return self.gen(_truncated_normal, _shape(size, ndim), avg, as_node(std) / WITHIN_TWO, dtype)
 
     def binomial(
-        self,
-        size: Size = None,
-        n: Any = 1,
-        p: Any = 0.5,
-        ndim: int | None = None,
-        dtype: Any = "int64",
-        prob: Any = None,
-        nstreams: Any = None,
-        target: Any = None,
-    ) -> Node:
+        self, size: Any = None, n: Any = 1, p: Any = 0.5, ndim: Any = None, dtype: Any = "int64", prob: Any = None,
+        nstreams: Any = None, target: Any = None,
+    ) -> Node:  # fmt: skip
         """The number of `n` trials of chance `p` that succeed."""
         chance = p if prob is None else prob
         return self.gen(_binomial, _shape(size, ndim), n, chance, dtype)
 
     def random_integers(
-        self, size: Size = None, low: Any = 0, high: Any = 1, ndim: int | None = None, dtype: Any = "int64"
+        self, size: Any = None, low: Any = 0, high: Any = 1, ndim: Any = None, dtype: Any = "int64"
     ) -> Node:
         """Whole numbers from `low` to `high`, both among them."""
         return self.gen(distributions.randint, _shape(size, ndim), low, as_node(high) + 1, dtype)
 
-    def randint(
-        self, size: Size = None, low: Any = 0, high: Any = None, ndim: int | None = None, dtype: Any = "int64"
-    ) -> Node:
+    def randint(self, size: Any = None, low: Any = 0, high: Any = None, ndim: Any = None, dtype: Any = "int64") -> Node:
         """Whole numbers from `low` to below `high`; from 0 to below `low` where there is no `high`."""
         limits = (0, low) if high is None else (low, high)
         return self.gen(distributions.randint, _shape(size, ndim), *limits, dtype)
 
-    def poisson(self, size: Size = None, lam: Any = 1.0, ndim: int | None = None, dtype: Any = "int64") -> Node:
+    def poisson(self, size: Any = None, lam: Any = 1.0, ndim: Any = None, dtype: Any = "int64") -> Node:
         """Poisson numbers of mean `lam`."""
         return self.gen(rejection.poisson, lam, _shape(size, ndim), dtype)
 
-    def exponential(self, size: Size = None, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None) -> Node:
+    def exponential(self, size: Any = None, scale: Any = 1.0, ndim: Any = None, dtype: Any = None) -> Node:
         """Exponential numbers of mean `scale`."""
         return self.gen(_exponential, _shape(size, ndim), 0.0, scale, dtype)
 
-    def gamma(
-        self, size: Size = None, a: Any = 1.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
-    ) -> Node:
+    def gamma(self, size: Any = None, a: Any = 1.0, scale: Any = 1.0, ndim: Any = None, dtype: Any = None) -> Node:
         """Gamma numbers of shape parameter `a`, times `scale`."""
         own = _own("gamma", _shape(size, ndim), a, scale)
         return self.gen(lambda key: as_node(scale) * rejection.gamma(key, a, own, dtype))
 
-    def beta(self, size: Size = None, a: Any = 1.0, b: Any = 1.0, ndim: int | None = None, dtype: Any = None) -> Node:
+    def beta(self, size: Any = None, a: Any = 1.0, b: Any = 1.0, ndim: Any = None, dtype: Any = None) -> Node:
         """Beta numbers."""
         return self.gen(rejection.beta, a, b, _shape(size, ndim), dtype)
 
     def lognormal(
-        self, size: Size = None, mean: Any = 0.0, sigma: Any = 1.0, ndim: int | None = None, dtype: Any = None
+        self, size: Any = None, mean: Any = 0.0, sigma: Any = 1.0, ndim: Any = None, dtype: Any = None
     ) -> Node:
         """exp of normal numbers of mean `mean` and standard deviation `sigma`."""
         shape = _shape(size, ndim)
         return self.gen(lambda key: elementwise("portable_exp", _normal(key, shape, mean, sigma, dtype)))
 
-    def laplace(
-        self, size: Size = None, loc: Any = 0.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
-    ) -> Node:
+    def laplace(self, size: Any = None, loc: Any = 0.0, scale: Any = 1.0, ndim: Any = None, dtype: Any = None) -> Node:
         """Laplace numbers about `loc`."""
         return self.gen(_laplace, _shape(size, ndim), loc, scale, dtype)
 
-    def logistic(
-        self, size: Size = None, loc: Any = 0.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
-    ) -> Node:
+    def logistic(self, size: Any = None, loc: Any = 0.0, scale: Any = 1.0, ndim: Any = None, dtype: Any = None) -> Node:
         """Logistic numbers about `loc`."""
         return self.gen(_logistic, _shape(size, ndim), loc, scale, dtype)
 
-    def gumbel(
-        self, size: Size = None, loc: Any = 0.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
-    ) -> Node:
+    def gumbel(self, size: Any = None, loc: Any = 0.0, scale: Any = 1.0, ndim: Any = None, dtype: Any = None) -> Node:
         """Gumbel numbers, the most likely of which is `loc`."""
         return self.gen(_gumbel, _shape(size, ndim), loc, scale, dtype)
 
-    def cauchy(
-        self, size: Size = None, loc: Any = 0.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
-    ) -> Node:
+    def cauchy(self, size: Any = None, loc: Any = 0.0, scale: Any = 1.0, ndim: Any = None, dtype: Any = None) -> Node:
         """Cauchy numbers about `loc`."""
         return self.gen(_cauchy, _shape(size, ndim), loc, scale, dtype)
 
     def t(
-        self,
-        size: Size = None,
-        df: Any = 1.0,
-        loc: Any = 0.0,
-        scale: Any = 1.0,
-        ndim: int | None = None,
-        dtype: Any = None,
+        self, size: Any = None, df: Any = 1.0, loc: Any = 0.0, scale: Any = 1.0, ndim: Any = None, dtype: Any = None
     ) -> Node:
         """Student's t numbers of `df` degrees of freedom about `loc`."""
         own = _own("t", _shape(size, ndim), df, loc, scale)
         return self.gen(lambda key: loc + scale * rejection.t(key, df, own, dtype))
 
-    def chisquare(self, size: Size = None, df: Any = 1.0, ndim: int | None = None, dtype: Any = None) -> Node:
+    def chisquare(self, size: Any = None, df: Any = 1.0, ndim: Any = None, dtype: Any = None) -> Node:
         """Chi-square numbers of `df` degrees of freedom."""
         return self.gen(rejection.chisquare, df, _shape(size, ndim), dtype)
 
-    def f(
-        self, size: Size = None, dfnum: Any = 1.0, dfden: Any = 1.0, ndim: int | None = None, dtype: Any = None
-    ) -> Node:
+    def f(self, size: Any = None, dfnum: Any = 1.0, dfden: Any = 1.0, ndim: Any = None, dtype: Any = None) -> Node:
         """F numbers."""
         return self.gen(rejection.f, dfnum, dfden, _shape(size, ndim), dtype)
 
-    def weibull(self, size: Size = None, a: Any = 1.0, ndim: int | None = None, dtype: Any = None) -> Node:
+    def weibull(self, size: Any = None, a: Any = 1.0, ndim: Any = None, dtype: Any = None) -> Node:
         """Weibull numbers of shape parameter `a` and scale 1."""
         return self.gen(distributions.weibull_min, 1.0, a, _shape(size, ndim), dtype)
 
-    def pareto(
-        self, size: Size = None, b: Any = 1.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
-    ) -> Node:
+    def pareto(self, size: Any = None, b: Any = 1.0, scale: Any = 1.0, ndim: Any = None, dtype: Any = None) -> Node:
         """Pareto numbers, `scale` at least, with a tail of power `b`."""
         own = _own("pareto", _shape(size, ndim), b, scale)
         return self.gen(lambda key: scale * distributions.pareto(key, b, own, dtype))
 
-    def vonmises(
-        self, size: Size = None, mu: Any = 0.0, kappa: Any = 1.0, ndim: int | None = None, dtype: Any = None
-    ) -> Node:
+    def vonmises(self, size: Any = None, mu: Any = 0.0, kappa: Any = 1.0, ndim: Any = None, dtype: Any = None) -> Node:
         """Angles about `mu` of concentration `kappa`, from -pi to pi."""
         return self.gen(rejection.vonmises, mu, kappa, _shape(size, ndim), dtype)
 
-    def wald(
-        self, size: Size = None, mean: Any = 1.0, scale: Any = 1.0, ndim: int | None = None, dtype: Any = None
-    ) -> Node:
+    def wald(self, size: Any = None, mean: Any = 1.0, scale: Any = 1.0, ndim: Any = None, dtype: Any = None) -> Node:
         """Inverse Gaussian numbers."""
         return self.gen(distributions.wald, mean, scale, _shape(size, ndim), dtype)
 
-    def bernoulli(self, size: Size = None, p: Any = 0.5, ndim: int | None = None, dtype: Any = "int64") -> Node:
+    def bernoulli(self, size: Any = None, p: Any = 0.5, ndim: Any = None, dtype: Any = "int64") -> Node:
         """1 with chance `p`, else 0."""
         return self.gen(_binomial, _shape(size, ndim), 1, p, dtype)
 
-    def geometric(self, size: Size = None, p: Any = 0.5, ndim: int | None = None, dtype: Any = "int64") -> Node:
+    def geometric(self, size: Any = None, p: Any = 0.5, ndim: Any = None, dtype: Any = "int64") -> Node:
         """The number of trials of chance `p` until one succeeds."""
         return self.gen(distributions.geometric, p, _shape(size, ndim), dtype)
 
     def negative_binomial(
-        self, size: Size = None, n: Any = 1, p: Any = 0.5, ndim: int | None = None, dtype: Any = "int64"
+        self, size: Any = None, n: Any = 1, p: Any = 0.5, ndim: Any = None, dtype: Any = "int64"
     ) -> Node:
         """The number of trials of chance `p` that fail before `n` succeed."""
         return self.gen(rejection.negative_binomial, n, p, _shape(size, ndim), dtype)
 
-    def categorical(
-        self, size: Size = None, p: Any = (0.5, 0.5), ndim: int | None = None, dtype: Any = "int64"
-    ) -> Node:
+    def categorical(self, size: Any = None, p: Any = (0.5, 0.5), ndim: Any = None, dtype: Any = "int64") -> Node:
         """The number of a category of chances `p`, along their last axis."""
         logits, shape = elementwise("portable_log", as_node(p)), _shape(size, ndim)
         return self.gen(lambda key: cast(distributions.categorical(key, logits, -1, shape), _name(dtype)))
 
-    def dirichlet(self, size: Size = None, alpha: Any = (1.0, 1.0), ndim: int | None = None, dtype: Any = None) -> Node:
+    def dirichlet(self, size: Any = None, alpha: Any = (1.0, 1.0), ndim: Any = None, dtype: Any = None) -> Node:
         """Vectors of sum 1, along a last axis that `size` does not count."""
         return self.gen(rejection.dirichlet, alpha, _shape(size, ndim), dtype)
 
     def multivariate_normal(
-        self,
-        size: Size = None,
-        mean: Any = (0.0,),
-        cov: Any = ((1.0,),),
-        ndim: int | None = None,
-        dtype: Any = None,
+        self, size: Any = None, mean: Any = (0.0,), cov: Any = ((1.0,),), ndim: Any = None, dtype: Any = None
     ) -> Node:
         """Normal vectors of a mean and a covariance, along a last axis that `size` does not count."""
         return self.gen(vectors.multivariate_normal, mean, cov, _shape(size, ndim), dtype)
 
     def wishart(
-        self,
-        size: Size = None,
-        df: Any = 1.0,
-        scale: Any = ((1.0,),),
-        ndim: int | None = None,
-        dtype: Any = None,
+        self, size: Any = None, df: Any = 1.0, scale: Any = ((1.0,),), ndim: Any = None, dtype: Any = None
     ) -> Node:
         """Wishart matrices, along two last axes that `size` does not count."""
         return self.gen(vectors.wishart, df, scale, _shape(size, ndim), dtype)
@@ -373,16 +307,9 @@ class RandomStreams:
         return self.gen(vectors.permutation, x)
 
     def choice(
-        self,
-        size: Size = 1,
-        a: Any = None,
-        replace: bool = True,
-        p: Any = None,
-        ndim: int | None = None,
-        dtype: Any = "int64",
-        nstreams: Any = None,
-        target: Any = None,
-    ) -> Node:
+        self, size: Any = 1, a: Any = None, replace: bool = True, p: Any = None, ndim: Any = None, dtype: Any = "int64",
+        nstreams: Any = None, target: Any = None,
+    ) -> Node:  # fmt: skip
         """Items of `a`, a vector or a number that stands for 0 … a - 1 (as many as chances; 2 without), with chances
         `p` where given. A matrix of chances and replace=False: `size` different categories for each row."""
         if not replace and p is not None and a is None and as_node(p).ndim == 2:
@@ -391,7 +318,7 @@ class RandomStreams:
             a = 2 if p is None else as_node(p).shape[-1]
         return self.gen(vectors.choice, a, _shape(size, ndim), replace, p, dtype)
 
-    def permutation(self, size: Size = (), n: Any = 1, ndim: int | None = None, dtype: Any = "int64") -> Node:
+    def permutation(self, size: Any = (), n: Any = 1, ndim: Any = None, dtype: Any = "int64") -> Node:
         """For each element of `size` the numbers 0 … n - 1 in random order, along the last axis."""
         shape = _shape(() if size is None else size, ndim)
         return self.gen(lambda key: cast(vectors.orders(key, shape, n), _name(dtype)))
@@ -401,27 +328,16 @@ class RandomStreams:
         return self.gen(vectors.shuffled_rows, input)
 
     def multinomial(
-        self,
-        size: Size = None,
-        n: Any = 1,
-        pvals: Any = (0.5, 0.5),
-        ndim: int | None = None,
-        dtype: Any = "int64",
-        nstreams: Any = None,
-        target: Any = None,
-    ) -> Node:
+        self, size: Any = None, n: Any = 1, pvals: Any = (0.5, 0.5), ndim: Any = None, dtype: Any = "int64",
+        nstreams: Any = None, target: Any = None,
+    ) -> Node:  # fmt: skip
         """Counts of the categories of chances `pvals`, along the last axis, in `n` trials."""
         return self.gen(vectors.multinomial, n, pvals, _shape(size, ndim), dtype)
 
     def multinomial_wo_replacement(
-        self,
-        size: Size = None,
-        n: Any = 1,
-        pvals: Any = (0.5, 0.5),
-        ndim: int | None = None,
-        dtype: Any = "int64",
+        self, size: Any = None, n: Any = 1, pvals: Any = (0.5, 0.5), ndim: Any = None, dtype: Any = "int64",
         replace: bool = False,
-    ) -> Node:
+    ) -> Node:  # fmt: skip
         """`n` different categories for each row of chances `pvals`."""
         return self.gen(vectors.without_replacement, n, pvals, dtype)
 
@@ -450,7 +366,7 @@ def _name(dtype: Any) -> str:
     return str(np.dtype(dtype).name)
 
 
-def _shape(size: Size, ndim: int | None) -> Any:
+def _shape(size: Any, ndim: int | None) -> Any:
     """A shape as `as_shape` takes it, or None."""
     if size is None:
         return None

@@ -21,8 +21,8 @@ import numpy as np
 
 from graphc.arrays.dtypes import is_float
 from graphc.ir import sizes
+from graphc.ir.facts import below_broadcasts
 from graphc.ir.node import Node, Size, constant_value, literal, make
-from graphc.ir.signs import below_broadcasts
 from graphc.ir.sizes import as_size
 from graphc.ir.walk import Graph, rebuilt
 from graphc.ops.assemble import assemble

@@ -18,9 +18,9 @@ from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, UNSIGNED, is_float
 from graphc.errors import GraphcError, GraphTypeError, IndexOutOfBounds, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
+from graphc.ir.facts import scalar_number
 from graphc.ir.interpret import interpret
 from graphc.ir.node import CONSTANT, Array, Node, describe, literal
-from graphc.ir.signs import scalar_number
 from graphc.ir.walk import Graph, as_size_node, node_set
 from graphc.ops import shape as layout
 from graphc.ops.at_hand import asked_size

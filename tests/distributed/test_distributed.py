@@ -16,7 +16,7 @@ import graphc
 import graphc.numpy as jnp
 import graphc.tensor as T
 from graphc import distributed
-from graphc.distributed.diagnostics import effective, r_hat
+from graphc.distributed.sampling import effective, r_hat
 from graphc.errors import ArgumentError, GraphcError, GraphTypeError
 from graphc.scipy import optimize
 from tests.support.deadlines import deadline

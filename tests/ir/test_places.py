@@ -8,8 +8,8 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.errors import IndexOutOfBounds
+from graphc.ir.facts import is_place_near
 from graphc.ir.node import Node
-from graphc.ir.places import is_place_near
 
 X = T.dvector("x")
 N = X.shape[0]

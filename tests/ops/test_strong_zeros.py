@@ -11,7 +11,7 @@ import pytest
 import graphc
 import graphc.tensor as T
 from graphc.autodiff import grad, jvp
-from graphc.ir.signs import is_never_zero, is_positive
+from graphc.ir.facts import is_never_zero, is_positive
 from graphc.ir.walk import nodes_of
 from graphc.ops.elementwise import elementwise
 

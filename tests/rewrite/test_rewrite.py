@@ -18,9 +18,9 @@ from graphc.autodiff import grad
 from graphc.codegen.schedule.sizes import all_nodes, size_up
 from graphc.errors import GraphcError, ShapeError
 from graphc.functions.function import function as compiled
+from graphc.ir.facts import scalar_constant
 from graphc.ir.interpret import interpret
 from graphc.ir.node import OPS, Array, Node, Sample, literal, variable
-from graphc.ir.signs import scalar_constant
 from graphc.ir.walk import Graph
 from graphc.ops.linalg.products import matmul
 from graphc.ops.reduce import reduce_max, reduce_sum

@@ -12,9 +12,8 @@ from typing import Any, TypeAlias
 
 from graphc.codegen.gemm.api import ENTRIES, PROTOTYPES, VECTOR_FINDERS, VECTORS
 from graphc.codegen.gemm.context import ENTRY, SETTING, find
-from graphc.codegen.gemm.few import are_few, few
 from graphc.codegen.gemm.gemv import VectorProduct, vector_function, vector_product
-from graphc.codegen.gemm.small import batch, loops
+from graphc.codegen.gemm.small import are_few, batch, few, loops
 from graphc.codegen.gemm.tiles import (
     ARITHMETIC,
     Matrix,

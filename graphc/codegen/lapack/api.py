@@ -48,7 +48,7 @@ WIDTH = "width"
 ENTRIES = (*BLAS, *LAPACK, WIDTH)
 """The table behind the symbol gc_lapack: addresses, 0 where there is none, and the bytes of LAPACK's integers."""
 ALONE = ("set threads", "get threads", "owner", "kept threads", "resume")
-"""The words behind the symbol gc_alone (alone.py)."""
+"""The words behind the symbol gc_alone (batch.py)."""
 SET_THREADS, GET_THREADS, OWNER, KEPT_THREADS, RESUME = ALONE
 
 

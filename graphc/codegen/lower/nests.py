@@ -22,9 +22,9 @@ from graphc.codegen.lower.elements import Lowerer
 from graphc.codegen.lower.scopes import Scope
 from graphc.codegen.schedule.nodes import loop_vars, segment_count, unrolls
 from graphc.codegen.schedule.plan import IndexCheck, Nest
+from graphc.ir.facts import below_broadcasts
 from graphc.ir.lowering import Recur, Segments, Write, Writes
 from graphc.ir.node import Guard, Index, Node
-from graphc.ir.signs import below_broadcasts
 from graphc.loopir.ir import (
     INDEX,
     ONE,

@@ -29,9 +29,9 @@ from graphc.codegen.call.callback import LONG_NEST
 from graphc.codegen.schedule.nodes import lowering_of, unrolls
 from graphc.ir import sizes
 from graphc.ir.body import outside
+from graphc.ir.facts import is_place_near
 from graphc.ir.lowering import Branch, Call, Fold, Part, Recur, Repeat, Scalar, SegmentNumber, Segments, View, Writes
 from graphc.ir.node import CONSTANT, INPUT, LEAVES, SHARED, SIZE, Node, Size
-from graphc.ir.places import is_place_near
 from graphc.ir.walk import as_size_node, node_set, nodes_of
 from graphc.ops.branch import given_sizes
 from graphc.ops.scan import loop_of

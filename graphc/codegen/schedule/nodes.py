@@ -15,9 +15,9 @@ from graphc.arrays.dtypes import can_cast_safely
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir import sizes
 from graphc.ir.body import ITEM
+from graphc.ir.facts import scalar_constant
 from graphc.ir.lowering import Call, Fold, SegmentNumber
 from graphc.ir.node import LEAVES, PARAM, SIZE, Index, Node, Size, constant_value
-from graphc.ir.signs import scalar_constant
 from graphc.loopir.ir import INDEX, ZERO, Const, Expr, Opaque, Var, subexpressions
 from graphc.ops.index import never_negative
 from graphc.ops.linalg.products import is_in_memory

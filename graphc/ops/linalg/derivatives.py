@@ -19,8 +19,8 @@ import numpy as np
 
 from graphc.ir import sizes
 from graphc.ir.body import item
+from graphc.ir.facts import below_broadcasts, is_one
 from graphc.ir.node import OPS, Node, Size, constant_value, literal, make
-from graphc.ir.signs import below_broadcasts, is_one
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.index import gather, subtensor

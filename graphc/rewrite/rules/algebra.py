@@ -14,9 +14,9 @@ import numpy as np
 
 from graphc.arrays.dtypes import DTYPES, FLOATS, INTEGERS, can_cast_safely, is_float
 from graphc.ir import sizes
+from graphc.ir.facts import BROADCASTS, is_never_zero, scalar_constant
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import CONSTANT, OPS, SIZE, Array, Laws, Node, literal, make
-from graphc.ir.signs import BROADCASTS, is_never_zero, scalar_constant
 from graphc.ir.walk import node_set
 from graphc.ops.custom import PYTHON
 from graphc.ops.derivative import IDENTITIES

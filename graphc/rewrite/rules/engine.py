@@ -46,6 +46,7 @@ import numpy as np
 from graphc.arrays.dtypes import FLOATS, is_float
 from graphc.errors import GraphcError
 from graphc.ir import sizes
+from graphc.ir.facts import BROADCASTS, scalar_constant
 from graphc.ir.node import (
     CONSTANT,
     INPUT,
@@ -63,7 +64,6 @@ from graphc.ir.node import (
     remade,
     variable,
 )
-from graphc.ir.signs import BROADCASTS, scalar_constant
 from graphc.ir.verify import Step, passed, verify, watched
 from graphc.ir.walk import Graph, node_set, nodes_of, renamed
 from graphc.ops.scalar import elementwise

@@ -12,9 +12,9 @@ from math import prod
 import numpy as np
 
 from graphc.arrays.dtypes import FLOATS, is_float
+from graphc.ir.facts import below_broadcasts, scalar_constant
 from graphc.ir.lowering import Call, Scalar
 from graphc.ir.node import INPUT, SHARED, Node, constant_value, literal, make
-from graphc.ir.signs import below_broadcasts, scalar_constant
 from graphc.ops.linalg.products import as_product, gemm, is_in_memory, matmul, scaled_matmul
 from graphc.ops.reduce import reduce_sum, reduction
 from graphc.ops.scalar import elementwise

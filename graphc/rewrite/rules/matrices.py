@@ -19,8 +19,8 @@ from typing import Literal
 import numpy as np
 
 from graphc.ir import sizes
+from graphc.ir.facts import below_broadcasts, scalar_constant
 from graphc.ir.node import OPS, Array, Node, Size, constant_value, literal, make
-from graphc.ir.signs import below_broadcasts, scalar_constant
 from graphc.ops.elementwise import elementwise
 from graphc.ops.index import gather
 from graphc.ops.linalg import factor

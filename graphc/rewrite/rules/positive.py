@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from graphc.ir.facts import BROADCASTS, scalar_constant
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import Node, constant_value
-from graphc.ir.signs import BROADCASTS, scalar_constant
 from graphc.ops.elementwise import elementwise
 from graphc.ops.linalg import factor
 from graphc.ops.linalg.matrices import solve

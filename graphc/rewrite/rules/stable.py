@@ -14,9 +14,9 @@ import numpy as np
 
 from graphc.arrays.dtypes import is_float
 from graphc.ir import sizes
+from graphc.ir.facts import BROADCASTS
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import OPS, Node, Size, literal, make
-from graphc.ir.signs import BROADCASTS
 from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import cast, elementwise
 from graphc.ops.index import subtensor

@@ -26,9 +26,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
+from graphc.ir.facts import scalar_constant
 from graphc.ir.lowering import Iota, Scalar, View
 from graphc.ir.node import CONSTANT, LEAVES, Node, literal, made
-from graphc.ir.signs import scalar_constant
 from graphc.ir.sizes import known_most
 from graphc.startup.record import record
 

@@ -25,9 +25,9 @@ from typing import TypeAlias
 
 from graphc.ir import sizes
 from graphc.ir.body import close, item, opened
+from graphc.ir.facts import scalar_constant
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import LEAVES, OPS, Node, Size, Type, literal, make, next_serial, variable
-from graphc.ir.signs import scalar_constant
 from graphc.ir.walk import dependents, nodes_since, rebuilt, renamed, toposort
 from graphc.ops.index import subtensor
 from graphc.ops.linalg.products import matmul

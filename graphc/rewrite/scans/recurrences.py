@@ -18,8 +18,8 @@ import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS, accumulator, is_float
 from graphc.ir import sizes
+from graphc.ir.facts import scalar_constant
 from graphc.ir.node import Node, Size, literal
-from graphc.ir.signs import scalar_constant
 from graphc.ir.walk import as_size_node, nodes_since, toposort
 from graphc.ops.elementwise import elementwise
 from graphc.ops.linalg.products import matmul

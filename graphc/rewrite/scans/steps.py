@@ -19,8 +19,8 @@ from functools import partial
 from graphc.arrays.dtypes import is_float
 from graphc.ir import sizes
 from graphc.ir.body import ITEM
+from graphc.ir.facts import scalar_constant
 from graphc.ir.node import CONSTANT, Node, literal, make, variable
-from graphc.ir.signs import scalar_constant
 from graphc.ir.walk import as_size_node, nodes_since, rebuilt, toposort
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import cast, elementwise

@@ -11,7 +11,9 @@ takes tensors from around it, whose result is a graph.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -25,9 +27,8 @@ from graphc.scipy.optimize.covariance import Covariance, Found, free_of, over_fr
 from graphc.scipy.optimize.kernels import COLUMNS, CURVATURES, HESSIANS, OBJECTIVES, Wanted, weighed
 from graphc.scipy.optimize.packing import Packing, arguments
 from graphc.scipy.optimize.places import Objective, Residuals
-from graphc.scipy.optimize.progress import Progress
 
-__all__ = ["minimize", "minimize_scalar", "root", "root_scalar"]
+__all__ = ["Progress", "minimize", "minimize_scalar", "root", "root_scalar"]
 
 VALUES = ("nelder-mead", "powell", "cobyla", "cobyqa")
 """Methods that take no derivative."""
@@ -345,3 +346,46 @@ def _slopes_of_number(f: Any, args: tuple[Any, ...], at: Any) -> tuple[Any, Any]
         return float(value[0, 0])
 
     return lambda x: both(x)[1], second
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+# The progress of a search, as one line of text on stderr that is written over.
+#
+#     minimize: step 12, value 3.41274, 0.4 s
+#     minimize: [#####               ] 50 of 200, value 3.41274, 1.2 s
+#
+# In: a call for each step. Out: text, at most ten times a second, and at the end.
+
+WIDTH, SECONDS = 20, 0.1
+
+
+class Progress:
+    """The line of one search. by: its name. most: the steps after which it ends, where they are known."""
+
+    def __init__(self, by: str, most: int | None) -> None:
+        self.by, self.most = by, most
+        self.count, self.longest = 0, 0
+        self.value: Any = None
+        self.begin = self.last = perf_counter()
+
+    def step(self, value: Any) -> None:
+        """Count a step."""
+        self.count, self.value = self.count + 1, value
+        if perf_counter() - self.last >= SECONDS:
+            self.last = perf_counter()
+            self._write("")
+
+    def end(self) -> None:
+        """Write the line a last time, and end it."""
+        self._write("\n")
+
+    def _write(self, end: str) -> None:
+        place = f"step {self.count}"
+        if self.most:
+            done = min(WIDTH, WIDTH * self.count // self.most)
+            place = f"[{'#' * done}{' ' * (WIDTH - done)}] {self.count} of {self.most}"
+        value = "" if self.value is None else f", value {float(self.value):.6g}"
+        line = f"{self.by}: {place}{value}, {perf_counter() - self.begin:.1f} s"
+        self.longest = max(self.longest, len(line))
+        sys.stderr.write(f"\r{line:<{self.longest}}{end}")
+        sys.stderr.flush()

@@ -21,10 +21,10 @@ from graphc.arrays.values import Array
 from graphc.errors import GraphcError, GraphTypeError, GraphValueError, ShapeError
 from graphc.scipy.named import found_in
 from graphc.scipy.optimize.covariance import Covariance, Found, free_of, over_free
+from graphc.scipy.optimize.driven import Progress
 from graphc.scipy.optimize.kernels import COLUMNS, Wanted
 from graphc.scipy.optimize.packing import Packing, arguments
 from graphc.scipy.optimize.places import Residuals
-from graphc.scipy.optimize.progress import Progress
 
 __all__ = ["curve_fit", "least_squares", "parameters_of"]
 

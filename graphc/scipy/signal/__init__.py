@@ -1,7 +1,7 @@
 """SciPy's `signal`: convolutions, filters, power spectra, with derivatives by signals and coefficients.
 
-In: signals and coefficients, arrays or tensors. Out: SciPy's own results of arrays; tensors of tensors. convolutions.py
-has convolutions, filters.py filters along an axis, spectra.py powers. Filters and windows are designed by SciPy itself
+In: signals and coefficients, arrays or tensors. Out: SciPy's own results of arrays; tensors of tensors. filters.py has
+convolutions and filters along an axis, spectra.py powers. Filters and windows are designed by SciPy itself
 (`butter`, `firwin`, `get_window`): what they give is constant.
 
     sos = butter(4, 0.2, output="sos")                    an array
@@ -20,7 +20,6 @@ from graphc.startup.lazy import lazy_package
 from graphc.trees import leaves
 
 if TYPE_CHECKING:
-    from graphc.scipy.signal.convolutions import *  # noqa: F403
     from graphc.scipy.signal.filters import *  # noqa: F403
     from graphc.scipy.signal.spectra import *  # noqa: F403
 
@@ -29,8 +28,10 @@ if TYPE_CHECKING:
 
 
 LAZY = {
-    "convolutions": "convolve convolve2d correlate correlate2d fftconvolve oaconvolve",
-    "filters": "decimate detrend filtfilt lfilter lfilter_zi medfilt savgol_filter sosfilt sosfiltfilt",
+    "filters": """
+        convolve convolve2d correlate correlate2d decimate detrend fftconvolve filtfilt lfilter lfilter_zi medfilt
+        oaconvolve savgol_filter sosfilt sosfiltfilt
+    """,
     "spectra": "periodogram spectrogram welch",
 }
 DESIGN = """

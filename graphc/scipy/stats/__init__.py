@@ -4,9 +4,9 @@
     stats.norm(mu, sigma).cdf(x)         the same distribution, with its parameters
     stats.zscore(x)
 
-In: what SciPy's functions of these names take. Out: SciPy's results. distribution.py has the methods, continuous.py and
-discrete.py a record of formulas for each distribution, multivariate.py those of vectors, descriptive.py functions of
-samples. Random numbers take a key of `graphc.random` as `random_state`.
+In: what SciPy's functions of these names take. Out: SciPy's results. distribution.py has the methods, laws.py a record
+of formulas for each distribution, multivariate.py those of vectors, descriptive.py functions of samples. Random numbers
+take a key of `graphc.random` as `random_state`.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from __future__ import annotations
 from typing import Any
 
 from graphc.scipy.named import offer
-from graphc.scipy.stats import continuous, descriptive, discrete
+from graphc.scipy.stats import descriptive, laws
 from graphc.scipy.stats.distribution import Discrete, Distribution
 from graphc.scipy.stats.multivariate import dirichlet, multinomial, multivariate_normal
 from graphc.startup.lazy import nearest
 
 DISTRIBUTIONS: dict[str, Any] = {
-    **{law.name: Distribution(law) for law in continuous.LAWS},
-    **{law.name: Discrete(law) for law in discrete.LAWS},
+    **{law.name: Distribution(law) for law in laws.CONTINUOUS},
+    **{law.name: Discrete(law) for law in laws.DISCRETE},
     "dirichlet": dirichlet,
     "multinomial": multinomial,
     "multivariate_normal": multivariate_normal,
-    "reciprocal": Distribution(next(law for law in continuous.LAWS if law.name == "loguniform")),
+    "reciprocal": Distribution(next(law for law in laws.CONTINUOUS if law.name == "loguniform")),
 }
 """The distributions by their names."""
 

@@ -15,8 +15,8 @@ from graphc.control.functional import scan
 from graphc.errors import GraphTypeError, RankError
 from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
+from graphc.ir.facts import BROADCASTS, scalar_number
 from graphc.ir.node import Node, describe, lazy_text, make
-from graphc.ir.signs import BROADCASTS, scalar_number
 from graphc.ops import index, shape as layout
 from graphc.ops.derivative import zero_grad
 from graphc.ops.elementwise import as_node, cast, elementwise

@@ -17,7 +17,7 @@ import graphc
 from graphc import tensor as T
 from graphc.codegen.gemm.api import DEFERRED, ENTRIES, FINDERS, PRODUCT_WORDS, blas_table
 from graphc.codegen.lapack import api
-from graphc.codegen.lapack.alone import SEVERAL
+from graphc.codegen.lapack.batch import SEVERAL
 from graphc.codegen.link.image import load
 from graphc.codegen.pipeline.runtime import part_code
 from graphc.codegen.threads.settings import settings_words
