@@ -37,12 +37,12 @@ from graphc.ir.call_errors import explained
 from graphc.ir.node import OPS, Guard, Node, describe, literal, make, next_serial, variable
 from graphc.ir.source_lines import lazy_format, warn_user
 from graphc.ir.walk import mention, nodes_of, rebuilt, substitute
-from graphc.ops.branch import sunk
+from graphc.ops.branch import sink_into_branches
 from graphc.ops.custom import DIRECTION, OWN, Absent, DisconnectedType, NullType
 from graphc.ops.derivative import Masks, hold_shifts, release, routes
 from graphc.ops.elementwise import aligned, cast, elementwise
 from graphc.ops.scan import depends_on_loop, scan_node
-from graphc.ops.shape import concatenate, expand, filled, held_to, iota, zeros
+from graphc.ops.shape import concatenate, expand, filled, guard_axis, iota, zeros
 from graphc.options import options
 from graphc.startup.hooks import HOOKS
 
@@ -503,7 +503,7 @@ def of_sizes_of(node: Node, cotangent: Node) -> Node:
     for axis, (size, own) in enumerate(zip(node.type.shape, cotangent.type.shape, strict=True)):
         if not sizes.equal(size, own):
             what = "the derivative given for {} has size {{left}} along axis {}, not {{right}}"
-            cotangent = held_to(cotangent, axis, Guard(own, "==", size, lazy_format(what, describe(node), axis)))
+            cotangent = guard_axis(cotangent, axis, Guard(own, "==", size, lazy_format(what, describe(node), axis)))
     return cotangent
 
 
@@ -623,7 +623,7 @@ def _within_branches(
 ) -> tuple[Mapping[Node, Node], Sequence[Node], Sequence[Node]]:
     """Move nodes that only one branch of a conditional needs into it, so that their derivatives are within it too."""
     roots = [*seeds, *targets, *constants]
-    new = dict(zip(roots, sunk(roots), strict=True))
+    new = dict(zip(roots, sink_into_branches(roots), strict=True))
     return (
         {new[node]: cotangent for node, cotangent in seeds.items()},
         [new[node] for node in targets],
@@ -666,7 +666,7 @@ def _pull_back(
         parts = node.op.vjps(node, known, wanted)
     elif node.op.vjp is not None and isinstance(cotangent, Node):
         guards = [g for g in node.op.guards(node) if (g.relation, g.error) == ("==", "shape")]
-        cotangent, others = _held(cotangent, guards)
+        cotangent, others = _guard_sizes(cotangent, guards)
         derivative = partial(node.op.vjp, node)
         parts = masks.outward(derivative, cotangent) if _is_elementwise(node) else derivative(cotangent)
     else:
@@ -682,7 +682,7 @@ def _pull_back(
                 passed.append((arg, part))
         elif part is not None and arg in reached and is_float(arg.type.dtype):
             _check_cotangent(arg, part, f"the derivative that op {node.op.name} gives for")
-            passed.append((arg, _held(part, others)[0]))
+            passed.append((arg, _guard_sizes(part, others)[0]))
     return passed
 
 
@@ -692,7 +692,7 @@ def _is_elementwise(node: Node) -> bool:
     return node.op.batch is aligned and node.op.version in ("", OWN)
 
 
-def _held(cotangent: Node, guards: Sequence[Guard]) -> tuple[Node, list[Guard]]:
+def _guard_sizes(cotangent: Node, guards: Sequence[Guard]) -> tuple[Node, list[Guard]]:
     """Attach the guards of a node to its cotangent, so that the derivative checks the sizes that the function checks,
     though it may not need the guarded values. Returns the cotangent, and the guards about none of its axes."""
     others: list[Guard] = []
@@ -700,7 +700,7 @@ def _held(cotangent: Node, guards: Sequence[Guard]) -> tuple[Node, list[Guard]]:
         for before in (guard.left, guard.right):
             axes = [axis for axis, size in enumerate(cotangent.type.shape) if sizes.equal(size, before)]
             if axes and not sizes.equal(before, 1):
-                cotangent = held_to(cotangent, axes[0], guard)
+                cotangent = guard_axis(cotangent, axes[0], guard)
                 break
         else:
             others.append(guard)

@@ -41,8 +41,8 @@ def ifelse(condition: Any, then_branch: Any, else_branch: Any, name: str | None 
     then, orelse = _listed(then_branch), _listed(else_branch)
     if several[0] != several[1] or len(then) != len(orelse):
         raise GraphValueError(
-            f"ifelse: the branches must have as many results; one has {_counted(then_branch)}, the other "
-            f"{_counted(else_branch)}"
+            f"ifelse: the branches must have as many results; one has {_describe_results(then_branch)}, the other "
+            f"{_describe_results(else_branch)}"
         )
     results = choose("ifelse", condition, then, orelse)
     for node in results:
@@ -70,7 +70,7 @@ def _listed(branch: Any) -> list[Any]:
     return list(branch) if isinstance(branch, list | tuple) else [branch]
 
 
-def _counted(branch: Any) -> str:
+def _describe_results(branch: Any) -> str:
     return f"a {type(branch).__name__} of {len(branch)}" if isinstance(branch, list | tuple) else "one value"
 
 

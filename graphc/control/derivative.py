@@ -112,7 +112,7 @@ class Back:
     results: Sequence[Node]
 
     @property
-    def given(self) -> list[Node]:
+    def variables(self) -> list[Node]:
         return [*self.after.values(), *self.made.values(), *self.totals]
 
 
@@ -156,7 +156,7 @@ def _step_back(step: Unrolled, asked: Collection[Node], rows: Mapping[int, Node]
     targets = [step.states[n] for n in carried], [step.fixed[n] for n in summed], [step.elements[n] for n in taken]
     every = [target for group in targets for target in group]
     pairs = zip(pulled_back(seeds, every), every, strict=True)
-    found = iter([_steady(each, target.type.shape, step.varying) for each, target in pairs])
+    found = iter([_with_invariant_sizes(each, target.type.shape, step.varying) for each, target in pairs])
     of_states, of_fixed, of_elements = ([next(found) for _ in group] for group in targets)
     totals = [variable(step.fixed[n].type.dtype, step.fixed[n].type.shape) for n in summed]
     sums = [make(OPS["add"], (total, part)) for total, part in zip(totals, of_fixed, strict=True)]
@@ -172,13 +172,13 @@ def _loop_back(
     since: int,
 ) -> Node:
     """The backward scan. Raises GradientError if it needs kept values of a loop without a bound on its trip count."""
-    loop, kept = step.loop, _kept(step, back.results, back.given)
+    loop, kept = step.loop, _stored_values(step, back.results, back.variables)
     if kept and constant_value(loop.count) == UNKNOWN:
         raise GradientError(
             f"{describe(node)}: its derivative needs what each step has left, and their number is known only at the "
             "end; scan with n_steps, the most there can be, and until() has one"
         )
-    forward, stacks = _keeping(node, step, kept)
+    forward, stacks = _with_stored_outputs(node, step, kept)
     held = {value: variable(value.type.dtype, value.type.shape, value.name) for value in kept}
     results = substitute(back.results, {**held, **step.operands})
     used = node_set(results)
@@ -222,7 +222,7 @@ def _padded(rows: Node, kind: Type) -> Node:
     return set_subtensor(zeros(kind.dtype, kind.shape), rows, starts, [1] * len(starts))
 
 
-def _kept(step: Unrolled, results: Sequence[Node], cotangents: Collection[Node]) -> list[Node]:
+def _stored_values(step: Unrolled, results: Sequence[Node], cotangents: Collection[Node]) -> list[Node]:
     """The values of the forward scan that the backward scan reads: states, and values that are expensive to
     recompute."""
     order = nodes_of(results)
@@ -239,14 +239,14 @@ def _kept(step: Unrolled, results: Sequence[Node], cotangents: Collection[Node])
         seen.add(node)
         is_steady = changing.isdisjoint(node_set(type_sizes(node)))
         may_be = node.args and not node.is_tuple and not (node.op is ITEM and is_recomputed(node.args[0])) and is_steady
-        if node in step.states or (may_be and is_kept(node)):
+        if node in step.states or (may_be and is_stored(node)):
             found[node] = None
         else:
             pending += node.args
     return sorted(found, key=lambda node: node.serial)
 
 
-def is_kept(node: Node) -> bool:
+def is_stored(node: Node) -> bool:
     """True if the value of a node is stored instead of recomputed: its op is expensive, or is neither elementwise nor a
     view. A concatenation is recomputed, since its parts are available."""
     if node.op.cost > KEPT:
@@ -256,7 +256,7 @@ def is_kept(node: Node) -> bool:
     return node.op not in LEAVES and not isinstance(node.op.lower(node), Scalar | View)
 
 
-def _keeping(node: Node, step: Unrolled, kept: Sequence[Node]) -> tuple[Node, list[Node]]:
+def _with_stored_outputs(node: Node, step: Unrolled, kept: Sequence[Node]) -> tuple[Node, list[Node]]:
     """The forward scan with the kept values as additional outputs, and these outputs, stacked."""
     loop = step.loop
     if not kept:
@@ -264,7 +264,7 @@ def _keeping(node: Node, step: Unrolled, kept: Sequence[Node]) -> tuple[Node, li
     inside: dict[Node, Node] = {}
     for operand, own in zip((*step.varying, *step.fixed), loop.body.params, strict=True):
         inside.setdefault(operand, own)
-    added = _added(step, kept, inside)
+    added = _outside_sizes(step, kept, inside)
     more = substitute(kept, {**inside, **added})
     results, end = loop.body.results, len(loop.body.results) - loop.repeat.until
     body = make_body((*loop.body.params, *added.values()), (*results[:end], *more, *results[end:]))
@@ -272,12 +272,12 @@ def _keeping(node: Node, step: Unrolled, kept: Sequence[Node]) -> tuple[Node, li
     return wider, [item(wider, end + place) for place in range(len(more))]
 
 
-def _steady(node: Node, shape: Iterable[Size], varying: Iterable[Node]) -> Node:
+def _with_invariant_sizes(node: Node, shape: Iterable[Size], varying: Iterable[Node]) -> Node:
     """A value under loop-invariant sizes. Its own type may name an equal size that varies from step to step."""
     return node if node_set(type_sizes(node)).isdisjoint(varying) else resized(node, list(shape))
 
 
-def _added(step: Unrolled, kept: Sequence[Node], inside: Mapping[Node, Node]) -> dict[Node, Node]:
+def _outside_sizes(step: Unrolled, kept: Sequence[Node], inside: Mapping[Node, Node]) -> dict[Node, Node]:
     """Nodes outside the scan that kept values use besides its operands, mapped to new parameters. They arise where a
     size was computed inside a branch of the step."""
     needed = needed_of(inside.keys(), kept)

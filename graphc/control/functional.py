@@ -22,7 +22,7 @@ from graphc.ir.traced import TRACE
 from graphc.ops.again import attached
 from graphc.ops.elementwise import as_node, cast, elementwise, is_number
 from graphc.ops.scan import UNKNOWN
-from graphc.ops.shape import held_to, label
+from graphc.ops.shape import guard_axis, label
 from graphc.startup.hooks import HOOKS
 from graphc.startup.record import replace
 from graphc.tensor.indexing import flip
@@ -258,7 +258,7 @@ def _checked_length(row: Node, count: Size) -> Node:
     if isinstance(size, int) and isinstance(count, int):
         raise ShapeError(f"scan: {describe(row)} has {size} elements, and there are {count} steps")
     message = f"scan: {label(row)} has {{left}} elements, and there are {{right}} steps"
-    return held_to(row, 0, Guard(size, "==", count, message))
+    return guard_axis(row, 0, Guard(size, "==", count, message))
 
 
 def _matched(by: str, fn: Callable[..., Any], tree: Any, other: Any) -> list[Node]:

@@ -25,7 +25,7 @@ from graphc.ir import sizes
 from graphc.ir.body import close, item
 from graphc.ir.node import OPS, SIZE, Node, Size, TupleType, describe, literal, make, variable
 from graphc.ir.source_lines import written
-from graphc.ir.walk import as_size_node, keep_within, nodes_since, substitute
+from graphc.ir.walk import as_size_node, nodes_since, store_step_tags, substitute
 from graphc.ops.branch import resized, sized
 from graphc.ops.checked import checked
 from graphc.ops.elementwise import cast, elementwise
@@ -69,11 +69,11 @@ class Returned:
 def settle(
     states: Sequence[State], call: Callable[[list[list[Node]]], Returned]
 ) -> tuple[list[State], list[list[Node]], Returned]:
-    """The states, variables for their previous values, and what the step returns for these. A state that starts as a
-    Python number takes the dtype that the step gives it; the step is then traced again, until dtypes are a fixpoint."""
+    """Return the states, variables for their previous values, and what the step returns for these. A state that starts
+    as a Python number takes the dtype that the step returns; the step is traced again until no dtype changes."""
     states = list(states)
     while True:
-        past = [past_of(state) for state in states]
+        past = [previous_values(state) for state in states]
         returned = call(past)
         settled = [_settled(*pair) for pair in zip(states, returned.outputs, strict=False)]
         if settled == states[: len(settled)]:
@@ -142,7 +142,7 @@ def as_step(
     return made, [*flat(rows_of(state) for state in states), *own]
 
 
-def past_of(state: State) -> list[Node]:
+def previous_values(state: State) -> list[Node]:
     """Variables for the previous values of a state, oldest first."""
     name = None if state.initial is None else state.initial.name
     rows = enumerate(rows_of(state), -state.depth)
@@ -252,7 +252,7 @@ def make_loop(
     body, captured = close(step.variables, step.results, step.since, step.kept)
     ended = step.condition is not None
     node = scan_node(count, body, rows, initial, captured, reverse=reverse, until=ended, limit=limit)
-    keep_within(node, step.results, body)
+    store_step_tags(node, step.results, body)
     if name is not None:
         node.name = name
     return _outcome(node, len(initial), ended)
@@ -406,7 +406,7 @@ def _in_blocks(
     limit = None if whole else variable("int64", ())
     states = [variable(node.type.dtype, node.type.shape, node.name) for node in initial]
     block = scan_node(size, body, elements, states, captured, until=ended, limit=limit, recomputed=True)
-    keep_within(block, step.results, body)
+    store_step_tags(block, step.results, body)
     inner = _outcome(block, len(initial), ended)
     outer = Step(
         elements if limit is None else [*elements, limit],

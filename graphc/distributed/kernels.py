@@ -60,7 +60,7 @@ class Kernel:
     def function(self) -> Callable[..., Any]:
         """Return the function, made in this process where it is not there yet."""
         with MAKING:
-            return _made(self, threads_of_a_call())
+            return _load_program(self, threads_of_a_call())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function()(*args, **kwargs)
@@ -71,7 +71,7 @@ MAKING = Lock()
 
 
 @lru_cache(MOST_KEPT)
-def _made(kernel: Kernel, threads: int | str) -> Callable[..., Any]:
+def _load_program(kernel: Kernel, threads: int | str) -> Callable[..., Any]:
     found = versions()
     if found != kernel.versions:
         raise GraphcError(

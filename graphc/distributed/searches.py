@@ -153,7 +153,7 @@ def _reached(flat: Any, kernel: Kernel) -> Any:
     return kernel(flat)
 
 
-def _called(kernel: Kernel, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def _call_kernel(kernel: Kernel, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     return kernel(*args, **kwargs)
 
 
@@ -195,7 +195,7 @@ def sweep(function: Callable[..., Any], points: Iterable[Any], calls: int = 1) -
     split = [_arguments(each) for each in given]
     is_stated = isinstance(function, Function)
     kernel = kernel_of(function, *(split[0][0] if split and not split[0][1] else ()))
-    node, task = node_of(kernel), dask.delayed(_repeated if is_stated else _called, pure=False)
+    node, task = node_of(kernel), dask.delayed(_repeated if is_stated else _call_kernel, pure=False)
     more = (calls,) if is_stated else ()
     if calls != 1 and not is_stated:
         raise ArgumentError("sweep: calls= is for functions of graphc.function, which have states")

@@ -45,13 +45,15 @@ def make_function(
         counted: Function = import_module("graphc.functions.wrappers").Counted(kernel, call, kind, make_function)
         return counted
     try:
-        return _made(kind, kernel, call, profile)
+        return _construct(kind, kernel, call, profile)
     except StepSizeError as error:
         warn_user(f"{error}: {kernel.name} runs in the interpreted mode", RuntimeWarning)
         return Interpreted(kernel, call, profile)
 
 
-def _made(kind: type[Function], kernel: Kernel, call: Convention, profile: bool, is_asked: bool = True) -> Function:
+def _construct(
+    kind: type[Function], kernel: Kernel, call: Convention, profile: bool, is_asked: bool = True
+) -> Function:
     """Return the function of a kernel. is_asked: others may make it instead, interpreted until it is compiled."""
     stages: tuple[Kernel, ...] = (kernel,)
     if issubclass(kind, Compiled):
@@ -59,7 +61,7 @@ def _made(kind: type[Function], kernel: Kernel, call: Convention, profile: bool,
         if found.entry is None:
             stages = stages_of(kernel)
         if kind is Compiled and (PROCESS.planner is not None or options.compile == BACKGROUND):
-            make = partial(_made, kind, kernel, call, False, is_asked=False)
+            make = partial(_construct, kind, kernel, call, False, is_asked=False)
             wanted = Wanted(kernel, call, profile, stages, found.key, found.entry is not None, make)
             instead = _instead(wanted) if is_asked else None
             if instead is not None:

@@ -40,7 +40,7 @@ from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, 
 from graphc.ir.source_lines import user_line, warn_user
 from graphc.ir.traced import traced_hint
 from graphc.ir.walk import as_size_node, node_set, nodes_of, substitute, toposort
-from graphc.ops.branch import sunk
+from graphc.ops.branch import sink_into_branches
 from graphc.ops.derivative import without_overrides
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import with_static_sizes
@@ -411,7 +411,7 @@ def _sunk(values: list[Node], pairs: list[tuple[Node, Node]]) -> tuple[list[Node
     """Move values that only one branch of a conditional needs into that branch."""
     roots = [*values, *(value for _, value in pairs)]
     if any(node.is_tuple for node in node_set(roots)):
-        roots = sunk(without_overrides(roots))
+        roots = sink_into_branches(without_overrides(roots))
     new = roots
     return new[: len(values)], [(leaf, value) for (leaf, _), value in zip(pairs, new[len(values) :], strict=True)]
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from graphc.codegen.cache import files
 from graphc.codegen.llvm.cpu import NAMED
-from graphc.codegen.pipeline.background import adopt, command, complaint, settings_for
+from graphc.codegen.pipeline.background import apply_options, command, complaint, settings_for
 from graphc.codegen.pipeline.build import build_native, look_up
 from graphc.errors import CompileError, GraphcError
 from graphc.functions.archive import Blobs, Opened, open_file, write_file
@@ -83,7 +83,7 @@ def rows_of(header: Any) -> Iterator[Any]:
 def main() -> None:
     """In the process: compile the functions of a file for the target, and write their code to another one."""
     settings, path, made = pickle.load(sys.stdin.buffer)
-    adopt(settings)
+    apply_options(settings)
     opened, blobs = open_file(path), Blobs()
     codes = []
     for row in rows_of(opened.header):

@@ -181,10 +181,10 @@ def run_steps(steps: Steps, values: Mapping[Node, Array]) -> list[Array]:
                 fresh.add(node)
             for item in drop:
                 known.pop(item, None)
-    return _hand_out(steps.graph.outputs, known, fresh)
+    return _copy_aliases(steps.graph.outputs, known, fresh)
 
 
-def _hand_out(outputs: Sequence[Node], known: Bindings, fresh: set[Node]) -> list[Array]:
+def _copy_aliases(outputs: Sequence[Node], known: Bindings, fresh: set[Node]) -> list[Array]:
     """The results, copied if they alias an argument or another value, or are not C-contiguous."""
     results: list[Array] = []
     for node in outputs:

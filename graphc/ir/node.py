@@ -734,7 +734,7 @@ def _keeps_type(after: Node, before: Node) -> bool:
     return not is_size and not isinstance(after, Proxy) and known.is_same(after.type)
 
 
-def made(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
+def find_node(op: Op, args: Sequence[Node], attrs: Attributes) -> Node | None:
     """The node of `op` on `args` if it exists, else None."""
     found: Node | None = NODES.find(_key(op, args, attrs))
     return found

@@ -24,7 +24,7 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 @record()
 class Words:
-    """The wording of a check that one node makes on behalf of another (`ops.shape.held_to`): a guard's message, in
+    """The wording of a check that one node makes on behalf of another (`ops.shape.guard_axis`): a guard's message, in
     which {left} is the actual size of the argument, or, if `turned`, the required one."""
 
     message: str

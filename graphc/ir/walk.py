@@ -225,7 +225,7 @@ def with_tags(outputs: Sequence[Node], replacements: Mapping[Node, Node]) -> lis
     return [made[node] for node in outputs]
 
 
-def keep_within(loop: Node, results: Sequence[Node], body: Body) -> None:
+def store_step_tags(loop: Node, results: Sequence[Node], body: Body) -> None:
     """Store on a loop's node the tags of its step as the program wrote it. `results` of the step correspond to the
     results of `body`."""
     found: dict[Node, Node] = {}
@@ -243,7 +243,7 @@ def keep_within(loop: Node, results: Sequence[Node], body: Body) -> None:
         loop.__dict__[WITHIN] = {new: (tags_of(old), old.__dict__.get(WITHIN)) for new, old in found.items()}
 
 
-def tag_step(loop: Node, operands: Mapping[Node, Node], since: int) -> None:
+def restore_step_tags(loop: Node, operands: Mapping[Node, Node], since: int) -> None:
     """Give the nodes of an opened step the tags stored on the loop's node. `operands` replace the body's parameters;
     nodes older than serial number `since` are left alone."""
     kept = loop.__dict__.get(WITHIN, {})

@@ -304,15 +304,16 @@ def is_counted(node: Node) -> bool:
 # Branches of one condition of which none needs another become one, and results that nobody needs go.
 
 
-def sunk(roots: Sequence[Node]) -> list[Node]:
-    """The roots, each body of a `cond` beneath them widened by what it alone needs."""
+def sink_into_branches(roots: Sequence[Node]) -> list[Node]:
+    """Move the nodes that only one body of a `cond` needs into that body, for each `cond` beneath the roots. Returns
+    the roots over the wider bodies."""
     if not any(node.is_tuple for node in node_set(roots)):
         return list(roots)
     return _sink(roots, set())
 
 
 def without_unused(roots: Sequence[Node]) -> list[Node]:
-    """The roots, beneath which branches have no results that nobody needs."""
+    """Drop the results of branches that nothing beneath the roots uses."""
     order = nodes_of(roots)
     used: dict[Node, list[int]] = {}
     for node in order:
@@ -380,7 +381,7 @@ def _is_item_of(node: Node, several: Collection[Node]) -> bool:
 
 
 def _joined(roots: Sequence[Node], at_hand: Collection[Node]) -> tuple[_Reach, Sequence[Node]]:
-    """The roots, in which demanded branches of one condition that do not need each other are one."""
+    """The roots, with demanded branches of one condition merged where they do not need each other."""
     while True:
         reach = _Reach(at_hand, {})
         order = reach.order(roots)
@@ -411,8 +412,8 @@ def _same_results(present: Collection[Node], reach: _Reach) -> dict[Node, Node]:
 
 
 def _alike(order: Sequence[Node], reach: _Reach, demanded: Collection[Node]) -> list[list[Node]]:
-    """Demanded branches of one condition and one level, the lowest at which there are several: those of one level need
-    none of each other."""
+    """Demanded branches of one condition and one level, at the lowest level that has several: branches of one level do
+    not need each other."""
     level: dict[Node, int] = {}
     groups: dict[tuple[int, Node, str], list[Node]] = {}
     for node in order:
@@ -478,7 +479,7 @@ def _replaced(node: Node, done: dict[Node, Node], at_hand: Collection[Node]) -> 
 
 
 def _sunk_body(body: Body) -> Body:
-    return make_body(body.params, sunk(body.results))
+    return make_body(body.params, sink_into_branches(body.results))
 
 
 @record(eq=False)
@@ -505,7 +506,7 @@ class _Reach:
         if node.op is not COND:
             return node.args
         then, orelse = self.opened(node)
-        return (*_always(node), *then, *orelse)
+        return (*_unconditional(node), *then, *orelse)
 
 
 def _demanded(roots: Sequence[Node], order: Sequence[Node], reach: _Reach) -> set[Node]:
@@ -521,11 +522,11 @@ def _demanded(roots: Sequence[Node], order: Sequence[Node], reach: _Reach) -> se
     for node in order:
         needs = reach.needs(node)
         if needs and node.op is COND:
-            then, orelse = (_united(results, closures) for results in reach.opened(node))
+            then, orelse = (_union(results, closures) for results in reach.opened(node))
             both[node] = then & orelse
-            closure = _united(_always(node), closures) | both[node]
+            closure = _union(_unconditional(node), closures) | both[node]
         else:
-            closure = _united(needs, closures)
+            closure = _union(needs, closures)
         closures[node] = closure | bits.get(node, 0)
     found: set[Node] = set()
     pending = list(roots)
@@ -533,16 +534,17 @@ def _demanded(roots: Sequence[Node], order: Sequence[Node], reach: _Reach) -> se
         node = pending.pop()
         if node not in found:
             found.add(node)
-            pending += [*_always(node), *_members(both[node], shared)] if node in both else reach.needs(node)
+            pending += [*_unconditional(node), *_members(both[node], shared)] if node in both else reach.needs(node)
     return found
 
 
-def _always(node: Node) -> list[Node]:
-    """The operands of a `cond` that are needed whichever branch is taken: sizes among them are computed ahead."""
+def _unconditional(node: Node) -> list[Node]:
+    """The operands of a `cond` that are needed whichever branch is taken: the condition, and sizes that are computed
+    ahead."""
     return [node.args[0], *(arg for arg in node.args[1:] if arg.op is ITEM and arg.args[0].attrs.get("state") == AHEAD)]
 
 
-def _united(nodes: Sequence[Node], closures: dict[Node, int]) -> int:
+def _union(nodes: Sequence[Node], closures: dict[Node, int]) -> int:
     union = 0
     for node in nodes:
         union |= closures[node]

@@ -307,8 +307,8 @@ class Share:
 
 
 def hold_shifts(roots: Sequence[Node], others: Sequence[Node]) -> dict[Node, Node]:
-    """Values equal to `roots`, and to `others`, which these need, with shifts held where they cancel; empty where
-    none does. All of them stay in the graph: none is a part of what is made anew."""
+    """Return values equal to `roots` and to `others`, on which the roots depend, in which shifts that cancel are held;
+    empty if none cancels. All of these nodes stay in the graph, so none is part of what is rebuilt."""
     order = nodes_of(roots)
     names = {node.op.name for node in order}
     if "exp" not in names or names.isdisjoint(EXTREMES):
@@ -326,7 +326,7 @@ def hold_shifts(roots: Sequence[Node], others: Sequence[Node]) -> dict[Node, Nod
 
 
 def release(nodes: Sequence[Node]) -> list[Node]:
-    """Nodes over shifts as they are, from nodes over shifts that are held."""
+    """Replace held shifts by the shifts themselves in all nodes over them."""
     return substitute(nodes, {node: node.args[0] for node in nodes_of(nodes) if node.op is KEPT_CONNECTED})
 
 
@@ -448,7 +448,7 @@ class Masks:
                 stack += waiting
             else:
                 top = stack.pop()
-                masks, value = _taken_apart(top, known)
+                masks, value = _split_masks(top, known)
                 known[top] = masks, value if masks and top.serial > self.since else top
         return known[node]
 
@@ -479,8 +479,8 @@ def _is_view(node: Node) -> bool:
     return bool(node.args) and node.op.cost == 0.0 and not others and isinstance(node.op.lower(node), View)
 
 
-def _taken_apart(node: Node, known: dict[Node, Parts]) -> Parts:
-    """The masks of a node and the rest of it, where those of its arguments are known."""
+def _split_masks(node: Node, known: dict[Node, Parts]) -> Parts:
+    """Split a node into its masks and the value that they mask, given the same of its arguments."""
     name = node.op.name
     parts = [known[arg] for arg in _factors(node)]
     if name == "where" and parts:

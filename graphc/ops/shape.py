@@ -271,9 +271,9 @@ def with_static_sizes(variable: Node, value: Node, what: str) -> Node:
     return checked
 
 
-def held_to(x: Node, axis: int, guard: Guard) -> Node:
-    """`x`, of which an axis has one of the sizes of a guard, with the other one, which is the same if the guard holds:
-    it is checked at each call, in the words of the guard."""
+def guard_axis(x: Node, axis: int, guard: Guard) -> Node:
+    """Return `x` with the size of one axis replaced by the other side of a guard. Each call checks the guard, in its
+    own words."""
     shape = x.type.shape
     turned = not sizes.equal(shape[axis], guard.left)
     target = (*shape[:axis], guard.left if turned else guard.right, *shape[axis + 1 :])

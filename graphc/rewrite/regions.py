@@ -37,8 +37,8 @@ from graphc.rewrite.rules.engine import (
     Uses,
     Visit,
     is_number,
-    place_new,
     plus_zero,
+    set_user_line,
     tell,
 )
 from graphc.startup.record import record
@@ -108,7 +108,7 @@ def store_regions(graph: Graph) -> tuple[Graph, list[Fired]]:
     for node in visit.order:  # what a chain is made of may hold other chains
         if node in done:
             ready[node] = rebuilt(ready, done[node])
-            place_new(ready[node], node.where, node.serial)
+            set_user_line(ready[node], node.where, node.serial)
     after = Graph(graph.inputs, tuple([rebuilt(ready, output) for output in graph.outputs]))
     tell(STORED, graph, after)
     return after, fired

@@ -200,7 +200,7 @@ def lookup(x: SparseVariable, rows: Node, columns: Node) -> Node:
     return elementwise("where", found, gather(values, (place,), 0), literal(0, x.dtype))
 
 
-def _counted(index: Node, size: Size) -> Node:
+def _from_start(index: Node, size: Size) -> Node:
     """Positions that count from the end where they are negative; outside of the axis is an error."""
     return gather(iota(size), (index,), 0)
 
@@ -208,7 +208,7 @@ def _counted(index: Node, size: Size) -> Node:
 def get_item_scalar(x: Any, index: Sequence[Any]) -> Node:
     """One element of a matrix, a scalar."""
     matrix = as_sparse_variable(x)
-    first, second = (_counted(cast(as_node(one), "int64"), n) for one, n in zip(index, matrix.sizes, strict=True))
+    first, second = (_from_start(cast(as_node(one), "int64"), n) for one, n in zip(index, matrix.sizes, strict=True))
     rows, columns = matrix.places()
     there = elementwise("logical_and", elementwise("equal", rows, first), elementwise("equal", columns, second))
     chosen: Node = elementwise("where", there, matrix.data, literal(0, matrix.dtype)).sum(dtype=matrix.dtype)
@@ -218,7 +218,7 @@ def get_item_scalar(x: Any, index: Sequence[Any]) -> Node:
 def get_item_2lists(x: Any, ind1: Any, ind2: Any) -> Node:
     """The elements of a matrix at rows `ind1` and columns `ind2`, a vector."""
     matrix = as_sparse_variable(x)
-    places = (_counted(cast(as_node(one), "int64"), n) for one, n in zip((ind1, ind2), matrix.sizes, strict=True))
+    places = (_from_start(cast(as_node(one), "int64"), n) for one, n in zip((ind1, ind2), matrix.sizes, strict=True))
     return lookup(matrix, *places)
 
 
@@ -237,7 +237,7 @@ def get_item_list(x: Any, index: Any) -> SparseVariable:
     """The rows of a matrix that a list names, in its order."""
     matrix = as_sparse_variable(x)
     by_rows = asformat(matrix, "csr")
-    chosen = _counted(cast(as_node(index), "int64"), matrix.sizes[0])
+    chosen = _from_start(cast(as_node(index), "int64"), matrix.sizes[0])
     rows, entries = expanded(by_rows.starts, chosen)
     data, columns = (gather(each, (entries,), 0) for each in (by_rows.data, cast(by_rows.positions, "int64")))
     return ordered(matrix.format, data, (rows, columns), (chosen.type.shape[0], matrix.sizes[1]))

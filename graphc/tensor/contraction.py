@@ -162,7 +162,8 @@ def _sized(what: str, nodes: Sequence[Node], terms: Sequence[str], result: str) 
             if sizes.equal(known, 1) or (isinstance(size, int) and size != 1):
                 lengths[letter], places[letter] = size, place
     nodes = [
-        _held(what, k, node, term, lengths, places) for k, (node, term) in enumerate(zip(nodes, terms, strict=True))
+        _guard_axes(what, k, node, term, lengths, places)
+        for k, (node, term) in enumerate(zip(nodes, terms, strict=True))
     ]
     narrow: list[Node] = []
     shown: list[str] = []
@@ -178,14 +179,16 @@ Place: TypeAlias = tuple[int, Node, int]
 """An axis of an operand: the position of the operand, the operand, the axis."""
 
 
-def _held(what: str, operand: int, node: Node, term: str, lengths: dict[str, Size], places: dict[str, Place]) -> Node:
+def _guard_axes(
+    what: str, operand: int, node: Node, term: str, lengths: dict[str, Size], places: dict[str, Place]
+) -> Node:
     """An operand whose axes have the sizes of their letters, which is checked at each call where it is not known."""
     held = node
     for axis, letter in enumerate(term):
         size, length = node.type.shape[axis], lengths[letter]
         if not sizes.equal(size, 1) and not sizes.equal(size, length):
             message = _disagreement(ops.label_call(what), letter, (operand, node, axis), places[letter])
-            held = ops.held_to(held, axis, Guard(size, "==", length, message))
+            held = ops.guard_axis(held, axis, Guard(size, "==", length, message))
     return held
 
 

@@ -51,7 +51,7 @@ from graphc.trees import leaves
 # each array. `creations` says which calls are a program's.
 
 
-def drawn(draw: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+def draw_for_program(draw: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Return what a function draws from a generator, for a traced program.
 
     Raises GraphTypeError where `shuffle` is to put elements in another order that are not known.
@@ -89,7 +89,7 @@ class Drawing:
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
-        return partial(drawn, found) if TRACE.depth and name[0] != "_" and callable(found) else found
+        return partial(draw_for_program, found) if TRACE.depth and name[0] != "_" and callable(found) else found
 
 
 # --- functions that make arrays ---------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def _array(
     return node[(None,) * (ndmin - node.ndim)] if ndmin > node.ndim else node
 
 
-def _made(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call_for_program(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of one of the functions for a traced program."""
     first = args[0] if args else next(iter(kwargs.values()), None)
     if name == "nditer":
@@ -213,9 +213,9 @@ def _drawing(name: str, function: Any, generator: Kind) -> Callable[..., Any]:
             return function(*args, **kwargs)
         if name == "default_rng":
             check_seeded(name, args, kwargs)
-            return generator.made(function(*args, **kwargs).bit_generator)
+            return generator.construct(function(*args, **kwargs).bit_generator)
         check_seeded(name)
-        return drawn(function, *args, **kwargs)
+        return draw_for_program(function, *args, **kwargs)
 
     return call
 
@@ -246,7 +246,7 @@ class Kind(type):
     def __instancecheck__(cls, value: Any) -> bool:
         return isinstance(value, cls.own) if cls.own is not None else super().__instancecheck__(value)
 
-    def made(cls, *args: Any) -> Any:
+    def construct(cls, *args: Any) -> Any:
         """Return a generator of this class."""
         return super().__call__(*args)
 
@@ -258,7 +258,7 @@ def _replacement(name: str) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if TRACE.depth and is_programs_call(name, call):
-            return _made(name, maker, args, kwargs)
+            return _call_for_program(name, maker, args, kwargs)
         return function(*args, **kwargs)
 
     return call

@@ -35,7 +35,7 @@ from graphc.ir.writes import refuse_write
 from graphc.ops.at_hand import fixed_size
 from graphc.ops.elementwise import as_node, broadcast_node, cast
 from graphc.ops.index import set_subtensor
-from graphc.ops.shape import broadcast_to, dimshuffle, filled, held_to
+from graphc.ops.shape import broadcast_to, dimshuffle, filled, guard_axis
 from graphc.startup.hooks import HOOKS
 from graphc.tensor.indexing import getitem, put_back, put_item
 
@@ -582,5 +582,5 @@ def fitted(made: Node, x: Node, what: str, is_product: bool = False, casting: st
         if isinstance(size, int) and isinstance(own, int):
             raise ShapeError(f"{told} gives {size} elements along axis {axis}, where x keeps its {own}{line}")
         message = f"`{what}` gives {{left}} elements along axis {axis}, where x keeps its {{right}}{line}"
-        made = held_to(made, axis, Guard(size, "==", own, message))
+        made = guard_axis(made, axis, Guard(size, "==", own, message))
     return cast(broadcast_to(made, x.type.shape), x.type.dtype)

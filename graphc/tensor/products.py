@@ -118,7 +118,7 @@ def _paired(a: Node, axis: int, b: Node, other: int, name: str) -> tuple[Node, N
         return a, b
     parts = (ops.label_call(name), other, ops.label_origin(b), axis, ops.label_origin(a))
     message = lazy_format("{}: axis {} of {} has size {{left}}, axis {} of {} has size {{right}}", *parts)
-    return a, ops.held_to(b, other, Guard(right, "==", left, message))
+    return a, ops.guard_axis(b, other, Guard(right, "==", left, message))
 
 
 def _tall_product(batch: Node, right: Node) -> Node:

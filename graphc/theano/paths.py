@@ -311,21 +311,21 @@ UNLISTED: dict[str, dict[str, str]] = {
 
 def names(package: str) -> list[str]:
     """The names that a package, by its full name, has from here and lists."""
-    return [*_given(LISTED, place_of(package))]
+    return [*_names_of(LISTED, place_of(package))]
 
 
 def absent(package: str, name: str) -> tuple[Any, str]:
     """The value that a package gets under a name that is not its own, None for nothing; and why there is nothing, where
     that is known."""
     place = place_of(package)
-    module, there = {**_given(UNLISTED, place), **_given(LISTED, place)}.get(name, ("paths", ""))
+    module, there = {**_names_of(UNLISTED, place), **_names_of(LISTED, place)}.get(name, ("paths", ""))
     if module != "paths":
         return getattr(import_module(f"graphc.theano.{module}"), there), ""
     path = f"{place}.{name}".removeprefix(".")
     return (import_module(f"graphc.{path}"), "") if path in PATHS else (None, why_name(name) or why(path))
 
 
-def _given(table: Mapping[str, Mapping[str, str]], place: str) -> dict[str, tuple[str, str]]:
+def _names_of(table: Mapping[str, Mapping[str, str]], place: str) -> dict[str, tuple[str, str]]:
     """For each name that a package gets, the module that has it and its name there."""
     words = [(word.partition("="), module) for module, text in table.get(place, {}).items() for word in text.split()]
     return {name: (module, there or name) for (name, _, there), module in words}

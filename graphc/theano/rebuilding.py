@@ -21,7 +21,7 @@ from graphc.functions.function import default_updates, function, updates_of
 from graphc.ir.body import close, opened
 from graphc.ir.call_errors import explain_all
 from graphc.ir.node import INPUT, SHARED, Node, describe, next_serial
-from graphc.ir.walk import as_size_node, keep_within, nodes_of, renamed, substitute, tag_step, with_tags
+from graphc.ir.walk import as_size_node, nodes_of, renamed, restore_step_tags, store_step_tags, substitute, with_tags
 from graphc.ops.branch import COND, cond_node
 from graphc.ops.elementwise import as_node
 from graphc.ops.scan import SCAN, loop_of, make_scan, with_body
@@ -75,13 +75,13 @@ def _mapped_within(replacer: Callable[[Node], Any], node: Node) -> Node:
     loop = loop_of(node.args, node.attrs)
     step = step_of(loop, ())
     before = substitute(step.results, step.operands)
-    tag_step(node, dict(zip(loop.body.params, (*step.varying, *loop.constants), strict=True)), since)
+    restore_step_tags(node, dict(zip(loop.body.params, (*step.varying, *loop.constants), strict=True)), since)
     results = _mapped(replacer, before, outside)
     if all(map(is_, results, before)):
         return node
     body, captured = close(step.varying, results, since)
     new = renamed(make_scan(with_body(replace(loop, constants=captured), body)), node)
-    keep_within(new, results, body)
+    store_step_tags(new, results, body)
     return new
 
 

@@ -93,14 +93,14 @@ def _softmax(node: Node) -> tuple[Any, list[Node]] | None:
     then."""
     first, last = node.args
     if node.op.name == "true_div" and first.op.name == "exp" and _is_total(last, first):
-        return opclasses.Softmax(), [_scores(first.args[0])]
+        return opclasses.Softmax(), [_softmax_input(first.args[0])]
     before = _without_axes(last)[-1]
     if node.op.name != "sub" or before.op.name != "log":
         return None
     powers = next((n for n in reachable([before.args[0]], _around_total) if n.op.name == "exp"), None)
     if powers is None or powers.args[0] is not first or not _is_total(before.args[0], powers):
         return None
-    return opclasses.LogSoftmax(), [_scores(first)]
+    return opclasses.LogSoftmax(), [_softmax_input(first)]
 
 
 def _without_axes(node: Node) -> list[Node]:
@@ -121,7 +121,7 @@ def _is_total(node: Node, powers: Node) -> bool:
     return total.op.name == "sum" and total.args[0] is powers and total.attrs["axes"] == (powers.ndim - 1,)
 
 
-def _scores(shifted: Node) -> Node:
+def _softmax_input(shifted: Node) -> Node:
     """The scores of which the maximum may have been subtracted."""
     if shifted.op.name != "sub":
         return shifted

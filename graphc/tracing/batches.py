@@ -21,7 +21,7 @@ from graphc.ir.node import Guard, Node, Size, describe, variable
 from graphc.ir.traced import LEFT, TRACED
 from graphc.ops.again import attached
 from graphc.ops.elementwise import as_node, cast
-from graphc.ops.shape import dimshuffle, drop, expand, held_to, label
+from graphc.ops.shape import dimshuffle, drop, expand, guard_axis, label
 from graphc.tracing.arguments import Unchanged, as_given, names_of
 from graphc.tracing.interface import P, remembered
 from graphc.tracing.traced import Jitted, builder_of, settings_for, transformed
@@ -181,7 +181,7 @@ def _held(row: Node, size: Size) -> Node:
         return row
     if isinstance(own, int) and isinstance(size, int):
         raise ShapeError(f"vmap: {describe(row)} has {own} elements, and others have {size}")
-    return held_to(
+    return guard_axis(
         row, 0, Guard(own, "==", size, f"vmap: {label(row)} has {{left}} elements, and others have {{right}}")
     )
 

@@ -18,7 +18,7 @@ from graphc.ir.node import Node
 from graphc.ir.text import print_graph
 from graphc.ir.verify import verify
 from graphc.ir.walk import Graph
-from graphc.ops.branch import sunk
+from graphc.ops.branch import sink_into_branches
 from graphc.ops.custom import custom_op
 
 MODES = ["interpreted", "python", "compiled"]
@@ -258,10 +258,10 @@ def test_a_sunk_graph_is_sound_and_sinks_no_further() -> None:
     inner = graphc.ifelse(c > 3, T.dot(x, y).sum(), T.exp(y).sum())
     z = graphc.ifelse(c > 1, inner * 2, inner + T.log(x).sum())
     gradients = grad(z, [x, y])
-    once = sunk([z, *gradients])
+    once = sink_into_branches([z, *gradients])
     verify(Graph((c, x, y), tuple(once)))
-    assert print_graph(Graph((c, x, y), tuple(sunk(once)))) == print_graph(Graph((c, x, y), tuple(once)))
-    assert all(one is two for one, two in zip(once, sunk(once), strict=True))
+    assert print_graph(Graph((c, x, y), tuple(sink_into_branches(once)))) == print_graph(Graph((c, x, y), tuple(once)))
+    assert all(one is two for one, two in zip(once, sink_into_branches(once), strict=True))
 
 
 def test_the_text_reads_back(function: Any) -> None:

@@ -132,9 +132,9 @@ def everything() -> list[Any]:
 
 
 def kernels_made() -> tuple[int, int]:
-    from graphc.distributed.kernels import _made  # noqa: PLC0415 - on a worker
+    from graphc.distributed.kernels import _load_program  # noqa: PLC0415 - on a worker
 
-    return graphc.compilations(), _made.cache_info().misses
+    return graphc.compilations(), _load_program.cache_info().misses
 
 
 def test_numbers_are_those_of_threads_to_the_bit_and_workers_compile_nothing(client: Client) -> None:

@@ -75,7 +75,7 @@ SHORT_LIMITS = {"depth": 16, "resident_a": 4096, "resident_b": 4096, "resident_c
 SHORT_PIECES = {"SMALL": 60, "PIECE": 64, "TALL": 32, "MOST_PARTIAL": 200, "PART": 8}
 """The same for products with a vector, which fall into pieces and parts."""
 SHORT_LOOPS: dict[Any, dict[str, int]] = {
-    small: {"BESIDE_ROWS": 8, "BESIDE_TERMS": 4},
+    small: {"NARROW_ROWS": 8, "BESIDE_TERMS": 4},
     inner: {"LONG": 0, "MANY_ROWS": 3, "DEPTH": 16, "COPIED": 3},
 }
 """And for loops over small matrices."""

@@ -45,7 +45,7 @@ Sums: TypeAlias = Sequence[Sequence[Variable[Any]]]
 def takes_lines(w: dict[str, Any], few: int) -> Bool:
     """True if lines of results of many groups are to be computed: their numbers stand beside each other."""
     third = axes_of(w)[2]
-    return _beside(w) & (w["groups"] > 1) & (w["outs"] <= few) & (third.taps <= third.count)  # type: ignore[no-any-return]
+    return _groups_are_adjacent(w) & (w["groups"] > 1) & (w["outs"] <= few) & (third.taps <= third.count)  # type: ignore[no-any-return]
 
 
 def takes_panels(suffix: str, w: dict[str, Any], few: int) -> Bool:
@@ -53,13 +53,13 @@ def takes_panels(suffix: str, w: dict[str, Any], few: int) -> Bool:
     third = axes_of(w)[2]
     is_line = (third.stride == 1) & (third.y == 1) & (third.taps <= third.count)
     image, kernel = _turned_length(suffix, w)
-    length = _beside(w).choose(I64.of(1), image + kernel)
+    length = _groups_are_adjacent(w).choose(I64.of(1), image + kernel)
     is_fit = (w["channels"] > 0) & (length > 0) & (length <= TURNED_BYTES // ARITHMETIC[suffix].align)
-    is_better = _beside(w) | (~is_line & (w["groups"] >= GROUP))
+    is_better = _groups_are_adjacent(w) | (~is_line & (w["groups"] >= GROUP))
     return is_better & is_fit & (w["groups"] > 1) & (w["outs"] <= few)  # type: ignore[no-any-return]
 
 
-def _beside(w: dict[str, Any]) -> Bool:
+def _groups_are_adjacent(w: dict[str, Any]) -> Bool:
     """True if the groups of images and kernels stand beside each other."""
     return (w["x_g"] == 1) & (w["w_g"] == 1)  # type: ignore[no-any-return]
 
@@ -236,7 +236,7 @@ def group_panels_range(code: Code, suffix: str, context: Ptr, begin: I64, end: I
     w = record.read(context)
     axes = axes_of(w)
     image_length, kernel_length = _turned_length(suffix, w)
-    is_turned = ~_beside(w)
+    is_turned = ~_groups_are_adjacent(w)
     length = is_turned.choose((image_length + kernel_length) * own.align, I64.of(64))
     memory, is_mine = take_panels(code, length)
     with code.when(memory == NULL):

@@ -328,7 +328,7 @@ def _math(builder: Builder, name: str, dtype: str, args: Sequence[Value]) -> Val
     return call_libm(builder, _LIBM.get(name, name), dtype, args)
 
 
-def _drawn(name: str) -> Emit:
+def _random_call(name: str) -> Emit:
     return lambda builder, dtype, args: builder.call(refer(builder.module, name, llvm_type("float64")), args)
 
 
@@ -439,7 +439,7 @@ def _emit_of(op: Operator) -> Emit:
         case "math":
             return _math_call(op.name)
         case "drawn":
-            return _drawn(op.name.replace("_", ""))
+            return _random_call(op.name.replace("_", ""))
         case "cast":
             return _cast(op.result)
     return BUILDERS[name]

@@ -5,7 +5,7 @@ In: the suffix of a dtype (f64, f32, i64, i32). Out: internal functions of LLVM 
     loops    c = alpha a b + beta c by the best of the following
     tiles    blocks of a few rows and contiguous columns of c, in registers while p runs; b is read by rows
     packed   tiles over copies of parts of a b whose rows are not contiguous
-    beside   tiles of columns of c, for a c of few columns
+    narrow   tiles of columns of c, for a c of few columns
     along    inner products of contiguous rows of a and columns of b, several of each at a time (inner.py)
 
     What no copy would help goes by `dots` (gemv.py).
@@ -46,7 +46,7 @@ from graphc.startup.record import replace
 PANEL_ROWS = 256
 PANEL_COLUMNS = 32
 """The part of a matrix that is copied to the stack at a time: whole tiles."""
-BESIDE_ROWS = 256
+NARROW_ROWS = 256
 """Rows of c at a time that are computed as columns, where those of a are contiguous and c has no more columns than a
 register."""
 BESIDE_TERMS = 32
@@ -121,24 +121,24 @@ def packed(code: Code, suffix: str, p: Product) -> None:
         by_columns.leave.unless(j.value < p.n)
 
 
-@product_function("beside", ("c_col",))
-def beside(code: Code, suffix: str, p: Product) -> None:
+@product_function("narrow", ("c_col",))
+def narrow(code: Code, suffix: str, p: Product) -> None:
     """The product for a c of few columns, at most those of a register, and an a whose columns are contiguous: some rows
     of c at a time as columns, in tiles beside it."""
-    own, count = ARITHMETIC[suffix], lanes_of(suffix) * BESIDE_ROWS
+    own, count = ARITHMETIC[suffix], lanes_of(suffix) * NARROW_ROWS
     made = code.local(own.kind, count, align=64)
     if code.poison:
         poison(code, made, I64.of(count * own.align))
     is_fresh = p.beta.compare(own.equal, 0)
-    with code.count(0, p.m, BESIDE_ROWS) as i:
-        height = (p.m - i).minimum(BESIDE_ROWS)
-        turned = Matrix(made, code.variable(I64.of(BESIDE_ROWS)).value, I64.of(1))
+    with code.count(0, p.m, NARROW_ROWS) as i:
+        height = (p.m - i).minimum(NARROW_ROWS)
+        turned = Matrix(made, code.variable(I64.of(NARROW_ROWS)).value, I64.of(1))
         above = p.a.part(i, 0, own.kind).turned()
         part = Product(p.n, height, p.k, p.alpha, p.b.turned(), above, own.kind.of(0), turned)
         tiles(suffix)(code, *arguments(part, ROWS))
         with code.count(0, height, sure=True) as row, code.count(0, p.n) as column:
             place = p.c.part(i + row, 0, own.kind).at.at(column, own.kind)
-            value = code.variable(made.at(column * BESIDE_ROWS + row, own.kind).load(own.kind))
+            value = code.variable(made.at(column * NARROW_ROWS + row, own.kind).load(own.kind))
             with code.when(~is_fresh):
                 value.value = value.value.apply(own.join, place.load(own.kind).apply(own.scale, p.beta))
             place.store(value.value)
@@ -148,7 +148,7 @@ def beside(code: Code, suffix: str, p: Product) -> None:
 def rows_of(code: Code, suffix: str, p: Product) -> None:
     """The product without BLAS for a c with contiguous rows."""
     with code.when((p.a.row == 1) & (p.n <= lanes_of(suffix)) & (p.m >= p.n * 2) & (p.k >= BESIDE_TERMS)):
-        beside(suffix)(code, *arguments(p, ("c_col",)))
+        narrow(suffix)(code, *arguments(p, ("c_col",)))
         code.ret()
     with code.when(p.b.column == 1):
         tiles(suffix)(code, *arguments(p, ROWS))
@@ -269,27 +269,27 @@ def few(code: Code, suffix: str, p: Product) -> None:
     """The product, row by row."""
     kind = ARITHMETIC[suffix].kind
     columns = Columns(suffix, MOST, first_lanes(p.n, MOST))
-    apart = p.b.column.spread(MOST) * vector(I64, MOST).each(range(MOST))
-    for is_apart in (False, True):
-        with code.when((p.b.column != 1) if is_apart else (p.b.column == 1)):
+    offsets = p.b.column.spread(MOST) * vector(I64, MOST).each(range(MOST))
+    for is_strided in (False, True):
+        with code.when((p.b.column != 1) if is_strided else (p.b.column == 1)):
             i = code.variable(I64.of(0))
             for rows in FEW_ROWS:
                 with code.loop() as iteration:
                     iteration.leave.unless(i.value < p.m - (rows - 1))
                     here = replace(p, a=p.a.part(i.value, 0, kind), c=p.c.part(i.value, 0, kind))
-                    _multiply(code, here, rows, columns, apart if is_apart else None)
+                    _multiply(code, here, rows, columns, offsets if is_strided else None)
                     i.value = i.value.apply("add nsw", rows)
             code.ret()
 
 
-def _multiply(code: Code, p: Product, rows: int, columns: Columns, apart: Any) -> None:
-    """Some rows of c. apart: where the elements of a row of b stand, if not beside each other."""
+def _multiply(code: Code, p: Product, rows: int, columns: Columns, offsets: Any) -> None:
+    """Some rows of c. offsets: of the elements of a row of b, where it is not contiguous."""
     own = columns.own
     sums = [code.variable(columns.kind.of(0)) for _ in range(rows)]
     a, b, left = code.variable(p.a.at), code.variable(p.b.at), code.variable(p.k)
     with code.loop() as iteration:
         iteration.leave.unless(left.value > 0)
-        b_row = columns.read(code, b.value, apart)
+        b_row = columns.read(code, b.value, offsets)
         for row, total in enumerate(sums):
             number = a.value.at(p.a.row * row, own.kind).load(own.kind)
             total.value = total.value.apply(own.plus, number.spread(MOST).apply(own.times, b_row))

@@ -16,7 +16,7 @@ import numpy as np
 from graphc.codegen.call.callback import CALLBACK
 from graphc.codegen.lower.elements import Lowerer
 from graphc.codegen.lower.scopes import Scope
-from graphc.codegen.lower.small_matrices import write_out
+from graphc.codegen.lower.small_matrices import inline_routine
 from graphc.codegen.schedule.nodes import buffer_view, call_node, call_of, is_product, loop_vars
 from graphc.codegen.schedule.plan import Nest
 from graphc.ir.body import outputs_of
@@ -82,11 +82,9 @@ def _call(node: Node) -> Call:
 
 
 def _begin(lowerer: Lowerer, root: Node, product: Node, there: bool, outer: Scope) -> Expr:
-    """The factor that is still needed of what a product is added to, which is brought to the result's buffer unless it
-    is `there`.
-
-    A factor known at the call only is applied here: BLAS does not look at what it multiplies by 0.
-    """
+    """Bring the operand that a product is added to into the result's buffer, unless it is `there`, and return the
+    factor that still applies to it. A factor known only at the call is applied here, because BLAS skips a product with
+    0."""
     one, added = _number(1, root.type.dtype), _call(product).added(product)
     if added is None:
         return _number(0, root.type.dtype)
@@ -155,7 +153,7 @@ def _invoke(
     if call.is_python:
         name = f"{CALLBACK}{len(lowerer.callbacks)}"
         lowerer.callbacks[name] = node
-    if block is not None or not write_out(lowerer.scopes, scope, node, args, nest.number + 1):
+    if block is not None or not inline_routine(lowerer.scopes, scope, node, args, nest.number + 1):
         scope.body.append(Invoke(name, tuple(args), nest.number + 1 if call.may_fail else 0))
     lowerer.scopes.leave(scope, outer)
 
@@ -197,8 +195,8 @@ def _stride(lowerer: Lowerer, inner: tuple[Expr, ...]) -> Expr:
 
 
 def _view(lowerer: Lowerer, operand: Node, loops: Index, begin: Expr | None) -> tuple[Pointer, list[Expr]]:
-    """The first element of an operand, and the strides of its axes: of the part at hand of `loops`, which go over its
-    first axes, or of what lies from row `begin` on."""
+    """The first element of an operand and the strides of its axes. `loops` select a part along the first axes; `begin`
+    selects the rows from there on."""
     view = buffer_view(operand, lowerer.sizes.sizing)
     extents = lowerer.extents(view.shape)
     steps: list[Expr] = [ZERO] * operand.ndim

@@ -300,9 +300,8 @@ class Lowerer:
                 raise StepSizeError(f"{message}; {how}; for x[mask], jnp.where(mask, a, b) has a fixed size")
 
     def _element_here(self, node: Node, index: Index) -> Expr:
-        """The element of an index array, named no further out than its own index is known. Its bounds are checked
-        element by element: where a loop has no iteration, there may be nothing at what it would be outside that
-        loop."""
+        """An element of an index array, bound in the scope in which its index is known and no further out. Bounds are
+        checked at each element: outside a loop without iterations there may be no such element."""
         value = self.element(node, index)
         scope = self.scopes.scope_of_all(index)
         if self.scopes.scope_of(value).depth >= scope.depth:
@@ -445,8 +444,8 @@ def _sum_blocks(
 
 
 def _search_blocks(lowerer: Lowerer, node: Node, fold: Fold, index: Index, length: Expr, unfold: Unfold) -> Expr:
-    """The first position of an extreme: the block that has it first is found with the extremes of all blocks, which
-    vectors give, and then the position within that block."""
+    """Find the first position of an extreme: first the block that has it, by the extremes of all blocks, which vector
+    code computes, then the position in that block."""
     scopes = lowerer.scopes
     outer = scopes.scope_of_all(index)
     (_, dtype), (_, worst) = fold.dtypes, fold.start

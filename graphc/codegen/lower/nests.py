@@ -130,10 +130,8 @@ def survey_of(lowerer: Lowerer, nest: Nest, index: Index) -> Survey:
 
 
 def enter_tiles(lowerer: Lowerer, scope: Scope, loops: Sequence[Var], extents: Sequence[Expr], across: Var) -> Scope:
-    """Loops of which those over `across` and over the last axis go by tiles, the loops over one tile innermost.
-
-    The others stand outside them, so that the rest of a line of memory, which the next tile needs, is soon read.
-    """
+    """Enter loops of which those over `across` and over the last axis go by tiles, with the loops over one tile
+    innermost. All other loops stand outside, so that the next tile reads the rest of a line of memory soon."""
     cut: list[tuple[Var, Var, Expr]] = []
     for var, extent in zip(loops, extents, strict=True):
         if var in (across, loops[-1]):
@@ -150,8 +148,8 @@ def enter_tiles(lowerer: Lowerer, scope: Scope, loops: Sequence[Var], extents: S
 
 
 def lower_flat(lowerer: Lowerer, nest: Nest, scope: Scope) -> bool:
-    """Write one loop over all elements, where every operand is read in the order in which it lies in memory; tell
-    whether it is so."""
+    """Write one loop over all elements, if every operand is read in the order in which it lies in memory. Returns
+    whether it was written."""
     depth = lowerer.scopes.depth(scope)
     var = nest.vars[depth]
     extents = lowerer.extents(nest.space[depth:])
@@ -181,7 +179,7 @@ def lower_writes(lowerer: Lowerer, nest: Nest, outer: Scope) -> None:
     lowering = node.op.lower(node)
     assert isinstance(lowering, Writes)
     regions = [region for region in lowering.regions(node) if not (region.is_copy and nest.in_place)]
-    around, rows = (outer, ()) if nest.segments else enter_own_rows(lowerer, node, regions, outer)
+    around, rows = (outer, ()) if nest.segments else enter_common_loops(lowerer, node, regions, outer)
     for region in regions:
         path = loop_vars(len(region.sizes))
         extents = lowerer.extents(region.sizes)
@@ -215,22 +213,22 @@ def write(lowerer: Lowerer, node: Node, region: Write, index: Index) -> Stmt:
     return Store(buffer, where, value)
 
 
-def some_element(node: Node, index: Index) -> Expr:
-    """An expression that stands for an element that nobody asks for yet."""
+def placeholder_element(node: Node, index: Index) -> Expr:
+    """An expression for an element that is not read."""
     return Opaque(node, index, node.dtype)
 
 
-def enter_own_rows(
+def enter_common_loops(
     lowerer: Lowerer, node: Node, regions: Sequence[Write], outer: Scope
 ) -> tuple[Scope, tuple[Expr, ...]]:
-    """One loop around all regions, over the first axes that they have in common and along which each writes where it
-    stands, so that an iteration has a part of the result to itself; and the index along these axes. The last axis is
-    left to each region."""
+    """Enter one loop around all regions, over the first axes that they share and along which each region writes at the
+    loop variable. An iteration then owns its part of the result. Also returns the index along these axes. The last axis
+    is left to each region."""
     extents = [lowerer.extents(region.sizes) for region in regions]
     count = min((len(sizes) - 1 for sizes in extents), default=0)
     for region in regions:
         path = loop_vars(len(region.sizes))
-        target = region.target(path, some_element)
+        target = region.target(path, placeholder_element)
         count = next((axis for axis in range(count) if target[axis] != path[axis]), count)
     count = next((axis for axis in range(count) if len({sizes[axis] for sizes in extents}) > 1), count)
     if count < 1:
@@ -251,8 +249,8 @@ def lower_guard(lowerer: Lowerer, nest: Nest, wanted: Guard, scope: Scope) -> No
 
 
 def lower_check(lowerer: Lowerer, nest: Nest, check: IndexCheck, outer: Scope) -> None:
-    """One comparison for all elements of an index array: with the furthest of them, which vectors find. It is counted
-    down from -1 at either end of the axis, or is the largest where none counts from the end."""
+    """Check all elements of an index array by one comparison: with the element furthest out, which a vector loop
+    finds."""
     size, extents = lowerer.size(check.size), lowerer.extents(nest.space)
     same = below_broadcasts(check.index)
     if not same.ndim:  # one index, which nobody asks for where there is no element
@@ -308,7 +306,7 @@ def _along_rows(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur, around: 
     scope.body.append(Set(carry, start))
     inner = lowerer.scopes.enter(scope, step, length)
     lowerer.scopes.know(inner, carry)
-    value, following = _iteration(lowerer, node, recur, (*outer, _taken(lowerer, recur, step, length)), carry)
+    value, following = _iteration(lowerer, node, recur, (*outer, _index_along(lowerer, recur, step, length)), carry)
     inner.body.extend((value, Set(carry, following)))
     lowerer.scopes.leave(inner, around)
 
@@ -323,7 +321,7 @@ def _down_columns(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur, around
     start.body.append(Store(buffer, first, start_const(recur.start, recur.dtype)))
     lowerer.scopes.leave(start, scope)
     iteration = lowerer.scopes.enter(scope, step, extents[axis])
-    taken = _taken(lowerer, recur, step, extents[axis])
+    taken = _index_along(lowerer, recur, step, extents[axis])
     inner = lowerer.scopes.enter_all(iteration, row, extents[axis + 1 :])
     where = lowerer.position(row, nest.space[axis + 1 :])
     carry = lowerer.scopes.bind(Load(buffer, where), "carry")
@@ -332,7 +330,7 @@ def _down_columns(lowerer: Lowerer, nest: Nest, node: Node, recur: Recur, around
     lowerer.scopes.leave(inner, around)
 
 
-def _taken(lowerer: Lowerer, recur: Recur, step: Var, length: Expr) -> Expr:
+def _index_along(lowerer: Lowerer, recur: Recur, step: Var, length: Expr) -> Expr:
     """The index along the axis in an iteration."""
     return lowerer.scopes.bind(subtract(subtract(length, ONE), step), "back") if recur.reverse else step
 

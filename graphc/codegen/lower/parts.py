@@ -194,8 +194,8 @@ def _step_lowerer(lowerer: Lowerer, scan: ScanPlan) -> Lowerer:
 def _rows_left(
     lowerer: Lowerer, graph: ScanGraph, most: Expr, number: Node, scope: Scope
 ) -> Iterator[tuple[Expr, Expr]]:
-    """The rows that no step has written: where there may be fewer than there are, and fewer than `most`. `number`: the
-    number of steps that were carried out, where the scan says so."""
+    """The rows that no step has written, if there may be fewer steps than rows. `number`: the steps that were carried
+    out, if the scan reports it."""
     repeat, end = graph.loop.repeat, most
     if repeat.until:
         taken = lowerer.scopes.var("taken")

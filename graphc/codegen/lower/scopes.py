@@ -96,7 +96,7 @@ class Scopes:
         return scope is not None and (scope.var is expr or scope.axis_index is expr)
 
     def row_in_block(self, row: Expr) -> Expr:
-        """The row of its block that a row is, where the loops go over blocks of rows; else the row itself."""
+        """The number of a row within its block, where loops go by blocks of rows; elsewhere the number of the row."""
         scope = self._scopes.get(row) if isinstance(row, Var) else None
         if scope is None or scope.var is None or scope.parent is None or not scope.parent.is_over_blocks:
             return row
@@ -196,13 +196,13 @@ class Scopes:
         return var
 
     def name_once(self, expr: Expr, hint: str) -> Expr:
-        """A name for a position or a number of elements, the same one wherever that is needed."""
+        """The name of a position or a size; the same value has the same name wherever it is needed."""
         if isinstance(expr, Var | Const):
             return expr
         return self._positions.get(expr) or self.remember(self._positions, expr, self.bind(expr, hint))
 
     def hoist(self, expr: Expr) -> Expr:
-        """A position with the parts that do not change in an inner loop named outside it."""
+        """A position whose loop-invariant parts are named outside the inner loop."""
         if not isinstance(expr, Apply) or expr.dtype != INDEX:
             return expr
         scope = self.scope_of(expr)

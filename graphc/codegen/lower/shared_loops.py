@@ -281,10 +281,8 @@ def _is_float_sum(fold: Fold) -> bool:
 
 
 def _add_part(lowerer: Lowerer, nest: Nest, scope: Scope, reduction: FullReduction) -> None:
-    """Reduce what belongs to the iteration of the loops around `scope`, and add that to the reduction.
-
-    Sums are carried in two floats, so that many rows lose no more than one.
-    """
+    """Reduce the part that belongs to an iteration of the loops around `scope`, and add it to the whole. Sums carry
+    their rounding error, so that many rows lose no more digits than one."""
     (node,) = nest.roots
     fold = fold_of(node)
     around = lowerer.scopes.depth(scope)

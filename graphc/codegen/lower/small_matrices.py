@@ -210,7 +210,7 @@ _Rule: TypeAlias = Callable[[Writer, Sequence[int], Sequence[int], Iterator[Expr
 _RULES: Mapping[str, _Rule] = {"cholesky": _cholesky, "triangular_solve": _triangular_solve, "lu": _lu}
 
 
-def write_out(scopes: Scopes, scope: Scope, node: Node, args: Sequence[Expr], code: int) -> bool:
+def inline_routine(scopes: Scopes, scope: Scope, node: Node, args: Sequence[Expr], code: int) -> bool:
     """Write a routine out at the end of a scope; False where its function has to be called. code: of the check that
     fails with it."""
     rule = _RULES.get(node.op.name)

@@ -48,11 +48,11 @@ def command(module: str) -> list[str]:
 
 
 def settings_for(target: str) -> dict[str, Any]:
-    """Return the options of a process that compiles for a target, as `adopt` takes them."""
+    """Return the options of a process that compiles for a target, as `apply_options` takes them."""
     return {**vars(options), "compile": "inline", "target": target}
 
 
-def adopt(settings: Mapping[str, Any], triple: str = "") -> None:
+def apply_options(settings: Mapping[str, Any], triple: str = "") -> None:
     """In the process: take the options. triple: LLVM's name of the target where it is another kind of processor."""
     for name, value in settings.items():
         setattr(options, name, value)
@@ -238,6 +238,6 @@ def read_kernel(
 def main() -> None:
     """In the process: build the kernel on standard input, and leave it in the cache."""
     settings, *described = pickle.load(sys.stdin.buffer)
-    adopt(settings)
+    apply_options(settings)
     kernel = read_kernel(*described)
     build_native(kernel, look_up(kernel))

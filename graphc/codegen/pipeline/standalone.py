@@ -44,7 +44,7 @@ from graphc.codegen.llvm.functions import Global, function, module_text
 from graphc.codegen.llvm.module import IR, Module
 from graphc.codegen.llvm.target import optimize, target_machine
 from graphc.codegen.llvm.typed import I32, I64, NULL, Ptr
-from graphc.codegen.pipeline.background import adopt, command, complaint, describe, read_kernel, settings_for
+from graphc.codegen.pipeline.background import apply_options, command, complaint, describe, read_kernel, settings_for
 from graphc.codegen.pipeline.compilation import ENTRY_OPT, KERNEL_OPT, PRODUCTS_OPT, products_of
 from graphc.codegen.pipeline.kernel import Kernel, Report
 from graphc.codegen.pipeline.program import Program, generate_program
@@ -105,7 +105,7 @@ def standalone(
 def main() -> None:
     """In the process for another target: make the object that standard input tells of."""
     settings, triple, described, *asked = pickle.load(sys.stdin.buffer)
-    adopt(settings, triple)
+    apply_options(settings, triple)
     try:
         made: Standalone | str = make(read_kernel(*described), *asked)
     except GraphcError as error:

@@ -57,8 +57,8 @@ MANY = 8
 
 
 def materialising_pays(node: Node, times: int, traffic: Traffic, is_materialised: Callable[[Node], bool]) -> bool:
-    """Tell whether a value that is used `times` times is cheaper materialised, with this traffic, than recomputed each
-    time. `is_materialised` tells which other values lie in memory anyway."""
+    """Tell whether storing a value that is used `times` times, with this memory traffic, is cheaper than computing it
+    at each use. `is_materialised` tells which other values are stored."""
     size = np.dtype(node.type.dtype).itemsize
     limit = (traffic.write + traffic.read * times) * size / (times - 1)
     return recompute_cost(node, traffic, is_materialised, limit) > limit
@@ -124,8 +124,8 @@ def work_of(results: Sequence[Node], varying: Collection[Node] = (), known: Mapp
 
 
 def work_of_loops(results: Sequence[Node], known: Mapping[Node, Node] = {}, nests: bool = False) -> Size:
-    """The work of the loops that results of a kernel need, but for what is in other loops; `nests`: and that of values
-    that are computed over as many sizes as nests that ask go over."""
+    """The work of the loops that the results of a kernel need, without that of nested loops. `nests`: also count values
+    whose loops go over several sizes that only a call can tell."""
     found: list[Size] = []
     for node in nodes_of(results):
         lowering = lowering_of(node)

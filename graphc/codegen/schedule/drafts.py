@@ -26,6 +26,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from graphc.codegen.schedule.bodies import branch_graph, branch_sizes, scan_graph, scan_sizes
 from graphc.codegen.schedule.cost import EXPENSIVE, lies_in_memory
 from graphc.codegen.schedule.nodes import (
+    any_index,
     buffer_view,
     call_of,
     fold_vars,
@@ -34,7 +35,6 @@ from graphc.codegen.schedule.nodes import (
     is_by_segment,
     loop_vars,
     lowering_of,
-    nowhere,
     reach,
     segment_count,
     segment_var,
@@ -69,10 +69,10 @@ from graphc.startup.record import fresh, record
 
 @record()
 class Goals:
-    """The problem: every result node in `targets` is to be computed into its buffer. `overwritten`: buffers of leaves
-    to which results go, so that what reads the old value must come first. `deferred`: those of them whose new value is
-    computed elsewhere, and copied at the end. `older`: for each result in such a buffer, the values that were there
-    before it: the leaf, then the results before it (buffers.py)."""
+    """The problem to solve: compute every node of `targets` into its buffer. `overwritten`: buffers of leaves that
+    results go to; all reads of the old value must come first. `deferred`: those of them whose new value is computed
+    elsewhere and copied at the end. `older`: for each result in such a buffer, the values that were there before it:
+    the leaf, then earlier results."""
 
     targets: Mapping[Node, str]
     overwritten: Mapping[str, Node]
@@ -129,8 +129,8 @@ class GraphOrder:
         return graph
 
     def _predecessors(self, node: Node) -> tuple[Node, ...]:
-        """The values that must be known before a node: its arguments, and the sizes of its loops and of those within
-        its bodies; of a node with several results those of all, before any of these is placed."""
+        """The values that must be known before a node: its arguments, and the sizes of its loops and of the loops in
+        its bodies. The results of one node have the predecessors of all of them."""
         sizing, guarded = self._goals.sizing, self._goals.purpose.guarded
         sides = (side for guard in guarded.get(node, ()) for side in guard_sides(guard))
         shape = sizing.shape(node)
@@ -171,7 +171,7 @@ def is_column_reduction(node: Node, fold: Fold, sizing: Sizing) -> bool:
 
 def reduced_operand(node: Node, fold: Fold) -> Node:
     """The operand over whose axes a reduction goes."""
-    return node.args[fold.operands(node, nowhere(node.ndim), nowhere(len(fold.sizes(node))))[0][0]]
+    return node.args[fold.operands(node, any_index(node.ndim), any_index(len(fold.sizes(node))))[0][0]]
 
 
 SOON = 4
@@ -307,8 +307,8 @@ class Uses:
         return certain or node.op.cost > EXPENSIVE
 
     def add(self, node: Node, use: Use) -> None:
-        """Note that a nest needs an element of a value. A scalar that is decided on already, or is in no order because
-        an index map has made it, is computed anew: what it is made of is needed instead."""
+        """Note that a nest needs an element of a value. A scalar that is already placed, or that an index map has made
+        and that is therefore in no order, is computed again: its own arguments are needed instead."""
         if not (use.index or node in self.undecided or node.op in LEAVES):
             self._add_operands(node, use)
             return

@@ -207,12 +207,9 @@ def _may_merge(first: _Group, then: _Group, depth: int, access: Access) -> bool:
 
 
 def why_not_worthwhile(first: _Group, then: _Group, depth: int, access: Access) -> str | None:
-    """The reason why groups that may share a loop should not: they do not go over memory less often, or are too large
-    to compile together. None where they should.
-
-    Loops over all elements are left as they are, so that short rows do not cut them up; full reductions among
-    them are only brought together, and become one loop when they are written.
-    """
+    """The reason why groups that may share a loop should not: sharing saves no pass over memory, or makes a function
+    too large to compile. None where they should share. Loops over all elements stay whole, so that short rows do not
+    cut them up; full reductions among them are only placed side by side, and become one loop when they are lowered."""
     members = (*first.members, *then.members)
     full = all(draft.kind == "full reduction" for draft in members)
     if not (depth or first.by_rows or then.by_rows or full):
@@ -236,8 +233,8 @@ def goes_by_rows(draft: NestDraft, reads: Iterable[tuple[Node, Index]]) -> bool:
 
 
 def is_vector_work(draft: NestDraft, depth: int, access: Access) -> bool:
-    """Tell whether a nest does enough in an iteration of loop `depth` that it should keep the loop to itself: where no
-    loop is left inside the shared one, its work is done for one element at a time instead of for a vector."""
+    """Tell whether the work that a nest does in an iteration of loop `depth` needs the vector loop for itself. Where no
+    loop is left inside the shared one, its work would be done one element at a time."""
     if depth or len(draft.space) != 1 or draft.cost <= VECTOR_COST:
         return False
     return not goes_by_rows(draft, access.reads[draft.number])

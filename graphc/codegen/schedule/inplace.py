@@ -64,8 +64,9 @@ def leaves_of_element(node: Node) -> set[Node]:
 
 
 def conflicts(nests: Nests) -> list[str]:
-    """The buffers that cannot be written in place: their own nest reads the old value at another index, or what may
-    fail, and must leave everything as it was, comes after. The states of a scan are gone where the call ends."""
+    """The buffers that cannot be written in place: their own nest reads an old value at another index, or a nest that
+    may fail comes later, when the old values must still be there. The states of a scan end with the call and never
+    conflict."""
     wrong, of_step = list[str](), nests.goals.purpose.of == "step"
     failing = [] if of_step else [number for number, draft in nests.drafts.by_number.items() if may_fail(nests, draft)]
     for result, older in nests.goals.older.items():
@@ -94,8 +95,8 @@ def conflicts(nests: Nests) -> list[str]:
 
 
 def may_change(nests: Nests, draft: NestDraft, old: Node, use: Use) -> bool:
-    """Tell whether a nest that reads a value may write its result over it: it reads the element that it writes, or
-    writes one element, or it begins with that value (a scan), or keeps the order itself (a branch)."""
+    """Tell whether a nest that reads a value may write its result over it: the nest reads only the element that it
+    writes, writes a single element, starts from the value (a scan), or orders its own reads and writes (a branch)."""
     if draft.number in nests.scans:
         graph = nests.scans[draft.number]
         return graph.loop.initial.count(old) == 1 and old not in graph.sources.values() and use.index == use.path
@@ -130,9 +131,9 @@ def writes_within(nests: Nests, draft: NestDraft, leaf: Node) -> bool:
 
 
 def chains(nests: Nests, order: Sequence[NestDraft]) -> dict[Node, tuple[Node, ...]]:
-    """Values of which each is the one before with some elements written, or made of it where that stands, which nothing
-    else reads: they share one buffer, and no nest but the first copies what was there. For each member its chain, in
-    order."""
+    """Chains of values that share one buffer. Each value of a chain is the one before with some elements changed, and
+    nothing else reads the one before; so only the first nest copies what was in the buffer. Maps each member to its
+    chain, in order."""
     found: dict[Node, tuple[Node, ...]] = {}
     for draft in order:
         for before, node in () if draft.in_place else overwriting(nests, draft):
@@ -153,7 +154,7 @@ MADE_OVER = ("loops", "writes", "call", "steps")
 def overwriting(nests: Nests, draft: NestDraft) -> list[tuple[Node, Node]]:
     """The operands of a nest that may become results of it, and these results."""
     if draft.kind in ("writes", "steps"):
-        made = [(made_over(root), root) for root in draft.roots]
+        made = [(overwritten_value(root), root) for root in draft.roots]
         return [(old, root) for old, root in made if old is not None and old.op not in LEAVES]
     if draft.kind != "call":
         return []
@@ -166,8 +167,9 @@ def overwriting(nests: Nests, draft: NestDraft) -> list[tuple[Node, Node]]:
     return [(operand, result)] if buffer_view(operand, nests.goals.sizing).base is operand else []
 
 
-def made_over(node: Node) -> Node | None:
-    """The value that a node changes elements of, or that a loop begins with whose last state it is; None for others."""
+def overwritten_value(node: Node) -> Node | None:
+    """The value whose buffer a node may reuse: the array of which it changes elements, or the initial value of the loop
+    whose last state it is. None for other nodes."""
     lowering = lowering_of(node)
     if isinstance(lowering, Writes):
         return node.args[0] if any(region.is_copy for region in lowering.regions(node)) else None
@@ -182,7 +184,7 @@ def versions(leaf: Node, last: Node) -> tuple[Node, ...]:
     """The values from a leaf to its last version, each made over the one before; () where there is no such line."""
     found = [last]
     while found[-1] is not leaf:
-        before = made_over(found[-1])
+        before = overwritten_value(found[-1])
         if before is None:
             return ()
         found.append(before)
@@ -219,8 +221,8 @@ def deferred_targets(targets: Mapping[Node, str], deferred: frozenset[str]) -> d
     return goals
 
 
-def how_written(leaf: Node, deferred: bool, of: str) -> str:
-    """The way in which a buffer that is there before the call, or the body, gets its new value, in words."""
+def describe_update(leaf: Node, deferred: bool, of: str) -> str:
+    """Describe in words how a buffer of the caller, or of the body, gets its new value."""
     if deferred:
         return "copied at the end"
     if of == "step":

@@ -177,8 +177,8 @@ class Decisions:
         )
 
     def _is_large(self, node: Node, uses: Sequence[Use]) -> bool:
-        """Tell whether a nest that uses a value has as many ops as one nest should have, and should end there: where it
-        is known which values are materialised, one that is all else that the nest needs."""
+        """Tell whether a nest that uses a value has reached the largest number of ops, so that it should end at this
+        value. Once it is known which values are materialised, the value must be all that the nest still needs."""
         large = [draft for draft in (self._drafts.by_number[use.nest] for use in uses) if draft.ops >= NEST_OPS]
         if not (large and self._uses.expected):
             return bool(large)
@@ -289,8 +289,8 @@ class Nests:
     branches: Mapping[int, BranchGraph]
 
     def should_be_planned_again(self) -> bool:
-        """Tell whether nests were split for their size, or values are stored that lie next to others: then it is worth
-        to plan once more, with hindsight of what is materialised."""
+        """Tell whether a second plan pays: nests were split because of their size, or values are stored next to stored
+        values. The second plan knows which values are materialised."""
         return any(draft.ops >= NEST_OPS for draft in self.drafts.by_number.values()) or bool(self.near())
 
     def near(self) -> frozenset[Node]:

@@ -117,7 +117,7 @@ class _OpenSlot:
         before = bisect_right(self.lives, (value.last, NEVER)) - 1
         return before < 0 or self.lives[before][1] < value.first
 
-    def taken_until(self, position: int) -> int | None:
+    def occupied_until(self, position: int) -> int | None:
         """The end of the life that a position is in; None where nothing is held there."""
         before = bisect_right(self.lives, (position, NEVER)) - 1
         return self.lives[before][1] if before >= 0 and self.lives[before][1] >= position else None
@@ -240,7 +240,7 @@ class _SlotsOfLength:
         while self.taken and self.taken[0][0] < value.first:
             self.likely.add(heappop(self.taken)[1])
         for number in tuple(self.likely):
-            end = self.drafts[number].taken_until(value.first)
+            end = self.drafts[number].occupied_until(value.first)
             if end is not None:
                 self.likely.discard(number)
                 heappush(self.taken, (end, number))

@@ -134,8 +134,8 @@ def reach(index: Index, path: tuple[Var, ...]) -> tuple[Var, ...]:
     return path[: inside[-1] + 1] if inside else ()
 
 
-def nowhere(count: int) -> Index:
-    """An index of `count` axes that stands for any."""
+def any_index(count: int) -> Index:
+    """A placeholder index of `count` axes, for questions whose answer does not depend on the index."""
     return tuple(ZERO for _ in range(count))
 
 

@@ -142,8 +142,8 @@ class Placement:
         return any(self._drafts.by_number[user].kind in ("column reduction", "full reduction") for user in users)
 
     def _waits_alike(self, node: Node, number: int) -> bool:
-        """Tell whether a nest waits for as many reductions along a row as a value does. In one that waits for more, the
-        value would not be materialised where the loop over rows makes what it is computed from."""
+        """Tell whether a nest waits for as many reductions along a row as a value does. In a nest that waits for more
+        of them, the value would not be stored by the loop over rows that makes its arguments."""
         rounds, roots = self._graph.rounds, self._drafts.by_number[number].roots[:1]
         return node.ndim < 2 or any(rounds[node] == rounds[root] for root in roots)
 

@@ -25,7 +25,14 @@ from graphc.codegen.schedule.bodies import is_size
 from graphc.codegen.schedule.buffers import buffers_of
 from graphc.codegen.schedule.drafts import Goals, GraphOrder
 from graphc.codegen.schedule.fusion import in_blocks, share
-from graphc.codegen.schedule.inplace import chains, conflicts, deferred_targets, how_written, versions, with_versions
+from graphc.codegen.schedule.inplace import (
+    chains,
+    conflicts,
+    deferred_targets,
+    describe_update,
+    versions,
+    with_versions,
+)
 from graphc.codegen.schedule.materialize import Nests, plan_nests
 from graphc.codegen.schedule.memory import Slot, joined, largest, lay_out
 from graphc.codegen.schedule.plan import (
@@ -129,7 +136,7 @@ def _finished(nests: Nests, order: Sequence[NestDraft], context: Context) -> Pla
         reasons=Reasons(
             materialised=nests.reasons,
             not_shared=sharing.not_shared,
-            written={b: how_written(leaf, b in goals.deferred, of) for b, leaf in goals.overwritten.items()},
+            written={b: describe_update(leaf, b in goals.deferred, of) for b, leaf in goals.overwritten.items()},
             readers={
                 node: frozenset(use.nest for use in uses)
                 for node, uses in nests.uses.of_stored.items()
@@ -184,10 +191,10 @@ def plan_scan(graph: ScanGraph, buffers: Mapping[Node, Buffer], context: Context
     goals = list(zip(graph.results[states:], [*rows, *([stop] if stop else [])], strict=True))
     targets: dict[Node, str] = {}
     for node, name in goals:
-        aim(targets, node, name, name in rows)
+        add_target(targets, node, name, name in rows)
     for node, leaf, name in zip(graph.results, graph.states, names, strict=False):
         if node is not leaf:
-            aim(targets, node, name, False, is_version=bool(versions(leaf, node)))
+            add_target(targets, node, name, False, is_version=bool(versions(leaf, node)))
     var = Var(context.fresh("step"), INDEX)
     known = dict(zip(graph.states, names, strict=False))
     for leaf, source in graph.sources.items():
@@ -217,9 +224,9 @@ def plan_branch(
         for node, name in zip(side.results, names, strict=True):
             if name in updated and graph.scalars.get(node, node) is updated[name]:
                 continue
-            aim(targets, node, name, False)
+            add_target(targets, node, name, False)
         here = replace(context.within(side.results, known), ranges=ranges, free=free)
-        checks = (schedule({}, {}, here, Purpose("branch", checks=group)) for group in in_turn(side.checks))
+        checks = (schedule({}, {}, here, Purpose("branch", checks=group)) for group in check_groups(side.checks))
         plans.append((*checks, _with_upper_bounds(schedule(targets, updated, here, Purpose("branch")), here)))
         free = joined((*free, *plans[-1][-1].memory.arena))
     return BranchPlan(graph, (plans[0], plans[1]))
@@ -232,9 +239,9 @@ def _with_upper_bounds(plan: Plan, context: Context) -> Plan:
     return replace(plan, memory=replace(plan.memory, arena=arena))
 
 
-def in_turn(checks: Iterable[Guard]) -> list[list[Guard]]:
-    """Checks, in groups that are carried out one after the other: those of what is computed from more than sizes may
-    need that the ones before them hold."""
+def check_groups(checks: Iterable[Guard]) -> list[list[Guard]]:
+    """Group checks so that each group may rely on the groups before it. Checks of sizes form one group; a check of a
+    computed value is a group by itself, since the value may exist only where earlier checks hold."""
     groups: list[list[Guard]] = []
     for guard in checks:
         alone = not all(map(is_size, guard_sides(guard)))
@@ -244,10 +251,10 @@ def in_turn(checks: Iterable[Guard]) -> list[list[Guard]]:
     return groups
 
 
-def aim(targets: dict[Node, str], node: Node, name: str, is_row: bool, is_version: bool = False) -> None:
-    """Add to `targets` where a value of a body goes. It is computed there, or only copied: a row of an output is not
-    where a value is changed, or added up, in a place of its own. is_version: a loop makes the value from what is
-    there."""
+def add_target(targets: dict[Node, str], node: Node, name: str, is_row: bool, is_version: bool = False) -> None:
+    """Add to `targets` the buffer that a value of a body goes to. The value is computed there directly, or elsewhere
+    and copied: a row of an output is no place to change or accumulate a value in. is_version: a loop makes the value
+    from the contents of the buffer."""
     may_be = node not in targets and node.op not in LEAVES and (node.op is not ITEM or is_version)
     direct = may_be and (not is_row or isinstance(node.op.lower(node), Scalar | View | Call))
     targets[node if direct else Node(COPY, (node,), {"to": name}, node.type, node.name)] = name

@@ -63,11 +63,9 @@ def _holds(left: Node, relation: str, right: Node) -> bool:
 
 
 def size_up(written: Iterable[Node], made: Iterable[Node] = ()) -> Sizing:
-    """The sizing of a graph, given all its nodes in topological order.
-
-    `made` are the nodes that rewriting put in their place. They are defined wherever those are, so only what they say
-    of equal sizes counts: the maximum taken out of a softmax does not forbid rows of no elements.
-    """
+    """The sizing of a graph, given all its nodes in topological order. `made`: nodes that rewriting added. They exist
+    wherever the nodes that they replace exist, so only the sizes that they equate count, not their checks: the maximum
+    taken out of a softmax does not forbid empty rows."""
     same: dict[Node, Node] = {}
     memo: dict[Node, Node] = {}
     checks: list[Guard] = []
@@ -85,11 +83,11 @@ def size_up(written: Iterable[Node], made: Iterable[Node] = ()) -> Sizing:
             if constant_value(drop) is None:
                 same = {old: _rebuilt({drop: keep}, new) for old, new in same.items()} | {drop: keep}
             memo = dict(same)
-    return Sizing(strongest(checks), same, dict(same))
+    return Sizing(without_implied(checks), same, dict(same))
 
 
-def strongest(checks: Sequence[Guard]) -> tuple[Guard, ...]:
-    """The checks but for those that another one implies: of numbers below one size, the largest counts."""
+def without_implied(checks: Sequence[Guard]) -> tuple[Guard, ...]:
+    """Drop the checks that another check implies: of numbers below one size, only the largest is checked."""
     most: dict[tuple[str, Size], int] = {}
     for guard in checks:
         if isinstance(guard.left, int) and isinstance(guard.right, Node) and guard.relation != "==":

@@ -23,7 +23,7 @@ from typing import NoReturn
 from graphc.codegen.schedule.buffers import workspaces_of
 from graphc.codegen.schedule.drafts import writes_one
 from graphc.codegen.schedule.fusion import ALONE
-from graphc.codegen.schedule.inplace import made_over, may_refuse
+from graphc.codegen.schedule.inplace import may_refuse, overwritten_value
 from graphc.codegen.schedule.nodes import (
     buffer_view,
     call_fails,
@@ -251,7 +251,7 @@ class _Verifier:
         if self.writers[old.node].number in self.producers:
             return all(index == maker.index for index in readers[maker.number])
         if maker.kind == "steps":
-            return made_over(new.node) is old.node
+            return overwritten_value(new.node) is old.node
         return maker.in_place and self._overwritten_operand(maker) is old.node
 
     def _overwritten_operand(self, nest: Nest) -> Node | None:
@@ -320,8 +320,8 @@ class _Verifier:
                     self.fail(f"nest {nest.number} reads the old value of {name}, which is overwritten by then")
 
     def _orders_within(self, nest: Nest, name: str) -> bool:
-        """Tell whether a nest is a branch whose bodies themselves keep the order of reads and writes of a buffer, or a
-        scan that begins with what is there, and does not read it otherwise."""
+        """Tell whether a nest orders its reads and writes of a buffer itself: a branch whose bodies do, or a scan that
+        starts from the contents of the buffer and does not read it otherwise."""
         scan, branch = self.plan.contents.scans.get(nest.number), self.plan.contents.branches.get(nest.number)
         if scan is not None and self.plan.of == "step":
             old = self.plan.memory.overwritten[name]

@@ -116,7 +116,7 @@ class Between:
 
     def __init__(self, loop: Loop, values: Values) -> None:
         self.var, self.values = loop.var, dict(values)
-        self.size, self.more = self.apart(loop.size)
+        self.size, self.more = self.split_offset(loop.size)
         self.first = self.last = 0
         self.is_used = False
 
@@ -150,7 +150,7 @@ class Between:
 
     # What is known ---------------------------------------------------------------------------------------------
 
-    def apart(self, expr: Expr) -> tuple[Expr, int]:
+    def split_offset(self, expr: Expr) -> tuple[Expr, int]:
         """An index as another one and a number that is added to it, names resolved."""
         total = 0
         while (number := int_value(expr)) is None:
@@ -169,16 +169,16 @@ class Between:
 
     def shift(self, expr: Expr) -> int | None:
         """The number that is added to the loop's variable; None for other expressions."""
-        base, number = self.apart(expr) if expr.dtype == INDEX else (expr, 0)
+        base, number = self.split_offset(expr) if expr.dtype == INDEX else (expr, 0)
         return number if base == self.var else None
 
     def from_end(self, expr: Expr) -> int | None:
         """The difference of a bound and the size of the loop; of a maximum with a literal the other part is a bound as
         well."""
-        base, number = self.apart(expr)
+        base, number = self.split_offset(expr)
         if isinstance(base, Apply) and base.op is MAXIMUM:
             parts = [part for part in base.args if int_value(part) is None]
-            base, more = self.apart(parts[0]) if len(parts) == 1 else (base, 0)
+            base, more = self.split_offset(parts[0]) if len(parts) == 1 else (base, 0)
             number += more
         return number - self.more if base == self.size else None
 

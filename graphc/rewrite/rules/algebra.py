@@ -291,7 +291,7 @@ def _join_factors(node: Node, uses: Uses) -> Node | None:
 
 def _cancel_factors(node: Node, uses: Uses) -> Node | None:
     """(a * x) * (b * y) becomes x * y or -(x * y), for powers of two with a * b = 1 or -1."""
-    first, second = map(_apart, node.args)
+    first, second = map(_split_factor, node.args)
     if first is None or second is None or not is_float(node.type.dtype):
         return None
     (a, x), (b, y) = first, second
@@ -301,12 +301,12 @@ def _cancel_factors(node: Node, uses: Uses) -> Node | None:
     return product if a * b == 1 else elementwise("neg", product)
 
 
-def _apart(node: Node) -> tuple[Array, Node] | None:
+def _split_factor(node: Node) -> tuple[Array, Node] | None:
     """(c, x) if the node is c * x for a number c, or a broadcast of that."""
     found = constant_factor(node)
     if found is not None or node.op.name not in BROADCASTS:
         return found
-    inner = _apart(node.args[0])
+    inner = _split_factor(node.args[0])
     return None if inner is None else (inner[0], make(node.op, (inner[1], *node.args[1:]), node.attrs))
 
 

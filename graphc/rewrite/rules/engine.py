@@ -570,7 +570,7 @@ class _Rewriter:
             after = item.apply(node, self._uses)
             if after is not None and after is not node and _same_type(node, after) and self._keeps(node, after):
                 self.fired.append(Fired.at(item.name, node))
-                place_new(after, node.where, before)
+                set_user_line(after, node.where, before)
                 return self._inherit(node, after)
         return node
 
@@ -600,7 +600,7 @@ class _Rewriter:
         return self.uses.get(node, 1)
 
 
-def place_new(node: Node, where: Where | None, serial: int) -> None:
+def set_user_line(node: Node, where: Where | None, serial: int) -> None:
     """Set the user line of the nodes newer than a serial number."""
     pending = [node]
     while pending:

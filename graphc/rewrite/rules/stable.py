@@ -381,7 +381,7 @@ def _pivot(x: Node, axes: Sequence[int]) -> Node:
 # --- terms that add up to nothing -------------------------------------------------------------------------------------
 
 
-def _sum_apart(node: Node, uses: Uses) -> Node | None:
+def _split_sum(node: Node, uses: Uses) -> Node | None:
     """sum(a + k (x - m)) becomes sum(a) + k sum(x - m), for a mean m of x and k made of other sums over the same
     axes."""
     axes: tuple[int, ...] = node.attrs["axes"]
@@ -454,5 +454,5 @@ def _as_number(size: Size, like: Node) -> Node:
 
 MOMENTS: tuple[AnyRule, ...] = (
     Transformation("deviations_in_one_pass", ("sum",), _deviations_in_one_pass, CLOSE),
-    Transformation("sum_apart", ("sum",), _sum_apart, CLOSE, operands=("add", "sub", "neg")),
+    Transformation("sum_apart", ("sum",), _split_sum, CLOSE, operands=("add", "sub", "neg")),
 )

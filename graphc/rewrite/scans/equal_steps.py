@@ -28,7 +28,7 @@ from typing import TypeAlias
 
 from graphc.ir.facts import scalar_constant
 from graphc.ir.lowering import Iota, Scalar, View
-from graphc.ir.node import CONSTANT, LEAVES, Node, literal, made
+from graphc.ir.node import CONSTANT, LEAVES, Node, find_node, literal
 from graphc.ir.sizes import known_most
 from graphc.startup.record import record
 
@@ -182,8 +182,8 @@ def needed(roots: Iterable[Node]) -> list[Node]:
 
 
 def in_time(text: Text, clock: Run, outputs: Iterable[Node]) -> Iterator[Node]:
-    """The nodes that depend on a run, each placed after the last step it depends on, up to the end of the run. A node
-    first used two or more steps later is left out: it is placed where it is used."""
+    """The nodes that depend on a run and are used soon after: each is placed after the last step that it depends on, up
+    to the end of the run. A node first used two or more steps later is placed where it is used."""
     never, last = clock.count + FARTHEST, clock.count - 1
     latest = [-1] * len(text.order)
     for place, args in enumerate(text.args):
@@ -279,7 +279,7 @@ def completed(
             if arg is None:
                 return None
             args.append(arg)
-        node = made(other[row].op, args, other[row].attrs)
+        node = find_node(other[row].op, args, other[row].attrs)
         if node is None or node not in text.place or found.get(row, node) is not node:
             return None
         nodes.append(node)
@@ -411,7 +411,7 @@ class Finder:
                 for step in steps[role.kind]:
                     if run.start <= self.text.args[run.at(step, row)][number] < run.end:
                         return False
-                if role.kind == "before" and not begins_alike(self.text, run, row, number, role):
+                if role.kind == "before" and not initial_types_match(self.text, run, row, number, role):
                     return False
         return True
 
@@ -431,7 +431,7 @@ class Finder:
         return Column(value, one, run, row, step - middle * (after - step), after - step)
 
 
-def begins_alike(text: Text, run: Run, row: int, number: int, role: Role) -> bool:
+def initial_types_match(text: Text, run: Run, row: int, number: int, role: Role) -> bool:
     """True if the initial values of a state have the type of the value that a step makes."""
     kind = text.order[run.at(0, role.row)].type
     begins = [text.order[run.at(step, row)].args[number].type for step in range(role.distance)]

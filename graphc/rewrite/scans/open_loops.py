@@ -411,8 +411,8 @@ def uses_of(loop: OpenLoop, order: Iterable[Node]) -> Counter[Node]:
     return found
 
 
-def leave(loop: OpenLoop, found: Mapping[Node, Node]) -> None:
-    """Replace outputs by nodes computed outside, and drop them from the loop."""
+def replace_outputs(loop: OpenLoop, found: Mapping[Node, Node]) -> None:
+    """Replace outputs of a loop by nodes computed outside, and remove them from the loop."""
     for stand_in in found:
         loop.rows.pop(stand_in, None)
     loop.replace_results({stand_in: fitted(node, stand_in.type) for stand_in, node in found.items()})

@@ -32,7 +32,7 @@ from graphc.ir.sizes import is_natural
 from graphc.ir.walk import Graph, consumers, node_set, nodes_of, nodes_since, rebuilt, renamed
 from graphc.ops.branch import COND
 from graphc.ops.scan import SCAN, loop_of
-from graphc.rewrite.rules.engine import Fired, place_new, tell
+from graphc.rewrite.rules.engine import Fired, set_user_line, tell
 from graphc.rewrite.scans.open_loops import Change, OpenLoop, Surroundings, close_loop, fitted, open_loop, prune
 from graphc.rewrite.scans.steps import CHANGES, move_expensive_rows, sink_elementwise
 from graphc.tensor.elementary import where
@@ -105,16 +105,16 @@ def _closed_all(graph: Graph, loops: Iterable[OpenLoop], name: str) -> Graph:
     here = user_line()
     for loop in loops:
         loop.move(done)
-        _place(loop, here)
+        _set_user_line(loop, here)
         for before, result in close_loop(loop).items():
             done[before] = fitted(result, before.type)
-            place_new(done[before], loop.node.where, loop.since)
+            set_user_line(done[before], loop.node.where, loop.since)
     after = Graph(graph.inputs, tuple([rebuilt(done, output) for output in graph.outputs]))
     tell(name, graph, after)
     return after
 
 
-def _place(loop: OpenLoop, here: Where | None) -> None:
+def _set_user_line(loop: OpenLoop, here: Where | None) -> None:
     """Give nodes made by passes the user line of the loop."""
     outside = [*loop.wanted.values(), *loop.elements.values(), *loop.states.values()]
     for node in nodes_since([*loop.results, *outside], loop.since):

@@ -35,11 +35,11 @@ from graphc.rewrite.scans.open_loops import (
     fitted,
     flat,
     is_batch,
-    leave,
     liftable,
     lifted,
     part_of,
     repeated,
+    replace_outputs,
     spread,
     unbroadcast,
     uses_of,
@@ -236,7 +236,7 @@ def project_rows(loop: OpenLoop, around: Surroundings) -> bool:
     for stand_in in products:
         given = {end: partial(loop.rows_of, end) for end in ends[stand_in]}
         found[stand_in] = lifted(loop, [loop.rows[stand_in]], varying, given)[0]
-    leave(loop, found)
+    replace_outputs(loop, found)
     return bool(found)
 
 
@@ -265,7 +265,7 @@ def as_recurrences(loop: OpenLoop, around: Surroundings) -> bool:
             return False
         found |= more
         for state, each in more.items():
-            given |= {each.node: each.rows, state: partial(_before, loop, state, varying, each, given)}
+            given |= {each.node: each.rows, state: partial(_values_before, loop, state, varying, each, given)}
     if not rows and not all(
         _is_added_up(loop, state, each) for state, each in found.items() if each.factor is not None
     ):
@@ -273,8 +273,8 @@ def as_recurrences(loop: OpenLoop, around: Surroundings) -> bool:
     if not liftable([*loop.elements, *given], order, varying).issuperset(rows.values()):
         return False
     made = dict(zip(rows, lifted(loop, list(rows.values()), varying, given), strict=True))
-    ends = {s: _end(loop, state, varying, found[state], given) for s, state in loop.last.items()}
-    leave(loop, made | ends)
+    ends = {s: _final_value(loop, state, varying, found[state], given) for s, state in loop.last.items()}
+    replace_outputs(loop, made | ends)
     return True
 
 
@@ -310,7 +310,7 @@ class Recurrence:
         if not self.late and is_number(self.initial, 0.0):
             return linear_recurrence(self.factor, self.term, 0, self.reverse)
         late = self.late and repeated(self.factor) is None  # by one factor it is the same to multiply before or after
-        factor = self.factor if late else self._in_first(literal(-0.0, self.factor.type.dtype), self.factor)
+        factor = self.factor if late else self._select_first_step(literal(-0.0, self.factor.type.dtype), self.factor)
         return linear_recurrence(factor, self._terms(), 0, self.reverse, "late" if late else "own")
 
     def _terms(self) -> Node:
@@ -320,9 +320,9 @@ class Recurrence:
         begin = spread(self.count, self.initial)
         if not self.late:
             begin = elementwise("mul", self.factor, begin)
-        return self._in_first(elementwise("add", begin, self.term), self.term)
+        return self._select_first_step(elementwise("add", begin, self.term), self.term)
 
-    def _in_first(self, first: Node, others: Node) -> Node:
+    def _select_first_step(self, first: Node, others: Node) -> Node:
         """`first` in the first step, `others` in the following ones."""
         begins = sizes.add(self.count, -1) if self.reverse else 0
         is_first = elementwise("equal", iota(self.count), as_size_node(begins))
@@ -404,14 +404,14 @@ def _all_values(loop: OpenLoop, state: Node, varying: set[Node], found: Recurren
     return concatenate((after, begin) if loop.reverse else (begin, after), 0)
 
 
-def _before(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: StackedValues) -> Node:
+def _values_before(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: StackedValues) -> Node:
     """The values of a state before each step."""
     if found.factor is not None and not found.late and is_number(found.initial, 0.0):
         return linear_recurrence(found.factor, found.term, 0, loop.reverse, "before")
     return part_of(_all_values(loop, state, varying, found, given), 1 if loop.reverse else 0, loop.count)
 
 
-def _end(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: StackedValues) -> Node:
+def _final_value(loop: OpenLoop, state: Node, varying: set[Node], found: Recurrence, given: StackedValues) -> Node:
     """The final value of a state; there may be no steps."""
     if found.factor is None:
         return plus(found.initial, [reduce_sum(found.term, (0,))])

@@ -33,10 +33,10 @@ from graphc.rewrite.scans.open_loops import (
     Surroundings,
     fitted,
     is_elementwise,
-    leave,
     liftable,
     lifted,
     repeated,
+    replace_outputs,
     unbroadcast,
     uses_of,
 )
@@ -119,8 +119,8 @@ def keep_last_row(loop: OpenLoop, around: Surroundings) -> bool:
 
 
 def _after_a_step(loop: OpenLoop, row: Node) -> Node:
-    """The last row of an `until` loop, with a check that there is a step: this node may be all that is left of the loop
-    when it runs before the guards are evaluated (codegen/pipeline/kernel.py)."""
+    """The last row of an `until` loop, with a check that the loop has made a step. Guards may be evaluated after this
+    node (codegen/pipeline/kernel.py), so the check cannot be left to them."""
     if isinstance(loop.count, int):
         return row if loop.count > 0 else checked(row, [literal(0, "int64")], NO_STEP, "index")
     some = elementwise("less_equal", literal(1, "int64"), as_size_node(loop.count))
@@ -172,7 +172,7 @@ def _count_before(loop: OpenLoop, row: Node) -> Node | None:
     return node
 
 
-def begin_with_row(loop: OpenLoop, around: Surroundings) -> bool:
+def start_from_row(loop: OpenLoop, around: Surroundings) -> bool:
     """A sequence that is zero except for the row that the first step adds to a zero state: the state starts as that
     row. So no zeros are stored for the gradient of the last of many rows.
 
@@ -242,14 +242,16 @@ def _fix_states(loop: OpenLoop, around: Surroundings) -> bool:
     loop.replace(found)
     ends = {stand_in: found[state] for stand_in, state in loop.last.items() if state in found}
     loop.last = {stand_in: state for stand_in, state in loop.last.items() if state not in found}
-    leave(loop, ends)
+    replace_outputs(loop, ends)
     return bool(found)
 
 
 def _count_states(loop: OpenLoop, around: Surroundings) -> bool:
     """An int64 scalar to which each step adds a number follows from the number of the step, whose range is known: so
     a place `a[i]` of a loop over `i` needs no check in each step."""
-    steps = {state: step for state, after in loop.after.items() if (step := _added(state, after)) is not None}
+    steps = {
+        state: step for state, after in loop.after.items() if (step := _constant_increment(state, after)) is not None
+    }
     if not loop.is_whole or not steps:
         return False
     count, number = as_size_node(loop.count), loop.element_of(iota(loop.count))
@@ -259,16 +261,16 @@ def _count_states(loop: OpenLoop, around: Surroundings) -> bool:
     for state, step in steps.items():
         initial = loop.states.pop(state)
         del loop.after[state]
-        found[state] = _counted(initial, step, number)
-        ends = {stand_in: _counted(initial, step, count) for stand_in, own in loop.last.items() if own is state}
+        found[state] = _affine_state(initial, step, number)
+        ends = {stand_in: _affine_state(initial, step, count) for stand_in, own in loop.last.items() if own is state}
         loop.last = {stand_in: own for stand_in, own in loop.last.items() if own is not state}
-        leave(loop, ends)
+        replace_outputs(loop, ends)
     loop.replace(found)
     return True
 
 
-def _added(state: Node, after: Node) -> int | None:
-    """The number that a step adds to a state; None where it does something else."""
+def _constant_increment(state: Node, after: Node) -> int | None:
+    """The number that a step adds to a state; None if the step does something else."""
     if state.ndim or state.type.dtype != "int64" or after.op.name != "add" or state not in after.args:
         return None
     one, other = after.args
@@ -276,7 +278,7 @@ def _added(state: Node, after: Node) -> int | None:
     return None if number is None else int(number)
 
 
-def _counted(initial: Node, step: int, number: Node) -> Node:
+def _affine_state(initial: Node, step: int, number: Node) -> Node:
     """initial + step * number."""
     product = number if step == 1 else elementwise("mul", number, literal(step, "int64"))
     return product if is_number(initial, 0) else elementwise("add", product, initial)
@@ -299,7 +301,7 @@ def _move_rows_outside(loop: OpenLoop, around: Surroundings) -> bool:
                 found[stand_in] = lifted(loop, [output], varying)[0]
         if not found:
             break
-        leave(loop, found)
+        replace_outputs(loop, found)
         changed = True
     return changed
 
@@ -351,7 +353,7 @@ CHANGES: dict[str, Change] = {
     "constant_states": _fix_states,
     "counted_states": _count_states,
     "last_row": keep_last_row,
-    "first_row": begin_with_row,
+    "first_row": start_from_row,
     "batch_products": batch_products,
     "rows_outside": _move_rows_outside,
     "sum_of_products": sum_products,

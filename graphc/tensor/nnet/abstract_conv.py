@@ -89,7 +89,7 @@ def _spatial(shape: Any, rank: int, name: str) -> list[Size]:
     return [as_size(size, f"{name}: a size") for size in given[2:]]
 
 
-def _held(made: Node, shape: Any) -> Node:
+def _with_sizes(made: Node, shape: Any) -> Node:
     """A result whose first sizes are told too."""
     told = [None if size is None else as_size(size) for size in list(shape)[:2]]
     return specify_shape(made, (*told, *(None,) * (made.ndim - 2)))
@@ -102,7 +102,7 @@ def _by_inputs(name: str, dy: Any, w: Any, input_shape: Any, filter_shape: Any, 
     pads = paddings(slide.padding, counts, kernels.type.shape[2:], slide, name)
     top, kernels = split(top, 1, slide.groups, name), split(kernels, 0, slide.groups, name)
     made = by_images(_checked_top(top, kernels, slide, pads, counts, name), kernels, slide, pads, counts)
-    return _held(cast(joined(made, 1), dtype), input_shape)
+    return _with_sizes(cast(joined(made, 1), dtype), input_shape)
 
 
 def _checked_top(dy: Node, w: Node, slide: Sliding, pads: Any, counts: Sequence[Size], name: str) -> Node:
@@ -126,7 +126,7 @@ def _by_weights(name: str, x: Any, dy: Any, filter_shape: Any, input_shape: Any,
     images, top, dtype = operands(_told(x, input_shape, name, rank + 2), _told(dy, None, name, rank + 2), name)
     pads = paddings(slide.padding, images.type.shape[2:], counts, slide, name)
     made = by_kernels(split(images, 1, slide.groups, name), split(top, 1, slide.groups, name), slide, pads, counts)
-    return _held(cast(joined(made, 0), dtype), filter_shape)
+    return _with_sizes(cast(joined(made, 0), dtype), filter_shape)
 
 
 # --- the functions of images and of volumes ---------------------------------------------------------------------------

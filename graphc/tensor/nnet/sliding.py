@@ -26,7 +26,7 @@ from graphc.ir.node import Guard, Node, Size, describe, lazy_text
 from graphc.ir.walk import as_size_node
 from graphc.ops import conv, shape as layout
 from graphc.ops.elementwise import as_node, cast, elementwise
-from graphc.ops.shape import dimshuffle, expand, held_to, label_origin, reshape
+from graphc.ops.shape import dimshuffle, expand, guard_axis, label_origin, reshape
 from graphc.options import options
 from graphc.startup.record import record
 from graphc.tensor.creation import arange
@@ -147,7 +147,7 @@ def split(x: Node, axis: int, groups: int, what: str) -> Node:
         return reshape(x, (*x.type.shape[:axis], groups, size // groups, *x.type.shape[axis + 1 :]))
     each = sizes.floor_divide(size, groups)
     message = f"{label_origin(x)} has {{left}} channels, which are no multiple of {groups} groups"
-    held = held_to(x, axis, Guard(size, "==", sizes.multiply(each, groups), message))
+    held = guard_axis(x, axis, Guard(size, "==", sizes.multiply(each, groups), message))
     return reshape(held, (*x.type.shape[:axis], groups, each, *x.type.shape[axis + 1 :]))
 
 
