@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphc.codegen.pipeline.kernel import Kernel
-from graphc.functions.variants import Layout
+from graphc.functions.layouts import Layout
 from graphc.ir import sizes
 from graphc.ir.lowering import Scalar
 from graphc.ir.node import INPUT, LEAVES, Node, Size, variable
