@@ -6,7 +6,7 @@ branches, strides, conflicts. They are compiled twice, as ever and with the vect
 0 to 70. Stored elements and reductions that have no order agree to the bit. A sum or a product of floats is taken in
 another order: it lies within the bound of any order (Higham, Accuracy and Stability of Numerical Algorithms, 4.2).
 
-`python -m tests.support.vector_loops --programs 5000 --seed 7` runs more of them, 14 for a seed.
+`python -m tests.support.vector_loops --programs 5000 --seed 7` runs more of them, 15 for a seed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from tests.support.compiled_source import compile_source
 Array = NDArray[Any]
 MOST = 70
 """The largest trip count."""
-ROOM = 3 * MOST + 16
+LONGEST_ROW = 17
+ROOM = LONGEST_ROW * MOST + 16
 """Elements of each buffer: more than any loop touches, so that a store beyond its end is seen."""
 ROWS = 3
 POINTERS = ("a", "b", "c", "w", "out", "out1", "sums", "terms")
@@ -239,7 +240,7 @@ class Drawer:
         return self.finish([], f"for i in {self.over()}:", [])
 
     def strides(self) -> Drawn:
-        """Elements backwards and by steps, read or written: LLVM's."""
+        """Elements backwards and by steps, read or written: most are LLVM's."""
         place = self.draw.choice(["n - 1 - i", "2 * i", "i * 2 + 1", "n - i"])
         self.names_given(1)
         value = self.cast(f"a[{place}]")
@@ -265,6 +266,26 @@ class Drawer:
         head = f"for j in independent({ROWS}):\n        s = int64(0)\n        for i in independent(n):"
         return self.finish([], head, ["    count[j] = s"], depth=2)
 
+    def columns(self) -> Drawn:
+        """Short rows: some of their columns are read, one or all or some are written, in place maybe."""
+        width, begin = self.draw.randrange(2, LONGEST_ROW + 1), self.draw.choice(["", " + m", " + 1"])
+        self.drawn.dtypes["a"] = self.drawn.dtypes["out"] = self.draw.choice([self.dtype, self.drawn.dtypes["a"]])
+        read, written = self.draw.choice(["a", "b", "out"]), self.draw.choice(["all", "all", "some", "none"])
+        taken = self.draw.sample(range(width), self.draw.randrange(1, width + 1))
+        for number, column in enumerate(taken):
+            place = f"i * {width} + {column}{begin}" if self.draw.random() < 0.5 else f"{column} + {width} * i{begin}"
+            self.lines.append(f"v{number} = {self.cast(f'{read}[{place}]')}")
+            self.names.append(f"v{number}")
+        to = self.drawn.dtypes["out"]
+        stored = {"all": range(width), "some": taken, "none": ()}[written]
+        for column in stored:
+            value = self.cast(self.draw.choice([*self.names, self.expression()]), to)
+            self.lines.append(f"out[i * {width} + {column}{begin}] = {value}")
+        if written == "none":
+            self.lines.append(f"out1[i] = {self.expression()}")
+        self.lines.append(f"hits = hits + int64({self.condition()})")
+        return self.finish(["hits = int64(m)"], f"for i in {self.over()}:", ["count[0] = hits"])
+
     def moves(self) -> Drawn:
         """Memory copied or cleared: zeros of all dtypes, a negative one."""
         zero = {"bool": "False"}.get(
@@ -282,6 +303,7 @@ OF_KIND: dict[str, tuple[str, ...]] = {
 KINDS: tuple[Callable[[Drawer], Drawn], ...] = (
     Drawer.map, Drawer.masks, Drawer.calls, Drawer.total, Drawer.product, Drawer.extremes, Drawer.logic, Drawer.several,
     Drawer.place, Drawer.branches, Drawer.strides, Drawer.conflicts, Drawer.rows, Drawer.moves,
+    Drawer.columns,
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from graphc.codegen.schedule.nodes import fold_vars, unrolls, variables_of
+from graphc.codegen.schedule.nodes import fold_vars, is_written_out, variables_of
 from graphc.ir.lowering import Fold, Iota, Scalar, View
 from graphc.ir.node import SIZE, Index, Node, Size, constant_value
 from graphc.loopir.ir import INDEX, TILE, Apply, Buffer, Expr, Opaque, Var, int_value, integer, ravel, subexpressions
@@ -78,7 +78,7 @@ class Survey:
 
     def fold(self, node: Node, fold: Fold, index: Index) -> None:
         iterations = [int_value(extent) for extent in self.extents(fold.sizes(node))]
-        if unrolls(iterations):
+        if is_written_out(node, iterations):
             for place in np.ndindex(*(iteration or 0 for iteration in iterations)):
                 self.term(node, fold, index, tuple(map(integer, place)))
         else:

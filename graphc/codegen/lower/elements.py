@@ -24,7 +24,7 @@ import numpy as np
 
 from graphc.codegen.lower.access import Survey
 from graphc.codegen.lower.scopes import Scope, Scopes
-from graphc.codegen.schedule.nodes import fold_vars, gathered, unrolls
+from graphc.codegen.schedule.nodes import fold_vars, gathered, is_written_out
 from graphc.codegen.schedule.plan import UNLABELLED, Labels, PlanMemory
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import StepSizeError
@@ -50,7 +50,7 @@ from graphc.loopir.ir import (
     start_const,
     within,
 )
-from graphc.loopir.operators import ACCUMULATE, ACCUMULATE_MINIMUM, ADD_ERROR, CASTS, SELECT
+from graphc.loopir.operators import ACCUMULATE, ACCUMULATE_MAXIMUM, ACCUMULATE_MINIMUM, ADD_ERROR, CASTS, SELECT
 from graphc.loopir.syntax import filled, operator_of
 from graphc.startup.record import fresh, record, replace
 
@@ -351,7 +351,7 @@ def accumulated(lowerer: Lowerer, node: Node, fold: Fold, index: Index) -> Expr:
 def _reduce(lowerer: Lowerer, node: Node, fold: Fold, index: Index, extents: Sequence[Expr], unfold: Unfold) -> Expr:
     """The loops of a reduction over `extents`."""
     iterations, in_kernel = [ir.int_value(extent) for extent in extents], lowerer.sizes.failure is None
-    if in_kernel and unrolls(iterations):
+    if in_kernel and is_written_out(node, iterations):
         return _unrolled(lowerer, node, fold, index, [iteration or 0 for iteration in iterations], unfold)
     length = iterations[-1] if iterations else 1
     if (length is None or length > ir.BLOCK) and in_kernel:
@@ -382,6 +382,10 @@ def _unrolled(
     """A reduction over a few elements, term by term."""
     sizes = lowerer.extents(fold.sizes(node))
     values: list[Expr] = [start_const(text, dtype) for text, dtype in zip(fold.start, fold.dtypes, strict=True)]
+    if operator_of(fold.step[0]) in (ACCUMULATE_MINIMUM, ACCUMULATE_MAXIMUM):
+        places = [unfold(tuple(map(integer, iteration))) for iteration in np.ndindex(*iterations)]
+        terms = [cast(fold_term(lowerer, node, fold, index, place), fold.dtypes[0]) for place in places]
+        return _in_pairs(lowerer, node, fold, terms)
     for iteration in np.ndindex(*iterations):
         reduced = unfold(tuple(map(integer, iteration)))
         term = fold_term(lowerer, node, fold, index, reduced)
@@ -391,6 +395,15 @@ def _unrolled(
         steps = zip(fold.step, fold.dtypes, strict=True)
         values = [lowerer.bind(node, filled(step, operands, dtype)) for step, dtype in steps]
     return values[fold.result]
+
+
+def _in_pairs(lowerer: Lowerer, node: Node, fold: Fold, terms: list[Expr]) -> Expr:
+    """An extreme of several terms, of pairs first: comparisons that do not wait for each other."""
+    while len(terms) > 1:
+        pairs = [(*terms[place : place + 2], ir.ZERO) for place in range(0, len(terms) - 1, 2)]
+        rest = terms[2 * len(pairs) :]
+        terms = [lowerer.bind(node, filled(fold.step[0], pair, fold.dtypes[0])) for pair in pairs] + rest
+    return terms[0]
 
 
 def _reduced_loops(scopes: Scopes, count: int) -> tuple[Var, ...]:

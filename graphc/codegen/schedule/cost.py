@@ -26,7 +26,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.codegen.call.callback import LONG_NEST
-from graphc.codegen.schedule.nodes import lowering_of, unrolls
+from graphc.codegen.schedule.nodes import is_written_out, lowering_of
 from graphc.ir import sizes
 from graphc.ir.body import outside
 from graphc.ir.facts import is_place_near
@@ -95,7 +95,7 @@ def lies_in_memory(node: Node) -> bool:
     """Tell whether an element is read rather than computed, wherever it is used."""
     lowering = lowering_of(node)
     if isinstance(lowering, Fold):
-        return not unrolls(lowering.sizes(node))
+        return not is_written_out(node, lowering.sizes(node))
     return node.op in LEAVES or isinstance(lowering, Call | Writes | Recur | Segments)
 
 

@@ -33,12 +33,12 @@ from graphc.codegen.schedule.nodes import (
     gathered,
     in_range,
     is_by_segment,
+    is_written_out,
     loop_vars,
     lowering_of,
     reach,
     segment_count,
     segment_var,
-    unrolls,
     variables_of,
 )
 from graphc.codegen.schedule.plan import COPY, BranchGraph, IndexCheck, NestDraft, NestKind, Purpose, ScanGraph, Use
@@ -157,14 +157,21 @@ def _rounds_of(order: Iterable[Node], sizing: Sizing) -> dict[Node, int]:
     for node in order:
         before = max((rounds[arg] for arg in node.args), default=0)
         lowering = lowering_of(node)
-        by_rows = node.ndim and isinstance(lowering, Fold) and not is_column_reduction(node, lowering, sizing)
-        rounds[node] = before + 1 if by_rows else before
+        rounds[node] = (
+            before + 1 if node.ndim and isinstance(lowering, Fold) and is_by_rows(node, lowering, sizing) else before
+        )
     return rounds
+
+
+def is_by_rows(node: Node, fold: Fold, sizing: Sizing) -> bool:
+    """Tell whether a reduction has a loop of its own along rows."""
+    is_short = is_written_out(node, [sizing.of(size) for size in fold.sizes(node)])
+    return not is_short and not is_column_reduction(node, fold, sizing)
 
 
 def is_column_reduction(node: Node, fold: Fold, sizing: Sizing) -> bool:
     """Tell whether a reduction, which is not written out, adds rows into its result: so it reads memory in order."""
-    if len(fold.start) > 1 or not fold.axes or unrolls([sizing.of(size) for size in fold.sizes(node)]):
+    if len(fold.start) > 1 or not fold.axes or is_written_out(node, [sizing.of(size) for size in fold.sizes(node)]):
         return False
     return reduced_operand(node, fold).ndim - 1 not in fold.axes
 
@@ -405,8 +412,12 @@ def expand(uses: Uses, node: Node, use: Use) -> None:
             uses.add(node.args[position], Use(use.nest, index, reach(index, use.path)))
             uses.check_indices(node, use.nest)
         case Fold():
+            outer = reach(use.index, use.path)
             reduced = fold_vars(node, lowering)
-            inner = (*reach(use.index, use.path), *reduced)
+            if is_written_out(node, [uses.goals.sizing.of(size) for size in lowering.sizes(node)]):
+                # The terms of several such reductions are the same elements.
+                reduced = tuple(Var(f"term{len(outer)}_{axis}", INDEX) for axis in range(len(reduced)))
+            inner = (*outer, *reduced)
             uses.add_sizes(lowering.sizes(node), draft)
             for position, index in lowering.operands(node, use.index, reduced):
                 uses.add(node.args[position], Use(use.nest, index, inner))

@@ -107,16 +107,26 @@ def first_reduced(node: Node) -> int:
 
 MOST_UNROLLED = 4
 """Iterations of a loop that is written out one by one, where their number is known."""
+MOST_IN_ROWS = 16
+"""Terms of a reduction that is written out, where there are many of them: the loop over these then runs over vectors
+(codegen/vectorize/columns.py)."""
+MANY = 64
 
 
-def unrolls(iterations: Sequence[Size | None]) -> bool:
+def unrolls(iterations: Sequence[Size | None], most: int = MOST_UNROLLED) -> bool:
     """Tell whether loops of these numbers of iterations, where they are known, are written out one by one."""
     count = 1
     for size in iterations:
         if not isinstance(size, int):
             return False
         count *= size
-    return 0 < count <= MOST_UNROLLED
+    return 0 < count <= most
+
+
+def is_written_out(node: Node, iterations: Sequence[Size | None]) -> bool:
+    """Tell whether a reduction of so many terms, where that is known, is written out term by term."""
+    is_many = any(not isinstance(size, int) or size >= MANY for size in node.type.shape)
+    return unrolls(iterations, MOST_IN_ROWS if is_many else MOST_UNROLLED)
 
 
 def split_axes(loops: Index, reduced: Sequence[int]) -> tuple[Index, Index]:

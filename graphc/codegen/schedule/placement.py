@@ -26,7 +26,7 @@ from graphc.codegen.schedule.drafts import (
     is_column_reduction,
     reduced_operand,
 )
-from graphc.codegen.schedule.nodes import lowering_of, split_axes, unrolls
+from graphc.codegen.schedule.nodes import is_written_out, lowering_of, split_axes
 from graphc.codegen.schedule.plan import BranchGraph, NestDraft, NestKind, ScanGraph, Use
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir.body import guard_sides, items_of
@@ -229,7 +229,11 @@ def kind_of(node: Node, lowering: object, sizing: Sizing) -> NestKind:
             return "steps"
         case Fold() if not node.ndim:
             extents = [sizing.of(size) for size in lowering.sizes(node)]
-            return "full reduction" if extents and not unrolls(extents) and _is_associative(lowering) else "loops"
+            return (
+                "full reduction"
+                if extents and not is_written_out(node, extents) and _is_associative(lowering)
+                else "loops"
+            )
         case Fold() if is_column_reduction(node, lowering, sizing):
             return "column reduction"
         case _:

@@ -26,7 +26,7 @@ from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
 from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.safepoints import place_safepoints, request_safepoints
 from graphc.codegen.transform.simplify import STEPS, drop_unused
-from graphc.codegen.transform.unroll import unroll_and_jam, unroll_steps
+from graphc.codegen.transform.unroll import unroll_and_jam, unroll_rows, unroll_steps
 from graphc.ir.verify import Step, passed, watched
 from graphc.loopir.ir import Buffer, Function, Stmt, Var
 from graphc.loopir.syntax import Names
@@ -163,6 +163,11 @@ KERNEL_PASSES: tuple[Pass, ...] = (
     Pass(
         "unroll_steps",
         lambda body, subject: unroll_steps(body, subject.steps, subject.names.fresh),
+        then=(FORWARD, *SIMPLIFY),
+    ),
+    Pass(
+        "unroll_rows",
+        lambda body, subject: unroll_rows(body, subject.steps, subject.names.fresh),
         then=(FORWARD, *SIMPLIFY),
     ),
     Pass("keep_in_registers", _naming(keep_in_registers)),

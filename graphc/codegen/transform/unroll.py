@@ -54,6 +54,8 @@ from graphc.startup.record import replace
 
 MOST_ITERATIONS = 16
 """The most iterations of loops inside one another: a matrix of 4 by 4."""
+VECTOR = 8
+"""Elements of a row that fill a vector."""
 MOST_OPS = 1000
 """The most operators of a step that is written out."""
 
@@ -72,6 +74,25 @@ def unroll_steps(body: Sequence[Stmt], steps: Collection[Var], fresh: Fresh) -> 
         else:
             result.append(map_bodies(stmt, lambda inner: unroll_steps(inner, steps, fresh)))
     return tuple(result)
+
+
+def unroll_rows(body: Sequence[Stmt], steps: Collection[Var], fresh: Fresh) -> tuple[Stmt, ...]:
+    """Statements in which loops over rows of a few elements have no loops inside: so they run over vectors of rows."""
+    result: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Loop) and stmt.var not in steps and is_short(stmt) and is_of_rows(stmt):
+            result.append(replace(stmt, body=tuple(written_out(stmt.body, fresh))))
+        else:
+            result.append(map_bodies(stmt, lambda inner: unroll_rows(inner, steps, fresh)))
+    return tuple(result)
+
+
+def is_of_rows(loop: Loop) -> bool:
+    """True where a row is not all elements of its own: more is computed for it as a whole than a vector of it saves."""
+    longest = max(int_value(stmt.size) or 0 for stmt in loop.body if isinstance(stmt, Loop))
+    values = [stmt.value for stmt in loop.body if isinstance(stmt, Let) and stmt.var.dtype != INDEX]
+    fills = longest >= VECTOR and not longest % VECTOR
+    return sum(map(op_count, values)) > (longest if fills else 0)
 
 
 def is_short(loop: Loop) -> bool:

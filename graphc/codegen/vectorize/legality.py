@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from llvmlite import ir
 
 from graphc.codegen.vecmath.table import called_symbol, takes_counters
+from graphc.codegen.vectorize.columns import LARGEST, Columns
 from graphc.codegen.vectorize.loopinfo import CountedLoop, targets
 from graphc.startup.record import record
 
@@ -33,6 +34,9 @@ MIN_MAX = frozenset("maximum minimum maxnum minnum smax smin umax umin".split())
 """Intrinsics of LLVM for which that holds too."""
 ARITHMETIC = frozenset(("fadd", "fsub", "fmul", "fdiv"))
 """Instructions of floats whose order matters without `reassoc`."""
+
+WIDE = (ir.DoubleType(), ir.FloatType(), ir.IntType(64), ir.IntType(32))
+"""Elements of which any two vectors are shuffled in an instruction or two."""
 
 Value: TypeAlias = Any
 """An operand in an iteration: an instruction of the body; a loop invariant: a constant, an argument, a local name or an
@@ -53,14 +57,15 @@ class LoopBody:
     """The body of a loop.
 
     operands: those of each instruction, with local names replaced by the values stored under them; accesses: the loads
-    and stores of memory, with the number of elements by which the address grows with each iteration, 0 or 1, or None
-    where it may be any; varying: the instructions whose values differ from iteration to iteration; reductions: by the
-    local names of their accumulators; counter_calls: calls of functions of a counter that goes up by one with each
-    iteration, with other arguments that are invariant.
+    and stores of memory, with the number of elements by which the address grows with each iteration, 0 or more, or None
+    where it may be any; columns: those of each access by which it grows by more than 1; varying: the instructions whose
+    values differ from iteration to iteration; reductions: by the local names of their accumulators; counter_calls:
+    calls of functions of a counter that goes up by one with each iteration, with other arguments that are invariant.
     """
 
     operands: Mapping[ir.Instruction, Sequence[Value]]
     accesses: Mapping[ir.Instruction, int | None]
+    columns: Mapping[ir.Instruction, Columns]
     varying: frozenset[ir.Instruction]
     reductions: Mapping[ir.AllocaInstr, Reduction]
     counter_calls: frozenset[ir.Instruction]
@@ -70,8 +75,8 @@ class LoopBody:
         return value is not INDEX and value not in self.varying
 
     def live_instructions(self) -> list[ir.Instruction]:
-        """The instructions that stores and reductions need, in order, without the addresses of accesses of stride 1,
-        which follow from the index."""
+        """The instructions that stores and reductions need, in order, without the addresses of accesses of known
+        stride, which follow from the index."""
         wanted: list[Value] = [each.term for each in self.reductions.values()]
         wanted += [each for each in self.accesses if isinstance(each, ir.StoreInstr)]
         found = set()
@@ -79,7 +84,7 @@ class LoopBody:
             value = wanted.pop()
             if value in self.operands and value not in found:
                 found.add(value)
-                wanted += self.operands[value][: -1 if self.accesses.get(value) == 1 else None]
+                wanted += self.operands[value][: -1 if self.accesses.get(value) else None]
         return [each for each in self.operands if each in found]
 
 
@@ -88,7 +93,7 @@ def is_copy(body: LoopBody) -> bool:
     read at the index, or zeros."""
     stores = [each for each in body.accesses if isinstance(each, ir.StoreInstr)]
     values = [body.operands[each][0] for each in stores]
-    if body.reductions or not stores:
+    if body.reductions or not stores or not body.columns.keys().isdisjoint(stores):
         return False
     if all(isinstance(value, ir.Constant) and has_zero_bits(value) for value in values):
         return True
@@ -160,12 +165,13 @@ def read_body(loop: CountedLoop, steps: Mapping[ir.AllocaInstr, ir.Instruction])
     reader = Reader(loop, steps)
     if not all(map(reader.read, loop.body.instructions[:-1])):
         return None
-    if are_read_after(loop.exit, reader.current.keys() - steps.keys()):
+    columns = reader.columns()
+    if columns is None or are_read_after(loop.exit, reader.current.keys() - steps.keys()):
         return None
     reductions = {slot: Reduction(step, term_of(reader.operands[step], slot)) for slot, step in steps.items()}
     varying = frozenset(reader.varying - {INDEX})
     counter_calls = frozenset(each for each in reader.operands if reader.counts(each))
-    return LoopBody(reader.operands, reader.accesses, varying, reductions, counter_calls)
+    return LoopBody(reader.operands, reader.accesses, columns, varying, reductions, counter_calls)
 
 
 class Reader:
@@ -217,12 +223,13 @@ class Reader:
             return False
         self.add(each, operands)
         stride = self.accesses[each] = self.stride(self.operands[pointer][1])
+        # Other strides are LLVM's.
+        is_known = stride is not None and (0 <= stride < 2 or (2 <= stride <= LARGEST and pointer.type.pointee in WIDE))
         if isinstance(each, ir.StoreInstr):
             self.varying.add(each)
-            return stride == 1
+            return is_known and bool(stride)
         self.from_memory.add(each)
-        # Other strides are LLVM's, which knows more of them.
-        return stride in (0, 1) or (stride is None and operands[0] in self.from_memory)
+        return is_known or (stride is None and operands[0] in self.from_memory)
 
     def counts(self, each: ir.Instruction) -> bool:
         """True if an instruction calls a function of counters, with counters in order."""
@@ -240,7 +247,59 @@ class Reader:
         known = [part for part in parts if part is not None]
         if value in self.accesses or len(known) < len(parts):
             return None
+        if value.opname == "mul" and any(known):
+            factors = [each.constant for each in value.operands if isinstance(each, ir.Constant)]
+            return sum(known) * factors[0] if factors else None
         return sum(known) if value.opname == "add" else None if any(known) else 0
+
+    def columns(self) -> dict[ir.Instruction, Columns] | None:
+        """The columns of accesses by strides; None where one is read after it may have been written."""
+        places: dict[Any, dict[ir.Instruction, int]] = {}
+        written: dict[Value, bool] = {}
+        for each, stride in self.accesses.items():
+            base, place = self.operands[self.operands[each][-1]]
+            by_steps = stride is not None and stride > 1
+            is_store = isinstance(each, ir.StoreInstr)
+            if base in written and (by_steps or written[base]) and not (is_store and by_steps and written[base]):
+                return None
+            if is_store:
+                written[base] = by_steps
+            if by_steps:
+                number, terms = self.sum_of(place)
+                places.setdefault((is_store, base, stride, frozenset(terms.items())), {})[each] = number
+        found = dict[ir.Instruction, Columns]()
+        for (_, _, stride, _), members in places.items():
+            found |= columns_of(stride, members)
+        return found
+
+    def sum_of(self, value: Value) -> tuple[int, dict[Value, int]]:
+        """A whole number as a sum: a number, and how often each other value is in it."""
+        if isinstance(value, ir.Constant):
+            return int(value.constant), {}
+        operation = value.opname if value in self.operands else ""
+        parts = [self.sum_of(operand) for operand in self.operands[value]] if operation in ("add", "mul") else []
+        if operation == "add":
+            terms = dict(parts[0][1])
+            for term, times in parts[1][1].items():
+                terms[term] = terms.get(term, 0) + times
+            return parts[0][0] + parts[1][0], terms
+        for one, other in (parts, parts[::-1]) if parts else ():
+            if not one[1]:
+                return one[0] * other[0], {term: one[0] * times for term, times in other[1].items()}
+        return 0, {value: 1}
+
+
+def columns_of(stride: int, members: dict[ir.Instruction, int]) -> dict[ir.Instruction, Columns]:
+    """The columns of accesses whose places differ by numbers, in the order of the body: those of each row together."""
+    found = dict[ir.Instruction, Columns]()
+    ordered = sorted(members, key=lambda each: members[each])
+    while ordered:
+        first = ordered[0]
+        places = {each: members[each] - members[first] for each in ordered if members[each] - members[first] < stride}
+        last = next(each for each in reversed(members) if each in places)
+        found |= dict.fromkeys(places, Columns(stride, places, last))
+        ordered = ordered[len(places) :]
+    return found
 
 
 def term_of(operands: Sequence[Value], slot: ir.AllocaInstr) -> Value:

@@ -45,7 +45,7 @@ from graphc.errors import VerifyError
 from graphc.options import options
 from graphc.startup.record import record
 
-MASKED = {"load": (0, 2), "store": (1, 3), "gather": (0, 2)}
+MASKED = {"load": (0, 2), "store": (1, 3), "gather": (0, 2), "scatter": (1, 3)}
 """Accesses under a mask, `llvm.masked.*`: the places of the address and of the mask among their arguments."""
 
 
@@ -88,9 +88,12 @@ def broken_promise(block: ir.Block, body: LoopBody) -> str:
     if condition.op == "ne" and not is_whole(condition.operands[1], lanes):
         return "its limit is no multiple of its lanes"
     accesses = [each for each in map(read_access, block.instructions) if each is not None]
-    if sum(each.is_store for each in accesses) != sum(isinstance(each, ir.StoreInstr) for each in body.accesses):
+    stores = sum(each.lanes for each in accesses if each.is_store)
+    if stores != lanes * sum(isinstance(each, ir.StoreInstr) for each in body.accesses):
         return "it has other stores"
     for each in accesses:
+        if is_of_columns(each, index, body):
+            continue
         if each.lanes != lanes:
             return f"an access of {each.lanes} elements, not {lanes}"
         if (each.mask is None) == is_partial or each.mask not in (None, accesses[0].mask):
@@ -100,6 +103,22 @@ def broken_promise(block: ir.Block, body: LoopBody) -> str:
     if len(accumulators) != len(body.reductions):
         return "it has other reductions"
     return next(filter(None, (broken_reduction(each, block, lanes, is_partial) for each in accumulators)), "")
+
+
+def is_of_columns(access: Access, index: ir.Value, body: LoopBody) -> bool:
+    """True for a vector that lies at the index times a stride of the body."""
+    strides = {each.stride for each in body.columns.values()}
+    address = access.address
+    if (
+        access.mask is not None
+        or not isinstance(address, ir.GEPInstr)
+        or not isinstance(address.operands[0], ir.GEPInstr)
+    ):
+        return False
+    place: ir.Value = address.operands[0].operands[1]
+    if not isinstance(address.operands[1], ir.Constant) or getattr(place, "opname", "") != "mul":
+        return False
+    return place.operands[0] is index and place.operands[1].constant in strides
 
 
 def broken_reduction(accumulator: ir.PhiInstr, block: ir.Block, lanes: int, is_partial: bool) -> str:
@@ -136,8 +155,8 @@ def read_access(each: ir.Instruction) -> Access | None:
             address, mask = (each.operands[1 + place] for place in MASKED[kind])
             # A gather of all lanes has a mask that is a constant.
             active = None if isinstance(mask, ir.Constant) else mask
-            value = each.operands[1] if kind == "store" else each
-            return Access(lanes_of(value), address, active, kind == "store")
+            is_store = kind in ("store", "scatter")
+            return Access(lanes_of(each.operands[1] if is_store else each), address, active, is_store)
     return None
 
 
@@ -219,6 +238,8 @@ def shape_of(body: LoopBody, is_nested: bool) -> LoopForm | None:
     lanes = usual_width() // (8 * widest(body, varying))
     # A vector of truth values is a register only where masks are; a packed mask takes ten times as long.
     truths = any(each.step.type == BOOL for each in body.reductions.values())
+    if not all(each.pays(lanes) for each in body.columns.values()):
+        return None
     if lanes < 2 or not (varying or body.reductions) or (truths and not has_avx512()):
         return None
     out_of_line = are_many(calls.values()) and all(one_vector(symbol.format) == lanes for symbol in calls.values())

@@ -32,7 +32,7 @@ from llvmlite import ir
 
 from graphc.codegen.llvm.target import has_avx512, usual_width
 from graphc.codegen.llvm.values import append as append_made, append_copy, literal, suffix_of
-from graphc.codegen.vecmath.floats import call_in_parts, lanes_from, splat, vector_of
+from graphc.codegen.vecmath.floats import call_in_parts, join_vectors, lanes_from, splat, vector_of
 from graphc.codegen.vecmath.table import (
     TOGETHER,
     VECTORS,
@@ -42,6 +42,7 @@ from graphc.codegen.vecmath.table import (
     refer_inline,
     refer_out_of_line,
 )
+from graphc.codegen.vectorize.columns import Columns, Lines, woven
 from graphc.codegen.vectorize.legality import INDEX, LoopBody, Reduction, Value, min_max_of
 from graphc.codegen.vectorize.loopinfo import CountedLoop
 from graphc.startup.record import record, replace
@@ -279,7 +280,9 @@ class Invariants:
         self.body, self.builder = body, builder
         self.numbers: dict[Value, ir.Value] = {}
         self.bases: dict[Value, ir.Value] = {}
-        """The pointers of accesses of stride 1 where the index is 0."""
+        """The pointers of accesses of known stride where the index is 0."""
+        self.firsts: dict[Columns, ir.Value] = {}
+        """The addresses of the first of columns where the index is 0."""
         self.counters: dict[Value, ir.Value] = {}
         """The counters of `body.counter_calls` where the index is 0."""
         self.vectors: dict[tuple[Value, int], ir.Value] = {}
@@ -287,9 +290,12 @@ class Invariants:
         for each in self.live:
             if body.is_invariant(each):
                 self.numbers[each] = repeat_instruction(builder, each, [*map(self.number, body.operands[each])])
-            elif body.accesses.get(each) == 1:
+            elif body.accesses.get(each):
                 pointer = body.operands[each][-1]
                 self.bases[pointer] = self.at_index_0(pointer)
+                columns = body.columns.get(each)
+                if columns is not None and columns not in self.firsts:
+                    self.firsts[columns] = builder.gep(self.bases[pointer], [INT64(-columns.places[each])])
             elif each in body.counter_calls:
                 self.counters[each] = self.at_index_0(body.operands[each][1])
 
@@ -334,6 +340,7 @@ class VectorBody:
         self.widened: dict[Value, ir.Value] = {}
         self.together = computed_together(self.body, invariants.live) if self.out_of_line else {}
         self.joint_results: dict[tuple[str, Value], ir.Value] = {}
+        self.lines: dict[Columns, list[Lines]] = {}
 
     def write(self) -> None:
         for each in self.invariants.live:
@@ -359,6 +366,10 @@ class VectorBody:
                 return store(builder, self.vector(value[0]), place, self.mask)
             return load(builder, place, lanes, self.mask)
         match each:
+            case ir.LoadInstr() if each in self.body.columns:
+                return self.read_column(each, self.body.columns[each])
+            case ir.StoreInstr():
+                return self.write_column(each, self.body.columns[each])
             case ir.LoadInstr():
                 return gather(builder, self.vector(operands[0]), each.type, self.mask)
             case ir.GEPInstr():
@@ -375,6 +386,49 @@ class VectorBody:
                 return append(builder, each, [self.invariants.number(operands[0]), *map(self.vector, operands[1:])])
             case _:
                 return append(builder, each, [*map(self.vector, operands)])
+
+    def places(self, each: ir.Instruction, columns: Columns) -> ir.Value:
+        """The addresses of the elements of a column."""
+        pointer = self.body.operands[each][-1]
+        steps = splat(vector_of(INT64, self.lanes), columns.stride)
+        indices = self.builder.mul(self.vector(INDEX), steps)
+        return addresses(self.builder, self.invariants.bases[pointer], indices, pointer.type)
+
+    def first_place(self, columns: Columns) -> ir.Value:
+        """The address of the first element of the first column."""
+        return self.builder.gep(self.invariants.firsts[columns], [self.builder.mul(self.index, INT64(columns.stride))])
+
+    def read_column(self, each: ir.Instruction, columns: Columns) -> ir.Value:
+        """A column of short rows: from whole vectors of memory, under a mask or alone element by element."""
+        builder, lanes = self.builder, self.lanes
+        if lanes == 1 or self.mask is not None:
+            return gather(builder, self.places(each, columns), each.type, self.mask)
+        if columns not in self.lines:
+            first, at_once = self.first_place(columns), min(lanes, self.vector_lanes)
+            self.lines[columns] = [
+                read_lines(builder, first, columns, begin * columns.stride, at_once)
+                for begin in range(0, lanes, at_once)
+            ]
+        return join_vectors(builder, [lines.column(columns.places[each]) for lines in self.lines[columns]])
+
+    def write_column(self, each: ir.Instruction, columns: Columns) -> ir.Value:
+        """Write a column of short rows, by whole vectors of memory once all columns are known."""
+        builder, lanes = self.builder, self.lanes
+        value = self.vector(self.body.operands[each][0])
+        if lanes == 1 or self.mask is not None:
+            return scatter(builder, value, self.places(each, columns), self.mask)
+        if each is not columns.last:
+            return value
+        first, at_once = self.first_place(columns), min(lanes, self.vector_lanes)
+        ordered = sorted(columns.places, key=lambda one: columns.places[one])
+        values = [self.vector(self.body.operands[one][0]) for one in ordered]
+        for begin in range(0, lanes, at_once):
+            some = lanes_from(begin, at_once)
+            parts = [builder.shuffle_vector(one, one, some) if at_once < lanes else one for one in values]
+            for number, line in enumerate(woven(builder, parts)):
+                place = builder.gep(first, [INT64(begin * columns.stride + number * at_once)])
+                made = store(builder, line, place, None)
+        return made
 
     def call_elementary(self, symbol: Symbol, arguments: Sequence[ir.Value]) -> ir.Value:
         """Call an elementary function. One of several vectors works on each while it waits for the others. An inlined
@@ -532,6 +586,22 @@ def store(builder: ir.IRBuilder, value: ir.Value, place: ir.Value, mask: ir.Valu
     return builder.call(function, [value, place, INT32(bytes_of(element)), mask])
 
 
+def read_lines(builder: ir.IRBuilder, first: ir.Value, columns: Columns, begin: int, lanes: int) -> Lines:
+    """The vectors from the element `begin` on that hold these columns of `lanes` rows. Nothing is read behind the last
+    element that they need: the last vector ends there, and is moved to its place."""
+    count = (lanes - 1) * columns.stride + columns.width
+    nothing = literal(vector_of(first.type.pointee, lanes), "poison")
+    vectors = []
+    for place in range(0, columns.stride * lanes, lanes):
+        back = max(place + lanes - count, 0)
+        if back >= lanes:
+            vectors.append(nothing)
+            continue
+        vector = load(builder, builder.gep(first, [INT64(begin + place - back)]), lanes, None)
+        vectors.append(builder.shuffle_vector(vector, nothing, lanes_from(back, lanes)) if back else vector)
+    return Lines(builder, vectors, columns.stride)
+
+
 def addresses(builder: ir.IRBuilder, base: ir.Value, index: ir.Value, type: ir.Type) -> ir.Value:
     """The addresses of elements, for a vector of indices."""
     if lanes_of(index) == 1:
@@ -551,6 +621,18 @@ def gather(builder: ir.IRBuilder, places: ir.Value, element: ir.Type, mask: ir.V
     function = declare(builder.module, name, type, (places.type, INT32, bits, type))
     active = splat(bits, True) if mask is None else mask
     return builder.call(function, [places, INT32(bytes_of(element)), active, literal(type, "zeroinitializer")])
+
+
+def scatter(builder: ir.IRBuilder, value: ir.Value, places: ir.Value, mask: ir.Value | None) -> ir.Value:
+    """Write elements to these addresses, those of active lanes alone."""
+    lanes = lanes_of(places)
+    if lanes == 1:
+        return store(builder, value, places, None)
+    element, bits = value.type.element, vector_of(BOOL, lanes)
+    name = f"llvm.masked.scatter.v{lanes}{suffix_of(element)}.v{lanes}p0"
+    function = declare(builder.module, name, ir.VoidType(), (value.type, places.type, INT32, bits))
+    active = splat(bits, True) if mask is None else mask
+    return builder.call(function, [value, places, INT32(bytes_of(element)), active])
 
 
 # --- reductions -----------------------------------------------------------------------------------------------------

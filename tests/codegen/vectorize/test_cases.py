@@ -108,7 +108,7 @@ def test_a_loop(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert text == after
     written, plain = (Compiled(source, [PROTOTYPE], scalar) for scalar in (False, True))
     rng = np.random.default_rng(len(title))
-    given = {name: rng.integers(0, 9, 2 * MOST + 16).astype("float64") for name in POINTERS}
+    given = {name: rng.integers(0, 9, 13 * MOST + 16).astype("float64") for name in POINTERS}
     for n in range(MOST + 1):
         got, wanted = ({name: array.copy() for name, array in given.items()} for _ in range(2))
         written.call("f", got, n)
