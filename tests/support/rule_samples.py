@@ -410,6 +410,10 @@ VIEWS: Samples = {
         sample(lambda x: subtensor(subtensor(x, (1,), (4,), (2,)), (3,), (2,), (-2,)), Argument((9,))),
         sample(lambda x: subtensor(subtensor(x, (4,), (5,), (-1,)), (4,), (5,), (-1,)), Argument((5,))),
     ],
+    "subtensor_of_transpose": [
+        sample(lambda x: subtensor(transpose(x), (1, 2), (2, 2), (1, -2)), Argument((4, 3))),
+        sample(lambda x: subtensor(dimshuffle(x, (2, 0, 1)), (3, 0, 1), (2, 2, 1), (-3, 1, 2)), Argument((2, 3, 4))),
+    ],
     "subtensor_of_concatenation": [
         sample(
             lambda x, y: subtensor(concatenate((reshape(x, (3,)), reshape(y, (4,))), 0), (6,), (2,), (-2,)),

@@ -267,6 +267,17 @@ def _join_subtensors(node: Node, uses: Uses) -> Node | None:
     return after if after is not node else None
 
 
+def _part_of_transpose(node: Node, uses: Uses) -> Node | None:
+    """A region of a transpose becomes the transpose of a region, so that transposes meet and reductions move past."""
+    turned = node.args[0]
+    if not _is_transpose(turned):
+        return None
+    order, (starts, shape, steps) = turned.attrs["order"], region(node)
+    places = sorted(range(node.ndim), key=lambda place: order[place])
+    starts, shape, steps = ([values[place] for place in places] for values in (starts, shape, steps))
+    return dimshuffle(subtensor(turned.args[0], starts, shape, steps), order)
+
+
 def _part_of_joined(node: Node, uses: Uses) -> Node | None:
     """A region of a concatenation that lies within one part becomes a region of that part."""
     joined = node.args[0]
@@ -295,6 +306,7 @@ VIEWS: tuple[AnyRule, ...] = (
     Transformation("expansion_last", (), partial(_lift, _is_expansion), EXACT, operands=("dimshuffle",)),
     Transformation("reshape_twice", ("reshape",), _join_reshapes, EXACT),
     Transformation("subtensor_twice", ("subtensor",), _join_subtensors, EXACT),
+    Transformation("subtensor_of_transpose", ("subtensor",), _part_of_transpose, EXACT, operands=("dimshuffle",)),
     Transformation("subtensor_of_concatenation", ("subtensor",), _part_of_joined, EXACT, operands=("concatenate",)),
     *CHANGED,
 )
