@@ -274,8 +274,13 @@ def _part_of_transpose(node: Node, uses: Uses) -> Node | None:
         return None
     order, (starts, shape, steps) = turned.attrs["order"], region(node)
     places = sorted(range(node.ndim), key=lambda place: order[place])
-    starts, shape, steps = ([values[place] for place in places] for values in (starts, shape, steps))
-    return dimshuffle(subtensor(turned.args[0], starts, shape, steps), order)
+    before = subtensor(
+        turned.args[0],
+        [starts[place] for place in places],
+        [shape[place] for place in places],
+        [steps[place] for place in places],
+    )
+    return dimshuffle(before, order)
 
 
 def _part_of_joined(node: Node, uses: Uses) -> Node | None:
