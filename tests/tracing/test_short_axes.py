@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +15,11 @@ from graphc.tracing.short_axes import short_axes
 RNG = np.random.default_rng(3)
 
 
-def nearest(x, centres):
+def nearest(x: Any, centres: Any) -> Any:
     return jnp.argmin(jnp.sum((x[:, None] - centres) ** 2, axis=2), axis=1)
 
 
-def by_numpy(x, centres):
+def by_numpy(x: Any, centres: Any) -> Any:
     return np.argmin(np.sum((x[:, None] - centres) ** 2, axis=2), axis=1)
 
 
@@ -34,15 +35,15 @@ def by_numpy(x, centres):
         ([(4, 4), (500, 2)], {(0, 0, 4), (0, 1, 4), (1, 1, 2)}),
     ],
 )
-def test_axes(shapes, fixed):
+def test_axes(shapes: list[tuple[int, ...]], fixed: set[tuple[int, int, int]]) -> None:
     assert short_axes([np.ones(shape) for shape in shapes]) == fixed
 
 
-def test_values_that_are_no_arrays_have_no_axes():
+def test_values_that_are_no_arrays_have_no_axes() -> None:
     assert short_axes([2.0, np.float32, None, np.ones((100, 2))]) == {(3, 1, 2)}
 
 
-def test_compiled_at_most_twice(tmp_path: Path):
+def test_compiled_at_most_twice() -> None:
     find = graphc.jit(nearest)
     x, centres = RNG.normal(size=(300, 3)), RNG.normal(size=(10, 3))
     calls = [
@@ -60,7 +61,7 @@ def test_compiled_at_most_twice(tmp_path: Path):
     assert second.guards == []
 
 
-def test_a_question_is_a_guard_of_its_own():
+def test_a_question_is_a_guard_of_its_own() -> None:
     find = graphc.jit(lambda x: x.sum(axis=1) if x.shape[0] > 100 else x.max(axis=1))
     for rows, columns in ((200, 3), (70, 3), (200, 4), (70, 4), (70, 5)):
         x = RNG.normal(size=(rows, columns))
@@ -68,7 +69,7 @@ def test_a_question_is_a_guard_of_its_own():
     assert len(find.functions) == 4  # for either answer one of three columns and one of any number
 
 
-def test_a_loaded_function_takes_other_sizes(tmp_path: Path):
+def test_a_loaded_function_takes_other_sizes(tmp_path: Path) -> None:
     find = graphc.jit(nearest, mode="interpreted")
     x, centres = RNG.normal(size=(300, 3)), RNG.normal(size=(10, 3))
     find(x, centres)
@@ -81,7 +82,7 @@ def test_a_loaded_function_takes_other_sizes(tmp_path: Path):
         np.testing.assert_array_equal(loaded(*arguments), by_numpy(*arguments))
 
 
-def test_functions_that_are_asked_for_serve_all_sizes():
+def test_functions_that_are_asked_for_serve_all_sizes() -> None:
     find = graphc.jit(nearest, mode="interpreted")
     x, centres = RNG.normal(size=(300, 3)), RNG.normal(size=(10, 3))
     function = find.function_for(x, centres)

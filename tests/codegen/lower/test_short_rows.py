@@ -57,14 +57,14 @@ def check(dtype: str, columns: int) -> None:
     made = outputs(x)
     fast = graphc.function([x], made)
     plain = graphc.function([x], made, mode="interpreted")
-    unit = np.finfo(dtype).eps if dtype.startswith("float") else 0.0
+    unit = float(np.finfo(dtype).eps) if dtype.startswith("float") else 0.0
     for array in arrays(dtype, columns):
         with np.errstate(all="ignore"):
             pairs = zip(fast(array), plain(array), strict=True)
         for place, (got, wanted) in enumerate(pairs):
             # Sums of `columns` terms in any order, and functions of two units, one after the other.
-            bound = {"rtol": 64 * columns * unit, "atol": 64 * columns * unit}
-            np.testing.assert_allclose(got, wanted, **bound, err_msg=f"output {place} of {array.shape}")
+            bound = 64 * columns * unit
+            np.testing.assert_allclose(got, wanted, bound, bound, err_msg=f"output {place} of {array.shape}")
 
 
 @pytest.mark.parametrize(("dtype", "columns"), [("float64", 3), ("bool", 4)])
