@@ -178,7 +178,7 @@ def _functions() -> Iterator[Operator]:
     yield from (_binary(name, f"np.{name}", "math", FLOATS, cost=40.0) for name in ("logaddexp", "logaddexp2"))
     yield _binary("hypot", "np.hypot", "math", FLOATS, cost=20.0)
     yield _binary("nextafter", "np.nextafter", "math", FLOATS, cost=5.0)
-    yield _binary("pow", "pow_", "math", FLOATS, cost=40.0, by_known=True)
+    yield _binary("pow", "pow_", "pow", FLOATS, cost=40.0, by_known=True)
     # Signs, orders, roundings
     yield _unary("abs_", "np.absolute", "absolute", DTYPES)
     yield _unary("fabs", "np.fabs", "llvm.fabs")

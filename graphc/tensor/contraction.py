@@ -315,12 +315,13 @@ def _combine(a: Node, letters_a: str, b: Node, letters_b: str, needed: set[str])
     rows = [letter for letter in letters_a if letter not in shared]
     columns = [letter for letter in letters_b if letter not in shared]
     letters = "".join(batch + rows + columns)
-    if not summed:
+    if not summed or (batch and not rows and not columns):  # a sum along rows needs no call for each row
+        both = "".join(batch + summed + rows + columns)
         wide = [
-            ops.dimshuffle(x, [own.index(k) if k in own else "x" for k in letters])
+            ops.dimshuffle(x, [own.index(k) if k in own else "x" for k in both])
             for x, own in ((a, letters_a), (b, letters_b))
         ]
-        return elementwise("mul", *wide), letters
+        return _sum_out(elementwise("mul", *wide), both, needed)
 
     def places(own: str, wanted: Sequence[str]) -> list[int]:
         return [own.index(letter) for letter in wanted]

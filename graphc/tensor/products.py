@@ -285,6 +285,8 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Node:
         raise RankError(f"vecdot of {_pair(left, right)}: a scalar has no axis")
     what = f"vecdot of {_pair(left, right)}"
     left, right = (moveaxis(node, normalise_axis(axis, node.ndim, what), -1) for node in (left, right))
+    if left.ndim == right.ndim == 1:
+        return matmul(left, right)
     product = matmul(ops.expand(left, (left.ndim - 1,)), ops.expand(right, (right.ndim,)))
     return ops.drop(product, (product.ndim - 2, product.ndim - 1))
 

@@ -163,7 +163,13 @@ LINEAR: Samples = {
         Sample("", lambda a, b: transpose(matmul(a, transpose(b))), (_A, _positive(2, 4))),
         Sample("", lambda a, b: transpose(matmul(transpose(a), b)), (_positive(2, 3, 4), _positive(2, 3, 5))),
     ],
-    "outer_product": [Sample("", lambda a, b: matmul(expand(a, (1,)), expand(b, (0,))), (_positive(3), _positive(2)))],
+    "outer_product": [
+        Sample("", lambda a, b: matmul(expand(a, (1,)), expand(b, (0,))), (_positive(3), _positive(2))),
+        Sample("", lambda a, b: matmul(expand(a, (2,)), expand(b, (1,))), (_positive(4, 3), _positive(4, 2))),
+    ],
+    "products_of_rows": [
+        Sample("", lambda a, b: matmul(expand(a, (1,)), expand(b, (2,))), (_positive(4, 3), _positive(4, 3))),
+    ],
     "order_of_products": [
         Sample("", lambda a, b, v: matmul(matmul(a, b), v), (_A, _B, _positive(2))),
         Sample("", lambda a, b, v: matmul(v, matmul(a, b)), (_A, _B, _positive(3))),

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from llvmlite import ir
 
 from graphc.arrays.dtypes import BOOL, FLOATS, INTEGERS, SIGNED
+from graphc.codegen.llvm.target import has_fma
 from graphc.codegen.llvm.values import (
     WEAK,
     Builder,
@@ -332,6 +333,48 @@ def _random_call(name: str) -> Emit:
     return lambda builder, dtype, args: builder.call(refer(builder.module, name, llvm_type("float64")), args)
 
 
+WIDEST = 16
+"""The largest whole exponent, known while code is generated, whose power is made of products."""
+
+
+def _pow(builder: Builder, dtype: str, args: Sequence[Value]) -> Value:
+    exponent = args[1].constant if isinstance(args[1], ir.Constant) else None
+    if dtype == "float64" and exponent is not None and 1 < abs(exponent) <= WIDEST and exponent % 1 == 0 and has_fma():
+        return _whole_power(builder, args[0], int(exponent))
+    return _math(builder, "pow", dtype, args)
+
+
+def _whole_power(builder: Builder, x: Value, exponent: int) -> Value:
+    """x**exponent within 1 ulp, in two parts: each product with what its rounding took from it (Dekker, Numer. Math.
+    18, 1971), which is kept where it is a number and the power is not 0."""
+
+    def product(left: Sequence[Value], right: Sequence[Value]) -> list[Value]:
+        (a, *a_rest), (b, *b_rest) = left, right
+        high = builder.fmul(a, b)
+        low = call_llvm(builder, "fma", [a, b, builder.fneg(high)])
+        for factor, rest in (*((b, each) for each in a_rest), *((a, each) for each in b_rest)):
+            low = call_llvm(builder, "fma", [factor, rest, low])
+        return [high, low]
+
+    def power(count: int) -> list[Value]:
+        if count == 1:
+            return base
+        half = power(count // 2)
+        square = product(half, half)
+        return product(square, base) if count % 2 else square
+
+    base, one = [x], constant("float64", 1.0)
+    if exponent < 0:
+        inverse = builder.fdiv(one, x)
+        base = [inverse, builder.fmul(inverse, call_llvm(builder, "fma", [builder.fneg(inverse), x, one]))]
+    high, low = power(abs(exponent))
+    total = builder.fadd(high, low)
+    is_number = builder.fcmp_ordered("ord", total, total)
+    return builder.select(
+        builder.and_(is_number, builder.fcmp_ordered("!=", high, constant("float64", 0.0))), total, high
+    )
+
+
 def _math_call(name: str) -> Emit:
     return lambda builder, dtype, args: _math(builder, name, dtype, args)
 
@@ -398,6 +441,7 @@ BUILDERS: dict[str, Emit] = {
     "floordiv": _by_kind(float_floordiv, signed_floordiv, unsigned_floordiv),
     "mod": _by_kind(float_mod, signed_mod, unsigned_mod),
     "fmod": _by_kind(_math_call("fmod"), signed_fmod, unsigned_mod),
+    "pow": _pow,
     "negate": _by_kind(_plain("fneg"), _plain("neg")),
     "identity": _identity,
     "absolute": _by_kind(_llvm_call("fabs"), signed_absolute, _identity),

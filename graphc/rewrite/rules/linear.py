@@ -147,12 +147,23 @@ def _vectors_first(node: Node, uses: Uses) -> Node | None:
 
 
 def _as_outer(node: Node, uses: Uses) -> Node | None:
-    """A column times a row becomes a broadcast product, which needs no BLAS and fuses with its consumers."""
+    """A column times a row, or a batch of them, becomes a broadcast product, which needs no BLAS and fuses with its
+    consumers."""
     a, b = node.args
-    if a.ndim != 2 or b.ndim != 2 or a.type.shape[1] != 1 or b.type.shape[0] != 1:
+    if a.ndim < 2 or b.ndim < 2 or a.type.shape[-1] != 1 or b.type.shape[-2] != 1:
         return None
-    shape = (a.type.shape[0], b.type.shape[1])
+    shape = (*a.type.shape[:-1], b.type.shape[-1])
     return plus_zero(elementwise("mul", broadcast_to(a, shape), broadcast_to(b, shape)))
+
+
+def _as_row_sums(node: Node, uses: Uses) -> Node | None:
+    """A batch of rows, each times a column, becomes sums of products along an axis, which need no call for each row:
+    `einsum("ijk,ijk->ij", a, b)`."""
+    a, b = node.args
+    if a.ndim < 3 or b.ndim < 3 or (a.type.shape[-2], b.type.shape[-1]) != (1, 1) or not is_float(node.type.dtype):
+        return None
+    rows, columns = drop(a, (a.ndim - 2,)), drop(b, (b.ndim - 1,))
+    return expand(reduce_sum(elementwise("mul", rows, columns), (rows.ndim - 1,)), (node.ndim - 2, node.ndim - 1))
 
 
 def _sum_for_constant(node: Node, uses: Uses) -> Node | None:
@@ -364,6 +375,7 @@ LINEAR: tuple[AnyRule, ...] = (
     Transformation("product_of_equal_rows", ("matmul",), _product_of_rows, CLOSE, operands=("broadcast_to",)),
     Transformation("transpose_of_product", ("dimshuffle",), _transpose_operands, CLOSE, operands=("matmul",)),
     Transformation("outer_product", ("matmul",), _as_outer, CLOSE),
+    Transformation("products_of_rows", ("matmul",), _as_row_sums, CLOSE),
     Transformation("order_of_products", ("matmul",), _reorder, REAL, operands=("matmul",)),
     Transformation("matrix_and_vector", ("matmul",), _call_with_vector, CLOSE),
     Transformation("scaled_product", ("mul", "true_div", "neg"), _scale_product, CLOSE, operands=("matmul", "gemm")),
