@@ -168,8 +168,8 @@ def subgraph_grad(
 def value_and_grad(cost: Any, wrt: Any = None, **arguments: Any) -> Any:
     """Return the pair `(cost, grad(cost, wrt, ...))`. As outputs of one function the two share common work.
 
-    The arguments, dtypes, shapes and errors are those of `grad`. For a function of arrays, return a function that
-    computes the value and the gradient.
+    The arguments, dtypes and shapes are those of `grad`. For a function of arrays, return a function that computes the
+    value and the gradient. Raises what `grad` raises: CostError for a cost that is no floating scalar.
 
         >>> square = graphc.value_and_grad(lambda x: (x**2).sum())
         >>> square(np.array([1.0, 2.0]))

@@ -62,7 +62,11 @@ class _Step:
 
 
 def sgd(cost: Cost, params: Params, learning_rate: Number = 0.01, *, l2: Number = 0.0) -> Updates:
-    """Gradient descent: p - r*g."""
+    """Gradient descent: p - r*g.
+
+    Raises CostError for a cost that is no floating scalar, GraphTypeError for a parameter that is no shared
+    variable.
+    """
     return {step.param: step.param - step.rate * step.gradient for step in _steps(cost, params, learning_rate, l2)}
 
 
@@ -71,7 +75,7 @@ def momentum(
 ) -> Updates:
     """The heavy ball: v' = momentum*v - r*g; p + v'.
 
-    Polyak 1964; in this form Sutskever et al., ICML 2013, equations 1 and 2.
+    Polyak 1964; in this form Sutskever et al., ICML 2013, equations 1 and 2. Raises the errors of `sgd`.
     """
     updates: Updates = {}
     for step in _steps(cost, params, learning_rate, l2):
@@ -87,7 +91,7 @@ def nesterov(
     """Accelerated gradient: v' = momentum*v - r*g; p + momentum*v' - r*g.
 
     Nesterov 1983, with the gradient taken at p, which stands for the point looked ahead to: Bengio et al.,
-    arXiv:1212.0901, equation 7.
+    arXiv:1212.0901, equation 7. Raises the errors of `sgd`.
     """
     updates: Updates = {}
     for step in _steps(cost, params, learning_rate, l2):
@@ -107,7 +111,10 @@ def rmsprop(
     *,
     l2: Number = 0.0,
 ) -> Updates:
-    """a' = decay*a + (1 - decay)*g^2; p - r*g / (sqrt(a') + epsilon). Tieleman and Hinton 2012, lecture 6.5."""
+    """a' = decay*a + (1 - decay)*g^2; p - r*g / (sqrt(a') + epsilon). Tieleman and Hinton 2012, lecture 6.5.
+
+    Raises the errors of `sgd`.
+    """
     updates: Updates = {}
     for step in _steps(cost, params, learning_rate, l2):
         average = step.state("square_average")
@@ -120,7 +127,7 @@ def adagrad(
     cost: Cost, params: Params, learning_rate: Number = 0.01, epsilon: float = 1e-7, *, l2: Number = 0.0
 ) -> Updates:
     """a' = a + g^2; p - r*g / (sqrt(a') + epsilon). Duchi, Hazan and Singer, JMLR 12 (2011), figure 1 (diagonal
-    matrices).
+    matrices). Raises the errors of `sgd`.
     """
     updates: Updates = {}
     for step in _steps(cost, params, learning_rate, l2):
@@ -142,7 +149,7 @@ def adadelta(
     """a' = decay*a + (1 - decay)*g^2; d = g * sqrt(b + epsilon) / sqrt(a' + epsilon); b' = decay*b + (1 - decay)*d^2; p
     - r*d.
 
-    Zeiler, arXiv:1212.5701, algorithm 1, which has r = 1.
+    Zeiler, arXiv:1212.5701, algorithm 1, which has r = 1. Raises the errors of `sgd`.
     """
     updates: Updates = {}
     for step in _steps(cost, params, learning_rate, l2):
@@ -166,7 +173,7 @@ def adam(
     """Adaptive moments, with betas = (b, c): t' = t + 1; m' = b*m + (1 - b)*g; v' = c*v + (1 - c)*g^2;
     p - r * (m' / (1 - b^t')) / (sqrt(v' / (1 - c^t')) + epsilon).
 
-    Kingma and Ba, arXiv:1412.6980, algorithm 1.
+    Kingma and Ba, arXiv:1412.6980, algorithm 1. Raises the errors of `sgd`.
     """
     steps = _steps(cost, params, learning_rate, l2)
     count = shared(0, "adam_count")

@@ -46,10 +46,11 @@ _NONE: Size = 0
 
 
 class TreeDef:
-    """The structure of a tree, without its leaves. Two are equal where classes, keys and static values are; it can be
-    hashed, and pickled where its tree can.
+    """The structure of a tree, without its leaves. Two structures are equal if their classes, keys and static values
+    are equal. A structure can be hashed. It can be pickled if its tree can.
 
-    num_leaves: the number of leaves. unflatten(leaves): a tree with these leaves.
+    num_leaves: the number of leaves. unflatten(leaves): a tree with these leaves. It raises GraphValueError for another
+    number of leaves.
     """
 
     def __init__(self, skeleton: Any) -> None:
@@ -102,8 +103,10 @@ def _parts(tree: Any, is_leaf: IsLeaf) -> tuple[list[Any], Any]:
 
 
 def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeDef]:
-    """Return the leaves of a tree, and its structure. is_leaf: a function that is asked of each part, whether it counts
-    as a leaf though it has parts of its own.
+    """Return the leaves of a tree, and its structure. Raises no error: a value that is no tree is a leaf.
+
+    is_leaf: a function of a part of the tree. It returns True for a part that counts as a leaf, even if it has parts of
+    its own.
 
         >>> graphc.tree.flatten({"b": [1, 2], "a": 3})
         ([3, 1, 2], TreeDef({'b': [*, *], 'a': *}))
@@ -124,7 +127,7 @@ def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
 
 
 def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
-    """Return the leaves of a tree. is_leaf: as of `flatten`.
+    """Return the leaves of a tree. Raises no error: a value that is no tree is its own leaf. is_leaf: as in `flatten`.
 
     >>> graphc.tree.leaves([1, {"x": (2, None)}])
     [1, 2]
@@ -133,7 +136,7 @@ def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
 
 
 def structure(tree: Any, is_leaf: IsLeaf = None) -> TreeDef:
-    """Return the structure of a tree. is_leaf: as of `flatten`.
+    """Return the structure of a tree. Raises no error: a value that is no tree is a leaf. is_leaf: as in `flatten`.
 
     >>> graphc.tree.structure([1, 2]) == graphc.tree.structure([3.0, 4.0])
     True
@@ -162,7 +165,8 @@ def _others(whole: Any, rest: Sequence[Any], what: str) -> list[list[Any]]:
 
 
 def reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING, is_leaf: IsLeaf = None) -> Any:
-    """Return `function` of the leaves, two at a time from the left, from `initializer` where it is given.
+    """Combine the leaves by `function`, two at a time from the left, beginning with `initializer` if there is one.
+    Raises TypeError for a tree without leaves if there is none.
 
     >>> graphc.tree.reduce(lambda total, x: total + x, {"a": 1, "b": [2, 3]})
     6
@@ -172,7 +176,7 @@ def reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _M
 
 
 def all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
-    """Return True where every leaf is true, by Python's truth, which tensors have not.
+    """Return True if every leaf is true, in Python's sense.
 
     >>> graphc.tree.all({"a": True, "b": [True, False]})
     False
@@ -181,8 +185,10 @@ def all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
 
 
 def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, pytree_to_transpose: Any) -> Any:
-    """Return a tree of the inner structure, of trees of the outer one, from a tree of the outer structure of trees of
-    the inner one. inner_treedef: None takes that of the first. Raises GraphValueError where the tree is no such tree.
+    """Exchange the two levels of a tree of trees, such as a list of dicts, which becomes a dict of lists.
+
+    outer_treedef, inner_treedef: the structures of the two levels. For None, the inner one is that of the first inner
+    tree. Raises GraphValueError for a tree that has another structure.
 
         >>> rows = [{"x": 1, "y": 2}, {"x": 3, "y": 4}]
         >>> graphc.tree.transpose(graphc.tree.structure([0, 0]), graphc.tree.structure({"x": 0, "y": 0}), rows)
@@ -197,7 +203,7 @@ def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, pytree_to_t
 
 
 def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """Return a tree of the structure of `full_tree`, each leaf the one of `prefix_tree` at or above its place.
+    """Repeat the leaves of `prefix_tree`, so that there is one for each leaf of `full_tree`: a tree of its structure.
 
         >>> graphc.tree.broadcast({"a": 1, "b": 2}, {"a": [0, 0], "b": 0})
         {'a': [1, 1], 'b': 2}
@@ -214,7 +220,8 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
 
 
 def leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[str, Any]]:
-    """Return pairs of a path and a leaf. A path is text, as a program would write it after the name of the tree.
+    """Return the leaves of a tree, each with its path. A path is the text that a program would write after the name of
+    the tree. Raises no error: a value that is no tree is a leaf.
 
     >>> graphc.tree.leaves_with_path({"w": [1, 2]})
     [("['w'][0]", 1), ("['w'][1]", 2)]
@@ -224,12 +231,12 @@ def leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[str, Any]]
 
 
 def flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tuple[str, Any]], TreeDef]:
-    """Return what `leaves_with_path` and `structure` do."""
+    """Return the pairs of `leaves_with_path`, and the structure of the tree. Raises no error."""
     return leaves_with_path(tree, is_leaf), structure(tree, is_leaf)
 
 
 def keystr(keys: str) -> str:
-    """Return a path as text, which it is: for programs that call JAX's function of this name.
+    """Return a path unchanged, because paths are text here: for programs that call JAX's function of this name.
 
     >>> [graphc.tree_util.keystr(path) for path, leaf in graphc.tree.leaves_with_path({"w": [1, 2]})]
     ["['w'][0]", "['w'][1]"]
@@ -238,7 +245,8 @@ def keystr(keys: str) -> str:
 
 
 def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
-    """Return `map` of a function that is given the path of each leaf first.
+    """Return a tree of `f(path, leaf, ...)` for each leaf, as `map` does. Raises GraphValueError for trees of different
+    structures.
 
     >>> graphc.tree.map_with_path(lambda path, x: f"{path}={x}", {"w": 1})
     {'w': "['w']=1"}

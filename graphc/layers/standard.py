@@ -68,7 +68,8 @@ def initial_of(activation: str | Function | None) -> Initialiser:
 
 
 class Activation(Layer):
-    """A function of each element: a name of `ACTIVATIONS`, or any function of tensors."""
+    """A function of each element: a name of `ACTIVATIONS`, or any function of tensors. Raises GraphValueError for
+    another name."""
 
     def __init__(self, function: str | Function, **common: Any) -> None:
         super().__init__(**common)
@@ -148,7 +149,7 @@ class Dense(Layer):
 
     activation: a name of `ACTIVATIONS`, "prelu", or a function. n_in: needed where the input's last size is not static.
     w, bias: initialisers; bias=None leaves out b. dropconnect: the probability of each weight to be 0 in training (Wan
-    et al., ICML 2013).
+    et al., ICML 2013). Raises GraphValueError for an activation that is not there.
     """
 
     def __init__(

@@ -148,7 +148,8 @@ def value_and_grad(
     threads: int | str | None = None,
 ) -> Jitted[P, Any]:
     """Return a function that computes `(value, gradient)` of `fun`. With `has_aux`, `fun` returns `(value, aux)`, and
-    the result is `((value, aux), gradient)`. Arguments and errors are those of `grad`.
+    the result is `((value, aux), gradient)`. The arguments are those of `grad`. A call raises GradientError where `fun`
+    returns no floating scalar, GraphValueError for an argument that is not there.
 
         >>> graphc.value_and_grad(lambda x: (x**2).sum())(np.array([1.0, 2.0]))
         (np.float64(5.0), array([2., 4.]))
@@ -229,7 +230,8 @@ def jacrev(
 
     For each leaf of the value the result has a tree in the structure of the argument (a tuple of them for several). Its
     arrays have the shape of the value followed by that of the argument. Reverse mode takes a pass for each element of
-    the value: use `jacfwd` where the argument has fewer elements. Other arguments and errors are those of `grad`.
+    the value: use `jacfwd` where the argument has fewer elements. The other arguments are those of `grad`. A call raises
+    GradientError for a value or an argument that is not floating.
 
         >>> graphc.jacrev(lambda x: x**2)(np.array([1.0, 2.0]))
         array([[2., 0.],
@@ -255,7 +257,7 @@ def jacfwd(
     threads: int | str | None = None,
 ) -> Jitted[P, Any]:
     """Return a function that computes the same Jacobian as `jacrev` in forward mode, all columns at once: for a value
-    of more elements than the argument.
+    of more elements than the argument. A call raises GradientError for a value or an argument that is not floating.
 
         >>> graphc.jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
         array([[2., 0.],

@@ -28,6 +28,7 @@ class BSpline:
     """A spline of degree `k` by its knots `t` and coefficients `c`, as SciPy's `BSpline`.
 
     t: n + k + 1 knots, increasing. c: n coefficients along the first axis. extrapolate: True, False or "periodic".
+    Raises GraphValueError for another axis than 0.
 
         >>> BSpline(np.array([0.0, 0.0, 1.0, 1.0]), np.array([1.0, 3.0]), 1)(0.5)
         array(2.)

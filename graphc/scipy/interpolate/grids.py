@@ -31,6 +31,7 @@ class interp1d:  # noqa: N801 - SciPy's name
     x: places, increasing (or `assume_sorted=False`, which sorts them). y: values along `axis`. kind: "linear",
     "nearest", "previous", "next" or "cubic". bounds_error: queries beyond the ends raise; None for True unless
     fill_value is given. fill_value: what is there, a number or a pair (below, above), or "extrapolate".
+    A call raises ValueError for a query beyond the ends, and for other numbers of places than of values.
 
         >>> interp1d(np.array([0.0, 1.0]), np.array([2.0, 4.0]))(0.25)
         array(2.5)
@@ -122,7 +123,7 @@ class RegularGridInterpolator:
 
     points: a vector of increasing places for each axis. values: an array with these axes, and others. method: "linear"
     or "nearest". bounds_error: queries beyond the grid raise; else there is `fill_value`, or with None the last cells
-    go on.
+    go on. A call raises ValueError for a query beyond the grid, and for `values` of another shape than the grid.
 
         >>> grid = RegularGridInterpolator((np.arange(3.0), np.arange(2.0)), np.arange(6.0).reshape(3, 2))
         >>> grid(np.array([1.5, 0.5]))

@@ -38,7 +38,8 @@ class PPoly:
     """A piecewise polynomial by its coefficients, as SciPy's `PPoly`.
 
     c: of the powers from the highest on, with axes of powers and of pieces, and those of values. x: the ends of pieces,
-    increasing. extrapolate: True, False or "periodic". axis: that of the result along which `x` goes.
+    increasing. extrapolate: True, False or "periodic". axis: that of the result along which `x` goes. A call raises
+    ValueError where there are other numbers of pieces than of coefficients.
 
         >>> PPoly(np.array([[1.0], [0.0]]), np.array([0.0, 2.0]))(1.5)
         array(1.5)
@@ -189,6 +190,8 @@ def hermite(x: Node, y: Node, slopes: Node) -> Node:
 class CubicHermiteSpline(_Through):
     """The cubic pieces with given values and derivatives, as SciPy's `CubicHermiteSpline`.
 
+    Raises ValueError for places that do not increase, and for other numbers of places than of values.
+
     >>> CubicHermiteSpline(np.array([0.0, 1.0]), np.array([0.0, 1.0]), np.zeros(2))(0.5)
     array(0.5)
     """
@@ -210,6 +213,7 @@ class CubicSpline(_Through):
     x: increasing places. y: values along `axis`. bc_type: "not-a-knot", "natural", "clamped", "periodic", or a pair for
     the two ends, each of which may be (order, value) of a derivative. extrapolate: True, False or "periodic"; None for
     what `bc_type` says. Solves a system of three diagonals.
+    Raises ValueError for places that do not increase, and for other numbers of places than of values.
 
         >>> x = np.arange(5.0)
         >>> CubicSpline(x, x**3)(1.5)
@@ -319,6 +323,7 @@ def _periodic(width: Node, mean: Node, is_three: bool) -> Node:
 class PchipInterpolator(_Through):
     """The cubic pieces that rise and fall where the points do, as SciPy's `PchipInterpolator` (Fritsch and Butland,
     SIAM J. Sci. Stat. Comput. 5, 1984).
+    Raises ValueError for places that do not increase, and for other numbers of places than of values.
 
         >>> PchipInterpolator(np.arange(4.0), np.array([0.0, 0.0, 1.0, 1.0]))(0.5)
         array(0.)
@@ -353,6 +358,8 @@ class Akima1DInterpolator(_Through):
     """Akima's cubic pieces, which one outlier does not bend far, as SciPy's `Akima1DInterpolator` (J. ACM 17, 1970).
 
     method: "akima" or "makima". Beyond the ends there is NaN unless `extrapolate` says otherwise.
+    Raises ValueError for places that do not increase, and for other numbers of places than of values.
+    Raises GraphValueError for another method.
     """
 
     def __init__(self, x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None) -> None:

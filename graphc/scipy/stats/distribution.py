@@ -140,7 +140,11 @@ def _method(doc: str) -> Callable[[Formula], Any]:
 
 
 class Distribution:
-    """A distribution under SciPy's name; called with parameters it gives one that has them ("frozen")."""
+    """A distribution under SciPy's name; called with parameters it gives one that has them ("frozen").
+
+    Methods raise TypeError for a parameter that is missing or that the distribution does not have, and GraphTypeError
+    for a function of a tensor that has no formula.
+    """
 
     def __init__(self, law: Law) -> None:
         self.law, self.name, self.shapes = law, law.name, law.shapes.replace(" ", ", ") or None
