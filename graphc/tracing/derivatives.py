@@ -230,7 +230,7 @@ def jacrev(
 
     For each leaf of the value the result has a tree in the structure of the argument (a tuple of them for several). Its
     arrays have the shape of the value followed by that of the argument. Reverse mode takes a pass for each element of
-    the value: use `jacfwd` where the argument has fewer elements. The other arguments are those of `grad`. A call raises
+    the value: use `jacfwd` where the argument has fewer elements. The other arguments are those of `grad`. It raises
     GradientError for a value or an argument that is not floating.
 
         >>> graphc.jacrev(lambda x: x**2)(np.array([1.0, 2.0]))
