@@ -21,7 +21,9 @@ from graphc.ir.walk import as_size_node
 from graphc.ops import shape as ops
 from graphc.ops.at_hand import asked_size
 from graphc.ops.checked import with_elements
+from graphc.ops.conv import convolve as convolve_images
 from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.index import subtensor
 from graphc.ops.recur import linear_recurrence
 from graphc.tensor.creation import zeros
 from graphc.tensor.elementary import abs, logical_and, logical_or, maximum, minimum, mod, where
@@ -265,6 +267,10 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Node:
     return _slide("correlate", left, right, mode, mirrored=True)
 
 
+FEW = 32
+"""With a known number of elements up to this, sums of so many terms are faster than a convolution."""
+
+
 def _slide(name: str, a: Node, v: Node, mode: str, mirrored: bool = False) -> Node:
     """The sums of a[k] * v[n - k]. `mirrored`: those of a[n + k] * v[k]; where `v` is the longer one, their middle is
     that of the reversed result, as in NumPy."""
@@ -288,11 +294,16 @@ def _slide(name: str, a: Node, v: Node, mode: str, mirrored: bool = False) -> No
             begin = sizes.as_size(where(turned, as_size_node(shortest) // 2, as_size_node(begin)))
     elif mode == "valid":
         begin, count = sizes.add(shortest, -1), sizes.add(sizes.subtract(longest, shortest), 1)
+    if is_float(dtype) and not (isinstance(m, int) and m <= FEW):
+        low, high = sizes.subtract(sizes.add(m, -1), begin), sizes.add(sizes.subtract(count, n), begin)
+        image, kernel = (ops.expand(node, (0, 1, 2)) for node in (a, v))
+        return ops.drop(convolve_images(image, kernel, (1,), (1 if mirrored else -1,), (low,), (high,)), (0, 1, 2))
     # Row i holds the elements of `a` that meet `v`, zeros where there are none.
     border = as_size_node(sizes.maximum(sizes.add(m, -1), 0))  # of no elements the error is that there are none
     padded = concatenate([zeros((border,), a.type.dtype), a, zeros((border,), a.type.dtype)], 0)
-    place = ops.expand(ops.iota(count), (1,)) + ops.expand(ops.iota(m), (0,)) + as_size_node(begin)
-    return cast(sum(take(padded, place) * (v if mirrored else flip(v)), 1), dtype)
+    met = subtensor(padded, (begin,), (sizes.add(count, sizes.add(m, -1)),), (1,))
+    place = ops.expand(ops.iota(count), (1,)) + ops.expand(ops.iota(m), (0,))
+    return cast(sum(take(met, place) * (v if mirrored else flip(v)), 1), dtype)
 
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Node:
