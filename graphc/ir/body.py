@@ -152,8 +152,8 @@ def _line(node: Node) -> Where | None:
 
 
 def _captured(variables: Sequence[Node], results: Sequence[Node], since: int, kept: Sequence[Node]) -> list[Node]:
-    """The outermost nodes that `results` use and that do not depend on `variables`. Scalar constants are left in the
-    body, and so are the places of neighbours."""
+    """The outermost nodes that `results` use and that do not depend on `variables`. Scalar constants and indices of
+    neighbours stay in the body."""
     first = min((node.serial for node in variables), default=0)
     varying = dependents(nodes_since(results, first), variables)
     found: dict[Node, None] = {}

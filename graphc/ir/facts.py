@@ -198,8 +198,8 @@ def _is_of_integers(node: Node, lowering: object) -> bool:
 
 
 def _wraps(quotient: Node) -> bool:
-    """Tell whether a quotient or a remainder is that of a place, shifted a little, and of the size of its axis or about
-    that; or of such a quotient and a number."""
+    """Tell whether a node is a quotient or remainder of a nearby index by about the size of its axis, or such a
+    quotient combined with a number."""
     place, divisor = quotient.args
     if place.op.name == "floor_div":
         return _wraps(place) and constant_value(below_broadcasts(divisor)) is not None

@@ -99,8 +99,8 @@ def node_set(outputs: Iterable[Node]) -> KeysView[Node]:
 
 
 def nodes_since(outputs: Iterable[Node], since: int) -> list[Node]:
-    """The nodes that `outputs` depend on, in topological order, without going beyond nodes whose serial number is below
-    `since`: those cannot depend on newer ones."""
+    """The nodes that `outputs` depend on, in topological order. The search stops at nodes whose serial number is below
+    `since`: they cannot depend on newer nodes."""
     return toposort(outputs, lambda node: node.args if node.serial >= since else (), lambda node: node.op.name)
 
 

@@ -69,8 +69,8 @@ Wanted = Mapping[Lock, bool]
 
 
 class _Use:
-    """A call that has its locks (`granted`) or waits for them. wanted: None for all locks of the process. foreign: it
-    runs functions of the user, which may wait for anything."""
+    """A call that holds its locks (`granted`) or waits for them. wanted: None for all locks of the process. foreign:
+    the call runs functions of the user, which may wait for anything."""
 
     __slots__ = ("foreign", "granted", "running", "thread", "turn", "wanted")
 

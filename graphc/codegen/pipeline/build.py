@@ -17,7 +17,7 @@ from graphc.arrays.dtypes import FLOATS
 from graphc.codegen.cache import store
 from graphc.codegen.cache.key import Key, key_of_text
 from graphc.codegen.call.bind import EXPORTS, Library
-from graphc.codegen.pipeline.kernel import Built, Kernel, Report, repetition, told_when_slow
+from graphc.codegen.pipeline.kernel import Built, Kernel, Report, repeated_line, report_when_slow
 from graphc.codegen.pipeline.restore import (
     Code,
     Lookup,
@@ -57,8 +57,8 @@ def compilation() -> ModuleType:
 
 
 def start_compiler() -> None:
-    """Let the compile process import numba while this one imports the rest and rewrites the graph. Raises
-    GraphcError where this machine does not run the target."""
+    """Start the compile process, which imports numba while this process imports the rest and rewrites the graph. Raises
+    GraphcError if this machine cannot run code for the target."""
     if options.target != NATIVE:
         import_module("graphc.codegen.llvm.target").processor(options.target)
     if options.compile == "process":
@@ -66,8 +66,8 @@ def start_compiler() -> None:
 
 
 def key_of(kernel: Kernel) -> Key:
-    """All that decides the code of a kernel. How many of the graph's outputs are its results follows: the others are
-    its shared variables, which the text lists, and a new value for each update."""
+    """Everything that decides the code of a kernel, as the key of the cache. The number of results needs no mention:
+    all other outputs are the shared variables, which the text lists, and one new value for each update."""
     return key_of_text(graph_key_text(kernel.whole), settings_of_key(kernel))
 
 
@@ -77,8 +77,8 @@ def is_stored(kernel: Kernel) -> bool:
 
 
 def stages_of(kernel: Kernel) -> tuple[Kernel, ...]:
-    """The kernels that a function runs one after the other: one, but where sizes follow from values that have to be
-    computed (stages.py). All nodes are visited: not for a kernel that is in the cache, which is one."""
+    """The kernels that a function runs one after the other: several if sizes follow from computed values (stages.py),
+    else one. The search visits all nodes; a kernel found in the cache is a single stage and needs no search."""
     if all(node.op in LEAVES or is_counted(node) for node in node_set(computed_sizes(kernel.results))):
         return (kernel,)
     stages: tuple[Kernel, ...] = import_module("graphc.codegen.pipeline.stages").split_stages(kernel)
@@ -86,8 +86,8 @@ def stages_of(kernel: Kernel) -> tuple[Kernel, ...]:
 
 
 def computed_sizes(roots: Sequence[Node]) -> list[Node]:
-    """The nodes that compute sizes and positions, and maybe other integers. Every new function comes here, hence no
-    order and no table."""
+    """The nodes that compute sizes and positions, and possibly other integers. Every new function runs this, so the
+    search keeps no order and no table."""
     found: list[Node] = []
     seen: set[Node] = set()
     pending = list(roots)
@@ -134,7 +134,7 @@ def build_native(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mappin
         return there
     if found.entry is None and options.cache_require:
         import_module("graphc.codegen.cache.manage").refuse_miss(found.key, kernel.name)
-    with told_when_slow(found.report, work_of(kernel), partial(repetition, kernel)):
+    with report_when_slow(found.report, work_of(kernel), partial(repeated_line, kernel)):
         try:
             return compile_native(kernel, found.key, found.report)
         except (CompileError, ImportError, AttributeError) as error:
@@ -199,7 +199,7 @@ def metadata_of(kernel: Kernel, program: Any, products: Sequence[str], report: R
 
 
 def stored_constants(kernel: Kernel, constants: Sequence[Array]) -> list[tuple[str, tuple[int, ...], str | bytes]]:
-    """The constants as an entry of the cache has them: dtype, sizes, and the bytes; of a large one that the graph has
-    as it is written, the digest, since who looks for the entry has the graph."""
+    """The constants in the form of a cache entry: dtype, sizes and bytes. A large constant of the graph as written is
+    stored by its digest only: whoever looks for the entry has the graph."""
     digests = {id(value): digest for digest, value in large_constants(kernel).items()}
     return [(each.dtype.name, each.shape, digests.get(id(each)) or each.tobytes()) for each in constants]

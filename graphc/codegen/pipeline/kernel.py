@@ -28,8 +28,8 @@ T = TypeVar("T")
 
 
 class Later(Sequence[T]):
-    """A sequence that `make` builds when an item is first asked for. length: the number of items, where it is known.
-    leaves: the variables of updates, where it stands for these."""
+    """A sequence that `make` builds when its first item is read. length: the number of items, if known. leaves: the
+    variables of the updates that the sequence holds, if it holds updates."""
 
     def __init__(
         self, make: Callable[[], Iterable[T]], length: int | None = None, leaves: tuple[Node, ...] = ()
@@ -145,10 +145,10 @@ PATIENCE, TICK = 2.0, 0.5
 
 
 @contextmanager
-def told_when_slow(report: Report, work: int, hint: Callable[[], str] = str) -> Iterator[None]:
-    """While the block runs, which builds a function, a line on standard error says so once it takes long. The seconds
-    are noted for the forecast of later graphs. work: the number of its nodes; hint: asked then for a line of its own on
-    how it would be faster, or nothing."""
+def report_when_slow(report: Report, work: int, hint: Callable[[], str] = str) -> Iterator[None]:
+    """A context manager around the building of a function: writes a line to standard error if the building takes long,
+    and notes the seconds for forecasts of later graphs. work: the number of nodes. hint: called then for a line about
+    how to make it faster."""
     start = perf_counter()
     report.current = "starting the compiler"
     done = allocate_lock()
@@ -181,9 +181,9 @@ OFTEN = 100
 """As many values of one op, made by one line, are told of in a slow build."""
 
 
-def repetition(kernel: Kernel) -> str:
-    """Name the line of a graph that has made most values, all by one op, and how such a line compiles in less time;
-    nothing where no line has made many. Derivatives do not count: they are made by `grad`."""
+def repeated_line(kernel: Kernel) -> str:
+    """Name the line of the program that has made most of a graph's values by one op, and say how to write such a line
+    so that it compiles faster. Empty if no line has made many. Values made by `grad` do not count."""
     made = Counter(
         (node.where.file, node.where.line, node.op.name)
         for node in nodes_of(kernel.results)

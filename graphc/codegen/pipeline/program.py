@@ -269,11 +269,9 @@ def plan_results(
     names: Names,
     labels: Labels,
 ) -> tuple[Results, Plan, Names]:
-    """A buffer for every result, the plan that computes them, and the names that are then taken.
-
-    A result takes the array of a mutable input where every read of that comes before, or is of the element at hand;
-    where a plan finds that it cannot, the next is made without.
-    """
+    """Choose a buffer for every result and plan the computation. Returns the buffers, the plan and the names in use. A
+    result takes the array of a mutable input if all reads of that array come before, or are of the element being
+    written. If a plan finds that it cannot, a further plan does without."""
     refused: set[tuple[int, int]] = set()
     for attempt in range(MOST_PLANS):
         mutable = kernel.mutable if attempt < MOST_PLANS - 1 else ()
@@ -292,8 +290,8 @@ def plan_results(
 def place_results(
     kernel: Kernel, sizing: Sizing, buffers: Mapping[Node, str], names: Names, donated: Mapping[int, int]
 ) -> Results:
-    """A buffer for every result, of an input for those that are `donated`. A value that goes to two places, and a leaf,
-    is copied there."""
+    """Choose the buffer of every result: that of an input for results in `donated`, else a fresh one. A value with two
+    places, and a leaf, is copied to its place."""
     targets: dict[Node, str] = {}
     overwritten: dict[str, Node] = {}
     outputs: list[Parameter] = []
@@ -343,8 +341,8 @@ def parameter(name: str, node: Node, written: bool = False, replaces: int | None
 
 
 def check_sizes(sizing: Sizing, dims: Sequence[Dim], lowerer: Lowerer, failure: int) -> None:
-    """The beginning of the function that computes sizes: it checks them. failure: the code of an argument whose size is
-    not the declared one."""
+    """Write the start of the function that computes sizes: the checks of declared sizes. failure: the code for an
+    argument with another size."""
     body = lowerer.scopes.top.body
     for dim in dims:
         declared, actual = lowerer.element(dim.size, ()), ir.Var(dim.name, ir.INDEX)

@@ -54,8 +54,8 @@ from graphc.startup.record import record, replace
 
 @record(eq=False)
 class Lookup:
-    """The answer of the cache for a kernel: nothing, or its entry. There is none for a kernel of several stages.
-    constants: the large constants by their digests, where these are known without the graph."""
+    """The result of looking up a kernel in the cache: its entry, or nothing. A kernel of several stages has no entry.
+    constants: large constants by digest, if they are known without the graph."""
 
     key: Key
     report: Report
@@ -76,9 +76,9 @@ def settings_of_key(kernel: Kernel) -> dict[str, str]:
 
 
 class Code:
-    """The code of a graph, which all functions of equal graphs share while one of them lives: what an entry of the
-    cache says of it, the bytes where no cache has them, and, by what decides how many threads they use, the library
-    that it was loaded as."""
+    """The code of a graph, shared by all functions of equal graphs while one of them lives: the data of its cache
+    entry; its bytes, if no cache has them; and the loaded libraries, one for each setting that decides the number of
+    threads."""
 
     def __init__(self, metadata: Mapping[str, Any], code: bytes) -> None:
         self.metadata = metadata
@@ -105,8 +105,8 @@ def codes() -> WeakValueDictionary[str, Code]:
 
 
 def restored(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mapping[str, int]], Library]] | None:
-    """The code of a kernel, which was looked up, from the cache or from a function that lives, and a function that
-    loads it given callbacks' addresses; None where it is not there, or does not fit."""
+    """The code of a kernel after its lookup, from the cache or from a living function, and a function that loads it
+    given the addresses of callbacks. None if there is no code, or if it does not fit."""
     report, entry = found.report, found.entry
     code = codes().get(report.key)
     linked = code.object if entry is None and code is not None else b"" if entry is None else entry.object
@@ -126,8 +126,8 @@ def restored(kernel: Kernel, found: Lookup) -> tuple[Built, Callable[[Mapping[st
 
 
 def loader(kernel: Kernel, code: Code, linked: bytes, report: Report) -> Callable[[Mapping[str, int]], Library]:
-    """A function that loads the code of a kernel, given the addresses of the user's functions. Where there are none,
-    functions of equal graphs have it in memory once."""
+    """Return a function that loads the code of a kernel, given the addresses of the user's functions. Without such
+    functions, all functions of equal graphs share one copy in memory."""
 
     def load_kernel(symbols: Mapping[str, int]) -> Library:
         keep_target()
@@ -162,8 +162,8 @@ def threads_of(kernel: Kernel) -> int | str:
 def restore(
     kernel: Kernel, metadata: Mapping[str, Any], report: Report, large: Mapping[str, Array] | None = None
 ) -> Built | None:
-    """A cache entry bound to this graph's nodes; None where it does not fit, which compiles anew. large: the large
-    constants by their digests, else those of the graph."""
+    """Bind a cache entry to the nodes of this graph. Returns None if it does not fit; the graph is then compiled.
+    large: large constants by digest; without it those of the graph."""
     try:
         signature = Signature.from_fields(metadata["signature"])
         constants = tuple(restored_constants(kernel, metadata["constants"], large))
@@ -234,8 +234,8 @@ def product_parts(names: Sequence[str]) -> list[str]:
 
 
 def product_addresses(names: Sequence[str], threads: int | str | None) -> dict[str, int]:
-    """The addresses of the matrix products that a kernel calls, loaded where they are not yet. What these load at their
-    first need is there then: no call compiles anything."""
+    """The addresses of the matrix products that a kernel calls. Products that are not loaded yet are loaded here with
+    all that they need, so that no call compiles anything."""
     if not names:
         return {}
     for part in product_parts(names):

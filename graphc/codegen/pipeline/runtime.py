@@ -55,8 +55,8 @@ def keep_part(name: str, code: bytes) -> None:
 
 
 def begin_entry_points() -> Callable[[], bytes] | None:
-    """Begin to compile the entry points' part in the compile process where it is missing, while this one imports
-    the rest; a function that waits for its code."""
+    """Start the compilation of the shared part of entry points, if it is missing, in the compile process, while this
+    process imports the rest. Returns a function that waits for the code."""
     if options.compile != "process" or find_part(ENTRY_POINTS) is not None:
         return None
     ir = import_module("graphc.codegen.call.entry").out_of_line_ir()
@@ -80,11 +80,9 @@ def part_code(name: str) -> bytes:
 
 
 def ready_pool() -> tuple[Pool, int]:
-    """The pool of threads, and from how many chunks of a loop on they pay.
-
-    That is measured when the first process ends which needs to know: it takes 80 ms, and measures little while that
-    process and its compiler keep the processors busy. Until then a typical answer is given.
-    """
+    """The thread pool, and the number of chunks from which parallel loops pay. The number is measured at the end of the
+    first process that needs it: measuring takes 80 ms and is unreliable while the process and its compiler are busy.
+    Until then a typical number is used."""
     if PROCESS.crossover:
         known: Pool = PROCESS.pool
         return known, PROCESS.crossover

@@ -26,8 +26,8 @@ ROUNDED_ONCE = frozenset({"cast", "ceil", "floor", "sqrt", "trunc"})
 
 
 def split_stages(kernel: Kernel) -> tuple[Kernel, ...]:
-    """The stages of a kernel in order. Each takes the inputs of the kernel, then the results of the one before. The
-    last row of a loop that ends by itself is no stage of its own: its loop would run twice, and keep all rows."""
+    """The stages of a kernel in order. Each takes the inputs of the kernel and the results of the stage before. The
+    last row of an `until` loop is no stage of its own: the loop would run twice and keep all its rows."""
     graph = without_counts(Graph(kernel.inputs, tuple(kernel.results)))
     if any(after is not before for after, before in zip(graph.outputs, kernel.results, strict=True)):
         kernel = replace(_with_results(kernel, graph.outputs), returns="list")

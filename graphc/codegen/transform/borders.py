@@ -111,8 +111,8 @@ def _in_parts(loop: Loop, values: Values, fresh: Fresh) -> list[Stmt]:
 
 
 class Between:
-    """The iterations of a loop between the borders. `first`: the first of them; `last`: the number to add to the size
-    of the loop for where they end. is_used: something is simpler there than at the borders."""
+    """The iterations of a loop between its borders. `first`: the first of them. `last`: the offset of their end from
+    the size of the loop. is_used: some expression is simpler there than at the borders."""
 
     def __init__(self, loop: Loop, values: Values) -> None:
         self.var, self.values = loop.var, dict(values)

@@ -86,8 +86,8 @@ class _Scope:
 
 
 def _forwarded(body: Sequence[ir.Stmt], outer: Mapping[ir.Var, ir.Expr], scope: _Scope) -> tuple[ir.Stmt, ...]:
-    """A body in which loads of what it has just stored are the values. `outer`: indices that have names around it.
-    What is stored in a branch may not have been."""
+    """A body in which a load from a place just stored becomes the stored value. `outer`: indices that have names around
+    the body. A store in a branch may not have happened, so it is not forwarded out of the branch."""
     values = dict(outer)
     stored: dict[ir.Buffer, dict[ir.Expr, ir.Var]] = {}
     alias: dict[ir.Var, ir.Expr] = {}
@@ -133,8 +133,8 @@ def _differ(place: ir.Expr, other: ir.Expr | None) -> bool:
 
 
 def as_stored(value: ir.Expr) -> ir.Expr:
-    """A stored value as that of a scalar. Where CPython runs the source, literals and sizes are Python's numbers:
-    they do not wrap around, and cannot be divided by zero, as those of a buffer."""
+    """A stored value with the dtype of its buffer. Under CPython, literals and sizes are Python numbers, which do not
+    wrap around and cannot be divided by zero as elements of a buffer can."""
     if isinstance(value, ir.Const):
         return convert(value, value.dtype)
     loads = any(isinstance(part, ir.Load) for part in ir.subexpressions(value))
@@ -208,8 +208,8 @@ def _written(body: Sequence[Stmt], once: Collection[Buffer]) -> tuple[Stmt, ...]
 
 
 class _Before:
-    """The statements before one, and in which of them each name and buffer is written and read: places in ascending
-    order, so that what lies far back is found without a walk."""
+    """The statements before a given one, with the places, in ascending order, at which each name and buffer is read and
+    written. A search for a far place needs no walk."""
 
     def __init__(self) -> None:
         self.statements: list[Stmt] = []
@@ -253,8 +253,8 @@ def read_copy(stmt: Stmt) -> Copy | None:
 
 
 def _write_there(before: _Before, copy: Copy) -> bool:
-    """Let the loop that writes the source of a copy, which comes after these statements, write its target. False where
-    that cannot be."""
+    """Make the loop that writes the source of a copy write the target of the copy instead. The copy comes after these
+    statements. Returns False if that is impossible."""
     places = before.writes.get(copy.source, ())
     if len(places) != 1:
         return False

@@ -44,8 +44,8 @@ Fresh = Callable[[str], str]
 
 
 def keep_in_registers(body: Sequence[ir.Stmt], fresh: Fresh) -> tuple[ir.Stmt, ...]:
-    """Statements whose loops carry elements in scalars, and that do not write temporaries that nothing reads any more;
-    `fresh` gives names."""
+    """Rewrite loops to carry elements in scalars, and drop stores to temporaries that nothing reads any more. `fresh`
+    gives names."""
     before = tuple(body)
     changing = {stmt.var for stmt in statements(before) if isinstance(stmt, ir.Set)}
     result = _kept(before, changing, fresh)
@@ -104,8 +104,8 @@ def _with_left(stmt: ir.Stmt, left: dict[Element, ir.Var]) -> ir.Stmt:
 
 
 class _Stores:
-    """The elements that statements of one body have stored, each with the place of the last such store among them; or
-    None where it may have been read or overwritten since. `changing`: the scalars."""
+    """The elements that the statements of one body have stored, each with the position of its last store, or None if it
+    may have been read or overwritten since. `changing`: the scalars."""
 
     __slots__ = ("changing", "places")
 

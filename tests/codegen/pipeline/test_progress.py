@@ -15,7 +15,7 @@ import graphc
 import graphc.tensor as T
 from graphc.codegen.cache import durations
 from graphc.codegen.pipeline import kernel
-from graphc.codegen.pipeline.kernel import Report, progress, told_when_slow
+from graphc.codegen.pipeline.kernel import Report, progress, report_when_slow
 
 
 def built(value: float) -> None:
@@ -47,8 +47,8 @@ def test_a_slow_build_names_the_line_of_an_unrolled_loop(
         kernel.Kernel("slow", (x,), (), (result, graphc.grad(result.sum(), x)), (), "list")
         for result in (T.sin(x) * x, value)
     )
-    assert kernel.repetition(few) == ""
-    assert re.match(r"test_progress\.py:\d+ has made 1\d\d values by (add|sin); .*`scan`", kernel.repetition(many))
+    assert kernel.repeated_line(few) == ""
+    assert re.match(r"test_progress\.py:\d+ has made 1\d\d values by (add|sin); .*`scan`", kernel.repeated_line(many))
     monkeypatch.setattr(kernel, "PATIENCE", 0.001)
     said: list[str] = []
 
@@ -56,7 +56,10 @@ def test_a_slow_build_names_the_line_of_an_unrolled_loop(
         said.append(capfd.readouterr().err)
         return "being built" in "".join(said)
 
-    with graphc.options.change(progress="auto"), told_when_slow(Report("slow"), 1, partial(kernel.repetition, many)):
+    with (
+        graphc.options.change(progress="auto"),
+        report_when_slow(Report("slow"), 1, partial(kernel.repeated_line, many)),
+    ):
         until(told)
     hint, line = "".join(said).splitlines()
     assert hint.startswith("graphc: slow: test_progress.py:") and "is being built" in line
@@ -76,7 +79,7 @@ def test_a_terminal_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(kernel, "PATIENCE", 0.01)
     monkeypatch.setattr(kernel, "TICK", 0.01)
     report = Report("slow")
-    with graphc.options.change(progress="auto"), told_when_slow(report, 10**9), report.phase("compile"):
+    with graphc.options.change(progress="auto"), report_when_slow(report, 10**9), report.phase("compile"):
         until(lambda: len(written) >= 3)
     until(lambda: not written[-1].strip())
     assert all(text.startswith("\rgraphc: slow is being built, ") and "(compile)" in text for text in written[:3])
