@@ -16,7 +16,6 @@ from graphc import loopir
 from graphc.arrays.dtypes import INTEGERS
 from graphc.errors import GraphTypeError, GraphValueError, IndexOutOfBounds, RankError
 from graphc.ir import sizes
-from graphc.ir.facts import scalar_constant
 from graphc.ir.lowering import Element, View, Write, Writes
 from graphc.ir.node import (
     OPS,
@@ -448,6 +447,7 @@ DECIDING = {
     **dict.fromkeys(("dimshuffle", "broadcast_to", "reshape", "stop_gradient", "subtensor"), slice(1)),
     "where": slice(1, None), "clip": slice(1, None), "set_gather": slice(2),
     **dict.fromkeys(("iota", "segment_of", "argmax", "argmin"), slice(0)),
+    **dict.fromkeys(("searchsorted_left", "searchsorted_right"), slice(0)),
 }  # fmt: skip
 """The operands of ops whose results are not negative if none of these is."""
 
@@ -459,11 +459,13 @@ def _deciding(node: Node) -> Sequence[Node] | None:
         return None if (value < 0).any() else ()
     if name in DECIDING:
         return node.args[DECIDING[name]]
-    if name in ("add", "minimum") and node.type.dtype == "int64":
+    if name in ("add", "minimum", "floor_div") and node.type.dtype == "int64":
         return node.args
+    if name == "maximum":
+        constants = [value for arg in node.args if (value := constant_value(arg)) is not None]
+        return () if any((value >= 0).all() for value in constants) else node.args
     if name == "mod":
-        divisor = scalar_constant(node.args[1])
-        return () if divisor is not None and divisor > 0 else None
+        return node.args[1:]  # by whose sign that of the remainder goes
     if name == "running_sum":
         (counted,) = node.args[:1]
         return () if counted.op.name == "cast" and counted.args[0].type.dtype == "bool" else None

@@ -24,7 +24,8 @@ import numpy as np
 
 from graphc.codegen.lower.access import Survey
 from graphc.codegen.lower.scopes import Scope, Scopes
-from graphc.codegen.schedule.nodes import fold_vars, gathered, is_written_out
+from graphc.codegen.schedule.indices import gathered
+from graphc.codegen.schedule.nodes import fold_vars, is_written_out
 from graphc.codegen.schedule.plan import UNLABELLED, Labels, PlanMemory
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.errors import StepSizeError

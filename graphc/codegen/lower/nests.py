@@ -66,6 +66,7 @@ from graphc.loopir.operators import (
     EQ,
     GE,
     INFIX,
+    LOGICAL_AND,
     LT,
     MINIMUM,
     NEG,
@@ -263,6 +264,10 @@ def lower_check(lowerer: Lowerer, nest: Nest, check: IndexCheck, outer: Scope) -
     dtype = check.index.dtype if check.index.dtype in NARROW else INDEX
     furthest = lowerer.scopes.var("furthest", dtype)
     outer.body.append(Set(furthest, start_const("0", dtype)))
+    if check.bounds is not None:
+        low, high = map(lowerer.size, check.bounds)
+        is_within = apply(LOGICAL_AND, apply(GE, low, apply(NEG, size)), apply(LT, high, size))
+        extents = (lowerer.scopes.name_once(apply(SELECT, is_within, ZERO, extents[0]), "unsure"), *extents[1:])
     scope = lowerer.scopes.enter_all(outer, nest.vars, extents)
     lowerer.scopes.know(scope, furthest)
     value = lowerer.scopes.bind(cast(lowerer.element(check.index, nest.vars), dtype), "index")

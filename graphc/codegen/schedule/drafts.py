@@ -25,13 +25,12 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from graphc.codegen.schedule.bodies import branch_graph, branch_sizes, scan_graph, scan_sizes
 from graphc.codegen.schedule.cost import EXPENSIVE, lies_in_memory
+from graphc.codegen.schedule.indices import comparable_bounds, gathered, in_range
 from graphc.codegen.schedule.nodes import (
     any_index,
     buffer_view,
     call_of,
     fold_vars,
-    gathered,
-    in_range,
     is_by_segment,
     is_written_out,
     loop_vars,
@@ -388,9 +387,10 @@ class Uses:
             if number is None:
                 draft = self.drafts.new("check", sizing.shape(index))
                 number = self._check_of[index, size] = draft.number
-                self.index_checks[number] = IndexCheck(index, size, node)
+                bounds = comparable_bounds(index, sizing) if draft.vars else None
+                self.index_checks[number] = IndexCheck(index, size, node, bounds)
                 self.add(index, Use(number, draft.vars, draft.vars))
-                self.add_sizes((size, *draft.space), draft)
+                self.add_sizes((size, *draft.space, *(bounds or ())), draft)
             self.drafts.depend(number, nest)
 
 

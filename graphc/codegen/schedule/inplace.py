@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from graphc.codegen.schedule.drafts import writes_one
+from graphc.codegen.schedule.indices import gathered
 from graphc.codegen.schedule.materialize import Nests
-from graphc.codegen.schedule.nodes import buffer_view, call_fails, call_node, call_of, gathered, lowering_of
+from graphc.codegen.schedule.nodes import buffer_view, call_fails, call_node, call_of, lowering_of
 from graphc.codegen.schedule.plan import COPY, NestDraft, Use
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir.body import ITEM, nodes_within, outputs_of

@@ -1,8 +1,8 @@
 """Questions about one node that planning and lowering ask: how it is computed, in which loops, where in memory.
 
-In: a node, an index, sizes. Out: its lowering, loop variables, the axes that are reduced; whether indices are known to
-lie in range; for an operand of an external function the buffer that it is a view of. As an example, `x.T` of a matrix
-`x` that is an input is a view of the buffer of `x` with its axes exchanged:
+In: a node, an index, sizes. Out: its lowering, loop variables, the axes that are reduced; for an operand of an external
+function the buffer that it is a view of. As an example, `x.T` of a matrix `x` that is an input is a view of the buffer
+of `x` with its axes exchanged:
 
     buffer_view(x.T, sizing) == BufferView(base=x, shape=x.type.shape, along=(AxisView(1, 1, 0), AxisView(0, 1, 0)))
 """
@@ -11,15 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from graphc.arrays.dtypes import can_cast_safely
 from graphc.codegen.schedule.sizes import Sizing
 from graphc.ir import sizes
 from graphc.ir.body import ITEM
-from graphc.ir.facts import scalar_constant
 from graphc.ir.lowering import Call, Fold, SegmentNumber
 from graphc.ir.node import LEAVES, PARAM, SIZE, Index, Node, Size, constant_value
 from graphc.loopir.ir import INDEX, ZERO, Const, Expr, Opaque, Var, subexpressions
-from graphc.ops.index import never_negative
 from graphc.ops.linalg.products import is_in_memory
 from graphc.startup.record import record
 
@@ -147,61 +144,6 @@ def reach(index: Index, path: tuple[Var, ...]) -> tuple[Var, ...]:
 def any_index(count: int) -> Index:
     """A placeholder index of `count` axes, for questions whose answer does not depend on the index."""
     return tuple(ZERO for _ in range(count))
-
-
-def gathered(node: Node) -> list[tuple[Node, Size]]:
-    """The index arrays of a gather or scatter, each with the size of the axis it indexes."""
-    if node.op.name not in ("gather", "set_gather", "inc_gather"):
-        return []
-    axis = node.attrs["axis"]
-    indices = node.args[1:] if node.op.name == "gather" else node.args[2:]
-    return [(index, node.args[0].type.shape[axis + n]) for n, index in enumerate(indices)]
-
-
-def in_range(index: Node, size: Size, sizing: Sizing) -> bool:
-    """Tell whether every element of an index array is known to lie within an axis."""
-    while index.op.name in ("dimshuffle", "broadcast_to", "reshape", "stop_gradient") or (
-        index.op.name == "cast" and can_cast_safely(index.args[0].type.dtype, index.type.dtype)
-    ):
-        index = index.args[0]
-    value = constant_value(index)
-    if value is not None and isinstance(size, int):
-        return bool(((value >= -size) & (value < size)).all())
-    if index.op.name == "iota" and sizes.equal(sizing.of(sizes.as_size(index.args[0])), size):
-        return True
-    if index.op.name == "segment_of" and sizes.equal(sizing.of(segment_count(index.args[0])), size):
-        return True
-    most = _upper_bound(index, sizing)
-    return most is not None and never_negative(index) and sizes.known_at_least(size, sizes.add(most, 1))
-
-
-def _upper_bound(index: Node, sizing: Sizing) -> Size | None:
-    """The upper bound of the elements of a sum of positions, sizes and numbers that constants bound; None where it is
-    not known."""
-    total: Size = 0
-    pending = [index]
-    while pending:
-        node = pending.pop()
-        value = constant_value(node)
-        if value is not None:
-            total = sizes.add(total, int(value.max()) if value.size else 0)
-        elif node.type.dtype != "int64":
-            return None
-        elif node.op.name == "add":
-            pending.extend(node.args)
-        elif node.op.name in ("dimshuffle", "broadcast_to", "reshape"):
-            pending.append(node.args[0])
-        elif node.op.name in ("mod", "clip") and (most := scalar_constant(node.args[-1])) is not None:
-            if node.op.name == "mod" and most <= 0:
-                return None
-            total = sizes.add(total, int(most) - (node.op.name == "mod"))
-        elif node.op.name == "iota":
-            total = sizes.add(total, sizes.add(sizing.of(sizes.as_size(node.args[0])), -1))
-        elif node.ndim == 0 and sizes.known_nonnegative(node):
-            total = sizes.add(total, sizing.of(node))
-        else:
-            return None
-    return total
 
 
 def index_of(variables: Sequence[Var], space: Sequence[Size]) -> Index:

@@ -210,11 +210,13 @@ class NestDraft:
 
 @record()
 class IndexCheck:
-    """An index array whose elements must lie within an axis of `size`: checked before `gather` is computed."""
+    """An index array whose elements must lie within an axis of `size`: checked before `gather` is computed. bounds: of
+    the elements; where they lie within the axis no element is looked at."""
 
     index: Node
     size: Size
     gather: Node
+    bounds: tuple[Size, Size] | None = None
 
 
 @record()

@@ -23,6 +23,7 @@ from typing import NoReturn
 from graphc.codegen.schedule.buffers import workspaces_of
 from graphc.codegen.schedule.drafts import writes_one
 from graphc.codegen.schedule.fusion import ALONE
+from graphc.codegen.schedule.indices import gathered, in_range
 from graphc.codegen.schedule.inplace import may_refuse, overwritten_value
 from graphc.codegen.schedule.nodes import (
     buffer_view,
@@ -31,8 +32,6 @@ from graphc.codegen.schedule.nodes import (
     call_of,
     first_reduced,
     fold_vars,
-    gathered,
-    in_range,
     is_bufferless,
     loop_vars,
     lowering_of,

@@ -9,7 +9,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.schedule.nodes import in_range
+from graphc.codegen.schedule.indices import in_range
 from graphc.codegen.schedule.sizes import size_up
 from graphc.ir import sizes
 from graphc.ir.node import Node, Size
