@@ -60,6 +60,7 @@ HOOKS.modules = {
     "as_ufunc": "graphc.functions.ufuncs",
     "restored_jitted": "graphc.tracing.saved_calls",
     "restored_network": "graphc.functions.saved_networks",
+    "restored_trainer": "graphc.train.saved_trainers",
     "ufunc": "graphc.tensor.dispatch",
 }
 """The module that fills each hook; it is imported when the hook is first used."""

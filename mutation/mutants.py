@@ -533,7 +533,7 @@ CALLS = Area(
         M("the entry of another key is run", "codegen/cache/store.py",
           'if header["key"] != digest:', "if False:"),
         M("the key leaves out graphc's sources", "codegen/cache/key.py",
-          'return f"graphc {_sources_digest()}; numpy', 'return f"graphc; numpy'),
+          'return f"graphc {_kept_digest()}; {', 'return f"graphc; {'),
         M("the key leaves out static sizes", "ir/text.py",
           "        kind = types.get(exact)\n", "        kind = types.get(exact, next(iter(types.values()), None))\n"),
         M("the key leaves out attributes", "ir/text.py",

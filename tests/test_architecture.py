@@ -61,6 +61,7 @@ UPWARD = {
     ("distributed.fits", "scipy.optimize"),
     ("distributed.searches", "scipy.optimize"),
     ("functions.callables", "inspect"),
+    ("functions.archive", "_json"),
     ("functions.archive", "json"),
     ("functions.pointer", "scipy"),
     ("ir.call_errors", "inspect"),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,6 +31,50 @@ def server() -> Iterator[CompileServer]:
     made = CompileServer()
     yield made
     made.close()
+
+
+STARTS = {
+    "nothing": ("", True),
+    "functions, numbers, NumPy": ("import numpy\nscale = {'a': [1.0, 2.0]}\ndef twice(x): return 2 * x\n", True),
+    "a file in a circle": (
+        "made = {'file': open(PLACE, 'w')}\nmade['self'] = made\nmade['file'].write('here')\n", False
+    ),
+    "an object in a circle": (
+        "import weakref\nclass Own: pass\nown = Own()\nown.self, gone = own, weakref.ref(own)\n", False
+    ),
+    "a generator": ("def each():\n  yield 1\nmade = each()\nnext(made)\n", False),
+    "frozen by the program": ("import gc\ngc.freeze()\n", False),
+    "much done": ("all = [[n] for n in range(60_000)]\n", False),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STARTS)
+def test_imports_freeze_objects_where_the_program_has_none(name: str, tmp_path: Path) -> None:
+    """A frozen circle is never released: a file in it would lose what is not written, an array would stay."""
+    before, is_frozen = STARTS[name]
+    program = f"""
+import sys
+PLACE = {str(tmp_path / "file")!r}
+{before}
+import gc
+before = gc.get_freeze_count()
+import graphc
+import graphc.tensor as T
+graphc.function([x := T.dvector()], x + 1)([1.0])
+after = gc.get_freeze_count()
+if "gone" in dir():
+    del own
+    gc.collect()
+    assert gone() is None
+assert after >= before - 20, "what the program froze stays frozen"
+print(after > before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{is_frozen}\n"
+    if "file" in name:
+        assert (tmp_path / "file").read_text() == "here"
 
 
 def test_afresh_is_as_another_process(product: graphc.Function) -> None:

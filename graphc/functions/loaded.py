@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import Any
 
 from graphc.codegen.cache import store
-from graphc.codegen.cache.key import Key, difference, for_target, key_of_text
+from graphc.codegen.cache.key import Key, chosen_settings, difference, made_fingerprint
 from graphc.codegen.llvm.cpu import runnable
 from graphc.codegen.pipeline.kernel import Kernel, Later, Report, parts_of
 from graphc.codegen.pipeline.restore import Lookup, settings_of_key
@@ -42,7 +42,7 @@ from graphc.startup.process import PROCESS
 
 def load(path: str | os.PathLike[str], recompile: bool = True) -> Any:
     """Read a file that `save` wrote. Return a compiled function, a jitted function with all its variants, a trained
-    network or an estimator.
+    network, an estimator or a trainer, which goes on with the training.
 
     recompile: compile the function from its graph if no code in the file fits this processor and these versions.
 
@@ -79,6 +79,8 @@ def restored(opened: Opened, recompile: bool) -> Any:
         return HOOKS.restored_jitted(opened, recompile)
     if kind in ("network", "estimator"):
         return HOOKS.restored_network(opened, recompile)
+    if kind == "trainer":
+        return HOOKS.restored_trainer(opened, recompile)
     raise Damaged(f"{opened.path} is a file of {kind}, not of a function")
 
 
@@ -178,25 +180,26 @@ def constants_of(opened: Opened, header: Mapping[str, Any]) -> dict[str, Array]:
 
 def _lookup(opened: Opened, header: Mapping[str, Any], kernel: Kernel, recompile: bool) -> Lookup | None:
     """The best code in the file for this process, None where there is none. Which one is known before any is read."""
-    key = key_of_text(graph_text(opened, header), settings_of_key(kernel))
-    rows = [row for row in header["codes"] if row["settings"] == dict(key.settings)]
-    for fitting in _fingerprints(key):
+    settings = chosen_settings(settings_of_key(kernel))
+    rows = [row for row in header["codes"] if row["settings"] == settings]
+    for fitting in _fingerprints():
         for row in rows:
             if row["fingerprint"] == fitting:
-                return _taken(opened, row, key, constants_of(opened, header))
+                return _taken(opened, row, Key(graph_text(opened, header), settings, fitting), header)
     if not recompile:
-        raise CacheMissError(f"{opened.path} has no code for this process\n{_differences(header, key)}")
+        own = Key("", settings, made_fingerprint())
+        raise CacheMissError(f"{opened.path} has no code for this process\n{_differences(header, own)}")
     return None
 
 
-def _fingerprints(key: Key) -> Iterator[str]:
+def _fingerprints() -> Iterator[str]:
     """The fingerprints of code that this process runs, the best first."""
-    yield key.fingerprint
+    yield made_fingerprint()
     if options.target == NATIVE:
-        yield from (for_target(key, target).fingerprint for target in runnable())
+        yield from map(made_fingerprint, runnable())
 
 
-def _taken(opened: Opened, row: Mapping[str, Any], key: Key, constants: Mapping[str, Array]) -> Lookup:
+def _taken(opened: Opened, row: Mapping[str, Any], key: Key, header: Mapping[str, Any]) -> Lookup:
     """The code of a row, as if the cache had it."""
     for name, blob in row["parts"].items():
         PROCESS.parts.setdefault(name, bytes(opened.blob(blob)))
@@ -204,7 +207,7 @@ def _taken(opened: Opened, row: Mapping[str, Any], key: Key, constants: Mapping[
     entry = store.Loaded("", metadata, bytes(opened.blob(row["object"])), {}, None)
     report = Report(key.settings["name"])
     report.key = key.digest
-    return Lookup(key, report, entry, constants)
+    return Lookup(key, report, entry, constants_of(opened, header))
 
 
 def _differences(header: Mapping[str, Any], own: Key) -> str:

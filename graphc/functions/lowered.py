@@ -24,6 +24,29 @@ from graphc.functions.convention import Convention, check_shapes, label, write_r
 from graphc.ir.node import Array, describe
 from graphc.ir.walk import nodes_of
 from graphc.shared import SharedVariable
+from graphc.startup.record import record
+
+
+@record()
+class Declined:
+    """The result of a variant's entry point for arguments that it does not take."""
+
+
+@record()
+class Failed:
+    """The result of a variant's entry point where check number `code` failed."""
+
+    code: int
+
+
+def decline(*args: Any, **kwargs: Any) -> Declined:
+    """Called by the entry point for arguments that it does not take: the caller copies them instead."""
+    return Declined()
+
+
+def fail(code: int, *args: Any) -> Failed:
+    """Called by the entry point for a failed check: the caller explains it by the arguments that the user gave."""
+    return Failed(code)
 
 
 class Lowered(Function):

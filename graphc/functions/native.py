@@ -29,19 +29,22 @@ from graphc.codegen.call.bind import ABSENT, OUT, Direct, Keywords, Locking, att
 from graphc.codegen.call.layout import ABSURD
 from graphc.codegen.call.locks import OPEN
 from graphc.codegen.call.signature import Need, Signature, result_shapes
-from graphc.codegen.gemm.api import free_panels
 from graphc.codegen.pipeline.kernel import Built, Kernel
 from graphc.codegen.pipeline.restore import Lookup, restored
 from graphc.codegen.threads.chunking import NONTEMPORAL
 from graphc.errors import GraphcError
 from graphc.functions.callables import Description, Function, building, interpreting
 from graphc.functions.convention import REQUIRED, Convention, check_shapes, convert, write_results
-from graphc.functions.lowered import Lowered
-from graphc.functions.variants import Declined, Failed, Variants, arguments, decline, fail
+from graphc.functions.lowered import Declined, Failed, Lowered, decline, fail
 from graphc.ir.node import Array
 from graphc.shared import SharedVariable
 from graphc.startup.lazy import once
+from graphc.startup.process import PROCESS
 from graphc.startup.record import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from graphc.functions.variants import Variants
 
 F = TypeVar("F", bound=Direct)
 
@@ -70,7 +73,6 @@ class Compiled(Lowered, Direct, mode="compiled"):
         locking = Locking(tuple(words), self.contended, self.foreign) if self.wanted else None
         keywords = keywords_of(call)
         self.entry = bind(self.library, built.signature, self.cells, self.refuse, self.failed, keywords, locking)
-        self.variants = Variants(kernel, self.bind_variant)
         if isinstance(self, _direct()):
             attach(self, self.entry.__self__)
 
@@ -88,6 +90,12 @@ class Compiled(Lowered, Direct, mode="compiled"):
         super().wait_with(values)
         if isinstance(self, _direct()):
             attach(self, (self.closed_entry if self.waiting else self.entry).__self__)
+
+    @cached_property
+    def variants(self) -> Variants:
+        """The kernels for other layouts of arguments; most functions have none."""
+        made: Variants = import_module("graphc.functions.variants").Variants(self.kernel, self.bind_variant)
+        return made
 
     @cached_property
     def closed_entry(self) -> Any:
@@ -188,7 +196,7 @@ class Compiled(Lowered, Direct, mode="compiled"):
         named = {}
         if any(array is not None for array in given):
             named[OUT] = given[0] if self.kernel.returns == "one" else tuple(given)
-        result = entry(*arguments(bases, arrays), **named)
+        result = entry(*self.variants.arguments(bases, arrays), **named)
         return self.failed_again(result.code, *values) if isinstance(result, Failed) else result
 
     def run_into(self, given: Sequence[Array | None], arrays: list[Array]) -> Any:
@@ -207,9 +215,11 @@ class Compiled(Lowered, Direct, mode="compiled"):
 
     def free(self) -> None:
         self.entry.__self__.arena[0] = None
-        self.variants.free()
+        if "variants" in vars(self):
+            self.variants.free()
         result_memory.free()
-        free_panels()
+        for give in tuple(PROCESS.givers):  # memory of large products that no other thread is using
+            give()
 
     def failed(self, code: int, *args: Any) -> Any:
         """Called where check number `code` failed. With shared variables the call is repeated under the locks: another

@@ -11,7 +11,9 @@ row of the function within it (saved_wrappers.py).
 
     plain_row(f, blobs)     {"name": "f", "graph": 0, "inputs": [...], "shared": [0], "codes": [...], ...}
 
-A code has the fingerprint that entries of the cache have (codegen/cache/key.py): versions, target, processor.
+A code has a fingerprint of what it depends on (codegen/cache/key.py): the target or processor, graphc's version, and
+the sources by which code and the process that loads it agree. It is not that of an entry of the cache: a file keeps its
+code through an edit or an upgrade of what compiles.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ the same predictions to the bit. A network can be trained on.
     net.save("net.graphc")
     loaded = graphc.load("net.graphc")
     loaded.predict(x)                           as net.predict(x)
-    Trainer(loaded).train(x, y)                 as Trainer(net).train(x, y): see _training_row
+    Trainer(loaded).train(x, y)                 as Trainer(net).train(x, y): see training_row
     model.save("model.graphc")                  Classifier or Regressor
     graphc.load("model.graphc").predict(x)      as model.predict(x): features are standardised, classes have their names
 """
@@ -47,20 +47,27 @@ def save(
     """Write the functions of a network to a file. scales: of an estimator, the means and scales of features and
     results, by name. classes: the names of its classes. is_flat: its predictions have no axis of outputs."""
     blobs = blobs_for(values)
-    objective = net.objective
     header = {
         "kind": "network" if scales is None else "estimator",
-        "predict": function_row(net._predict, blobs),
-        "probabilities": function_row(net._probabilities, blobs) if objective and objective.probabilities else None,
+        **prediction_rows(net, blobs),
         "scales": {name: blobs.add_array(np.asarray(value)) for name, value in (scales or {}).items()},
         "classes": None if classes is None else _classes(classes, blobs),
         "is_flat": is_flat,
-        "training": None if scales is not None else _training_row(net, blobs),
+        "training": None if scales is not None else training_row(net, blobs),
     }
     write(path, header, blobs, targets)
 
 
-def _training_row(net: Any, blobs: Blobs) -> dict[str, Any]:
+def prediction_rows(net: Any, blobs: Blobs) -> dict[str, Any]:
+    """Return the rows of the functions that predict."""
+    objective = net.objective
+    return {
+        "predict": function_row(net._predict, blobs),
+        "probabilities": function_row(net._probabilities, blobs) if objective and objective.probabilities else None,
+    }
+
+
+def training_row(net: Any, blobs: Blobs) -> dict[str, Any]:
     """Return what training needs: the graph of the outputs of prediction and of training, and that of the cost and the
     score over an output and a target; both without code, for they are parts of other functions. Else the reason."""
     objective, output = net.objective, net.output
@@ -254,14 +261,19 @@ class Network(Predictor, Parameters):
         save(self, path, values, targets)
 
 
+def prediction_functions(opened: Opened, recompile: bool) -> dict[str, Function]:
+    """Return the functions that predict, by name."""
+    return {
+        name: restored_function(opened, opened.header[name], recompile)
+        for name in ("predict", "probabilities")
+        if opened.header[name] is not None
+    }
+
+
 def restored_network(opened: Opened, recompile: bool) -> Predictor:
     """Return the network or estimator of a file."""
     header = opened.header
-    functions = {
-        name: restored_function(opened, header[name], recompile)
-        for name in ("predict", "probabilities")
-        if header[name] is not None
-    }
+    functions = prediction_functions(opened, recompile)
     if header["kind"] == "network":
         return Network(opened, functions)
     scales = {name: opened.array(row) for name, row in header["scales"].items()}

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from graphc.codegen.cache import store
-from graphc.codegen.cache.key import Key
-from graphc.codegen.pipeline.restore import codes, product_parts
+from graphc.codegen.cache.key import Key, made_of
+from graphc.codegen.pipeline.restore import codes
 from graphc.codegen.pipeline.runtime import part_code
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.functions.archive import Blobs, Opened
@@ -64,9 +65,11 @@ def code_row(key: Key, blobs: Blobs) -> dict[str, Any] | None:
     if metadata is None or not code:
         return None
     products = metadata["products"]
-    names = [*product_parts(products), *([PARALLEL] if metadata["parallel"] and not products else [])]
+    names = [PARALLEL] if metadata["parallel"] else []
+    if products:
+        names = import_module("graphc.codegen.pipeline.products").product_parts(products)
     return {
-        "fingerprint": key.fingerprint,
+        "fingerprint": made_of(key.fingerprint),
         "settings": dict(key.settings),
         "metadata": blobs.add(marshal.dumps(dict(metadata), store.MARSHAL_VERSION)),
         "object": blobs.add(code),

@@ -25,7 +25,7 @@ from graphc.errors import CacheMissError
 from graphc.functions.callables import building
 from graphc.functions.layouts import Based, Layout, find_base
 from graphc.ir.node import Array, Node
-from graphc.startup.record import record, replace
+from graphc.startup.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,28 +40,6 @@ Places = tuple[tuple[int, int], ...]
 """Pairs (number of a result, number of the input in whose array it is made)."""
 Key = Layouts | Places
 """A variant: the layout of each argument, or the results that are made in arguments."""
-
-
-@record()
-class Declined:
-    """The result of a variant's entry point for arguments that it does not take."""
-
-
-@record()
-class Failed:
-    """The result of a variant's entry point where check number `code` failed."""
-
-    code: int
-
-
-def decline(*args: Any, **kwargs: Any) -> Declined:
-    """Called by the entry point for arguments that it does not take: the caller copies them instead."""
-    return Declined()
-
-
-def fail(code: int, *args: Any) -> Failed:
-    """Called by the entry point for a failed check: the caller explains it by the arguments that the user gave."""
-    return Failed(code)
 
 
 def variant_kernels() -> Any:
@@ -137,6 +115,12 @@ class Variants:
         copied = sum(values[number].nbytes for number in inputs)
         return self.entry_of(key, copied, lambda: replace(self.kernel, mutable=inputs), key)
 
+    @staticmethod
+    def arguments(bases: Sequence[Based | None], arrays: Sequence[Array | None]) -> list[Any]:
+        """Return the arguments of a variant: a base or a converted array for each input, then the sizes of `Based`."""
+        given: list[Any] = [based.base if based else array for based, array in zip(bases, arrays, strict=True)]
+        return [*given, *(size for based in bases if based for size in based.sizes)]
+
     def entry_of(self, key: Key, size: int, kernel_of: Callable[[], Kernel], donated: Places) -> Any:
         """Return the entry point of a variant, or None where the caller must copy its arguments, of `size` bytes.
 
@@ -190,12 +174,6 @@ class Variants:
             for key, variant in self.variants.items()
             if variant.entry is not None
         ]
-
-
-def arguments(bases: Sequence[Based | None], arrays: Sequence[Array | None]) -> list[Any]:
-    """Return the arguments of a variant: a base or a converted array for each input, then the sizes of `Based`."""
-    given: list[Any] = [based.base if based else array for based, array in zip(bases, arrays, strict=True)]
-    return [*given, *(size for based in bases if based for size in based.sizes)]
 
 
 def _base(value: Any, leaf: Node) -> Based | None:

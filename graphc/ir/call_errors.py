@@ -149,13 +149,13 @@ class Parameters:
 def add_call(error: GraphcError, name: str, args: Sequence[Any], kwargs: Mapping[str, Any] = EMPTY) -> None:
     """Add to an error that names no user line: the function called, its tensor, and the line of the call. Call it only
     from functions that users call directly."""
-    said = str(error)
-    if len(error.args) == 1 and not PLACED.search(said) and not sys._getframe(2).f_code.co_filename.startswith(PACKAGE):
-        error.args = (f"{_message_head(name, args, kwargs)}: {INNER.sub('', said)}",)
+    said, caller = str(error), sys._getframe(2).f_code.co_filename
+    if len(error.args) == 1 and not re.search(PLACED, said) and not caller.startswith(PACKAGE):
+        error.args = (f"{_message_head(name, args, kwargs)}: {re.sub(INNER, '', said)}",)
 
 
-PLACED = re.compile(r"(:|, line )\d+\)|, called at ")
-INNER = re.compile(r"^[a-z_0-9]+(: |\(\) )")
+PLACED = r"(:|, line )\d+\)|, called at "
+INNER = r"^[a-z_0-9]+(: |\(\) )"
 """The name of an inner function at the start of a message; the name of the function the user called replaces it."""
 
 PLAIN = (TypeError, AttributeError, ValueError)

@@ -7,7 +7,6 @@ formatted only when they are read (`lazy_text`, `lazy_format`).
 from __future__ import annotations
 
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -53,7 +52,7 @@ def written(file: str, line: int) -> str:
     return f"cell {cell}, line {line}" if cell else f"{os.path.basename(file)}:{line}"
 
 
-PLACED = re.compile(r"(:|, line )\d+\)")
+PLACED = r"(:|, line )\d+\)"
 """Matches a source line in a message."""
 
 

@@ -8,6 +8,7 @@ line.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -285,7 +286,7 @@ WRITTEN = (
 def asked(name: str, always: bool = False) -> str:
     """ " (asked at FILE:LINE)", the program's line, for a message that calls a tensor `name`. Empty if the name has a
     line already, unless a function is traced or `always`."""
-    if not (TRACE.depth or always) and PLACED.search(name):
+    if not (TRACE.depth or always) and re.search(PLACED, name):
         return ""
     line = program_line()
     return "" if line is None or f"({line})" in name else f" (asked at {line})"

@@ -93,6 +93,8 @@ class Hooks:
     """Makes the jitted function of an opened file (functions/saved.py)."""
     restored_network: Callable[[Any, bool], Any]
     """Makes the trained network or estimator of an opened file."""
+    restored_trainer: Callable[[Any, bool], Any]
+    """Makes the trainer of an opened file, with the state of its training (train/saved_trainers.py)."""
     states: Any
     """`graphc.functions.states`: values and states of functions by name, copies, pickles."""
 

@@ -1,8 +1,13 @@
 """Cheap imports: without the garbage collector, and NumPy with BLAS threads that sleep when idle.
 
     with uncollected():      the building of a large graph: the collector takes a seventh of the time, for nothing
-    with importing():        imports: the collector takes a twentieth of a start, and a seventh at the process's end
+    with importing():        imports: the collector takes a twentieth of a start, and a ninth at the process's end
     import_numpy()           NumPy is in `sys.modules`
+
+`importing` freezes objects: the collector never looks at them again. Modules live as long as the process does, and
+without that it would walk through NumPy's and graphc's twice at the end, for 10 ms of a start of 90. But `gc.freeze`
+takes all objects, and a cycle of frozen ones is never released: a program's file in it would lose what is not written
+yet, its arrays would stay. So nothing is frozen where the program has objects of its own (`_is_bare`).
 
 By default the threads of OpenBLAS spin for 2^26 cycles, about 30 ms, after each product and after loading; meanwhile a
 processor is lost to the threads of kernels and to the compile process. OpenBLAS reads the spin time from the
@@ -18,6 +23,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
+from typing import Any
 
 from graphc.startup.process import PROCESS
 
@@ -31,10 +37,39 @@ def uncollected() -> AbstractContextManager[None]:
 
 
 def importing() -> AbstractContextManager[None]:
-    """`uncollected`, but all objects are frozen at the end, if the process has done little but imports so far: modules
-    live as long as it does, and the collector would walk through NumPy's and graphc's twice when it ends."""
-    is_young = gc.get_stats()[0]["collections"] <= FEW and gc.get_freeze_count() <= PROCESS.frozen
-    return _without_collector(_freeze if is_young else _move_to_oldest)
+    """`uncollected`, but all objects are frozen at the end, if the process has done nothing but imports so far."""
+    return _without_collector(_freeze if _is_bare() else _move_to_oldest)
+
+
+def _is_bare() -> bool:
+    """True if each object that is not frozen is of a type of Python's or of an installed package, and none has anything
+    to do when it is released but the standard streams. Few have been allocated, so that they are looked at fast."""
+    if gc.get_stats()[0]["collections"] > FEW or (not PROCESS.is_frozen and gc.get_freeze_count()):
+        return False
+    types = list(map(type, gc.get_objects()))
+    kinds = set(types)
+    ending = (kind for kind in kinds if hasattr(kind, "__del__"))  # of files, of suspended generators
+    known = 0 if PROCESS.is_frozen else sum(map(gc.is_tracked, _streams()))
+    modules = {str(kind.__module__) for kind in kinds}
+    return sum(map(types.count, ending)) <= known and all(map(_is_installed, modules))
+
+
+def _is_installed(module: str) -> bool:
+    """True for a module of Python, of graphc, or of a package that was installed, not of the program."""
+    top = module.partition(".")[0]
+    if top in sys.stdlib_module_names or top == "graphc":
+        return True
+    place = getattr(sys.modules.get(module), "__file__", None) or ""
+    return "site-packages" in place or "dist-packages" in place
+
+
+def _streams() -> list[Any]:
+    """The standard streams and what is below them, each once."""
+    found: dict[int, Any] = {}
+    for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
+        below = getattr(stream, "buffer", None)
+        found |= {id(each): each for each in (stream, below, getattr(below, "raw", None))}
+    return list(found.values())
 
 
 @contextmanager
@@ -52,17 +87,16 @@ def _without_collector(finish: Callable[[], None]) -> Iterator[None]:
 
 
 def _move_to_oldest() -> None:
-    """Move all objects to the oldest generation, in constant time. Skipped if the program has frozen objects itself,
-    which would be unfrozen too."""
-    if gc.get_freeze_count() <= PROCESS.frozen:
+    """Move all objects to the oldest generation, in constant time. Skipped if objects are frozen, by imports or by the
+    program: they would be unfrozen too."""
+    if not PROCESS.is_frozen and not gc.get_freeze_count():
         gc.freeze()
         gc.unfreeze()
-        PROCESS.frozen = 0
 
 
 def _freeze() -> None:
     gc.freeze()
-    PROCESS.frozen = gc.get_freeze_count()
+    PROCESS.is_frozen = True
 
 
 SPIN = {"OPENBLAS_THREAD_TIMEOUT": "18"}

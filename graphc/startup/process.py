@@ -27,8 +27,8 @@ class Process:
         self.kept: list[Any] = []
         """Objects that machine code or CPython refers to by address; never released (gemm/api.py,
         call/bind.py)."""
-        self.frozen = 0
-        """The number of objects that imports have frozen (startup/imports.py)."""
+        self.is_frozen = False
+        """True if imports have frozen objects (startup/imports.py)."""
         self.target = ""
         """The CPU target that code is generated for, set by the first function (llvm/cpu.py)."""
         self.is_foreign = False

@@ -124,7 +124,7 @@ def line_of(row: Row) -> str:
 
 
 @record(frozen=False)
-class _Progress:
+class Progress:
     """The progress of training, as a checkpoint keeps it."""
 
     epoch: int = 0
@@ -183,6 +183,8 @@ class Trainer:
         self.model, self.optimizer, self.batch_size, self.eval_size = model, optimizer, batch_size, eval_size
         self.eval_every, self.clip_norm, self.l2, self.patience = eval_every, clip_norm, l2, patience
         self.metric = metric or model.objective.score
+        self.learning_rate = None if callable(rate) else float(rate)
+        """The learning rate where it is a number; `schedule` gives that of each step."""
         self.schedule: optim.Schedule = rate if callable(rate) else lambda step: float(rate)
         self.rate = shared(np.asarray(self.schedule(0), model.dtype), "rate")
         self.checkpoint = None if checkpoint is None else Path(checkpoint)
@@ -191,7 +193,7 @@ class Trainer:
         """All rows so far."""
         self.best: list[Any] | None = None
         """The values of parameters and states at the smallest loss of an evaluation."""
-        self.at = _Progress()
+        self.at = Progress()
         self.began = perf_counter()
 
     # Functions ----------------------------------------------------------------------------------------------------
@@ -245,6 +247,9 @@ class Trainer:
     def _epoch(self, inputs: Any, targets: Any, held: tuple[Any, Any] | None) -> None:
         """Run the rest of an epoch; stop where patience ends."""
         at = self.at
+        if at.batch * self.batch_size >= len(inputs):  # of a training that was saved when its last row was told
+            at.epoch, at.batch = at.epoch + 1, 0
+            return
         for picked in self._batches(len(inputs)):
             last = (at.batch + 1) * self.batch_size >= len(inputs)
             self._batch(inputs[picked], targets[picked])
@@ -314,6 +319,21 @@ class Trainer:
         if self.out:
             self.out(line_of(row))
 
+    # Files --------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str], values: str = "inside", targets: Sequence[str] = ()) -> None:
+        """Write the training to a file. `graphc.load(path)` is a trainer that goes on as this one would, to the bit:
+        with the optimiser's state, random streams and the table so far. Its `model` predicts; it prints its table
+        unless its `out` is set to None. values, targets: as `Function.save`.
+
+        A learning rate that is a function of the step is not in the file: set `trainer.schedule` after loading. Raises
+        GraphValueError for a network or a metric that calls Python functions of the program.
+
+            trainer.save("run.graphc")
+            graphc.load("run.graphc").train(x, y, epochs=10)
+        """
+        import_module("graphc.train.saved_trainers").save(self, path, values, targets)
+
     # Checkpoints --------------------------------------------------------------------------------------------------
 
     def _variables(self) -> list[SharedVariable]:
@@ -324,7 +344,7 @@ class Trainer:
         assert self.checkpoint is not None
         values = {f"{n} {v.name or ''}": v.get_value(borrow=True) for n, v in enumerate(self._variables())}
         best = {f"best {n}": value for n, value in enumerate(self.best or ())}
-        fields = tuple(_Progress.__annotations__)
+        fields = tuple(Progress.__annotations__)
         said = {
             "progress": {name: getattr(self.at, name) for name in fields},
             "rows": [[getattr(row, name) for name in Row.__annotations__] for row in self.history],
@@ -342,7 +362,7 @@ class Trainer:
                     f"{self.checkpoint} is of another network: it has no {variable!r} like this one's"
                 )
             variable.set_value(arrays[name])
-        self.at = _Progress(**said["progress"])
+        self.at = Progress(**said["progress"])
         self.history = [Row(*values) for values in said["rows"]]
         self.best = [arrays[f"best {number}"] for number in range(said["best"])] or None
 

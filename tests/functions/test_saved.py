@@ -120,6 +120,40 @@ def test_code_in_the_file_is_taken_and_a_graph_without_code_is_compiled(tmp_path
     assert len(text) > 16 * LARGE.size, "the elements are there"
 
 
+def test_a_file_keeps_its_code_through_an_edit_of_the_compiler_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, x = tmp_path / "f.graphc", T.dvector("x")
+    graphc.function([x], x * 3).save(place)
+
+    def with_changed(part: str) -> Function:
+        digest = key.sources_digest
+        monkeypatch.setattr(
+            key, "sources_digest", lambda *args: digest(*args) if part not in args[2] else f"{part} changed"
+        )
+        key.package_fingerprint.cache_clear()
+        key._bound_versions.cache_clear()
+        return graphc.load(place, recompile=False)
+
+    with options.change(cache=False):
+        try:
+            loaded = with_changed("")
+            assert "changed" in key.package_fingerprint()
+            np.testing.assert_array_equal(loaded([1.0, 2.0]), [3.0, 6.0])
+            loaded.save(tmp_path / "g.graphc")  # no cache has its code
+            np.testing.assert_array_equal(graphc.load(tmp_path / "g.graphc", recompile=False)([1.0]), [3.0])
+            with pytest.raises(CacheMissError, match="the stored code was made by other sources of graphc"):
+                with_changed("codegen/call")
+            monkeypatch.undo()
+            monkeypatch.setattr(key, "VERSION", "9.9")
+            key._bound_versions.cache_clear()
+            with pytest.raises(CacheMissError, match="version: here 9.9, stored"):
+                graphc.load(place, recompile=False)
+        finally:
+            key.package_fingerprint.cache_clear()
+            key._bound_versions.cache_clear()
+
+
 @pytest.mark.slow
 def test_another_process_needs_no_source_no_cache_and_no_compiler(tmp_path: Path) -> None:
     make, arguments = CASES["updates, products, a large constant"]
@@ -136,6 +170,12 @@ def test_another_process_needs_no_source_no_cache_and_no_compiler(tmp_path: Path
         f([[1, 2, 3]])
         graphs = {{f"graphc.{{name}}" for name in ("autodiff", "control", "ir.parse", "ir.text", "ops", "tensor")}}
         assert not graphs & set(sys.modules), "a call reads no graph"
+        from graphc.codegen.cache.key import BOUND
+        bound = {{each.removesuffix(".py").replace("/", ".") for each in BOUND}}
+        others = {{"codegen.cache", "codegen.llvm.cpu", "codegen.server"}}
+        loaded = [each.removeprefix("graphc.") for each in sys.modules if each.startswith("graphc.codegen.")]
+        free = [each for each in loaded if not any(f"{{each}}.".startswith(f"{{room}}.") for room in bound | others)]
+        assert free == ["codegen.llvm"], free  # others are in BOUND
         g = graphc.load({str(tmp_path / "g.graphc")!r}, recompile=False)
         for old, new in zip(values.values(), [*found, *g(np.ones(2))], strict=True):
             np.testing.assert_array_equal(new, old)
@@ -260,7 +300,9 @@ def test_a_file_has_code_for_several_targets(tmp_path: Path, monkeypatch: pytest
     assert [fingerprint_parts(row["fingerprint"])["target"] for row in rows] == ["native", "x86-64", "skylake-avx512"]
     assert len({bytes(opened.blob(row["object"])) for row in rows[1:]}) == 2 and len([*tmp_path.iterdir()]) == 1
     before = target_fingerprint
-    monkeypatch.setattr(key, "target_fingerprint", lambda target=None: before(target) + "; another" * (not target))
+    monkeypatch.setattr(
+        key, "target_fingerprint", lambda target=None: before(target) + "; features another" * (not target)
+    )
     if not runnable():
         pytest.skip("this processor runs no named target")
     expected = float(function({"a": [0.0, 1.0]}))

@@ -4,6 +4,12 @@ In: a graph and the settings of its function. Out: a `Key` of three parts, whose
 graph before any rewrite, the settings, and a fingerprint of this machine (llvm/cpu.py), NumPy, Python and the sources
 of graphc. `difference` tells in words how two keys differ.
 
+    fingerprint()          "llvmlite 0.47.0; numba 0.65.1; target native; ...; graphc 1b6e...; numpy 2.4.0; ..."
+    made_fingerprint()     "target native; ...; version 0.2.0; sources 90f1...; numpy 2.4.0; ..."
+
+The first is of code that is to be compiled: all sources may change it. The second is of code that is there, in a file:
+it depends on graphc's version, and on the sources that it shares an interface with (`BOUND`).
+
 Hashing all sources would take a millisecond of every start. So their digest is kept with a stamp of the files: path,
 size, inode, times. The time of change (ctime) belongs to the system: no program sets it, and every write moves it,
 unless two writes fall into one tick of its clock. Therefore nothing is kept while a file is younger than
@@ -16,7 +22,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 
@@ -28,14 +34,24 @@ from graphc.ir.source_lines import PACKAGE
 from graphc.options import options
 from graphc.startup.digest import Digest, digest_of
 from graphc.startup.record import record
+from graphc.startup.versions import VERSION
 
 FORMAT = "graphc cache 3"
 SOURCES = "sources"
 """The name of the file of digests in the cache's folder."""
 SETTLED_SECONDS = 5.0
 """Longer than a tick of the coarsest clock of a file system."""
-MOST_KEPT = 8
-"""The number of installations whose digests one file keeps."""
+MOST_KEPT = 16
+"""The number of digests that one file keeps: two for each installation."""
+BOUND = (
+    *("arrays/dtypes.py", "codegen/llvm/module.py", "codegen/routines.py", "ops/custom.py"),
+    *(f"codegen/{room}" for room in "call convolution gemm lapack link pipeline sort special threads".split()),
+)
+"""The sources that machine code and the process that loads it agree by: how a call enters it and what it finds there,
+what its metadata mean, how it is linked, and how kernels, products, routines and the pool of threads call each other.
+No other source has a say in what code does that is there."""
+MADE_FOR = ("target", "system", "processor", "features")
+"""The parts of a fingerprint that tell of the machine."""
 SHOWN = 16
 LONGEST_SHOWN = 60
 """The number of characters of a value that a message shows."""
@@ -61,12 +77,17 @@ class Key:
 def key_of_text(text: str, settings: Mapping[str, str]) -> Key:
     """Return the key of a printed graph, or of another text that identifies one (functions/text_cache.py), under the
     options as they are now. settings: those of its function."""
+    return Key(text, chosen_settings(settings), fingerprint())
+
+
+def chosen_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a function with the options that decide its code too."""
     chosen = {
         "excluding": ",".join(options.excluding),
         "outline": options.outline,
         "poison": str(options.poison != "off"),
     }
-    return Key(text, {**settings, **chosen}, fingerprint())
+    return {**settings, **chosen}
 
 
 def fingerprint(target: str | None = None) -> str:
@@ -98,40 +119,58 @@ def cache_key(graph_text: str, settings: Mapping[str, str], fingerprint: str) ->
 @cache
 def package_fingerprint() -> str:
     """Return the versions that do not depend on the target: graphc's sources, NumPy, Python's binary interface."""
+    return f"graphc {_kept_digest()}; {_interface()}"
+
+
+def made_fingerprint(target: str | None = None) -> str:
+    """Return what code for a target, by default that of the options, depends on once it is there."""
+    return made_of(target_fingerprint(target))
+
+
+def made_of(fingerprint: str) -> str:
+    """Return the same for the code of a fingerprint, which this process has compiled or found."""
+    machine = (part for part in fingerprint.split("; ") if part.partition(" ")[0] in MADE_FOR)
+    return "; ".join([*machine, _bound_versions()])
+
+
+@cache
+def _bound_versions() -> str:
+    return f"version {VERSION}; sources {_kept_digest(BOUND)}; {_interface()}"
+
+
+def _interface() -> str:
     interface = f"{sys.implementation.cache_tag}{sys.abiflags} {8 * np.dtype(np.intp).itemsize}-bit {sys.byteorder}"
-    return f"graphc {_sources_digest()}; numpy {np.__version__}; interface {interface}"
+    return f"numpy {np.__version__}; interface {interface}"
 
 
-def _sources_digest() -> str:
+def _kept_digest(parts: tuple[str, ...] = ("",)) -> str:
     root = options.cache_dir
     if not options.cache or not files.is_trusted(root):
-        return sources_digest(PACKAGE, None)
+        return sources_digest(PACKAGE, None, parts)
     with suppress(OSError):
         files.make_folder(root)
-    return sources_digest(PACKAGE, f"{root}{os.sep}{SOURCES}")
+    return sources_digest(PACKAGE, f"{root}{os.sep}{SOURCES}", parts)
 
 
 # The digest of the sources
 
 
-def sources_digest(package: str, kept: str | None) -> str:
-    """Return the digest of the sources in folder `package`. kept: the path of the file of digests, None for none."""
+def sources_digest(package: str, kept: str | None, parts: tuple[str, ...] = ("",)) -> str:
+    """Return the digest of the sources in folder `package`. kept: the path of the file of digests, None for none.
+    parts: the paths of files and folders in the package, by default all of it."""
+    paths = sorted(path for part in parts for path in _sources(os.path.join(package, part)))
     if kept is None or os.name != "posix":
-        return _digest(package)
-    now, entries = time.time(), sorted(_sources(package), key=lambda entry: entry.path)
-    states = [(entry.path, entry.stat()) for entry in entries]
-    text = "\n".join(
-        f"{path} {state.st_dev} {state.st_ino} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}"
-        for path, state in states
-    )
-    stamp = digest_of(text.encode()).encode()
+        return _digest(package, paths)
+    now, states = time.time(), [os.stat(path) for path in paths]
+    stamps = [(each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in states]
+    stamp = digest_of(f"{paths}{stamps}".encode()).encode()
     lines = _read(kept)
     for line in lines:
         digest = line[len(stamp) + 1 : len(stamp) + 1 + SHOWN]
         if line == _line(stamp, digest):
             return digest.decode()
-    found = _digest(package)
-    if max((state.st_ctime for _, state in states), default=now) < now - SETTLED_SECONDS:
+    found = _digest(package, paths)
+    if max((each.st_ctime for each in states), default=now) < now - SETTLED_SECONDS:
         with suppress(OSError):
             files.replace(kept, b"\n".join([_line(stamp, found.encode()), *lines[: MOST_KEPT - 1]]))
     return found
@@ -142,9 +181,9 @@ def _line(stamp: bytes, digest: bytes) -> bytes:
     return b"%s %s %s" % (stamp, digest, digest_of(stamp + digest).encode())
 
 
-def _digest(package: str) -> str:
+def _digest(package: str, paths: list[str]) -> str:
     digest = Digest()
-    for path in sorted(entry.path for entry in _sources(package)):
+    for path in paths:
         with open(path, "rb", buffering=0) as file:
             content = file.read()
         digest.add(f"{path[len(package) :]}:{len(content)}:".encode())
@@ -152,13 +191,20 @@ def _digest(package: str) -> str:
     return digest.digits()[:SHOWN]
 
 
-def _sources(folder: str) -> Iterator[os.DirEntry[str]]:
-    with os.scandir(folder) as found:
-        for item in found:
-            if item.name.endswith(".py"):
-                yield item
-            elif item.is_dir() and item.name != "__pycache__":
-                yield from _sources(item.path)
+def _sources(path: str) -> list[str]:
+    """The paths of the sources in a folder; of a source its own."""
+    if path.endswith(".py"):
+        return [path]
+    found, folders = [], [path]
+    for folder in folders:  # which grows
+        with os.scandir(folder) as items:
+            for item in items:
+                name = item.name
+                if name.endswith(".py"):
+                    found.append(item.path)
+                elif "." not in name and name != "__pycache__" and item.is_dir():
+                    folders.append(item.path)
+    return found
 
 
 def _read(path: str) -> list[bytes]:
@@ -209,7 +255,7 @@ def _version_differences(key: Key, other: Key) -> list[str]:
 
 
 def _part_difference(name: str, here: str, there: str) -> str:
-    if name == "graphc":
+    if name in ("graphc", "sources"):
         return "  graphc: the stored code was made by other sources of graphc"
     if name != "features" or "(none)" in (here, there):
         return f"  {name}: here {_short(here)}, stored {_short(there)}"

@@ -21,8 +21,9 @@ import sys
 from _thread import _local as local  # what threading calls so, without the rest of it
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from operator import itemgetter
 from types import BuiltinFunctionType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
@@ -118,25 +119,24 @@ class Locking:
     always: bool = False
 
 
-class Binding(NamedTuple):
+class Binding(tuple[Any, ...]):
     """The `__self__` of a bound function: every object that it keeps alive.
 
     A tuple because the garbage collector never clears one: the definition must outlive the builtin that points to it.
     `record` is the item that the entry point reads. `arena[0]` is the buffer of temps kept between calls; set it to
-    None to give the memory back.
+    None to give the memory back. It is no NamedTuple, whose definition takes half a millisecond of every start.
     """
 
+    __slots__ = ()
     record: AnyArray
-    definition: AnyArray
-    name: bytes
     library: Library
     arena: Cell
     busy: AnyArray
-    cells: tuple[Cell, ...]
-    refuse: Callable[..., Any]
-    fail: Callable[..., Any] | None
-    keywords: Keywords
-    locking: Locking | None
+
+
+HELD = "record definition name library arena busy cells refuse fail keywords locking".split()
+for _place, _name in enumerate(HELD):
+    setattr(Binding, _name, property(itemgetter(_place)))
 
 
 TAKEN = ("ndarray", "list", "tuple", "float", "int", "true", "false", *(f"{dtype} scalar" for dtype in DTYPES))
@@ -215,7 +215,7 @@ def bind(
     name_address = ctypes.cast(ctypes.c_char_p(name), ctypes.c_void_p).value
     definition = np.array([name_address, library.entry, METH_FASTCALL_KEYWORDS, 0], np.intp)
     held = (arena, busy, tuple(cells), refuse, fail, keywords, locking)
-    binding = Binding(words, definition, name, library, *held)
+    binding = Binding((words, definition, name, library, *held))
     new_function = ctypes.pythonapi["PyCFunction_NewEx"]
     new_function.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     new_function.restype = ctypes.py_object

@@ -230,12 +230,6 @@ def load_blocks(suffix: str, code: bytes, pool: Pool) -> int:
     return loaded.addresses[name]
 
 
-def free_panels() -> None:
-    """Give back the memory that large products keep between calls, but for what a call on another thread is using."""
-    for give in tuple(PROCESS.givers):
-        give()
-
-
 # --- prototypes -------------------------------------------------------------------------------------------------------
 
 

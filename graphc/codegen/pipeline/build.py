@@ -18,6 +18,7 @@ from graphc.codegen.cache import store
 from graphc.codegen.cache.key import Key, key_of_text
 from graphc.codegen.call.bind import EXPORTS, Library
 from graphc.codegen.pipeline.kernel import Built, Kernel, Report, repeated_line, report_when_slow
+from graphc.codegen.pipeline.products import product_parts
 from graphc.codegen.pipeline.restore import (
     Code,
     Lookup,
@@ -25,7 +26,6 @@ from graphc.codegen.pipeline.restore import (
     identity,
     large_constants,
     loader,
-    product_parts,
     restored,
     settings_of_key,
 )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 
 from graphc.codegen.cache import store
-from graphc.codegen.cache.key import Key, fingerprint
+from graphc.codegen.cache.key import Key, fingerprint, made_fingerprint
 from graphc.codegen.threads.chunking import PARALLEL
 from graphc.codegen.threads.settings import DEFAULT_CROSSOVER, Pool, available_processors, load_pool, measure_crossover
 from graphc.options import options
@@ -87,7 +87,7 @@ def ready_pool() -> tuple[Pool, int]:
         known: Pool = PROCESS.pool
         return known, PROCESS.crossover
     pool = load_pool(part_code(PARALLEL))
-    key = Key("crossover", {"processors": "several" if available_processors() > 1 else "one"}, fingerprint())
+    key = Key("crossover", {"processors": "several" if available_processors() > 1 else "one"}, made_fingerprint())
     found = store.find(key)
     PROCESS.crossover = DEFAULT_CROSSOVER if found is None else int(found.metadata["crossover"])
     if found is None:

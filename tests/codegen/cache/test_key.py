@@ -104,7 +104,7 @@ def test_what_the_system_says_of_the_sources_stands_for_their_content(
     monkeypatch.setattr(key, "SETTLED_SECONDS", -60.0)
     assert key.sources_digest(f"{package}", kept) == before
     with monkeypatch.context() as patch:
-        patch.setattr(key, "_digest", lambda package: pytest.fail("the sources are read"))
+        patch.setattr(key, "_digest", lambda *args: pytest.fail("the sources are read"))
         assert key.sources_digest(f"{package}", kept) == before
     status = source.stat()
     source.write_text("x = 2\n")  # as long as before, and with the times that any program can set
@@ -117,6 +117,23 @@ def test_what_the_system_says_of_the_sources_stands_for_their_content(
         source.write_text(f"y = {number}\n")
         assert key.sources_digest(f"{package}", kept) == key.sources_digest(f"{package}", None)
     assert len(Path(kept).read_bytes().split(b"\n")) == key.MOST_KEPT
+
+
+def test_parts_of_the_sources_have_digests_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the whole package, of some of its folders and files: each follows what is in it and nothing else."""
+    monkeypatch.setattr(key, "SETTLED_SECONDS", -60.0)
+    package, kept = f"{tmp_path / 'package'}{os.sep}", str(tmp_path / "sources")
+    for name in ("call/bind.py", "call/deep/more.py", "ops/custom.py", "ops/other.py"):
+        Path(package, name).parent.mkdir(parents=True, exist_ok=True)
+        Path(package, name).write_text("x = 1\n")
+    parts = ("call", "ops/custom.py")
+    for edited, is_in in (("call/deep/more.py", True), ("ops/custom.py", True), ("ops/other.py", False)):
+        before = [key.sources_digest(package, kept, each) for each in (("",), parts)]
+        Path(package, edited).write_text(f"{edited!r}\n")
+        after = [key.sources_digest(package, kept, each) for each in (("",), parts)]
+        assert after == [key.sources_digest(package, None, each) for each in (("",), parts)]
+        assert [old != new for old, new in zip(before, after, strict=True)] == [True, is_in]
+    assert all(Path(key.PACKAGE, each).exists() for each in key.BOUND)
 
 
 @pytest.mark.slow

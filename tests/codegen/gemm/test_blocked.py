@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.gemm import api
 from graphc.codegen.gemm.api import blocks_type, load_blocks
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import BLOCKED
 from graphc.codegen.link.elf import link
 from graphc.codegen.llvm.target import emit_object, has_vector_products
-from graphc.codegen.pipeline import restore
+from graphc.codegen.pipeline import products
 from graphc.codegen.threads.pool import pool_ir
 from graphc.codegen.threads.settings import POOL_EXPORTS, load_pool
 from graphc.ir.node import variable
+from graphc.startup.process import PROCESS
 from tests.support.bounds import assert_product, assert_within
 from tests.support.product_paths import short_blocks
 
@@ -179,7 +179,8 @@ def test_memory_is_given_back_while_others_multiply() -> None:
     for done in left:
         threading.Thread(target=work, args=(done,)).start()
     while not all(done.is_set() for done in left):
-        api.free_panels()
+        for give in tuple(PROCESS.givers):
+            give()
     assert not wrong
 
 
@@ -193,7 +194,7 @@ def from_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def settings(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
         return np.array([threads, 1, 1, 0, 0], np.int64)
 
-    monkeypatch.setattr(restore, "settings_of", settings)
+    monkeypatch.setattr(products, "settings_of", settings)
 
 
 @pytest.mark.slow
@@ -216,7 +217,7 @@ def test_functions_with_threads(dtype: str) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 def test_batches(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty ones, one for all, and sums of depth 0."""
-    monkeypatch.setattr(restore, "settings_of", lambda *_: np.array([threads, 1, 1, 0, 0], np.int64))
+    monkeypatch.setattr(products, "settings_of", lambda *_: np.array([threads, 1, 1, 0, 0], np.int64))
     x, y = (variable("float64", (None, None, None), name) for name in "xy")
     z = T.matrix("z")
     f = graphc.function([x, y, z], [x @ y, z @ y, x + x @ T.matmul(y, z)])
@@ -233,9 +234,8 @@ def test_large_products_are_ours_from_their_first_need() -> None:
     program = f"""
     import numpy as np, graphc
     from graphc import tensor as T
-    from graphc.codegen.pipeline import restore
+    from graphc.codegen.pipeline import products
     from graphc.codegen.gemm.api import ENTRIES, blas_table
-    from graphc.startup.process import PROCESS
     x, y = T.matrix("x"), T.matrix("y")
     f = graphc.function([x, y], x @ y)
     place, finder = ENTRIES.index("blocks f64"), ENTRIES.index("find blocks f64")
@@ -279,11 +279,11 @@ def test_what_cannot_be_loaded_is_left_to_blas() -> None:
     import warnings
     import numpy as np, graphc
     from graphc import tensor as T
-    from graphc.codegen.pipeline import restore
+    from graphc.codegen.pipeline import products
     from graphc.codegen.gemm.api import ENTRIES, blas_table
     def refuse(*_):
         raise MemoryError("none left")
-    restore.ready_pool = refuse
+    products.ready_pool = refuse
     x, y = T.matrix("x"), T.matrix("y")
     p, q = T.tensor3("p"), T.tensor3("q")
     f, g = graphc.function([x, y], x @ y), graphc.function([p, q], p @ q)
@@ -306,12 +306,11 @@ def test_an_interrupt_while_code_is_found_is_raised_later() -> None:
     program = """
     import signal, time, numpy as np, graphc
     from graphc import tensor as T
-    from graphc.codegen.pipeline import restore
-    from graphc.startup.process import PROCESS
+    from graphc.codegen.pipeline import products
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored
     def interrupted(*_):
         raise KeyboardInterrupt
-    real, restore.ready_pool = restore.ready_pool, interrupted
+    real, products.ready_pool = products.ready_pool, interrupted
     x, y = T.matrix("x"), T.matrix("y")
     f = graphc.function([x, y], x @ y)
     a, b = np.random.default_rng(0).normal(size=(2, 300, 300))
@@ -319,7 +318,7 @@ def test_an_interrupt_while_code_is_found_is_raised_later() -> None:
         np.testing.assert_allclose(f(a, b), a @ b, rtol=1e-10, atol=1e-10)
         time.sleep(30)
     except KeyboardInterrupt:
-        restore.ready_pool = real
+        products.ready_pool = real
         np.testing.assert_allclose(f(a, b), a @ b, rtol=1e-10, atol=1e-10)
         print("raised", PROCESS.pool is not None)
     """
