@@ -67,7 +67,7 @@ def restored(opened: Opened, row: Mapping[str, Any], restored_function: Callable
     if "trees" in row:
         variables = iter([item.variable for item in whole.call.inputs])
         trees = [_filled(tree, variables) for tree in row["trees"]]
-        return Nested(whole, trees, row["names"], _filled(row["form"], iter(whole.kernel.outputs)))
+        return Nested(whole, trees, row["names"], decoded(row["form"]))  # of which only the structure is used
     states = {place: opened.variable(number) for place, number in row["states"]}
     others = iter([item.variable for item in whole.call.inputs])
     records = []
