@@ -217,15 +217,17 @@ class Jitted(Direct, Interface[P, R]):
     def use(self, variant: Variant | None) -> None:
         """Let the next calls go to a variant first: without Python where it has a native entry point. None forgets all
         that were called lately."""
+        is_direct = isinstance(self, _direct())  # others have no place for the address of an entry point
         if variant is None:
             self.recent = ()
-            detach(self)
+            if is_direct:
+                detach(self)
             return
         if variant.shortcut is not None:
             others = (each for each in self.recent if each is not variant.shortcut)
             self.recent = (variant.shortcut, *others)[:MOST_RECENT]
         entry: Any = variant.fast
-        if entry is not None:
+        if entry is not None and is_direct:
             attach(self, entry.__self__)
 
     def keyed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Sequence[Any]]:

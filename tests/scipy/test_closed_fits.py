@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -149,3 +151,14 @@ def test_keys_tell_functions_apart() -> None:
     assert found is not None
     opened = found.opened([y], [5.0])
     np.testing.assert_array_equal(opened(1.0), [6.0, 6.0, 6.0])
+
+
+def test_what_is_compiled_for_a_search_has_its_weak_references() -> None:
+    """A class of the compiler's without a place for an entry point: none may be written into its objects."""
+    with graphc.options.change(mode="compiled"):
+        found = optimize.minimize(by_cell(DATA, 0.0), np.zeros(3))
+        assert found.success
+        for kept in tuple(OBJECTIVES.opening.values()):
+            place = id(kept) + type(kept).__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
+            assert not ctypes.c_void_p.from_address(place).value
+            assert weakref.ref(kept)() is kept
