@@ -21,17 +21,19 @@ after it, whose header's digest stands in the header of the first.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from io import BytesIO
+from typing import IO, Any
 
 import numpy as np
 
 from graphc.arrays.dtypes import DTYPES
 from graphc.codegen.cache import files
-from graphc.errors import GraphcError
+from graphc.errors import GraphcError, GraphTypeError
 from graphc.ir.node import Array
 from graphc.shared import SharedVariable, own_variable, shared
 from graphc.startup.digest import DIGITS, digest_of
@@ -113,14 +115,31 @@ def blobs_for(values: str) -> Blobs:
     return Blobs(Blobs() if values == "beside" else None)
 
 
-def write_file(path: str, header: Mapping[str, Any], blobs: Blobs) -> None:
-    """Write a file atomically; before it the one of the values, where these are beside it."""
+Place = str | bytes | os.PathLike[str] | IO[bytes]
+"""Where a file is: its path, or a file that is open for bytes, as Python has it."""
+
+
+def is_open(place: Place) -> bool:
+    """True for an open file, or an object with its methods."""
+    return hasattr(place, "write") or hasattr(place, "read")
+
+
+def path_of(place: Any) -> str:
+    """Return a path as text."""
+    return os.fsdecode(place)
+
+
+def write_file(place: Place, header: Mapping[str, Any], blobs: Blobs) -> None:
+    """Write a file atomically; before it the one of the values, where these are beside it. An open file is written
+    from where it stands."""
     if blobs.values is not blobs:
-        header = {**header, "beside": _write(path + VALUES, {"kind": "values"}, blobs.values)}
-    _write(path, {**header, "variables": blobs.variables}, blobs)
+        if is_open(place):
+            raise GraphcError("values='beside': the second file is named after the first one: give a path")
+        header = {**header, "beside": _write(path_of(place) + VALUES, {"kind": "values"}, blobs.values)}
+    _write(place, {**header, "variables": blobs.variables}, blobs)
 
 
-def _write(path: str, header: Mapping[str, Any], blobs: Blobs) -> str:
+def _write(place: Place, header: Mapping[str, Any], blobs: Blobs) -> str:
     """Write a file, and return the digest of its header."""
     places: list[tuple[int, int, str]] = []
     position = 0
@@ -131,8 +150,31 @@ def _write(path: str, header: Mapping[str, Any], blobs: Blobs) -> str:
     digest = digest_of(content)
     first = b"%s%s %d\n" % (FIRST, digest.encode(), len(content))
     parts = [part for blob in blobs.contents for part in _padded(blob)]
-    files.replace(path, *_padded(first + content), *parts, mode=files.PUBLIC)
+    _write_parts(place, [*_padded(first + content), *parts])
     return digest
+
+
+def _write_parts(place: Any, parts: Sequence[bytes | memoryview]) -> None:
+    if is_open(place):
+        try:
+            for part in parts:
+                place.write(part)
+        except TypeError:
+            raise GraphTypeError(f"{place!r} does not take bytes: open it with mode 'wb'") from None
+        return
+    path = os.path.realpath(path_of(place))  # what a link leads to is written, not the link
+    if os.path.exists(path) and not os.path.isfile(path):
+        what = "is a folder: name a file in it" if os.path.isdir(path) else "is no regular file: give an open file"
+        raise OSError(errno.EISDIR if os.path.isdir(path) else errno.EINVAL, what, path)
+    try:
+        files.replace(path, *parts, mode=files.PUBLIC)
+    except OSError as error:
+        told = f"cannot be written, and is as it was: {error.strerror}"
+        if error.errno == errno.ENOENT:
+            told = f"cannot be written: there is no folder {os.path.dirname(path)}"
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            told += f"; in {os.path.dirname(path)} a new file must be made, which is then renamed"
+        raise type(error)(error.errno, told, path) from error
 
 
 def _padded(content: bytes | memoryview) -> Iterator[bytes | memoryview]:
@@ -195,27 +237,50 @@ class Opened:
         return self.variables[number]
 
 
-def open_file(path: str) -> Opened:
-    """Open a file, check its header, and map it. Raises Damaged, or OSError."""
+def open_file(place: Place) -> Opened:
+    """Open a file, check its header, and map it; an open one is read to its end. Raises Damaged, or OSError."""
+    if is_open(place):
+        content = place.read()  # type: ignore[union-attr] # of a file
+        if isinstance(content, str):
+            raise GraphTypeError(f"{place!r} gives text: open it with mode 'rb'")
+        return _opened(str(getattr(place, "name", place)), BytesIO(content), memoryview(content))
+    path = path_of(place)
     with open(path, "rb") as file:
-        first = file.readline(len(FIRST) + DIGITS + 16)
-        digest, _, length = first[len(FIRST) :].strip().partition(b" ")
-        if not first.startswith(b"graphc "):
-            raise Damaged(f"{path} is no function that was saved")
-        if not first.startswith(FIRST):
-            raise Damaged(f"{path} has another version of the format than {FIRST.decode().strip()!r}")
-        if not (first.endswith(b"\n") and length.isdigit() and int(length) <= MOST_HEADER):
-            raise Damaged(f"{path} is damaged: its first line is not what was written")
-        head = file.read(int(length))
-        known = digest.decode("ascii", "replace")
-        if len(head) != int(length) or digest_of(head) != known:
-            raise Damaged(f"{path} is damaged: its header is not what was written")
-        header = header_of(head.decode())
-        start = aligned(len(first) + len(head))
-        if os.fstat(file.fileno()).st_size != start + header["bytes"]:
-            raise Damaged(f"{path} is damaged: it is not as long as it was written")
+        return _opened(path, file)
+
+
+def _opened(path: str, file: Any, content: memoryview | None = None) -> Opened:
+    """Return what a file is. content: all of it, where it is not to be mapped."""
+    first = file.readline(len(FIRST) + DIGITS + 16)
+    digest, _, length = first[len(FIRST) :].strip().partition(b" ")
+    if not first.startswith(b"graphc "):
+        raise Damaged(f"{path} is no function that was saved")
+    if not first.startswith(FIRST):
+        raise Damaged(f"{path} {_other_format(first)}")
+    if not (first.endswith(b"\n") and length.isdigit() and int(length) <= MOST_HEADER):
+        raise Damaged(f"{path} is damaged: its first line is not what was written")
+    head = file.read(int(length))
+    known = digest.decode("ascii", "replace")
+    if len(head) != int(length) or digest_of(head) != known:
+        raise Damaged(f"{path} is damaged: its header is not what was written")
+    header = header_of(head.decode())
+    start = aligned(len(first) + len(head))
+    size = os.fstat(file.fileno()).st_size if content is None else content.nbytes
+    if size != start + header["bytes"]:
+        raise Damaged(f"{path} is damaged: it is not as long as it was written")
+    if content is None:
         content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     return Opened(path, header, content, start, known)
+
+
+def _other_format(first: bytes) -> str:
+    """Return the end of a sentence about a file with another first line."""
+    number, own = first.split(b" ")[1].decode("ascii", "replace").strip(), int(FIRST.split()[1])
+    if not number.isdecimal():
+        return "is damaged: its first line is not what was written"
+    if int(number) > own:
+        return f"was written by a newer graphc, in another version of the format ({number}, this one reads {own})"
+    return f"was written by an older graphc, in another version of the format ({number}, not {own}): save it again"
 
 
 class Numbers:

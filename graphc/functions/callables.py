@@ -265,9 +265,9 @@ class Function:
         `graphc.load` makes the function again in any process, without the source of the program. It needs no compiler
         if the code fits. The file replaces an existing file atomically.
 
-        values: "inside" writes one file; "beside" writes shared values and large constants to `path + ".values"`.
-        targets: names of processors ("haswell"; `graphc info` lists them) for which code is compiled too. `graphc.load`
-        takes the best code that the processor can run.
+        path: a path, or a file that is open for writing bytes. values: "inside" writes one file; "beside" writes shared
+        values and large constants to `path + ".values"`. targets: names of processors ("haswell"; `graphc info` lists
+        them) for which code is compiled too. `graphc.load` takes the best code that the processor can run.
 
         Raises GraphcError for a function that calls Python functions of the program, for a function with a profile of
         its loops or of a checking mode, for trees other than tuples, lists and dicts, and for an unknown target;

@@ -15,7 +15,6 @@ they want: it holds machine code, as a library does.
 from __future__ import annotations
 
 import marshal
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
@@ -27,7 +26,7 @@ from graphc.codegen.llvm.cpu import runnable
 from graphc.codegen.pipeline.kernel import Kernel, Later, Report, parts_of
 from graphc.codegen.pipeline.restore import Lookup, settings_of_key
 from graphc.errors import CacheMissError, GraphcError
-from graphc.functions.archive import Damaged, Opened, open_file
+from graphc.functions.archive import Damaged, Opened, Place, open_file
 from graphc.functions.callables import Function, Mode
 from graphc.functions.convention import Convention, name_positions
 from graphc.functions.native import Compiled
@@ -40,11 +39,12 @@ from graphc.startup.hooks import HOOKS
 from graphc.startup.process import PROCESS
 
 
-def load(path: str | os.PathLike[str], recompile: bool = True) -> Any:
+def load(path: Place, recompile: bool = True) -> Any:
     """Read a file that `save` wrote. Return a compiled function, a jitted function with all its variants, a trained
     network, an estimator or a trainer, which goes on with the training.
 
-    recompile: compile the function from its graph if no code in the file fits this processor and these versions.
+    path: a path, or a file that is open for reading bytes. recompile: compile the function from its graph if no code in
+    the file fits this processor and these versions.
 
     Shared variables are new variables with the saved values. Large constants stay in the file, which is mapped into
     memory. A file contains machine code, and the process runs it: load only files from people whom you trust.
@@ -61,7 +61,7 @@ def load(path: str | os.PathLike[str], recompile: bool = True) -> Any:
         >>> double([1.0, 2.0])
         array([2., 4.])
     """
-    opened = open_file(os.fspath(path))
+    opened = open_file(path)
     try:
         return restored(opened, recompile)
     except (KeyError, TypeError, ValueError, IndexError) as error:

@@ -18,14 +18,13 @@ code through an edit or an upgrade of what compiles.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from graphc.codegen.pipeline.restore import large_constants
 from graphc.errors import GraphcError
-from graphc.functions.archive import Blobs, blobs_for, write_file
+from graphc.functions.archive import Blobs, Place, blobs_for, is_open, path_of, write_file
 from graphc.functions.callables import Function
 from graphc.functions.native import Compiled
 from graphc.functions.saved_rows import code_row, input_row
@@ -37,18 +36,19 @@ from graphc.shared import SharedVariable
 from graphc.startup.hooks import HOOKS
 
 
-def save(function: Function, path: str | os.PathLike[str], values: str, targets: Sequence[str]) -> None:
+def save(function: Function, path: Place, values: str, targets: Sequence[str]) -> None:
     """Write a function to a file, atomically. `Function.save` tells more."""
     blobs = blobs_for(values)
     write(path, {"kind": "function", "function": function_row(function, blobs)}, blobs, targets)
 
 
-def write(path: str | os.PathLike[str], header: Mapping[str, Any], blobs: Blobs, targets: Sequence[str]) -> None:
+def write(path: Place, header: Mapping[str, Any], blobs: Blobs, targets: Sequence[str]) -> None:
     """Write a file whose header has rows of functions, with code also for named targets."""
-    place = os.fspath(path)
-    write_file(place, header, blobs)
+    if targets and is_open(path):
+        raise GraphcError("targets: other processes compile from the file: give its path")
+    write_file(path, header, blobs)
     if targets:
-        import_module("graphc.functions.saved_targets").add_targets(place, header, blobs, targets)
+        import_module("graphc.functions.saved_targets").add_targets(path_of(path), header, blobs, targets)
 
 
 def function_row(function: Function, blobs: Blobs) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
+import io
 import os
 import random
 import subprocess
 import sys
 import textwrap
+import zipfile
 from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +21,7 @@ import pytest
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.cache import key
+from graphc.codegen.cache import files, key
 from graphc.codegen.cache.key import fingerprint_parts
 from graphc.codegen.llvm.cpu import runnable, target_fingerprint
 from graphc.codegen.threads.settings import available_processors
@@ -133,7 +136,8 @@ def test_a_file_keeps_its_code_through_an_edit_of_the_compiler_alone(
         )
         key.package_fingerprint.cache_clear()
         key._bound_versions.cache_clear()
-        return graphc.load(place, recompile=False)
+        made: Function = graphc.load(place, recompile=False)
+        return made
 
     with options.change(cache=False):
         try:
@@ -333,7 +337,9 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     for content, said in (
         (b"", "no function that was saved"),
         (b"PK\x03\x04", "no function that was saved"),
-        (b"graphc 1 " + FIRST, "another version of the format"),
+        (b"graphc 1 " + FIRST, r"by an older graphc, in another version of the format \(1, not 3\): save it again"),
+        (b"graphc 4 " + FIRST, r"by a newer graphc, in another version of the format \(4, this one reads 3\)"),
+        (b"graphc x " + FIRST, "damaged: its first line"),
         (FIRST + b"0" * 64 + b" 99999999999999\n", "its first line"),
         (FIRST + b"0" * 64 + b" 2\n{}", "its header"),
     ):
@@ -342,6 +348,68 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
             graphc.load(place)
     with pytest.raises(FileNotFoundError):
         graphc.load(tmp_path / "none")
+
+
+def test_a_file_may_be_open_or_be_named_in_any_way(tmp_path: Path) -> None:
+    place, other, x = tmp_path / "f.graphc", tmp_path / "g.graphc", T.dvector("x")
+    with options.change(mode="interpreted"):
+        double = graphc.function([x], T.dot(x, T.constant(LARGE)))
+        wanted = double(np.ones(3))
+        double.save(os.fsencode(place))
+        other.symlink_to(place)
+        held, loaded = io.BytesIO(), graphc.load(str(place))
+        double.save(held)
+        assert held.getvalue() == place.read_bytes()
+        held.seek(0)
+        with zipfile.ZipFile(tmp_path / "all.zip", "w") as folder, folder.open("f", "w") as file:
+            double.save(file)
+        with zipfile.ZipFile(tmp_path / "all.zip") as folder, folder.open("f") as file, place.open("rb") as opened:
+            for each in (held, file, opened, other, os.fsencode(other)):
+                np.testing.assert_array_equal(graphc.load(each)(np.ones(3)), wanted)
+        double.save(other)
+        assert other.is_symlink() and place.stat().st_nlink == 1
+        loaded.save(place)  # over the file that it reads its constant from
+        place.unlink()
+        np.testing.assert_array_equal(loaded(np.ones(3)), wanted)
+        with (tmp_path / "text").open("w+") as text:
+            acts: tuple[Any, ...] = double.save, graphc.load
+            for act in acts:
+                with pytest.raises(GraphcError, match="open it with mode 'w?r?b'"):
+                    act(text)
+        for how in ({"values": "beside"}, {"targets": ["haswell"]}):
+            with pytest.raises(GraphcError, match="give (a|its) path"):
+                double.save(io.BytesIO(), **how)
+
+
+def test_what_cannot_be_written_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, x = tmp_path / "f.graphc", T.dvector("x")
+    with options.change(mode="interpreted"):
+        double = graphc.function([x], x * 2)
+        double.save(place)
+        before = place.read_bytes()
+        os.mkfifo(tmp_path / "pipe")
+        for path, error, said in (
+            (tmp_path, IsADirectoryError, "is a folder: name a file in it"),
+            (tmp_path / "none" / "f", FileNotFoundError, f"cannot be written: there is no folder {tmp_path / 'none'}"),
+            (tmp_path / "pipe", OSError, "is no regular file: give an open file"),
+        ):
+            with pytest.raises(error, match=said):
+                double.save(path)
+        for number, said in (
+            (errno.ENOSPC, "and is as it was: No space left on device"),
+            (errno.EROFS, f"; in {tmp_path} a new file must be made"),
+            (errno.EACCES, f"; in {tmp_path} a new file must be made"),
+        ):
+
+            def fail(*args: Any, number: int = number, **how: Any) -> None:
+                raise OSError(number, os.strerror(number), "another name")
+
+            with monkeypatch.context() as patch:
+                patch.setattr(files, "write", fail)
+                with pytest.raises(OSError, match=said) as caught:
+                    double.save(place)
+            assert (caught.value.errno, caught.value.filename) == (number, str(place))
+        assert place.read_bytes() == before and {each.name for each in tmp_path.iterdir()} == {"f.graphc", "pipe"}
 
 
 MUTATE = """

@@ -235,7 +235,7 @@ def test_equations_and_numbers(interpreted: None) -> None:
         assert abs(found.root - 2) < 1e-10 and found.converged
 
 
-def test_the_last_place_is_remembered_and_nothing_is_copied() -> None:
+def test_the_last_place_is_remembered_and_the_arrays_are_made_once() -> None:
     calls: list[Any] = []
 
     def kernel(*parts: Any, out: Any) -> None:
@@ -250,12 +250,16 @@ def test_the_last_place_is_remembered_and_nothing_is_copied() -> None:
     x = np.arange(5.0)
     slope = objective.slope(x)
     assert objective.value(x.copy()) == 10 and len(calls) == 1
-    assert all(np.shares_memory(part, x) for part in calls[0]) and calls[0][1].shape == (2, 2)
+    assert calls[0][1].shape == (2, 2) and all(np.may_share_memory(part, objective.place) for part in calls[0])
     x[0] = 7.0  # SciPy may write into what it gave
-    assert objective.value(x) == 17 and len(calls) == 2 and objective.slope(x) is not slope
+    assert objective.value(x) == 17 and len(calls) == 2 and not np.shares_memory(objective.slope(x), slope)
+    assert all(new is old for new, old in zip(*calls, strict=True))
+    mixed = Packing("minimize", {"b": np.float32(0.5), "w": np.ones((2, 2))})
+    objective = Objective(mixed, Kernel(kernel, (), [np.array(4.5), np.array(1.0), np.ones((2, 2))]), 1)
+    assert objective.value(x) == 17 and [part.dtype for part in calls[2]] == ["float32", "float64"]
     residuals = Residuals(packing, Kernel(kernel, (), [np.ones(3), np.ones((1, 3)), np.ones((4, 3))]), 1)
     values, matrix = residuals.value(x), residuals.jacobian(x)
-    assert matrix.shape == (3, 5) and len(calls) == 3 and values.shape == (3,)
+    assert matrix.shape == (3, 5) and len(calls) == 4 and values.shape == (3,)
 
 
 def test_callback_and_progress(interpreted: None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -85,8 +86,8 @@ class Packing(Names):
 
     def __init__(self, by: str, x0: Any, root: str = "x") -> None:
         self.model = np.atleast_1d(np.asarray(x0)) if is_vector(x0) else x0
-        super().__init__(by, names_of_parts(self.model, root))
-        parts = [self._array(name, leaf) for name, leaf in zip(self.names, leaves(self.model), strict=True)]
+        self.by, self.root = by, root
+        parts = [self._array(place, leaf) for place, leaf in enumerate(leaves(self.model))]
         self.shapes = [part.shape for part in parts]
         self.kinds = [part.dtype for part in parts]
         ends = np.cumsum([0, *(part.size for part in parts)]).tolist()
@@ -95,14 +96,19 @@ class Packing(Names):
         if not self.size:
             raise ShapeError(f"{by}: x0 has no element")
         self.start = np.concatenate([part.ravel() for part in parts]).astype("float64")
-        for name, span in zip(self.names, self.spans, strict=True):
-            if np.isnan(self.start[span]).any():
-                raise GraphValueError(f"{by}: {name} of x0 is NaN")
+        if np.isnan(self.start).any():
+            found = zip(self.names, self.spans, strict=True)
+            name = next(name for name, span in found if np.isnan(self.start[span]).any())
+            raise GraphValueError(f"{by}: {name} of x0 is NaN")
 
-    def _array(self, name: str, leaf: Any) -> Array:
+    @cached_property
+    def names(self) -> list[str]:  # type: ignore[override] # a search without bounds by name needs none
+        return names_of_parts(self.model, self.root)
+
+    def _array(self, place: int, leaf: Any) -> Array:
         array = np.asarray(leaf)
         if array.dtype.kind not in "fiub":
-            raise GraphTypeError(f"{self.by}: {name} of x0 is {leaf!r}, which is no array of real numbers")
+            raise GraphTypeError(f"{self.by}: {self.names[place]} of x0 is {leaf!r}, which is no array of real numbers")
         return array if is_float(array.dtype.name) else array.astype("float64")
 
     def views(self, vector: Array) -> list[Array]:

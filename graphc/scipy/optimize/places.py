@@ -5,12 +5,14 @@
     objective.constraint(0)(x)                  from the same run
 
 In: a kernel, vectors. Out: values and derivatives as SciPy takes them. The parts of a vector are views of it, and so
-are those of a gradient: nothing is copied between SciPy and the kernel.
+are those of a gradient. The objective of `minimize` calls its kernel with the same arrays at each place: a call copies
+one vector in and one out, and makes no trees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,40 +28,45 @@ Watch = Callable[[Any], None] | None
 
 
 class Objective:
-    """The value, gradient and constraints of an objective."""
+    """The value, gradient and constraints of an objective. number: the value at the last place; gradient: new memory
+    at each, for SciPy keeps it. The kernel reads and writes arrays that are made once."""
 
     def __init__(self, packing: Packing, kernel: Kernel, order: int) -> None:
-        self.packing, self.kernel, self.order = packing, kernel, order
-        step = 1 + len(packing.names) if order else 1
-        self.sizes = [each.shape[0] for each in kernel.first[step::step]]
-        out = self._receive()
-        for array, value in zip(out, kernel.first, strict=True):
-            array[...] = value
-        self.key = packing.start.tobytes()
-        check_start(packing, self.number, self.gradient if order else None)
-
-    def _receive(self) -> list[Array]:
-        """Make memory for the results at a new place."""
-        self.number = np.empty(())
-        self.gradient = np.empty(self.packing.size) if self.order else np.empty(0)
+        self.order = order
+        count = len(packing.spans) if order else 0
+        self.sizes = [each.shape[0] for each in kernel.first[1 + count :: 1 + count]]
+        self.results = np.empty(1 + packing.size if order else 1)
         self.values = [np.empty(size) for size in self.sizes]
-        shapes = self.packing.shapes if self.order else []
-        self.rows = [[np.empty((size, *shape)) for shape in shapes] for size in self.sizes]
-        out = [self.number, *(self.packing.receivers(self.gradient) if self.order else [])]
+        self.rows = [[np.empty((size, *shape)) for shape in packing.shapes[:count]] for size in self.sizes]
+        out = [self.results[:1].reshape(()), *(packing.receivers(self.results[1:]) if order else [])]
         for value, rows in zip(self.values, self.rows, strict=True):
             out += [value, *rows]
-        return out
+        for array, first in zip(out, kernel.first, strict=True):
+            array[...] = first
+        self.place = packing.start.copy()
+        self.parts = packing.views(self.place)
+        views = zip(self.parts, packing.receivers(self.place), strict=True)
+        self.converted = [(part, view) for part, view in views if part.dtype != view.dtype]
+        self.run = partial(kernel.call, *self.parts, *kernel.rest, out=tuple(out))
+        self.key = packing.start.tobytes()
+        self.number, self.gradient = float(self.results[0]), self.results[1:].copy()
+        check_start(packing, np.asarray(self.number), self.gradient if order else None)
 
     def at(self, x: Array) -> None:
         """Compute all at a place, where that is not the last one."""
-        if x.tobytes() != self.key:
-            self.kernel(self.packing.views(x), self._receive())
-            self.key = x.tobytes()
+        key = x.tobytes()
+        if key != self.key:
+            self.place[...] = x
+            for part, view in self.converted:
+                part[...] = view
+            self.key = b""  # until all is there: the kernel may raise
+            self.run()
+            self.key, self.number, self.gradient = key, float(self.results[0]), self.results[1:].copy()
 
     def value(self, x: Array) -> float:
         """Return the value."""
         self.at(x)
-        return float(self.number)
+        return self.number
 
     def slope(self, x: Array) -> Array:
         """Return the gradient."""
@@ -71,7 +78,7 @@ class Objective:
 
         def call(x: Array) -> Array:
             self.at(x)
-            return self.values[place]
+            return self.values[place].copy()
 
         return call
 
@@ -80,8 +87,7 @@ class Objective:
 
         def call(x: Array) -> Array:
             self.at(x)
-            rows = [part.reshape(part.shape[0], -1) for part in self.rows[place]]
-            return rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)
+            return np.concatenate([part.reshape(part.shape[0], -1) for part in self.rows[place]], axis=1)
 
         return call
 
@@ -131,6 +137,7 @@ def check_start(packing: Packing, value: Array, gradient: Array | None) -> None:
     if np.isnan(value).any():
         place = f" at place {np.flatnonzero(np.isnan(value))[0]}" if value.ndim else ""
         raise GraphValueError(f"{packing.by}: the function is NaN{place} at x0")
-    for name, span in zip(packing.names, packing.spans, strict=True):
-        if gradient is not None and np.isnan(gradient[span]).any():
-            raise GraphValueError(f"{packing.by}: the gradient by {name} is NaN at x0")
+    if gradient is not None and np.isnan(gradient).any():
+        found = zip(packing.names, packing.spans, strict=True)
+        name = next(name for name, span in found if np.isnan(gradient[span]).any())
+        raise GraphValueError(f"{packing.by}: the gradient by {name} is NaN at x0")
