@@ -60,7 +60,8 @@ HOOKS.modules = {
     "as_ufunc": "graphc.functions.ufuncs",
     "restored_jitted": "graphc.tracing.saved_calls",
     "restored_network": "graphc.functions.saved_networks",
-    "restored_trainer": "graphc.train.saved_trainers",
+    "restored_trainer": "graphc.functions.saved_trainers",
+    "resumed_trainer": "graphc.train.trainer",
     "ufunc": "graphc.tensor.dispatch",
 }
 """The module that fills each hook; it is imported when the hook is first used."""

@@ -148,6 +148,7 @@ ON_TOP = {
     },
     "train": {
         "ir.call_errors": "explain_all explained",
+        "startup.hooks": "HOOKS",
         "startup.lazy": "lazily",
         "startup.record": "record replace",
     },

@@ -32,6 +32,7 @@ from graphc.functions.callables import Function
 from graphc.functions.function import function
 from graphc.ir.node import Node
 from graphc.shared import SharedVariable, shared
+from graphc.startup.hooks import HOOKS
 from graphc.startup.record import record, replace
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------
@@ -332,7 +333,15 @@ class Trainer:
             trainer.save("run.graphc")
             graphc.load("run.graphc").train(x, y, epochs=10)
         """
-        import_module("graphc.train.saved_trainers").save(self, path, values, targets)
+        import_module("graphc.functions.saved_trainers").save(self, path, values, targets)
+
+    def state(self) -> dict[str, Any]:
+        """Return how far the training is, the table and the settings, of numbers and text."""
+        return {
+            "learning_rate": self.learning_rate,
+            "settings": {name: getattr(self, name) for name in SETTINGS},
+            **self._told(),
+        }
 
     # Checkpoints --------------------------------------------------------------------------------------------------
 
@@ -344,13 +353,18 @@ class Trainer:
         assert self.checkpoint is not None
         values = {f"{n} {v.name or ''}": v.get_value(borrow=True) for n, v in enumerate(self._variables())}
         best = {f"best {n}": value for n, value in enumerate(self.best or ())}
-        fields = tuple(Progress.__annotations__)
-        said = {
-            "progress": {name: getattr(self.at, name) for name in fields},
+        save(self.checkpoint, values | best, {**self._told(), "best": len(best)})
+
+    def _told(self) -> dict[str, Any]:
+        """Return the progress and the table in JSON."""
+        return {
+            "progress": {name: getattr(self.at, name) for name in Progress.__annotations__},
             "rows": [[getattr(row, name) for name in Row.__annotations__] for row in self.history],
-            "best": len(best),
         }
-        save(self.checkpoint, values | best, said)
+
+    def _take(self, said: Mapping[str, Any]) -> None:
+        self.at = Progress(**said["progress"])
+        self.history = [Row(*values) for values in said["rows"]]
 
     def _restore(self) -> None:
         assert self.checkpoint is not None
@@ -362,14 +376,38 @@ class Trainer:
                     f"{self.checkpoint} is of another network: it has no {variable!r} like this one's"
                 )
             variable.set_value(arrays[name])
-        self.at = Progress(**said["progress"])
-        self.history = [Row(*values) for values in said["rows"]]
+        self._take(said)
         self.best = [arrays[f"best {number}"] for number in range(said["best"])] or None
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Return a figure of loss, scores and norms over the batches, by matplotlib; saved where a path is given."""
         return plot(self.history, path)
 
+
+SETTINGS = (
+    *("batch_size", "eval_size", "eval_every", "clip_norm", "l2", "patience", "checkpoint_every", "seed", "progress"),
+)
+"""The arguments of a trainer that stand in a file as they are."""
+
+
+def resumed(model: Any, state: Mapping[str, Any], parts: Mapping[str, Any]) -> Trainer:
+    """Return a trainer from what a file has: its state, and its functions, its rate and its best values by name."""
+    rate = state["learning_rate"]
+    made = Trainer(model, rate=rate or 0.0, **state["settings"])
+    if rate is None:
+        made.learning_rate, made.schedule = None, _absent
+    vars(made).update(parts)
+    made._take(state)
+    return made
+
+
+def _absent(step: int) -> float:
+    raise GraphValueError(
+        "the learning rate of this training was a function of the program, which no file has: set trainer.schedule"
+    )
+
+
+HOOKS.resumed_trainer = resumed
 
 # pictures -------------------------------------------------------------------------------------------------------------
 
