@@ -3,9 +3,9 @@
 In: a `CFunction`. Out: the text of a module that defines its symbols over the `sizes` and `kernel` of its program. A
 call checks what it is given in this order, and returns the first error:
 
-    addresses, sizes       NULL, SIZE
+    inputs                 NULL, SIZE, STRIDES
     `sizes`                a check of sizes
-    memory                 TOO_LARGE, RESULT_SIZE, STRIDES, STATE_SIZE, WORKSPACE, STATE_CONSTANT, OVERLAP
+    results, memory        TOO_LARGE, RESULT_SIZE, STRIDES, STATE_SIZE, WORKSPACE, STATE_CONSTANT, OVERLAP
     `kernel`               REFUSED
 
 The new value of a shared variable that is not written in place is made in the workspace, then copied. So is an array

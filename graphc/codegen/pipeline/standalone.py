@@ -280,7 +280,7 @@ def advise(code: Code, memory: Ptr, length: I64, advice: I32) -> I32:
 
 def support(program: Program, blas: bool) -> str:
     """The module of what kernels and products find in a process: settings for one thread, tables of addresses."""
-    names, large = products(program), blocks_of(program)
+    names, large = products(program), [] if blas else blocks_of(program)  # beside a BLAS, large ones would not call it
     words = [1, 2**40, CHUNK_WORK, 0, 2**62]
     assert len(words) == SETTINGS_WORDS
     settings = [f"i64 {word}" for word in words] + ["i64 0"] * (PRODUCT_WORDS - len(words))
