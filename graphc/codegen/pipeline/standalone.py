@@ -262,9 +262,20 @@ def take(code: Code, length: I64) -> Ptr:
 
 @function(name="gc_free", is_internal=False)
 def give_back(code: Code, memory: Ptr) -> None:
-    """What was taken last is given back first."""
+    """Give memory back: what was taken last comes first."""
     with code.when(memory != NULL):
         ROOM(code).store(memory)
+
+
+@function(name="gc_malloc", is_internal=False)
+def take_nothing(code: Code, length: I64) -> Ptr:
+    """Products with vectors go on without memory: no variable of the thread is needed."""
+    return NULL
+
+
+@function(name="gc_free", is_internal=False)
+def give_nothing(code: Code, memory: Ptr) -> None:
+    code.ret()
 
 
 @function(name="gc_aligned_alloc", is_internal=False)
@@ -305,7 +316,7 @@ def support(program: Program, blas: bool) -> str:
         *(f"declare {kind}@{symbol}(...)" for symbol, kind in declared.items()),
     ]
     assert not set(DEFERRED) & set(ROUTINES) and set(KINDS) == {INTERRUPTED, STOPPED}
-    own = [take, give_back, take_pages, advise]
+    own = [*((take, give_back) if room_of(program) else (take_nothing, give_nothing)), take_pages, advise]
     made: Sequence[Any] = [gc_parallel_alone, gc_chunk, stream, interrupted, stopped, *own]
     assert gc_parallel_alone.name == PARALLEL
     return module_text(made, data)
