@@ -218,8 +218,8 @@ def blocks_of(program: Program) -> list[str]:
 
 
 def room_of(program: Program) -> int:
-    """How much memory products and convolutions may need for each byte of all arrays, 0 without them: panels are copies
-    of the operands of a product; tables of a convolution have four words for each place of a result."""
+    """The bytes that products and convolutions may need for each byte of all arrays, 0 without them. Panels are copies of
+    the operands of a product; tables of a convolution have four words for each place of a result."""
     if any(each.startswith(CONVOLUTIONS) for each in program.externals):
         return 8
     return 2 if blocks_of(program) else 0
