@@ -218,7 +218,7 @@ def blocks_of(program: Program) -> list[str]:
 
 
 def room_of(program: Program) -> int:
-    """The bytes that products and convolutions may need for each byte of all arrays, 0 without them. Panels are copies of
+    """The bytes that products and convolutions may need for each byte of all arrays, 0 without them. Panels copy
     the operands of a product; tables of a convolution have four words for each place of a result."""
     if any(each.startswith(CONVOLUTIONS) for each in program.externals):
         return 8
