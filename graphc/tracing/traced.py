@@ -67,7 +67,6 @@ from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
 from graphc.tracing.outside import check_unchanged, sources
 from graphc.tracing.shared_matrices import with_calls
-from graphc.tracing.short_axes import Axes, notes_of, short_axes, without_elements
 from graphc.tracing.variants import REFUSED, Variant, choose, form_of, log_retrace, tell_of_retrace, tell_of_values
 from graphc.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
 
@@ -199,7 +198,7 @@ class Jitted(Direct, Interface[P, R]):
         out = None
         if OUT in kwargs and not self.has_out:
             out, kwargs = kwargs[OUT], {name: value for name, value in kwargs.items() if name != OUT}
-        variant, given, variants = self.find(args, kwargs, fixes=True)
+        variant, given, variants = self.find(args, kwargs)
         if out is not None and getattr(variant, "function", None) is None:
             raise ArgumentError(f"{self.title}: out= takes results of compiled functions, and here is none")
         if type(variant) is not Variant:
@@ -246,12 +245,9 @@ class Jitted(Direct, Interface[P, R]):
             given, shape = flatten(left)
         return (kinds_of(given, self.by_class), shape, static), given
 
-    def find(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], fixes: bool = False
-    ) -> tuple[Any, Sequence[Any], list[Variant]]:
+    def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Sequence[Any], list[Variant]]:
         """Return the variant for arguments, their leaves that are not static, and all variants for their types. A
-        `Symbolic` in place of the variant where an argument is a tensor. fixes: a variant that is made now may have
-        fixed short axes, unless there is one for others."""
+        `Symbolic` in place of the variant where an argument is a tensor."""
         key, given = self.keyed(args, kwargs)
         variants = self.entries.get(key, [])
         variant = choose(variants, given)
@@ -260,13 +256,10 @@ class Jitted(Direct, Interface[P, R]):
                 return Symbolic(self.graph(args, kwargs)), given, variants
             if variants:
                 tell_of_retrace(self.title, variants, given, self.settings.max_variants)
-            short = short_axes(given) if fixes else frozenset()
-            if not all(each.short <= short for each in variants):
-                short = frozenset()
-            variant, asked = self.trace_unless_asked(args, kwargs, given, short)
+            variant, asked = self.trace_unless_asked(args, kwargs, given)
             if asked:
                 self.fix(asked)
-                return self.find(args, kwargs, fixes)
+                return self.find(args, kwargs)
             if TRACE.has_asked_class and not self.by_class:
                 self.by_class = True
                 key = self.keyed(args, kwargs)[0]
@@ -279,7 +272,7 @@ class Jitted(Direct, Interface[P, R]):
         return variant, given, variants
 
     def trace_unless_asked(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any], short: Axes
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any]
     ) -> tuple[Any, list[Argument]]:
         """Trace the function, and return the arguments that must be static before it can be. These are given on
         unchanged, and are no arrays, or numbers whose value the function asks for."""
@@ -289,7 +282,7 @@ class Jitted(Direct, Interface[P, R]):
             return None, others
         TRACE.asked_of, TRACE.has_asked_class = frozenset(), False
         try:
-            return self.trace(args, kwargs, given, ((),) * len(given), short), []
+            return self.trace(args, kwargs, given, ((),) * len(given)), []
         except GraphTypeError as error:
             numbers = {
                 f"{each.name}, an argument of {self.title}": each for each in unchanged if type(each.value) in NUMBERS
@@ -338,15 +331,9 @@ class Jitted(Direct, Interface[P, R]):
         return made
 
     def trace(
-        self,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        given: Sequence[Any],
-        ones: Sequence[Sequence[int]],
-        short: Axes = frozenset(),
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any], ones: tuple[tuple[int, ...], ...]
     ) -> Any:
         """Trace and compile the function for arguments like these. ones: for each leaf, the axes of static size 1.
-        short: the axes whose sizes are fixed although nothing asked.
         Returns a `Variant`; a `Symbolic` where the function uses tensors from outside, which have no values here."""
         parts, (static, _) = self.static.split(args, kwargs), self.static.places(len(args))
         names = names_of(self, parts.left, parts.named, static)
@@ -372,7 +359,7 @@ class Jitted(Direct, Interface[P, R]):
                 raise MissingInputError(f"{self.title} uses {describe(leaf)} of type {leaf.type}{traced_hint(leaf)}")
         if others:
             return Symbolic(self.graph(args, kwargs))
-        guards = guards_of([*notes, *notes_of(short, variables)], variables, ones)
+        guards = guards_of(notes, variables, ones)
         types = types_of(self, variables, parts, static)
         if not results:
             return Variant(types, None, lambda *given: made, made, (), guards, ones)
@@ -380,8 +367,6 @@ class Jitted(Direct, Interface[P, R]):
         function, call = self.compiled(made, results, inputs, donated)
         variant = Variant(types, function, call, made, results, guards, ones)
         variant.form = form_of(parts.kept(), kinds_of(given, by_class=True))
-        if short:
-            variant.short, variant.example = short, [without_elements(leaf) for leaf in given]
         if call is function and variables and parts.is_fixed():
             known = keywords_in_order(self.build, parts) if self.build is self.__wrapped__ else ()
             variant.make_fast((args, kwargs, static, self.static.names), given, known, self.again)

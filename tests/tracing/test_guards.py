@@ -420,3 +420,12 @@ def test_loops_and_branches_of_lax_ask() -> None:
         x = np.arange(1.0, 1 + np.prod(shape)).reshape(shape)
         for found, expected in zip(traced(x), wanted(x), strict=True):
             npt.assert_allclose(found, expected)
+
+
+def test_a_function_that_asks_nothing_is_compiled_once() -> None:
+    """Whatever the sizes of its calls: long and short rows alike."""
+    call: Any = graphc.jit(lambda x, y: ((x[:, None] - y) ** 2).sum(axis=2).argmin(axis=1))
+    for rows, centres, axes in ((500, 3, 2), (500, 4, 2), (200, 4, 3), (7, 2, 16)):
+        x, y = np.ones((rows, axes)), np.zeros((centres, axes))
+        assert call(x, y).shape == (rows,)
+    assert len(call.variants()) == 1
