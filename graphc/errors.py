@@ -19,6 +19,15 @@ class GraphcError(Exception):
 class GraphTypeError(GraphcError, TypeError):
     """An argument has a wrong dtype, rank or kind."""
 
+    drew = False
+
+
+def drawn_error(message: str) -> GraphTypeError:
+    """The error for random numbers that are drawn while a function is traced, and would be the same in each call."""
+    error = GraphTypeError(message)
+    error.drew = True
+    return error
+
 
 class GraphAttributeError(GraphcError, AttributeError):
     """A tensor has no such attribute or method, or the attribute cannot be set."""

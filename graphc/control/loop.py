@@ -25,6 +25,7 @@ from graphc.ir import sizes
 from graphc.ir.body import close, item
 from graphc.ir.node import OPS, SIZE, Node, Size, TupleType, describe, literal, make, variable
 from graphc.ir.source_lines import written
+from graphc.ir.traced import TRACE
 from graphc.ir.walk import as_size_node, nodes_since, store_step_tags, substitute
 from graphc.ops.branch import resized, sized
 from graphc.ops.checked import checked
@@ -172,7 +173,8 @@ def called(by: str, fn: Callable[..., Any], given: Sequence[Any], names: Sequenc
     """Call a user's function. If its signature does not fit, the TypeError gets a note that lists the arguments and the
     caller."""
     try:
-        return fn(*given)
+        with TRACE.watch(fn):
+            return fn(*given)
     except TypeError as error:
         if error.__traceback__ is None or error.__traceback__.tb_next is None:  # the call, and nothing within it
             count = plural(len(given), "argument", "arguments")

@@ -437,7 +437,8 @@ def _with_default_updates(returned: Returned, drawn: Collection[Node]) -> Return
 
 
 def _check_strict(returned: Returned, given: Sequence[Node]) -> None:
-    """Raise MissingInputError if a step uses a shared variable that is not an argument."""
+    """Raise MissingInputError if a step uses a shared variable that is not an argument. Those with a default update, as
+    the states that random numbers are drawn from, need not be one."""
     condition = [] if returned.condition is None else [returned.condition]
     pending = [*returned.outputs, *returned.updates.values(), *condition]
     known = {*given, *returned.updates}
@@ -445,7 +446,7 @@ def _check_strict(returned: Returned, given: Sequence[Node]) -> None:
         node = pending.pop()
         if node in known:
             continue
-        if node.op is SHARED:
+        if node.op is SHARED and getattr(node, "default_update", None) is None:
             raise MissingInputError(
                 f"scan: the step uses {describe(node)}, which is shared and not in non_sequences (strict=True)"
             )

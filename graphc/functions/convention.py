@@ -19,6 +19,7 @@ from graphc.arrays.values import as_array, refuse_masked
 from graphc.errors import ArgumentError, GraphTypeError, RankError, ShapeError
 from graphc.ir.node import Array, Node, describe
 from graphc.startup.record import record
+from graphc.trees import leaves
 
 
 class _Required:
@@ -93,6 +94,19 @@ class In:
     def is_state(self) -> bool:
         """True where the function keeps the value between calls."""
         return self.update is not None or bool(self.implicit) or hasattr(self.value, "storage")
+
+
+def from_tuple(item: Any) -> Any:
+    """An input that a Theano program writes as a tuple, `(x, value)`, `((x, update), value)`, `(name, x)` or
+    `(name, x, value)`, as an `In`. Anything else, such as a tree of variables, is returned as it is."""
+    if type(item) is not tuple or len(item) not in (2, 3):
+        return item
+    name, (variable, *rest) = (item[0], item[1:]) if isinstance(item[0], str) else (None, item)
+    variable, update = variable if type(variable) is tuple and len(variable) == 2 else (variable, None)
+    values = leaves(rest)
+    if not isinstance(variable, Node) or len(rest) > 1 or any(isinstance(each, Node | In) for each in values):
+        return item
+    return In(variable, name, rest[0] if rest else REQUIRED, update) if values or name else item
 
 
 def _of_one_type(left: Node, right: Node) -> bool:

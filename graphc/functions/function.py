@@ -34,7 +34,7 @@ from graphc.errors import (
     UpdateError,
 )
 from graphc.functions.callables import MODES, Function, Mode
-from graphc.functions.convention import Convention, In, Out, name_positions
+from graphc.functions.convention import Convention, In, Out, from_tuple, name_positions
 from graphc.functions.factory import class_of_mode, make_function
 from graphc.ir.node import FUNCTIONS, INPUT, LEAVES, SHARED, SIZE, Array, Node, describe, size_owner, variable
 from graphc.ir.source_lines import user_line, warn_user
@@ -98,6 +98,8 @@ def function(
         >>> f([1, 2]), f(x=[1, 2], y=[3, 4])
         (array([1., 2.]), array([3., 8.]))
     """
+    if isinstance(inputs, list | tuple):
+        inputs = [*map(from_tuple, inputs)]
     if _is_nested(inputs, outputs):
         given = {name: value for name, value in locals().items() if name not in ("inputs", "outputs")}
         nested: Function = import_module("graphc.functions.wrappers").nested_function(function, inputs, outputs, given)

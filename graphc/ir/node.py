@@ -51,7 +51,7 @@ from graphc.ir.traced import (
     traced_hint,
 )
 from graphc.ir.types import Scratchpad, UserType
-from graphc.ir.writes import IN_PLACE, Unchanging, hash_of_a_number, refuse_in_place, unwritten
+from graphc.ir.writes import IN_PLACE, Unchanging, hash_of_a_number, of_memory, refuse_in_place, unwritten
 from graphc.startup.hooks import HOOKS
 from graphc.startup.lazy import Table
 from graphc.startup.record import record
@@ -546,7 +546,7 @@ class Node(Unchanging):
             method = METHODS.get(name)
             if name in IN_PLACE and asked_by_user(3):
                 if method is None or TRACE.depth:
-                    raise refuse_in_place(name, self)
+                    return of_memory(name, self)
                 return partial(_used, name, self)
             if method is None or (method not in FUNCTIONS and "later" not in FUNCTIONS):
                 if TRACE.depth and name[:2] != "__" and asked_by_user(3):

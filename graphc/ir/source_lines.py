@@ -135,3 +135,15 @@ def lazy_text(write: Callable[[], str]) -> str:
 def lazy_format(template: str, *parts: object) -> str:
     """`template.format(*parts)`, formatted when it is read."""
     return lazy_text(partial(template.format, *parts))
+
+
+def error_line(error: Exception, without: str | None = None) -> tuple[str, int] | None:
+    """The innermost line of the traceback that is not Python's own library, nor below the folder `without`: (file,
+    line), None without one."""
+    found, step = None, error.__traceback__
+    while step is not None:
+        file = step.tb_frame.f_code.co_filename
+        if not is_pythons(file) and not (without and file.startswith(without)):
+            found = file, step.tb_lineno
+        step = step.tb_next
+    return found

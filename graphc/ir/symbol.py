@@ -102,9 +102,9 @@ class Symbol(Methods):
         return None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        number = FUNCTIONS["asked_number"](self)
-        if number is not None:
-            return np.asarray(number, dtype)
+        values = FUNCTIONS["asked_values"](self)
+        if values is not None:
+            return np.asarray(values, dtype)
         frame = sys._getframe(1)
         kept = "as_strided" in (
             frame.f_code.co_name,

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import sys
 from _thread import _local
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dis import get_instructions
 from itertools import count
 from opcode import opname
@@ -39,7 +40,8 @@ class Trace(_local):
     own. at_hand: the sizes of the arguments (`ops.at_hand`); None without. asked_of: the descriptions of the arguments
     that the value in the last error follows from. has_asked_class: the program has asked for the class of an argument
     without axes, which is an array or a number of NumPy's. seeded: the outermost level in which the program has called
-    np.random.seed."""
+    np.random.seed. may_draw: it may draw without. watch: a context around each call of a step, a branch or an
+    element, which is traced once and runs many times: what it draws is an error."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -50,6 +52,8 @@ class Trace(_local):
         self.asked_of: frozenset[str] = frozenset()
         self.has_asked_class = False
         self.seeded: object = None
+        self.may_draw = False
+        self.watch: Callable[[Any], Any] = nullcontext
 
     def __enter__(self) -> None:
         self.depth += 1

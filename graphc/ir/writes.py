@@ -103,6 +103,14 @@ def refuse_in_place(name: str, node: Symbol) -> GraphAttributeError | GraphTypeE
     return kind(f"{who} is symbolic and has no memory: {IN_PLACE[name]}{traced_hint(node)}{asked(who, True)}")
 
 
+def of_memory(name: str, node: Symbol) -> Any:
+    """An attribute that concerns memory: `tolist` of what follows from sizes at hand. Any other is refused."""
+    values = FUNCTIONS["asked_values"](node) if name == "tolist" else None
+    if values is None:
+        raise refuse_in_place(name, node)
+    return np.asarray(values).tolist
+
+
 class Unchanging(Symbol):
     """A tensor that refuses in-place operators and assignments to attributes."""
 

@@ -161,6 +161,17 @@ def asked_number(node: Any) -> Any:
     return number
 
 
+def asked_values(node: Any) -> Any:
+    """The array that a vector is, or the number that a tensor is, for the sizes at hand, which are noted. None
+    where it does not follow from them."""
+    known = found(node)
+    if known is None or not known[0].ndim:
+        return asked_number(node)
+    for size in known[1]:
+        asked_number(size)
+    return known[0]
+
+
 def asked_size(size: Size) -> Size:
     """A size as a number where it is known, or at hand, which is noted. For functions that need a number: others leave
     sizes open, so that one kernel serves all."""
@@ -224,4 +235,4 @@ def line_of(note: Note) -> tuple[Node, int, bool] | None:
     return size, -factor * number + (strict if up else -strict), up
 
 
-FUNCTIONS.update(asked_number=asked_number, asked_size=asked_size)
+FUNCTIONS.update(asked_number=asked_number, asked_size=asked_size, asked_values=asked_values)

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, drawn_error
 from graphc.ir.node import OPS, Node, literal, make
 from graphc.ir.source_lines import NUMPY, OWN_FILES, PACKAGE, is_pythons, program_line
 from graphc.ir.traced import TRACE
@@ -222,8 +222,9 @@ def _drawing(name: str, function: Any, generator: Kind) -> Callable[..., Any]:
 
 def check_seeded(name: str, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = MappingProxyType({})) -> None:
     """Raise GraphTypeError if a traced program draws numbers, or makes a generator, of which nothing says the seed."""
-    if TRACE.seeded is not TRACE.levels[0] and all(each is None for each in (*args, *kwargs.values())):
-        raise GraphTypeError(
+    is_seeded = TRACE.may_draw or TRACE.seeded is TRACE.levels[0]
+    if not is_seeded and all(each is None for each in (*args, *kwargs.values())):
+        raise drawn_error(
             f"np.random.{name} draws once, while the function is traced, and each call would compute with the "
             "same numbers; give them as an argument, or use graphc.random, whose functions take a key "
             f"(at {program_line()})"

@@ -21,7 +21,7 @@ import numpy as np
 from graphc import tensor
 from graphc.errors import ArgumentError, RankError
 from graphc.ir.node import Node, describe
-from graphc.ops.at_hand import asked_size
+from graphc.ops.at_hand import asked_size, asked_values
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.recur import EXTREMES
 from graphc.startup.hooks import HOOKS
@@ -190,7 +190,7 @@ def bind(parameters: Parameters, args: Sequence[Any], kwargs: Mapping[str, Any])
 
 def is_default(value: Any, default: Any) -> bool:
     simple = isinstance(value, str | int | float | bool | tuple) and type(value) is type(default)
-    return value is default or (simple and not any(tensors_in(value)) and bool(value == default))
+    return value is default or (simple and next(tensors_in(value), None) is None and bool(value == default))
 
 
 def apply(target: Function, function: Any, given: dict[str, Any], rest: Sequence[Any]) -> Any:
@@ -371,9 +371,11 @@ def reduce_axes(
 def reduceat(ufunc: Any, what: str, array: Any, indices: Any, axis: Any = 0, dtype: Any = None) -> Any:
     """`ufunc.reduceat`: a reduction of each slice, whose bounds are known."""
     node = tensor.moveaxis(as_node(array), axis, 0)
-    if any(tensors_in(indices)):
+    is_known = next(tensors_in(indices), None) is None
+    bounds = np.asarray(indices) if is_known else asked_values(as_node(indices))
+    if bounds is None:
         refuse(what, (indices, array), "the bounds of its slices must be known")
-    starts = [int(each) for each in np.asarray(indices).reshape(-1)]
+    starts = [int(each) for each in bounds.reshape(-1)]
     made = []
     for place, start in enumerate(starts):
         end = starts[place + 1] if place + 1 < len(starts) else None

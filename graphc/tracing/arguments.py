@@ -292,6 +292,24 @@ def sizes_of(variables: Sequence[Node], leaves: Sequence[Any]) -> dict[Node, int
     return {size: actual for size, actual in sizes if isinstance(size, Node)}
 
 
+@record(eq=False)
+class Settings:
+    """Options of compilation: `mode` and `threads` as for `function`; donated: the positions of the arguments whose
+    arrays may be overwritten; max_variants: for arguments of the same types, without a warning; profile: as for
+    `function`."""
+
+    mode: str | None = None
+    threads: int | str | None = None
+    donated: tuple[int, ...] = ()
+    max_variants: int = 16
+    profile: bool | None = None
+
+
+def settings_for(mode: str | None, threads: int | str | None) -> Settings | None:
+    """Return the settings of a function that is given a mode or a number of threads; None where it is given neither."""
+    return None if mode is None and threads is None else Settings(mode, threads)
+
+
 def axes_of_one(leaves: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
     """Return for each leaf the axes of one element."""
     return tuple(tuple(axis for axis, size in enumerate(np.shape(leaf)) if size == 1) for leaf in leaves)

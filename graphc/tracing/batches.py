@@ -18,13 +18,13 @@ from graphc.errors import GraphTypeError, GraphValueError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.effects import EFFECTS
 from graphc.ir.node import Guard, Node, Size, describe, variable
-from graphc.ir.traced import LEFT, TRACED
+from graphc.ir.traced import LEFT, TRACE, TRACED
 from graphc.ops.again import attached
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.shape import dimshuffle, drop, expand, guard_axis, label
-from graphc.tracing.arguments import Unchanged, as_given, names_of
+from graphc.tracing.arguments import Unchanged, as_given, names_of, settings_for
 from graphc.tracing.interface import P, remembered
-from graphc.tracing.traced import Jitted, builder_of, settings_for, transformed
+from graphc.tracing.traced import Jitted, builder_of, transformed
 from graphc.trees import leaves, like, outline, paths, spread
 
 
@@ -121,7 +121,7 @@ def _mapped(
             elements.append(row)
     placed, keywords = like((args, dict(kwargs)), elements)
     try:
-        with EFFECTS.frame() as found:
+        with TRACE.watch(fun), EFFECTS.frame() as found:
             made = build(*placed, **keywords)
         made = attached(made, found)
     finally:

@@ -26,15 +26,16 @@ from graphc.ir.node import OPS, Node, Size, describe, make, next_serial, variabl
 from graphc.ir.traced import LEFT, TRACE
 from graphc.ir.walk import rebuilt
 from graphc.ops.again import attached
+from graphc.ops.at_hand import asked_equal
 from graphc.ops.elementwise import as_node, cast
 from graphc.ops.index import subtensor
 from graphc.ops.scan import depends_on_loop
 from graphc.ops.shape import concatenate, dimshuffle, expand, filled, iota, reshape
 from graphc.startup.record import record
-from graphc.tracing.arguments import Unchanged, names_of
+from graphc.tracing.arguments import Unchanged, names_of, settings_for
 from graphc.tracing.interface import P, remembered
 from graphc.tracing.programs import stand_in
-from graphc.tracing.traced import Jitted, builder_of, settings_for, transformed
+from graphc.tracing.traced import Jitted, builder_of, transformed
 from graphc.trees import leaves, like, map_leaves, outline, paths
 
 Build = Callable[..., Any]
@@ -133,6 +134,13 @@ def others_than(argnums: int | Sequence[int]) -> Unchanged:
     return Unchanged(lambda count: set(range(count)) - {n % count for n in known if count}, True)
 
 
+def _derivative(function: Callable[P, Any], *args: Any, **kwargs: Any) -> Jitted[P, Any]:
+    """`transformed`, for a function that may draw random numbers in each call, if it is no compiled one."""
+    made = transformed(function, *args, **kwargs)
+    made.redraws = not isinstance(function, Jitted) or function.redraws
+    return made
+
+
 # --- gradients --------------------------------------------------------------------------------------------------------
 
 
@@ -159,7 +167,7 @@ def value_and_grad(
         return _value_and_slopes("value_and_grad", fun, argnums, has_aux, args, kwargs)
 
     settings = settings_for(mode, threads)
-    return transformed(
+    return _derivative(
         fun, build, static_argnums, static_argnames, settings, "value_and_grad_of_", others_than(argnums)
     )
 
@@ -175,7 +183,7 @@ def grad(
     mode: str | None = None,
     threads: int | str | None = None,
 ) -> Jitted[P, Any]:
-    """Return a function that computes the gradient of `fun`, which must return a floating scalar.
+    """Return a function that computes the gradient of `fun`, which must return a floating scalar, or one element.
 
     argnums: the position of the argument to differentiate by; the gradient has its structure, shapes and dtypes.
     Several positions give a tuple. An argument that `fun` does not depend on has gradient zero. has_aux: `fun` returns
@@ -193,7 +201,7 @@ def grad(
         return (slopes, value[1]) if has_aux else slopes
 
     settings = settings_for(mode, threads)
-    return transformed(fun, build, static_argnums, static_argnames, settings, "grad_of_", others_than(argnums))
+    return _derivative(fun, build, static_argnums, static_argnames, settings, "grad_of_", others_than(argnums))
 
 
 def _value_and_slopes(
@@ -202,12 +210,12 @@ def _value_and_slopes(
     done = opened(by, fun, argnums, has_aux, args, kwargs)
     found = leaves(done.outputs)
     value = as_node(found[0]) if len(found) == 1 and found[0] is done.outputs else None
-    if value is None or value.ndim or not is_float(value.type.dtype):
+    if value is None or not is_float(value.type.dtype) or not all(asked_equal(n, 1) for n in value.type.shape):
         what = outline(done.outputs) if value is None else f"{describe(value)} of type {value.type}"
         raise GradientError(
             f"{by} of {title(fun)}: it returns {what}, not a floating scalar; take the sum or the mean, or jacrev"
         )
-    slopes = autodiff.grad(value, done.targets, disconnected_inputs="ignore")
+    slopes = autodiff.grad(reshape(value, ()), done.targets, disconnected_inputs="ignore")
     own, slopes, aux = done.restored((value, like(done.tree, slopes), done.aux))
     return ((own, aux) if has_aux else own), slopes
 
@@ -242,7 +250,7 @@ def jacrev(
         return _jacobians("jacrev", _rows_of, fun, argnums, has_aux, args, kwargs)
 
     settings = settings_for(mode, threads)
-    return transformed(fun, build, static_argnums, static_argnames, settings, "jacobian_of_", others_than(argnums))
+    return _derivative(fun, build, static_argnums, static_argnames, settings, "jacobian_of_", others_than(argnums))
 
 
 @remembered
@@ -268,7 +276,7 @@ def jacfwd(
         return _jacobians("jacfwd", _columns_of, fun, argnums, has_aux, args, kwargs)
 
     settings = settings_for(mode, threads)
-    return transformed(fun, build, static_argnums, static_argnames, settings, "jacobian_of_", others_than(argnums))
+    return _derivative(fun, build, static_argnums, static_argnames, settings, "jacobian_of_", others_than(argnums))
 
 
 jacobian = jacrev
@@ -294,7 +302,7 @@ def hessian(
     """
     inner = jacrev(fun, argnums, has_aux, static_argnums=static_argnums, static_argnames=static_argnames)
     build = jacrev(inner, argnums, has_aux).build
-    return transformed(inner, build, settings=settings_for(mode, threads), unchanged=others_than(argnums))
+    return _derivative(inner, build, settings=settings_for(mode, threads), unchanged=others_than(argnums))
 
 
 def _jacobians(

@@ -20,14 +20,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from dis import Instruction, get_instructions
 from functools import partial
-from pickle import dumps
+from pickle import dumps, loads
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
-from graphc.errors import GraphTypeError
+from graphc.errors import GraphTypeError, drawn_error
 from graphc.ir.source_lines import written
 from graphc.startup.record import record
 
@@ -68,6 +68,19 @@ def state_of(value: Any) -> Any:
 
 def sources(function: Any, args: Sequence[Any]) -> list[Source]:
     """The random generators and the arrays that a function can reach."""
+    found, arrays, functions = within_reach(function, args)
+    large = [each for each in arrays if each.value.nbytes > SMALL]
+    compared = arrays if large and any(map(may_write, functions)) else [each for each in arrays if each not in large]
+    return [as_now(each) for each in (*found, *compared)]
+
+
+def as_now(each: Source) -> Source:
+    """A generator or an array with its state as it is now."""
+    return Source(each.name, each.code, each.value, state_of(each.value))
+
+
+def within_reach(function: Any, args: Sequence[Any]) -> tuple[list[Source], list[Source], list[CodeType]]:
+    """The random generators, the arrays and the codes that a function can reach, without states."""
     numpys = sys.modules.get("numpy.random")
     kinds: tuple[type, ...] = (random.Random,)
     if numpys is not None:
@@ -89,17 +102,14 @@ def sources(function: Any, args: Sequence[Any]) -> list[Source]:
         if isinstance(owner, kinds):
             if owner is not value and value.__name__ == "seed":
                 seeded.add(id(owner))
-            found.append(Source(name, code, owner, state_of(owner)))
+            found.append(Source(name, code, owner, None))
         elif isinstance(value, np.ndarray):
             if value.dtype.kind in "biuf" and value.flags.writeable and value.nbytes <= LARGE:
                 arrays.append(Source(name, code, value, None))
         else:
             functions += codes(value.__code__) if isinstance(value, FunctionType) else ()
             pending += reached(name, code, value)
-    found = [each for each in found if id(each.value) not in seeded]
-    large = [each for each in arrays if each.value.nbytes > SMALL]
-    compared = arrays if large and any(map(may_write, functions)) else [each for each in arrays if each not in large]
-    return [*found, *(Source(each.name, each.code, each.value, state_of(each.value)) for each in compared)]
+    return [each for each in found if id(each.value) not in seeded], arrays, functions
 
 
 def may_write(code: CodeType) -> bool:
@@ -179,11 +189,26 @@ def check_unchanged(title: str, found: Sequence[Source]) -> None:
                 f"{each.name} was written to while {title} was traced{line}, and a call would not do so again: it is "
                 "an array from outside of the function; write to a copy of it, which the function makes, and return it"
             )
-        raise GraphTypeError(
+        raise drawn_error(
             f"{each.name} drew random numbers while {title} was traced{line}, and each call would compute with the "
             "same ones; draw outside and give them as an argument, use graphc.random with a key, or make the "
             "generator within, as np.random.default_rng(0)"
         )
+
+
+def undo(found: Sequence[Source]) -> None:
+    """Set generators back to their former states."""
+    for each in found:
+        value = each.value
+        if isinstance(value, np.ndarray):
+            continue
+        former = loads(each.state)
+        if isinstance(value, random.Random):
+            value.setstate(former.getstate())
+        elif hasattr(value, "bit_generator"):
+            value.bit_generator.state = former.bit_generator.state
+        else:
+            value.set_state(former.get_state(legacy=False))
 
 
 def line_of(source: Source) -> str:

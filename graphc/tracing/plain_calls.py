@@ -16,31 +16,25 @@ text, with the arrays of floats in it as further arguments, so that nothing is c
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
 from inspect import signature
 from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphcError
 from graphc.functions.callables import Function
-from graphc.functions.function import function as compile_function
-from graphc.ir.node import CONSTANT, Node, variable
-from graphc.ir.text import graph_key_text
-from graphc.ir.walk import Graph, nodes_of, substitute
-from graphc.options import options
+from graphc.ir.node import Node
+from graphc.ir.walk import nodes_of
 from graphc.shared import SharedVariable
 from graphc.startup.hooks import HOOKS
-from graphc.tracing.arguments import NUMBERS, Static
+from graphc.tracing.arguments import NUMBERS, Settings, Static
+from graphc.tracing.by_text import ByText, make_room, settings_now
 from graphc.tracing.identity import identity
-from graphc.tracing.traced import Jitted, Settings
-from graphc.trees import LEAF, leaves, structure
+from graphc.tracing.traced import Jitted
+from graphc.trees import leaves
 
 STATIC = {"axis", "axes", "checkpoint", "dtype"}
 """Parameters whose values decide the graph, whatever their type; so do those whose default is a bool or text."""
-MOST = 256
-"""The compiled functions that are kept for one function of tensors."""
 
 
 class PlainCalls:
@@ -102,11 +96,11 @@ class PlainCalls:
     ) -> tuple[Jitted[..., Any], Sequence[Any]]:
         """Return what is compiled for the values of the static arguments, and the arguments that it is to be given.
         call: the number of arguments by position, the names of the others, the options."""
-        count, names, settings = call
+        count, names, _ = call
         alike = [self.alike(value) if fixed else value for value, fixed in zip(values, static, strict=True)]
         if any(value is CHANGING for value in alike):
             alike = [as_static(value) if fixed else value for value, fixed in zip(values, static, strict=True)]
-            function: Jitted[..., Any] = Retraced(self, static_of(count, names, static), settings)
+            function: Jitted[..., Any] = Retraced(self, static_of(count, names, static))
         elif (call, static) in self.kept:
             function = self.kept[call, static]
         else:
@@ -145,17 +139,6 @@ def static_of(count: int, names: Sequence[str], static: Sequence[bool]) -> Stati
     return Static(numbers, tuple(name for name, fixed in zip(names, static[count:], strict=True) if fixed))
 
 
-def settings_now() -> Hashable:
-    """The options that decide what is compiled."""
-    return options.mode, options.floatX, options.fast_math, HOOKS.default_mode
-
-
-def make_room(table: dict[Hashable, Any]) -> None:
-    """Drop the oldest items of a full table."""
-    while len(table) >= MOST:
-        del table[next(iter(table))]
-
-
 def is_number(value: Any) -> bool:
     """True for a leaf that may be an argument of compiled code."""
     return type(value) in NUMBERS or (hasattr(value, "__array__") and not isinstance(value, type))
@@ -172,40 +155,16 @@ def as_static(value: Any) -> Any:
     return tuple(map(as_static, value)) if isinstance(value, list | tuple) else value
 
 
-class Retraced(Jitted[..., Any]):
+class Retraced(ByText):
     """One call of a function of tensors: its graph is built anew, and its code looked up by the graph's text."""
 
-    def __init__(self, calls: PlainCalls, static: Static, settings: Hashable) -> None:
+    def __init__(self, calls: PlainCalls, static: Static) -> None:
         super().__init__(calls.function, calls.function, static, Settings(), calls.function.__name__)
-        self.calls, self.chosen = calls, settings
-
-    def use(self, variant: Any) -> None:
-        """Nothing: there is no next call."""
+        self.graphs = calls.graphs
 
     def others(self, results: Sequence[Node], variables: Sequence[Node]) -> list[Node]:
         shared: list[Node] = [node for node in nodes_of(results) if isinstance(node, SharedVariable)]
         return [*super().others(results, variables), *shared]
-
-    def compiled(
-        self, made: Any, results: list[Node], variables: list[Node], donated: list[bool]
-    ) -> tuple[Function, Callable[..., Any]]:
-        nodes = nodes_of(results)
-        arrays = [node for node in nodes if node.op is CONSTANT and node.ndim and is_float(node.type.dtype)]
-        inputs = [variable(node.type.dtype, node.type.shape, f"array {number}") for number, node in enumerate(arrays)]
-        outputs = substitute(results, dict(zip(arrays, inputs, strict=True)))
-        is_single = structure(made) == LEAF
-        key = graph_key_text(Graph((*inputs, *variables), tuple(outputs))), is_single, self.chosen
-        table = self.calls.graphs
-        if key not in table:
-            make_room(table)
-            table[key] = compile_function(
-                [*inputs, *variables],
-                outputs[0] if is_single else outputs,
-                name=self.__name__,
-                on_unused_input="ignore",
-            )
-        function, values = table[key], [node.attrs["value"].value for node in arrays]
-        return function, partial(function, *values)
 
 
 HOOKS.plain_calls = PlainCalls

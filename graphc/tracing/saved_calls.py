@@ -27,9 +27,9 @@ from graphc.functions.archive import Blobs, Opened, blobs_for, decoded, encoded
 from graphc.functions.loaded import restored_function
 from graphc.functions.saved import function_row, write
 from graphc.startup.hooks import HOOKS
-from graphc.tracing.arguments import NUMBERS, Static, keywords_in_order, kinds_of
+from graphc.tracing.arguments import NUMBERS, Settings, Static, keywords_in_order, kinds_of
 from graphc.tracing.guards import Condition, Guards
-from graphc.tracing.traced import Jitted, Settings
+from graphc.tracing.traced import Jitted
 from graphc.tracing.variants import Variant, form_of
 from graphc.trees import like
 

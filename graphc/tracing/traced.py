@@ -37,7 +37,7 @@ from graphc.functions.convention import In
 from graphc.functions.function import function as compile_function
 from graphc.ir.effects import EFFECTS
 from graphc.ir.node import INPUT, SIZE, Node, describe, size_owner
-from graphc.ir.source_lines import PACKAGE, is_pythons
+from graphc.ir.source_lines import PACKAGE, error_line
 from graphc.ir.traced import LEFT, TRACE, traced_hint
 from graphc.ir.walk import nodes_of
 from graphc.ops.again import attached
@@ -52,6 +52,7 @@ from graphc.tracing.arguments import (
     NUMBERS,
     Argument,
     Parts,
+    Settings,
     Static,
     Unchanged,
     axes_of_one,
@@ -65,33 +66,24 @@ from graphc.tracing.arguments import (
 )
 from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
-from graphc.tracing.outside import check_unchanged, sources
+from graphc.tracing.outside import Source, check_unchanged, sources, undo
 from graphc.tracing.shared_matrices import with_calls
-from graphc.tracing.variants import REFUSED, Variant, choose, form_of, log_retrace, tell_of_retrace, tell_of_values
+from graphc.tracing.variants import (
+    REFUSED,
+    Variant,
+    choose,
+    form_of,
+    log_retrace,
+    tell_of_retrace,
+    tell_of_values,
+    types_of,
+)
 from graphc.trees import LEAF, flatten, leaves, like, map_leaves, paths, structure
 
 MOST_RECENT = 4
 """The variants that a call tries before the table."""
 PLAIN = frozenset((np.ndarray, *NUMBERS))
 """The types of arguments that are leaves without a look at the tree: most calls have no others."""
-
-
-@record(eq=False)
-class Settings:
-    """Options of compilation: `mode` and `threads` as for `function`; donated: the positions of the arguments whose
-    arrays may be overwritten; max_variants: for arguments of the same types, without a warning; profile: as for
-    `function`."""
-
-    mode: str | None = None
-    threads: int | str | None = None
-    donated: tuple[int, ...] = ()
-    max_variants: int = 16
-    profile: bool | None = None
-
-
-def settings_for(mode: str | None, threads: int | str | None) -> Settings | None:
-    """Return the settings of a function that is given a mode or a number of threads; None where it is given neither."""
-    return None if mode is None and threads is None else Settings(mode, threads)
 
 
 class Jitted(Direct, Interface[P, R]):
@@ -131,6 +123,8 @@ class Jitted(Direct, Interface[P, R]):
         self.entries: dict[Any, list[Variant]] = {}
         self.recent: tuple[Callable[..., Any], ...] = ()
         self.by_class = False
+        self.redraws = False
+        self.redrawn: Jitted[P, R] | None = None
         self.asked_at = ""
         self.__name__ = name
 
@@ -194,7 +188,20 @@ class Jitted(Direct, Interface[P, R]):
         return None if variant is None else variant.function
 
     def dispatch(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Call the compiled function for these arguments, from the table `entries` or made now."""
+        """Call the compiled function for these arguments, from the table `entries` or made now. A derivative of a
+        function that draws random numbers is traced at every call from then on (by_text.py)."""
+        if self.redrawn is None:
+            try:
+                return self.found_call(args, kwargs)
+            except GraphTypeError as error:
+                if not (error.drew and self.redraws) or TRACE.depth:
+                    raise
+            self.redrawn = HOOKS.redrawn(self)
+            self.use(None)
+        return self.redrawn.dispatch(args, kwargs)
+
+    def found_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Call the compiled function for these arguments."""
         out = None
         if OUT in kwargs and not self.has_out:
             out, kwargs = kwargs[OUT], {name: value for name, value in kwargs.items() if name != OUT}
@@ -289,7 +296,7 @@ class Jitted(Direct, Interface[P, R]):
             }
             if not TRACE.asked_of or not TRACE.asked_of <= numbers.keys():
                 raise
-            file, line = line_of(error, PACKAGE) or ("", 0)
+            file, line = error_line(error, PACKAGE) or ("", 0)
             self.asked_at = f"{basename(file)}:{line}"
             return None, [numbers[each] for each in TRACE.asked_of]
 
@@ -344,15 +351,19 @@ class Jitted(Direct, Interface[P, R]):
         whole = list(placed)
         for place, value in zip(static, parts.values, strict=True):
             whole.insert(place, value)
-        outside = [] if TRACE.depth else sources(self.__wrapped__, (*parts.values, *dict(parts.fixed).values()))
+        outside = [] if TRACE.depth else self.sources(parts)
         try:
             with sizes_at_hand(sizes_of(variables, given)) as notes:
                 made = self.run(whole, {**keywords, **dict(parts.fixed)}, written)
                 pairs = zip(leaves(made), paths(made, "result"), strict=True)
                 results = with_calls([self.as_result(leaf, path) for leaf, path in pairs])
+            check_unchanged(self.title, outside)
+        except GraphTypeError as error:
+            if error.drew:
+                undo(outside)
+            raise
         finally:
             LEFT.update(variables)
-        check_unchanged(self.title, outside)
         others = self.others(results, variables)
         for leaf in others:
             if leaf in LEFT:
@@ -372,6 +383,10 @@ class Jitted(Direct, Interface[P, R]):
             variant.make_fast((args, kwargs, static, self.static.names), given, known, self.again)
         return variant
 
+    def sources(self, parts: Parts) -> list[Source]:
+        """The generators and arrays that the function can reach."""
+        return sources(self.__wrapped__, (*parts.values, *dict(parts.fixed).values()))
+
     def run(self, args: Sequence[Any], kwargs: Mapping[str, Any], written: Collection[int] = ()) -> Any:
         """Run the function on tensors. written: the ids of those that it may write to. An error of graphc that NumPy
         has replaced by its own ("setting an array element with a sequence") is raised in its place."""
@@ -384,7 +399,7 @@ class Jitted(Direct, Interface[P, R]):
             return attached(made, found)
         except (TypeError, ValueError) as error:
             dropped, line = TRACE.refused
-            if isinstance(error, GraphcError) or dropped is None or line_of(error) != (line.file, line.line):
+            if isinstance(error, GraphcError) or dropped is None or error_line(error) != (line.file, line.line):
                 raise
             raise dropped from None
         finally:
@@ -444,26 +459,6 @@ class Symbolic:
     """The result of a function of tensors: a graph, which is returned uncompiled."""
 
     value: Any
-
-
-def line_of(error: Exception, without: str | None = None) -> tuple[str, int] | None:
-    """The innermost line of the traceback that is not Python's own library, nor below the folder `without`: (file,
-    line), None without one."""
-    found, step = None, error.__traceback__
-    while step is not None:
-        file = step.tb_frame.f_code.co_filename
-        if not is_pythons(file) and not (without and file.startswith(without)):
-            found = file, step.tb_lineno
-        step = step.tb_next
-    return found
-
-
-def types_of(function: Any, variables: Sequence[Node], parts: Parts, static: Sequence[int]) -> str:
-    """The types of arguments as text, and the values of those that are static."""
-    known = parameters_of(function)
-    names = [known[place] if place < len(known) else f"argument {place}" for place in static]
-    fixed = [f"{name}={value!r}" for name, value in (*zip(names, parts.values, strict=True), *parts.fixed)]
-    return ", ".join([*(f"{node.name}: {node.type}" for node in variables), *fixed])
 
 
 def others_in(results: Sequence[Node], variables: Sequence[Node]) -> list[Node]:
@@ -582,4 +577,4 @@ def transformed(
     return Jitted(function, build, static, settings or Settings(), name, unchanged)
 
 
-__all__ = ["Jitted", "jit", "settings_for", "transformed"]
+__all__ = ["Jitted", "jit", "transformed"]

@@ -28,7 +28,7 @@ from graphc.ir.node import Node
 from graphc.ir.source_lines import warn_user
 from graphc.options import options
 from graphc.startup.record import record, replace
-from graphc.tracing.arguments import NUMBERS, Parts
+from graphc.tracing.arguments import NUMBERS, Parts, parameters_of
 from graphc.tracing.guards import Guards, Shapes
 from graphc.trees import LEAF, is_nested, leaves, like, structure, up_to
 
@@ -271,3 +271,11 @@ def log_retrace(title: str, leaves: Sequence[Any], why: str) -> None:
         log.setLevel(logging.INFO)
     given = ", ".join(map(str, shapes_of(leaves)))
     log.info("%s is traced anew for arguments of shapes %s: %s", title, given, why)
+
+
+def types_of(function: Any, variables: Sequence[Node], parts: Parts, static: Sequence[int]) -> str:
+    """The types of arguments as text, and the values of those that are static."""
+    known = parameters_of(function)
+    names = [known[place] if place < len(known) else f"argument {place}" for place in static]
+    fixed = [f"{name}={value!r}" for name, value in (*zip(names, parts.values, strict=True), *parts.fixed)]
+    return ", ".join([*(f"{node.name}: {node.type}" for node in variables), *fixed])

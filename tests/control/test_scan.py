@@ -351,6 +351,9 @@ def test_strict_asks_for_shared_variables() -> None:
     graphc.scan(lambda x, s, a, b: s * a + b * x, x, 0.0, [w * 2, v], strict=True)
     graphc.scan(lambda x: {w: w + x}, x, strict=True)
     graphc.scan(lambda x, s, *_: s * w + v * x, x, 0.0, [w], strict=True)
+    draws = RandomStreams(3)  # whose states are no arguments
+    rows, updates = graphc.scan(lambda x: x + draws.uniform(()), x, strict=True)
+    assert len(updates) == 1 and graphc.function([x], rows, updates=updates, mode="interpreted")([1.0]).shape == (1,)
     refused = pytest.raises(
         MissingInputError, match=r"the step uses w \(test_scan.py:\d+\), which is shared and not in"
     )

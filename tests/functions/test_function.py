@@ -74,6 +74,15 @@ def test_forms_of_inputs(function: Make) -> None:
     same(function((), T.ones((2, 2)))(), np.ones((2, 2)))
 
 
+def test_inputs_that_are_tuples() -> None:
+    function = partial(graphc.function, mode="interpreted")
+    x, y, z = T.dscalar("x"), T.dscalar(), T.dscalar("z")
+    assert function([x, (y, 3.0)], x * y)(2.0) == 6 and function([x, ("y", y)], x * y)(2.0, y=5.0) == 10
+    assert function([x, ("y", y, 3.0)], x * y)(2.0, y=5.0) == 10 and function([(x, y)], x * y)((2.0, 5.0)) == 10
+    f = function([x, (z, 0.0), ((y, y + x), 0.0)], x + y + z)
+    assert (f(1.0), f[y], f(1.0), f[y]) == (1, 1, 2, 2)
+
+
 def test_keyword_names(function: Make) -> None:
     x, y, z = T.dscalars("x", "y", "z")
     call = function([x, y, graphc.In(z, name="last")], x - y * z)

@@ -46,6 +46,8 @@ np.array([w[0], 1]), np.array([[w[0], 1], [2, 3]]), np.array([w[0], 1.0]), np.as
 np.lib.stride_tricks.sliding_window_view(x, (2, 2)), np.lib.stride_tricks.sliding_window_view(x, 2, axis=-1).max(axis=-1), np.lib.stride_tricks.sliding_window_view(w, 2)
 x[:, :1] * w, x[:, :1] - x, np.maximum(x[:, -1:], x[:1]), np.where(x[:1] > 0, x, x[:, :1]), *np.broadcast_arrays(x[:, :1], w), x[:, 0:1] + x[0:1]
 np.vectorize(lambda a, b: a * b)(x[:, :1], w), x - x[: len(x) - len(x) + 1], np.hypot(x[:, 1:2], w)
+np.add.reduceat(x, np.arange(0, len(x), 2)), np.maximum.reduceat(x, np.arange(0, x.shape[1], 2), axis=1), np.add.reduceat(w, [0, 2])
+np.minimum(x.shape, 3).tolist(), (np.array(x.shape) * 2).tolist(), [w[k] for k in np.arange(len(w)).tolist()[1:]], np.maximum(len(w), 2).item()
 np.fft.fftshift(x), np.fft.ifftshift(x, axes=0), np.fft.fftshift(w), np.fft.ifftshift(x, axes=(0, 1)), np.fft.fftshift(np.fft.fftfreq(len(w))) * w
 """
 """Results of one function of a matrix and a vector of as many columns, in each line."""

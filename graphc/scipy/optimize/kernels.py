@@ -31,12 +31,13 @@ from graphc.ir.walk import nodes_of
 from graphc.ops.elementwise import as_node, cast
 from graphc.scipy.optimize.equations import number, vector
 from graphc.startup.record import record
-from graphc.tracing.arguments import Static
+from graphc.tracing.arguments import Settings, Static
+from graphc.tracing.by_text import make_room, settings_now
 from graphc.tracing.derivatives import columns_by
 from graphc.tracing.identity import Closed, Given, closed
-from graphc.tracing.plain_calls import PlainCalls, is_whole, make_room, settings_now
+from graphc.tracing.plain_calls import PlainCalls, is_whole
 from graphc.tracing.programs import nodes_in, run
-from graphc.tracing.traced import Jitted, Settings
+from graphc.tracing.traced import Jitted
 from graphc.tracing.variants import Variant
 from graphc.trees import leaves, like, outline, structure
 
