@@ -724,7 +724,7 @@ def test_compiling_often_does_not_fill_the_memory() -> None:
     done = run_python("""
         from pathlib import Path
         from graphc.codegen.llvm.module import Module
-from graphc.codegen.llvm.target import emit_object
+        from graphc.codegen.llvm.target import emit_object
         text = "define i64 @seven() {\\n  ret i64 7\\n}"
 
         def resident() -> int:
@@ -776,7 +776,7 @@ def test_a_fork_waits_for_no_thread_that_compiles() -> None:
     done = run_python("""
         import os, threading, time
         from graphc.codegen.llvm.module import Module
-from graphc.codegen.llvm.target import emit_object, llvm
+        from graphc.codegen.llvm.target import emit_object, llvm
         from graphc.codegen.server import process
         process.BOOT = "import sys; sys.stdin.buffer.read(); print({path!r}, {package!r}, {lean})"
         from graphc.codegen.server.client import SERVER, Request
