@@ -255,18 +255,19 @@ class Reader:
     def columns(self) -> dict[ir.Instruction, Columns] | None:
         """The columns of accesses by strides; None where one is read after it may have been written."""
         places: dict[Any, dict[ir.Instruction, int]] = {}
-        written: dict[Value, bool] = {}
+        written: dict[Value, Any] = {}
+        """By what is written: the columns that are, None where stores are in order."""
         for each, stride in self.accesses.items():
             base, place = self.operands[self.operands[each][-1]]
-            by_steps = stride is not None and stride > 1
-            is_store = isinstance(each, ir.StoreInstr)
-            if base in written and (by_steps or written[base]) and not (is_store and by_steps and written[base]):
-                return None
-            if is_store:
-                written[base] = by_steps
-            if by_steps:
+            key = None
+            if stride is not None and stride > 1:
                 number, terms = self.sum_of(place)
-                places.setdefault((is_store, base, stride, frozenset(terms.items())), {})[each] = number
+                key = isinstance(each, ir.StoreInstr), base, stride, frozenset(terms.items())
+                places.setdefault(key, {})[each] = number
+            if written.get(base, key) != key:
+                return None
+            if isinstance(each, ir.StoreInstr):
+                written[base] = key
         found = dict[ir.Instruction, Columns]()
         for (_, _, stride, _), members in places.items():
             found |= columns_of(stride, members)
