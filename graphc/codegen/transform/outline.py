@@ -16,6 +16,8 @@ of a nest has the form
         return 0
 
 - `begin` and `end` are the range of the outermost loop, so that several calls may share the work. A block has none.
+  In a kernel of many nests one that threads cannot share has none either: it computes its limits itself, so that the
+  kernel does not do so once for each of its equals.
 - Then come the buffers, sizes and scalars that the part reads or writes, in the order in which it names them, and the
   literals in which it differs from its equals.
 - A scalar that the loop accumulates (`sum`) starts anew in every call and leaves through a pointer (`sum_at`) to one
@@ -74,6 +76,7 @@ from graphc.codegen.transform.outline_regions import (
 )
 from graphc.codegen.transform.parallelize import copy_stride, describe_work, most_copies, stream_of
 from graphc.codegen.transform.safepoints import poll_together
+from graphc.codegen.transform.simplify import drop_unused
 from graphc.loopir import ir
 from graphc.loopir.ir import add_with_error
 from graphc.loopir.operators import BLOCKS, COLUMNS, EQ, FILLS, GT, MAXIMUM, MINIMUM, READS, SELECT
@@ -258,6 +261,8 @@ def outline(body: Sequence[ir.Stmt], names: Names, policy: str = "auto") -> Outl
     if len(launches) > LAUNCHES_IN_KERNEL:
         calls |= call_parts(caller, launches)
     kept = with_calls(body, parts, calls, caller.alone)
+    if any(part.limits for part in parts.values()):
+        kept = drop_unused(kept)
     private: dict[ir.Buffer, int] = {}
     for shares in (part.shares for part in parts.values() if part.shares is not None):
         for buffer in shares.rows:
@@ -277,7 +282,8 @@ def with_calls(
     once says in its docstring is not said above the call."""
     here = {path[-1]: part for path, part in parts.items() if path[:-1] == within}
     around = {path[len(within)] for path in parts if path[: len(within)] == within} - here.keys()
-    moved = {stmt.var for part in here.values() for stmt in part.body if isinstance(stmt, ir.Let | ir.Set)}
+    named = ((part, stmt.var) for part in here.values() for stmt in part.body if isinstance(stmt, ir.Let | ir.Set))
+    moved = {var for part, var in named if var not in part.limits}
     runs = {before for place, part in here.items() if part.kind == "scalars" for before in run_before(place, part)}
     kept: list[ir.Stmt] = []
     for place, stmt in enumerate(body):

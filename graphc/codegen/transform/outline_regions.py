@@ -8,13 +8,14 @@ are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias
 
 from graphc.arrays.dtypes import itemsize
 from graphc.codegen.threads.chunking import MOST_COLUMNS
 from graphc.codegen.transform.parallelize import Shares, columns_of, instead_of_columns, neutral, shares_of, targets_of
+from graphc.codegen.transform.simplify import inline_once
 from graphc.loopir import ir, operators
 from graphc.loopir.operators import BLOCKS, GT, MINIMUM, SELECT
 from graphc.loopir.visit import (
@@ -87,6 +88,8 @@ class Part:
     columns: Columns | None = None
     at_once: int = 1
     """The number of rows that an iteration takes."""
+    limits: frozenset[ir.Var] = frozenset()
+    """Integers that the function computes, as the kernel may."""
 
 
 @record()
@@ -114,6 +117,9 @@ def find_parts(
     known = {*begun, *(stmt.var for stmt in body if isinstance(stmt, ir.Set))}
     least = LEAST_NESTS if always else OUTLINE_ABOVE + 1
     around = [place for place, stmt in enumerate(body) if is_around(least, stmt, parts.get(place), known)]
+    if are_many:
+        named = {stmt.var: stmt for stmt in body if isinstance(stmt, ir.Let) and is_limit(stmt)}
+        parts = {place: with_limits(part, named) for place, part in parts.items()}
     if not (always or are_many):
         parts = {place: part for place, part in parts.items() if part.shares is not None or is_large(part.body)}
     if always or ops > BLOCK_OPS:
@@ -124,6 +130,34 @@ def find_parts(
             of_branch = are_many and isinstance(body[place], ir.If)
             found |= find_parts(inner, always, known, (*within, place, number), of_branch)
     return found
+
+
+def with_limits(part: Part, known: Mapping[ir.Var, ir.Let]) -> Part:
+    """A nest that threads cannot share, whose function computes the limits of its loops itself, as those of equal nests
+    do: of the integers that its kernel names, which computes them too where others read them."""
+    if part.shares is not None or part.extent is None:
+        return part
+    limits: dict[ir.Var, ir.Let] = {}
+    pending = [*read_vars(part.body), *(each for each in ir.subexpressions(part.extent) if isinstance(each, ir.Var))]
+    while pending:
+        var = pending.pop()
+        if var in known and var not in limits:
+            limits[var] = known[var]
+            pending += [each for each in ir.subexpressions(known[var].value) if isinstance(each, ir.Var)]
+    if not limits:
+        return part
+    whole = [
+        replace(stmt, begin=ir.ZERO, size=part.extent) if isinstance(stmt, ir.Loop) and stmt.size == END else stmt
+        for stmt in part.body
+    ]
+    ordered = (let for var, let in known.items() if var in limits)
+    return replace(part, body=inline_once((*ordered, *whole)), extent=None, limits=frozenset(limits))
+
+
+def is_limit(let: ir.Let) -> bool:
+    """True where an integer is computed of others, not read from memory."""
+    parts = [*ir.subexpressions(let.value)]
+    return let.var.dtype == ir.INDEX and all(isinstance(part, ir.Var | ir.Const | ir.Apply) for part in parts)
 
 
 def is_around(least: int, stmt: ir.Stmt, part: Part | None, begun: Collection[ir.Var]) -> bool:
