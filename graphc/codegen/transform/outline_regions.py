@@ -8,7 +8,7 @@ are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import TypeAlias
 
@@ -118,7 +118,8 @@ def find_parts(
     least = LEAST_NESTS if always else OUTLINE_ABOVE + 1
     around = [place for place, stmt in enumerate(body) if is_around(least, stmt, parts.get(place), known)]
     if are_many:
-        named = {stmt.var: stmt for stmt in body if isinstance(stmt, ir.Let) and is_limit(stmt)}
+        changing = {*set_vars(body)}
+        named = {stmt.var: stmt for stmt in body if isinstance(stmt, ir.Let) and is_limit(stmt, changing)}
         parts = {place: with_limits(part, named) for place, part in parts.items()}
     if not (always or are_many):
         parts = {place: part for place, part in parts.items() if part.shares is not None or is_large(part.body)}
@@ -154,10 +155,11 @@ def with_limits(part: Part, known: Mapping[ir.Var, ir.Let]) -> Part:
     return replace(part, body=inline_once((*ordered, *whole)), extent=None, limits=frozenset(limits))
 
 
-def is_limit(let: ir.Let) -> bool:
-    """True where an integer is computed of others, not read from memory."""
+def is_limit(let: ir.Let, changing: Set[ir.Var]) -> bool:
+    """True where an integer is computed of others that stay as they are, not read from memory."""
     parts = [*ir.subexpressions(let.value)]
-    return let.var.dtype == ir.INDEX and all(isinstance(part, ir.Var | ir.Const | ir.Apply) for part in parts)
+    own = all(isinstance(part, ir.Var | ir.Const | ir.Apply) for part in parts)
+    return let.var.dtype == ir.INDEX and own and changing.isdisjoint(parts)
 
 
 def is_around(least: int, stmt: ir.Stmt, part: Part | None, begun: Collection[ir.Var]) -> bool:

@@ -13,6 +13,7 @@ from graphc import nnet, optim
 from graphc.codegen.threads.chunking import MOST_CHUNKS
 from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.outline import LAUNCHES_IN_KERNEL, Outlined, outline
+from graphc.codegen.transform.outline_regions import OUTLINE_ABOVE
 from graphc.ir.node import Node
 from graphc.loopir.ir import (
     INDEX,
@@ -120,6 +121,35 @@ def test_equal_checks_are_one_function_and_keep_their_numbers() -> None:
     found = outlined(*body)
     assert len(found.functions) == 1
     assert [stmt.code for stmt in found.body if isinstance(stmt, Invoke)] == [3, 4]
+
+
+def checked(size: Expr) -> Loop:
+    """A nest that threads cannot share: its iterations wait for each other."""
+    before = Load(B, apply(SUB, ROW, Const("1", INDEX)))
+    return Loop(ROW, size, (Store(B, ROW, apply(MUL, before, Load(A, ROW))),))
+
+
+def test_where_there_are_many_nests_each_computes_its_limits() -> None:
+    def limit(number: int, of: Var = N) -> tuple[Var, Let]:
+        var = Var(f"limit{number}", INDEX)
+        return var, Let(var, apply(MUL, of, apply(ADD, of, Const(str(number), INDEX))))
+
+    body: list[Stmt] = []
+    for number in range(OUTLINE_ABOVE + 1):
+        var, let = limit(number)
+        body += [let, checked(apply(ADD, var, var))]
+    found = outlined(*body, policy="auto")
+    assert [type(stmt) for stmt in found.body] == [Invoke] * len(found.body)
+    assert len(found.functions) == 1 and isinstance(found.functions[0].body[0], Let)
+    assert found.functions[0].params[0] is N
+    few = outlined(*body[:4], policy="auto")
+    assert [type(stmt) for stmt in few.body] == [Let, Loop] * 2
+
+    count = Var("count", INDEX)
+    var, let = limit(len(body), count)
+    more: list[Stmt] = [Set(count, Const("3", INDEX)), let, Set(count, Const("4", INDEX)), checked(var)]
+    kept = outlined(*body, *more, policy="auto").body[-4:]
+    assert [type(stmt) for stmt in kept] == [Set, Let, Set, Invoke], "the number has changed since"
 
 
 def test_a_small_kernel_stays_one_function() -> None:
