@@ -116,7 +116,7 @@ def test_convolutions_and_large_products_use_the_workspace(tmp_path: Path, monke
         called = Called(function, tmp_path / folder)
         rooms.append(called.sizes(values)[1])
         with ThreadPoolExecutor(3) as pool:
-            for code, made in pool.map(called.call, [values] * 3):
+            for code, made in pool.map(called.call, [values] * 3, timeout=300):
                 assert code == 0
                 for found, right, bound in zip(made, wanted, rounded, strict=True):
                     np.testing.assert_allclose(found, right, rtol=0, atol=bound)

@@ -161,12 +161,12 @@ def test_fields_of_structs_are_read_and_written_in_c_and_cpp(tmp_path: Path) -> 
             words = [*compiler, "-Wall", "-Wextra", "-Werror", "-Wno-address-of-packed-member", "use.c"]
             words += ["-x", "none", "model.o", "-o", "use"] if "g++" in compiler else ["model.o", "-o", "use"]
             for command in (words, [*checked, "./use"]):
-                done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+                done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
                 assert done.returncode == 0 and not done.stderr, (packed, done.stderr)
             assert done.stdout == "1 6 6 4 18 2 "
     strict = ["cc", "-Wall", "-Wextra", "-Werror", "model_example.c", "model.o", "-o", "example"]
-    subprocess.run(strict, cwd=tmp_path, check=True, timeout=60)
-    done = subprocess.run([*checked, "./example"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    subprocess.run(strict, cwd=tmp_path, check=True, timeout=300)
+    done = subprocess.run([*checked, "./example"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout == "0.5 0.5 0.5 0.5 \n2 2 2 2 \n" and not done.stderr
 
 
