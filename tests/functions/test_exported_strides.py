@@ -166,7 +166,9 @@ def test_fields_of_structs_are_read_and_written_in_c_and_cpp(tmp_path: Path) -> 
             assert done.stdout == "1 6 6 4 18 2 "
     strict = ["cc", "-Wall", "-Wextra", "-Werror", "model_example.c", "model.o", "-o", "example"]
     subprocess.run(strict, cwd=tmp_path, check=True, timeout=300)
-    done = subprocess.run([*checked, "./example"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(
+        [*checked, "./example"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
+    )
     assert done.stdout == "0.5 0.5 0.5 0.5 \n2 2 2 2 \n" and not done.stderr
 
 
