@@ -357,7 +357,7 @@ def scaled_k(v: Number, x: Number, less: Number) -> Number:
     """K(v, x) e**(x - less). The step is a part of the width of the integrand's peak."""
     if x == 0.0:
         return inf
-    if isnan(v) or isnan(x) or x < 0.0:
+    if isnan(v) or isinf(v) or isnan(x) or x < 0.0:
         return nan
     step = 0.7 / sqrt(hypot(v, x))
     step = 0.2 if step > 0.2 else step
