@@ -18,11 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter, sleep
 from typing import Any
 
+import numpy as np
+
 from graphc.codegen.call.bind import Direct, attach, detach
 from graphc.codegen.pipeline.background import PAUSE, QUEUE, Job
 from graphc.codegen.pipeline.build import work_of
 from graphc.codegen.pipeline.kernel import progress
-from graphc.errors import GraphcError
+from graphc.errors import ArgumentError, GraphcError
 from graphc.functions.callables import Function, Interpreted, Wanted
 from graphc.functions.native import Compiled, direct_type
 from graphc.ir.node import Array
@@ -153,4 +155,6 @@ def wait(timeout: float | None = None) -> bool:
         >>> graphc.wait(timeout=1.0)
         True
     """
-    return QUEUE.wait(timeout)
+    if timeout is not None and not isinstance(timeout, (int, float, np.number)):
+        raise ArgumentError(f"wait: timeout is {timeout!r}, which is no number of seconds, and not None")
+    return QUEUE.wait(None if timeout is None else float(timeout))

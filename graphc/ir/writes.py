@@ -8,6 +8,7 @@ writes (`tensor/handles.py`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from graphc.errors import GraphAttributeError, GraphTypeError
 from graphc.ir.symbol import FUNCTIONS, METHODS, Symbol, asked
-from graphc.ir.traced import TRACE, asked_by_user, traced_from, traced_hint
+from graphc.ir.traced import TRACE, TRACED, asked_by_user, traced_from, traced_hint
 from graphc.startup.hooks import HOOKS
 
 T = TypeVar("T")
@@ -41,13 +42,21 @@ IN_PLACE = {
 """Attributes of NumPy's arrays that concern memory, with the message that says what to use instead."""
 
 
+NAMED_X = r"\bx\b"
+"""What a write is told to write to."""
+
+
 def refuse_write(node: Symbol, what: str) -> GraphTypeError:
     """The error for a write to a tensor that is no array of the program's own: a variable, or what may be a view."""
     name, found = node.facts()[0], traced_from(node)
     whose = "comes from outside of the function" if found is None else f"is {found}, or may be a view of it"
+    argument = "x" if found is None else found.partition(", an argument of ")[0]
+    copied = f"write {argument} = {argument}.copy()" if argument.isidentifier() else f"copy it, as {argument}.copy(),"
+    if node in TRACED:  # no view of it
+        what = re.sub(NAMED_X, argument, what)
     return GraphTypeError(
-        f"{name} cannot be written to by `{what}`: it {whose}, and the array of a caller is not changed; write "
-        f"x = x.copy() first{asked(name)}"
+        f"{name} cannot be written to by `{what}`: it {whose}, and the array of a caller is "
+        f"not changed; {copied} first{asked(name)}"
     )
 
 

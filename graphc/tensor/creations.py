@@ -9,12 +9,16 @@ of the module `numpy` are others (`replace`, `restore`), which ask whether a tra
 traces, the caller's file is none of Python's, NumPy's, SciPy's or graphc's, and the call is written there. If not, they
 call NumPy's own. So are names that the module of the traced function has imported (`from numpy import zeros`); those of
 other modules are NumPy's own functions, and so are methods of arrays.
+
+Random numbers and clocks are asked the same: what draws would draw once, while the function is traced.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dis import get_instructions
 from functools import lru_cache, partial, wraps
@@ -28,7 +32,7 @@ import numpy as np
 
 from graphc.errors import GraphTypeError, drawn_error
 from graphc.ir.node import OPS, Node, literal, make
-from graphc.ir.source_lines import NUMPY, OWN_FILES, PACKAGE, is_pythons, program_line
+from graphc.ir.source_lines import NUMPY, OWN_FILES, PACKAGE, is_pythons, program_line, warn_user
 from graphc.ir.traced import TRACE
 from graphc.ops.elementwise import Number, as_node
 from graphc.startup.hooks import HOOKS
@@ -231,6 +235,42 @@ def check_seeded(name: str, args: Sequence[Any] = (), kwargs: Mapping[str, Any] 
         )
 
 
+def _random_bytes(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`os.urandom`, from which `secrets`, `uuid.uuid4` and `random.SystemRandom` draw too."""
+
+    @wraps(function)
+    def call(size: int, /) -> Any:
+        caller = sys._getframe(1)
+        while caller.f_code.co_filename in DRAWING_FILES and caller.f_back is not None:
+            caller = caller.f_back
+        file, is_function = caller.f_code.co_filename, caller.f_code.co_flags & CO_OPTIMIZED
+        if TRACE.depth and is_function and is_programs(file) and not file.startswith("<frozen"):  # Python's imports
+            raise GraphTypeError(
+                "random bytes of the system (os.urandom, secrets, uuid.uuid4, random.SystemRandom) are drawn once, "
+                "while the function is traced, and each call would compute with the same ones; give them as an "
+                f"argument, or use graphc.random, whose functions take a key (at {program_line()})"
+            )
+        return function(size)
+
+    return call
+
+
+def _clock(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A clock of Python's `time`."""
+
+    @wraps(function)
+    def call() -> Any:
+        if TRACE.depth and is_programs_call(name, call):
+            warn_user(
+                f"time.{name} is called once, while the function is traced, and not in each call: a time that is "
+                "computed with stays the same; give it as an argument, or measure outside of the function",
+                RuntimeWarning,
+            )
+        return function()
+
+    return call
+
+
 class Kind(type):
     """A class of generators that stands in place of one of NumPy's: it makes generators of its own where a traced
     program calls it, else NumPy's; and NumPy's are its instances."""
@@ -300,6 +340,11 @@ def called_as(code: CodeType, place: int) -> tuple[list[str], list[str]]:
     return found
 
 
+DRAWING_FILES = frozenset(f"{os.path.dirname(os.__file__)}{os.sep}{name}.py" for name in ("random", "secrets", "uuid"))
+"""The files of functions that draw random bytes for their callers."""
+RANDOM_BYTES: tuple[tuple[Any, str], ...] = (os, "urandom"), (random, "_urandom")
+CLOCKS = "time perf_counter monotonic process_time time_ns perf_counter_ns monotonic_ns process_time_ns".split()
+
 POLYNOMIALS = f"{NUMPY}polynomial{os.sep}"
 CO_OPTIMIZED = 1
 """The flag of the code of functions (`inspect`), which the code of modules and of classes lacks."""
@@ -310,6 +355,11 @@ REPLACED = [
     *((np, name, original, _replacement(name)) for name, original in ORIGINALS.items()),
     *((home, name, original, _of_lists(name, original)) for (home, name), original in OF_LISTS.items()),
     *OF_CLASSES,
+    *(
+        (home, name, os.urandom, _random_bytes(name, os.urandom))
+        for home, name in ((os, "urandom"), (random, "_urandom"))
+    ),
+    *((time, name, vars(time)[name], _clock(name, vars(time)[name])) for name in CLOCKS),
 ]
 """All that is replaced: where it is, its name, NumPy's own and the replacement."""
 COUNT, LOCK = [0], RLock()

@@ -166,6 +166,11 @@ def get_setting(name: str) -> Any:
         return ADDED[name].default
     if name in SECTIONS or any(other.startswith(f"{name}.") for other in ADDED):
         return Section(name)
+    if name == "update":
+        raise AttributeError(
+            "config.update is of JAX, whose options graphc does not have: arrays of float64 keep their dtype, and an "
+            f"option is set as config.floatX = 'float32'; options are {', '.join(OPTIONS)}"
+        )
     if not is_known(name):
         raise AttributeError(f"there is no option {name!r}; options are {', '.join(OPTIONS)}")
     return {**HARMLESS, **OBEYED, **AT_FIRST}.get(name, False)

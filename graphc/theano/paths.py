@@ -222,6 +222,7 @@ NAMES = (
         VM_Linker WrapLinker WrapLinkerMany HideC cc link vm""",
     ),
     ("graphc.scan(checkpoint=...) keeps less", "scan_checkpoints"),
+    ("function(..., profile=True) counts and times calls, and f.profile.summary() tells", "ProfileMode ProfileStats"),
 )
 """Reasons why names are not there, in Theano's modules that graphc has otherwise."""
 

@@ -183,6 +183,11 @@ class Trainer:
             raise GraphValueError(f"batch_size={batch_size} and eval_every={eval_every} are at least 1")
         self.model, self.optimizer, self.batch_size, self.eval_size = model, optimizer, batch_size, eval_size
         self.eval_every, self.clip_norm, self.l2, self.patience = eval_every, clip_norm, l2, patience
+        if model.objective is None:
+            raise GraphValueError(
+                "the network has no cost: say what it is trained for, as Sequential(layers, cost='softmax') or "
+                "network.add_cost('softmax')"
+            )
         self.metric = metric or model.objective.score
         self.learning_rate = None if callable(rate) else float(rate)
         """The learning rate where it is a number; `schedule` gives that of each step."""

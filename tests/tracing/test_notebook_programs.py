@@ -4,9 +4,16 @@
 from __future__ import annotations
 
 import math
+import os
 import random
+import secrets
+import tempfile
+import time
+import uuid
+import warnings
 from collections.abc import Callable
 from functools import partial
+from os import urandom
 from typing import Any
 
 import numpy as np
@@ -15,6 +22,7 @@ import pytest
 from numpy.random import rand
 
 import graphc
+import graphc.scipy.integrate
 from graphc.errors import GraphTypeError
 from graphc.trees import leaves
 
@@ -125,6 +133,15 @@ WRONG: list[tuple[Callable[..., Any], str]] = [
         lambda x: x * np.random.Generator(np.random.MT19937(np.random.SeedSequence())).normal(),
         r"SeedSequence draws once",
     ),
+    (
+        lambda x: x * os.urandom(1)[0],
+        r"random bytes of the system .*os.urandom.* are drawn once.*test_notebook_programs",
+    ),
+    (lambda x: x * secrets.randbelow(9), r"random bytes of the system"),
+    (lambda x: x * random.SystemRandom().random(), r"random bytes of the system"),
+    (lambda x: x * urandom(1)[0], r"random bytes of the system"),
+    (lambda x: x * (uuid.uuid4().int % 7), r"random bytes of the system"),
+    (lambda x: graphc.scipy.integrate.quad(lambda t: t, 0.0, x), r"a limit is a number, and b is an array"),
 ]
 
 
@@ -149,6 +166,19 @@ class Noisy:
 
 def _drawn(n: int) -> Any:
     return SEEDED.randn(n)
+
+
+def test_clocks_are_read_once_with_a_warning() -> None:
+    function = graphc.jit(lambda x: x + 0 * time.perf_counter(), mode="interpreted")
+    with pytest.warns(RuntimeWarning, match=r"time.perf_counter is called once, while the function is traced") as told:
+        function(np.ones(2))
+    assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        function(np.ones(2))
+        before = time.time, os.urandom
+        graphc.jit(lambda x: x + len(tempfile.mktemp()), mode="interpreted")(np.ones(2))
+        assert before == (time.time, os.urandom) and len(os.urandom(3)) == 3
 
 
 DRAWN: list[tuple[Any, str]] = [

@@ -6,6 +6,7 @@ makes it, share.
 
 from __future__ import annotations
 
+import linecache
 import sys
 from _thread import LockType, allocate_lock, start_new_thread
 from collections import Counter
@@ -185,15 +186,17 @@ def repeated_line(kernel: Kernel) -> str:
     """Name the line of the program that has made most of a graph's values by one op, and say how to write such a line
     so that it compiles faster. Empty if no line has made many. Values made by `grad` do not count."""
     made = Counter(
-        (node.where.file, node.where.line, node.op.name)
+        (node.where.file, node.where.line, node.op)
         for node in nodes_of(kernel.results)
         if node.where is not None and not node.where.derivative and node.op not in LEAVES
     )
-    ((file, line, op), count) = max(made.items(), key=lambda each: each[1], default=(("", 0, ""), 0))
+    ((file, line, _), count) = max(made.items(), key=lambda each: each[1], default=(("", 0, None), 0))
     if count < OFTEN:
         return ""
+    text = linecache.getline(file, line).strip()
+    said = f"{written(file, line)} ({text})" if text else written(file, line)
     how = "compiles faster as a loop of `scan` or `lax.fori_loop`, or as one operation on whole arrays"
-    return f"{written(file, line)} has made {count} values by {op}; such a line, repeated by Python, {how}"
+    return f"{said} has made {count} values of one kind; such a line, repeated by Python, {how}"
 
 
 def durations() -> Any:

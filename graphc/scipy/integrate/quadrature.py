@@ -82,7 +82,12 @@ def quad(
     """
     extra = tuple(args) if isinstance(args, tuple | list) else (args,)
     begin, end = _limit(a), _limit(b)
-
+    for name, bound in (("a", begin), ("b", end)):
+        if bound.ndim:
+            raise RankError(
+                f"quad: a limit is a number, and {name} is an array of type {bound.type}; "
+                f"graphc.vmap(lambda {name}: quad(func, a, b)[0]) integrates for each of its elements"
+            )
     low, high = (stop_gradient(each(begin, end)) for each in (T.minimum, T.maximum))
     integrand, given = Integrand.of(func, extra)
 
