@@ -296,13 +296,14 @@ def sizes_of(variables: Sequence[Node], leaves: Sequence[Any]) -> dict[Node, int
 class Settings:
     """Options of compilation: `mode` and `threads` as for `function`; donated: the positions of the arguments whose
     arrays may be overwritten; max_variants: for arguments of the same types, without a warning; profile: as for
-    `function`."""
+    `function`; short_axes: whether the short axes of a first call are fixed (short_axes.py)."""
 
     mode: str | None = None
     threads: int | str | None = None
     donated: tuple[int, ...] = ()
     max_variants: int = 16
     profile: bool | None = None
+    short_axes: bool = False
 
 
 def settings_for(mode: str | None, threads: int | str | None) -> Settings | None:

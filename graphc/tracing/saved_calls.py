@@ -30,7 +30,7 @@ from graphc.startup.hooks import HOOKS
 from graphc.tracing.arguments import NUMBERS, Settings, Static, keywords_in_order, kinds_of
 from graphc.tracing.guards import Condition, Guards
 from graphc.tracing.traced import Jitted
-from graphc.tracing.variants import Variant, form_of
+from graphc.tracing.variants import Variant, choose, form_of
 from graphc.trees import like
 
 NUMBER_NAMES = {kind.__name__: kind for kind in NUMBERS}
@@ -44,6 +44,7 @@ def save(
 ) -> None:
     """Write the variants of a function to a file. `Jitted.save` tells more."""
     blobs = blobs_for(values)
+    open_sizes(function)
     variants = [_variant_row(function, each, blobs) for each in function.variants()]
     if not variants:
         raise GraphcError(f"{function.title} was not called yet: there is nothing compiled to save")
@@ -59,6 +60,27 @@ def save(
         "variants": variants,
     }
     write(path, header, blobs, targets)
+
+
+def open_sizes(function: Jitted[..., Any]) -> None:
+    """Compile a variant without fixed sizes beside each that has some although the program asks for none: there is no
+    program where the function is loaded, and its arguments may have other sizes."""
+    for variants in function.entries.values():
+        for each in [each for each in variants if each.short]:
+            if not any(other.short < each.short and choose([other], each.example) for other in variants):
+                variants.append(_opened(function, each))
+
+
+def _opened(function: Jitted[..., Any], variant: Variant) -> Variant:
+    """A variant for the same arguments without fixed short axes."""
+    form, given = variant.form, variant.example
+    assert form is not None, "of every variant that was traced"
+    placed, named = like(form.arguments, given)
+    args = list(placed)
+    for place, value in zip(function.static.places(len(args) + len(form.static))[0], form.static, strict=True):
+        args.insert(place, value)
+    made: Variant = function.trace(tuple(args), {**named, **dict(form.fixed)}, given, variant.ones)
+    return made
 
 
 def _variant_row(function: Jitted[..., Any], variant: Variant, blobs: Blobs) -> dict[str, Any]:

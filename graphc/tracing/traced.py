@@ -68,6 +68,7 @@ from graphc.tracing.guards import guarded, guards_of
 from graphc.tracing.interface import OUT, Interface, P, R, remembered
 from graphc.tracing.outside import Source, check_unchanged, sources, undo
 from graphc.tracing.shared_matrices import with_calls
+from graphc.tracing.short_axes import Axes, notes_of, short_axes, without_elements
 from graphc.tracing.variants import (
     REFUSED,
     Variant,
@@ -205,7 +206,7 @@ class Jitted(Direct, Interface[P, R]):
         out = None
         if OUT in kwargs and not self.has_out:
             out, kwargs = kwargs[OUT], {name: value for name, value in kwargs.items() if name != OUT}
-        variant, given, variants = self.find(args, kwargs)
+        variant, given, variants = self.find(args, kwargs, fixes=self.settings.short_axes)
         if out is not None and getattr(variant, "function", None) is None:
             raise ArgumentError(f"{self.title}: out= takes results of compiled functions, and here is none")
         if type(variant) is not Variant:
@@ -252,9 +253,12 @@ class Jitted(Direct, Interface[P, R]):
             given, shape = flatten(left)
         return (kinds_of(given, self.by_class), shape, static), given
 
-    def find(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Sequence[Any], list[Variant]]:
+    def find(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], fixes: bool = False
+    ) -> tuple[Any, Sequence[Any], list[Variant]]:
         """Return the variant for arguments, their leaves that are not static, and all variants for their types. A
-        `Symbolic` in place of the variant where an argument is a tensor."""
+        `Symbolic` in place of the variant where an argument is a tensor. fixes: a variant that is made now may have
+        fixed short axes, unless there is one for others."""
         key, given = self.keyed(args, kwargs)
         variants = self.entries.get(key, [])
         variant = choose(variants, given)
@@ -263,10 +267,13 @@ class Jitted(Direct, Interface[P, R]):
                 return Symbolic(self.graph(args, kwargs)), given, variants
             if variants:
                 tell_of_retrace(self.title, variants, given, self.settings.max_variants)
-            variant, asked = self.trace_unless_asked(args, kwargs, given)
+            short = short_axes(given) if fixes else frozenset()
+            if not all(each.short <= short for each in variants):
+                short = frozenset()
+            variant, asked = self.trace_unless_asked(args, kwargs, given, short)
             if asked:
                 self.fix(asked)
-                return self.find(args, kwargs)
+                return self.find(args, kwargs, fixes)
             if TRACE.has_asked_class and not self.by_class:
                 self.by_class = True
                 key = self.keyed(args, kwargs)[0]
@@ -279,7 +286,7 @@ class Jitted(Direct, Interface[P, R]):
         return variant, given, variants
 
     def trace_unless_asked(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any]
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any], short: Axes
     ) -> tuple[Any, list[Argument]]:
         """Trace the function, and return the arguments that must be static before it can be. These are given on
         unchanged, and are no arrays, or numbers whose value the function asks for."""
@@ -289,7 +296,7 @@ class Jitted(Direct, Interface[P, R]):
             return None, others
         TRACE.asked_of, TRACE.has_asked_class = frozenset(), False
         try:
-            return self.trace(args, kwargs, given, ((),) * len(given)), []
+            return self.trace(args, kwargs, given, ((),) * len(given), short), []
         except GraphTypeError as error:
             numbers = {
                 f"{each.name}, an argument of {self.title}": each for each in unchanged if type(each.value) in NUMBERS
@@ -338,9 +345,15 @@ class Jitted(Direct, Interface[P, R]):
         return made
 
     def trace(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: Sequence[Any], ones: tuple[tuple[int, ...], ...]
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        given: Sequence[Any],
+        ones: Sequence[Sequence[int]],
+        short: Axes = frozenset(),
     ) -> Any:
         """Trace and compile the function for arguments like these. ones: for each leaf, the axes of static size 1.
+        short: the axes whose sizes are fixed although nothing asked.
         Returns a `Variant`; a `Symbolic` where the function uses tensors from outside, which have no values here."""
         parts, (static, _) = self.static.split(args, kwargs), self.static.places(len(args))
         names = names_of(self, parts.left, parts.named, static)
@@ -370,7 +383,7 @@ class Jitted(Direct, Interface[P, R]):
                 raise MissingInputError(f"{self.title} uses {describe(leaf)} of type {leaf.type}{traced_hint(leaf)}")
         if others:
             return Symbolic(self.graph(args, kwargs))
-        guards = guards_of(notes, variables, ones)
+        guards = guards_of([*notes, *notes_of(short, variables)], variables, ones)
         types = types_of(self, variables, parts, static)
         if not results:
             return Variant(types, None, lambda *given: made, made, (), guards, ones)
@@ -378,6 +391,8 @@ class Jitted(Direct, Interface[P, R]):
         function, call = self.compiled(made, results, inputs, donated)
         variant = Variant(types, function, call, made, results, guards, ones)
         variant.form = form_of(parts.kept(), kinds_of(given, by_class=True))
+        if short:
+            variant.short, variant.example = short, [without_elements(leaf) for leaf in given]
         if call is function and variables and parts.is_fixed():
             known = keywords_in_order(self.build, parts) if self.build is self.__wrapped__ else ()
             variant.make_fast((args, kwargs, static, self.static.names), given, known, self.again)
@@ -477,6 +492,7 @@ def jit(
     mode: str | None = None,
     threads: int | str | None = None,
     max_variants: int = 16,
+    short_axes: bool = False,
     profile: bool | None = None,
 ) -> Jitted[P, R]: ...
 
@@ -490,6 +506,7 @@ def jit(
     mode: str | None = None,
     threads: int | str | None = None,
     max_variants: int = 16,
+    short_axes: bool = False,
     profile: bool | None = None,
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 
@@ -504,6 +521,7 @@ def jit(
     mode: str | None = None,
     threads: int | str | None = None,
     max_variants: int = 16,
+    short_axes: bool = False,
     profile: bool | None = None,
 ) -> Any:
     """Return `fun` as a function that is compiled at the first call for each combination of dtypes and ranks.
@@ -515,8 +533,9 @@ def jit(
     other answer; past `max_variants` such variants for the same types, a warning names the line that asks.
     static_argnums, static_argnames: arguments that are passed on as they are, so that `if` and `range` may depend on
     them; they must be hashable, and each new value (compared by type and value) compiles again. donate_argnums:
-    arguments whose arrays may be overwritten by results. mode, threads, profile: as for `function`. Without `fun`,
-    returns a decorator.
+    arguments whose arrays may be overwritten by results. short_axes: the axes of 2 to 16 elements of the first call are
+    compiled as numbers where another axis has 64 or more, which makes loops over rows faster; another number compiles
+    once more, for all sizes. mode, threads, profile: as for `function`. Without `fun`, returns a decorator.
 
     Results are arrays, those without axes NumPy's scalars. The function keeps its name, signature and docstring, and
     can be pickled if `fun` can.
@@ -539,11 +558,12 @@ def jit(
             mode=mode,
             threads=threads,
             max_variants=max_variants,
+            short_axes=short_axes,
             profile=profile,
         )
     donated = () if donate_argnums is None else donate_argnums
     donated = (donated,) if isinstance(donated, int) else tuple(donated)
-    settings = Settings(mode, threads, donated, max_variants, profile)
+    settings = Settings(mode, threads, donated, max_variants, profile, short_axes)
     return transformed(fun, builder_of(fun), static_argnums, static_argnames, settings)
 
 

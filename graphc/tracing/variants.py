@@ -30,6 +30,7 @@ from graphc.options import options
 from graphc.startup.record import record, replace
 from graphc.tracing.arguments import NUMBERS, Parts, parameters_of
 from graphc.tracing.guards import Guards, Shapes
+from graphc.tracing.short_axes import Axes
 from graphc.trees import LEAF, is_nested, leaves, like, structure, up_to
 
 Rebuild = Callable[[Any], Any]
@@ -76,12 +77,14 @@ class Variant:
     `call` gives (`finishing`). asked: what must hold of sizes; holds: tells it of shapes. ones: for each leaf, the axes
     of static size 1. shortcut: a native entry point for calls of exactly these types and this form
     (codegen/call/recipes.py), which gives `REFUSED` for others. fast: the same, but it leaves other calls to the jitted
-    function. Both are None where the form has no recipe. form: of its arguments. is_late: True while other processes
-    compile the function, after which the two are made.
+    function. Both are None where the form has no recipe. form: of its arguments. short: the axes whose sizes are
+    fixed although nothing asked (short_axes.py); example: arguments that it was traced for, without their elements.
+    is_late: True while other processes compile the function, after which the two are made.
     """
 
     __slots__ = (
-        "asked", "call", "fast", "form", "function", "holds", "is_late", "made", "ones", "rebuild", "shortcut", "types",
+        "asked", "call", "example", "fast", "form", "function", "holds", "is_late", "made", "ones", "rebuild", "short",
+        "shortcut", "types",
     )  # fmt: skip
 
     def __init__(
@@ -102,9 +105,11 @@ class Variant:
         self.asked = asked
         self.holds = asked.test()
         self.ones = ones
+        self.example: Sequence[Any] = ()
         self.fast: Callable[..., Any] | None = None
         self.form: Form | None = None
         self.is_late = False
+        self.short: Axes = frozenset()
         self.shortcut: Callable[..., Any] | None = None
 
     @property
