@@ -744,7 +744,7 @@ SCANS = Area(
           '    total, *rest = terms if is_number(initial, 0.0) and terms[0].op.name == "matmul" else [initial, *terms]',
           '    total, *rest = terms'),
         M('a recurrence forgets its initial value', "rewrite/scans/recurrences.py",
-          '        return self._in_first(elementwise("add", begin, self.term), self.term)',
+          '        return self._select_first_step(elementwise("add", begin, self.term), self.term)',
           '        return self.term'),
         M('a state that is read elsewhere leaves the loop', "rewrite/scans/recurrences.py",
           '    if uses[state] != 1 or uses[after] != 1 or not is_float(state.type.dtype):',

@@ -33,7 +33,10 @@ class FrozenArray:
 
     @classmethod
     def of(cls, value: Array) -> FrozenArray:
-        frozen = np.array(value, order="C", copy=True)
+        dtype = np.dtype(
+            name_of(value.dtype)
+        )  # NumPy's own object, which native code knows; a pickled array has another
+        frozen = np.array(value, dtype, order="C", copy=True).view(dtype)
         frozen.flags.writeable = False
         large = frozen.nbytes > LARGE_BYTES
         bits = digest_of(frozen.reshape(-1).view(np.uint8).data).encode() if large else frozen.tobytes()

@@ -3,6 +3,7 @@ their own, and nodes that are equal one."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import graphc.tensor as T  # noqa: F401 - the ops
 from graphc.errors import GraphcError
+from graphc.ir.frozen import FrozenArray
 from graphc.ir.node import CONSTANT, INPUT, OPS, SIZE, Body, Node, literal, make, variable
 from graphc.ir.text import graph_key_text, graph_of
 from graphc.ir.walk import nodes_of
@@ -121,3 +123,17 @@ def test_names_tell_nothing_but_who_is_who() -> None:
     assert text(make(OPS["mul"], (x, x))) != text(make(OPS["mul"], (x, variable("float64", x.type.shape, "z"))))
     assert text(make(OPS["sqr"], (x,))) != text(make(OPS["neg"], (x,)))
     assert y is not x
+
+
+def test_constants_have_numpys_own_dtypes() -> None:
+    """Native code knows a dtype by its address; a pickled array, or one with metadata, has another object."""
+    plain = np.arange(4.0)
+    odd = [
+        pickle.loads(pickle.dumps(plain)),
+        plain.astype(">f8"),
+        plain.astype(np.dtype("f8", metadata={"of": "a file"})),
+    ]
+    for array in odd:
+        assert array.dtype is not np.dtype("float64")
+        assert FrozenArray.of(array).value.dtype is np.dtype("float64")
+        assert FrozenArray.of(array) == FrozenArray.of(plain)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -29,7 +30,7 @@ from graphc.codegen.gemm.api import (
 from graphc.codegen.gemm.blocked import blocks_ir
 from graphc.codegen.gemm.dispatch import functions as definitions
 from graphc.codegen.link.elf import link
-from graphc.codegen.llvm.functions import module_text
+from graphc.codegen.llvm.functions import Function, module_text
 from graphc.codegen.llvm.target import emit_object
 from graphc.codegen.threads.chunking import SETTINGS
 from graphc.codegen.threads.pool import pool_ir
@@ -45,10 +46,29 @@ CTYPES: dict[str, Any] = {
 SUFFIX = {"float64": "f64", "float32": "f32"}
 
 
+@contextmanager
+def written_anew() -> Iterator[pytest.MonkeyPatch]:
+    """While the block runs, functions are written with the limits that it sets, and forgotten after it: a process
+    writes each once, and a kernel of another test would have these limits, or this code those of that kernel."""
+    texts: dict[Function[Any, Any], Any] = {}
+    whole = Function.definition
+
+    def definition(function: Function[Any, Any], poison: bool = False) -> Any:
+        before, function.kept = function.kept, texts.setdefault(function, {})
+        try:
+            return whole(function, poison)
+        finally:
+            function.kept = before
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Function, "definition", definition)
+        yield patch
+
+
 @cache
 def code() -> bytes:
     """The dispatch, sent to BLAS, or packed, from a size on that tests can afford."""
-    with pytest.MonkeyPatch.context() as patch:
+    with written_anew() as patch:
         patch.setattr(dispatch, "SMALL_GEMM", 12**3)
         patch.setattr(dispatch, "SMALL_GEMV", 100)
         patch.setattr(dispatch, "has_threads", lambda: False)
@@ -85,7 +105,7 @@ SHARED = np.array([3, 2, 1, 0, 0], np.int64)
 
 def short_blocks(suffix: str, narrow: bool = False) -> bytes:
     """Large products with short limits. narrow: as they are where registers have 32 bytes."""
-    with pytest.MonkeyPatch.context() as patch:
+    with written_anew() as patch:
         for name, number in SHORT.items():
             patch.setattr(blocked, name, number)
         own = blocked.AVX2 if narrow else blocked.limits()
@@ -110,7 +130,7 @@ def blocks_table(narrow: bool = False) -> Any:
 @cache
 def narrow_code() -> bytes:
     """The products as they are where registers have 32 bytes."""
-    with pytest.MonkeyPatch.context() as patch:
+    with written_anew() as patch:
         for module in (microkernel, small, inner, gemv_kernels):
             patch.setattr(module, "has_avx512", lambda: False)
         return emit_object([module_text(definitions(PROTOTYPES))], 2, frozenset(PROTOTYPES))

@@ -110,8 +110,9 @@ def _initialize() -> None:
 
 
 @cache
-def target_machine(target: str, opt: int = 3) -> llvm.TargetMachine:
-    """LLVM's record of a target: position-independent code, so that an object can be loaded at any address."""
+def target_machine(target: str, opt: int = 3, is_straight: bool = False) -> llvm.TargetMachine:
+    """LLVM's record of a target: position-independent code, so that an object can be loaded at any address. That for
+    straight code is another one: LLVM notes in it how instructions are selected, for all that is made with it later."""
     _initialize()
     cpu, _, features = processor(target)
     return llvm.Target.from_triple(triple()).create_target_machine(
@@ -186,6 +187,9 @@ LOOPS = "disable-lsr"
 STRAIGHT = "fast-isel"
 """LLVM's switch for code without loops: instructions are selected one by one. Such code is also made at level 1, for
 at level 3 blocks that many others lead to are copied to each of them. Half of the time, and the code is as fast."""
+FUSED = " contract "
+"""In the IR of a product or sum that may be one instruction with another. Such code is made as loops are: a step has
+the same bits within a loop and written out, so the same products must be one with a sum."""
 
 
 @contextmanager
@@ -206,9 +210,10 @@ def switched(switches: Sequence[str]) -> Iterator[None]:
 def compiler(modules: Sequence[IR], opt: int, exported: frozenset[str]) -> Iterator[tuple[Any, llvm.ModuleRef]]:
     """What makes machine code of modules, and one module of all, optimised."""
     module = optimize(modules, opt, exported)
-    is_straight = all(isinstance(each, Module) and each.is_straight for each in modules)
+    is_straight = all(isinstance(each, Module) and each.is_straight and FUSED not in each.ir for each in modules)
     with switched([STRAIGHT] if is_straight else [LOOPS] if opt > SHORT else []):
-        yield target_machine(options.target, min(opt, SHORT) if is_straight else opt), module
+        machine = target_machine(options.target, min(opt, SHORT) if is_straight else opt, is_straight)
+        yield machine, module
 
 
 def emit_object(modules: Sequence[IR], opt: int = 3, exported: frozenset[str] = frozenset()) -> bytes:

@@ -8,7 +8,7 @@ are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias
 
@@ -21,6 +21,7 @@ from graphc.loopir.operators import BLOCKS, GT, MINIMUM, SELECT
 from graphc.loopir.visit import (
     all_expressions,
     bodies,
+    defined,
     in_line,
     map_bodies,
     op_count,
@@ -117,9 +118,8 @@ def find_parts(
     known = {*begun, *(stmt.var for stmt in body if isinstance(stmt, ir.Set))}
     least = LEAST_NESTS if always else OUTLINE_ABOVE + 1
     around = [place for place, stmt in enumerate(body) if is_around(least, stmt, parts.get(place), known)]
-    if are_many:
-        changing = {*set_vars(body)}
-        named = {stmt.var: stmt for stmt in body if isinstance(stmt, ir.Let) and is_limit(stmt, changing)}
+    if are_many and not within:
+        named = limits_of(body)
         parts = {place: with_limits(part, named) for place, part in parts.items()}
     if not (always or are_many):
         parts = {place: part for place, part in parts.items() if part.shares is not None or is_large(part.body)}
@@ -155,11 +155,18 @@ def with_limits(part: Part, known: Mapping[ir.Var, ir.Let]) -> Part:
     return replace(part, body=inline_once((*ordered, *whole)), extent=None, limits=frozenset(limits))
 
 
-def is_limit(let: ir.Let, changing: Set[ir.Var]) -> bool:
-    """True where an integer is computed of others that stay as they are, not read from memory."""
-    parts = [*ir.subexpressions(let.value)]
-    own = all(isinstance(part, ir.Var | ir.Const | ir.Apply) for part in parts)
-    return let.var.dtype == ir.INDEX and own and changing.isdisjoint(parts)
+def limits_of(body: Sequence[ir.Stmt]) -> dict[ir.Var, ir.Let]:
+    """Return integers of a kernel that are computed of its parameters and of one another alone. A function may compute
+    those anywhere; of others a function of scalars may have the only value."""
+    made, named = defined(body), dict[ir.Var, ir.Let]()
+    for stmt in body:
+        if not isinstance(stmt, ir.Let) or stmt.var.dtype != ir.INDEX:
+            continue
+        parts = [*ir.subexpressions(stmt.value)]
+        of_sizes = all(part in named or part not in made for part in parts if isinstance(part, ir.Var))
+        if of_sizes and all(isinstance(part, ir.Var | ir.Const | ir.Apply) for part in parts):
+            named[stmt.var] = stmt
+    return named
 
 
 def is_around(least: int, stmt: ir.Stmt, part: Part | None, begun: Collection[ir.Var]) -> bool:

@@ -195,6 +195,7 @@ def from_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
         return np.array([threads, 1, 1, 0, 0], np.int64)
 
     monkeypatch.setattr(products, "settings_of", settings)
+    monkeypatch.setattr(PROCESS, "products", {})  # which keep their settings
 
 
 @pytest.mark.slow
@@ -218,6 +219,7 @@ def test_functions_with_threads(dtype: str) -> None:
 def test_batches(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty ones, one for all, and sums of depth 0."""
     monkeypatch.setattr(products, "settings_of", lambda *_: np.array([threads, 1, 1, 0, 0], np.int64))
+    monkeypatch.setattr(PROCESS, "products", {})
     x, y = (variable("float64", (None, None, None), name) for name in "xy")
     z = T.matrix("z")
     f = graphc.function([x, y, z], [x @ y, z @ y, x + x @ T.matmul(y, z)])
@@ -234,8 +236,8 @@ def test_large_products_are_ours_from_their_first_need() -> None:
     program = f"""
     import numpy as np, graphc
     from graphc import tensor as T
-    from graphc.codegen.pipeline import products
     from graphc.codegen.gemm.api import ENTRIES, blas_table
+    from graphc.startup.process import PROCESS
     x, y = T.matrix("x"), T.matrix("y")
     f = graphc.function([x, y], x @ y)
     place, finder = ENTRIES.index("blocks f64"), ENTRIES.index("find blocks f64")
@@ -307,6 +309,7 @@ def test_an_interrupt_while_code_is_found_is_raised_later() -> None:
     import signal, time, numpy as np, graphc
     from graphc import tensor as T
     from graphc.codegen.pipeline import products
+    from graphc.startup.process import PROCESS
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored
     def interrupted(*_):
         raise KeyboardInterrupt
