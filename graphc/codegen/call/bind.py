@@ -76,8 +76,8 @@ ABSENT = object()
 
 @record(eq=False)
 class Recipe:
-    """How native code takes a tree apart, or puts one together (recipes.py): words for it, and the objects whose
-    addresses are among them."""
+    """Words by which native code takes a tree apart, or puts one together (recipes.py), and the objects whose addresses
+    are among them."""
 
     words: AnyArray
     held: tuple[Any, ...]

@@ -208,7 +208,7 @@ def switched(switches: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def compiler(modules: Sequence[IR], opt: int, exported: frozenset[str]) -> Iterator[tuple[Any, llvm.ModuleRef]]:
-    """What makes machine code of modules, and one module of all, optimised."""
+    """Give the record of the target, for machine code of modules, and one module of all, optimised."""
     module = optimize(modules, opt, exported)
     is_straight = all(isinstance(each, Module) and each.is_straight and FUSED not in each.ir for each in modules)
     with switched([STRAIGHT] if is_straight else [LOOPS] if opt > SHORT else []):

@@ -106,7 +106,7 @@ def _maximum(left: Bounds, right: Bounds) -> Bounds:
 
 
 def _remainder(left: Bounds, right: Bounds) -> Bounds:
-    """That of a division by a size: Python's, which is not negative. By 0 it is 0."""
+    """Return the bounds of a remainder by a size: of Python's, which is not negative. By 0 it is 0."""
     low, high = right
     if low is None or high is None or not sizes.equal(low, high) or not sizes.known_nonnegative(low):
         return UNKNOWN
@@ -114,7 +114,7 @@ def _remainder(left: Bounds, right: Bounds) -> Bounds:
 
 
 def _quotient(left: Bounds, right: Bounds) -> Bounds:
-    """That of a number that is not negative by a size. By 0 it is 0."""
+    """Return the bounds of a quotient of a number that is not negative by a size. By 0 it is 0."""
     (least, most), (low, high) = left, right
     if least is None or most is None or not sizes.known_nonnegative(least):
         return UNKNOWN

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 import graphc
 import graphc.tensor as T
-from graphc.codegen.pipeline import restore
+from graphc.codegen.pipeline import products
 from graphc.ir.node import Node
+from graphc.startup.process import PROCESS
 from tests.support.bounds import assert_within
 
 Array = NDArray[Any]
@@ -32,7 +33,8 @@ def from_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def settings(threads: int | str | None, crossover: int) -> NDArray[np.int64]:
         return np.array([threads, 1, 1, 0, 0], np.int64)
 
-    monkeypatch.setattr(restore, "settings_of", settings)
+    monkeypatch.setattr(products, "settings_of", settings)
+    monkeypatch.setattr(PROCESS, "products", {})  # which keep their settings
 
 
 def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
