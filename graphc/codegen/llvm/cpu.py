@@ -98,7 +98,7 @@ def lacking(target: str) -> tuple[str, ...]:
         return ()
     if platform.machine().lower() not in X86:
         return ("x86-64",)
-    features = {name.removeprefix("+") for name in processor()[1].split(",")}  # "+" where the compiler was asked
+    features = set(processor()[1].split(","))
     return tuple(sorted(name for name in NAMED[target] if not {name, SYSTEM_NAMES.get(name, name)} & features))
 
 
@@ -136,4 +136,5 @@ def processor() -> tuple[str, str]:
     if name and features:
         return name.replace(";", ","), features
     llvm = import_module("graphc.codegen.llvm.binding").llvm
-    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    has = llvm.get_host_cpu_features()
+    return llvm.get_host_cpu_name(), ",".join(sorted(name for name, there in has.items() if there))
