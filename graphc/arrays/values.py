@@ -152,3 +152,10 @@ def _describe(value: Any) -> str:
         return f"an array of {value.dtype}" if value.ndim else f"a number of {value.dtype}"
     text = repr(value)
     return f"{text if len(text) <= 40 else text[:40] + '…'} of type {type(value).__name__}"
+
+
+def read_only(value: Array) -> Array:
+    """A view that cannot be written to."""
+    view = value.view()
+    view.flags.writeable = False
+    return view

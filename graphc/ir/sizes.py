@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import reduce
 from typing import cast
 
 from graphc.errors import ShapeError
@@ -48,6 +49,12 @@ def add(left: Size, right: Size) -> Size:
         if node.op is OPS["add"] and (inner := constant_value(node.args[1])) is not None:
             return add(as_size(node.args[0]), int(inner) + right)
     return _apply("add", left, right)
+
+
+def total(parts: Iterable[Size]) -> Size:
+    """The sum of sizes."""
+    start: Size = 0
+    return reduce(add, parts, start)
 
 
 def subtract(left: Size, right: Size) -> Size:

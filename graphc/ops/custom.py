@@ -18,6 +18,7 @@ from typing import Any, overload
 import numpy as np
 
 from graphc.arrays.dtypes import floating, promote
+from graphc.arrays.values import read_only
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir import sizes
 from graphc.ir.body import outputs_of
@@ -231,7 +232,7 @@ def native_of(op: Op) -> Any:
 
 def _evaluate(compute: Callable[..., Any], native: Any = None) -> Callable[..., Array]:
     def evaluate(node: Node, *values: Array) -> Array:
-        given = map(_read_only, values)
+        given = map(read_only, values)
         result = np.array(compute(*(value[()] if native and not value.ndim else value for value in given)))
         sizes = zip(node.type.shape, result.shape, strict=False)
         wrong = result.ndim != node.ndim or any(isinstance(size, int) and size != actual for size, actual in sizes)
@@ -247,12 +248,6 @@ def _evaluate(compute: Callable[..., Any], native: Any = None) -> Callable[..., 
     # the op has no other place for what few have
     evaluate.native = native  # type: ignore[attr-defined]
     return evaluate
-
-
-def _read_only(value: Array) -> Array:
-    view = value.view()
-    view.flags.writeable = False
-    return view
 
 
 def _vjp(vjp: Callable[[Node, Node], Any]) -> Vjp:

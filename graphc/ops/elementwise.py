@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import INTEGERS, SIGNED, Scalar as Number_, check_dtype, fits, is_float, promote
+from graphc.arrays.dtypes import INTEGERS, SIGNED, Scalar as Number_, check_dtype, fits, floating, is_float, promote
 from graphc.arrays.numerics import convert
 from graphc.arrays.values import refuse_masked
 from graphc.errors import GraphTypeError, GraphValueError, IntegerTooLarge, ShapeError, plural
@@ -626,6 +626,12 @@ def cast(node: Node, dtype: str) -> Node:
         with np.errstate(all="ignore"):
             return literal(convert(value, dtype))
     return make(OPS["cast"], (node,), {"dtype": check_dtype(dtype)})
+
+
+def in_floats(x: Any) -> Node:
+    """`x` as a node of a float dtype: integers as `sigmoid` has them, those of 8 and 16 bits in float32."""
+    node = as_node(x)
+    return node if is_float(node.type.dtype) else cast(node, floating(node.type.dtype))
 
 
 # --- the user functions -----------------------------------------------------------------------------------------------

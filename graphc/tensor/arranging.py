@@ -41,7 +41,7 @@ from graphc.tensor.elementary import (
     true_div,
     where,
 )
-from graphc.tensor.indexing import flip, getitem, set_subtensor, take
+from graphc.tensor.indexing import flip, getitem, set_subtensor, slice_along, take
 from graphc.tensor.joining import concatenate, split, stack
 from graphc.tensor.reductions import any as any_of, max as max_of, mean as mean_of, min as min_of, sum as sum_of
 from graphc.tensor.shaping import as_shape, as_size, atleast_nd, flatten, normalise_axes, normalise_axis, transpose
@@ -175,7 +175,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Node:
             parts = _broadcast_but(value, node, place)
         else:
             parts = ops.expand(_broadcast(value, rest), (place,))
-        head, tail = _cut(node, place, None, obj), _cut(node, place, obj, None)
+        head, tail = slice_along(node, place, None, obj), slice_along(node, place, obj, None)
         _check_place(obj, length, what)
         return ops.concatenate([head, parts, tail], place)
     positions = _known_positions(obj, length, what)
@@ -187,10 +187,10 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Node:
     bounds = [None, *(int(positions[k]) for k in order), None]
     pieces: list[Node] = []
     for number, (low, high) in enumerate(pairwise(bounds)):
-        pieces.append(_cut(node, place, low, high))
+        pieces.append(slice_along(node, place, low, high))
         if number < len(order):
             one = int(order[number])
-            pieces.append(_cut(wide, place, one, one + 1))
+            pieces.append(slice_along(wide, place, one, one + 1))
     return ops.concatenate(pieces, place)
 
 
@@ -221,10 +221,6 @@ def _known_positions(obj: Any, length: Size, what: str) -> np.ndarray[Any, Any]:
     return positions
 
 
-def _cut(x: Node, axis: int, start: Any, stop: Any) -> Node:
-    return getitem(x, (*(slice(None),) * axis, slice(start, stop)))
-
-
 def _broadcast(value: Node, shape: Sequence[Size]) -> Node:
     return ops.broadcast_to(ops.expand(value, range(len(shape) - value.ndim)), shape)
 
@@ -253,7 +249,7 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Node:
         start = elementwise("where", negative, elementwise("add", as_node(obj), as_size_node(length)), as_node(obj))
         start = getitem(ops.iota(length), start)  # which is held to be within the axis
         after = elementwise("add", start, 1)
-        return ops.concatenate([_cut(node, place, None, start), _cut(node, place, after, None)], place)
+        return ops.concatenate([slice_along(node, place, None, start), slice_along(node, place, after, None)], place)
     keep = set_subtensor(getitem(ones((as_size_node(length),), "bool"), obj), False)
     return getitem(node, (*(slice(None),) * place, keep))
 
@@ -441,10 +437,6 @@ def _slab(x: Node, axis: int, width: Size) -> tuple[Any, ...]:
     return tuple(map(_as_given, shape))
 
 
-def _part(x: Node, axis: int, start: Any, stop: Any) -> Node:
-    return getitem(x, (*(slice(None),) * axis, slice(start, stop)))
-
-
 def _spread(x: Node, axis: int, width: Size) -> Node:
     return ops.broadcast_to(x, (*x.type.shape[:axis], width, *x.type.shape[axis + 1 :]))
 
@@ -500,7 +492,7 @@ def _statistics(x: Node, axis: int, widths: tuple[Size, ...], lengths: tuple[Any
             held = sizes.minimum(as_size(length, "pad: a stat_length"), x.type.shape[axis])
             count = held if isinstance(held, int) else as_size_node(held)
             start = sizes.subtract(x.type.shape[axis], held)
-            part = _part(x, axis, start if at_end else None, None if at_end else count)
+            part = slice_along(x, axis, start if at_end else None, None if at_end else count)
         value = statistic[mode](part, axis, keepdims=True)
         if value.type.dtype != x.type.dtype:
             value = cast(rint(value) if x.type.dtype in INTEGERS else value, x.type.dtype)

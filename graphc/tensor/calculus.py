@@ -27,10 +27,10 @@ from graphc.ops.index import subtensor
 from graphc.ops.recur import linear_recurrence
 from graphc.tensor.creation import zeros
 from graphc.tensor.elementary import abs, logical_and, logical_or, maximum, minimum, mod, where
-from graphc.tensor.indexing import flip, getitem, take
+from graphc.tensor.indexing import flip, slice_along, take
 from graphc.tensor.joining import concatenate, stack
 from graphc.tensor.reductions import cumsum, sum, sum as sum_of
-from graphc.tensor.shaping import flatten, moveaxis, normalise_axes, normalise_axis
+from graphc.tensor.shaping import as_vector, flatten, moveaxis, normalise_axes, normalise_axis
 from graphc.tensor.sorting import searchsorted
 
 __all__ = [
@@ -39,10 +39,6 @@ __all__ = [
 ]  # fmt: skip
 
 # --- differences ----------------------------------------------------------------------------------------------------
-
-
-def _cut(x: Node, axis: int, start: Any, stop: Any) -> Node:
-    return getitem(x, (*(slice(None),) * axis, slice(start, stop)))
 
 
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Node:
@@ -71,7 +67,7 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     node = concatenate(parts, place) if len(parts) > 1 else node
     relation = "not_equal" if node.type.dtype == "bool" else "sub"
     for _ in range(n):
-        node = elementwise(relation, _cut(node, place, 1, None), _cut(node, place, None, -1))
+        node = elementwise(relation, slice_along(node, place, 1, None), slice_along(node, place, None, -1))
     return node
 
 
@@ -106,7 +102,7 @@ def _slope(x: Node, axis: int, step: Node, order: int, what: str) -> Node:
     x = with_elements(x, axis, order + 1, f"{what}: axis {axis} has less than {order + 1} elements")
 
     def at(start: Any, stop: Any) -> Node:
-        return _cut(x, axis, start, stop)
+        return slice_along(x, axis, start, stop)
 
     def along(values: Node) -> Node:
         return ops.expand(values, [k for k in range(x.ndim) if k != axis]) if values.ndim else values
@@ -167,7 +163,9 @@ def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: Any 
             logical_and(elementwise("equal", shifted, -half), elementwise("greater", steps, 0)), half, shifted
         )
     change = where(abs(steps) < (half if discont is None else maximum(discont, half)), 0, shifted - steps)
-    return concatenate([_cut(node, place, None, 1), _cut(node, place, 1, None) + cumsum(change, place)], place)
+    return concatenate(
+        [slice_along(node, place, None, 1), slice_along(node, place, 1, None) + cumsum(change, place)], place
+    )
 
 
 # --- sums along curves ----------------------------------------------------------------------------------------------
@@ -183,7 +181,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Node:
         gaps = diff(points, axis=-1 if points.ndim == 1 else place)
         if points.ndim == 1:
             gaps = ops.expand(gaps, [k for k in range(node.ndim) if k != place])
-    heights = _cut(node, place, 1, None) + _cut(node, place, None, -1)
+    heights = slice_along(node, place, 1, None) + slice_along(node, place, None, -1)
     return sum(elementwise("mul", gaps, heights) / 2.0, place)
 
 
@@ -345,16 +343,9 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 # In: vectors. Out: vectors and values composed of sums and convolutions.
 
 
-def _vector(name: str, p: Any) -> Node:
-    node = as_node(p)
-    if node.ndim > 1:
-        raise RankError(f"{name}: {describe(node)} of type {node.type} is no vector")
-    return flatten(node)
-
-
 def _aligned(name: str, a: Any, b: Any) -> tuple[Node, Node]:
     """Both with as many coefficients as the longer one has."""
-    pair = [_vector(name, one) for one in (a, b)]
+    pair = [as_vector(name, one) for one in (a, b)]
     count = sizes.maximum(*(node.type.shape[0] for node in pair))
     longer = []
     for node in pair:
@@ -378,7 +369,7 @@ def polysub(a1: Any, a2: Any) -> Node:
 def polymul(a1: Any, a2: Any) -> Node:
     """The product of two polynomials; zeros in front of either do not count, and one without coefficients is 0, as in
     NumPy."""
-    left, right = (_trimmed(_vector("polymul", one)) for one in (a1, a2))
+    left, right = (_trimmed(as_vector("polymul", one)) for one in (a1, a2))
     return convolve(left, right)
 
 
@@ -391,7 +382,7 @@ def _trimmed(p: Node) -> Node:
 
 def polyval(p: Any, x: Any) -> Node:
     """The value of a polynomial at each element of `x`."""
-    node, points = _vector("polyval", p), as_node(x)
+    node, points = as_vector("polyval", p), as_node(x)
     count = node.type.shape[0]
     dtype = promote(node.type.dtype, points.type.dtype)
     if isinstance(count, int):  # Horner's rule
@@ -410,7 +401,7 @@ def polyval(p: Any, x: Any) -> Node:
 
 def polyder(p: Any, m: int = 1) -> Node:
     """The `m`-th derivative of a polynomial."""
-    node = _vector("polyder", p)
+    node = as_vector("polyder", p)
     if m < 0:
         raise ShapeError(f"polyder: m={m} is negative")
     for _ in range(m):
@@ -422,7 +413,7 @@ def polyder(p: Any, m: int = 1) -> Node:
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Node:
     """The `m`-th integral of a polynomial, with the constants `k` (zeros)."""
-    node = _vector("polyint", p)
+    node = as_vector("polyint", p)
     if m < 0:
         raise ShapeError(f"polyint: m={m} is negative")
     constants = flatten(0.0 if k is None else k)

@@ -151,6 +151,11 @@ def getitem(x: Any, key: Any) -> Node:
     return value
 
 
+def slice_along(x: Node, axis: int, start: Any, stop: Any) -> Node:
+    """`x[start:stop]` along an axis."""
+    return getitem(x, (*(slice(None),) * axis, slice(start, stop)))
+
+
 def keep_last_row(rows: Node, last: Node) -> None:
     """`rows[-1]` is `last` from now on, another node of the same value, so that `rows` need not be made for it."""
     rows.__dict__["_last"] = last

@@ -190,7 +190,7 @@ def split(x: Any, splits_size: Any, n_splits: int | None = None, axis: int = 0) 
             raise ShapeError(f"{what}: {len(lengths)} sizes for {n_splits} parts")
         ops.check_naturals(lengths, what)
         target = list(node.type.shape)
-        target[place] = sum_sizes(lengths)
+        target[place] = sizes.total(lengths)
         sizes.common(length, target[place], what, f": the parts' sizes do not add up to axis {place}")
         return _pieces(ops.broadcast_to(node, target), place, lengths)
     if isinstance(splits_size, (list, tuple, np.ndarray)):
@@ -209,14 +209,6 @@ def _part_count(value: Any, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise GraphValueError(f"{what}: the number of parts should be a positive whole number, not {value!r}")
     return int(value)
-
-
-def sum_sizes(lengths: Sequence[Size]) -> Size:
-    """The sum of sizes."""
-    total: Size = 0
-    for length in lengths:
-        total = sizes.add(total, length)
-    return total
 
 
 def _split_at(x: Node, positions: list[Any], axis: int) -> list[Node]:

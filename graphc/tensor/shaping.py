@@ -14,7 +14,7 @@ import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS
 from graphc.arrays.values import listed
-from graphc.errors import ArgumentError, GraphcError, GraphTypeError, GraphValueError, ShapeError
+from graphc.errors import ArgumentError, GraphcError, GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.node import (
     FUNCTIONS,
@@ -330,6 +330,14 @@ def flatten(x: Any, ndim: Any = 1, *, outdim: int | None = None, order: str = "C
         raise GraphValueError(f"{what}: it cannot have {ndim} axes")
     kept = node.type.shape[: ndim - 1]
     return ops.reshape(node, (*kept, sizes.product(node.type.shape[ndim - 1 :])))
+
+
+def as_vector(name: str, value: Any) -> Node:
+    """A number or a vector as a vector. Raises RankError for more axes."""
+    node = as_node(value)
+    if node.ndim > 1:
+        raise RankError(f"{name}: {describe(node)} of type {node.type} is no vector")
+    return flatten(node)
 
 
 def ravel(x: Any, order: str = "C") -> Node:

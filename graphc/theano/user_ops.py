@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from graphc.arrays.dtypes import is_float
+from graphc.arrays.values import read_only
 from graphc.autodiff import pulled_back
 from graphc.errors import GradientError, GraphcError, GraphTypeError, ShapeError
 from graphc.ir import sizes
@@ -232,7 +233,7 @@ class Performer:
     def run(self, values: Sequence[Array]) -> list[Array]:
         """The results of `perform` for arrays."""
         given = [
-            value.copy() if place in self.destroyed else _read_only(value)
+            value.copy() if place in self.destroyed else read_only(value)
             for place, value in enumerate(values[: len(self.apply.inputs)])
         ]
         storage: list[list[Any]] = [[None] for _ in self.types]
@@ -297,12 +298,6 @@ class Kept(local):
         self.results: list[Array] = []
 
 
-def _read_only(value: Array) -> Array:
-    view = value.view()
-    view.flags.writeable = False
-    return view
-
-
 def _performer(apply: Apply) -> Performer:
     """Return the performer that equal ops on inputs of equal types share."""
     kinds = [tuple((node.type.dtype, _static(node.type)) for node in nodes) for nodes in (apply.inputs, apply.outputs)]
@@ -355,21 +350,13 @@ def _values(apply: Apply, performer: Performer) -> list[Node]:
         places = [place for place, kind in enumerate(performer.types) if kind.dtype == dtype]
         lengths = [sizes.product(shapes[place]) for place in places]
         told = [size for place in places for size in _open(_static(performer.types[place]), shapes[place])]
-        flat = _packed(apply, performer, places, [*told, as_size_node(sum_of(lengths))], uses)
+        flat = _packed(apply, performer, places, [*told, as_size_node(sizes.total(lengths))], uses)
         begin: Size = 0
         for place, length in zip(places, lengths, strict=True):
             end = sizes.add(begin, length)
             found[place] = reshape(flat[as_size_node(begin) : as_size_node(end)], shapes[place])
             begin = end
     return [found[place] for place in range(len(performer.types))]
-
-
-def sum_of(lengths: Sequence[Size]) -> Size:
-    """The sum of sizes."""
-    total: Size = 0
-    for length in lengths:
-        total = sizes.add(total, length)
-    return total
 
 
 def _single(apply: Apply, performer: Performer, shape: Sequence[Size], uses: int) -> Node:

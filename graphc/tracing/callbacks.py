@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from graphc.arrays.dtypes import check_dtype
+from graphc.arrays.values import read_only
 from graphc.errors import GradientError, GraphTypeError, ShapeError
 from graphc.ir import sizes
 from graphc.ir.effects import EFFECTS
@@ -186,7 +187,7 @@ def _packing(
     def evaluate(node: Node, *values: Array) -> Array:
         own = values[: len(values) - count]
         shapes = shapes_of([int(each) for each in values[len(values) - count :]])
-        made = compute(*map(_read_only, own))
+        made = compute(*map(read_only, own))
         parts = [_checked(callback, made[place], dtype, shapes[place]).ravel() for place in places]
         return np.concatenate([np.zeros(0, dtype), *parts])
 
@@ -196,12 +197,6 @@ def _packing(
         )
 
     return _op("callback", (callback,), infer, evaluate, vjp)
-
-
-def _read_only(value: Array) -> Array:
-    view = value.view()
-    view.flags.writeable = False
-    return view
 
 
 # --- effects ----------------------------------------------------------------------------------------------------------

@@ -171,7 +171,7 @@ class CustomVjp(Custom[P, R]):
             )
         value, kept = returned
         results = self.matched(f"the value that {title(self.fwd)} returns", call, value)
-        along = [cotangents[place] if place in cotangents else _zeros_of(node) for place, node in enumerate(results)]
+        along = [cotangents[place] if place in cotangents else zeros_of(node) for place, node in enumerate(results)]
         first = [*(whole[place] for place in fixed), kept]
         parts = run(self.by, self.bwd, [*first, like(call.made, along)])
         if DIRECTION.is_transposed:
@@ -260,7 +260,7 @@ class CustomJvp(Custom[P, R]):
                 raise self.wrong(f"defjvps has {len(jvps)} functions for {len(primals)} arguments")
             pairs = zip(jvps, tangents, strict=True)
             parts = [each(tangent, value, *primals) for each, tangent in pairs if each is not None]
-            total: Any = parts[0] if parts else _zeros_of(as_node(value))
+            total: Any = parts[0] if parts else zeros_of(as_node(value))
             for part in parts[1:]:
                 total = elementwise("add", total, part)
             return value, total
@@ -280,7 +280,7 @@ class CustomJvp(Custom[P, R]):
             if isinstance(leaf, Node) and is_float_node(leaf) and given.places[spot] not in fixed:
                 own[spot] = variable(leaf.type.dtype, leaf.type.shape)
             filled.append(
-                own[spot] if spot in own else _zeros_of(as_node(leaf)) if given.places[spot] in others else leaf
+                own[spot] if spot in own else zeros_of(as_node(leaf)) if given.places[spot] in others else leaf
             )
         assert self.jvp is not None
         tangents = like(whole, filled)
@@ -312,14 +312,14 @@ class CustomJvp(Custom[P, R]):
             raise self.wrong(
                 f"the tangent that {title(self.jvp)} returns is not linear in the tangents that it is given"
             )
-        found = substitute(found, {each: _zeros_of(each) for each in own.values()})  # where a loop does not need them
+        found = substitute(found, {each: zeros_of(each) for each in own.values()})  # where a loop does not need them
         parts: list[Any] = [None] * count
         for spot, part in zip(own, found, strict=True):
             parts[spot] = part
         return parts
 
 
-def _zeros_of(node: Node) -> Node:
+def zeros_of(node: Node) -> Node:
     """Return zeros of the sizes of a node: of its dtype where that is floating."""
     return zeros(node.type.dtype if is_float_node(node) else options.floatX, node.type.shape)
 

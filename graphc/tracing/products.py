@@ -25,11 +25,11 @@ from graphc.ir.text import print_graph
 from graphc.ir.traced import TRACE
 from graphc.ir.walk import dependents, nodes_of, rebuilt
 from graphc.ops.elementwise import as_node, cast
-from graphc.ops.shape import zeros
 from graphc.options import options
 from graphc.startup.record import replace
 from graphc.tensor import boundary
 from graphc.tensor.elementary import stop_gradient as held_gradient
+from graphc.tracing.custom import zeros_of
 from graphc.tracing.derivatives import Opened, grad, opened
 from graphc.tracing.programs import is_float_node, nodes_in
 from graphc.tracing.traced import transformed
@@ -172,7 +172,7 @@ def _pushed(by: str, fun: Any, done: Opened, tangents: Sequence[Any]) -> Any:
     if ends and pairs:
         wrt, along = zip(*pairs, strict=True)
         found = dict(zip(ends, autodiff.jvp(ends, list(wrt), list(along), disconnected_inputs="ignore"), strict=True))
-    return like(done.outputs, [found.get(node, _zeros_of(node)) for node in done.results])
+    return like(done.outputs, [found.get(node, zeros_of(node)) for node in done.results])
 
 
 def _pulled(by: str, fun: Any, done: Opened, cotangents: Sequence[Any]) -> Any:
@@ -185,11 +185,7 @@ def _pulled(by: str, fun: Any, done: Opened, cotangents: Sequence[Any]) -> Any:
     if wrt and pairs:
         ends, along = zip(*pairs, strict=True)
         found = dict(zip(wrt, autodiff.vjp(list(ends), wrt, list(along), disconnected_inputs="ignore"), strict=True))
-    return like(done.tree, [found.get(node, _zeros_of(node)) for node in done.targets])
-
-
-def _zeros_of(node: Node) -> Node:
-    return zeros(node.type.dtype if is_float_node(node) else options.floatX, node.type.shape)
+    return like(done.tree, [found.get(node, zeros_of(node)) for node in done.targets])
 
 
 # --- value and product apart ------------------------------------------------------------------------------------------

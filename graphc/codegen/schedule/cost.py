@@ -20,7 +20,7 @@ not known yet, and a number of elements or steps that is known only within the k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def work_of(results: Sequence[Node], varying: Collection[Node] = (), known: Mapp
         if isinstance(elements, int):
             elements, cost = 1, elements * cost
         parts[elements] = parts.get(elements, 0) + cost
-    return _total(sizes.multiply(elements, cost) for elements, cost in parts.items())
+    return sizes.total(sizes.multiply(elements, cost) for elements, cost in parts.items())
 
 
 def work_of_loops(results: Sequence[Node], known: Mapping[Node, Node] = {}, nests: bool = False) -> Size:
@@ -139,7 +139,7 @@ def work_of_loops(results: Sequence[Node], known: Mapping[Node, Node] = {}, nest
             work = work_of(loop.body.results, (), _size_params(node, loop.body.params, loop.operands, known))
             count = _size_outside(sizes.as_size(loop.count), (), known)
             found.append(sizes.multiply(sizes.minimum(count, 2**31), sizes.minimum(work, 2**24)))
-    return _total(found)
+    return sizes.total(found)
 
 
 def _goes_over_several_sizes(node: Node) -> bool:
@@ -149,13 +149,6 @@ def _goes_over_several_sizes(node: Node) -> bool:
     lowering = lowering_of(node)
     shape = (*node.type.shape, *(lowering.sizes(node) if isinstance(lowering, Fold) else ()))
     return sum(isinstance(size, Node) for size in shape) >= LONG_NEST
-
-
-def _total(parts: Iterable[Size]) -> Size:
-    total: Size = 0
-    for part in parts:
-        total = sizes.add(total, part)
-    return total
 
 
 def _size_params(
@@ -172,7 +165,7 @@ def _work_inside(node: Node, varying: Collection[Node], known: Mapping[Node, Nod
     """The work of a loop, or of both bodies of a branch."""
     if isinstance(lowering_of(node), Branch):
         inside = _size_params(node, node.attrs["then"].params, node.args[1:], known)
-        return _total(work_of(node.attrs[side].results, varying, inside) for side in ("then", "orelse"))
+        return sizes.total(work_of(node.attrs[side].results, varying, inside) for side in ("then", "orelse"))
     loop = loop_of(node.args, node.attrs)
     count = _size_outside(sizes.as_size(loop.count), varying, known)
     inside = _size_params(node, loop.body.params, loop.operands, known)

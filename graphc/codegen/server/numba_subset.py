@@ -71,10 +71,7 @@ class Nothing(metaclass=Names):
 class Unused(ModuleType):
     """A module whose names are all a `Nothing` of their own."""
 
-    def __getattr__(self, name: str) -> Names:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Names(name, (Nothing,), {})
+    __getattr__ = Names.__getattr__
 
 
 def import_worker(lean: bool = True) -> ModuleType:

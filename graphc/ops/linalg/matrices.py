@@ -26,7 +26,6 @@ from graphc.ir.node import (
     Node,
     Sample,
     Samples,
-    Size,
     Type,
     define_op,
     describe,
@@ -36,7 +35,7 @@ from graphc.ir.node import (
 )
 from graphc.ir.walk import as_size_node
 from graphc.ops.custom import PYTHON
-from graphc.ops.elementwise import elementwise, repeated
+from graphc.ops.elementwise import aligned, elementwise
 from graphc.ops.linalg.derivatives import diagonal_matrix, mirrored, places
 from graphc.ops.linalg.products import matmul
 from graphc.ops.linalg.routine import NOT_SQUARE, LinAlgError, failed
@@ -89,11 +88,6 @@ def _of_one(name: str, rank: int) -> Callable[[Sequence[Node], Attributes], Type
         return Type(a.type.dtype, a.type.shape if rank else a.type.shape[:-2])
 
     return infer
-
-
-def _batch(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
-    """These functions take any number of axes before the matrices."""
-    return make(node.op, repeated(args, batched, size), node.attrs)
 
 
 # --- solve ------------------------------------------------------------------------------------------------------------
@@ -179,7 +173,7 @@ define_op(
         )
     ),
     doc="x with a x = b, or a' x = b; singular: LinAlgError or NaN.",
-    batch=_batch,
+    batch=aligned,
 )
 
 
@@ -212,7 +206,7 @@ define_op(
         )
     ),
     doc="The inverse of a square matrix; singular: LinAlgError or NaN.",
-    batch=_batch,
+    batch=aligned,
 )
 
 
@@ -283,7 +277,7 @@ define_op(
         )
     ),
     doc="The cofactors of a square matrix, its transposed adjugate; of singular ones too.",
-    batch=_batch,
+    batch=aligned,
 )
 
 
@@ -328,7 +322,7 @@ def _determinant(
             )
         ),
         doc=doc,
-        batch=_batch,
+        batch=aligned,
     )
 
 

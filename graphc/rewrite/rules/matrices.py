@@ -106,7 +106,7 @@ def _of_quotient(node: Node, depth: int) -> Shape:
     return found if found != "orthogonal" else ""
 
 
-def _of_negative(node: Node, depth: int) -> Shape:
+def _of_operand(node: Node, depth: int) -> Shape:
     return shape_of(node.args[0], depth)
 
 
@@ -115,10 +115,6 @@ def _of_product(node: Node, depth: int) -> Shape:
     if left == right == "orthogonal":
         return "orthogonal"
     return _joint(left, right)
-
-
-def _of_inverse(node: Node, depth: int) -> Shape:
-    return shape_of(node.args[0], depth)
 
 
 def _of_item(node: Node, depth: int) -> Shape:
@@ -254,8 +250,8 @@ def _only_adds_axes(node: Node) -> bool:
 
 
 _SHAPES: dict[str, Callable[[Node, int], Shape]] = {
-    "add": _of_sum, "sub": _of_sum, "mul": _of_elementwise_product, "true_div": _of_quotient, "neg": _of_negative,
-    "matmul": _of_product, "inverse": _of_inverse, "item": _of_item, "where": _of_choice, "cast": _of_cast,
+    "add": _of_sum, "sub": _of_sum, "mul": _of_elementwise_product, "true_div": _of_quotient, "neg": _of_operand,
+    "matmul": _of_product, "inverse": _of_operand, "item": _of_item, "where": _of_choice, "cast": _of_cast,
     "set_gather": _of_scatter, "broadcast_to": _of_spread, "dimshuffle": _of_axes,
     "cholesky": lambda node, depth: "lower",
 }  # fmt: skip

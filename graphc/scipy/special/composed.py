@@ -14,20 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import floating, is_float
+from graphc.arrays.dtypes import is_float
 from graphc.errors import GraphTypeError, GraphValueError
 from graphc.ir.node import Array, Node
-from graphc.ops.elementwise import as_node, cast
+from graphc.ops.elementwise import as_node, cast, in_floats
 from graphc.scipy.special import addressed as by
 from graphc.tensor import elementary as el, reductions, special as sp
 from graphc.tensor.nnet import losses
 from graphc.tensor.shaping import squeeze
-
-
-def floats(x: Any) -> Node:
-    """An operand as a tensor of floats."""
-    node = as_node(x)
-    return node if is_float(node.type.dtype) else cast(node, floating(node.type.dtype))
 
 
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
@@ -41,7 +35,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     """
     if b is None and not return_sign:
         return reductions.logsumexp(a, axis, keepdims)
-    terms, weights = floats(a), as_node(1.0 if b is None else b)
+    terms, weights = in_floats(a), as_node(1.0 if b is None else b)
     terms = el.where(el.equal(weights, 0), -math.inf, terms) if b is not None else terms
     top = reductions.max(terms, axis=axis, keepdims=True)
     top = el.stop_gradient(el.where(el.isfinite(top), top, 0))
@@ -81,7 +75,7 @@ def _of_axes(function: Callable[..., Node], x: Any, axis: Any) -> Node:
 
 def entr(x: Any) -> Node:
     """-x log(x), 0 at 0 and -inf below."""
-    x = floats(x)
+    x = in_floats(x)
     return el.where(el.less(x, 0), -math.inf, -el.xlogy(x, x))
 
 
@@ -125,14 +119,14 @@ def round(x: Any) -> Node:
 
 def radian(d: Any, m: Any, s: Any) -> Node:
     """Degrees, minutes and seconds as radians."""
-    return el.deg2rad(floats(d) + floats(m) / 60 + floats(s) / 3600)
+    return el.deg2rad(in_floats(d) + in_floats(m) / 60 + in_floats(s) / 3600)
 
 
 def diric(x: Any, n: int) -> Node:
     """sin(n x / 2) / (n sin(x / 2)), Dirichlet's kernel, of a whole number n; NaN for n below 1."""
     if n < 1:
-        return el.mul(floats(x), math.nan)
-    half = 0.5 * floats(x)
+        return el.mul(in_floats(x), math.nan)
+    half = 0.5 * in_floats(x)
     bottom = el.sin(half)
     turns = el.abs(bottom) < 1e-9
     ends = el.cos(el.rint(half / math.pi) * (math.pi * (n - 1)))
@@ -144,14 +138,14 @@ def diric(x: Any, n: int) -> Node:
 
 def multigammaln(a: Any, d: int) -> Any:
     """The logarithm of the gamma function of d dimensions."""
-    a = floats(a)
+    a = in_floats(a)
     parts: Any = sum(el.gammaln(a - 0.5 * j) for j in range(d))
     return 0.25 * d * (d - 1) * math.log(math.pi) + parts
 
 
 def _not_exact(name: str, exact: Any) -> None:
     if exact:
-        raise GraphValueError(f"{name} of a tensor: exact=True gives Python's integers; exact=False gives floats")
+        raise GraphValueError(f"{name} of a tensor: exact=True gives Python's integers; exact=False gives in_floats")
 
 
 def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Node:  # noqa: N803 - SciPy's name
@@ -159,7 +153,7 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> No
     for exact=True."""
     _not_exact("comb", exact)
     if repetition:
-        return comb(floats(N) + k - 1, k)
+        return comb(in_floats(N) + k - 1, k)
     n, k = sp.in_one_dtype(N, k)
     valid = (k <= n) & (n >= 0) & (k >= 0)
     return el.where(valid, by.binom(el.where(valid, n, 1), el.where(valid, k, 1)), 0)
@@ -178,7 +172,7 @@ def perm(N: Any, k: Any, exact: bool = False) -> Node:  # noqa: N803 - SciPy's n
 def factorial(n: Any, exact: bool = False) -> Node:
     """gamma(n + 1), 0 for n below 0. Raises GraphValueError for exact=True."""
     _not_exact("factorial", exact)
-    n = floats(n)
+    n = in_floats(n)
     return el.where(n < 0, 0, sp.gamma(el.where(n < 0, 0, n) + 1))
 
 
@@ -191,7 +185,7 @@ def _derivative_of(function: Callable[..., Node], name: str, sign: int, doc: str
     def derivative(v: Any, z: Any, n: int = 1) -> Any:
         if not isinstance(n, int) or n < 0:
             raise GraphTypeError(f"{name}: the order n of the derivative is a whole number of Python's, not {n!r}")
-        v, z = floats(v), as_node(z)
+        v, z = in_floats(v), as_node(z)
         terms = [sign**k * math.comb(n, k) * function(v - n + 2 * k, z) for k in range(n + 1)]
         total: Any = sum(terms[1:], terms[0])
         return total * ((-1) ** n if name == "kvp" else 1) * 0.5**n
@@ -223,7 +217,7 @@ def _spherical(name: str, doc: str) -> Callable[..., Node]:
         return el.where(z < 0, below, found)
 
     def function(n: Any, z: Any, derivative: bool = False) -> Any:
-        order, z = as_node(n), floats(z)
+        order, z = as_node(n), in_floats(z)
         if is_float(order.type.dtype):
             raise GraphTypeError(f"{name}: the order n is of dtype {order.type.dtype}, not an integer")
         n = cast(order, z.type.dtype)
@@ -297,33 +291,33 @@ def chdtri(v: Any, p: Any) -> Node:
 
 def gdtr(a: Any, b: Any, x: Any) -> Node:
     """The probability that a gamma variable of rate a and shape b is below x."""
-    return sp.gammainc(b, floats(a) * x)
+    return sp.gammainc(b, in_floats(a) * x)
 
 
 def gdtrc(a: Any, b: Any, x: Any) -> Node:
     """The probability that a gamma variable of rate a and shape b is above x."""
-    return sp.gammaincc(b, floats(a) * x)
+    return sp.gammaincc(b, in_floats(a) * x)
 
 
 def pdtr(k: Any, m: Any) -> Node:
     """The probability that a Poisson variable of mean m is at most k; k is rounded down."""
-    return sp.gammaincc(el.floor(floats(k)) + 1, m)
+    return sp.gammaincc(el.floor(in_floats(k)) + 1, m)
 
 
 def pdtrc(k: Any, m: Any) -> Node:
     """The probability that a Poisson variable of mean m is above k; k is rounded down."""
-    return sp.gammainc(el.floor(floats(k)) + 1, m)
+    return sp.gammainc(el.floor(in_floats(k)) + 1, m)
 
 
 def pdtri(k: Any, y: Any) -> Node:
     """The mean m whose pdtr(k, m) is y; k is rounded down."""
-    return sp.gammainccinv(el.floor(floats(k)) + 1, y)
+    return sp.gammainccinv(el.floor(in_floats(k)) + 1, y)
 
 
 def bdtr(k: Any, n: Any, p: Any) -> Node:
     """The probability of at most k successes of probability p in n trials; k is rounded down."""
     n, p = sp.in_one_dtype(n, p)
-    k = el.floor(floats(k))
+    k = el.floor(in_floats(k))
     inside = k < n
     value = sp.betainc(el.where(inside, n - k, 1), k + 1, 1 - p)
     return el.where(k == n, 1, el.where(inside, value, math.nan))
@@ -332,7 +326,7 @@ def bdtr(k: Any, n: Any, p: Any) -> Node:
 def bdtrc(k: Any, n: Any, p: Any) -> Node:
     """The probability of more than k successes of probability p in n trials; k is rounded down."""
     n, p = sp.in_one_dtype(n, p)
-    k = el.floor(floats(k))
+    k = el.floor(in_floats(k))
     inside = k < n
     value = sp.betainc(k + 1, el.where(inside, n - k, 1), p)
     return el.where(k == n, 0, el.where(inside, value, math.nan))
@@ -340,23 +334,23 @@ def bdtrc(k: Any, n: Any, p: Any) -> Node:
 
 def bdtri(k: Any, n: Any, y: Any) -> Any:
     """The p whose bdtr(k, n, p) is y; k is rounded down."""
-    k = el.floor(floats(k))
-    return 1 - sp.betaincinv(floats(n) - k, k + 1, y)
+    k = el.floor(in_floats(k))
+    return 1 - sp.betaincinv(in_floats(n) - k, k + 1, y)
 
 
 def nbdtri(k: Any, n: Any, y: Any) -> Node:
     """The p whose nbdtr(k, n, p) is y."""
-    return sp.betaincinv(n, floats(k) + 1, y)
+    return sp.betaincinv(n, in_floats(k) + 1, y)
 
 
 def nbdtr(k: Any, n: Any, p: Any) -> Node:
     """The probability of at most k failures before the n-th success of probability p."""
-    return sp.betainc(n, floats(k) + 1, p)
+    return sp.betainc(n, in_floats(k) + 1, p)
 
 
 def nbdtrc(k: Any, n: Any, p: Any) -> Node:
     """The probability of more than k failures before the n-th success of probability p."""
-    return sp.betainc(floats(k) + 1, n, 1 - floats(p))
+    return sp.betainc(in_floats(k) + 1, n, 1 - in_floats(p))
 
 
 def fdtr(dfn: Any, dfd: Any, x: Any) -> Node:

@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import floating, is_float
+from graphc.arrays.dtypes import is_float
 from graphc.errors import ArgumentError, GraphTypeError, GraphValueError
 from graphc.functions.function import function as compile_function
 from graphc.ir.at_once import is_plain
 from graphc.ir.call_errors import explained_class
 from graphc.ir.node import Node
 from graphc.ir.traced import by_program
-from graphc.ops.elementwise import as_node, cast, is_number
+from graphc.ops.elementwise import as_node, cast, in_floats, is_number
 from graphc.random import distributions as random
 from graphc.scipy.named import found_in
 from graphc.startup.hooks import HOOKS
@@ -119,7 +119,7 @@ def floats(x: Any) -> Node:
     node = as_node(x)
     if is_number(node):
         return node if is_float(node.type.dtype) else as_node(float(x)) if isinstance(x, int) else cast(node, "float64")
-    return node if is_float(node.type.dtype) else cast(node, floating(node.type.dtype))
+    return in_floats(node)
 
 
 def _method(doc: str) -> Callable[[Formula], Any]:
@@ -156,9 +156,7 @@ class Distribution:
         """The distribution with these parameters."""
         return Frozen(self, args, kwds)
 
-    def freeze(self, *args: Any, **kwds: Any) -> Frozen:
-        """The distribution with these parameters."""
-        return Frozen(self, args, kwds)
+    freeze = __call__
 
     def _formula(self, name: str) -> Formula:
         found: Formula | None = getattr(self.law, name)

@@ -45,6 +45,13 @@ def matrices_of(name: str, *values: Any, vectors: bool = False) -> list[Node]:
     return [cast(node, dtype) for node in nodes]
 
 
+def square_of(name: str, a: Any) -> Node:
+    """A node of square float matrices. Raises RankError or ShapeError for others."""
+    (node,) = matrices_of(name, a)
+    matrices.check_matrices(name, node)
+    return node
+
+
 def transposed(a: Node) -> Node:
     """The last two axes exchanged."""
     return layout.transpose(a)

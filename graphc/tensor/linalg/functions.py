@@ -28,7 +28,7 @@ from graphc.tensor.creation import eye
 from graphc.tensor.elementary import ceil, exp, isfinite, isnan, log, log2, maximum, sqrt, where
 from graphc.tensor.indexing import getitem
 from graphc.tensor.joining import concatenate
-from graphc.tensor.linalg.factors import eigvalsh, matrices_of, svdvals
+from graphc.tensor.linalg.factors import eigvalsh, matrices_of, square_of, svdvals
 from graphc.tensor.products import matmul
 from graphc.tensor.reductions import norm as vector_norm_of
 from graphc.tensor.shaping import flatten, normalise_axes
@@ -41,12 +41,6 @@ __all__ = [
 
 def _identity(a: Node) -> Node:
     return eye(as_size_node(a.type.shape[-1]), dtype=a.type.dtype)
-
-
-def _square(name: str, a: Any) -> Node:
-    (node,) = matrices_of(name, a)
-    matrices.check_matrices(name, node)
-    return node
 
 
 def _wide(scalars: Node) -> Node:
@@ -78,7 +72,7 @@ def matrix_power(a: Any, n: int) -> Node:
     rows, columns = node.type.shape[-2:]
     sizes.common(rows, columns, f"matrix_power of {describe(node)} of type {node.type}", ", a square matrix")
     if n < 0:
-        node, n = matrices.inverse(_square("matrix_power", node)), -n
+        node, n = matrices.inverse(square_of("matrix_power", node)), -n
     if n == 0:
         return layout.broadcast_to(layout.expand(_identity(node), range(node.ndim - 2)), node.type.shape)
     found: Node | None = None
@@ -113,7 +107,7 @@ LARGEST = {"float64": 4.25, "float32": 3.9}
 def expm(a: Any) -> Node:
     """The exponential of each square matrix: a Pade approximant of degree 13, scaled and squared (Higham 2005, with the
     norms of powers of Al-Mohy and Higham 2009). Derivatives of all orders go through it."""
-    node = _square("expm", a)
+    node = square_of("expm", a)
     one = _identity(node)
     second = matmul(node, node)
     fourth = matmul(second, second)
@@ -144,19 +138,19 @@ def expm(a: Any) -> Node:
 
 def coshm(a: Any) -> Node:
     """The hyperbolic cosine of each square matrix."""
-    node = _square("coshm", a)
+    node = square_of("coshm", a)
     return (expm(node) + expm(-node)) * 0.5
 
 
 def sinhm(a: Any) -> Node:
     """The hyperbolic sine of each square matrix."""
-    node = _square("sinhm", a)
+    node = square_of("sinhm", a)
     return (expm(node) - expm(-node)) * 0.5
 
 
 def tanhm(a: Any) -> Node:
     """The hyperbolic tangent of each square matrix."""
-    node = _square("tanhm", a)
+    node = square_of("tanhm", a)
     return matrices.solve(coshm(node), sinhm(node))
 
 
@@ -233,7 +227,7 @@ def sqrtm(a: Any) -> Node:
     """The principal square root of each square matrix: that whose eigenvalues have no negative real part. NaN where
     there is none of real numbers, and of a singular matrix that is not symmetric. Symmetric matrices go through
     `eigh`."""
-    node = _square("sqrtm", a)
+    node = square_of("sqrtm", a)
     value = branch(_is_symmetric(node), lambda x: _of_values(x, sqrt), _newton_root, node)
     return _with_directions(sqrtm, value, node)
 
@@ -271,14 +265,14 @@ def _log_by_roots(a: Node) -> Node:
 def logm(a: Any) -> Node:
     """The principal logarithm of each square matrix, by inverse scaling and squaring. NaN where there is none of real
     numbers. Symmetric matrices go through `eigh`."""
-    node = _square("logm", a)
+    node = square_of("logm", a)
     value = branch(_is_symmetric(node), lambda x: _of_values(x, log), _log_by_roots, node)
     return _with_directions(logm, value, node)
 
 
 def funm_hermitian(a: Any, function: Callable[[Node], Node]) -> Node:
     """The function of a symmetric matrix, given by what it makes of each eigenvalue, `function(w)`: v f(w) v'."""
-    node = _square("funm_hermitian", a)
+    node = square_of("funm_hermitian", a)
     w, v = spectral.eigh(node, lower=True)
     return matmul(v * layout.expand(as_node(function(w)), (w.ndim - 1,)), layout.transpose(v))
 
@@ -340,7 +334,7 @@ def symmetric_of(a: Node) -> Node:
 
 def pinvh(a: Any, rcond: Any = None) -> Node:
     """`pinv` of a symmetric matrix, of which the lower triangle is read (SciPy's)."""
-    return pinv(symmetric_of(_square("pinvh", a)), rcond)
+    return pinv(symmetric_of(square_of("pinvh", a)), rcond)
 
 
 def _least(a: Node, limit: Node, b: Node, turned: bool) -> Node:

@@ -10,7 +10,6 @@ squared steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce as accumulated
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from graphc.arrays.dtypes import is_float, promote
 from graphc.errors import GraphTypeError, RankError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import Node, Size, describe, literal
+from graphc.ir.node import Node, describe, literal
 from graphc.ir.walk import as_size_node
 from graphc.ops import conv, shape as layout
 from graphc.ops.derivative import overridden
@@ -29,9 +28,9 @@ from graphc.tensor.creation import eye
 from graphc.tensor.elementary import mod, where
 from graphc.tensor.indexing import flip
 from graphc.tensor.joining import concatenate
-from graphc.tensor.linalg.factors import check_on_error, in_one_batch, matrices_of, solve, with_columns
+from graphc.tensor.linalg.factors import check_on_error, in_one_batch, matrices_of, solve, square_of, with_columns
 from graphc.tensor.products import matmul
-from graphc.tensor.shaping import flatten, normalise_axes, specify_shape
+from graphc.tensor.shaping import as_vector, normalise_axes, specify_shape
 
 __all__ = [
     "block_diag", "circulant", "companion", "hankel", "matmul_toeplitz", "solve_banded", "solve_circulant",
@@ -40,20 +39,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _vector(name: str, value: Any) -> Node:
-    node = as_node(value)
-    if node.ndim > 1:
-        raise RankError(f"{name}: {describe(node)} of type {node.type} is no vector")
-    return flatten(node)
-
-
 def _grid(rows: Any, columns: Any) -> tuple[Node, Node]:
     return layout.expand(layout.iota(rows), (1,)), layout.expand(layout.iota(columns), (0,))
-
-
-def _total(parts: Sequence[Size]) -> Size:
-    none: Size = 0
-    return accumulated(sizes.add, parts, none)
 
 
 def block_diag(*arrs: Any) -> Node:
@@ -67,7 +54,7 @@ def block_diag(*arrs: Any) -> Node:
     bands = []
     for place, block in enumerate(blocks):
         widths = [0 if k == place else other.type.shape[1] for k, other in enumerate(blocks)]
-        before, after = _total(widths[:place]), _total(widths[place + 1 :])
+        before, after = sizes.total(widths[:place]), sizes.total(widths[place + 1 :])
         rows = block.type.shape[0]
         bands.append(concatenate([layout.zeros(dtype, (rows, before)), block, layout.zeros(dtype, (rows, after))], 1))
     return concatenate(bands, 0)
@@ -75,8 +62,8 @@ def block_diag(*arrs: Any) -> Node:
 
 def toeplitz(c: Any, r: Any = None) -> Node:
     """The matrix with first column `c` and first row `r` (`c`), whose diagonals are constant; r[0] does not count."""
-    column = _vector("toeplitz", c)
-    row = column if r is None else _vector("toeplitz", r)
+    column = as_vector("toeplitz", c)
+    row = column if r is None else as_vector("toeplitz", r)
     dtype = promote(column.type.dtype, row.type.dtype)
     down, along = _grid(column.type.shape[0], row.type.shape[0])
     both = concatenate([cast(column, dtype), cast(row, dtype)[1:]], 0)
@@ -88,8 +75,8 @@ def toeplitz(c: Any, r: Any = None) -> Node:
 def hankel(c: Any, r: Any = None) -> Node:
     """The matrix with first column `c` and last row `r` (zeros), whose antidiagonals are constant; r[0] does not
     count."""
-    column = _vector("hankel", c)
-    row = layout.zeros(column.type.dtype, column.type.shape) if r is None else _vector("hankel", r)
+    column = as_vector("hankel", c)
+    row = layout.zeros(column.type.dtype, column.type.shape) if r is None else as_vector("hankel", r)
     dtype = promote(column.type.dtype, row.type.dtype)
     down, along = _grid(column.type.shape[0], row.type.shape[0])
     both = concatenate([cast(column, dtype), cast(row, dtype)[1:]], 0)
@@ -98,7 +85,7 @@ def hankel(c: Any, r: Any = None) -> Node:
 
 def circulant(c: Any) -> Node:
     """The matrix with first column `c`, each other column the one before moved down by one, and round."""
-    column = _vector("circulant", c)
+    column = as_vector("circulant", c)
     size = column.type.shape[0]
     down, along = _grid(size, size)
     return gather(column, (mod(elementwise("sub", down, along), as_size_node(size)),), 0)
@@ -106,7 +93,7 @@ def circulant(c: Any) -> Node:
 
 def companion(a: Any) -> Node:
     """The matrix whose characteristic polynomial has the coefficients `a`, the highest power first."""
-    node = _vector("companion", a)
+    node = as_vector("companion", a)
     node = node if node.type.dtype in ("float32", "float64") else cast(node, "float64")
     top = layout.expand(-node[1:] / node[0], (0,))
     size = sizes.subtract(node.type.shape[0], 1)
@@ -119,7 +106,7 @@ def matmul_toeplitz(c_or_cr: Any, x: Any) -> Node:
     """The product of `toeplitz(c)`, or toeplitz(*c_or_cr) of a pair, and `x`, a vector or columns. The matrix is not
     made: each column of the product is a part of the convolution of its diagonals with one of `x`."""
     c, r = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, c_or_cr)
-    column, row, right = _vector("toeplitz", c), _vector("toeplitz", r), as_node(x)
+    column, row, right = as_vector("toeplitz", c), as_vector("toeplitz", r), as_node(x)
     if right.ndim not in (1, 2):
         raise RankError(f"matmul_toeplitz: {describe(right)} of type {right.type} is no vector or matrix")
     dtype = promote(column.type.dtype, row.type.dtype, right.type.dtype)
@@ -144,7 +131,7 @@ def solve_toeplitz(c_or_cr: Any, b: Any, on_error: str = "raise") -> Node:
     on_error="nan"."""
     column, row = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, c_or_cr)
     right = as_node(b)
-    vectors = [_vector("solve_toeplitz", column), _vector("solve_toeplitz", row)]
+    vectors = [as_vector("solve_toeplitz", column), as_vector("solve_toeplitz", row)]
     if right.ndim not in (1, 2):
         raise RankError(f"solve_toeplitz: {describe(right)} of type {right.type} is neither vector nor matrix")
     nodes = [*vectors, right]
@@ -208,12 +195,6 @@ def _with_bands(name: str, bands: Node, right: Node, apply: Callable[[Node, Node
 # In: tensors whose last two axes are matrices, or tensors. Out: nodes composed of factorisations and products.
 
 
-def _square(name: str, a: Any) -> Node:
-    (node,) = matrices_of(name, a)
-    matrices.check_matrices(name, node)
-    return node
-
-
 def solve_sylvester(a: Any, b: Any, q: Any) -> Node:
     """x with a x + x b = q for square matrices `a` and `b`, by their Schur forms (Bartels and Stewart 1972, SciPy's);
     axes before are batches. Where an eigenvalue of `a` and one of `b` add up to 0 it is numpy.linalg.LinAlgError."""
@@ -242,7 +223,7 @@ def _sylvester(a: Node, b: Node, q: Node, turned: tuple[bool, bool]) -> Node:
 
 def solve_continuous_lyapunov(a: Any, q: Any) -> Node:
     """x with a x + x a' = q (SciPy's), by one Schur form, as `solve_sylvester`."""
-    left, whole = matrices_of("solve_continuous_lyapunov", _square("solve_continuous_lyapunov", a), q)
+    left, whole = matrices_of("solve_continuous_lyapunov", square_of("solve_continuous_lyapunov", a), q)
     left, whole = in_one_batch("solve_continuous_lyapunov", left, whole)
     return _sylvester(left, left, whole, (False, True))
 
@@ -250,7 +231,7 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Node:
 def solve_discrete_lyapunov(a: Any, q: Any) -> Node:
     """x with a x a' - x + q = 0 (SciPy's): with b = (a + 1)^-1 (a - 1) a continuous equation (Gajic and Qureshi,
     Lyapunov Matrix Equation in System Stability and Control, 1995)."""
-    left, whole = matrices_of("solve_discrete_lyapunov", _square("solve_discrete_lyapunov", a), q)
+    left, whole = matrices_of("solve_discrete_lyapunov", square_of("solve_discrete_lyapunov", a), q)
     left, whole = in_one_batch("solve_discrete_lyapunov", left, whole)
     one, transpose = eye(as_size_node(left.type.shape[-1]), dtype=left.type.dtype), layout.transpose
     more = left + one

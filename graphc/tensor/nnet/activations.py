@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from graphc.arrays.dtypes import floating, is_float
+from graphc.arrays.dtypes import floating
 from graphc.ir import sizes
 from graphc.ir.node import Node, describe, lazy_text
-from graphc.ops.elementwise import as_node, cast
+from graphc.ops.elementwise import as_node, in_floats
 from graphc.ops.shape import reshape
 from graphc.tensor.elementary import (
     abs,
@@ -41,12 +41,6 @@ __all__ = [
     "relu6", "selu", "sigmoid_inplace", "silu", "softsign", "squareplus", "swish", "ultra_fast_sigmoid",
     "ultra_fast_sigmoid_inplace",
 ]  # fmt: skip
-
-
-def in_floats(x: Any) -> Node:
-    """`x` as a node of a float dtype: integers as `sigmoid` has them, those of 8 and 16 bits in float32."""
-    node = as_node(x)
-    return node if is_float(node.type.dtype) else cast(node, floating(node.type.dtype))
 
 
 def hard_sigmoid(x: Any) -> Node:

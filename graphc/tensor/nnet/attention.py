@@ -18,11 +18,10 @@ from graphc.ir.node import Node, Size, describe, lazy_text
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.derivative import overridden
-from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.elementwise import as_node, cast, elementwise, in_floats
 from graphc.startup.record import record
 from graphc.tensor.elementary import add, exp, less, less_equal, log, logical_and, mul, sub, true_div, where
 from graphc.tensor.indexing import getitem, take
-from graphc.tensor.nnet.activations import in_floats
 from graphc.tensor.products import matmul
 from graphc.tensor.reductions import shift_of, sum
 

@@ -19,7 +19,7 @@ from graphc.ir.facts import BROADCASTS, scalar_number
 from graphc.ir.node import Node, describe, lazy_text, make
 from graphc.ops import index, shape as layout
 from graphc.ops.derivative import zero_grad
-from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.elementwise import as_node, cast, elementwise, in_floats
 from graphc.tensor.creation import arange, full, one_hot, ones, zeros
 from graphc.tensor.elementary import (
     add,
@@ -41,7 +41,6 @@ from graphc.tensor.elementary import (
 from graphc.tensor.indexing import getitem, set_subtensor, take
 from graphc.tensor.joining import concatenate, stack
 from graphc.tensor.keys import positions
-from graphc.tensor.nnet.activations import in_floats
 from graphc.tensor.products import dot
 from graphc.tensor.reductions import cumsum, shift_of, sum
 from graphc.tensor.selecting import take_along_axis

@@ -20,13 +20,12 @@ from graphc.ir.node import Node, Size, describe, lazy_text
 from graphc.ir.walk import as_size_node
 from graphc.ops import shape as layout
 from graphc.ops.derivative import overridden
-from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.elementwise import as_node, cast, elementwise, in_floats
 from graphc.ops.shape import broadcast_to
 from graphc.ops.windows import Sliding, filled_windows
 from graphc.options import options
 from graphc.tensor.elementary import add, greater, mul, pow, reciprocal, sqr, sqrt, sub, true_div, where
 from graphc.tensor.indexing import take
-from graphc.tensor.nnet.activations import in_floats
 from graphc.tensor.products import dot
 from graphc.tensor.reductions import mean as mean_of, sum, var
 from graphc.tensor.shaping import addbroadcast, normalise_axes

@@ -25,7 +25,7 @@ from graphc.ir import sizes
 from graphc.ir.node import Guard, Node, Size, describe, lazy_text
 from graphc.ir.walk import as_size_node
 from graphc.ops import conv, shape as layout
-from graphc.ops.elementwise import as_node, cast, elementwise
+from graphc.ops.elementwise import as_node, cast, elementwise, in_floats
 from graphc.ops.shape import dimshuffle, expand, guard_axis, label_origin, reshape
 from graphc.options import options
 from graphc.startup.record import record
@@ -33,7 +33,6 @@ from graphc.tensor.creation import arange
 from graphc.tensor.elementary import add, mul, sub, true_div
 from graphc.tensor.indexing import take
 from graphc.tensor.joining import concatenate
-from graphc.tensor.nnet.activations import in_floats
 from graphc.tensor.shaping import as_size
 
 __all__ = [
