@@ -26,8 +26,8 @@ ROOMS = """
 startup errors options arrays trees loopir ir ops autodiff testing tensor control tensor.linalg
 tensor.nnet tensor.signal tensor.__init__ tensor.forms tensor.dispatch rewrite codegen.__init__ codegen.routines
 codegen.llvm codegen.link codegen.threads codegen.vecmath codegen.vectorize codegen.gemm codegen.convolution
-codegen.lapack codegen.sort codegen.special codegen.call codegen.transform codegen.schedule codegen.lower
-codegen.frontend codegen.server
+codegen.lapack codegen.sort codegen.fourier codegen.special codegen.call codegen.transform codegen.schedule
+codegen.lower codegen.frontend codegen.server
 codegen.cache codegen.pipeline shared random sparse functions inspection tracing lax tree tree_util flatten_util
 optimizers numpy scipy theano
 printing optim session preprocess layers train distributed pytensor pymc bench pages ahead cli
@@ -364,12 +364,12 @@ __future__ _blake2 atexit errno gc marshal mmap
 NOT_WARM = """
 tensor.absent tensor.arranging tensor.contraction tensor.nnet.losses tensor.selecting tensor.special
 functions.states codegen.convolution.api
-codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.sort.api
+codegen.call.launch_python codegen.gemm.prototypes codegen.lapack.api codegen.sort.api codegen.fourier.api
 codegen.special.api codegen.server.client codegen.frontend.emit
 codegen.link.lljit codegen.link.elf codegen.lower.elements codegen.schedule.plan codegen.schedule.scheduler
 codegen.pipeline.program codegen.transform.passes codegen.llvm.target
 codegen.server.worker control.batch control.updates functions.wrappers inspection ir.expression ir.parse ir.pickling
-lax loopir.ir loopir.operators numpy ops.conv ops.linalg.factor ops.linalg.routine ops.windows optim rewrite
+lax loopir.ir loopir.operators numpy ops.conv ops.fourier ops.linalg.factor ops.linalg.routine ops.windows optim rewrite
 session tensor.dispatch tensor.forms testing theano tracing
 """
 

@@ -28,6 +28,7 @@ LATER = {
     "conv": "conv",
     "windows": "inc_windows join_windows segment_of segment_sum windows",
     "order": "argsort argtop lexorder searchsorted_left searchsorted_right sort top",
+    "fourier": "fourier",
     "linalg.factor": "cholesky inverse_of_factor lu lu_of_any triangular_solve",
     "linalg.spectral": "eig eigh eigvals eigvalsh qr qr_complete qr_order svd svd_full svdvals",
     "linalg.equations": "banded_solve positive_banded_solve schur toeplitz_solve triangular_sylvester",

@@ -1,57 +1,61 @@
 """Fourier transforms of real values, Theano's `tensor.fft`: real and imaginary parts lie along a last axis.
 
-In: tensors whose first axis counts the transforms. Out: nodes; NumPy's transforms are called back.
+In: tensors whose first axis counts the transforms. Out: nodes, composed of the op of `ops/fourier.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from graphc.arrays.dtypes import INTEGERS, is_float
 from graphc.errors import GraphTypeError, GraphValueError, RankError
+from graphc.ir import sizes
 from graphc.ir.call_errors import explain_all
-from graphc.ir.node import Array, Node, describe
+from graphc.ir.node import Node, Size, describe
+from graphc.ir.walk import as_size_node
 from graphc.ops.elementwise import as_node, cast
+from graphc.ops.fourier import backward, fourier
+from graphc.ops.index import set_subtensor, subtensor
+from graphc.ops.shape import reshape, zeros
 from graphc.tensor.elementary import sqrt
-from graphc.tensor.indexing import set_subtensor
-from graphc.tensor.joining import stack
-from graphc.tensor.reductions import prod
-from graphc.tensor.variables import TensorType
-from graphc.theano.gradient import DisconnectedType
-from graphc.theano.user_ops import Apply, Op
+from graphc.tensor.joining import concatenate, stack
+from graphc.tensor.shaping import moveaxis
 
 __all__ = ["IRFFTOp", "RFFTOp", "irfft", "irfft_op", "rfft", "rfft_op"]
 
 
-class _Transform(Op):
+class _Transform:
     """The base of both directions: `s` has the sizes of the real values without the first axis."""
 
-    __props__ = ()
     parts: int
 
-    def make_node(self, a: Any, s: Any = None) -> Apply:
-        """The application to `a`; `s` follows from its sizes where it is not given, an even number along the last."""
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __call__(self, a: Any, s: Any = None) -> Node:
+        """The transform of `a`; `s` follows from its sizes where it is not given, an even number along the last."""
         a = as_node(a)
         least = 2 + (self.parts < 0)
         if a.ndim < least:
             raise RankError(f"{type(self).__name__}: {describe(a)} has {a.ndim} axes; it needs at least {least}")
-        if not is_float(a.dtype):
+        if not is_float(a.type.dtype):
             raise GraphTypeError(f"{type(self).__name__}: {describe(a)} is not of a floating dtype")
-        s = _sizes(a, self.parts < 0, odd=False) if s is None else as_node(s)
+        if isinstance(s, Sequence) or s is None:
+            return self.of(a, _sizes(a, self.parts < 0, odd=False) if s is None else [*map(_size, s)])
+        s = as_node(s)
         if s.dtype not in INTEGERS:
             raise GraphTypeError(f"{type(self).__name__}: the sizes {describe(s)} are not whole numbers")
-        return Apply(self, [a, s], [TensorType(a.dtype, (False,) * (a.ndim + self.parts))()])
+        return self.of(a, [_size(s[axis]) for axis in range(a.ndim - least + 1)])
 
-    def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """The sizes have no derivative."""
-        return [[True], [False]]
-
-    def within(self, spectrum: Any, s: Any) -> Any:
-        """The part of a spectrum that stands for its mirror image too."""
-        return spectrum[..., 1 : (s[-1] + 1) // 2, :]
+    def of(self, a: Node, s: Sequence[Size]) -> Node:
+        """The transform, with the sizes of all axes but the first."""
+        raise NotImplementedError
 
 
 class RFFTOp(_Transform):
@@ -59,22 +63,16 @@ class RFFTOp(_Transform):
 
     parts = 1
 
-    def perform(self, node: Apply, inputs: Sequence[Array], output_storage: Sequence[list[Any]]) -> None:
-        """NumPy's transform over all axes but the first."""
-        a, s = inputs
-        found = np.fft.rfftn(a, s=tuple(s), axes=tuple(range(1, a.ndim)))
-        output_storage[0][0] = np.stack([found.real, found.imag], -1).astype(a.dtype)
-
-    def infer_shape(self, node: Apply, input_shapes: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def of(self, a: Node, s: Sequence[Size]) -> Node:
         """Half of the spectrum is kept."""
-        a, s = node.inputs
-        between = [s[axis] for axis in range(a.ndim - 2)]
-        return [(input_shapes[0][0], *between, s[a.ndim - 2] // 2 + 1, 2)]
-
-    def grad(self, inputs: Sequence[Any], output_grads: Sequence[Any]) -> list[Any]:
-        """The inverse, in which each half counts once."""
-        s, (g,) = inputs[1], output_grads
-        return [irfft_op(set_subtensor(self.within(g, s), self.within(g, s) * 0.5), s), DisconnectedType()()]
+        last = a.ndim - 1
+        for axis, size in enumerate(s, 1):
+            a = _fitted(a, axis, size)
+        found = _along(stack([a, zeros(a.type.dtype, a.type.shape)], axis=-1), last, fourier)
+        found = _part(found, last, 0, _half(s[-1]))
+        for axis in range(1, last):
+            found = _along(found, axis, fourier)
+        return found
 
 
 class IRFFTOp(_Transform):
@@ -82,25 +80,54 @@ class IRFFTOp(_Transform):
 
     parts = -1
 
-    def perform(self, node: Apply, inputs: Sequence[Array], output_storage: Sequence[list[Any]]) -> None:
-        """NumPy's inverse over all axes but the first, without its division."""
-        a, s = inputs
-        found = np.fft.irfftn(a[..., 0] + 1j * a[..., 1], s=tuple(s), axes=tuple(range(1, a.ndim - 1)))
-        output_storage[0][0] = (found * np.prod(s)).astype(a.dtype)
-
-    def infer_shape(self, node: Apply, input_shapes: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """The sizes are given."""
-        a, s = node.inputs
-        return [(input_shapes[0][0], *(s[axis] for axis in range(a.ndim - 2)))]
-
-    def grad(self, inputs: Sequence[Any], output_grads: Sequence[Any]) -> list[Any]:
-        """The transform, whose elements within stand for two."""
-        s, found = inputs[1], rfft_op(output_grads[0], inputs[1])
-        return [set_subtensor(self.within(found, s), self.within(found, s) * 2.0), DisconnectedType()()]
+    def of(self, a: Node, s: Sequence[Size]) -> Node:
+        """The other half of the spectrum is the conjugate of what is there, in reverse."""
+        last = a.ndim - 2
+        for axis, size in enumerate((*s[:-1], _half(s[-1])), 1):
+            a = _fitted(a, axis, size)
+        for axis in range(1, last):
+            a = _along(a, axis, backward)
+        count = sizes.add(sizes.floor_divide(sizes.add(s[-1], 1), 2), -1)
+        mirrored = _part(a, last, count, count, -1) * as_node(np.array([1, -1], a.type.dtype))
+        found = _along(concatenate([a, mirrored], last), last, backward)
+        return found[..., 0]
 
 
 rfft_op = RFFTOp()
 irfft_op = IRFFTOp()
+
+
+def _half(size: Size) -> Size:
+    return sizes.add(sizes.floor_divide(size, 2), 1)
+
+
+def _part(a: Node, axis: int, start: Size, size: Size, step: int = 1) -> Node:
+    """A part of an axis."""
+
+    def whole(other: Sequence[Any], own: Any) -> list[Any]:
+        return [*other[:axis], own, *other[axis + 1 :]]
+
+    return subtensor(a, whole([0] * a.ndim, start), whole(a.type.shape, size), whole([1] * a.ndim, step))
+
+
+def _fitted(a: Node, axis: int, size: Size) -> Node:
+    """An axis cut off at a size, or with zeros up to it."""
+    held = a.type.shape[axis]
+    if sizes.equal(held, size):
+        return a
+    part = _part(a, axis, 0, sizes.minimum(held, size))
+    if sizes.equal(part.type.shape[axis], size):
+        return part
+    shape = [size if place == axis else each for place, each in enumerate(a.type.shape)]
+    return set_subtensor(zeros(a.type.dtype, shape), part, [0] * a.ndim, [1] * a.ndim)
+
+
+def _along(a: Node, axis: int, transform: Callable[[Node], Node]) -> Node:
+    """Complex values, transformed along an axis."""
+    moved = moveaxis(a, axis, -2)
+    shape = moved.type.shape
+    lines = reshape(moved, (sizes.product(shape[:-2]), *shape[-2:]))
+    return moveaxis(reshape(transform(lines), shape), -2, axis)
 
 
 def rfft(inp: Any, norm: str | None = None) -> Node:
@@ -114,9 +141,8 @@ def rfft(inp: Any, norm: str | None = None) -> Node:
     """
     _check_norm(norm)
     inp = as_node(inp)
-    found: Node = rfft_op(inp)
-    scale = _count(_sizes(inp, False, False), inp) if norm == "ortho" else None
-    return found if scale is None else found / sqrt(scale)
+    found = rfft_op(inp)
+    return found / sqrt(_count(_sizes(inp, False, False), inp)) if norm == "ortho" else found
 
 
 def irfft(inp: Any, norm: str | None = None, is_odd: bool = False) -> Node:
@@ -132,23 +158,32 @@ def irfft(inp: Any, norm: str | None = None, is_odd: bool = False) -> Node:
     if is_odd not in (True, False):
         raise GraphValueError(f"irfft: is_odd is True or False, not {is_odd!r}")
     inp = as_node(inp)
+    if inp.ndim < 3:
+        return irfft_op(inp)  # an error
     s = _sizes(inp, True, is_odd)
-    found: Node = irfft_op(inp, s)
+    found = irfft_op(inp, s)
     if norm == "no_norm":
         return found
     return found / (sqrt(_count(s, inp)) if norm == "ortho" else _count(s, inp))
 
 
-def _sizes(a: Node, spectrum: bool, odd: bool) -> Node:
+def _sizes(a: Node, spectrum: bool, odd: bool) -> list[Size]:
     """The sizes of the real values but for the first axis, from their own or from those of the spectrum."""
     if not spectrum:
-        return stack([a.shape[axis] for axis in range(1, a.ndim)])
-    last = a.ndim - 2
-    return stack([*(a.shape[axis] for axis in range(1, last)), (a.shape[last] - 1) * 2 + int(odd)])
+        return list(a.type.shape[1:])
+    *between, half, _ = a.type.shape[1:]
+    return [*between, sizes.add(sizes.multiply(sizes.add(half, -1), 2), int(odd))]
 
 
-def _count(s: Node, like: Node) -> Node:
-    return cast(prod(s), like.type.dtype)
+def _size(number: Any) -> Size:
+    node = as_node(number)
+    if node.type.dtype not in INTEGERS or node.ndim:
+        raise GraphTypeError(f"the sizes are whole numbers, not {describe(node)} of type {node.type}")
+    return sizes.as_size(node)
+
+
+def _count(s: Sequence[Size], like: Node) -> Node:
+    return cast(as_size_node(sizes.product(s)), like.type.dtype)
 
 
 def _check_norm(norm: Any) -> None:

@@ -30,6 +30,7 @@ from graphc.functions.exported import part_of
 from graphc.layers import Sequential
 from graphc.options import options
 from graphc.tensor.shared_randomstreams import RandomStreams
+from graphc.theano.fft import irfft, rfft
 from tests.support.exported_library import C_NUMBERS, NUMBER, Called, agrees
 
 pytestmark = [
@@ -185,14 +186,14 @@ def test_a_network_is_exported_by_the_command_line(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
-def test_special_functions_are_written_out(tmp_path: Path) -> None:
+def test_special_functions_and_transforms_are_written_out(tmp_path: Path) -> None:
     """In the place of SciPy's; both dtypes, and the derivatives that are such functions."""
     x, y, z = T.dvector("x"), T.dvector("y"), T.fvector("z")
     special = graphc.scipy.special
     chance = special.gammaincc(2.0, y).sum() + special.ndtri(T.sigmoid(y)).sum()
     outputs = [
         special.gammainc(x, y), special.betainc(x, y, T.sigmoid(x)), special.kv(x, y), special.erfinv(T.tanh(z)),
-        graphc.scipy.stats.gamma.cdf(y, x), graphc.grad(chance, y),
+        graphc.scipy.stats.gamma.cdf(y, x), graphc.grad(chance, y), irfft(rfft(T.exp(x[None]))),
     ]  # fmt: skip
     called = Called(graphc.function([x, y, z], outputs, mode="interpreted"), tmp_path)
     rng = np.random.default_rng(0)

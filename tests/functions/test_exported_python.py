@@ -22,6 +22,7 @@ from graphc.codegen.pipeline.python_module import Carried, Unwritten, with_quoti
 from graphc.errors import GraphcError
 from graphc.loopir.operators import CALLS
 from graphc.tensor.shared_randomstreams import RandomStreams
+from graphc.theano.fft import rfft
 
 ALONE = """
 import importlib, pickle, sys
@@ -117,6 +118,7 @@ def of_chances() -> tuple[Any, list[list[Any]]]:
     """Special functions that SciPy computes elsewhere."""
     x, y, special = T.dvector("x"), T.fvector("y"), graphc.scipy.special
     outputs = [special.gammaincc(x, 2.0), special.betainc(x, 1.5, 0.25), special.kv(x, 2.0), special.exprel(y)]
+    outputs.append(rfft(T.exp(x[None])))
     given = [np.array([0.0, 0.5, 30.0]), np.array([0.5, 2.0], "float32")]
     return graphc.function([x, y], outputs, mode="interpreted"), [given]
 
