@@ -18,7 +18,7 @@ import numpy as np
 from graphc.arrays.dtypes import INTEGERS, is_float, promote
 from graphc.errors import GraphTypeError, GraphValueError, RankError, ShapeError
 from graphc.ir import sizes
-from graphc.ir.node import FUNCTIONS, Node, Size, constant_value, describe, literal
+from graphc.ir.node import FUNCTIONS, SIZE, Node, Size, constant_value, describe, literal
 from graphc.ir.walk import as_size_node, mention
 from graphc.ops import index, shape as ops
 from graphc.ops.checked import checked
@@ -412,6 +412,9 @@ def _count_floats(start: Any, stop: Any, step: Any, nodes: Sequence[Node]) -> Si
         if not math.isfinite(ratio):
             raise ShapeError(f"arange: (stop - start) / step is {ratio}, of start {start}, stop {stop}, step {step}")
         return max(math.ceil(ratio), int(ratio == 0 and stop != start and math.copysign(1, ratio) > 0))
+    whole = [_as_whole(node) for node in nodes]
+    if isinstance(whole[2], int) and whole[2] and None not in whole and any(isinstance(end, int) for end in whole[:2]):
+        return _count_integers([as_size_node(end) for end in whole if end is not None])
     extent = elementwise("sub", stop, start)
     ratio_node = cast(elementwise("true_div", extent, step), "float64")
     count = elementwise("maximum", cast(elementwise("ceil", ratio_node), "int64"), 0)
@@ -422,6 +425,28 @@ def _count_floats(start: Any, stop: Any, step: Any, nodes: Sequence[Node]) -> Si
     finite = cast(elementwise("isfinite", ratio_node), "int64")
     message = f"arange of {told}: (stop - start) / step is not finite"
     return sizes.as_size(checked(elementwise("where", some, 1, count), [finite], message, "shape"))
+
+
+def _as_whole(node: Node) -> Size | None:
+    """The integer that a number is in every run: a literal, a size, or a sum of both, as float64 too. None of others.
+    Sizes from 2**53 on, which float64 rounds, belong to ranges longer than any memory."""
+    number = constant_value(node)
+    if number is not None:
+        return int(number) if abs(number) < 2**31 and number == int(number) else None
+    if node.type.dtype == "int64":
+        terms, _ = sizes.difference(as_size(node), 0)
+        return as_size(node) if [*terms.values()] == [1] and all(term.op is SIZE for term in terms) else None
+    if node.type.dtype != "float64":
+        return None
+    if node.op.name == "cast":
+        return _as_whole(node.args[0])
+    found = [_as_whole(arg) for arg in node.args] if node.op.name in ("add", "sub") else []
+    match node.op.name, found:
+        case "add", (left, right) if left is not None and right is not None and int in map(type, found):
+            return sizes.add(left, right)
+        case "sub", (left, int() as right) if left is not None:
+            return sizes.subtract(left, right)
+    return None
 
 
 # --- by how many there are --------------------------------------------------------------------------------------------

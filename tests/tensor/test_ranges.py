@@ -67,6 +67,26 @@ def test_arange_of_float32_counts_in_float32(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_arange_of_sizes_as_floats_is_counted_as_integers(mode: str) -> None:
+    x = T.dvector("x")
+    n: Any = x.shape[0]
+
+    def every(numpy: Any, n: Any) -> list[Any]:
+        return [
+            numpy.arange(n + 1.0), numpy.arange(0.0, n), numpy.arange(2.0, n - 1.0, 3.0),
+            numpy.arange(n * 1.0, -2.0, -2), numpy.arange(0, n + 0.5),
+            numpy.arange(1.0, (n + 2.0) - 1, 0.5), numpy.arange(n, 3.0),
+        ]  # fmt: skip
+
+    f = graphc.function([x], every(gnp, n), mode=mode)
+    g = graphc.function([x], [gnp.arange(n + 1.0), gnp.arange(2.0, n - 1.0, 3.0)], mode=mode)
+    assert "ceil" not in g.text
+    for size in (0, 1, 2, 7, 20):
+        for found, wanted in zip(f(np.zeros(size)), every(np, size), strict=True):
+            assert same(found, wanted)
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_arange_of_uint64_is_exact(mode: str) -> None:
     a, b = T.scalar("a", dtype="uint64"), T.scalar("b", dtype="uint64")
     d = T.scalar("d", dtype="int64")

@@ -23,6 +23,7 @@ from graphc.codegen.transform.independence import mark_independent
 from graphc.codegen.transform.merge_rows import merge_rows
 from graphc.codegen.transform.outline import Outlined, outline
 from graphc.codegen.transform.partial_sums import Narrowed, narrow_sums
+from graphc.codegen.transform.recurrences import shorten_recurrences
 from graphc.codegen.transform.registers import keep_in_registers
 from graphc.codegen.transform.safepoints import place_safepoints, request_safepoints
 from graphc.codegen.transform.simplify import STEPS, drop_unused
@@ -171,6 +172,7 @@ KERNEL_PASSES: tuple[Pass, ...] = (
         then=(FORWARD, *SIMPLIFY),
     ),
     Pass("keep_in_registers", _naming(keep_in_registers)),
+    Pass("shorten_recurrences", _plain(shorten_recurrences)),
     Pass("narrow_sums", _narrow),
     Pass("mark_independent", _plain(mark_independent), gives=("marked",), ends=()),
     Pass("split_borders", _naming(split_borders), needs=("marked",), ends=()),

@@ -1,0 +1,164 @@
+"""Recurrences of minima and maxima: the operand that comes from the iteration before is taken last.
+
+In: the statements of a kernel. Out: the same computation, in which an iteration waits for the one before it in one
+minimum:
+
+    for j in range(m):                                for j in range(m):
+        t[j + 1] = minimum(                               t[j + 1] = minimum(
+            minimum(u[j], t[j]) + 1.0, v[j])                  minimum(u[j] + 1.0, v[j]), t[j] + 1.0)
+
+The rest is computed meanwhile. No bit changes. Minima may be taken in any order: -0.0 is below 0.0, and a NaN among the
+operands is the result. A finite number other than 0.0 may be added to operands instead of their minimum: rounding keeps
+the order of numbers, and no such sum is -0.0. That is done for floats alone, as integers wrap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from typing import TypeAlias
+
+from graphc.arrays.dtypes import is_float
+from graphc.loopir import ir
+from graphc.loopir.operators import ADD, MAXIMUM, MINIMUM, MUL, SUB, Operator
+from graphc.loopir.visit import all_expressions, map_bodies, statements
+from graphc.startup.record import replace
+
+EXTREMES = (MINIMUM, MAXIMUM)
+
+Position: TypeAlias = "Counter[tuple[ir.Expr, ...]]"
+"""A sum of products, each with the number of times that it is added."""
+
+
+def shorten_recurrences(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
+    """Rewrite the minima and maxima in loops that pass values from one iteration to the next."""
+    return tuple([_shortened(stmt) for stmt in body])
+
+
+def _shortened(stmt: ir.Stmt) -> ir.Stmt:
+    if isinstance(stmt, ir.Loop) and any(map(_has_tree, stmt.body)):
+        stmt = replace(stmt, body=_Recurrence(stmt).body())
+    return map_bodies(stmt, shorten_recurrences)
+
+
+def _has_tree(stmt: ir.Stmt) -> bool:
+    """True where a statement stores or names a value that has several minima, or several maxima."""
+    if not isinstance(stmt, ir.Let | ir.Set | ir.Store):
+        return False
+    found = [part.op for part in ir.subexpressions(stmt.value) if isinstance(part, ir.Apply) and part.op in EXTREMES]
+    return len(found) > len({*found})
+
+
+class _Recurrence:
+    """A loop, and what its iterations get from the one before: the names that hold such values, and the positions that
+    it stored in each buffer."""
+
+    __slots__ = ("loop", "names", "stored", "values")
+
+    def __init__(self, loop: ir.Loop) -> None:
+        self.loop, self.names = loop, carried(loop)
+        own = [stmt for stmt in loop.body if isinstance(stmt, ir.Let) and stmt.var.dtype == ir.INDEX]
+        self.values = {stmt.var: stmt.value for stmt in own}
+        before = ir.subtract(loop.var, ir.ONE)
+        self.stored: dict[ir.Buffer, list[Position]] = {}
+        for stmt in loop.body:
+            if isinstance(stmt, ir.Store):
+                position = place(stmt.index, {**self.values, loop.var: before}, loop.var)
+                self.stored.setdefault(stmt.buffer, []).append(position)
+
+    def body(self) -> tuple[ir.Stmt, ...]:
+        result: list[ir.Stmt] = []
+        for stmt in self.loop.body:
+            match stmt:
+                case ir.Let(var, value):
+                    if self.is_late(value):
+                        self.names.add(var)
+                    stmt = ir.Let(var, self.shortened(value))
+                case ir.Set(var, value):
+                    stmt = ir.Set(var, self.shortened(value))
+                case ir.Store(buffer, index, value):
+                    stmt = ir.Store(buffer, index, self.shortened(value))
+            result.append(stmt)
+        return tuple(result)
+
+    def is_late(self, expr: ir.Expr) -> bool:
+        """True where a value needs one of the iteration before."""
+        return any(map(self._comes_late, ir.subexpressions(expr)))
+
+    def _comes_late(self, part: ir.Expr) -> bool:
+        if isinstance(part, ir.Load):
+            return part.buffer in self.stored and place(part.index, self.values) in self.stored[part.buffer]
+        return part in self.names
+
+    def shortened(self, value: ir.Expr) -> ir.Expr:
+        """A value with the late operand of each tree of minima last."""
+        return ir.rebuild(value, self._taken_last)
+
+    def _taken_last(self, tree: ir.Expr) -> ir.Expr | None:
+        if not isinstance(tree, ir.Apply) or tree.op not in EXTREMES:
+            return None
+        operands = [*self.operands(tree, tree.op)]
+        late = [each for each in operands if self.is_late(each)]
+        if len(late) != 1 or late[0] in tree.args:
+            return None
+        operands.remove(late[0])
+        return ir.apply(tree.op, reduce(lambda left, right: ir.apply(tree.op, left, right), operands), late[0])
+
+    def operands(self, expr: ir.Expr, op: Operator) -> Iterator[ir.Expr]:
+        """The operands of a tree; one that does not come late may be a tree itself."""
+        if not isinstance(expr, ir.Apply) or not self.is_late(expr):
+            yield expr
+        elif expr.op is op:
+            for each in expr.args:
+                yield from self.operands(each, op)
+        elif (taken := _under_number(expr, op)) is not None:
+            for each in self.operands(expr.args[taken], op):
+                yield replace(expr, args=(*expr.args[:taken], each, *expr.args[taken + 1 :]))
+        else:
+            yield expr
+
+
+def carried(loop: ir.Loop) -> set[ir.Var]:
+    """The scalars that an iteration reads before it sets them."""
+    changing = {stmt.var for stmt in statements(loop.body) if isinstance(stmt, ir.Set)}
+    found: set[ir.Var] = set()
+    for stmt in loop.body if changing else ():
+        read = all_expressions([stmt])
+        found.update(part for part in read if isinstance(part, ir.Var) and part in changing)
+        if isinstance(stmt, ir.Set):
+            changing.discard(stmt.var)
+    return found
+
+
+def _under_number(expr: ir.Apply, op: Operator) -> int | None:
+    """The place of a minimum among the operands of an expression that adds a number to it; None of another one."""
+    if not is_float(expr.dtype) or expr.op not in (ADD, SUB):
+        return None
+    for taken in (0, 1) if expr.op is ADD else (0,):
+        number, tree = expr.args[1 - taken], expr.args[taken]
+        if isinstance(number, ir.Const) and isinstance(tree, ir.Apply) and tree.op is op:
+            value = float(number.text)
+            return taken if math.isfinite(value) and value != 0.0 else None
+    return None
+
+
+def place(index: ir.Expr, values: Mapping[ir.Var, ir.Expr], once: ir.Var | None = None) -> Position:
+    """A position in which names stand for their values, multiplied out; the value of `once` may hold it itself."""
+    match index:
+        case ir.Var() if index in values:
+            inner = {var: value for var, value in values.items() if var != once} if index == once else values
+            return place(values[index], inner, once)
+        case ir.Apply(op, (left, right)) if op in (ADD, SUB, MUL):
+            first, second = place(left, values, once), place(right, values, once)
+            total: Position = Counter()
+            if op is MUL:
+                for (one, count), (other, times) in ((a, b) for a in first.items() for b in second.items()):
+                    total[tuple(sorted((*one, *other), key=repr))] += count * times
+            else:
+                total.update(first)
+                total.update(second) if op is ADD else total.subtract(second)
+            return Counter({term: count for term, count in total.items() if count})
+    value = ir.int_value(index)
+    return Counter({(index,): 1}) if value is None else Counter({(): value} if value else {})

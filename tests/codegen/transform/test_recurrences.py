@@ -1,0 +1,49 @@
+"""Recurrences of minima and maxima: the numbers of NumPy's loops, of NaN, infinities and zeros of both signs too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphc
+import graphc.numpy as gnp
+from graphc import lax
+from graphc.arrays.numerics import maximum, minimum
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-300, 2.0**53, -3.0]
+EXTREMES = {"minimum": minimum, "maximum": maximum}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [1, -1e-320, -3])
+@pytest.mark.parametrize("which", EXTREMES)
+def test_tables(which: str, number: float) -> None:
+    rng = np.random.default_rng(7)
+
+    def filled(rows: Any, columns: Any) -> Any:
+        def row(i: Any, table: Any) -> Any:
+            def cell(j: Any, table: Any) -> Any:
+                extreme = getattr(gnp, which)
+                near = extreme(table[i, j + 1], table[i + 1, j]) + number
+                return table.at[i + 1, j + 1].set(extreme(near, table[i, j] + rows[i] * columns[j]))
+
+            return lax.fori_loop(0, columns.shape[0], cell, table)
+
+        table = gnp.zeros((rows.shape[0] + 1, columns.shape[0] + 1)).at[0, 1:].set(columns).at[1:, 0].set(rows)
+        return lax.fori_loop(0, rows.shape[0], row, table)
+
+    native = graphc.jit(filled)
+    extreme = EXTREMES[which]
+    for shape in ((40, 50), (1, 3), (3, 0)):
+        rows, columns = (rng.choice(SPECIAL, size=length) for length in shape)
+        found = native(rows, columns)
+        table = np.zeros((shape[0] + 1, shape[1] + 1))
+        table[0, 1:], table[1:, 0] = columns, rows
+        with np.errstate(all="ignore"):
+            for i, j in np.ndindex(shape):
+                near = extreme(table[i, j + 1], table[i + 1, j]) + number
+                table[i + 1, j + 1] = extreme(near, table[i, j] + rows[i] * columns[j])
+        np.testing.assert_array_equal(found, table)
+        np.testing.assert_array_equal(np.signbit(found) & ~np.isnan(found), np.signbit(table) & ~np.isnan(table))
